@@ -1,0 +1,16 @@
+# Turns every file under templates/ into an entry of generator/embedded_templates.hpp, so that a user
+# ships one library. Each file becomes an array of bytes: compilers limit
+# the length of string literals.
+function(tilewright_embed_templates target)
+  file(GLOB_RECURSE templates CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/templates
+    ${PROJECT_SOURCE_DIR}/templates/*.jinja ${PROJECT_SOURCE_DIR}/templates/*.hpp)
+  list(SORT templates)
+  set(output ${PROJECT_BINARY_DIR}/embedded_templates.cpp)
+  list(TRANSFORM templates PREPEND ${PROJECT_SOURCE_DIR}/templates/ OUTPUT_VARIABLE paths)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}/templates "-DFILES=${templates}"
+            -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/WriteEmbeddedTemplates.cmake
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/WriteEmbeddedTemplates.cmake
+    VERBATIM COMMENT "Embedding templates")
+  target_sources(${target} PRIVATE ${output})
+endfunction()

@@ -1,0 +1,17 @@
+# Called by EmbedTemplates.cmake: -DROOT=folder -DFILES=list -DOUTPUT=file.
+set(source "// Written by cmake/WriteEmbeddedTemplates.cmake.\n#include \"generator/embedded_templates.hpp\"\n\n")
+string(APPEND source "namespace tilewright {\n\nstd::span<const EmbeddedTemplate> embedded_templates() {\n")
+string(APPEND source "  static constexpr EmbeddedTemplate kTemplates[] = {\n")
+foreach(name IN LISTS FILES)
+  file(READ ${ROOT}/${name} hex HEX)
+  string(LENGTH "${hex}" length)
+  math(EXPR bytes "${length} / 2")
+  # \x escapes would swallow following hex digits, so every byte is written as a number.
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," array "${hex}")
+  string(MAKE_C_IDENTIFIER "${name}" id)
+  string(APPEND arrays "static constexpr char ${id}[] = {${array}0};\n")
+  string(APPEND entries "    {\"${name}\", {${id}, ${bytes}}},\n")
+endforeach()
+string(APPEND source "${entries}  };\n  return kTemplates;\n}\n\n}  // namespace tilewright\n")
+string(REPLACE "namespace tilewright {\n\nstd::span" "namespace tilewright {\n\n${arrays}\nstd::span" source "${source}")
+file(WRITE ${OUTPUT} "${source}")

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace tilewright {
+
+/// One file of templates/, as it was when the library was built.
+struct EmbeddedTemplate {
+  std::string_view name;  ///< path below templates/, with forward slashes: "cpu/forward.cpp.jinja"
+  std::string_view text;
+};
+
+/// Every file of templates/, sorted by name.
+std::span<const EmbeddedTemplate> embedded_templates();
+
+}  // namespace tilewright

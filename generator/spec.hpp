@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dtype.hpp"
+
+namespace tilewright {
+
+/// Order of a 4-d tensor's dimensions in memory order of its shape: bhsd is [batch, heads, sequence,
+/// head_dim], bshd is [batch, sequence, heads, head_dim]. Strides are free in both.
+enum class Layout : std::uint8_t { bhsd, bshd };
+
+/// A run-time size that a buffer's dimension may be declared as.
+enum class NamedDim : std::uint8_t { batch, num_q_heads, num_kv_heads, q_len, kv_len };
+
+/// A free dimension (`null` in JSON): any size, which the snippet reads as `x.size(i)`.
+struct FreeDim {
+  friend bool operator==(FreeDim, FreeDim) { return true; }
+};
+
+/// One dimension of a buffer: a fixed size, a named one, or a free one.
+using BufferDim = std::variant<std::int64_t, NamedDim, FreeDim>;
+
+/// What an index outside a buffer's extent does.
+enum class Bounds : std::uint8_t {
+  clamped,  ///< it is clamped to the extent, so no snippet can read foreign memory
+  trusted,  ///< the author promises that there is none; nothing is checked
+};
+
+/// A named tensor that a snippet reads: `slopes[h]`, `bias(h, q_idx, kv_idx)`.
+struct BufferSpec {
+  DType dtype = DType::f32;
+  std::vector<BufferDim> shape;
+  Bounds bounds = Bounds::clamped;
+  std::optional<std::array<double, 2>> range;  ///< least and greatest value of random contents
+  bool sorted = false;                         ///< random contents rise along the last dimension
+
+  friend bool operator==(const BufferSpec&, const BufferSpec&) = default;
+};
+
+/// A named run-time number that a snippet reads. A new value never recompiles.
+struct ScalarSpec {
+  DType dtype = DType::f32;             ///< f32 or i32
+  std::optional<double> default_value;  ///< without one every call must give the value
+
+  friend bool operator==(const ScalarSpec&, const ScalarSpec&) = default;
+};
+
+/// Which tensors forward writes.
+struct Outputs {
+  bool out = true;   ///< always written
+  bool lse = false;  ///< natural logarithm of the softmax's denominator, f32
+
+  friend bool operator==(const Outputs&, const Outputs&) = default;
+};
+
+/// A forced tactic: the template's name and its parameters, as `tilewright bench` prints them.
+struct TacticSpec {
+  std::string name;                                ///< "cpu", later "portable", "hopper"
+  std::map<std::string, std::int64_t> parameters;  ///< "q_tile", "kv_tile", ...; absent: chosen
+
+  friend bool operator==(const TacticSpec&, const TacticSpec&) = default;
+};
+
+/// What the user wants. The same fields as the JSON spec (docs/spec.md); a default here is the
+/// default there. Nothing in it depends on a shape: batch, heads, lengths, strides, scale, scalar
+/// values and buffer contents are given to each call and never recompile.
+struct Spec {
+  std::string name = {};  ///< for messages and pictures only; not part of any cache key
+  DType dtype = DType::bf16;
+  std::int64_t head_dim = 0;    ///< of q and k: a multiple of 8 from 16 to 256
+  std::int64_t v_head_dim = 0;  ///< of v and out, likewise; 0: head_dim
+  Layout layout = Layout::bhsd;
+  std::optional<Layout> kv_layout = {};  ///< of k and v; none: layout
+  std::optional<DType> kv_dtype = {};    ///< of k and v; none: dtype
+  std::optional<DType> out_dtype = {};   ///< none: dtype
+  std::optional<double> scale = {};      ///< none: 1/sqrt(head_dim). A run-time value.
+  std::string score_mod = {};            ///< C++; empty: none
+  std::string mask_mod = {};             ///< C++; empty: none
+  std::map<std::string, BufferSpec> buffers = {};
+  std::map<std::string, ScalarSpec> scalars = {};
+  std::array<std::int64_t, 2> block = {128, 128};  ///< sides of a tile of the block mask: q, kv
+  Outputs outputs = {};
+  bool precise_math = false;
+  std::optional<TacticSpec> tactic = {};
+
+  /// The fields with their defaults resolved.
+  std::int64_t value_head_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
+  Layout key_value_layout() const { return kv_layout.value_or(layout); }
+  DType key_value_dtype() const { return kv_dtype.value_or(dtype); }
+  DType output_dtype() const { return out_dtype.value_or(dtype); }
+  double softmax_scale() const;
+
+  friend bool operator==(const Spec&, const Spec&) = default;
+};
+
+/// Checks everything that can be checked without a compiler: ranges, names, snippets (snippet.hpp).
+/// @throws Error with code spec or snippet for the first thing that is wrong.
+void validate(const Spec& spec);
+
+/// "bhsd", "bshd".
+std::string_view to_string(Layout layout);
+/// "batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len".
+std::string_view to_string(NamedDim dim);
+
+}  // namespace tilewright

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "jinja/engine.hpp"
+
+namespace tilewright {
+
+/// Templates as they were embedded at build time, or read from the folder that TILEWRIGHT_TEMPLATES
+/// names, for people who work on them. A file missing there is an error, not a fall back.
+std::unique_ptr<jinja::Loader> default_template_loader();
+
+}  // namespace tilewright

@@ -1,0 +1,30 @@
+#include "base/error.hpp"
+
+#include "tests/support/catch.hpp"
+
+using tilewright::Error;
+using tilewright::ErrorCode;
+
+TEST_CASE("error: the report shows message, place, caret, notes and hint in that order") {
+  const Error error({.code = ErrorCode::snippet,
+                     .message = "'slope' was not declared",
+                     .place = tilewright::Place{"score_mod", 2, 9, "  score + slope[h]"},
+                     .notes = {"buffers: slopes\nscalars: cap"},
+                     .hint = "did you mean \"slopes\"?"});
+  REQUIRE(std::string(error.what()) ==
+          "error[snippet]: 'slope' was not declared\n"
+          "  --> score_mod:2:9\n"
+          "   |   score + slope[h]\n"
+          "   |         ^\n"
+          "  note: buffers: slopes\n"
+          "        scalars: cap\n"
+          "  hint: did you mean \"slopes\"?");
+}
+
+TEST_CASE("error: a caret stands below the right letter where the line holds tabs") {
+  const Error error({.code = ErrorCode::spec,
+                     .message = "m",
+                     .place = tilewright::Place{"f", 1, 3, "\t x"},
+                     .hint = ""});
+  REQUIRE_THAT(error.what(), Catch::Matchers::ContainsSubstring("   | \t x\n   | \t ^"));
+}
