@@ -1,0 +1,104 @@
+#pragma once
+
+// Arguments of CPU kernels. The runtime includes this file and every rendered CPU kernel contains it,
+// so the two cannot drift apart. It includes nothing: compile time is a feature.
+
+namespace tilewright::abi {
+
+/// A tensor that a snippet reads. A dimension of size 1 that is broadcast has stride 0.
+struct BufferArgument {
+  const void* data;
+  long long size[4];    // extent of each dimension
+  long long stride[4];  // in elements
+};
+
+/// A run-time number that a snippet reads; the spec says which member is meant.
+union ScalarArgument {
+  float as_f32;
+  int as_i32;
+};
+
+/// What every kernel that evaluates a snippet needs.
+struct SnippetArguments {
+  const BufferArgument* buffers;  // [number of buffers], in the order of their names
+  const ScalarArgument* scalars;  // [number of scalars], in the order of their names
+  int batch;
+  int num_q_heads;
+  int num_kv_heads;
+  int q_len;
+  int kv_len;
+  int q_offset;   // q_idx = row + q_offset
+  int kv_offset;  // kv_idx = column + kv_offset
+};
+
+/// q, k, v or out. Strides are in elements and may be 0; the last dimension is contiguous.
+struct TensorArgument {
+  void* data;
+  long long batch_stride;
+  long long head_stride;
+  long long row_stride;
+};
+
+/// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where b
+/// and h are 0 if the mask's batch or heads is 1.
+struct BlockMaskArgument {
+  const long long* row_offsets;       // [rows + 1], into indices
+  const int* indices;                 // kv blocks of partial tiles, rising in each row
+  const long long* full_row_offsets;  // [rows + 1], into full_indices
+  const int* full_indices;            // kv blocks of full tiles, rising in each row
+  int batch;                          // 1 or the call's
+  int heads;                          // 1 or num_q_heads
+  int q_blocks;                       // ceil(q_len / block[0])
+};
+
+struct ForwardArguments {
+  SnippetArguments snippet;
+  TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
+  TensorArgument k;    // [batch, num_kv_heads, kv_len, head_dim]
+  TensorArgument v;    // [batch, num_kv_heads, kv_len, v_head_dim]
+  TensorArgument out;  // [batch, num_q_heads, q_len, v_head_dim]
+  float* lse;          // [batch, num_q_heads, q_len], contiguous; null where the kernel writes none
+  float scale;         // multiplies q.k before score_mod
+  BlockMaskArgument mask;  // read by masked kernels only
+};
+
+/// State of one tile of a block mask over its elements inside q_len x kv_len.
+enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2 };
+
+// Entry points (extern "C") of the kernels, by the kernel's name:
+//
+// forward*:  const int tilewright_q_tile;              rows of q that one call of the kernel handles
+//            const long long tilewright_scratch_bytes; private memory that a call needs, aligned to 64
+//            void tilewright_forward(const ForwardArguments*, int b, int h, int q_tile, void* scratch);
+//
+// mask_exact: void tilewright_classify_row(const SnippetArguments*, int b, int h, int q_block,
+//                 TileState* states);                  states[kv_blocks] of one row of tiles
+//
+// evaluate_float, evaluate_double, evaluate_checked: one row of scores through the snippets, Score
+//            being float, double, float:
+//            void tilewright_evaluate_row(const SnippetArguments*, int b, int h, int row,
+//                 const Score* scores,                 [kv_len] (q.k) * scale
+//                 Score* modified,                     [kv_len] after score_mod
+//                 unsigned char* keep);                [kv_len] mask_mod, 1 where there is none
+// evaluate_checked: also int tilewright_take_findings(Finding* findings, int capacity), which hands
+//            over what has been found since the last call and returns how many there were.
+
+/// Undefined behaviour that the checked reading met.
+struct Finding {
+  enum Kind : int {
+    index_out_of_bounds,  // operand[0] = index, operand[1] = extent
+    division_by_zero,
+    shift_out_of_range,   // operand[0] = distance
+    signed_overflow,
+    float_to_int_overflow,
+    missing_return,
+  };
+  int kind;
+  int line;    // in the rendered source
+  int column;  // 0 where unknown
+  int b, h, q_idx, kv_idx;
+  int kept;    // 0 where mask_mod drops the element
+  long long operand[2];
+};
+
+}  // namespace tilewright::abi
