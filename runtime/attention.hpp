@@ -1,0 +1,98 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../generator/spec.hpp"
+#include "bindings.hpp"
+#include "block_mask.hpp"
+#include "device.hpp"
+#include "kernel_library.hpp"
+#include "shape.hpp"
+#include "tensor.hpp"
+#include "thread_pool.hpp"
+
+namespace tilewright {
+
+/// Where an Attention runs and what it works with. The defaults are right for most programs.
+struct AttentionOptions {
+  Device device = Device::automatic();
+  KernelContext kernels;          ///< store, templates, diagnostics
+  ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+};
+
+/// The tensors of one call, in the spec's dtypes. Shapes as in the spec's layouts; for bhsd:
+///   q   [batch, num_q_heads, q_len, head_dim]
+///   k   [batch or 1, num_kv_heads, kv_len, head_dim]
+///   v   [batch or 1, num_kv_heads, kv_len, v_head_dim]
+///   out [batch, num_q_heads, q_len, v_head_dim]
+///   lse [batch, num_q_heads, q_len] f32, contiguous
+/// For bshd the middle dimensions of q and out (by kv_layout: of k and v) change places; lse keeps
+/// its order. Any strides, 0 included (except in out), with a contiguous last dimension.
+struct ForwardTensors {
+  TensorView q;
+  TensorView k;
+  TensorView v;
+  TensorView out;
+  std::optional<TensorView> lse;
+};
+
+/// Run-time values of a call that no kernel depends on.
+struct ForwardOptions {
+  std::int64_t q_offset = 0;    ///< q_idx = row + q_offset
+  std::int64_t kv_offset = 0;   ///< kv_idx = column + kv_offset
+  std::optional<double> scale;  ///< none: the spec's
+};
+
+/// One attention variant, ready to run. Immutable; may be used from many threads at once.
+///
+///     Attention attention({.dtype = bf16, .head_dim = 128, .mask_mod = "q_idx >= kv_idx"});
+///     BlockMask mask = attention.block_mask({.q_len = n, .kv_len = n});
+///     attention.forward({.q = q, .k = k, .v = v, .out = out}, mask);
+class Attention {
+ public:
+  /// Checks the spec, renders its kernels, compiles those that no cache holds, and loads them.
+  /// @throws Error: see validate(Spec), load_kernel
+  explicit Attention(Spec spec, AttentionOptions options = {});
+  Attention(Attention&&) noexcept;
+  Attention& operator=(Attention&&) noexcept;
+  ~Attention();
+
+  const Spec& spec() const;
+  const Target& target() const;
+  /// How each kernel came to be: rendered, compiled or found, loaded, with times.
+  std::vector<KernelBuild> builds() const;
+
+  /// Resolves buffers and scalars against the spec, once for many calls.
+  /// @throws Error with code tensor or usage
+  Bindings bind(const SnippetInputs& inputs) const;
+
+  /// Evaluates mask_mod over q_len x kv_len and lists the tiles. Per batch if mask_mod names b, per
+  /// head if it names h or h_kv.
+  /// @throws Error with code usage where the spec has no mask_mod, with code tensor as forward
+  BlockMask block_mask(const Shape& shape, const Bindings& bindings = {}) const;
+
+  /// out = softmax(mask_mod(score_mod(q k^T * scale))) v, for a spec without mask_mod. Rows with
+  /// nothing kept give out 0 and lse -inf. Never compiles.
+  /// @throws Error with code tensor for a wrong rank, shape, dtype, stride or a missing or extra
+  /// lse;
+  ///         with code block_mask where the spec has a mask_mod
+  void forward(const ForwardTensors& tensors, const Bindings& bindings = {},
+               const ForwardOptions& options = {}) const;
+
+  /// The same for a spec with mask_mod, over the tiles of a block mask.
+  /// @throws Error also with code block_mask where the mask was built from something else than this
+  /// call
+  void forward(const ForwardTensors& tensors, const BlockMask& mask, const Bindings& bindings = {},
+               const ForwardOptions& options = {}) const;
+
+  /// Bytes of device memory that a call needs from its caller: 0 today.
+  std::int64_t workspace_size(const Shape& shape) const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,141 @@
+#include "runtime/bindings.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+
+namespace tilewright {
+namespace {
+
+template <typename Map>
+std::vector<std::string> names_of(const Map& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  return names;
+}
+
+template <typename Given, typename Declared>
+void refuse_unknown(const Given& given, const Declared& declared, std::string_view what,
+                    ErrorCode code) {
+  for (const auto& [name, value] : given) {
+    if (declared.contains(name)) continue;
+    const std::vector<std::string> names = names_of(declared);
+    std::string hint = did_you_mean(name, names);
+    if (hint.empty()) {
+      hint = names.empty() ? fmt::format("the spec declares no {}s", what)
+                           : fmt::format("the spec declares {}", one_of(names));
+    }
+    throw Error(code, fmt::format("unknown {} \"{}\"", what, name), hint);
+  }
+}
+
+std::string to_text(const BufferDim& dim) {
+  if (const auto* size = std::get_if<std::int64_t>(&dim)) return std::to_string(*size);
+  if (const auto* named = std::get_if<NamedDim>(&dim)) return std::string(to_string(*named));
+  return "null";
+}
+
+std::string declared_shape(const BufferSpec& spec) {
+  std::string text;
+  for (const BufferDim& dim : spec.shape) text += (text.empty() ? "" : ", ") + to_text(dim);
+  return fmt::format("{} [{}]", to_string(spec.dtype), text);
+}
+
+[[noreturn]] void refuse_buffer(const std::string& name, const BufferSpec& spec,
+                                const TensorView& view, const std::string& why) {
+  throw Error(ErrorCode::tensor, fmt::format("buffer \"{}\" {}", name, why),
+              fmt::format("given: {}; declared: {}", view.describe(), declared_shape(spec)));
+}
+
+std::int64_t size_of(NamedDim dim, const Shape& shape) {
+  switch (dim) {
+    case NamedDim::batch:
+      return shape.batch;
+    case NamedDim::num_q_heads:
+      return shape.num_q_heads;
+    case NamedDim::num_kv_heads:
+      return shape.num_kv_heads;
+    case NamedDim::q_len:
+      return shape.q_len;
+    case NamedDim::kv_len:
+      return shape.kv_len;
+  }
+  return 0;
+}
+
+TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
+                          const std::map<std::string, TensorView>& given) {
+  const auto found = given.find(name);
+  if (found == given.end()) {
+    throw Error(ErrorCode::tensor, fmt::format("buffer \"{}\" is missing", name),
+                fmt::format("give a tensor {}", declared_shape(spec)));
+  }
+  const TensorView& view = found->second;
+  if (view.dtype != spec.dtype) refuse_buffer(name, spec, view, "has another dtype");
+  if (view.rank != static_cast<int>(spec.shape.size()))
+    refuse_buffer(name, spec, view, "has another rank");
+  for (size_t i = 0; i < spec.shape.size(); ++i) {
+    const auto* size = std::get_if<std::int64_t>(&spec.shape[i]);
+    if (view.shape[i] < 1) refuse_buffer(name, spec, view, "is empty");
+    if (size && view.shape[i] != *size && view.shape[i] != 1) {
+      refuse_buffer(name, spec, view, fmt::format("has another size in dimension {}", i));
+    }
+  }
+  return view;
+}
+
+double resolve_scalar(const std::string& name, const ScalarSpec& spec,
+                      const std::map<std::string, double>& given) {
+  const auto found = given.find(name);
+  if (found == given.end()) {
+    if (spec.default_value) return *spec.default_value;
+    throw Error(ErrorCode::usage,
+                fmt::format("scalar \"{}\" has no default and was not given", name),
+                fmt::format("give a value: --scalar {}=X on the command line", name));
+  }
+  const double value = found->second;
+  const bool fits =
+      spec.dtype == DType::f32
+          ? !(std::fabs(value) > std::numeric_limits<float>::max()) || std::isinf(value)
+          : value == std::floor(value) && std::fabs(value) <= std::numeric_limits<int>::max();
+  if (fits) return value;
+  throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, which is no {}", name, value,
+                                            to_string(spec.dtype)));
+}
+
+}  // namespace
+
+Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
+  refuse_unknown(inputs.buffers, spec.buffers, "buffer", ErrorCode::tensor);
+  refuse_unknown(inputs.scalars, spec.scalars, "scalar", ErrorCode::usage);
+  for (const auto& [name, buffer] : spec.buffers) {
+    buffers_.push_back(resolve_buffer(name, buffer, inputs.buffers));
+  }
+  for (const auto& [name, scalar] : spec.scalars) {
+    scalars_.push_back(resolve_scalar(name, scalar, inputs.scalars));
+  }
+}
+
+void Bindings::check(const Spec& spec, const Shape& shape) const {
+  if (buffers_.size() != spec.buffers.size() || scalars_.size() != spec.scalars.size()) {
+    throw Error(ErrorCode::usage, "the bindings were made for another spec",
+                "make them with attention.bind({.buffers = ..., .scalars = ...})");
+  }
+  size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    const TensorView& view = buffers_[index++];
+    for (size_t i = 0; i < buffer.shape.size(); ++i) {
+      const auto* named = std::get_if<NamedDim>(&buffer.shape[i]);
+      if (!named || view.shape[i] == 1 || view.shape[i] == size_of(*named, shape)) continue;
+      refuse_buffer(name, buffer, view,
+                    fmt::format("has size {} in dimension {}, but {} of this call is {}",
+                                view.shape[i], i, to_string(*named), size_of(*named, shape)));
+    }
+  }
+}
+
+}  // namespace tilewright

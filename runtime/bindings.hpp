@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../generator/spec.hpp"
+#include "shape.hpp"
+#include "tensor.hpp"
+
+namespace tilewright {
+
+/// What a caller gives for the names in a spec's snippets.
+struct SnippetInputs {
+  std::map<std::string, TensorView> buffers;  ///< dtype and shape as the spec declares them
+  std::map<std::string, double> scalars;      ///< those without one take the spec's default
+};
+
+/// Buffers and scalars resolved against one spec: names are looked up and dtypes and ranks are
+/// checked once, here, so that a call only compares sizes. Holds views: the buffers' memory must
+/// outlive it.
+class Bindings {
+ public:
+  /// For a spec that declares neither buffers nor scalars without a default.
+  Bindings() = default;
+
+  /// @throws Error with code tensor: a buffer that is missing, unknown, of another dtype or rank,
+  /// or of
+  ///         another size in a fixed dimension; with code usage: a scalar that is missing, unknown
+  ///         or out of its dtype's range
+  Bindings(const Spec& spec, const SnippetInputs& inputs);
+
+  /// Checks named dimensions against the sizes of a call; 1 broadcasts.
+  /// @throws Error with code tensor
+  void check(const Spec& spec, const Shape& shape) const;
+
+  /// In the order of their names in the spec.
+  const std::vector<TensorView>& buffers() const { return buffers_; }
+  const std::vector<double>& scalars() const { return scalars_; }
+
+ private:
+  std::vector<TensorView> buffers_;
+  std::vector<double> scalars_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,153 @@
+#include "runtime/block_mask.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace tilewright {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+void validate_list(std::string_view name, std::span<const std::int64_t> offsets,
+                   std::span<const std::int32_t> indices, std::int64_t rows,
+                   std::int64_t kv_blocks) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::block_mask, fmt::format("the {} list is wrong: {}", name, why));
+  };
+  if (static_cast<std::int64_t>(offsets.size()) != rows + 1) {
+    refuse(fmt::format("{} row offsets for {} rows of tiles; {} are needed", offsets.size(), rows,
+                       rows + 1));
+  }
+  if (offsets.front() != 0)
+    refuse(fmt::format("the first row offset is {}, not 0", offsets.front()));
+  if (offsets.back() != static_cast<std::int64_t>(indices.size())) {
+    refuse(fmt::format("the last row offset is {}, but there are {} indices", offsets.back(),
+                       indices.size()));
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t begin = offsets[row], end = offsets[row + 1];
+    if (end < begin || end > offsets.back()) {
+      refuse(fmt::format("row offset {} is {} after {}", row + 1, end, begin));
+    }
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (indices[i] < 0 || indices[i] >= kv_blocks) {
+        refuse(fmt::format("row {} holds kv block {}; there are {}", row, indices[i], kv_blocks));
+      }
+      if (i > begin && indices[i] <= indices[i - 1]) {
+        refuse(fmt::format("row {} holds kv block {} after {}; they must rise", row, indices[i],
+                           indices[i - 1]));
+      }
+    }
+  }
+}
+
+void validate_disjoint(const TileLists& lists, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    auto partial = lists.indices.begin() + lists.row_offsets[row];
+    const auto partial_end = lists.indices.begin() + lists.row_offsets[row + 1];
+    auto full = lists.full_indices.begin() + lists.full_row_offsets[row];
+    const auto full_end = lists.full_indices.begin() + lists.full_row_offsets[row + 1];
+    while (partial != partial_end && full != full_end) {
+      if (*partial == *full) {
+        throw Error(ErrorCode::block_mask,
+                    fmt::format("row {} holds kv block {} as partial and as full", row, *full));
+      }
+      *partial < *full ? ++partial : ++full;
+    }
+  }
+}
+
+std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t rows) {
+  const auto cost = [&](std::int32_t row) {
+    return lists.row_offsets[row + 1] - lists.row_offsets[row] + lists.full_row_offsets[row + 1] -
+           lists.full_row_offsets[row];
+  };
+  std::vector<std::int32_t> order(static_cast<size_t>(rows));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return cost(a) > cost(b); });
+  return order;
+}
+
+}  // namespace
+
+BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
+                     std::int64_t tiles_evaluated)
+    : fingerprint_(std::move(fingerprint)),
+      lists_(std::move(lists)),
+      path_(std::move(path)),
+      tiles_evaluated_(tiles_evaluated),
+      q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.block[0])),
+      kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.block[1])) {
+  validate_list("partial", lists_.row_offsets, lists_.indices, rows(), kv_blocks_);
+  validate_list("full", lists_.full_row_offsets, lists_.full_indices, rows(), kv_blocks_);
+  validate_disjoint(lists_, rows());
+  rows_by_cost_ = order_by_cost(lists_, rows());
+}
+
+double BlockMask::density() const {
+  return static_cast<double>(partial_tiles() + full_tiles()) /
+         static_cast<double>(rows() * kv_blocks_);
+}
+
+std::int64_t BlockMask::bytes() const {
+  return static_cast<std::int64_t>(
+      (lists_.row_offsets.size() + lists_.full_row_offsets.size()) * sizeof(std::int64_t) +
+      (lists_.indices.size() + lists_.full_indices.size()) * sizeof(std::int32_t));
+}
+
+std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
+                                            std::int64_t q_block) const {
+  const std::int64_t r = (b * heads() + h) * q_blocks_ + q_block;
+  std::vector<Tile> tiles(static_cast<size_t>(kv_blocks_), Tile::empty);
+  for (std::int64_t i = lists_.row_offsets[r]; i < lists_.row_offsets[r + 1]; ++i) {
+    tiles[lists_.indices[i]] = Tile::partial;
+  }
+  for (std::int64_t i = lists_.full_row_offsets[r]; i < lists_.full_row_offsets[r + 1]; ++i) {
+    tiles[lists_.full_indices[i]] = Tile::full;
+  }
+  return tiles;
+}
+
+void require_fit(const BlockMask& mask, const MaskFingerprint& wanted) {
+  const MaskFingerprint& built = mask.fingerprint();
+  const auto refuse = [](std::string_view what, const auto& of_mask, const auto& of_call) {
+    throw Error(ErrorCode::block_mask,
+                fmt::format("the block mask was built for {} {}, but this call has {}", what,
+                            of_mask, of_call),
+                "build one with attention.block_mask(...) for the shapes, offsets and scalars of "
+                "this call");
+  };
+  const auto require_equal = [&](std::string_view what, std::int64_t of_mask,
+                                 std::int64_t of_call) {
+    if (of_mask != of_call) refuse(what, of_mask, of_call);
+  };
+  if (built.mask_mod != wanted.mask_mod) {
+    refuse("the mask_mod", '"' + built.mask_mod + '"', '"' + wanted.mask_mod + '"');
+  }
+  require_equal("q block", built.block[0], wanted.block[0]);
+  require_equal("kv block", built.block[1], wanted.block[1]);
+  require_equal("q_len", built.shape.q_len, wanted.shape.q_len);
+  require_equal("kv_len", built.shape.kv_len, wanted.shape.kv_len);
+  require_equal("q_offset", built.shape.q_offset, wanted.shape.q_offset);
+  require_equal("kv_offset", built.shape.kv_offset, wanted.shape.kv_offset);
+  if (built.shape.batch != 1) require_equal("batch", built.shape.batch, wanted.shape.batch);
+  if (built.shape.num_q_heads != 1) {
+    require_equal("num_q_heads", built.shape.num_q_heads, wanted.shape.num_q_heads);
+  }
+  for (const auto& [name, value] : wanted.scalars) {
+    const auto found = built.scalars.find(name);
+    if (found == built.scalars.end() || found->second != value) {
+      refuse("scalar " + name + " =", found == built.scalars.end() ? 0.0 : found->second, value);
+    }
+  }
+}
+
+}  // namespace tilewright

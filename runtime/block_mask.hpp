@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shape.hpp"
+
+namespace tilewright {
+
+/// What a block mask was built from; a call that differs in any of it is refused.
+struct MaskFingerprint {
+  std::string mask_mod;
+  std::array<std::int64_t, 2> block = {};
+  Shape shape;                            ///< batch and heads are those of the mask's lists
+  std::map<std::string, double> scalars;  ///< those that mask_mod reads
+
+  friend bool operator==(const MaskFingerprint&, const MaskFingerprint&) = default;
+};
+
+/// Lists of tiles in CSR form. Row of tiles r = (b * heads + h) * q_blocks + q_block.
+struct TileLists {
+  std::vector<std::int64_t> row_offsets;       ///< [rows + 1], into indices
+  std::vector<std::int32_t> indices;           ///< kv blocks of partial tiles, rising in each row
+  std::vector<std::int64_t> full_row_offsets;  ///< [rows + 1], into full_indices
+  std::vector<std::int32_t> full_indices;      ///< kv blocks of full tiles, rising in each row
+
+  friend bool operator==(const TileLists&, const TileLists&) = default;
+};
+
+/// Which tiles (q block, kv block) of a mask are empty, partial or full. A tile is judged by its
+/// elements inside q_len x kv_len, so a ragged one may be full. Immutable; copies share nothing.
+class BlockMask {
+ public:
+  enum class Tile : std::uint8_t { empty = 0, partial = 1, full = 2 };
+
+  /// @param fingerprint.shape.batch 1 or the call's batch; .num_q_heads likewise 1 or the call's
+  /// @param path how the tiles were decided: "exact"
+  /// @throws Error with code block_mask: offsets or indices that are out of range or do not rise,
+  /// with
+  ///         the first bad entry
+  BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
+            std::int64_t tiles_evaluated);
+
+  const MaskFingerprint& fingerprint() const { return fingerprint_; }
+  const TileLists& lists() const { return lists_; }
+
+  std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
+  std::int64_t heads() const {
+    return fingerprint_.shape.num_q_heads;
+  }                                                      ///< 1 if it names no h, h_kv
+  std::int64_t q_blocks() const { return q_blocks_; }    ///< ceil(q_len / block[0])
+  std::int64_t kv_blocks() const { return kv_blocks_; }  ///< ceil(kv_len / block[1])
+  std::int64_t rows() const { return batch() * heads() * q_blocks_; }
+
+  std::int64_t partial_tiles() const { return static_cast<std::int64_t>(lists_.indices.size()); }
+  std::int64_t full_tiles() const { return static_cast<std::int64_t>(lists_.full_indices.size()); }
+  std::int64_t empty_tiles() const { return rows() * kv_blocks_ - partial_tiles() - full_tiles(); }
+  /// Share of tiles that attention visits, 0 to 1.
+  double density() const;
+  /// Bytes of the lists.
+  std::int64_t bytes() const;
+
+  /// The tiles of one row, by kv block. Time follows the row's tiles.
+  std::vector<Tile> row(std::int64_t b, std::int64_t h, std::int64_t q_block) const;
+
+  /// Rows of tiles, those with the most tiles first: the order in which work is handed out.
+  std::span<const std::int32_t> rows_by_cost() const { return rows_by_cost_; }
+
+  /// How the tiles were decided ("exact") and how many were decided element by element.
+  std::string_view path() const { return path_; }
+  std::int64_t tiles_evaluated() const { return tiles_evaluated_; }
+
+  friend bool operator==(const BlockMask& a, const BlockMask& b) {
+    return a.fingerprint_ == b.fingerprint_ && a.lists_ == b.lists_;
+  }
+
+ private:
+  MaskFingerprint fingerprint_;
+  TileLists lists_;
+  std::string path_;
+  std::int64_t tiles_evaluated_;
+  std::int64_t q_blocks_;
+  std::int64_t kv_blocks_;
+  std::vector<std::int32_t> rows_by_cost_;
+};
+
+/// Refuses a mask that was built from something else than the call.
+/// @param wanted the call's fingerprint with the call's own batch and heads
+/// @throws Error with code block_mask, naming what differs and both values
+void require_fit(const BlockMask& mask, const MaskFingerprint& wanted);
+
+}  // namespace tilewright
