@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "../base/file_io.hpp"
+
+namespace tilewright::cache {
+
+/// Where the cache is: $TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else
+/// ~/.cache/tilewright (~ is $HOME, else the password file's). Nothing where no home is known, and
+/// in a set-user-id program, whose environment belongs to somebody else. An empty variable counts
+/// as unset, and so does a relative XDG_CACHE_HOME, as its specification demands.
+std::optional<std::filesystem::path> default_directory();
+
+/// A folder that nobody but this user can have put files into.
+struct PrivateFolder {
+  FileDescriptor folder;  ///< closed where the folder is absent or refused
+  bool absent = false;    ///< it does not exist, and was not to be created
+  std::string problem;    ///< why it was refused: a clause that names the folder
+};
+
+enum class IfAbsent { report, create };
+
+/// Opens `path`, which must be a folder (not a symbolic link to one) that this user owns and that
+/// neither group nor others can write. IfAbsent::create makes it, and what is above it, with mode
+/// 0700.
+PrivateFolder open_private_folder(const std::filesystem::path& path, IfAbsent if_absent);
+
+/// The same for the folder `name` in the open folder `parent`; `path` is for messages.
+PrivateFolder open_private_folder(int parent, const std::string& name,
+                                  const std::filesystem::path& path, IfAbsent if_absent);
+
+}  // namespace tilewright::cache

@@ -1,0 +1,187 @@
+#include "cache/entry.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace tilewright::cache {
+namespace {
+
+constexpr std::string_view kMagic = "TWENTRY\n";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kHeaderBytes = 56;
+constexpr std::size_t kDigestBytes = 32;
+
+[[noreturn]] void refuse(std::string message) {
+  throw Error(ErrorCode::internal, std::move(message));
+}
+
+// The size of the encoded entry, once its limits are checked.
+std::size_t checked_size(const Entry& entry) {
+  if (entry.metadata.size() > kMaxMetadataItems) {
+    refuse(fmt::format("a cache entry has {} metadata items, and at most {} are allowed",
+                       entry.metadata.size(), kMaxMetadataItems));
+  }
+  std::size_t size = kHeaderBytes + kDigestBytes;
+  for (const auto& [name, value] : entry.metadata) {
+    if (name.size() > kMaxMetadataName || value.size() > kMaxMetadataValue) {
+      refuse(fmt::format("the metadata item \"{}\" of a cache entry is too long ({} bytes)",
+                         name.substr(0, kMaxMetadataName), value.size()));
+    }
+    size += 8 + name.size() + value.size();
+  }
+  if (entry.payload.size() > kMaxEntryBytes - size) {
+    refuse(fmt::format("a cache entry of {} bytes is too large, at most {} are allowed",
+                       entry.payload.size(), kMaxEntryBytes - size));
+  }
+  return size + entry.payload.size();
+}
+
+template <typename Number>
+void put(std::vector<std::byte>& out, Number number) {
+  for (std::size_t i = 0; i < sizeof number; ++i) {
+    out.push_back(std::byte(number >> (8 * i) & 0xff));
+  }
+}
+
+void put(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+void put(std::vector<std::byte>& out, std::string_view text) {
+  put(out, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+// Takes fields off the front of some bytes; once a field is missing, everything after it is.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <typename Number>
+  Number number() {
+    Number value = 0;
+    const std::span<const std::byte> field = take(sizeof value);
+    for (std::size_t i = 0; i < field.size(); ++i) {
+      value |= static_cast<Number>(static_cast<Number>(field[i]) << (8 * i));
+    }
+    return value;
+  }
+
+  std::string_view text(std::size_t size) {
+    const std::span<const std::byte> field = take(size);
+    return {reinterpret_cast<const char*>(field.data()), field.size()};
+  }
+
+  std::span<const std::byte> take(std::size_t size) {
+    if (size > rest_.size()) failed_ = true;
+    if (failed_) return {};
+    const std::span<const std::byte> field = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return field;
+  }
+
+  bool failed() const { return failed_; }
+  std::size_t remaining() const { return rest_.size(); }
+
+ private:
+  std::span<const std::byte> rest_;
+  bool failed_ = false;
+};
+
+// False where a limit is exceeded or the names do not rise.
+bool read_metadata(Reader& reader, std::uint32_t items, Metadata& metadata) {
+  if (items > kMaxMetadataItems) return false;
+  for (std::uint32_t i = 0; i < items; ++i) {
+    const auto name_bytes = reader.number<std::uint32_t>();
+    const auto value_bytes = reader.number<std::uint32_t>();
+    if (name_bytes > kMaxMetadataName || value_bytes > kMaxMetadataValue) return false;
+    const std::string_view name = reader.text(name_bytes);
+    const std::string_view value = reader.text(value_bytes);
+    if (reader.failed()) return false;
+    if (!metadata.empty() && name <= metadata.rbegin()->first) return false;
+    metadata.emplace_hint(metadata.end(), name, value);
+  }
+  return true;
+}
+
+bool digest_matches(std::span<const std::byte> file) {
+  const Digest digest = sha256(file.first(file.size() - kDigestBytes));
+  return std::memcmp(digest.bytes.data(), file.last(kDigestBytes).data(), kDigestBytes) == 0;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const Entry& entry) {
+  std::vector<std::byte> out;
+  out.reserve(checked_size(entry));
+  put(out, kMagic);
+  put(out, kVersion);
+  put(out, static_cast<std::uint32_t>(entry.metadata.size()));
+  put(out, static_cast<std::uint64_t>(entry.payload.size()));
+  put(out, std::as_bytes(std::span(entry.key.digest.bytes)));
+  for (const auto& [name, value] : entry.metadata) {
+    put(out, static_cast<std::uint32_t>(name.size()));
+    put(out, static_cast<std::uint32_t>(value.size()));
+    put(out, name);
+    put(out, value);
+  }
+  put(out, std::span(entry.payload));
+  const Digest digest = sha256(out);
+  put(out, std::as_bytes(std::span(digest.bytes)));
+  return out;
+}
+
+std::string_view to_string(Defect defect) {
+  switch (defect) {
+    case Defect::none:
+      return "nothing is wrong";
+    case Defect::too_short:
+      return "it is too short";
+    case Defect::too_large:
+      return "it is too large";
+    case Defect::magic:
+      return "it is not a cache entry";
+    case Defect::version:
+      return "it has another format version";
+    case Defect::digest:
+      return "its digest does not match";
+    case Defect::malformed:
+      return "its lengths contradict each other";
+    case Defect::key:
+      return "it is the entry of another key";
+  }
+  return "unknown defect";
+}
+
+Decoded decode(std::vector<std::byte> file, const Key& expected) {
+  if (file.size() > kMaxEntryBytes) return {{}, Defect::too_large};
+  if (file.size() < kHeaderBytes + kDigestBytes) return {{}, Defect::too_short};
+  Reader reader(std::span(file).first(file.size() - kDigestBytes));
+  if (reader.text(kMagic.size()) != kMagic) return {{}, Defect::magic};
+  if (reader.number<std::uint32_t>() != kVersion) return {{}, Defect::version};
+  if (!digest_matches(file)) return {{}, Defect::digest};
+
+  const auto items = reader.number<std::uint32_t>();
+  const auto payload_bytes = reader.number<std::uint64_t>();
+  Decoded decoded{Entry{}, Defect::none};
+  Entry& entry = *decoded.entry;
+  const auto key = reader.take(entry.key.digest.bytes.size());
+  std::memcpy(entry.key.digest.bytes.data(), key.data(), key.size());
+  if (!read_metadata(reader, items, entry.metadata) || reader.remaining() != payload_bytes) {
+    return {{}, Defect::malformed};
+  }
+  if (entry.key != expected) return {{}, Defect::key};
+
+  const std::size_t payload_begin = file.size() - kDigestBytes - reader.remaining();
+  file.resize(file.size() - kDigestBytes);
+  file.erase(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(payload_begin));
+  entry.payload = std::move(file);
+  return decoded;
+}
+
+}  // namespace tilewright::cache
