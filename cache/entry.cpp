@@ -43,18 +43,18 @@ std::size_t checked_size(const Entry& entry) {
 }
 
 template <typename Number>
-void put(std::vector<std::byte>& out, Number number) {
+void put_number(std::vector<std::byte>& out, Number number) {
   for (std::size_t i = 0; i < sizeof number; ++i) {
     out.push_back(std::byte(number >> (8 * i) & 0xff));
   }
 }
 
-void put(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+void put_bytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-void put(std::vector<std::byte>& out, std::string_view text) {
-  put(out, std::as_bytes(std::span(text.data(), text.size())));
+void put_text(std::vector<std::byte>& out, std::string_view text) {
+  put_bytes(out, std::as_bytes(std::span(text.data(), text.size())));
 }
 
 // Takes fields off the front of some bytes; once a field is missing, everything after it is.
@@ -119,20 +119,20 @@ bool digest_matches(std::span<const std::byte> file) {
 std::vector<std::byte> encode(const Entry& entry) {
   std::vector<std::byte> out;
   out.reserve(checked_size(entry));
-  put(out, kMagic);
-  put(out, kVersion);
-  put(out, static_cast<std::uint32_t>(entry.metadata.size()));
-  put(out, static_cast<std::uint64_t>(entry.payload.size()));
-  put(out, std::as_bytes(std::span(entry.key.digest.bytes)));
+  put_text(out, kMagic);
+  put_number(out, kVersion);
+  put_number(out, static_cast<std::uint32_t>(entry.metadata.size()));
+  put_number(out, static_cast<std::uint64_t>(entry.payload.size()));
+  put_bytes(out, std::as_bytes(std::span(entry.key.digest.bytes)));
   for (const auto& [name, value] : entry.metadata) {
-    put(out, static_cast<std::uint32_t>(name.size()));
-    put(out, static_cast<std::uint32_t>(value.size()));
-    put(out, name);
-    put(out, value);
+    put_number(out, static_cast<std::uint32_t>(name.size()));
+    put_number(out, static_cast<std::uint32_t>(value.size()));
+    put_text(out, name);
+    put_text(out, value);
   }
-  put(out, std::span(entry.payload));
+  put_bytes(out, entry.payload);
   const Digest digest = sha256(out);
-  put(out, std::as_bytes(std::span(digest.bytes)));
+  put_bytes(out, std::as_bytes(std::span(digest.bytes)));
   return out;
 }
 
@@ -161,7 +161,8 @@ std::string_view to_string(Defect defect) {
 Decoded decode(std::vector<std::byte> file, const Key& expected) {
   if (file.size() > kMaxEntryBytes) return {{}, Defect::too_large};
   if (file.size() < kHeaderBytes + kDigestBytes) return {{}, Defect::too_short};
-  Reader reader(std::span(file).first(file.size() - kDigestBytes));
+  const std::span<const std::byte> bytes = file;
+  Reader reader(bytes.first(bytes.size() - kDigestBytes));
   if (reader.text(kMagic.size()) != kMagic) return {{}, Defect::magic};
   if (reader.number<std::uint32_t>() != kVersion) return {{}, Defect::version};
   if (!digest_matches(file)) return {{}, Defect::digest};
