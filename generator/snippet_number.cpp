@@ -1,0 +1,97 @@
+#include "generator/snippet_number.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "generator/text_place.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr std::array<std::string_view, 8> kWholeSuffixes = {"",   "u",  "l",   "ul",
+                                                            "lu", "ll", "ull", "llu"};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// The spelling without separators, in small letters: none of what follows depends on them.
+std::string normalized(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c != '\'') result += lower(c);
+  }
+  return result;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  NumberLiteral run() {
+    if (rest_.starts_with("0x")) base_ = 16;
+    if (rest_.starts_with("0b")) base_ = 2;
+    if (base_ != 10) rest_.remove_prefix(2);
+    std::size_t digits = skip_digits(base_);
+    const bool has_point = base_ != 2 && skip('.');
+    if (has_point) digits += skip_digits(base_);
+    if (digits == 0) return fault("has no digits");
+    const bool has_exponent = base_ != 2 && skip(base_ == 16 ? 'p' : 'e');
+    if (has_exponent) {
+      if (!skip('+')) skip('-');
+      if (skip_digits(10) == 0) return fault("has no digits in its exponent");
+    }
+    if (base_ == 16 && has_point && !has_exponent) return fault("has a point but no exponent (p0)");
+    return with_suffix(has_point || has_exponent);
+  }
+
+ private:
+  NumberLiteral with_suffix(bool is_floating) const {
+    const NumberLiteral literal = {
+        .is_floating = is_floating, .has_suffix = !rest_.empty(), .fault = {}};
+    if (is_floating && rest_ == "l") return fault("is a long double, which no reading offers");
+    const bool known = is_floating ? rest_.empty() || rest_ == "f"
+                                   : std::find(kWholeSuffixes.begin(), kWholeSuffixes.end(),
+                                               rest_) != kWholeSuffixes.end();
+    return known ? literal : fault(fmt::format("goes on with \"{}\"", printable(rest_)));
+  }
+
+  static NumberLiteral fault(std::string text) {
+    return {.is_floating = false, .has_suffix = false, .fault = std::move(text)};
+  }
+
+  bool skip(char c) {
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  std::size_t skip_digits(int base) {
+    const auto is_wanted = [base](char c) {
+      if (base == 2) return c == '0' || c == '1';
+      return is_digit(c) || (base == 16 && c >= 'a' && c <= 'f');
+    };
+    const auto* end = std::find_if_not(rest_.begin(), rest_.end(), is_wanted);
+    const auto count = static_cast<std::size_t>(end - rest_.begin());
+    rest_.remove_prefix(count);
+    return count;
+  }
+
+  std::string_view rest_;
+  int base_ = 10;
+};
+
+}  // namespace
+
+NumberLiteral read_number(std::string_view text) {
+  const std::string spelling = normalized(text);
+  return Reader(spelling).run();
+}
+
+}  // namespace tilewright

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tilewright {
+
+/// How a C++ number is spelled.
+struct NumberLiteral {
+  bool is_floating = false;
+  bool has_suffix = false;
+  std::string
+      fault;  ///< why no reading takes it, to stand after "the number 0x"; empty: it is right
+};
+
+/// Reads one preprocessing number: decimal, hexadecimal, binary, octal, with digit separators.
+NumberLiteral read_number(std::string_view text);
+
+}  // namespace tilewright
