@@ -1,0 +1,175 @@
+#include "runtime/float16.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace tilewright {
+namespace {
+
+struct Format {
+  int mantissa_bits;  // stored ones
+  int min_exponent;   // of the smallest normal number
+  int max_exponent;   // of the largest finite number
+};
+
+Format format_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return {10, -14, 15};
+    case DType::bf16:
+      return {7, -126, 127};
+    default:
+      return {23, -126, 127};
+  }
+}
+
+// Power of two of the spacing at a finite magnitude.
+int spacing_exponent(const Format& format, double magnitude) {
+  const int exponent = magnitude == 0 ? format.min_exponent : std::ilogb(magnitude);
+  return std::clamp(exponent, format.min_exponent, format.max_exponent) - format.mantissa_bits;
+}
+
+double round_floating(DType dtype, double value) {
+  if (!std::isfinite(value) || value == 0) return value;
+  const Format format = format_of(dtype);
+  const int spacing = spacing_exponent(format, value);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -spacing)), spacing);
+  const double limit = std::ldexp(1.0, format.max_exponent + 1);
+  if (std::abs(rounded) < limit) return rounded;
+  return std::copysign(std::numeric_limits<double>::infinity(), value);
+}
+
+double round_integer(double value, double lowest, double highest) {
+  if (std::isnan(value)) return 0;
+  return std::clamp(std::nearbyint(value), lowest, highest);
+}
+
+template <typename T>
+T load(const void* data, std::int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + index * std::int64_t{sizeof(T)}, sizeof(T));
+  return value;
+}
+
+template <typename T>
+void store(void* data, std::int64_t index, T value) {
+  std::memcpy(static_cast<char*>(data) + index * std::int64_t{sizeof(T)}, &value, sizeof(T));
+}
+
+// 2^63 is the nearest double to the largest i64 and must not be converted.
+std::int64_t to_i64(double rounded) {
+  return rounded >= 0x1p63 ? std::numeric_limits<std::int64_t>::max()
+                           : static_cast<std::int64_t>(rounded);
+}
+
+}  // namespace
+
+std::uint16_t float_to_f16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {  // NaN: the quiet bit keeps a payload of zeros from being infinity
+    return static_cast<std::uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x1ffu));
+  }
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // >= 65520
+  if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 makes the FPU round at 2^-24
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
+  }
+  const std::uint32_t odd = magnitude >> 13 & 1u;
+  const std::uint32_t rebiased = magnitude - 0x38000000u;  // exponent bias 127 to 15
+  return static_cast<std::uint16_t>(sign | (rebiased + 0xfffu + odd) >> 13);
+}
+
+float f16_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  if (magnitude >= 0x7c00u)
+    return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+  if (magnitude < 0x400u) {
+    const float value = static_cast<float>(magnitude) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));
+}
+
+std::uint16_t float_to_bf16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+float bf16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+double round_to(DType dtype, double value) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+      return round_floating(dtype, value);
+    case DType::i32:
+      return round_integer(value, -0x1p31, 0x1p31 - 1);
+    case DType::i64:
+      return round_integer(value, -0x1p63, 0x1p63);
+    case DType::u8:
+      return round_integer(value, 0, 255);
+    case DType::boolean:
+      return value != 0;
+  }
+  return value;
+}
+
+double ulp_at(DType dtype, double magnitude) {
+  if (!is_floating(dtype)) return 1;
+  if (std::isnan(magnitude)) return magnitude;
+  const double largest = std::numeric_limits<double>::max();
+  return std::ldexp(1.0,
+                    spacing_exponent(format_of(dtype), std::min(std::abs(magnitude), largest)));
+}
+
+double read_element(const void* data, DType dtype, std::int64_t index) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<double>(load<float>(data, index));
+    case DType::f16:
+      return static_cast<double>(f16_to_float(load<std::uint16_t>(data, index)));
+    case DType::bf16:
+      return static_cast<double>(bf16_to_float(load<std::uint16_t>(data, index)));
+    case DType::i32:
+      return load<std::int32_t>(data, index);
+    case DType::i64:
+      return static_cast<double>(load<std::int64_t>(data, index));
+    case DType::u8:
+      return load<std::uint8_t>(data, index);
+    case DType::boolean:
+      return load<std::uint8_t>(data, index) != 0;
+  }
+  return 0;
+}
+
+void write_element(void* data, DType dtype, std::int64_t index, double value) {
+  const double rounded = round_to(dtype, value);
+  switch (dtype) {
+    case DType::f32:
+      return store(data, index, static_cast<float>(rounded));
+    case DType::f16:
+      return store(data, index, float_to_f16(static_cast<float>(rounded)));
+    case DType::bf16:
+      return store(data, index, float_to_bf16(static_cast<float>(rounded)));
+    case DType::i32:
+      return store(data, index, static_cast<std::int32_t>(rounded));
+    case DType::i64:
+      return store(data, index, to_i64(rounded));
+    case DType::u8:
+      return store(data, index, static_cast<std::uint8_t>(rounded));
+    case DType::boolean:
+      return store(data, index, static_cast<std::uint8_t>(rounded));
+  }
+}
+
+}  // namespace tilewright
