@@ -1,4 +1,31 @@
 include(CMakePackageConfigHelpers)
 
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
+
 install(TARGETS tilewright EXPORT tilewrightTargets)
+install(EXPORT tilewrightTargets NAMESPACE tilewright:: DESTINATION ${package_dir})
+
+# Public headers stand beside their sources and include each other by relative path, so they are
+# installed with their rooms. <tilewright.hpp> only leads there.
+foreach(room base cache generator runtime)
+  install(DIRECTORY ${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(DIRECTORY templates/abi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright/templates
+  FILES_MATCHING PATTERN "*.hpp")
 install(FILES tilewright.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright)
+file(WRITE ${PROJECT_BINARY_DIR}/forward/tilewright.hpp
+  "#pragma once\n\n#include \"tilewright/tilewright.hpp\"\n")
+install(FILES ${PROJECT_BINARY_DIR}/forward/tilewright.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+configure_package_config_file(cmake/tilewrightConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/tilewrightConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tilewrightConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tilewrightConfig.cmake
+              ${PROJECT_BINARY_DIR}/tilewrightConfigVersion.cmake DESTINATION ${package_dir})
+
+configure_file(cmake/tilewright.pc.in ${PROJECT_BINARY_DIR}/tilewright.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tilewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING
+  PATTERN "*.json" PATTERN "*.md" PATTERN "*.cpp" PATTERN "CMakeLists.txt")

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "runtime/cpu/arguments.hpp"
 
 namespace tilewright {
 namespace {
@@ -109,6 +110,8 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
 
 }  // namespace
 
+Bindings::Bindings() : cpu_arguments_(std::make_shared<const cpu::BindingArguments>()) {}
+
 Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
   refuse_unknown(inputs.buffers, spec.buffers, "buffer", ErrorCode::tensor);
   refuse_unknown(inputs.scalars, spec.scalars, "scalar", ErrorCode::usage);
@@ -118,6 +121,8 @@ Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
   for (const auto& [name, scalar] : spec.scalars) {
     scalars_.push_back(resolve_scalar(name, scalar, inputs.scalars));
   }
+  cpu_arguments_ = std::make_shared<const cpu::BindingArguments>(
+      cpu::binding_arguments(spec, buffers_, scalars_));
 }
 
 void Bindings::check(const Spec& spec, const Shape& shape) const {

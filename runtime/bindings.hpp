@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "tensor.hpp"
 
 namespace tilewright {
+
+namespace cpu {
+struct BindingArguments;
+}
 
 /// What a caller gives for the names in a spec's snippets.
 struct SnippetInputs {
@@ -22,8 +27,8 @@ struct SnippetInputs {
 /// outlive it.
 class Bindings {
  public:
-  /// For a spec that declares neither buffers nor scalars without a default.
-  Bindings() = default;
+  /// No buffers, and every scalar at its default: all that a spec without buffers needs.
+  Bindings();
 
   /// @throws Error with code tensor: a buffer that is missing, unknown, of another dtype or rank,
   /// or of
@@ -35,13 +40,19 @@ class Bindings {
   /// @throws Error with code tensor
   void check(const Spec& spec, const Shape& shape) const;
 
+  bool is_default() const { return buffers_.empty() && scalars_.empty(); }
+
   /// In the order of their names in the spec.
   const std::vector<TensorView>& buffers() const { return buffers_; }
   const std::vector<double>& scalars() const { return scalars_; }
 
+  /// The same as CPU kernels take them.
+  const cpu::BindingArguments& cpu_arguments() const { return *cpu_arguments_; }
+
  private:
   std::vector<TensorView> buffers_;
   std::vector<double> scalars_;
+  std::shared_ptr<const cpu::BindingArguments> cpu_arguments_;
 };
 
 }  // namespace tilewright

@@ -84,8 +84,8 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string p
       lists_(std::move(lists)),
       path_(std::move(path)),
       tiles_evaluated_(tiles_evaluated),
-      q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.block[0])),
-      kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.block[1])) {
+      q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
+      kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])) {
   validate_list("partial", lists_.row_offsets, lists_.indices, rows(), kv_blocks_);
   validate_list("full", lists_.full_row_offsets, lists_.full_indices, rows(), kv_blocks_);
   validate_disjoint(lists_, rows());
@@ -116,37 +116,32 @@ std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
   return tiles;
 }
 
-void require_fit(const BlockMask& mask, const MaskFingerprint& wanted) {
+void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& shape,
+                 const Bindings& bindings) {
+  const auto require_equal = [](std::string_view what, const auto& of_mask, const auto& of_call) {
+    if (of_mask == of_call) return;
+    throw Error(
+        ErrorCode::block_mask,
+        fmt::format("the block mask was built for {} {}, but this call has {}", what, of_mask,
+                    of_call),
+        "build one with attention.block_mask(...) for the shape, offsets and scalars of this call");
+  };
   const MaskFingerprint& built = mask.fingerprint();
-  const auto refuse = [](std::string_view what, const auto& of_mask, const auto& of_call) {
-    throw Error(ErrorCode::block_mask,
-                fmt::format("the block mask was built for {} {}, but this call has {}", what,
-                            of_mask, of_call),
-                "build one with attention.block_mask(...) for the shapes, offsets and scalars of "
-                "this call");
-  };
-  const auto require_equal = [&](std::string_view what, std::int64_t of_mask,
-                                 std::int64_t of_call) {
-    if (of_mask != of_call) refuse(what, of_mask, of_call);
-  };
-  if (built.mask_mod != wanted.mask_mod) {
-    refuse("the mask_mod", '"' + built.mask_mod + '"', '"' + wanted.mask_mod + '"');
-  }
-  require_equal("q block", built.block[0], wanted.block[0]);
-  require_equal("kv block", built.block[1], wanted.block[1]);
-  require_equal("q_len", built.shape.q_len, wanted.shape.q_len);
-  require_equal("kv_len", built.shape.kv_len, wanted.shape.kv_len);
-  require_equal("q_offset", built.shape.q_offset, wanted.shape.q_offset);
-  require_equal("kv_offset", built.shape.kv_offset, wanted.shape.kv_offset);
-  if (built.shape.batch != 1) require_equal("batch", built.shape.batch, wanted.shape.batch);
+  require_equal("the mask_mod", built.source.mask_mod, source.mask_mod);
+  require_equal("a q block of", built.source.block[0], source.block[0]);
+  require_equal("a kv block of", built.source.block[1], source.block[1]);
+  require_equal("q_len", built.shape.q_len, shape.q_len);
+  require_equal("kv_len", built.shape.kv_len, shape.kv_len);
+  require_equal("q_offset", built.shape.q_offset, shape.q_offset);
+  require_equal("kv_offset", built.shape.kv_offset, shape.kv_offset);
+  if (built.shape.batch != 1) require_equal("batch", built.shape.batch, shape.batch);
   if (built.shape.num_q_heads != 1) {
-    require_equal("num_q_heads", built.shape.num_q_heads, wanted.shape.num_q_heads);
+    require_equal("num_q_heads", built.shape.num_q_heads, shape.num_q_heads);
   }
-  for (const auto& [name, value] : wanted.scalars) {
-    const auto found = built.scalars.find(name);
-    if (found == built.scalars.end() || found->second != value) {
-      refuse("scalar " + name + " =", found == built.scalars.end() ? 0.0 : found->second, value);
-    }
+  require_equal("this many scalars:", built.scalars.size(), source.scalars.size());
+  for (size_t i = 0; i < source.scalars.size(); ++i) {
+    const MaskSource::Scalar& scalar = source.scalars[i];
+    require_equal(scalar.name, built.scalars[i], bindings.scalars()[scalar.index]);
   }
 }
 

@@ -2,22 +2,39 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bindings.hpp"
 #include "shape.hpp"
 
 namespace tilewright {
 
-/// What a block mask was built from; a call that differs in any of it is refused.
-struct MaskFingerprint {
+/// The part of a spec that decides which tiles a block mask has.
+struct MaskSource {
+  /// A scalar that mask_mod reads.
+  struct Scalar {
+    std::string name;
+    std::size_t index;  ///< into Bindings::scalars()
+
+    friend bool operator==(const Scalar&, const Scalar&) = default;
+  };
+
   std::string mask_mod;
   std::array<std::int64_t, 2> block = {};
-  Shape shape;                            ///< batch and heads are those of the mask's lists
-  std::map<std::string, double> scalars;  ///< those that mask_mod reads
+  std::vector<Scalar> scalars;
+
+  friend bool operator==(const MaskSource&, const MaskSource&) = default;
+};
+
+/// What a block mask was built from; a call that differs in any of it is refused. Contents of
+/// buffers are not part of it: a caller who changes them builds the mask again.
+struct MaskFingerprint {
+  MaskSource source;
+  Shape shape;                  ///< with batch and heads of the mask's own lists
+  std::vector<double> scalars;  ///< values, in the order of source.scalars
 
   friend bool operator==(const MaskFingerprint&, const MaskFingerprint&) = default;
 };
@@ -52,7 +69,8 @@ class BlockMask {
   std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
   std::int64_t heads() const {
     return fingerprint_.shape.num_q_heads;
-  }                                                      ///< 1 if it names no h, h_kv
+  }  ///< 1 if it names no h, h_kv
+  const std::array<std::int64_t, 2>& block() const { return fingerprint_.source.block; }
   std::int64_t q_blocks() const { return q_blocks_; }    ///< ceil(q_len / block[0])
   std::int64_t kv_blocks() const { return kv_blocks_; }  ///< ceil(kv_len / block[1])
   std::int64_t rows() const { return batch() * heads() * q_blocks_; }
@@ -89,9 +107,10 @@ class BlockMask {
   std::vector<std::int32_t> rows_by_cost_;
 };
 
-/// Refuses a mask that was built from something else than the call.
-/// @param wanted the call's fingerprint with the call's own batch and heads
+/// Refuses a mask that was built from something else than a call uses. Does not allocate where it
+/// fits.
 /// @throws Error with code block_mask, naming what differs and both values
-void require_fit(const BlockMask& mask, const MaskFingerprint& wanted);
+void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& shape,
+                 const Bindings& bindings);
 
 }  // namespace tilewright

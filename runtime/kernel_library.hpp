@@ -40,9 +40,16 @@ struct KernelBinary {
 
 /// A kernel that can be called.
 struct LoadedKernel {
-  SharedObject object;
+  std::shared_ptr<const SharedObject> object;  ///< shared by all who loaded an equal kernel
   KernelSource source;
   KernelBuild build;
+
+  /// A symbol of the kernel; templates/abi lists them.
+  /// @throws Error with code internal where the kernel has none of that name
+  template <typename T>
+  T* entry(const char* name) const {
+    return reinterpret_cast<T*>(object->symbol(name));
+  }
 };
 
 /// spec -> kernel source -> key -> binary: from the store, or compiled and put there.

@@ -1,0 +1,50 @@
+#include "runtime/cpu/arguments.hpp"
+
+namespace tilewright::cpu {
+namespace {
+
+abi::BufferArgument buffer_argument(const TensorView& view) {
+  abi::BufferArgument argument{.data = view.data, .size = {1, 1, 1, 1}, .stride = {0, 0, 0, 0}};
+  for (int i = 0; i < view.rank; ++i) {
+    argument.size[i] = view.shape[i];
+    argument.stride[i] = view.shape[i] == 1 ? 0 : view.strides[i];
+  }
+  return argument;
+}
+
+abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
+  abi::ScalarArgument argument{};
+  if (spec.dtype == DType::i32) {
+    argument.as_i32 = static_cast<int>(value);
+  } else {
+    argument.as_f32 = static_cast<float>(value);
+  }
+  return argument;
+}
+
+}  // namespace
+
+BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorView>& buffers,
+                                   const std::vector<double>& scalars) {
+  BindingArguments arguments;
+  for (const TensorView& view : buffers) arguments.buffers.push_back(buffer_argument(view));
+  size_t index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    arguments.scalars.push_back(scalar_argument(scalar, scalars[index++]));
+  }
+  return arguments;
+}
+
+abi::SnippetArguments snippet_arguments(const BindingArguments& bindings, const Shape& shape) {
+  return {.buffers = bindings.buffers.data(),
+          .scalars = bindings.scalars.data(),
+          .batch = static_cast<int>(shape.batch),
+          .num_q_heads = static_cast<int>(shape.num_q_heads),
+          .num_kv_heads = static_cast<int>(shape.num_kv_heads),
+          .q_len = static_cast<int>(shape.q_len),
+          .kv_len = static_cast<int>(shape.kv_len),
+          .q_offset = static_cast<int>(shape.q_offset),
+          .kv_offset = static_cast<int>(shape.kv_offset)};
+}
+
+}  // namespace tilewright::cpu

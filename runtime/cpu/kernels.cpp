@@ -1,0 +1,160 @@
+#include "runtime/cpu/kernels.hpp"
+
+#include <new>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tilewright::cpu {
+namespace {
+
+constexpr std::align_val_t kScratchAlignment{64};
+
+// Private memory of one thread, kept between calls so that a call allocates only the first time.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { ::operator delete(data_, kScratchAlignment); }
+
+  void* at_least(std::int64_t bytes) {
+    if (bytes > bytes_) {
+      ::operator delete(std::exchange(data_, nullptr), kScratchAlignment);
+      bytes_ = 0;
+      data_ = ::operator new(static_cast<size_t>(bytes), kScratchAlignment, std::nothrow);
+      if (!data_) throw Error(ErrorCode::memory, "no memory for a thread's scratch space");
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+thread_local Scratch t_scratch;
+
+abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
+  return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
+}
+
+abi::ForwardArguments forward_arguments(const ForwardCall& call, const BindingArguments& bindings) {
+  return {.snippet = snippet_arguments(bindings, call.shape),
+          .q = tensor_argument(call.q),
+          .k = tensor_argument(call.k),
+          .v = tensor_argument(call.v),
+          .out = tensor_argument(call.out),
+          .lse = call.lse,
+          .scale = static_cast<float>(call.scale),
+          .mask = {}};
+}
+
+abi::BlockMaskArgument mask_argument(const BlockMask& mask) {
+  static_assert(sizeof(long long) == sizeof(std::int64_t));
+  const TileLists& lists = mask.lists();
+  return {.row_offsets = reinterpret_cast<const long long*>(lists.row_offsets.data()),
+          .indices = lists.indices.data(),
+          .full_row_offsets = reinterpret_cast<const long long*>(lists.full_row_offsets.data()),
+          .full_indices = lists.full_indices.data(),
+          .batch = static_cast<int>(mask.batch()),
+          .heads = static_cast<int>(mask.heads()),
+          .q_blocks = static_cast<int>(mask.q_blocks())};
+}
+
+// The lists of one row of tiles.
+struct RowLists {
+  std::vector<std::int32_t> partial;
+  std::vector<std::int32_t> full;
+};
+
+TileLists concatenate(const std::vector<RowLists>& rows) {
+  TileLists lists;
+  lists.row_offsets.push_back(0);
+  lists.full_row_offsets.push_back(0);
+  for (const RowLists& row : rows) {
+    lists.indices.insert(lists.indices.end(), row.partial.begin(), row.partial.end());
+    lists.full_indices.insert(lists.full_indices.end(), row.full.begin(), row.full.end());
+    lists.row_offsets.push_back(static_cast<std::int64_t>(lists.indices.size()));
+    lists.full_row_offsets.push_back(static_cast<std::int64_t>(lists.full_indices.size()));
+  }
+  return lists;
+}
+
+}  // namespace
+
+ForwardKernel::ForwardKernel(std::shared_ptr<const LoadedKernel> kernel)
+    : kernel_(std::move(kernel)),
+      entry_(kernel_->entry<Entry>("tilewright_forward")),
+      q_tile_(*kernel_->entry<const int>("tilewright_q_tile")),
+      scratch_bytes_(*kernel_->entry<const long long>("tilewright_scratch_bytes")) {}
+
+void ForwardKernel::run_tile(const abi::ForwardArguments& arguments, std::int64_t b, std::int64_t h,
+                             std::int64_t q_tile) const {
+  entry_(&arguments, static_cast<int>(b), static_cast<int>(h), static_cast<int>(q_tile),
+         t_scratch.at_least(scratch_bytes_));
+}
+
+void ForwardKernel::run(const ForwardCall& call, const BindingArguments& bindings,
+                        ThreadPool& threads) const {
+  const abi::ForwardArguments arguments = forward_arguments(call, bindings);
+  const std::int64_t heads = call.shape.num_q_heads;
+  const std::int64_t tiles = (call.shape.q_len + q_tile_ - 1) / q_tile_;
+  threads.parallel_for(call.shape.batch * heads * tiles, [&](std::int64_t item, int) {
+    const std::int64_t head = item / tiles;
+    run_tile(arguments, head / heads, head % heads, item % tiles);
+  });
+}
+
+void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
+                        const BindingArguments& bindings, ThreadPool& threads) const {
+  abi::ForwardArguments arguments = forward_arguments(call, bindings);
+  arguments.mask = mask_argument(mask);
+  // A row of a mask that is shared by heads or batches serves several rows of the call.
+  const std::int64_t heads_per_list = call.shape.num_q_heads / mask.heads();
+  const std::int64_t batches_per_list = call.shape.batch / mask.batch();
+  const std::int64_t tiles_per_block = mask.block()[0] / q_tile_;
+  const std::int64_t items_per_row = heads_per_list * batches_per_list * tiles_per_block;
+  threads.parallel_for(mask.rows() * items_per_row, [&](std::int64_t item, int) {
+    const std::int64_t row = mask.rows_by_cost()[static_cast<size_t>(item / items_per_row)];
+    const std::int64_t copy = item % items_per_row / tiles_per_block;
+    const std::int64_t list = row / mask.q_blocks();
+    const std::int64_t q_tile = row % mask.q_blocks() * tiles_per_block + item % tiles_per_block;
+    if (q_tile * q_tile_ >= call.shape.q_len)
+      return;  // the last block's tiles may lie beyond q_len
+    const std::int64_t b = list / mask.heads() + copy / heads_per_list;
+    const std::int64_t h = list % mask.heads() + copy % heads_per_list;
+    run_tile(arguments, b, h, q_tile);
+  });
+}
+
+MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel)
+    : kernel_(std::move(kernel)), entry_(kernel_->entry<Entry>("tilewright_classify_row")) {}
+
+BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
+                          const BindingArguments& bindings, ThreadPool& threads) const {
+  const abi::SnippetArguments arguments = snippet_arguments(bindings, shape);
+  const std::int64_t q_blocks =
+      (shape.q_len + fingerprint.source.block[0] - 1) / fingerprint.source.block[0];
+  const std::int64_t kv_blocks =
+      (shape.kv_len + fingerprint.source.block[1] - 1) / fingerprint.source.block[1];
+  const std::int64_t heads = fingerprint.shape.num_q_heads;
+  std::vector<RowLists> rows(static_cast<size_t>(fingerprint.shape.batch * heads * q_blocks));
+  threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t r, int) {
+    std::vector<abi::TileState> states(static_cast<size_t>(kv_blocks));
+    const std::int64_t list = r / q_blocks;
+    entry_(&arguments, static_cast<int>(list / heads), static_cast<int>(list % heads),
+           static_cast<int>(r % q_blocks), states.data());
+    RowLists& row = rows[static_cast<size_t>(r)];
+    for (std::int64_t block = 0; block < kv_blocks; ++block) {
+      const abi::TileState state = states[static_cast<size_t>(block)];
+      if (state == abi::kTilePartial) row.partial.push_back(static_cast<std::int32_t>(block));
+      if (state == abi::kTileFull) row.full.push_back(static_cast<std::int32_t>(block));
+    }
+  });
+  const std::int64_t tiles = static_cast<std::int64_t>(rows.size()) * kv_blocks;
+  return BlockMask(std::move(fingerprint), concatenate(rows), "exact", tiles);
+}
+
+}  // namespace tilewright::cpu

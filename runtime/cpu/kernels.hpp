@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+
+#include "../block_mask.hpp"
+#include "../forward_call.hpp"
+#include "../kernel_library.hpp"
+#include "../thread_pool.hpp"
+#include "arguments.hpp"
+
+namespace tilewright::cpu {
+
+/// A loaded forward kernel and how it is spread over threads.
+class ForwardKernel {
+ public:
+  explicit ForwardKernel(std::shared_ptr<const LoadedKernel> kernel);
+
+  const KernelBuild& build() const { return kernel_->build; }
+
+  /// Runs every tile of q rows, tiles of the same head one after the other.
+  void run(const ForwardCall& call, const BindingArguments& bindings, ThreadPool& threads) const;
+
+  /// Runs over the tiles of a block mask, the rows with the most tiles first.
+  void run(const ForwardCall& call, const BlockMask& mask, const BindingArguments& bindings,
+           ThreadPool& threads) const;
+
+ private:
+  using Entry = void(const abi::ForwardArguments*, int b, int h, int q_tile, void* scratch);
+  void run_tile(const abi::ForwardArguments& arguments, std::int64_t b, std::int64_t h,
+                std::int64_t q_tile) const;
+
+  std::shared_ptr<const LoadedKernel> kernel_;
+  Entry* entry_;
+  std::int64_t q_tile_;  // rows of q that one call of the entry handles
+  std::int64_t scratch_bytes_;
+};
+
+/// A loaded kernel that decides tiles of a block mask by evaluating mask_mod.
+class MaskKernel {
+ public:
+  explicit MaskKernel(std::shared_ptr<const LoadedKernel> kernel);
+
+  const KernelBuild& build() const { return kernel_->build; }
+
+  /// @param fingerprint its batch and heads say how many lists are made
+  /// @param shape the call's, which the snippet sees
+  BlockMask run(MaskFingerprint fingerprint, const Shape& shape, const BindingArguments& bindings,
+                ThreadPool& threads) const;
+
+ private:
+  using Entry = void(const abi::SnippetArguments*, int b, int h, int q_block,
+                     abi::TileState* states);
+
+  std::shared_ptr<const LoadedKernel> kernel_;
+  Entry* entry_;
+};
+
+}  // namespace tilewright::cpu

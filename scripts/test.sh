@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds everything and runs the tests; installs what is missing.
+#
+#   scripts/test.sh          what every change must pass: about 5 minutes on two cores
+#   scripts/test.sh --full   also the long tests, the sanitizers, the second compiler and the linters
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/dependencies.sh
+
+full=0
+case "${1:-}" in
+  "") ;;
+  --full) full=1 ;;
+  *) echo "usage: scripts/test.sh [--full]" >&2; exit 2 ;;
+esac
+
+title() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
+cores=$(nproc)
+
+title "Dependencies"
+install_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+[ $full -eq 0 ] || install_missing "${FULL_TEST_PACKAGES[@]}"
+
+title "Build"
+cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON >/dev/null
+cmake --build --preset release --parallel "$cores"
+
+if [ $full -eq 1 ]; then
+  export TILEWRIGHT_TEST_FULL=1
+  scripts/lint.sh
+  title "The second compiler"
+  cmake --preset clang >/dev/null
+  cmake --build --preset clang --parallel "$cores"
+  title "Address and undefined behaviour sanitizers"
+  cmake --preset asan >/dev/null
+  cmake --build --preset asan --parallel "$cores"
+  ctest --preset asan --parallel "$cores" --label-exclude 'slow|package'
+fi
+
+title "Tests"
+ctest --preset release --parallel "$cores" --no-tests=error
+title "Done"
