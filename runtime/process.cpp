@@ -1,0 +1,244 @@
+#include "runtime/process.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tilewright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int number) : number_(number) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() { close(); }
+
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+  void reset(int number) {
+    close();
+    number_ = number;
+  }
+  void close() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_ = -1;
+};
+
+Error cannot_start(const std::string& program, const ProcessOptions& options, int error) {
+  std::string hint;
+  if (error == ENOENT) hint = "install it, or give its full path";
+  if (error == EACCES) hint = "check that the file may be executed";
+  if (error == EMFILE || error == ENFILE) hint = "too many files are open; raise `ulimit -n`";
+  if (error == EAGAIN || error == ENOMEM) hint = "the machine is out of processes or memory";
+  return Error(options.error_code,
+               fmt::format("cannot start \"{}\": {}", program, std::strerror(error)), hint);
+}
+
+/// One stream of the child: a pipe whose both ends close on exec.
+struct Stream {
+  FileDescriptor read_end;
+  FileDescriptor write_end;
+  std::string* text;
+
+  bool open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
+    return leave_standard_numbers(read_end) && leave_standard_numbers(write_end) &&
+           fcntl(read_end.number(), F_SETFL, O_NONBLOCK) == 0;
+  }
+
+  // Where this process runs without stdin, stdout or stderr, a pipe may get their numbers, which
+  // the child's own streams would then overwrite.
+  static bool leave_standard_numbers(FileDescriptor& end) {
+    if (end.number() > 2) return true;
+    end.reset(fcntl(end.number(), F_DUPFD_CLOEXEC, 3));
+    return end.is_open();
+  }
+
+  // Takes what is there; closes the stream at its end. Bounded, so that a program that never stops
+  // writing cannot outrun its timeout.
+  void drain(std::size_t limit, bool* truncated) {
+    char chunk[16384];
+    for (int reads = 0; reads < 64 && read_end.is_open(); ++reads) {
+      const ssize_t count = read(read_end.number(), chunk, sizeof chunk);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return;
+      if (count <= 0) return read_end.close();
+      const std::size_t kept = std::min(static_cast<std::size_t>(count), limit - text->size());
+      text->append(chunk, kept);
+      *truncated = *truncated || kept < static_cast<std::size_t>(count);
+    }
+  }
+};
+
+class FileActions {
+ public:
+  FileActions() { posix_spawn_file_actions_init(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+
+  posix_spawn_file_actions_t* get() { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+class Attributes {
+ public:
+  Attributes() {
+    posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
+
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+std::vector<std::string> environment_with(const ProcessOptions& options) {
+  std::map<std::string, std::optional<std::string>> changes(options.environment.begin(),
+                                                            options.environment.end());
+  std::vector<std::string> result;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string text = *entry;
+    if (!changes.contains(text.substr(0, text.find('=')))) result.push_back(text);
+  }
+  for (const auto& [name, value] : changes) {
+    if (value) result.push_back(name + '=' + *value);
+  }
+  return result;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+pid_t spawn(const std::vector<std::string>& arguments, const ProcessOptions& options, int output,
+            int errors) {
+  FileActions actions;
+  posix_spawn_file_actions_addopen(actions.get(), 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(actions.get(), output, 1);
+  posix_spawn_file_actions_adddup2(actions.get(), errors, 2);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+  posix_spawn_file_actions_addclosefrom_np(actions.get(), 3);
+#endif
+  if (!options.directory.empty()) {
+    posix_spawn_file_actions_addchdir_np(actions.get(), options.directory.c_str());
+  }
+  const std::vector<std::string> environment = environment_with(options);
+  const Attributes attributes;
+  pid_t child = -1;
+  const int error = posix_spawnp(&child, arguments[0].c_str(), actions.get(), attributes.get(),
+                                 pointers_to(arguments).data(), pointers_to(environment).data());
+  if (error != 0) throw cannot_start(arguments[0], options, error);
+  return child;
+}
+
+void record_end(int status, ProcessResult* result) {
+  if (WIFEXITED(status)) result->exit_status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
+}
+
+// True once the child is gone, also where somebody else reaped it.
+bool reap(pid_t child, int flags, ProcessResult* result) {
+  int status = 0;
+  pid_t reaped;
+  do {
+    reaped = waitpid(child, &status, flags);
+  } while (reaped < 0 && errno == EINTR);
+  if (reaped == child) record_end(status, result);
+  return reaped != 0;
+}
+
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+}
+
+// Until the child ends: not until its streams end, as a grandchild may hold those open for ever.
+void wait_for(pid_t child, const ProcessOptions& options, Stream* streams, ProcessResult* result) {
+  const Clock::time_point deadline = Clock::now() + options.timeout;
+  const FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  constexpr int kPollInterval = 10;  // where the kernel has no pidfd, or refuses it
+  for (;;) {
+    pollfd watched[3] = {{streams[0].read_end.number(), POLLIN, 0},
+                         {streams[1].read_end.number(), POLLIN, 0},
+                         {handle.number(), POLLIN, 0}};
+    const int left = milliseconds_until(deadline);
+    poll(watched, 3, handle.is_open() ? left : std::min(left, kPollInterval));
+    const bool gone = reap(child, WNOHANG, result);
+    for (int i = 0; i < 2; ++i) streams[i].drain(options.output_limit, &result->truncated);
+    if (gone) return;
+    if (milliseconds_until(deadline) == 0) {
+      result->timed_out = true;
+      kill(-child, SIGKILL);
+      reap(child, 0, result);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::string ProcessResult::describe_end() const {
+  if (timed_out) return fmt::format("killed after {:.0f} s", milliseconds / 1000);
+  if (signal) return fmt::format("signal {} ({})", *signal, strsignal(*signal));
+  if (exit_status) return fmt::format("exit status {}", *exit_status);
+  return "exit status unknown, as this process ignores SIGCHLD or reaps all of its children";
+}
+
+ProcessResult run_process(const std::vector<std::string>& arguments,
+                          const ProcessOptions& options) {
+  if (arguments.empty() || arguments[0].empty()) {
+    throw Error(options.error_code, "cannot start a program without a name");
+  }
+  const Clock::time_point start = Clock::now();
+  ProcessResult result;
+  Stream streams[2] = {{.text = &result.output}, {.text = &result.errors}};
+  for (Stream& stream : streams) {
+    if (!stream.open()) throw cannot_start(arguments[0], options, errno);
+  }
+  const pid_t child =
+      spawn(arguments, options, streams[0].write_end.number(), streams[1].write_end.number());
+  for (Stream& stream : streams) stream.write_end.close();
+  wait_for(child, options, streams, &result);
+  result.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return result;
+}
+
+}  // namespace tilewright
