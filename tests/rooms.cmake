@@ -1,7 +1,8 @@
 # Which room may include which: cli -> {verify, picture} -> runtime -> {generator, cache} -> base.
 # Run as a test: cmake -DROOT=... -P tests/rooms.cmake
-set(rooms base cache generator runtime picture verify cli)
 cmake_minimum_required(VERSION 3.25)
+
+set(rooms base cache generator runtime picture verify cli)
 set(allowed_base base)
 set(allowed_cache base cache)
 set(allowed_generator base generator)
