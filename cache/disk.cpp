@@ -1,0 +1,286 @@
+#include "cache/disk.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+
+namespace tilewright::cache {
+namespace {
+
+constexpr std::string_view kVersionFolder = "v1";
+constexpr std::string_view kLockFolder = "locks";
+constexpr std::string_view kEntrySuffix = ".twk";
+constexpr std::string_view kBadSuffix = ".bad";
+constexpr mode_t kEntryMode = 0600;
+constexpr std::time_t kStaleTemporarySeconds = 600;  // no writer takes that long
+constexpr std::time_t kLastUsedSeconds = 60;         // how exact the time of use is
+
+std::string shard_name(const Key& key) {
+  return key.digest.hex().substr(0, 2);
+}
+std::string entry_name(const Key& key) {
+  return key.digest.hex().append(kEntrySuffix);
+}
+std::string bad_name(const Key& key) {
+  return key.digest.hex().append(kBadSuffix);
+}
+
+// The key of "<64 hex digits><suffix>".
+std::optional<Key> key_of(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  const auto digest = Digest::from_hex(name.substr(0, name.size() - suffix.size()));
+  if (!digest) return std::nullopt;
+  return Key{*digest};
+}
+
+std::chrono::system_clock::time_point to_time_point(const timespec& time) {
+  using namespace std::chrono;
+  return system_clock::time_point(
+      duration_cast<system_clock::duration>(seconds(time.tv_sec) + nanoseconds(time.tv_nsec)));
+}
+
+// Why a file with this status is not taken for an entry; empty where it may be one.
+std::string refusal(const struct stat& status) {
+  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
+  if (status.st_uid != ::geteuid()) return fmt::format("it belongs to user {}", status.st_uid);
+  if ((status.st_mode & 022) != 0) return "others can write to it";
+  if (status.st_nlink > 1) return "it has a second name (hard link)";
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxEntryBytes) {
+    return std::string(to_string(Defect::too_large));
+  }
+  return {};
+}
+
+// The access time is kept by hand, because most file systems are mounted to keep it rarely or
+// never.
+void note_use(const FileDescriptor& file, const struct stat& status) {
+  if (status.st_atim.tv_sec > std::time(nullptr) - kLastUsedSeconds) return;
+  const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+  static_cast<void>(::futimens(file.get(), times));
+}
+
+struct ReadEntry {
+  DiskEntry result;
+  OpenedFile opened;
+};
+
+ReadEntry read_entry(int shard, const Key& key) {
+  using Status = DiskEntry::Status;
+  const std::string name = entry_name(key);
+  ReadEntry read{{}, open_for_reading(shard, name, false)};
+  const auto finish = [&](Status status, std::string problem = {}) {
+    read.result.status = status;
+    read.result.problem = std::move(problem);
+    return std::move(read);
+  };
+  const std::error_code open_error = read.opened.error;
+  if (open_error == std::errc::no_such_file_or_directory) return finish(Status::miss);
+  if (open_error == std::errc::too_many_symbolic_link_levels) {
+    return finish(Status::bad, "it is a symbolic link");
+  }
+  if (open_error == std::errc::no_such_device_or_address) {
+    return finish(Status::bad, "it is not a regular file");  // a socket
+  }
+  if (open_error) return finish(Status::failed, open_error.message());
+  if (std::string why = refusal(read.opened.status); !why.empty()) {
+    return finish(Status::bad, std::move(why));
+  }
+  std::vector<std::byte> bytes;
+  const auto size = static_cast<std::size_t>(read.opened.status.st_size);
+  const std::error_code error = read_whole(read.opened.file, size, bytes);
+  if (error == std::errc::device_or_resource_busy) {
+    return finish(Status::bad, "it changed while it was read");
+  }
+  if (error) return finish(Status::failed, error.message());
+  Decoded decoded = decode(std::move(bytes), key);
+  if (!decoded.entry) return finish(Status::bad, std::string(to_string(decoded.defect)));
+  read.result.entry = std::make_shared<const Entry>(std::move(*decoded.entry));
+  return finish(Status::hit);
+}
+
+// Calls `visit` for what is in the folder, by rising name. An unreadable folder counts as empty.
+template <typename Visit>
+void for_each_name(int folder, const Visit& visit) {
+  std::vector<std::string> names;
+  if (list_folder(folder, names)) return;
+  for (const std::string& name : names) visit(name);
+}
+
+bool is_stale_temporary(int folder, const std::string& name) {
+  if (!name.starts_with(kTemporaryPrefix)) return false;
+  struct stat status {};
+  return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         status.st_mtim.tv_sec < std::time(nullptr) - kStaleTemporarySeconds;
+}
+
+// What killed processes left behind.
+void remove_stale_temporaries(int folder) {
+  for_each_name(folder, [&](const std::string& name) {
+    if (is_stale_temporary(folder, name)) ::unlinkat(folder, name.c_str(), 0);
+  });
+}
+
+// Also a directory that stands where an entry should, as long as it is empty.
+bool remove(int folder, const std::string& name) {
+  return ::unlinkat(folder, name.c_str(), 0) == 0 ||
+         ::unlinkat(folder, name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+}  // namespace
+
+Disk::Disk(std::optional<std::filesystem::path> directory) : directory_(std::move(directory)) {
+  // Another working directory later must not mean another cache.
+  std::error_code ignored;
+  if (directory_ && directory_->is_relative()) {
+    const std::filesystem::path working_directory = std::filesystem::current_path(ignored);
+    directory_ = working_directory / *directory_;
+  }
+}
+
+DiskEntry Disk::load(const Key& key) const {
+  const PrivateFolder shard = open_below(shard_name(key), IfAbsent::report);
+  if (shard.absent) return {};
+  if (!shard.folder) return {DiskEntry::Status::failed, nullptr, shard.problem};
+  ReadEntry read = read_entry(shard.folder.get(), key);
+  if (read.result.status == DiskEntry::Status::hit) note_use(read.opened.file, read.opened.status);
+  if (!read.result.problem.empty()) {
+    const auto path = *directory_ / kVersionFolder / shard_name(key) / entry_name(key);
+    read.result.problem = fmt::format(
+        "the entry \"{}\" {}: {}", path.native(),
+        read.result.status == DiskEntry::Status::bad ? "must not be used" : "cannot be read",
+        read.result.problem);
+  }
+  return std::move(read.result);
+}
+
+KeyLock Disk::try_lock(const Key& key) const {
+  const std::string name(kLockFolder);
+  PrivateFolder locks = open_below(name, IfAbsent::create);
+  if (!locks.folder) return KeyLock::unavailable(std::move(locks.problem));
+  return KeyLock::try_acquire(std::move(locks.folder), key, *directory_ / kVersionFolder / name);
+}
+
+void Disk::set_aside(const Key& key) const {
+  const PrivateFolder shard = open_below(shard_name(key), IfAbsent::report);
+  if (!shard.folder) return;
+  const int folder = shard.folder.get();
+  const std::string name = entry_name(key);
+  const std::string aside = bad_name(key);
+  if (::renameat(folder, name.c_str(), folder, aside.c_str()) != 0) remove(folder, name);
+}
+
+std::string Disk::publish(const Entry& entry) const {
+  std::vector<std::byte> bytes;
+  try {
+    bytes = encode(entry);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  const PrivateFolder shard = open_below(shard_name(entry.key), IfAbsent::create);
+  if (!shard.folder) return shard.problem;
+  remove_stale_temporaries(shard.folder.get());
+  const std::string name = entry_name(entry.key);
+  const std::error_code error = publish_file(shard.folder.get(), name, bytes, kEntryMode);
+  if (!error) return {};
+  const auto path = *directory_ / kVersionFolder / shard_name(entry.key) / name;
+  return fmt::format("cannot write \"{}\": {}", path.native(), error.message());
+}
+
+std::vector<Listing> Disk::list() const {
+  std::vector<Listing> listings;
+  for_each_shard([&](const std::string&, int folder) {
+    for_each_name(folder, [&](const std::string& name) {
+      const std::optional<Key> key = key_of(name, kEntrySuffix);
+      if (!key) return;
+      ReadEntry read = read_entry(folder, *key);
+      if (read.result.status == DiskEntry::Status::miss) return;  // removed meanwhile
+      const struct stat& status = read.opened.status;
+      listings.push_back({*key, read.result.entry ? read.result.entry->metadata : Metadata(),
+                          static_cast<std::uint64_t>(status.st_size), to_time_point(status.st_mtim),
+                          to_time_point(std::max(status.st_atim, status.st_mtim,
+                                                 [](const timespec& a, const timespec& b) {
+                                                   return std::pair(a.tv_sec, a.tv_nsec) <
+                                                          std::pair(b.tv_sec, b.tv_nsec);
+                                                 })),
+                          std::move(read.result.problem)});
+    });
+  });
+  return listings;
+}
+
+Usage Disk::usage() const {
+  Usage usage;
+  for_each_shard([&](const std::string&, int folder) {
+    for_each_name(folder, [&](const std::string& name) {
+      struct stat status {};
+      if (!key_of(name, kEntrySuffix)) return;
+      if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+      ++usage.entries;
+      usage.bytes += static_cast<std::uint64_t>(status.st_size);
+    });
+  });
+  return usage;
+}
+
+Usage Disk::clear() const {
+  Usage removed;
+  for_each_shard([&](const std::string&, int folder) {
+    remove_stale_temporaries(folder);
+    for_each_name(folder, [&](const std::string& name) {
+      const bool is_entry = key_of(name, kEntrySuffix).has_value();
+      if (!is_entry && !key_of(name, kBadSuffix)) return;  // not ours
+      struct stat status {};
+      if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+      if (!remove(folder, name)) return;
+      removed.entries += is_entry ? 1 : 0;
+      removed.bytes += static_cast<std::uint64_t>(status.st_size);
+    });
+  });
+  remove_unused_locks();
+  return removed;
+}
+
+PrivateFolder Disk::open_below(const std::string& name, IfAbsent if_absent) const {
+  if (!directory_) {
+    PrivateFolder none;
+    none.problem = "no directory is known for it";
+    return none;
+  }
+  const std::string version(kVersionFolder);
+  const std::filesystem::path version_path = *directory_ / version;
+  PrivateFolder root = open_private_folder(*directory_, if_absent);
+  if (!root.folder) return root;
+  PrivateFolder entries = open_private_folder(root.folder.get(), version, version_path, if_absent);
+  if (!entries.folder) return entries;
+  return open_private_folder(entries.folder.get(), name, version_path / name, if_absent);
+}
+
+void Disk::for_each_shard(
+    const std::function<void(const std::string& name, int folder)>& visit) const {
+  const PrivateFolder entries = open_below(".", IfAbsent::report);
+  if (!entries.folder) return;
+  for_each_name(entries.folder.get(), [&](const std::string& name) {
+    constexpr std::string_view kHexDigits = "0123456789abcdef";
+    if (name.size() != 2 || name.find_first_not_of(kHexDigits) != std::string::npos) return;
+    const PrivateFolder shard = open_private_folder(
+        entries.folder.get(), name, *directory_ / kVersionFolder / name, IfAbsent::report);
+    if (shard.folder) visit(name, shard.folder.get());
+  });
+}
+
+void Disk::remove_unused_locks() const {
+  const PrivateFolder locks = open_below(std::string(kLockFolder), IfAbsent::report);
+  if (!locks.folder) return;
+  for_each_name(locks.folder.get(), [&](const std::string& name) {
+    // A lock that we get is unused, and letting go of it removes its file.
+    if (const std::optional<Key> key = key_of(name, kLockSuffix)) static_cast<void>(try_lock(*key));
+  });
+}
+
+}  // namespace tilewright::cache
