@@ -1,0 +1,157 @@
+#include "cli/arguments.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+#include "base/version.hpp"
+#include "cli/output.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+using Verbs = std::vector<std::unique_ptr<Verb>>;
+
+std::string help_text(const Verbs& verbs) {
+  std::string text =
+      "tilewright: attention kernels from C++ snippets\n\n"
+      "Usage: tilewright VERB [ARGUMENTS]\n\nVerbs:\n";
+  for (const auto& verb : verbs) {
+    text += fmt::format("  {:<11} {}\n", verb->name(), verb->summary());
+  }
+  text +=
+      "\nOptions:\n"
+      "  -h,--help   this text; after a verb, its arguments\n"
+      "  --version   the version of tilewright\n"
+      "\nExample:\n"
+      "  tilewright check examples/alibi.json --inputs random:1,4,2,300,300\n"
+      "\nExit status: 0 done; 1 a verdict is negative; 2 the usage, spec, snippet or input file is "
+      "wrong;\n3 the machine lacks or refuses something.\n";
+  return text;
+}
+
+Verb* find_verb(const std::string& name, const Verbs& verbs) {
+  std::vector<std::string> names;
+  for (const auto& verb : verbs) {
+    if (verb->name() == name) return verb.get();
+    names.push_back(verb->name());
+  }
+  const bool is_option = name.starts_with('-');
+  std::string hint = is_option ? std::string() : did_you_mean(name, names);
+  if (hint.empty()) hint = "tilewright --help lists the verbs";
+  throw Error(ErrorCode::usage,
+              is_option ? fmt::format("the first word is a verb, but it is \"{}\"", name)
+                        : fmt::format("unknown verb \"{}\"", name),
+              hint);
+}
+
+// CLI11 would complain about what is missing first, which is no help with a misspelt option.
+void refuse_unknown_options(const std::vector<std::string>& words, const CLI::App& app,
+                            const std::string& verb) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || std::count(known.begin(), known.end(), name) > 0) continue;
+    std::string hint = did_you_mean(name, known);
+    if (hint.empty()) hint = fmt::format("tilewright {} --help lists the options", verb);
+    throw Error(ErrorCode::usage, fmt::format("unknown option \"{}\"", name), hint);
+  }
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// True if the verb is to be executed, false if help was printed instead.
+bool parse_words(std::vector<std::string> words, Verb& verb) {
+  CLI::App app(verb.summary(), "tilewright " + verb.name());
+  app.footer("\nExample:\n  " + verb.example());
+  verb.declare(app);
+  refuse_unknown_options(words, app, verb.name());
+  std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    print(app.help());
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::usage, one_line(error.what()),
+                fmt::format("tilewright {} --help shows the arguments; for example: {}",
+                            verb.name(), verb.example()));
+  }
+  return true;
+}
+
+}  // namespace
+
+Verb* parse_command_line(const std::vector<std::string>& words, const Verbs& verbs) {
+  if (words.empty()) {
+    throw Error(ErrorCode::usage, "a verb is missing", "tilewright --help lists the verbs");
+  }
+  if (words[0] == "--help" || words[0] == "-h") {
+    print(help_text(verbs));
+    return nullptr;
+  }
+  if (words[0] == "--version") {
+    print(fmt::format("tilewright {}\n", version()));
+    return nullptr;
+  }
+  Verb* verb = find_verb(words[0], verbs);
+  return parse_words({words.begin() + 1, words.end()}, *verb) ? verb : nullptr;
+}
+
+bool asks_for_json(const std::vector<std::string>& words) {
+  return std::count(words.begin(), words.end(), "--json") > 0;
+}
+
+void add_spec_argument(CLI::App& app, std::string& path) {
+  app.add_option("SPEC", path, "the spec, a JSON file (docs/spec.md)")->required();
+}
+
+void add_json_flag(CLI::App& app, bool& json) {
+  app.add_flag("--json", json, "print facts as JSON; errors too");
+}
+
+std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts) {
+  std::map<std::string, double> scalars;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    double value = 0;
+    const char* begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
+    const char* end = text.data() + text.size();
+    const auto [stop, failure] = std::from_chars(begin, end, value);
+    if (name.empty() || failure != std::errc() || stop != end) {
+      throw Error(ErrorCode::usage, fmt::format("\"{}\" is no scalar", text),
+                  "write --scalar NAME=NUMBER, for example --scalar cap=30");
+    }
+    if (!scalars.emplace(name, value).second) {
+      throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is given twice", name));
+    }
+  }
+  return scalars;
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : CLI::detail::split(text, ',');
+}
+
+std::int64_t parse_integer(const std::string& text, const std::string& what) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc() || stop != end || text.empty()) {
+    throw Error(ErrorCode::usage, fmt::format("{}: \"{}\" is no whole number", what, text));
+  }
+  return value;
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,156 @@
+#include <filesystem>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/file_io.hpp"
+#include "cli/arguments.hpp"
+#include "cli/files.hpp"
+#include "cli/kernels.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+#include "generator/spec_json.hpp"
+#include "runtime/kernel_library.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A kernel for a CPU is a shared object: registers and shared memory are a GPU's words.
+Json to_json(const KernelBuild& build) {
+  return {{"name", build.kernel},
+          {"source", build.source},
+          {"ms", build.render_ms + build.compile_ms + build.load_ms},
+          {"render_ms", build.render_ms},
+          {"compile_ms", build.compile_ms},
+          {"registers", nullptr},
+          {"spill_bytes", nullptr},
+          {"shared_bytes", nullptr},
+          {"cubin_bytes", nullptr},
+          {"bytes", build.bytes}};
+}
+
+class CompileVerb : public Verb {
+ public:
+  CompileVerb()
+      : Verb("compile", "compile a spec's kernels into the cache",
+             "tilewright compile examples/alibi.json --target cpu-x86-64-v3 -o alibi.so") {}
+
+  void declare(CLI::App& app) override {
+    add_spec_argument(app, spec_);
+    app.add_option("--target", target_, "what for (default: this machine)");
+    app.add_option("--kernel", kernel_, "only this kernel (default: all of them)");
+    app.add_option("-o,--output", output_,
+                   "write the binary of --kernel, or of the kernel that `run` would use; a folder "
+                   "(or a name ending in /) gets every kernel's");
+    app.add_flag("--list", list_, "name the kernels and compile nothing");
+    add_json_flag(app, json_);
+  }
+
+  ExitStatus execute() override {
+    const Spec spec = spec_from_file(spec_);
+    const Target target = target_or_default(target_);
+    const std::vector<KernelId> ids =
+        kernel_.empty() ? kernel_set(spec, target)
+                        : std::vector<KernelId>{kernel_or_default(spec, target, kernel_)};
+    if (list_) return list(spec, target, ids);
+    prepare_output();
+    const std::vector<KernelBinary> binaries = build(spec, target, ids);
+    write_output(spec, binaries);
+    report(target, binaries);
+    return kDone;
+  }
+
+ private:
+  ExitStatus list(const Spec& spec, const Target& target, const std::vector<KernelId>& ids) const {
+    if (!output_.empty()) {
+      throw Error(ErrorCode::usage, "--list compiles nothing, so there is nothing for -o to write",
+                  "leave one of the two out");
+    }
+    Json kernels = Json::array();
+    std::string text;
+    for (const KernelId& id : ids) {
+      const bool is_default = id == default_kernel(spec);
+      kernels.push_back({{"name", id.name}, {"default", is_default}});
+      text += id.name + (is_default ? "  (what `run` uses)\n" : "\n");
+    }
+    if (json_) {
+      print_json({{"target", target.name()}, {"kernels", kernels}});
+    } else {
+      print(text);
+    }
+    return kDone;
+  }
+
+  bool into_folder() const { return output_.ends_with('/') || fs::is_directory(output_); }
+
+  void prepare_output() const {
+    if (output_.empty()) return;
+    if (!into_folder()) return require_writable(output_, "-o");
+    std::error_code failure;
+    fs::create_directories(output_, failure);
+    if (failure) {
+      throw Error(ErrorCode::disk,
+                  fmt::format("-o: folder \"{}\" cannot be made: {}", output_, failure.message()));
+    }
+    require_writable(fs::path(output_) / "kernel.so", "-o");
+  }
+
+  std::vector<KernelBinary> build(const Spec& spec, const Target& target,
+                                  const std::vector<KernelId>& ids) const {
+    std::vector<KernelBinary> binaries;
+    Progress progress(ids.size(), json_);
+    for (const KernelId& id : ids) {
+      progress.step(id.name);
+      binaries.push_back(build_kernel(spec, target, id, KernelContext{}));
+    }
+    return binaries;
+  }
+
+  void write_output(const Spec& spec, const std::vector<KernelBinary>& binaries) const {
+    if (output_.empty()) return;
+    const bool only_one = binaries.size() == 1;
+    for (const KernelBinary& binary : binaries) {
+      const std::string& name = binary.build.kernel;
+      if (into_folder()) {
+        write_file(fs::path(output_) / (name + ".so"), binary.entry->payload);
+      } else if (only_one || name == default_kernel(spec).name) {
+        write_file(output_, binary.entry->payload);
+      }
+    }
+  }
+
+  void report(const Target& target, const std::vector<KernelBinary>& binaries) const {
+    Json kernels = Json::array();
+    Table table({"kernel", "from", "time", "size"});
+    for (const KernelBinary& binary : binaries) {
+      const Json kernel = to_json(binary.build);
+      kernels.push_back(kernel);
+      table.add({binary.build.kernel, binary.build.source, format_ms(kernel["ms"]),
+                 format_bytes(binary.build.bytes)});
+    }
+    if (json_) {
+      print_json({{"target", target.name()}, {"kernels", kernels}});
+    } else {
+      print(fmt::format("target {}\n{}", target.name(), table.text()));
+      if (!output_.empty()) print(fmt::format("wrote {}\n", output_));
+    }
+  }
+
+  std::string spec_;
+  std::string target_;
+  std::string kernel_;
+  std::string output_;
+  bool list_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_compile_verb() {
+  return std::make_unique<CompileVerb>();
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "generator/kernel_source.hpp"
+#include "generator/spec.hpp"
+#include "generator/target.hpp"
+
+namespace tilewright::cli {
+
+/// The target that --target names; without one that of the device which `run` would take.
+/// @throws Error with code usage
+Target target_or_default(const std::string& name);
+
+/// The forward kernel that `run` would use for aligned, dense tensors.
+KernelId default_kernel(const Spec& spec);
+
+/// The member of the spec's closed set that --kernel names; an empty name is the default one.
+/// @throws Error with code usage, naming the nearest one
+KernelId kernel_or_default(const Spec& spec, const Target& target, const std::string& name);
+
+}  // namespace tilewright::cli

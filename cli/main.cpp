@@ -1,0 +1,86 @@
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cli/arguments.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+std::vector<std::unique_ptr<Verb>> all_verbs() {
+  std::vector<std::unique_ptr<Verb>> verbs;
+  verbs.push_back(make_run_verb());
+  verbs.push_back(make_check_verb());
+  verbs.push_back(make_render_verb());
+  verbs.push_back(make_compile_verb());
+  verbs.push_back(make_mask_verb());
+  verbs.push_back(make_bench_verb());
+  verbs.push_back(make_cache_verb());
+  verbs.push_back(make_doctor_verb());
+  verbs.push_back(make_reserved_verb("precompile", "compile a manifest of specs into a bundle"));
+  verbs.push_back(make_reserved_verb("fuzz", "generate variants and compare with the reference"));
+  return verbs;
+}
+
+ExitStatus status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::usage:
+    case ErrorCode::spec:
+    case ErrorCode::snippet:
+    case ErrorCode::kernel_template:
+    case ErrorCode::tensor:
+    case ErrorCode::block_mask:
+    case ErrorCode::file:
+      return kWrongInput;
+    case ErrorCode::device:
+    case ErrorCode::compiler:
+    case ErrorCode::memory:
+    case ErrorCode::disk:
+    case ErrorCode::internal:
+      return kMachineRefuses;
+  }
+  return kMachineRefuses;
+}
+
+ExitStatus report(const Error& error, bool json) {
+  std::fputs((std::string(error.what()) + '\n').c_str(), stderr);
+  try {
+    if (json) print_json(to_json(error));
+  } catch (const Error&) {
+    // Standard output is full or closed: stderr has said it all.
+  }
+  return status_of(error.code());
+}
+
+ExitStatus run(const std::vector<std::string>& words) {
+  try {
+    const std::vector<std::unique_ptr<Verb>> verbs = all_verbs();
+    Verb* verb = parse_command_line(words, verbs);
+    return verb ? verb->execute() : kDone;
+  } catch (const Error& error) {
+    return report(error, asks_for_json(words));
+  } catch (const std::bad_alloc&) {
+    return report(Error(ErrorCode::memory, "out of memory",
+                        "use smaller shapes, or a machine with more memory"),
+                  asks_for_json(words));
+  } catch (const std::exception& error) {
+    return report(Error(ErrorCode::internal, error.what(),
+                        "this is a defect of tilewright; please report the command and its input"),
+                  asks_for_json(words));
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::cli
+
+int main(int argc, char** argv) {
+  // `tilewright ... | head` ends the reader first; writing then fails with EPIPE, which is handled.
+  std::signal(SIGPIPE, SIG_IGN);
+  return tilewright::cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace tilewright::cli {
+
+/// Objects keep the order in which their keys were written.
+using Json = nlohmann::ordered_json;
+
+/// Writes to stdout. A reader that went away is no error; a full disk is.
+/// @throws Error with code disk
+void print(std::string_view text);
+
+/// Prints a JSON value and a line break. Text that is not UTF-8 is replaced, never thrown at.
+void print_json(const Json& value);
+
+/// {"error": {code, message, place, notes, hint}}
+Json to_json(const Error& error);
+
+/// "850 ns", "12.3 us", "4.56 ms", "1.23 s"
+std::string format_ms(double ms);
+
+/// "512 B", "1.50 MiB"
+std::string format_bytes(std::uint64_t bytes);
+
+/// Text in columns, the first one flush left and the others flush right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Says on stderr how far a long piece of work is: a bar that is wiped at the end on a terminal, a
+/// line for each step elsewhere, nothing with --json off a terminal.
+class Progress {
+ public:
+  Progress(std::size_t steps, bool json);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// The next step begins.
+  void step(std::string_view name);
+
+ private:
+  std::size_t steps_;
+  std::size_t done_ = 0;
+  bool terminal_;
+  bool quiet_;
+};
+
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace tilewright::cli
