@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -12,8 +13,8 @@
 
 namespace tilewright {
 
-/// Order of a 4-d tensor's dimensions in memory order of its shape: bhsd is [batch, heads, sequence,
-/// head_dim], bshd is [batch, sequence, heads, head_dim]. Strides are free in both.
+/// Order of a 4-d tensor's dimensions in memory order of its shape: bhsd is [batch, heads,
+/// sequence, head_dim], bshd is [batch, sequence, heads, head_dim]. Strides are free in both.
 enum class Layout : std::uint8_t { bhsd, bshd };
 
 /// A run-time size that a buffer's dimension may be declared as.

@@ -9,8 +9,8 @@
 namespace tilewright {
 
 /// Reads a JSON spec and validates it. Strict: an unknown key, a reserved one, a duplicate one, a
-/// value of the wrong type or out of range is an error that names the key, the value, what is allowed
-/// and the nearest right name, with line and column in `text`.
+/// value of the wrong type or out of range is an error that names the key, the value, what is
+/// allowed and the nearest right name, with line and column in `text`.
 /// @param file_name what the text is called in messages
 /// @throws Error with code spec or snippet
 Spec spec_from_json(std::string_view text, std::string_view file_name = "spec");
