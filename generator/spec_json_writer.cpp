@@ -1,5 +1,6 @@
-#include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -8,7 +9,7 @@
 namespace tilewright {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string string_text(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     switch (c) {
@@ -49,7 +50,7 @@ std::string number(double value, DType dtype) {
 
 std::string dim_text(const BufferDim& dim) {
   if (const auto* size = std::get_if<std::int64_t>(&dim)) return std::to_string(*size);
-  if (const auto* named = std::get_if<NamedDim>(&dim)) return quoted(to_string(*named));
+  if (const auto* named = std::get_if<NamedDim>(&dim)) return string_text(to_string(*named));
   return "null";
 }
 
@@ -66,38 +67,38 @@ std::string object(const std::vector<std::string>& items) {
   return '{' + joined(items) + '}';
 }
 
-std::string pair(std::string_view key, std::string_view value) {
-  return fmt::format("{}: {}", quoted(key), value);
+std::string field(std::string_view key, std::string_view value) {
+  return fmt::format("{}: {}", string_text(key), value);
 }
 
 std::string buffer_text(const BufferSpec& buffer) {
   std::vector<std::string> dims;
   for (const BufferDim& dim : buffer.shape) dims.push_back(dim_text(dim));
-  std::vector<std::string> fields = {pair("dtype", quoted(to_string(buffer.dtype))),
-                                     pair("shape", list(dims))};
-  if (buffer.bounds == Bounds::trusted) fields.push_back(pair("bounds", quoted("trusted")));
+  std::vector<std::string> fields = {field("dtype", string_text(to_string(buffer.dtype))),
+                                     field("shape", list(dims))};
+  if (buffer.bounds == Bounds::trusted) fields.push_back(field("bounds", string_text("trusted")));
   if (buffer.range) {
     const auto [least, greatest] = *buffer.range;
     fields.push_back(
-        pair("range", list({number(least, buffer.dtype), number(greatest, buffer.dtype)})));
+        field("range", list({number(least, buffer.dtype), number(greatest, buffer.dtype)})));
   }
-  if (buffer.sorted) fields.push_back(pair("sorted", "true"));
+  if (buffer.sorted) fields.push_back(field("sorted", "true"));
   return object(fields);
 }
 
 std::string scalar_text(const ScalarSpec& scalar) {
-  std::vector<std::string> fields = {pair("dtype", quoted(to_string(scalar.dtype)))};
+  std::vector<std::string> fields = {field("dtype", string_text(to_string(scalar.dtype)))};
   if (scalar.default_value) {
-    fields.push_back(pair("default", number(*scalar.default_value, scalar.dtype)));
+    fields.push_back(field("default", number(*scalar.default_value, scalar.dtype)));
   }
   return object(fields);
 }
 
 std::string tactic_text(const TacticSpec& tactic) {
-  if (tactic.parameters.empty()) return quoted(tactic.name);
-  std::vector<std::string> fields = {pair("name", quoted(tactic.name))};
+  if (tactic.parameters.empty()) return string_text(tactic.name);
+  std::vector<std::string> fields = {field("name", string_text(tactic.name))};
   for (const auto& [name, value] : tactic.parameters) {
-    fields.push_back(pair(name, std::to_string(value)));
+    fields.push_back(field(name, std::to_string(value)));
   }
   return object(fields);
 }
@@ -107,7 +108,7 @@ template <typename Map, typename Describe>
 std::string group_text(const Map& entries, const Describe& describe) {
   std::string text;
   for (const auto& [name, entry] : entries) {
-    text += (text.empty() ? "{\n    " : ",\n    ") + pair(name, describe(entry));
+    text += (text.empty() ? "{\n    " : ",\n    ") + field(name, describe(entry));
   }
   return text + "\n  }";
 }
@@ -118,11 +119,11 @@ std::string to_json(const Spec& spec) {
   const Spec defaults;
   std::vector<std::string> fields;
   const auto add = [&fields](bool wanted, std::string_view key, const std::string& value) {
-    if (wanted) fields.push_back(pair(key, value));
+    if (wanted) fields.push_back(field(key, value));
   };
-  const auto name_of = [](auto value) { return quoted(to_string(value)); };
+  const auto name_of = [](auto value) { return string_text(to_string(value)); };
 
-  add(!spec.name.empty(), "name", quoted(spec.name));
+  add(!spec.name.empty(), "name", string_text(spec.name));
   add(true, "dtype", name_of(spec.dtype));
   add(true, "head_dim", std::to_string(spec.head_dim));
   add(spec.v_head_dim != 0, "v_head_dim", std::to_string(spec.v_head_dim));
@@ -131,8 +132,8 @@ std::string to_json(const Spec& spec) {
   if (spec.kv_dtype) add(true, "kv_dtype", name_of(*spec.kv_dtype));
   if (spec.out_dtype) add(true, "out_dtype", name_of(*spec.out_dtype));
   if (spec.scale) add(true, "scale", number(*spec.scale, false));
-  add(!spec.score_mod.empty(), "score_mod", quoted(spec.score_mod));
-  add(!spec.mask_mod.empty(), "mask_mod", quoted(spec.mask_mod));
+  add(!spec.score_mod.empty(), "score_mod", string_text(spec.score_mod));
+  add(!spec.mask_mod.empty(), "mask_mod", string_text(spec.mask_mod));
   add(!spec.buffers.empty(), "buffers", group_text(spec.buffers, buffer_text));
   add(!spec.scalars.empty(), "scalars", group_text(spec.scalars, scalar_text));
   add(spec.block != defaults.block, "block",
