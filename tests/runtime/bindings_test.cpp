@@ -1,0 +1,103 @@
+#include "runtime/bindings.hpp"
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const Spec kSpec{
+    .dtype = f32,
+    .head_dim = 16,
+    .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}},
+                {"table", {.dtype = i32, .shape = {NamedDim::batch, std::int64_t{5}}}}},
+    .scalars = {{"cap", {.dtype = f32, .default_value = 50.0}}, {"window", {.dtype = i32}}}};
+
+struct Memory {
+  float slopes[4] = {};
+  int table[2 * 5] = {};
+};
+
+SnippetInputs good_inputs(Memory& memory) {
+  return {.buffers = {{"slopes", TensorView::contiguous(memory.slopes, f32, {4})},
+                      {"table", TensorView::contiguous(memory.table, i32, {2, 5})}},
+          .scalars = {{"window", 9}}};
+}
+
+std::string refusal(const auto& change, ErrorCode code) {
+  Memory memory;
+  SnippetInputs inputs = good_inputs(memory);
+  change(inputs);
+  try {
+    const Bindings bindings(kSpec, inputs);
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("bindings: buffers and scalars come in the order of their names, defaults filled in") {
+  Memory memory;
+  const Bindings bindings(kSpec, good_inputs(memory));
+  REQUIRE(bindings.buffers().size() == 2);
+  REQUIRE(bindings.buffers()[0].data == memory.slopes);
+  REQUIRE(bindings.scalars() == std::vector<double>{50.0, 9.0});
+}
+
+TEST_CASE("bindings: what is missing, unknown or of another type is refused by name") {
+  const auto tensor = ErrorCode::tensor;
+  REQUIRE_THAT(
+      refusal([](SnippetInputs& i) { i.buffers.erase("slopes"); }, tensor),
+      ContainsSubstring("buffer \"slopes\" is missing") && ContainsSubstring("f32 [num_q_heads]"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["slope"] = i.buffers["slopes"]; }, tensor),
+               ContainsSubstring("unknown buffer \"slope\"") &&
+                   ContainsSubstring("did you mean \"slopes\"?"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["slopes"].dtype = bf16; }, tensor),
+               ContainsSubstring("another dtype") && ContainsSubstring("given: bf16 [4]"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["table"].rank = 1; }, tensor),
+               ContainsSubstring("another rank"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["table"].shape[1] = 4; }, tensor),
+               ContainsSubstring("another size in dimension 1"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["table"].shape[0] = 0; }, tensor),
+               ContainsSubstring("is empty"));
+}
+
+TEST_CASE("bindings: scalars are checked against their dtype") {
+  const auto usage = ErrorCode::usage;
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars.erase("window"); }, usage),
+               ContainsSubstring("scalar \"window\" has no default") &&
+                   ContainsSubstring("--scalar window=X"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["window"] = 1.5; }, usage),
+               ContainsSubstring("scalar \"window\" is 1.5"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["cap"] = 1e39; }, usage),
+               ContainsSubstring("which is no f32"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["wndow"] = 1; }, usage),
+               ContainsSubstring("did you mean \"window\"?"));
+}
+
+TEST_CASE("bindings: named dimensions are checked against the call, and 1 broadcasts") {
+  Memory memory;
+  const Bindings bindings(kSpec, good_inputs(memory));
+  const Shape shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 1, .q_len = 3, .kv_len = 3};
+  REQUIRE_NOTHROW(bindings.check(kSpec, shape));
+
+  Shape more_heads = shape;
+  more_heads.num_q_heads = 8;
+  REQUIRE_THROWS_WITH(
+      bindings.check(kSpec, more_heads),
+      ContainsSubstring("has size 4 in dimension 0, but num_q_heads of this call is 8"));
+
+  SnippetInputs broadcast = good_inputs(memory);
+  broadcast.buffers["slopes"].shape[0] = 1;
+  REQUIRE_NOTHROW(Bindings(kSpec, broadcast).check(kSpec, more_heads));
+}
+
+TEST_CASE("bindings: those of another spec are refused") {
+  REQUIRE_THROWS_WITH(Bindings().check(kSpec, Shape{.q_len = 1, .kv_len = 1}),
+                      ContainsSubstring("made for another spec"));
+}

@@ -1,0 +1,134 @@
+#include "runtime/block_mask.hpp"
+
+#include <functional>
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+using Tile = BlockMask::Tile;
+
+namespace {
+
+// q_len 300 and kv_len 500 in blocks of 128: 3 rows of 4 tiles.
+MaskFingerprint fingerprint() {
+  return {
+      .source = {.mask_mod = "q_idx >= kv_idx", .block = {128, 128}, .scalars = {{"window", 0}}},
+      .shape = {.q_len = 300, .kv_len = 500},
+      .scalars = {64.0}};
+}
+
+TileLists causal_lists() {
+  return {.row_offsets = {0, 1, 2, 3},
+          .indices = {0, 1, 2},
+          .full_row_offsets = {0, 0, 1, 3},
+          .full_indices = {0, 0, 1}};
+}
+
+BlockMask causal() {
+  return BlockMask(fingerprint(), causal_lists(), "exact", 12);
+}
+
+std::string refusal(TileLists lists) {
+  try {
+    const BlockMask mask(fingerprint(), std::move(lists), "exact", 12);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::block_mask);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal_with(const std::function<void(TileLists&)>& change) {
+  TileLists lists = causal_lists();
+  change(lists);
+  return refusal(std::move(lists));
+}
+
+Bindings bindings_with_window(double window) {
+  const Spec spec{.dtype = f32, .head_dim = 16, .scalars = {{"window", {.dtype = i32}}}};
+  return Bindings(spec, {.scalars = {{"window", window}}});
+}
+
+std::string misfit(const MaskSource& source, const Shape& shape, double window) {
+  try {
+    require_fit(causal(), source, shape, bindings_with_window(window));
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::block_mask);
+    return error.what();
+  }
+  return "fits";
+}
+
+}  // namespace
+
+TEST_CASE("block mask: counts, density and bytes follow the lists") {
+  const BlockMask mask = causal();
+  REQUIRE(mask.q_blocks() == 3);
+  REQUIRE(mask.kv_blocks() == 4);
+  REQUIRE(mask.partial_tiles() == 3);
+  REQUIRE(mask.full_tiles() == 3);
+  REQUIRE(mask.empty_tiles() == 6);
+  REQUIRE(mask.density() == 0.5);
+  REQUIRE(mask.bytes() == 2 * 4 * 8 + 6 * 4);
+}
+
+TEST_CASE("block mask: a row shows each tile's state") {
+  REQUIRE(causal().row(0, 0, 2) ==
+          std::vector<Tile>{Tile::full, Tile::full, Tile::partial, Tile::empty});
+}
+
+TEST_CASE("block mask: rows are ordered by their number of tiles, ties by row") {
+  const BlockMask mask = causal();
+  REQUIRE(std::vector<std::int32_t>(mask.rows_by_cost().begin(), mask.rows_by_cost().end()) ==
+          std::vector<std::int32_t>{2, 1, 0});
+}
+
+TEST_CASE("block mask: wrong lists are refused with their first bad entry") {
+  REQUIRE(refusal(causal_lists()) == "accepted");
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.row_offsets.pop_back(); }),
+               ContainsSubstring("3 row offsets for 3 rows"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.row_offsets[0] = 1; }),
+               ContainsSubstring("first row offset is 1"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.row_offsets[3] = 4; }),
+               ContainsSubstring("last row offset is 4, but there are 3"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.row_offsets[1] = 3; }),
+               ContainsSubstring("row offset 2 is 2 after 3"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.indices[1] = 4; }),
+               ContainsSubstring("row 1 holds kv block 4; there are 4"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.indices[1] = -1; }),
+               ContainsSubstring("row 1 holds kv block -1"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.full_indices[2] = 0; }),
+               ContainsSubstring("full list is wrong: row 2 holds kv block 0 after 0"));
+  REQUIRE_THAT(refusal_with([](TileLists& l) { l.indices[2] = 1; }),
+               ContainsSubstring("row 2 holds kv block 1 as partial and as full"));
+}
+
+TEST_CASE("block mask: a call that differs from what the mask was built from is refused") {
+  const MaskFingerprint built = fingerprint();
+  REQUIRE(misfit(built.source, built.shape, 64) == "fits");
+
+  Shape longer = built.shape;
+  longer.kv_len = 501;
+  REQUIRE_THAT(misfit(built.source, longer, 64),
+               ContainsSubstring("built for kv_len 500, but this call has 501"));
+  Shape moved = built.shape;
+  moved.q_offset = 1;
+  REQUIRE_THAT(misfit(built.source, moved, 64), ContainsSubstring("q_offset 0"));
+  MaskSource other = built.source;
+  other.mask_mod = "true";
+  REQUIRE_THAT(misfit(other, built.shape, 64), ContainsSubstring("mask_mod"));
+  MaskSource finer = built.source;
+  finer.block = {64, 128};
+  REQUIRE_THAT(misfit(finer, built.shape, 64), ContainsSubstring("q block"));
+  REQUIRE_THAT(misfit(built.source, built.shape, 65),
+               ContainsSubstring("window 64, but this call has 65"));
+}
+
+TEST_CASE("block mask: one list serves any batch and any heads") {
+  Shape shape = fingerprint().shape;
+  shape.batch = 4;
+  shape.num_q_heads = 8;
+  REQUIRE(misfit(fingerprint().source, shape, 64) == "fits");
+}
