@@ -1,0 +1,183 @@
+// Attention of one tile of q rows of one head: an online softmax over tiles of kv.
+//
+// Needs: kQTile, kKvTile, kBlockKv, kMasked, kHasLse, QElement, KvElement, OutElement.
+
+namespace tw_kernel {
+
+using tilewright::abi::BlockMaskArgument;
+using tilewright::abi::ForwardArguments;
+using tilewright::abi::TensorArgument;
+
+constexpr int kChunks = kQTile / kLanes;
+static_assert(kQTile % kLanes == 0 && kChunks % kGroup == 0, "a q tile is a whole number of groups");
+
+// Private memory of one call. K and V are copied here where they cannot be read in place.
+struct Scratch {
+  Vector q[kChunks * kHeadDim];
+  Vector s[kChunks * kKvTile];
+  Vector o[kChunks * kValueDim];
+  Vector row_max[kChunks];  // in units of log2
+  Vector row_sum[kChunks];  // of 2^(s - row_max)
+  Vector alpha[kChunks];
+  float k[kKvTile * kHeadDim];
+  float v[kKvTile * kValueDim];
+  float row[kHeadDim > kValueDim ? kHeadDim : kValueDim];
+};
+
+// One call's work.
+struct Item {
+  tw_snippet::tw_State state;
+  const KvElement* k;  // [kv_len] rows of this head
+  const KvElement* v;
+  long long k_stride;
+  long long v_stride;
+  ChunkPlace place;
+  int kv_offset;
+  int kv_len;
+  int rows;
+  int chunks;
+  float factor;  // of q.k, into units of log2 where there is no score_mod
+};
+
+template <typename Element>
+TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
+  return static_cast<Element*>(tensor.data) + b * tensor.batch_stride + h * tensor.head_stride;
+}
+
+TW_INLINE bool is_float(const float*) { return true; }
+template <typename Element>
+TW_INLINE bool is_float(const Element*) { return false; }
+
+// Rows as floats and not far apart: columns of rows that lie a multiple of a page apart would all fall
+// into the same few cache lines. `stride` is updated.
+template <int kDim>
+TW_INLINE const float* stage_rows(const KvElement* rows, long long* stride, long long max_stride,
+                                  int count, float* staged) {
+  if (is_float(rows) && *stride <= max_stride) return reinterpret_cast<const float*>(rows);
+  for (int i = 0; i < count; ++i) load_row<kDim>(rows + i * *stride, staged + i * kDim);
+  *stride = kDim;
+  return staged;
+}
+
+TW_NOINLINE void load_q(const QElement* q, long long stride, int rows, int chunks,
+                        Scratch& scratch) {
+  for (int i = 0; i < chunks * kHeadDim; ++i) scratch.q[i] = Vector{};
+  for (int row = 0; row < rows; ++row) {
+    load_row<kHeadDim>(q + row * stride, scratch.row);
+    float* lane = reinterpret_cast<float*>(scratch.q + row / kLanes * kHeadDim) + row % kLanes;
+    for (int d = 0; d < kHeadDim; ++d) lane[d * kLanes] = scratch.row[d];
+  }
+}
+
+// One tile: kv rows [first, first + count).
+TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial,
+                            Scratch& scratch) {
+  constexpr long long kAnyStride = 1ll << 62;
+  constexpr long long kNearStride = 256;
+  long long k_stride = item.k_stride;
+  const float* k = stage_rows<kHeadDim>(item.k + first * item.k_stride, &k_stride, kAnyStride,
+                                        count, scratch.k);
+  score_tile(k, k_stride, count, item.chunks, scratch.q, scratch.s, item.factor);
+  ChunkPlace place = item.place;
+  place.first_kv_idx = first + item.kv_offset;
+  for (int chunk = 0; chunk < item.chunks; ++chunk) {
+    Vector* const s = scratch.s + chunk * kKvTile;
+    if (kHasMaskMod && partial) {
+      modify_scores<kHasMaskMod>(item.state, place, count, reinterpret_cast<float*>(s));
+    } else if (kHasScoreMod) {
+      modify_scores<kHasMaskMod && !kMasked>(item.state, place, count, reinterpret_cast<float*>(s));
+    }
+    update_softmax(s, count, scratch.row_max[chunk], scratch.row_sum[chunk], scratch.alpha[chunk]);
+    place.first_row += kLanes;
+  }
+  long long v_stride = item.v_stride;
+  const float* v = stage_rows<kValueDim>(item.v + first * item.v_stride, &v_stride, kNearStride,
+                                         count, scratch.v);
+  value_tile(v, v_stride, count, item.chunks, scratch.s, scratch.o, scratch.alpha);
+}
+
+TW_INLINE void visit_range(const Item& item, int begin, int end, bool partial, Scratch& scratch) {
+  if (end > item.kv_len) end = item.kv_len;
+  for (int first = begin; first < end; first += kKvTile) {
+    const int count = end - first < kKvTile ? end - first : kKvTile;
+    visit_tile(item, first, count, partial, scratch);
+  }
+}
+
+// Partial tiles first, then full ones, as the block mask lists them.
+TW_INLINE void visit_blocks(const Item& item, const BlockMaskArgument& mask, Scratch& scratch) {
+  const int b = mask.batch == 1 ? 0 : item.place.b;
+  const int h = mask.heads == 1 ? 0 : item.place.h;
+  const long long row =
+      (static_cast<long long>(b) * mask.heads + h) * mask.q_blocks + item.place.first_row / kBlockQ;
+  for (long long i = mask.row_offsets[row]; i < mask.row_offsets[row + 1]; ++i) {
+    const int begin = mask.indices[i] * kBlockKv;
+    visit_range(item, begin, begin + kBlockKv, true, scratch);
+  }
+  for (long long i = mask.full_row_offsets[row]; i < mask.full_row_offsets[row + 1]; ++i) {
+    const int begin = mask.full_indices[i] * kBlockKv;
+    visit_range(item, begin, begin + kBlockKv, false, scratch);
+  }
+}
+
+TW_NOINLINE void store_rows(const Item& item, OutElement* out, long long stride, float* lse,
+                            Scratch& scratch) {
+  const float* o = reinterpret_cast<const float*>(scratch.o);
+  const float* row_sum = reinterpret_cast<const float*>(scratch.row_sum);
+  const float* row_max = reinterpret_cast<const float*>(scratch.row_max);
+  for (int row = 0; row < item.rows; ++row) {
+    const float sum = row_sum[row];
+    const float* lane = o + row / kLanes * kValueDim * kLanes + row % kLanes;
+    // Nothing kept: 0 whatever V holds. A NaN sum is none of these and stays.
+    const bool empty = sum == 0.0f;
+    const float inverse = empty ? 0.0f : 1.0f / sum;
+    for (int d = 0; d < kValueDim; ++d) {
+      scratch.row[d] = empty ? 0.0f : lane[d * kLanes] * inverse;
+    }
+    store_row<kValueDim>(scratch.row, out + row * stride);
+    if (kHasLse) {
+      lse[row] = empty ? -kInfinity : (row_max[row] + tw_math::log2(sum)) * kLn2;
+    }
+  }
+}
+
+TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_tile,
+                       Scratch& scratch) {
+  const tilewright::abi::SnippetArguments& snippet = arguments.snippet;
+  const int first_row = q_tile * kQTile;
+  const int rows_left = snippet.q_len - first_row;
+  const int h_kv = h / (snippet.num_q_heads / snippet.num_kv_heads);
+
+  Item item = {tw_snippet::tw_make_state(snippet)};
+  item.k = head_of<const KvElement>(arguments.k, b, h_kv);
+  item.v = head_of<const KvElement>(arguments.v, b, h_kv);
+  item.k_stride = arguments.k.row_stride;
+  item.v_stride = arguments.v.row_stride;
+  item.place = {b, h, h_kv, first_row, snippet.q_len - 1, snippet.q_offset, 0};
+  item.kv_offset = snippet.kv_offset;
+  item.kv_len = snippet.kv_len;
+  item.rows = rows_left < kQTile ? rows_left : kQTile;
+  item.chunks = (item.rows + kLanes - 1) / kLanes;
+  item.factor = kHasScoreMod ? arguments.scale : arguments.scale * kLog2E;
+
+  load_q(head_of<const QElement>(arguments.q, b, h) + first_row * arguments.q.row_stride,
+         arguments.q.row_stride, item.rows, item.chunks, scratch);
+  for (int i = 0; i < item.chunks * kValueDim; ++i) scratch.o[i] = Vector{};
+  for (int i = 0; i < item.chunks; ++i) scratch.row_max[i] = broadcast(-kInfinity);
+  for (int i = 0; i < item.chunks; ++i) scratch.row_sum[i] = Vector{};
+
+  if (kMasked) {
+    visit_blocks(item, arguments.mask, scratch);
+  } else {
+    visit_range(item, 0, item.kv_len, kHasMaskMod, scratch);
+  }
+
+  float* const lse =
+      kHasLse ? arguments.lse +
+                    (static_cast<long long>(b) * snippet.num_q_heads + h) * snippet.q_len + first_row
+              : nullptr;
+  store_rows(item, head_of<OutElement>(arguments.out, b, h) + first_row * arguments.out.row_stride,
+             arguments.out.row_stride, lse, scratch);
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,95 @@
+// The two matrix products of a tile. Both broadcast a number of K or V to vectors of q rows, so K and
+// V are read where they lie and only q is transposed.
+//
+//   S[kv][q]  = factor * sum over d of K[kv][d] * Q[d][q]
+//   O[dv][q]  = alpha[q] * O[dv][q] + sum over kv of V[kv][dv] * P[kv][q]
+//
+// q rows lie in chunks of kLanes. A block of kRows x kGroup vectors is kept in registers.
+//
+// Needs: kHeadDim, kValueDim, kKvTile, kRows (divides 8), kGroup.
+
+namespace tw_kernel {
+
+static_assert(kHeadDim % 8 == 0 && kValueDim % 8 == 0 && kKvTile % 8 == 0 && 8 % kRows == 0,
+              "blocks of kRows must tile head dims and kv tiles");
+
+// rows: kRows pointers to rows of K; q: [kWidth][kHeadDim]; s: [kWidth][kKvTile]
+template <int kWidth>
+TW_INLINE void multiply_scores(const float* const* rows, const Vector* __restrict q,
+                               Vector* __restrict s, float factor) {
+  Vector sum[kRows][kWidth] = {};
+  for (int d = 0; d < kHeadDim; ++d) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) sum[r][w] += rows[r][d] * q[w * kHeadDim + d];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int w = 0; w < kWidth; ++w) s[w * kKvTile + r] = sum[r][w] * factor;
+  }
+}
+
+// v: [count] rows, kRows columns of each; p: [kWidth][kKvTile]; o: [kWidth][kValueDim]
+template <int kWidth>
+TW_INLINE void accumulate_values(const float* v, long long v_stride, int count,
+                                 const Vector* __restrict p, Vector* __restrict o,
+                                 const Vector* alpha) {
+  Vector sum[kRows][kWidth];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int w = 0; w < kWidth; ++w) sum[r][w] = o[w * kValueDim + r] * alpha[w];
+  }
+  for (int kv = 0; kv < count; ++kv) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) sum[r][w] += v[r] * p[w * kKvTile + kv];
+    }
+    v += v_stride;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int w = 0; w < kWidth; ++w) o[w * kValueDim + r] = sum[r][w];
+  }
+}
+
+// Groups of kGroup chunks, and the chunks that are left over one at a time: few rows of q (decoding)
+// cost few vectors.
+TW_NOINLINE void score_tile(const float* k, long long k_stride, int count, int chunks,
+                            const Vector* q, Vector* s, float factor) {
+  for (int kv = 0; kv < count; kv += kRows) {
+    // Behind the last row the last row is read again: nothing outside kv_len is ever touched.
+    const float* rows[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) rows[r] = k + (kv + r < count ? kv + r : count - 1) * k_stride;
+    int chunk = 0;
+    for (; chunk + kGroup <= chunks; chunk += kGroup) {
+      multiply_scores<kGroup>(rows, q + chunk * kHeadDim, s + chunk * kKvTile + kv, factor);
+    }
+    for (; kGroup > 1 && chunk < chunks; ++chunk) {
+      multiply_scores<1>(rows, q + chunk * kHeadDim, s + chunk * kKvTile + kv, factor);
+    }
+  }
+}
+
+TW_NOINLINE void value_tile(const float* v, long long v_stride, int count, int chunks,
+                            const Vector* p, Vector* o, const Vector* alpha) {
+  for (int d = 0; d < kValueDim; d += kRows) {
+    int chunk = 0;
+    for (; chunk + kGroup <= chunks; chunk += kGroup) {
+      accumulate_values<kGroup>(v + d, v_stride, count, p + chunk * kKvTile,
+                                o + chunk * kValueDim + d, alpha + chunk);
+    }
+    for (; kGroup > 1 && chunk < chunks; ++chunk) {
+      accumulate_values<1>(v + d, v_stride, count, p + chunk * kKvTile, o + chunk * kValueDim + d,
+                           alpha + chunk);
+    }
+  }
+}
+
+}  // namespace tw_kernel

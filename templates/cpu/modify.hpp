@@ -1,0 +1,51 @@
+// The snippets over one chunk of rows of a tile. The loop over lanes is what the compiler vectorises,
+// with the snippets inlined.
+//
+// Needs: kHasScoreMod, kHasMaskMod, tw_snippet.
+
+namespace tw_kernel {
+
+// Where a chunk of scores lies in the call.
+struct ChunkPlace {
+  int b;
+  int h;
+  int h_kv;
+  int first_row;
+  int last_row;  // the last row of the call: rows behind it are computed as if they were it
+  int q_offset;
+  int first_kv_idx;
+};
+
+// s: [count][kLanes], scaled scores; on return in units of log2, -inf where mask_mod drops them.
+template <bool kPartial>
+TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const ChunkPlace& place,
+                               int count, float* s) {
+  // Copies, which stores to s cannot alias.
+  const tw_snippet::tw_State state = shared_state;
+  const int b = place.b, h = place.h, h_kv = place.h_kv;
+  const int first_row = place.first_row, last_row = place.last_row;
+  const int q_offset = place.q_offset, first_kv_idx = place.first_kv_idx;
+  for (int kv = 0; kv < count; ++kv) {
+    const int kv_idx = first_kv_idx + kv;
+    float* const row = s + kv * kLanes;
+#if defined(__clang__)
+#pragma clang loop vectorize(enable) vectorize_width(kLanes) interleave(disable) unroll(disable)
+#else
+#pragma GCC ivdep
+#endif
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
+      const int q_idx = q_row + q_offset;
+      float score = row[lane];
+      if (kHasScoreMod) {
+        score = tw_snippet::tw_score_mod(state, score, b, h, h_kv, q_idx, kv_idx) * kLog2E;
+      }
+      if (kPartial) {
+        score = tw_snippet::tw_mask_mod(state, b, h, h_kv, q_idx, kv_idx) ? score : -kInfinity;
+      }
+      row[lane] = score;
+    }
+  }
+}
+
+}  // namespace tw_kernel

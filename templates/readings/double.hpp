@@ -1,0 +1,3 @@
+// The reading of the double-precision reference.
+
+using tw_real = double;

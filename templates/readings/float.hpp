@@ -1,0 +1,3 @@
+// The reading of forward and of evaluate_float: the score is a float, an index an int.
+
+using tw_real = float;
