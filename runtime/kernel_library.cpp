@@ -76,7 +76,7 @@ cache::Entry compile(const Spec& spec, const KernelSource& source, const cache::
     throw compile_error(spec, source, parse_host_messages(result.log), result.log);
   }
   return {.key = key,
-          .metadata = {{"compiler", compiler.identity()},
+          .metadata = {{"compiler", compiler.version()},
                        {"kernel", source.id.name},
                        {"spec", spec.name},
                        {"target", source.target.name()}},
