@@ -1,0 +1,80 @@
+#include "runtime/cpu_identity.hpp"
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#else
+#include <sys/auxv.h>
+#endif
+
+namespace tilewright {
+namespace {
+
+#if defined(__x86_64__) || defined(__i386__)
+
+struct Registers {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+Registers cpuid(unsigned leaf, unsigned subleaf = 0) {
+  Registers r;
+  __get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d);
+  return r;
+}
+
+// Which register files the system saves: without that, wide instructions are not usable.
+unsigned enabled_state(const Registers& features) {
+  constexpr unsigned kOsXsave = 1u << 27;
+  if (!(features.c & kOsXsave)) return 0;
+  unsigned low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+std::string features() {
+  std::string text;
+  const auto add = [&text](const Registers& r) {
+    text += fmt::format("{:x}.{:x}.{:x}.{:x} ", r.a, r.b, r.c, r.d);
+  };
+  add(cpuid(0));  // vendor
+  Registers basic = cpuid(1);
+  text += fmt::format("state {:x} ", enabled_state(basic));
+  basic.b &= 0x0000ff00u;  // the rest of ebx tells one core from another
+  add(basic);
+  add(cpuid(7, 0));
+  add(cpuid(7, 1));
+  add(cpuid(0xd, 1));
+  add(cpuid(0x19));
+  add(cpuid(0x24));
+  add(cpuid(0x80000001u));
+  for (unsigned leaf = 0x80000002u; leaf <= 0x80000004u; ++leaf) add(cpuid(leaf));  // brand
+  text += fmt::format("{:x}", cpuid(0x80000008u).b);
+  return text;
+}
+
+#else
+
+std::string features() {
+  std::ifstream model("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
+  return fmt::format("{:x}.{:x} {}", getauxval(AT_HWCAP), getauxval(AT_HWCAP2),
+                     std::string(std::istreambuf_iterator<char>(model), {}));
+}
+
+#endif
+
+}  // namespace
+
+const std::string& cpu_identity() {
+  static const std::string identity =
+      fmt::format("{} caches {} {}", features(), sysconf(_SC_LEVEL1_DCACHE_SIZE),
+                  sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return identity;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,324 @@
+#include "runtime/host_compiler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/file_io.hpp"
+#include "runtime/cpu_identity.hpp"
+#include "runtime/process.hpp"
+#include "runtime/temporary_directory.hpp"
+
+namespace tilewright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kInstallHint = "apt-get install g++, or set TILEWRIGHT_CXX to a C++ compiler";
+
+// Relative names, in a directory of its own: messages and debug information hold no path, and the
+// same source gives the same bytes.
+constexpr const char* kSourceName = "kernel.cpp";
+constexpr const char* kObjectName = "kernel.o";
+constexpr const char* kBinaryName = "kernel.so";
+
+constexpr std::array kCompileOptions = {
+    "-std=c++20",           "-fPIC", "-w", "-fdiagnostics-color=never", "-fmax-errors=20",
+    "-frandom-seed=kernel",
+};
+
+// GCC makes variables of inline functions unique in the process, even across objects loaded with
+// RTLD_LOCAL: two kernels would share what only has the same name. Clang does not know the option.
+constexpr const char* kNoUniqueSymbols = "-fno-gnu-unique";
+
+// Leaving out start-up files and the C++ library saves 10 of 35 ms for a small kernel. It also
+// leaves out crtfastmath.o, which would change the floating-point modes of whoever loads the
+// kernel.
+constexpr std::array kLinkOptions = {
+    "-shared", "-nostartfiles", "-nodefaultlibs", "-Wl,-Bsymbolic", "-Wl,--build-id=none",
+};
+constexpr std::array kLibraries = {"-lm", "-lgcc", "-lc"};
+
+// Not among the ingredients of the key, so they must not change what the compiler does.
+constexpr std::array kRemovedVariables = {
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "DEPENDENCIES_OUTPUT",
+    "SUNPRO_DEPENDENCIES",
+    "LANGUAGE",
+    "GCC_COLORS",
+    "LD_PRELOAD",
+};
+
+struct Choice {
+  std::string command;
+  std::string origin;  // for messages
+};
+
+Choice chosen_command() {
+  for (const char* variable : {"TILEWRIGHT_CXX", "CXX"}) {
+    const char* value = std::getenv(variable);
+    if (value && std::string_view(value).find_first_not_of(" \t") != std::string_view::npos) {
+      return {value, fmt::format(" (from {})", variable)};
+    }
+  }
+  return {"c++", ""};
+}
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+bool is_program(const fs::path& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         access(path.c_str(), X_OK) == 0;
+}
+
+// Every program of that name, the one that would be started first.
+std::vector<fs::path> programs_named(const std::string& name) {
+  std::error_code ignored;
+  if (name.find('/') != std::string::npos) {
+    const fs::path path = fs::absolute(name, ignored);
+    return is_program(path) ? std::vector{path} : std::vector<fs::path>();
+  }
+  const char* value = std::getenv("PATH");
+  std::istringstream directories(value ? value : "/usr/local/bin:/usr/bin:/bin");
+  std::vector<fs::path> found;
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    const fs::path path =
+        fs::absolute(fs::path(directory.empty() ? "." : directory) / name, ignored);
+    if (is_program(path)) found.push_back(path);
+  }
+  return found;
+}
+
+std::string describe_program(const fs::path& path) {
+  std::error_code ignored;
+  struct stat status = {};
+  stat(path.c_str(), &status);
+  return fmt::format("{} size {} time {}.{:09}\n", fs::canonical(path, ignored).string(),
+                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+// A compiler may be hidden behind another program of its name (/usr/lib/ccache/g++), so all of a
+// name are listed: a change of any of them then is a change of the compiler.
+std::string describe_programs(const std::vector<std::string>& words) {
+  std::string text;
+  std::set<std::string> listed;
+  for (const std::string& word : words) {
+    if (word.starts_with('-')) continue;
+    for (const fs::path& path : programs_named(word)) {
+      std::string description = describe_program(path);
+      if (listed.insert(description).second) text += description;
+    }
+  }
+  return text;
+}
+
+std::string make_identity(const std::vector<std::string>& words) {
+  return fmt::format("command {}\n{}options {} {} {} {}\ncpu {}\n", fmt::join(words, " "),
+                     describe_programs(words), fmt::join(kCompileOptions, " "), kNoUniqueSymbols,
+                     fmt::join(kLinkOptions, " "), fmt::join(kLibraries, " "), cpu_identity());
+}
+
+std::chrono::milliseconds time_limit() {
+  const char* value = std::getenv("TILEWRIGHT_COMPILE_TIMEOUT");
+  if (!value || !*value) return std::chrono::seconds(120);
+  const std::string_view text = value;
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > 86400) {
+    throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_COMPILE_TIMEOUT is \"{}\"", text),
+                "give whole seconds from 1 to 86400, or unset it for 120");
+  }
+  return std::chrono::seconds(seconds);
+}
+
+ProcessOptions process_options(const fs::path& directory) {
+  ProcessOptions options{.directory = directory, .timeout = time_limit()};
+  for (const char* name : kRemovedVariables) options.environment.emplace_back(name, std::nullopt);
+  options.environment.emplace_back("LC_ALL", "C");
+  // What a killed compiler leaves behind goes away with the directory.
+  if (!directory.empty()) options.environment.emplace_back("TMPDIR", directory.string());
+  return options;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool names_a_place_in_the_source(const std::string& log) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    // The assembler says "Error", the compiler "error" and "fatal error".
+    if (line.starts_with(std::string(kSourceName) + ':') && contains(line, "rror: ")) return true;
+  }
+  return false;
+}
+
+Error machine_error(const std::string& command, const ProcessResult& process) {
+  Error::Details details{
+      .code = ErrorCode::compiler,
+      .message = fmt::format("the compiler \"{}\" failed: {}", command, process.describe_end()),
+      .hint = "see the log above; try another compiler with TILEWRIGHT_CXX"};
+  if (!process.errors.empty()) details.notes.push_back(process.errors.substr(0, 4000));
+  if (process.timed_out) {
+    details.message = fmt::format("the compiler \"{}\" took more than {} s", command,
+                                  time_limit().count() / 1000);
+    details.hint =
+        "raise the limit with TILEWRIGHT_COMPILE_TIMEOUT (seconds), or set TILEWRIGHT_CXX";
+  } else if (contains(process.errors, "No space left on device")) {
+    details.hint = "free some space in TMPDIR (else /tmp), or set TMPDIR to another directory";
+  } else if (contains(process.errors, "Killed signal") || process.signal == 9 ||
+             contains(process.errors, "virtual memory exhausted")) {
+    details.hint = "the machine may be out of memory; free some and try again";
+  } else if (contains(process.errors, "cc1plus")) {
+    details.hint = kInstallHint;
+  }
+  return Error(std::move(details));
+}
+
+// A failed compile is the source's fault only if the log says where; anything else is the
+// machine's.
+void require_source_error(const std::string& command, const ProcessResult& process) {
+  const bool crashed = contains(process.errors, "internal compiler error") ||
+                       contains(process.errors, "No space left on device");
+  const bool ended = process.exit_status.has_value() && !process.timed_out;
+  if (!ended || crashed || !names_a_place_in_the_source(process.errors)) {
+    throw machine_error(command, process);
+  }
+}
+
+void write_source(const fs::path& directory, const std::string& source) {
+  // Not write_file(): nobody else sees this directory, so syncing would only cost time.
+  std::ofstream file(directory / kSourceName, std::ios::binary);
+  file << source;
+  if (!file.flush()) {
+    throw Error(ErrorCode::disk,
+                fmt::format("cannot write the kernel's source into {}", directory.string()),
+                "free some space in TMPDIR (else /tmp), or set TMPDIR to another directory");
+  }
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+template <typename Texts>
+void append(std::vector<std::string>& words, const Texts& texts) {
+  words.insert(words.end(), std::begin(texts), std::end(texts));
+}
+
+bool is_sanitizer(const std::string& option) {
+  return option.starts_with("-fsanitize");
+}
+
+}  // namespace
+
+HostCompiler HostCompiler::find() {
+  return find(chosen_command().command);
+}
+
+HostCompiler HostCompiler::find(const std::string& command) {
+  HostCompiler compiler;
+  compiler.command_ = command;
+  compiler.words_ = split_words(command);
+  const std::vector<fs::path> programs =
+      compiler.words_.empty() ? std::vector<fs::path>() : programs_named(compiler.words_[0]);
+  if (programs.empty()) {
+    const Choice choice = chosen_command();
+    throw Error(ErrorCode::compiler,
+                fmt::format("no C++ compiler: \"{}\"{} is not a program", command,
+                            choice.command == command ? choice.origin : ""),
+                kInstallHint);
+  }
+  compiler.identity_ = make_identity(compiler.words_);
+  // Not resolved: ccache and clang++ behave by the name that they are started with.
+  compiler.words_[0] = programs[0].string();
+  std::error_code ignored;
+  compiler.path_ = fs::canonical(programs[0], ignored);
+  return compiler;
+}
+
+std::string HostCompiler::version() const {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(identity_);
+  if (found != known.end()) return found->second;
+  std::vector<std::string> arguments = words_;
+  arguments.push_back("--version");
+  const ProcessResult process = run_process(arguments, process_options({}));
+  if (!process.succeeded()) throw machine_error(command_, process);
+  return known[identity_] = first_line(process.output);
+}
+
+HostCompiler::Result HostCompiler::compile(const std::string& source,
+                                           const std::vector<std::string>& options) const {
+  const auto start = std::chrono::steady_clock::now();
+  const TemporaryDirectory directory("compile");
+  const ProcessOptions process = process_options(directory.path());
+  write_source(directory.path(), source);
+
+  Result result;
+  for (const std::vector<std::string>& arguments : steps(directory.path(), options)) {
+    const ProcessResult step = run_process(arguments, process);
+    result.log += step.errors;
+    result.succeeded = step.succeeded();
+    if (!result.succeeded) {
+      require_source_error(command_, step);
+      break;
+    }
+  }
+  if (result.succeeded && !fs::exists(directory.path() / kBinaryName)) {
+    throw Error(ErrorCode::compiler, fmt::format("\"{}\" wrote no output", command_), kInstallHint);
+  }
+  if (result.succeeded) result.binary = read_file(directory.path() / kBinaryName);
+  result.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::vector<std::vector<std::string>> HostCompiler::steps(
+    const fs::path& directory, const std::vector<std::string>& options) const {
+  std::vector<std::string> compile = words_;
+  append(compile, kCompileOptions);
+  if (!contains(version(), "clang")) compile.push_back(kNoUniqueSymbols);
+  compile.push_back("-ffile-prefix-map=" + directory.string() + "=.");
+  append(compile, options);
+
+  if (std::none_of(options.begin(), options.end(), is_sanitizer)) {
+    append(compile, kLinkOptions);
+    append(compile, std::array{kSourceName, "-o", kBinaryName});
+    append(compile, kLibraries);
+    return {compile};
+  }
+  append(compile, std::array{"-c", kSourceName, "-o", kObjectName});
+  std::vector<std::string> link = words_;
+  append(link, kLinkOptions);
+  append(link, std::array{kObjectName, "-o", kBinaryName});
+  append(link, kLibraries);
+  return {compile, link};
+}
+
+}  // namespace tilewright
