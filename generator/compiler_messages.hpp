@@ -11,18 +11,22 @@ namespace tilewright {
 
 /// One message of a compiler about a rendered source.
 struct CompilerMessage {
-  bool is_error = false;
-  int line = 0;    ///< in the rendered source, from 1
-  int column = 0;  ///< from 1; 0 where the compiler does not say
+  bool is_error = false;  ///< false: a warning, a note, or where a template was instantiated
+  int line = 0;           ///< in the rendered source, from 1
+  int column = 0;         ///< from 1; 0 where the compiler does not say
   std::string text;
 };
 
-/// Reads messages of g++ and clang++: `kernel.cpp:12:5: error: text`.
-std::vector<CompilerMessage> parse_host_messages(std::string_view log);
+/// Reads messages of g++ and clang++: `kernel.cpp:12:5: error: text`. Lines without a place, and
+/// places in other files, are left out.
+/// @param source_name what the rendered source is called in the log
+std::vector<CompilerMessage> parse_host_messages(std::string_view log,
+                                                 std::string_view source_name = "kernel.cpp");
 
-/// The error to throw for a failed compile: the first error that lies in a snippet, at the snippet's
-/// own line and column with its text, a caret and the names that are available; else the first error
-/// in a template, with code kernel_template; else the whole log with code compiler.
+/// The error to throw for a failed compile: the first error that lies in a snippet (or in what a
+/// snippet called, or just behind it), at the snippet's own line and column with its text, a caret
+/// and the names that are available; else the first error in a template, with code kernel_template;
+/// else the whole log with code compiler.
 Error compile_error(const Spec& spec, const KernelSource& source,
                     const std::vector<CompilerMessage>& messages, std::string_view log);
 
