@@ -1,0 +1,232 @@
+#include "verify/judge.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.hpp"
+#include "runtime/float16.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/verify/faulty_attention.hpp"
+#include "verify/naive.hpp"
+#include "verify/random.hpp"
+
+using namespace tilewright;
+using namespace tilewright::verify;
+using tilewright::tests::Fault;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Values normal_values(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t width,
+                     DType dtype, std::string_view stream) {
+  Values values = Values::zeros(batch, heads, rows, width);
+  Random random(1, stream);
+  for (double& value : values.data) value = round_to(dtype, random.normal());
+  return values;
+}
+
+// 6 query heads on 2 kv heads.
+DenseProblem causal_problem(DType dtype, std::int64_t q_len, std::int64_t kv_len) {
+  return {.q = normal_values(2, 6, q_len, 32, dtype, "q"),
+          .k = normal_values(2, 2, kv_len, 32, dtype, "k"),
+          .v = normal_values(2, 2, kv_len, 32, dtype, "v"),
+          .scale = 1 / std::sqrt(32.0)};
+}
+
+Verdict judge_tiled(const DenseProblem& problem, DType dtype, Fault fault) {
+  ThreadPool& threads = ThreadPool::shared();
+  const Reference reference = reference_attention(problem, tests::causal<double>(problem), threads);
+  const AttentionValues naive =
+      naive_attention(problem, tests::causal<float>(problem), dtype, dtype, threads);
+  return judge(tests::tiled_attention(problem, dtype, fault), reference.values, naive,
+               {.dtype = dtype, .out_dtype = dtype});
+}
+
+// Five tiles of 32 columns.
+Verdict judge_tiled(DType dtype, Fault fault) {
+  return judge_tiled(causal_problem(dtype, 160, 160), dtype, fault);
+}
+
+// got and naive are the reference rounded to the dtype.
+struct Rounded {
+  explicit Rounded(DType dtype, std::int64_t rows = 16) : rule{.dtype = dtype, .out_dtype = dtype} {
+    reference.out = normal_values(2, 8, rows, 64, DType::f32, "out");
+    reference.lse = normal_values(2, 8, rows, 1, DType::f32, "lse");
+    naive = reference;
+    for (double& value : naive.out.data) value = round_to(dtype, value);
+    got = naive;
+  }
+  Verdict verdict() const { return judge(got, reference, naive, rule); }
+
+  Rule rule;
+  AttentionValues reference, naive, got;
+};
+
+}  // namespace
+
+TEST_CASE("judge: an honest tiled computation in float32 is right in every dtype") {
+  for (const DType dtype : {f32, f16, bf16}) {
+    CAPTURE(to_string(dtype));
+    const Verdict verdict = judge_tiled(dtype, Fault::none);
+    CAPTURE(verdict.reasons);
+    CHECK(verdict.ok);
+    CHECK_FALSE(verdict.first_bad);
+    CHECK(verdict.error_max > 0);
+    CHECK(verdict.error_max <= verdict.bound_max);
+    CHECK(verdict.lse_error <= verdict.lse_bound);
+  }
+}
+
+TEST_CASE("judge: every planted fault is judged wrong in every dtype") {
+  const Fault fault =
+      GENERATE(Fault::kv_off_by_one, Fault::last_column_lost, Fault::missing_rescale,
+               Fault::wrong_kv_head, Fault::swapped_heads, Fault::scale_twice);
+  for (const DType dtype : {f32, f16, bf16}) {
+    CAPTURE(static_cast<int>(fault), to_string(dtype));
+    const Verdict verdict = judge_tiled(dtype, fault);
+    CHECK_FALSE(verdict.ok);
+    CHECK_FALSE(verdict.reasons.empty());
+    CHECK(verdict.first_bad);
+  }
+}
+
+TEST_CASE("judge: sums kept in bf16 are judged wrong, even where out is bf16") {
+  for (const DType dtype : {f16, bf16}) {
+    const DenseProblem problem = causal_problem(dtype, 16, 1024);
+    CHECK(judge_tiled(problem, dtype, Fault::none).ok);
+    CHECK_FALSE(judge_tiled(problem, dtype, Fault::bf16_accumulator).ok);
+  }
+}
+
+TEST_CASE("judge: a wrong lse is judged wrong though out is right") {
+  const Verdict verdict = judge_tiled(f32, Fault::natural_lse_in_log2);
+  CHECK_FALSE(verdict.ok);
+  REQUIRE(verdict.reasons.size() == 1);
+  CHECK(verdict.first_bad->tensor == "lse");
+}
+
+TEST_CASE("judge: one bad element in a million is found and named") {
+  for (const DType dtype : {f32, f16, bf16}) {
+    CAPTURE(to_string(dtype));
+    Rounded million(dtype, 1024);
+    REQUIRE(million.verdict().ok);
+    million.got.out.at(1, 3, 777, 21) += 0.25;
+    const Verdict verdict = million.verdict();
+    CHECK_FALSE(verdict.ok);
+    REQUIRE(verdict.first_bad);
+    CHECK(verdict.first_bad->b == 1);
+    CHECK(verdict.first_bad->h == 3);
+    CHECK(verdict.first_bad->row == 777);
+    CHECK(verdict.first_bad->column == 21);
+    CHECK(verdict.first_bad->got == million.got.out.at(1, 3, 777, 21));
+    CHECK(verdict.first_bad->wanted == million.reference.out.at(1, 3, 777, 21));
+  }
+}
+
+TEST_CASE("judge: NaN or infinity in the result is judged wrong where the reference is finite") {
+  for (const double bad : {kNan, kInfinity, -kInfinity}) {
+    Rounded sample(bf16);
+    sample.got.out.at(0, 0, 5, 6) = bad;
+    const Verdict verdict = sample.verdict();
+    CHECK_FALSE(verdict.ok);
+    CHECK(verdict.first_bad->row == 5);
+  }
+}
+
+TEST_CASE("judge: NaN and infinity are demanded where the reference has them") {
+  for (const double wanted : {kNan, kInfinity, -kInfinity}) {
+    Rounded sample(bf16);
+    sample.reference.out.at(0, 0, 5, 6) = wanted;
+    CHECK_FALSE(sample.verdict().ok);
+    sample.got.out.at(0, 0, 5, 6) = wanted;
+    CHECK(sample.verdict().ok);
+  }
+  Rounded sample(bf16);
+  sample.reference.out.at(0, 0, 5, 6) = kInfinity;
+  sample.got.out.at(0, 0, 5, 6) = -kInfinity;
+  CHECK_FALSE(sample.verdict().ok);
+}
+
+TEST_CASE("judge: a reference that overflows out's dtype demands infinity") {
+  Rounded sample(f16);
+  sample.reference.out.at(0, 0, 0, 0) = 1e6;
+  sample.got.out.at(0, 0, 0, 0) = 65504;
+  CHECK_FALSE(sample.verdict().ok);
+  sample.got.out.at(0, 0, 0, 0) = kInfinity;
+  CHECK(sample.verdict().ok);
+}
+
+TEST_CASE("judge: an empty row's lse must be -inf, neither NaN nor a large number") {
+  Rounded sample(f32);
+  sample.reference.lse.at(0, 0, 9, 0) = -kInfinity;
+  for (const double bad : {kNan, kInfinity, -3.4e38, 0.0}) {
+    sample.got.lse.at(0, 0, 9, 0) = bad;
+    const Verdict verdict = sample.verdict();
+    CHECK_FALSE(verdict.ok);
+    CHECK(verdict.first_bad->tensor == "lse");
+    CHECK(verdict.first_bad->row == 9);
+  }
+  sample.got.lse.at(0, 0, 9, 0) = -kInfinity;
+  CHECK(sample.verdict().ok);
+}
+
+TEST_CASE("judge: lse may be off by 2e-3 in 16 bits and by 1e-5 max(1, |lse|) in f32") {
+  struct Case {
+    DType dtype;
+    double lse, error;
+    bool ok;
+  };
+  for (const Case& c :
+       {Case{bf16, 1, 1.9e-3, true}, Case{bf16, 1, 2.1e-3, false}, Case{f16, 100, 2.1e-3, false},
+        Case{f32, 0.5, 0.9e-5, true}, Case{f32, 0.5, 1.1e-5, false}, Case{f32, -20, 1.9e-4, true},
+        Case{f32, -20, 2.1e-4, false}}) {
+    Rounded sample(c.dtype);
+    sample.reference.lse.at(1, 7, 15, 0) = c.lse;
+    sample.got.lse.at(1, 7, 15, 0) = c.lse + c.error;
+    CAPTURE(to_string(c.dtype), c.lse, c.error);
+    CHECK(sample.verdict().ok == c.ok);
+    CHECK(std::fabs(sample.verdict().lse_error - c.error) < 1e-9);
+  }
+}
+
+TEST_CASE("judge: the bounds are 2 naive + 2 ulp(max) and 2 naive + ulp(rms) / 4") {
+  AttentionValues reference, naive;
+  reference.out = {1, 1, 1, 4, {3.0, -5.0, 1.0, 1.0}};
+  naive.out = {1, 1, 1, 4, {3.0, -5.0, 1.0, 1.5}};
+  const Verdict verdict = judge(reference, reference, naive, {.dtype = bf16, .out_dtype = bf16});
+  CHECK(verdict.ok);
+  CHECK(verdict.naive_max == 0.5);
+  CHECK(verdict.naive_rms == 0.25);
+  CHECK(verdict.bound_max == 2 * 0.5 + 2 * 0x1p-5);   // 5 lies in [4, 8), 7 bits below 4
+  CHECK(verdict.bound_rms == 2 * 0.25 + 0x1p-6 / 4);  // rms 3 lies in [2, 4)
+}
+
+TEST_CASE("judge: fast functions widen the bounds in proportion to the greatest score") {
+  AttentionValues reference, naive;
+  reference.out = {1, 1, 1, 4, {3.0, -5.0, 1.0, 1.0}};
+  reference.lse = {1, 1, 1, 1, {2.0}};
+  naive.out = reference.out;
+  Rule rule{.dtype = f32, .out_dtype = f32};
+  const Verdict exact = judge(reference, reference, naive, rule);
+  rule.fast_math_score = 64;
+  const Verdict fast = judge(reference, reference, naive, rule);
+  CHECK(fast.bound_max == exact.bound_max + 64.0 / 2048 * 5);
+  CHECK(fast.bound_rms == exact.bound_rms + 64.0 / 2048 * 3);
+  CHECK(std::fabs(fast.lse_bound - (2e-5 + 64.0 / 2048)) < 1e-15);
+}
+
+TEST_CASE("judge: where naive itself breaks down it widens nothing") {
+  Rounded sample(f16);
+  sample.naive.out.at(0, 0, 0, 0) = kInfinity;
+  sample.naive.out.at(0, 0, 0, 1) = kNan;
+  CHECK(sample.verdict().ok);
+  CHECK(sample.verdict().bound_max < 0.02);
+}
+
+TEST_CASE("judge: results of other sizes are refused") {
+  Rounded sample(f32);
+  sample.got.out = Values::zeros(2, 8, 16, 32);
+  CHECK_THROWS_AS(sample.verdict(), Error);
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "../generator/spec.hpp"
+#include "../runtime/bindings.hpp"
+#include "../runtime/shape.hpp"
+#include "../runtime/tensor.hpp"
+
+namespace tilewright::verify {
+
+/// The inputs of one call of attention, as views into somebody else's memory on the host. Shapes,
+/// strides and layouts as ForwardTensors takes them.
+struct Problem {
+  Shape shape;
+  TensorView q;
+  TensorView k;
+  TensorView v;
+  SnippetInputs snippet;
+  std::optional<double> scale;  ///< none: the spec's
+};
+
+/// The scale that the problem's scores are multiplied by.
+inline double scale_of(const Spec& spec, const Problem& problem) {
+  return problem.scale.value_or(spec.softmax_scale());
+}
+
+}  // namespace tilewright::verify

@@ -1,0 +1,121 @@
+#include "verify/random_inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "runtime/float16.hpp"
+#include "verify/random.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+Tensor empty_tensor(DType dtype, Layout layout, std::int64_t batch, std::int64_t heads,
+                    std::int64_t rows, std::int64_t width) {
+  return layout == Layout::bhsd ? Tensor::zeros(dtype, {batch, heads, rows, width})
+                                : Tensor::zeros(dtype, {batch, rows, heads, width});
+}
+
+void fill_normal(Tensor& tensor, double factor, Random random) {
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    write_element(tensor.data(), tensor.dtype(), i, factor * random.normal());
+  }
+}
+
+std::int64_t size_of_named(NamedDim dim, const Shape& shape, bool broadcast) {
+  switch (dim) {
+    case NamedDim::batch:
+      return broadcast ? 1 : shape.batch;
+    case NamedDim::num_q_heads:
+      return broadcast ? 1 : shape.num_q_heads;
+    case NamedDim::num_kv_heads:
+      return broadcast ? 1 : shape.num_kv_heads;
+    case NamedDim::q_len:
+      return shape.q_len;
+    case NamedDim::kv_len:
+      return shape.kv_len;
+  }
+  return 1;
+}
+
+std::int64_t size_of_dim(const BufferDim& dim, const Shape& shape, const RandomOptions& options) {
+  if (const auto* size = std::get_if<std::int64_t>(&dim)) return *size;
+  if (const auto* named = std::get_if<NamedDim>(&dim)) {
+    return size_of_named(*named, shape, options.broadcast_buffers);
+  }
+  return options.free_dim;
+}
+
+std::array<double, 2> default_range(DType dtype) {
+  if (is_floating(dtype)) return {-1, 1};
+  if (dtype == DType::boolean) return {0, 1};
+  return {0, 7};
+}
+
+double random_value(DType dtype, std::array<double, 2> range, Random& random) {
+  if (is_floating(dtype)) return range[0] + (range[1] - range[0]) * random.uniform();
+  return static_cast<double>(
+      random.integer(static_cast<std::int64_t>(range[0]), static_cast<std::int64_t>(range[1])));
+}
+
+Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOptions& options,
+                     Random random) {
+  std::vector<std::int64_t> extents;
+  for (const BufferDim& dim : spec.shape) extents.push_back(size_of_dim(dim, shape, options));
+  Tensor tensor = Tensor::zeros(spec.dtype, extents);
+  const std::int64_t width = extents.empty() ? 1 : extents.back();
+  const std::array<double, 2> range = spec.range.value_or(default_range(spec.dtype));
+  std::vector<double> line(static_cast<std::size_t>(width));
+  for (std::int64_t start = 0; start < tensor.numel(); start += width) {
+    for (double& value : line) value = random_value(spec.dtype, range, random);
+    if (spec.sorted) std::sort(line.begin(), line.end());
+    for (std::int64_t i = 0; i < width; ++i) {
+      write_element(tensor.data(), spec.dtype, start + i, line[static_cast<std::size_t>(i)]);
+    }
+  }
+  return tensor;
+}
+
+double random_scalar(const ScalarSpec& spec, const Shape& shape, Random random) {
+  if (spec.default_value) return *spec.default_value;
+  if (spec.dtype == DType::i32) {
+    return static_cast<double>(random.integer(1, std::max<std::int64_t>(1, shape.kv_len / 2)));
+  }
+  return round_to(DType::f32, 0.5 + 1.5 * random.uniform());
+}
+
+}  // namespace
+
+Problem Inputs::problem() const {
+  Problem problem{.shape = shape, .q = q, .k = k, .v = v, .snippet = {}, .scale = {}};
+  for (const auto& [name, tensor] : buffers) problem.snippet.buffers.emplace(name, tensor);
+  problem.snippet.scalars = scalars;
+  return problem;
+}
+
+Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
+                     const RandomOptions& options) {
+  validate(shape);
+  const std::int64_t kv_batch = options.broadcast_kv ? 1 : shape.batch;
+  const Layout kv_layout = spec.key_value_layout();
+  Inputs inputs{.shape = shape, .q = {}, .k = {}, .v = {}, .buffers = {}, .scalars = {}};
+  inputs.q = empty_tensor(spec.dtype, spec.layout, shape.batch, shape.num_q_heads, shape.q_len,
+                          spec.head_dim);
+  inputs.k = empty_tensor(spec.key_value_dtype(), kv_layout, kv_batch, shape.num_kv_heads,
+                          shape.kv_len, spec.head_dim);
+  inputs.v = empty_tensor(spec.key_value_dtype(), kv_layout, kv_batch, shape.num_kv_heads,
+                          shape.kv_len, spec.value_head_dim());
+  fill_normal(inputs.q, options.q_factor, Random(seed, "q"));
+  fill_normal(inputs.k, 1, Random(seed, "k"));
+  fill_normal(inputs.v, 1, Random(seed, "v"));
+  for (const auto& [name, buffer] : spec.buffers) {
+    inputs.buffers.emplace(name,
+                           random_buffer(buffer, shape, options, Random(seed, "buffer " + name)));
+  }
+  for (const auto& [name, scalar] : spec.scalars) {
+    inputs.scalars.emplace(name, random_scalar(scalar, shape, Random(seed, "scalar " + name)));
+  }
+  return inputs;
+}
+
+}  // namespace tilewright::verify

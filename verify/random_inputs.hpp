@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "../generator/spec.hpp"
+#include "../runtime/shape.hpp"
+#include "../runtime/tensor.hpp"
+#include "problem.hpp"
+
+namespace tilewright::verify {
+
+/// The tensors of one call, owned.
+struct Inputs {
+  Shape shape;
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  std::map<std::string, Tensor> buffers;
+  std::map<std::string, double> scalars;
+
+  /// Views of them; the inputs must outlive it.
+  Problem problem() const;
+};
+
+/// What random inputs look like where the spec leaves it open.
+struct RandomOptions {
+  bool broadcast_kv = false;  ///< k and v have batch 1
+  bool broadcast_buffers =
+      false;                   ///< dimensions named batch, num_q_heads, num_kv_heads have size 1
+  std::int64_t free_dim = 64;  ///< size of a dimension declared as null
+  double q_factor = 1;         ///< q is multiplied by it: large scores
+};
+
+/// Inputs for a spec and a shape; the same on every platform for the same seed, and independent of
+/// each other: another buffer in the spec changes no other tensor. In layouts of the spec.
+///   q, k, v   nearly standard normal (Random::normal), rounded to their dtype
+///   buffers   uniform over `range`; without one over [-1, 1] (floating), 0..7 (integers), {0, 1}
+///             (bool); `sorted` sorts along the last dimension
+///   scalars   the default; without one uniform over [0.5, 2] (f32) or 1..max(1, kv_len / 2) (i32)
+/// @throws Error with code tensor for a shape that no kernel can run, with code memory
+Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
+                     const RandomOptions& options = {});
+
+}  // namespace tilewright::verify

@@ -1,0 +1,124 @@
+#include "verify/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace tilewright::verify {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// [.., rows, width] -> [.., width, rows], so that the loop over columns of a score row is the inner
+// one: each sum keeps its order and the compiler still has something to vectorise.
+Values transposed(const Values& values) {
+  Values result = Values::zeros(values.batch, values.heads, values.width, values.rows);
+  for (std::int64_t b = 0; b < values.batch; ++b) {
+    for (std::int64_t h = 0; h < values.heads; ++h) {
+      for (std::int64_t row = 0; row < values.rows; ++row) {
+        for (std::int64_t i = 0; i < values.width; ++i) {
+          result.at(b, h, i, row) = values.at(b, h, row, i);
+        }
+      }
+    }
+  }
+  return result;
+}
+
+// Buffers of one row of scores.
+struct ScoreRow {
+  explicit ScoreRow(std::int64_t kv_len)
+      : scores(static_cast<std::size_t>(kv_len)), modified(scores.size()), keep(scores.size()) {}
+
+  std::vector<double> scores;
+  std::vector<double> modified;
+  std::vector<unsigned char> keep;
+};
+
+void compute_scores(const double* q, const Values& k_transposed, std::int64_t b, std::int64_t h_kv,
+                    double scale, std::vector<double>& scores) {
+  std::fill(scores.begin(), scores.end(), 0.0);
+  for (std::int64_t i = 0; i < k_transposed.rows; ++i) {
+    const double* k = k_transposed.row(b, h_kv, i);
+    for (std::size_t column = 0; column < scores.size(); ++column)
+      scores[column] += q[i] * k[column];
+  }
+  for (double& score : scores) score *= scale;
+}
+
+// The greatest kept score, NaN left aside. -inf where nothing but -inf is kept; then `any` is
+// false.
+struct RowMaximum {
+  double value = -kInfinity;
+  bool any = false;
+};
+
+RowMaximum row_maximum(const ScoreRow& row) {
+  RowMaximum maximum;
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    if (!row.keep[column] || row.modified[column] == -kInfinity) continue;
+    maximum.any = true;
+    if (row.modified[column] > maximum.value) maximum.value = row.modified[column];
+  }
+  return maximum;
+}
+
+double max_abs_score(const ScoreRow& row) {
+  double result = 0;
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    const double score = row.modified[column];
+    if (row.keep[column] && std::isfinite(score)) result = std::max(result, std::fabs(score));
+  }
+  return result;
+}
+
+// Returns lse; adds to `out`, which is 0.
+double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b, std::int64_t h_kv,
+                            double* out) {
+  const RowMaximum maximum = row_maximum(row);
+  if (!maximum.any) return -kInfinity;
+  double sum = 0;
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    if (!row.keep[column]) continue;
+    const double p = std::exp(row.modified[column] - maximum.value);
+    const double* value = v.row(b, h_kv, static_cast<std::int64_t>(column));
+    sum += p;
+    for (std::int64_t i = 0; i < v.width; ++i) out[i] += p * value[i];
+  }
+  for (std::int64_t i = 0; i < v.width; ++i) out[i] /= sum;
+  return maximum.value + std::log(sum);
+}
+
+}  // namespace
+
+Reference reference_attention(const DenseProblem& problem, const RowSnippets<double>& snippets,
+                              ThreadPool& threads) {
+  const Values& q = problem.q;
+  const Values& v = problem.v;
+  const Values k_transposed = transposed(problem.k);
+  const std::int64_t group = q.heads / problem.k.heads;
+
+  Reference reference;
+  reference.values.out = Values::zeros(q.batch, q.heads, q.rows, v.width);
+  reference.values.lse = Values::zeros(q.batch, q.heads, q.rows, 1);
+  std::vector<double> max_scores(static_cast<std::size_t>(q.batch * q.heads * q.rows));
+
+  threads.parallel_for(q.batch * q.heads * q.rows, [&](std::int64_t item, int) {
+    const std::int64_t row = item % q.rows;
+    const std::int64_t h = item / q.rows % q.heads;
+    const std::int64_t b = item / q.rows / q.heads;
+    const std::int64_t k_batch = problem.k.batch == 1 ? 0 : b;
+    const std::int64_t v_batch = v.batch == 1 ? 0 : b;
+    ScoreRow line(v.rows);
+    compute_scores(q.row(b, h, row), k_transposed, k_batch, h / group, problem.scale, line.scores);
+    snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
+    max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
+    reference.values.lse.at(b, h, row, 0) =
+        softmax_times_values(line, v, v_batch, h / group, reference.values.out.row(b, h, row));
+  });
+  reference.max_abs_score = *std::max_element(max_scores.begin(), max_scores.end());
+  return reference;
+}
+
+}  // namespace tilewright::verify

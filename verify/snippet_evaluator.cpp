@@ -1,0 +1,105 @@
+#include "verify/snippet_evaluator.hpp"
+
+#include <algorithm>
+
+#include "generator/target.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+std::int64_t logical_size(const BufferDim& dim, const Shape& shape, std::int64_t physical) {
+  if (const auto* size = std::get_if<std::int64_t>(&dim)) return *size;
+  const auto* named = std::get_if<NamedDim>(&dim);
+  if (!named) return physical;
+  switch (*named) {
+    case NamedDim::batch:
+      return shape.batch;
+    case NamedDim::num_q_heads:
+      return shape.num_q_heads;
+    case NamedDim::num_kv_heads:
+      return shape.num_kv_heads;
+    case NamedDim::q_len:
+      return shape.q_len;
+    case NamedDim::kv_len:
+      return shape.kv_len;
+  }
+  return physical;
+}
+
+abi::BufferArgument buffer_argument(const BufferSpec& spec, const TensorView& view,
+                                    const Shape& shape, SnippetValues::Extents extents) {
+  abi::BufferArgument argument{.data = view.data, .size = {1, 1, 1, 1}, .stride = {0, 0, 0, 0}};
+  for (int i = 0; i < view.rank; ++i) {
+    argument.size[i] = extents == SnippetValues::Extents::logical
+                           ? logical_size(spec.shape[static_cast<std::size_t>(i)], shape,
+                                          view.shape[static_cast<std::size_t>(i)])
+                           : view.shape[static_cast<std::size_t>(i)];
+    argument.stride[i] = view.shape[static_cast<std::size_t>(i)] == 1
+                             ? 0
+                             : view.strides[static_cast<std::size_t>(i)];
+  }
+  return argument;
+}
+
+abi::ScalarArgument scalar_argument(DType dtype, double value) {
+  abi::ScalarArgument argument{};
+  if (dtype == DType::i32) {
+    argument.as_i32 = static_cast<int>(value);
+  } else {
+    argument.as_f32 = static_cast<float>(value);
+  }
+  return argument;
+}
+
+}  // namespace
+
+SnippetValues::SnippetValues(const Spec& spec, const SnippetInputs& inputs, const Shape& shape,
+                             Extents extents)
+    : shape_(shape) {
+  const Bindings bindings(spec, inputs);
+  bindings.check(spec, shape);
+  std::size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    buffers_.push_back(buffer_argument(buffer, bindings.buffers()[index++], shape, extents));
+  }
+  index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    scalars_.push_back(scalar_argument(scalar.dtype, bindings.scalars()[index++]));
+  }
+}
+
+abi::SnippetArguments SnippetValues::arguments() const {
+  return {.buffers = buffers_.data(),
+          .scalars = scalars_.data(),
+          .batch = static_cast<int>(shape_.batch),
+          .num_q_heads = static_cast<int>(shape_.num_q_heads),
+          .num_kv_heads = static_cast<int>(shape_.num_kv_heads),
+          .q_len = static_cast<int>(shape_.q_len),
+          .kv_len = static_cast<int>(shape_.kv_len),
+          .q_offset = static_cast<int>(shape_.q_offset),
+          .kv_offset = static_cast<int>(shape_.kv_offset)};
+}
+
+template <typename Score>
+SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, const char* kernel,
+                                          const KernelContext& context)
+    : kernel_(load_kernel(spec, Target::host_cpu(), KernelId{kernel}, context)),
+      entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {}
+
+template class SnippetEvaluator<float>;
+template class SnippetEvaluator<double>;
+
+CheckedReading::CheckedReading(const Spec& spec, const KernelContext& context)
+    : SnippetEvaluator(spec, "evaluate_checked", context),
+      take_(kernel().entry<Take>("tilewright_take_findings")) {}
+
+CheckedReading::Findings CheckedReading::take_findings(int capacity) const {
+  Findings findings;
+  findings.first.resize(static_cast<std::size_t>(capacity));
+  findings.count = take_(findings.first.data(), capacity);
+  findings.first.resize(static_cast<std::size_t>(
+      std::min<std::int64_t>(findings.count, static_cast<std::int64_t>(capacity))));
+  return findings;
+}
+
+}  // namespace tilewright::verify

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../generator/spec.hpp"
+#include "../runtime/bindings.hpp"
+#include "../runtime/kernel_library.hpp"
+#include "../runtime/shape.hpp"
+#include "../templates/abi/cpu.hpp"
+
+namespace tilewright::verify {
+
+/// Run-time values as CPU kernels take them. Packed here a second time, so that a mistake in the
+/// runtime's own packing shows as a wrong result instead of being shared with the reference.
+class SnippetValues {
+ public:
+  /// What a buffer's dimension of size 1 that is broadcast says its extent is: 1, as for a forward
+  /// kernel, or what it stands for, so that the checked reading does not object to an index in it.
+  enum class Extents { physical, logical };
+
+  /// Holds views of the buffers. @throws Error as Bindings
+  SnippetValues(const Spec& spec, const SnippetInputs& inputs, const Shape& shape,
+                Extents extents = Extents::physical);
+
+  /// Points into this object.
+  abi::SnippetArguments arguments() const;
+
+ private:
+  Shape shape_;
+  std::vector<abi::BufferArgument> buffers_;
+  std::vector<abi::ScalarArgument> scalars_;
+};
+
+/// The snippets of a spec in one of their readings (DESIGN.md), compiled for this machine's CPU.
+/// Immutable; may be used from many threads.
+template <typename Score>
+class SnippetEvaluator {
+ public:
+  /// @param kernel "evaluate_float", "evaluate_double" or "evaluate_checked"
+  /// @throws Error as load_kernel
+  SnippetEvaluator(const Spec& spec, const char* kernel, const KernelContext& context);
+
+  /// One row of scores: `modified` and `keep` from `scores`, kv_len of each.
+  void row(const abi::SnippetArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t row,
+           const Score* scores, Score* modified, unsigned char* keep) const {
+    entry_(&arguments, static_cast<int>(b), static_cast<int>(h), static_cast<int>(row), scores,
+           modified, keep);
+  }
+
+  const LoadedKernel& kernel() const { return *kernel_; }
+
+ private:
+  using Entry = void(const abi::SnippetArguments*, int b, int h, int row, const Score* scores,
+                     Score* modified, unsigned char* keep);
+
+  std::shared_ptr<const LoadedKernel> kernel_;
+  Entry* entry_;
+};
+
+extern template class SnippetEvaluator<float>;
+extern template class SnippetEvaluator<double>;
+
+/// The snippets as the forward kernels read them.
+class FloatReading : public SnippetEvaluator<float> {
+ public:
+  FloatReading(const Spec& spec, const KernelContext& context)
+      : SnippetEvaluator(spec, "evaluate_float", context) {}
+};
+
+/// The snippets in double, for the reference.
+class DoubleReading : public SnippetEvaluator<double> {
+ public:
+  DoubleReading(const Spec& spec, const KernelContext& context)
+      : SnippetEvaluator(spec, "evaluate_double", context) {}
+};
+
+/// The snippets with every operation checked. Slow, and one thread at a time.
+class CheckedReading : public SnippetEvaluator<float> {
+ public:
+  CheckedReading(const Spec& spec, const KernelContext& context);
+
+  /// What has been found since the last call: at most `capacity` findings, and how many there were.
+  struct Findings {
+    std::vector<abi::Finding> first;
+    std::int64_t count = 0;
+  };
+  Findings take_findings(int capacity = 64) const;
+
+ private:
+  using Take = int(abi::Finding*, int capacity);
+  Take* take_;
+};
+
+}  // namespace tilewright::verify
