@@ -1,0 +1,129 @@
+#include "cli/call.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/kernels.hpp"
+#include "generator/tactic.hpp"
+#include "runtime/safetensors.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+// Kernels are made side by side, so the slowest one is what a step takes.
+double slowest(const std::vector<KernelBuild>& builds, double KernelBuild::*step) {
+  double ms = 0;
+  for (const KernelBuild& build : builds) ms = std::max(ms, build.*step);
+  return ms;
+}
+
+Json to_json(const KernelBuild& build) {
+  return {{"name", build.kernel},         {"source", build.source},
+          {"render_ms", build.render_ms}, {"compile_ms", build.compile_ms},
+          {"load_ms", build.load_ms},     {"bytes", build.bytes}};
+}
+
+Json to_json(const Shape& shape) {
+  return {{"batch", shape.batch},
+          {"num_q_heads", shape.num_q_heads},
+          {"num_kv_heads", shape.num_kv_heads},
+          {"q_len", shape.q_len},
+          {"kv_len", shape.kv_len},
+          {"q_offset", shape.q_offset},
+          {"kv_offset", shape.kv_offset}};
+}
+
+Json mask_json(const BlockMask& mask) {
+  return {{"partial", mask.partial_tiles()},
+          {"full", mask.full_tiles()},
+          {"empty", mask.empty_tiles()},
+          {"density", mask.density()},
+          {"path", mask.path()}};
+}
+
+std::string compile_line(const Call& call) {
+  const double ms = slowest(call.builds, &KernelBuild::compile_ms);
+  std::string kernels;
+  for (const KernelBuild& build : call.builds) {
+    kernels += fmt::format("{}{} ({}, {})", kernels.empty() ? "" : ", ", build.kernel,
+                           build.source == "built" ? "compiled" : "from " + build.source,
+                           format_bytes(build.bytes));
+  }
+  return fmt::format("compile   {:<10} {}\n", ms > 0 ? format_ms(ms) : "-", kernels);
+}
+
+}  // namespace
+
+Call run_call(const Spec& spec, const Device& device, CallInputs& inputs) {
+  Call call{.spec_name = spec.name, .device = device.name()};
+  const Stopwatch prepare;
+  const Attention attention(spec, {.device = device});
+  call.prepare_ms = prepare.ms();
+  call.target = attention.target().name();
+  call.kernel = default_kernel(spec).name;
+  call.tactic = choose_tactic(spec, attention.target()).describe();
+  call.builds = attention.builds();
+  const Bindings bindings = inputs.bindings(attention);
+  if (!spec.mask_mod.empty()) {
+    const Stopwatch watch;
+    call.mask = attention.block_mask(inputs.shape(), bindings);
+    call.mask_ms = watch.ms();
+  }
+  const Stopwatch watch;
+  if (call.mask) {
+    attention.forward(inputs.tensors(), *call.mask, bindings, inputs.options());
+  } else {
+    attention.forward(inputs.tensors(), bindings, inputs.options());
+  }
+  call.forward_ms = watch.ms();
+  return call;
+}
+
+void write_outputs(const CallInputs& inputs, const std::string& path) {
+  std::map<std::string, TensorView> tensors = {{"out", inputs.out().view()}};
+  if (inputs.lse()) tensors.emplace("lse", inputs.lse()->view());
+  write_safetensors(path, tensors);
+}
+
+Json to_json(const Call& call, const Shape& shape) {
+  Json kernels = Json::array();
+  for (const KernelBuild& build : call.builds) kernels.push_back(to_json(build));
+  return {{"spec", call.spec_name},
+          {"device", call.device},
+          {"target", call.target},
+          {"kernel", call.kernel},
+          {"tactic", call.tactic},
+          {"shape", to_json(shape)},
+          {"kernels", kernels},
+          {"mask", call.mask ? mask_json(*call.mask) : Json()},
+          {"times_ms",
+           {{"inputs", call.inputs_ms},
+            {"render", slowest(call.builds, &KernelBuild::render_ms)},
+            {"compile", slowest(call.builds, &KernelBuild::compile_ms)},
+            {"load", slowest(call.builds, &KernelBuild::load_ms)},
+            {"prepare", call.prepare_ms},
+            {"mask", call.mask_ms},
+            {"forward", call.forward_ms},
+            {"write", call.write_ms}}}};
+}
+
+std::string describe(const Call& call, const Shape& shape) {
+  std::string text =
+      fmt::format("{} on {} ({}): {}\n", call.spec_name.empty() ? "the spec" : call.spec_name,
+                  call.device, call.tactic, shape.describe());
+  text += fmt::format("inputs    {}\n", format_ms(call.inputs_ms));
+  text += fmt::format("render    {}\n", format_ms(slowest(call.builds, &KernelBuild::render_ms)));
+  text += compile_line(call);
+  text += fmt::format("load      {}\n", format_ms(slowest(call.builds, &KernelBuild::load_ms)));
+  if (call.mask) {
+    text += fmt::format("mask      {:<10} partial {}, full {}, empty {} tiles\n",
+                        format_ms(call.mask_ms), call.mask->partial_tiles(),
+                        call.mask->full_tiles(), call.mask->empty_tiles());
+  }
+  text += fmt::format("forward   {}\n", format_ms(call.forward_ms));
+  if (call.write_ms > 0) text += fmt::format("write     {}\n", format_ms(call.write_ms));
+  return text;
+}
+
+}  // namespace tilewright::cli

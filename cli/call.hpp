@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/inputs.hpp"
+#include "cli/output.hpp"
+#include "runtime/attention.hpp"
+
+namespace tilewright::cli {
+
+/// One call of attention and what it took: what run and check have in common.
+struct Call {
+  std::string spec_name;
+  std::string device;
+  std::string target;
+  std::string kernel;  ///< "forward_masked"
+  std::string tactic;  ///< "cpu q_tile=64 ..."
+  std::vector<KernelBuild> builds;
+  std::optional<BlockMask> mask;
+  double inputs_ms = 0;   ///< reading or making the inputs
+  double prepare_ms = 0;  ///< all kernels, from the spec to where they can be called
+  double mask_ms = 0;
+  double forward_ms = 0;
+  double write_ms = 0;  ///< 0 where no output was written
+};
+
+/// Compiles or loads the kernels, builds the block mask where there is a mask_mod, and fills the
+/// outputs of `inputs`.
+/// @throws Error as Attention
+Call run_call(const Spec& spec, const Device& device, CallInputs& inputs);
+
+/// Writes out and lse to a safetensors file, whole or not at all.
+void write_outputs(const CallInputs& inputs, const std::string& path);
+
+/// {spec, device, target, kernel, tactic, shape, kernels, mask, times_ms}
+Json to_json(const Call& call, const Shape& shape);
+
+/// The same as lines of text.
+std::string describe(const Call& call, const Shape& shape);
+
+}  // namespace tilewright::cli

@@ -1,0 +1,246 @@
+#include "cli/inputs.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+#include "cli/arguments.hpp"
+#include "cli/output.hpp"
+#include "runtime/forward_call.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::string_view kRandom = "random:";
+
+bool is_random(const std::string& inputs) {
+  return inputs.starts_with(kRandom);
+}
+
+Shape parse_random(const std::string& inputs) {
+  const std::vector<std::string> parts = split_at_commas(inputs.substr(kRandom.size()));
+  if (parts.size() != 5) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--inputs \"{}\" has {} sizes, but needs 5", inputs, parts.size()),
+                "write random:B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv length), for "
+                "example random:1,8,2,1024,1024");
+  }
+  const auto size = [&](std::size_t i) { return parse_integer(parts[i], "--inputs random"); };
+  return {.batch = size(0),
+          .num_q_heads = size(1),
+          .num_kv_heads = size(2),
+          .q_len = size(3),
+          .kv_len = size(4)};
+}
+
+double extent_of(const BufferDim& dim, const Shape& shape) {
+  if (const auto* size = std::get_if<std::int64_t>(&dim)) return static_cast<double>(*size);
+  const auto* named = std::get_if<NamedDim>(&dim);
+  if (!named) return static_cast<double>(verify::RandomOptions{}.free_dim);
+  switch (*named) {
+    case NamedDim::batch:
+      return static_cast<double>(shape.batch);
+    case NamedDim::num_q_heads:
+      return static_cast<double>(shape.num_q_heads);
+    case NamedDim::num_kv_heads:
+      return static_cast<double>(shape.num_kv_heads);
+    case NamedDim::q_len:
+      return static_cast<double>(shape.q_len);
+    case NamedDim::kv_len:
+      return static_cast<double>(shape.kv_len);
+  }
+  return 1;
+}
+
+// In floating point, because a product of sizes that nobody has checked may exceed any integer.
+double bytes_needed(const Spec& spec, const Shape& shape) {
+  const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
+                      static_cast<double>(shape.q_len);
+  const double columns = static_cast<double>(shape.batch) *
+                         static_cast<double>(shape.num_kv_heads) *
+                         static_cast<double>(shape.kv_len);
+  const double width = static_cast<double>(spec.head_dim + spec.value_head_dim());
+  double bytes = width * (rows * static_cast<double>(size_of(spec.dtype)) +
+                          columns * static_cast<double>(size_of(spec.key_value_dtype())));
+  for (const auto& [name, buffer] : spec.buffers) {
+    double elements = 1;
+    for (const BufferDim& dim : buffer.shape) elements *= extent_of(dim, shape);
+    bytes += elements * static_cast<double>(size_of(buffer.dtype));
+  }
+  return bytes;
+}
+
+// Memory that the system promises and does not have ends the process without a word, so what cannot
+// fit is refused before it is asked for.
+void require_memory(const Spec& spec, const Shape& shape) {
+  const double needed = bytes_needed(spec, shape);
+  const double present =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (needed <= present) return;
+  throw Error(ErrorCode::memory,
+              fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
+                          shape.describe(), needed / (1 << 30), present / (1 << 30)),
+              "use smaller shapes or a machine with more memory");
+}
+
+// Which tensors a file must hold, and which it may hold.
+struct WantedTensors {
+  std::set<std::string> required;
+  std::set<std::string> allowed;
+};
+
+WantedTensors wanted_tensors(const Spec& spec, bool with_qkv) {
+  WantedTensors wanted;
+  for (const auto& [name, buffer] : spec.buffers) wanted.required.insert(name);
+  const std::set<std::string> qkv = {"q", "k", "v"};
+  if (with_qkv) wanted.required.insert(qkv.begin(), qkv.end());
+  wanted.allowed = wanted.required;
+  wanted.allowed.insert(qkv.begin(), qkv.end());
+  return wanted;
+}
+
+void require_names(const SafetensorsFile& file, const std::string& path,
+                   const WantedTensors& wanted) {
+  const std::vector<std::string> held = file.names();
+  const std::vector<std::string> allowed(wanted.allowed.begin(), wanted.allowed.end());
+  const std::string needs = wanted.required.empty()
+                                ? std::string("this spec needs no tensor here")
+                                : "this spec needs " + [&] {
+                                    std::string list;
+                                    for (const std::string& name : wanted.required) {
+                                      list += (list.empty() ? "\"" : ", \"") + name + '"';
+                                    }
+                                    return list;
+                                  }();
+  for (const std::string& name : held) {
+    if (wanted.allowed.contains(name)) continue;
+    const std::string hint = did_you_mean(name, allowed);
+    throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
+                hint.empty() ? needs : hint);
+  }
+  for (const std::string& name : wanted.required) {
+    if (std::find(held.begin(), held.end(), name) != held.end()) continue;
+    throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds no tensor \"{}\"", path, name), needs);
+  }
+}
+
+}  // namespace
+
+void InputArguments::declare_values(CLI::App& app) {
+  app.add_option("--scalar", scalars, "NAME=NUMBER: a scalar of the spec; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--q-offset", q_offset, "q_idx = row + this (default 0)");
+  app.add_option("--kv-offset", kv_offset, "kv_idx = column + this (default 0)");
+  app.add_option("--seed", seed, "of random contents (default 0)");
+}
+
+void InputArguments::declare_call(CLI::App& app) {
+  app.add_option("--inputs", inputs,
+                 "a safetensors file with q, k, v and the buffers, or random:B,HQ,HKV,SQ,SKV")
+      ->required();
+  app.add_option("--scale", scale, "multiplies q.k (default: the spec's)");
+  declare_values(app);
+}
+
+CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
+  CallInputs inputs;
+  if (is_random(arguments.inputs)) {
+    inputs.take_random(spec, arguments, parse_random(arguments.inputs), true);
+  } else {
+    inputs.take_file(spec, arguments, true);
+  }
+  inputs.take_values(arguments);
+  inputs.make_outputs(spec);
+  inputs.problem_.shape = resolve_call(spec, inputs.tensors(), inputs.options()).shape;
+  Bindings(spec, inputs.problem_.snippet).check(spec, inputs.problem_.shape);
+  return inputs;
+}
+
+CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arguments,
+                                     Shape shape) {
+  CallInputs inputs;
+  shape.q_offset = arguments.q_offset;
+  shape.kv_offset = arguments.kv_offset;
+  validate(shape);
+  if (arguments.inputs.empty()) {
+    inputs.take_random(spec, arguments, shape, false);
+  } else if (is_random(arguments.inputs)) {
+    throw Error(ErrorCode::usage, "--inputs of mask is a file with the spec's buffers",
+                "without --inputs the buffers are random; --seed picks their contents");
+  } else {
+    inputs.take_file(spec, arguments, false);
+  }
+  inputs.take_values(arguments);
+  inputs.problem_.shape = shape;
+  Bindings(spec, inputs.problem_.snippet).check(spec, shape);
+  return inputs;
+}
+
+void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv) {
+  file_ = SafetensorsFile::open(arguments.inputs);
+  require_names(*file_, arguments.inputs, wanted_tensors(spec, with_qkv));
+  for (const auto& [name, buffer] : spec.buffers) {
+    problem_.snippet.buffers[name] = file_->tensor(name);
+  }
+  if (!with_qkv) return;
+  problem_.q = file_->tensor("q");
+  problem_.k = file_->tensor("k");
+  problem_.v = file_->tensor("v");
+}
+
+void CallInputs::take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape,
+                             bool with_qkv) {
+  validate(shape);
+  require_memory(spec, shape);
+  // Buffers do not depend on q, k and v; the least head_dim keeps those small that nobody reads.
+  Spec smaller = spec;
+  if (!with_qkv) smaller.head_dim = smaller.v_head_dim = 16;
+  random_ = verify::random_inputs(smaller, shape, arguments.seed);
+  problem_ = random_->problem();
+}
+
+void CallInputs::take_values(const InputArguments& arguments) {
+  problem_.snippet.scalars = parse_scalars(arguments.scalars);
+  problem_.shape.q_offset = arguments.q_offset;
+  problem_.shape.kv_offset = arguments.kv_offset;
+  problem_.scale = arguments.scale;
+}
+
+// A q that is wrong gives outputs that are wrong; the check of the call then names q.
+void CallInputs::make_outputs(const Spec& spec) {
+  std::vector<std::int64_t> extents(problem_.q.extents().begin(), problem_.q.extents().end());
+  const bool has_sizes = extents.size() == 4;
+  if (has_sizes) extents[3] = spec.value_head_dim();
+  out_ = Tensor::zeros(spec.output_dtype(), extents);
+  if (!spec.outputs.lse) return;
+  std::vector<std::int64_t> rows(3, 1);
+  if (has_sizes) {
+    const bool heads_first = spec.layout == Layout::bhsd;
+    rows = {extents[0], extents[heads_first ? 1 : 2], extents[heads_first ? 2 : 1]};
+  }
+  lse_ = Tensor::zeros(DType::f32, rows);
+}
+
+Bindings CallInputs::bindings(const Attention& attention) const {
+  return attention.bind(problem_.snippet);
+}
+
+ForwardTensors CallInputs::tensors() {
+  ForwardTensors tensors{
+      .q = problem_.q, .k = problem_.k, .v = problem_.v, .out = out_.view(), .lse = std::nullopt};
+  if (lse_) tensors.lse = lse_->view();
+  return tensors;
+}
+
+ForwardOptions CallInputs::options() const {
+  return {.q_offset = problem_.shape.q_offset,
+          .kv_offset = problem_.shape.kv_offset,
+          .scale = problem_.scale};
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "cli/arguments.hpp"
+#include "cli/call.hpp"
+#include "cli/files.hpp"
+#include "cli/inputs.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+#include "generator/spec_json.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+class RunVerb : public Verb {
+ public:
+  RunVerb()
+      : Verb("run", "run a spec on tensors from a file, or on random ones",
+             "tilewright run examples/alibi.json --inputs random:1,8,2,1024,1024 "
+             "--outputs out.safetensors") {}
+
+  void declare(CLI::App& app) override {
+    add_spec_argument(app, spec_);
+    app.add_option("--outputs", outputs_,
+                   "the safetensors file to write: out, and lse if asked for")
+        ->required();
+    app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
+    arguments_.declare_call(app);
+    add_json_flag(app, json_);
+  }
+
+  ExitStatus execute() override {
+    const Spec spec = spec_from_file(spec_);
+    const Device device = Device::parse(device_);
+    require_writable(outputs_, "--outputs");
+    const Stopwatch watch;
+    CallInputs inputs = CallInputs::load(spec, arguments_);
+    const double inputs_ms = watch.ms();
+    Call call = run_call(spec, device, inputs);
+    call.inputs_ms = inputs_ms;
+    const Stopwatch write_watch;
+    write_outputs(inputs, outputs_);
+    call.write_ms = write_watch.ms();
+    report(inputs, call);
+    return kDone;
+  }
+
+ private:
+  void report(const CallInputs& inputs, const Call& call) const {
+    if (json_) {
+      Json facts = to_json(call, inputs.shape());
+      facts["outputs"] = {{"file", outputs_}, {"out", inputs.out().describe()}};
+      if (inputs.lse()) facts["outputs"]["lse"] = inputs.lse()->describe();
+      return print_json(facts);
+    }
+    std::string wrote = "out " + inputs.out().describe();
+    if (inputs.lse()) wrote += ", lse " + inputs.lse()->describe();
+    print(fmt::format("{}wrote {}: {}\n", describe(call, inputs.shape()), outputs_, wrote));
+  }
+
+  std::string spec_;
+  InputArguments arguments_;
+  std::string outputs_;
+  std::string device_ = "auto";
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_run_verb() {
+  return std::make_unique<RunVerb>();
+}
+
+}  // namespace tilewright::cli
