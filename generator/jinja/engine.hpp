@@ -41,8 +41,9 @@ struct Rendered {
   std::vector<std::string> files;   ///< templates that took part, in order of first use
 };
 
-/// Renders a template with Jinja's syntax (docs/templates.md lists what is supported and what differs:
-/// trim_blocks and lstrip_blocks are on, undefined is always an error, C++ literals are printed).
+/// Renders a template with Jinja's syntax (docs/templates.md lists what is supported and what
+/// differs: trim_blocks and lstrip_blocks are on, undefined is always an error, C++ literals are
+/// printed).
 /// @throws Error with code kernel_template: file, line, column, a caret and the chain of includes
 Rendered render(const Loader& loader, std::string_view name, const Map& context);
 

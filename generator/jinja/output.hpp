@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "../source_map.hpp"
+#include "complaint.hpp"
+#include "value.hpp"
+
+namespace tilewright::jinja {
+
+/// The rendered text while it grows, and its source map.
+class Output {
+ public:
+  // @throws Complaint where the output becomes larger than kMaxOutputBytes
+
+  /// Text copied from a template: positions inside it go on counting.
+  void add_text(std::string_view text, const Origin& origin);
+  /// A printed value: all of it maps to its expression.
+  void add_value(std::string_view text, const Origin& expression);
+  /// Text with its own positions. Each of its lines after the first is indented as the current line
+  /// is; blank ones stay blank.
+  void add_splice(const Splice& splice, const Origin& expression, Budget& budget);
+
+  std::string take_text() { return std::move(text_); }
+  SourceMap take_map() { return std::move(map_); }
+
+ private:
+  void append(std::string_view text);
+  std::string indentation() const;
+
+  std::string text_;
+  SourceMap map_;
+  int line_ = 1;
+  int column_ = 1;
+};
+
+}  // namespace tilewright::jinja

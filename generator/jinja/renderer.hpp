@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../base/error.hpp"
+#include "ast.hpp"
+#include "engine.hpp"
+#include "evaluator.hpp"
+#include "output.hpp"
+
+namespace tilewright::jinja {
+
+/// Runs statements. One renderer serves one call of render().
+class Renderer {
+ public:
+  /// @param loader and context outlive the renderer
+  Renderer(const Loader& loader, const Map& context) : loader_(loader), evaluator_(context) {}
+
+  /// @throws Error with code kernel_template
+  Rendered render(std::string_view name);
+
+ private:
+  // A template that is being rendered, and where the one before it includes it.
+  struct Frame {
+    const TemplateText* source;
+    std::uint32_t include_offset;  // of the include in the frame before
+  };
+
+  void render_template(std::string_view name, std::uint32_t include_offset);
+  const Template& load(std::string_view name, std::uint32_t include_offset);
+  void run(const Block& block);
+  void run(const Statement& statement, const Text& text);
+  void run(const Statement& statement, const Print& print);
+  void run(const Statement& statement, const If& node);
+  void run(const Statement& statement, const For& node);
+  void run(const Statement& statement, const Set& node);
+  void run(const Statement& statement, const Include& node);
+
+  List loop_items(const For& node);
+  void assign(const std::vector<std::string_view>& targets, const Value& value,
+              std::uint32_t offset);
+  Origin origin_of(std::uint32_t offset) const;
+  Error located(const PlacedComplaint& complaint) const;
+
+  const Loader& loader_;
+  Evaluator evaluator_;
+  Output output_;
+  std::map<std::string, std::unique_ptr<const Template>, std::less<>> templates_;
+  std::vector<std::string> files_;
+  std::vector<Frame> frames_;
+};
+
+}  // namespace tilewright::jinja

@@ -1,0 +1,85 @@
+#include "generator/templates.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "generator/embedded_templates.hpp"
+
+namespace tilewright {
+namespace {
+
+namespace fs = std::filesystem;
+
+class EmbeddedLoader : public jinja::Loader {
+ public:
+  std::optional<std::string> load(std::string_view name) const override {
+    for (const EmbeddedTemplate& file : embedded_templates()) {
+      if (file.name == name) return std::string(file.text);
+    }
+    return std::nullopt;
+  }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const EmbeddedTemplate& file : embedded_templates()) names.emplace_back(file.name);
+    return names;
+  }
+};
+
+class FolderLoader : public jinja::Loader {
+ public:
+  explicit FolderLoader(fs::path root) : root_(std::move(root)) {}
+
+  std::optional<std::string> load(std::string_view name) const override {
+    const fs::path relative = fs::path(name).lexically_normal();
+    const bool leaves = relative.is_absolute() || relative.empty() || *relative.begin() == "..";
+    std::error_code ignored;
+    if (leaves || !fs::is_regular_file(root_ / relative, ignored)) return std::nullopt;
+    std::ifstream file(root_ / relative, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (!file.is_open() || file.bad()) {
+      throw Error(ErrorCode::file,
+                  fmt::format("the template {} cannot be read", (root_ / relative).string()));
+    }
+    return text;
+  }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    std::error_code error;
+    fs::recursive_directory_iterator files(root_, error);
+    for (; !error && files != fs::recursive_directory_iterator(); files.increment(error)) {
+      if (files->is_regular_file(error)) {
+        names.push_back(files->path().lexically_relative(root_).generic_string());
+      }
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  fs::path root_;
+};
+
+}  // namespace
+
+std::unique_ptr<jinja::Loader> default_template_loader() {
+  const char* const folder = std::getenv("TILEWRIGHT_TEMPLATES");
+  if (!folder || !*folder) return std::make_unique<EmbeddedLoader>();
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    throw Error(ErrorCode::file,
+                fmt::format("TILEWRIGHT_TEMPLATES names \"{}\", which is no folder", folder),
+                "unset it to use the templates that are built in");
+  }
+  return std::make_unique<FolderLoader>(folder);
+}
+
+}  // namespace tilewright
