@@ -176,7 +176,7 @@ TEST_CASE("processes: writers killed at random points never leave a bad entry") 
   int published = 0;
   for (int i = 0; i < kKills; ++i) {
     const std::string name = std::to_string(i % 7);
-    const pid_t child = start_child([&] {
+    const pid_t child = start_child([&]() -> int {
       Store store({.directory = folder / "cache"});
       for (;;) {
         store.clear();

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include <fcntl.h>
+
 #include "base/error.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
