@@ -14,33 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_io.hpp"
+
 namespace tilewright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int number) : number_(number) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() { close(); }
-
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-  void reset(int number) {
-    close();
-    number_ = number;
-  }
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_ = -1;
-};
 
 Error cannot_start(const std::string& program, const ProcessOptions& options, int error) {
   std::string hint;
@@ -61,29 +40,23 @@ struct Stream {
   bool open() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
-    read_end.reset(ends[0]);
-    write_end.reset(ends[1]);
-    return leave_standard_numbers(read_end) && leave_standard_numbers(write_end) &&
-           fcntl(read_end.number(), F_SETFL, O_NONBLOCK) == 0;
-  }
-
-  // Where this process runs without stdin, stdout or stderr, a pipe may get their numbers, which
-  // the child's own streams would then overwrite.
-  static bool leave_standard_numbers(FileDescriptor& end) {
-    if (end.number() > 2) return true;
-    end.reset(fcntl(end.number(), F_DUPFD_CLOEXEC, 3));
-    return end.is_open();
+    read_end = FileDescriptor(ends[0]);
+    write_end = FileDescriptor(ends[1]);
+    return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
   }
 
   // Takes what is there; closes the stream at its end. Bounded, so that a program that never stops
   // writing cannot outrun its timeout.
   void drain(std::size_t limit, bool* truncated) {
     char chunk[16384];
-    for (int reads = 0; reads < 64 && read_end.is_open(); ++reads) {
-      const ssize_t count = read(read_end.number(), chunk, sizeof chunk);
+    for (int reads = 0; reads < 64 && read_end; ++reads) {
+      const ssize_t count = read(read_end.get(), chunk, sizeof chunk);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && errno == EAGAIN) return;
-      if (count <= 0) return read_end.close();
+      if (count <= 0) {
+        read_end.close();
+        return;
+      }
       const std::size_t kept = std::min(static_cast<std::size_t>(count), limit - text->size());
       text->append(chunk, kept);
       *truncated = *truncated || kept < static_cast<std::size_t>(count);
@@ -196,11 +169,11 @@ void wait_for(pid_t child, const ProcessOptions& options, Stream* streams, Proce
   const FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
   constexpr int kPollInterval = 10;  // where the kernel has no pidfd, or refuses it
   for (;;) {
-    pollfd watched[3] = {{streams[0].read_end.number(), POLLIN, 0},
-                         {streams[1].read_end.number(), POLLIN, 0},
-                         {handle.number(), POLLIN, 0}};
+    pollfd watched[3] = {{streams[0].read_end.get(), POLLIN, 0},
+                         {streams[1].read_end.get(), POLLIN, 0},
+                         {handle.get(), POLLIN, 0}};
     const int left = milliseconds_until(deadline);
-    poll(watched, 3, handle.is_open() ? left : std::min(left, kPollInterval));
+    poll(watched, 3, handle ? left : std::min(left, kPollInterval));
     const bool gone = reap(child, WNOHANG, result);
     for (int i = 0; i < 2; ++i) streams[i].drain(options.output_limit, &result->truncated);
     if (gone) return;
@@ -234,7 +207,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
     if (!stream.open()) throw cannot_start(arguments[0], options, errno);
   }
   const pid_t child =
-      spawn(arguments, options, streams[0].write_end.number(), streams[1].write_end.number());
+      spawn(arguments, options, streams[0].write_end.get(), streams[1].write_end.get());
   for (Stream& stream : streams) stream.write_end.close();
   wait_for(child, options, streams, &result);
   result.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tilewright {
+
+/// Threads that share out the items of a loop. A call neither allocates nor starts threads: workers
+/// wait for the next call actively for a moment, then asleep.
+class ThreadPool {
+ public:
+  /// `threads` counts the caller; below 1 is 1. Where the system refuses to start so many, size()
+  /// says how many there are.
+  explicit ThreadPool(int threads);
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool();
+
+  /// The process's pool, made on first use and never destroyed. Its size is TILEWRIGHT_THREADS,
+  /// else the number of CPUs that this process may run on.
+  /// @throws Error with code usage where TILEWRIGHT_THREADS is no number from 1 to 1024
+  static ThreadPool& shared();
+  /// The size that shared() has or would have.
+  static int default_size();
+
+  /// Threads that a call runs on, the caller's among them.
+  int size() const { return static_cast<int>(workers_->size()) + 1; }
+
+  /// Calls body(item, worker) once for each item from 0 to items - 1, and returns when all are
+  /// done. Items are handed out one at a time, in rising order. `worker` is from 0 to size() - 1,
+  /// and no two bodies of one call run with the same one at the same time; the caller's thread is
+  /// worker 0.
+  ///
+  /// Calls from several threads take turns. A call from inside a body, of this or another pool,
+  /// runs on its thread alone, as does any call in a process that was forked from the pool's.
+  ///
+  /// The first exception of a body is thrown here, once all running bodies have ended; items not
+  /// yet started are dropped.
+  template <typename Body>
+  void parallel_for(std::int64_t items, Body&& body) {
+    using Function = std::remove_reference_t<Body>;
+    run(items, {const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+                [](void* function, std::int64_t item, int worker) {
+                  (*static_cast<Function*>(function))(item, worker);
+                }});
+  }
+
+ private:
+  /// A body, not owned. std::function would allocate.
+  struct BodyRef {
+    void* function = nullptr;
+    void (*call)(void* function, std::int64_t item, int worker) = nullptr;
+  };
+
+  void run(std::int64_t items, BodyRef body);
+  void run_alone(std::int64_t items, BodyRef body);
+  void open(std::int64_t items, BodyRef body);
+  void work(int worker) noexcept;
+  void close() noexcept;
+  bool enter() noexcept;
+  void leave() noexcept;
+  void worker_loop(int worker) noexcept;
+  std::uint32_t wait_for_call(std::uint32_t seen) noexcept;
+  bool is_forked() const;
+
+  // Of the current call; written while the gate is closed and nobody is inside.
+  BodyRef body_;
+  std::int64_t items_ = 0;
+  std::exception_ptr error_;
+  std::atomic<bool> failed_ = false;
+
+  // Each on a cache line of its own: all threads write to them.
+  alignas(64) std::atomic<std::int64_t> next_item_ = 0;
+  alignas(64) std::atomic<std::uint32_t> gate_ = 0;   // who is inside; see thread_pool.cpp
+  alignas(64) std::atomic<std::uint32_t> calls_ = 0;  // changes with each call
+  std::atomic<std::uint32_t> sleepers_ = 0;
+  std::atomic<bool> stopping_ = false;
+
+  std::mutex turn_;  // held by the caller whose call is running
+  bool may_spin_ = false;
+  unsigned fork_generation_ = 0;
+  std::unique_ptr<std::vector<std::thread>> workers_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,42 @@
+#include "tests/runtime/allocation_count.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::int64_t> count = 0;
+
+void* counted(void* memory) {
+  count.fetch_add(1, std::memory_order_relaxed);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+std::int64_t allocation_count() {
+  return count.load();
+}
+
+// The array and nothrow forms call these.
+void* operator new(std::size_t size) {
+  return counted(std::malloc(size ? size : 1));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto step = static_cast<std::size_t>(alignment);
+  return counted(std::aligned_alloc(step, (size + step - 1) / step * step));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
