@@ -5,11 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "runtime/thread_pool.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -129,9 +130,7 @@ void add_from_wheels(std::vector<std::string>& paths) {
 }  // namespace
 
 CpuFacts cpu_facts() {
-  return {.model = cpu_model(),
-          .isa = cpu_isa(),
-          .threads = std::max(1U, std::thread::hardware_concurrency())};
+  return {.model = cpu_model(), .isa = cpu_isa(), .threads = ThreadPool::default_size()};
 }
 
 GpuFacts gpu_facts() {

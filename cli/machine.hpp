@@ -9,7 +9,7 @@ namespace tilewright::cli {
 struct CpuFacts {
   std::string model;  ///< "AMD EPYC 9654 96-Core Processor"
   std::string isa;    ///< the highest CPU target that it runs: "x86-64-v3"; or "x86-64"
-  unsigned threads = 1;
+  int threads = 1;
 };
 CpuFacts cpu_facts();
 

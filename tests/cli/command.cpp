@@ -1,12 +1,12 @@
 #include "tests/cli/command.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <stdexcept>
+
+#include <unistd.h>
 
 #include "runtime/process.hpp"
 #include "runtime/safetensors.hpp"

@@ -1,0 +1,74 @@
+#include "cli/bench_variants.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace tilewright::cli {
+namespace {
+
+Spec variant(const Spec& dense, std::string name, std::string score_mod, std::string mask_mod) {
+  Spec spec = dense;
+  spec.name = std::move(name);
+  spec.score_mod = std::move(score_mod);
+  spec.mask_mod = std::move(mask_mod);
+  return spec;
+}
+
+Spec with_buffer(Spec spec, const std::string& name, BufferSpec buffer) {
+  spec.buffers.emplace(name, std::move(buffer));
+  return spec;
+}
+
+BufferSpec per_head(DType dtype, std::vector<BufferDim> more) {
+  BufferSpec buffer{.dtype = dtype, .shape = {NamedDim::num_q_heads}};
+  buffer.shape.insert(buffer.shape.end(), more.begin(), more.end());
+  return buffer;
+}
+
+// Documents packed one behind the other: sorted numbers, some twenty rows to hundreds of them each.
+BufferSpec documents() {
+  return {.dtype = DType::i32,
+          .shape = {NamedDim::batch, NamedDim::kv_len},
+          .range = std::array<double, 2>{0, 15},
+          .sorted = true};
+}
+
+}  // namespace
+
+Spec dense_variant(DType dtype, std::int64_t head_dim) {
+  return {.name = "dense", .dtype = dtype, .head_dim = head_dim};
+}
+
+std::vector<Spec> mod_variants(DType dtype, std::int64_t head_dim) {
+  const Spec dense = dense_variant(dtype, head_dim);
+  const std::string causal = "q_idx >= kv_idx";
+  const std::string same_document = "doc(b, q_idx) == doc(b, kv_idx)";
+  const std::string alibi = "score + slopes[h] * (kv_idx - q_idx)";
+  return {
+      dense,
+      variant(dense, "causal", "", causal),
+      variant(dense, "window_256", "", causal + " && q_idx - kv_idx < 256"),
+      variant(dense, "prefix_lm", "", "kv_idx < 256 || " + causal),
+      with_buffer(variant(dense, "documents", "", same_document), "doc", documents()),
+      with_buffer(variant(dense, "alibi", alibi, ""), "slopes", per_head(DType::f32, {})),
+      with_buffer(variant(dense, "alibi_causal", alibi, causal), "slopes",
+                  per_head(DType::f32, {})),
+      variant(dense, "softcap", "30 * tanh(score / 30)", ""),
+      with_buffer(variant(dense, "relative_bias",
+                          "score + bias(h, clamp(kv_idx - q_idx, -256, 256) + 256)", ""),
+                  "bias", per_head(DType::f32, {std::int64_t{513}})),
+  };
+}
+
+std::vector<Spec> mask_variants() {
+  std::vector<Spec> masks;
+  for (Spec& spec : mod_variants(DType::f32, 16)) {
+    if (!spec.mask_mod.empty() && spec.score_mod.empty()) masks.push_back(std::move(spec));
+  }
+  const Spec dense = dense_variant(DType::f32, 16);
+  masks.push_back(variant(dense, "dilated", "", "q_idx >= kv_idx && (q_idx - kv_idx) % 4 == 0"));
+  return masks;
+}
+
+}  // namespace tilewright::cli

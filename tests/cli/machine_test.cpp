@@ -1,0 +1,119 @@
+// What the machine lacks or refuses: status 3, one error, no output file.
+
+#include <filesystem>
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/specs.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using namespace tilewright::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::string script(const Folder& folder, const std::string& body) {
+  const std::string path = folder.write("cxx", "#!/bin/sh\n" + body + "\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+Ended run_with(const Folder& folder, const Environment& environment) {
+  const std::string spec = folder.write("s.json", kCausal);
+  return test::tilewright(
+      {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out.safetensors")},
+      environment);
+}
+
+void require_refused(const Ended& ended, const Folder& folder, const std::string& code,
+                     const std::string& words) {
+  INFO(ended.err);
+  REQUIRE(ended.status == 3);
+  REQUIRE_THAT(ended.err, ContainsSubstring("error[" + code + "]"));
+  REQUIRE_THAT(ended.err, ContainsSubstring(words));
+  REQUIRE_FALSE(std::filesystem::exists(folder.path("out.safetensors")));
+}
+
+}  // namespace
+
+TEST_CASE("cli: a missing compiler is an error with a hint") {
+  const Folder folder;
+  const Environment environment = {{"TILEWRIGHT_CXX", "/nonexistent"},
+                                   {"TILEWRIGHT_CACHE", folder.path("cache")}};
+  require_refused(run_with(folder, environment), folder, "compiler", "/nonexistent");
+  const Ended doctor = test::tilewright({"doctor", "--json"}, environment);
+  REQUIRE(doctor.status == 3);
+  REQUIRE(doctor.json().at("ready") == false);
+  REQUIRE(doctor.json().at("compiler").at("found") == false);
+  REQUIRE(doctor.json().at("problems").at(0).at("fatal") == true);
+}
+
+TEST_CASE("cli: a compiler that fails, talks nonsense, writes nothing or hangs is an error") {
+  const auto [body, words] = GENERATE(table<std::string, std::string>({
+      {"exit 1", "exit status 1"},
+      {"echo '?!$ 12:13 garbage' >&2; exit 3", "garbage"},
+      {"exit 0", ""},
+      {"for word; do last=$word; done; echo no ELF > kernel.so; exit 0", ""},
+      {"kill -SEGV $$", "signal 11"},
+      {"sleep 60", "1 s"},
+  }));
+  const Folder folder;
+  const Ended ended = run_with(folder, {{"TILEWRIGHT_CXX", script(folder, body)},
+                                        {"TILEWRIGHT_COMPILE_TIMEOUT", "1"},
+                                        {"TILEWRIGHT_CACHE", folder.path("cache")}});
+  CAPTURE(body);
+  require_refused(ended, folder, "compiler", words);
+}
+
+TEST_CASE("cli: after a compiler has failed, the next run compiles and works") {
+  const Folder folder;
+  const std::string cache = folder.path("cache");
+  require_refused(
+      run_with(folder, {{"TILEWRIGHT_CXX", script(folder, "exit 1")}, {"TILEWRIGHT_CACHE", cache}}),
+      folder, "compiler", "");
+  const Ended ended = run_with(folder, {{"TILEWRIGHT_CACHE", cache}});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+}
+
+TEST_CASE("cli: an output that cannot be written is refused before any work") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  // A compiler that is not there would be the error if the output were looked at later.
+  const Environment environment = {{"TILEWRIGHT_CXX", "/nonexistent"},
+                                   {"TILEWRIGHT_CACHE", folder.path("cache")}};
+  for (const std::string& path : {folder.path("no/out"), folder.path(""), std::string("/dev/full"),
+                                  std::string("/proc/out.safetensors")}) {
+    const Ended ended = test::tilewright(
+        {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", path}, environment);
+    CAPTURE(path, ended.err);
+    REQUIRE(ended.status == 3);
+    // /proc says that root may write and refuses all the same, so there the compiler comes first.
+    if (path.starts_with("/proc")) continue;
+    REQUIRE_THAT(ended.err, ContainsSubstring("error[disk]"));
+    REQUIRE_THAT(ended.err, ContainsSubstring("--outputs"));
+  }
+  REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
+}
+
+TEST_CASE("cli: an earlier output stays as it was when a run fails") {
+  const Folder folder;
+  folder.write("out.safetensors", "precious");
+  const std::string spec = folder.write("s.json", kCausal);
+  const Ended ended = test::tilewright(
+      {"run", spec, "--inputs", "random:1,3,2,16,16", "--outputs", folder.path("out.safetensors")});
+  REQUIRE(ended.status == 2);
+  REQUIRE(std::filesystem::file_size(folder.path("out.safetensors")) == 8);
+}
+
+TEST_CASE("cli: a cache that cannot be used does not stop a run") {
+  const Folder folder;
+  const std::string file = folder.write("not_a_folder", "");
+  const Ended ended = run_with(folder, {{"TILEWRIGHT_CACHE", file}});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  const nlohmann::json doctor =
+      test::tilewright({"doctor", "--json"}, {{"TILEWRIGHT_CACHE", file}}).json();
+  REQUIRE(doctor.at("cache").at("writable") == false);
+  REQUIRE(doctor.at("ready") == true);
+}

@@ -1,0 +1,65 @@
+// What is wrong with a spec is said before anything is rendered, compiled or written.
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/specs.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct WrongSpec {
+  std::string text;
+  std::string code;
+  std::string words;
+};
+
+}  // namespace
+
+TEST_CASE("cli: a wrong spec is one error with a code, and leaves no output") {
+  const WrongSpec wrong = GENERATE(values<WrongSpec>({
+      {"", "spec", ""},
+      {"dtype: f32", "spec", ""},
+      {"[1, 2]", "spec", ""},
+      {R"({"dtype": "f32"})", "spec", "head_dim"},
+      {R"({"dtype": "f32", "head_dim": 17})", "spec", "17"},
+      {R"({"dtype": "f33", "head_dim": 16})", "spec", "f33"},
+      {R"({"dtype": "f32", "head_dim": 16, "gradients": true})", "spec", "not yet"},
+      {R"({"dtype": "f32", "head_dim": 16, "kv_layout": "paged"})", "spec", "not yet"},
+      {R"({"dtype": "f32", "head_dim": 16, "mask_mood": "true"})", "spec", "mask_mod"},
+      {R"({"dtype": "f32", "head_dim": 16, "mask_mod": "(q_idx"})", "snippet", "mask_mod"},
+      {R"({"dtype": "f32", "head_dim": 16, "mask_mod": "#define x"})", "snippet", "mask_mod:1:1"},
+  }));
+  const Folder folder;
+  const std::string spec = folder.write("s.json", wrong.text);
+  const Ended ended = tilewright(
+      {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out.safetensors")});
+  INFO(wrong.text << "\n" << ended.err);
+  REQUIRE(ended.status == 2);
+  REQUIRE_THAT(ended.err, ContainsSubstring("error[" + wrong.code + "]"));
+  REQUIRE_THAT(ended.err, ContainsSubstring(wrong.words));
+  REQUIRE(ended.out.empty());
+  REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
+}
+
+TEST_CASE("cli: a snippet that does not compile is an error at its own line and column") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"({"dtype": "f32", "head_dim": 16,
+    "score_mod": "float twice = score * 2;\nreturn twice + slope;"})");
+  const Ended ended = tilewright(
+      {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out.safetensors")});
+  REQUIRE(ended.status == 2);
+  REQUIRE_THAT(ended.err, ContainsSubstring("error[snippet]"));
+  REQUIRE_THAT(ended.err, ContainsSubstring("score_mod:2:16"));
+  REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
+}
+
+TEST_CASE("cli: a spec that is a folder or not there is a file error") {
+  const Folder folder;
+  for (const std::string& path : {folder.path(""), folder.path("no.json")}) {
+    const Ended ended = tilewright({"render", path});
+    REQUIRE(ended.status == 2);
+    REQUIRE_THAT(ended.err, ContainsSubstring("error[file]"));
+  }
+}
