@@ -5,26 +5,12 @@
 #include <limits>
 #include <vector>
 
+#include "verify/scores.hpp"
+
 namespace tilewright::verify {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// [.., rows, width] -> [.., width, rows], so that the loop over columns of a score row is the inner
-// one: each sum keeps its order and the compiler still has something to vectorise.
-Values transposed(const Values& values) {
-  Values result = Values::zeros(values.batch, values.heads, values.width, values.rows);
-  for (std::int64_t b = 0; b < values.batch; ++b) {
-    for (std::int64_t h = 0; h < values.heads; ++h) {
-      for (std::int64_t row = 0; row < values.rows; ++row) {
-        for (std::int64_t i = 0; i < values.width; ++i) {
-          result.at(b, h, i, row) = values.at(b, h, row, i);
-        }
-      }
-    }
-  }
-  return result;
-}
 
 // Buffers of one row of scores.
 struct ScoreRow {
@@ -35,17 +21,6 @@ struct ScoreRow {
   std::vector<double> modified;
   std::vector<unsigned char> keep;
 };
-
-void compute_scores(const double* q, const Values& k_transposed, std::int64_t b, std::int64_t h_kv,
-                    double scale, std::vector<double>& scores) {
-  std::fill(scores.begin(), scores.end(), 0.0);
-  for (std::int64_t i = 0; i < k_transposed.rows; ++i) {
-    const double* k = k_transposed.row(b, h_kv, i);
-    for (std::size_t column = 0; column < scores.size(); ++column)
-      scores[column] += q[i] * k[column];
-  }
-  for (double& score : scores) score *= scale;
-}
 
 // The greatest kept score, NaN left aside. -inf where nothing but -inf is kept; then `any` is
 // false.
@@ -96,7 +71,7 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
                               ThreadPool& threads) {
   const Values& q = problem.q;
   const Values& v = problem.v;
-  const Values k_transposed = transposed(problem.k);
+  const Scores scores(q, problem.k, problem.scale);
   const std::int64_t group = q.heads / problem.k.heads;
 
   Reference reference;
@@ -108,10 +83,9 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     const std::int64_t row = item % q.rows;
     const std::int64_t h = item / q.rows % q.heads;
     const std::int64_t b = item / q.rows / q.heads;
-    const std::int64_t k_batch = problem.k.batch == 1 ? 0 : b;
     const std::int64_t v_batch = v.batch == 1 ? 0 : b;
     ScoreRow line(v.rows);
-    compute_scores(q.row(b, h, row), k_transposed, k_batch, h / group, problem.scale, line.scores);
+    scores.row(b, h, row, line.scores);
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
     max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
     reference.values.lse.at(b, h, row, 0) =

@@ -1,0 +1,261 @@
+#include "verify/check.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/kernel_library.hpp"
+#include "verify/naive.hpp"
+#include "verify/reference.hpp"
+#include "verify/snippet_evaluator.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+// Runs `body` and adds the milliseconds that it took.
+template <typename Body>
+auto timed(double& ms, Body body) {
+  struct Stopwatch {
+    double& ms;
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    ~Stopwatch() {
+      ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                .count();
+    }
+  } stopwatch{ms};
+  return body();
+}
+
+// The snippets' readings; none where the spec has no snippets.
+struct Readings {
+  Readings(const Spec& spec, const CheckOptions& options) {
+    if (spec.score_mod.empty() && spec.mask_mod.empty()) return;
+    const KernelContext& context = options.attention.kernels;
+    std::vector<KernelId> ids = {{"evaluate_float"}, {"evaluate_double"}};
+    if (options.check_undefined) ids.push_back({"evaluate_checked"});
+    // Compiled side by side; the readings below find them loaded.
+    const auto loaded = load_kernels(spec, Target::host_cpu(), ids, context);
+    in_float.emplace(spec, context);
+    in_double.emplace(spec, context);
+    if (options.check_undefined) checked.emplace(spec, context);
+  }
+
+  std::optional<FloatReading> in_float;
+  std::optional<DoubleReading> in_double;
+  std::optional<CheckedReading> checked;
+};
+
+template <typename Score>
+RowSnippets<Score> unchanged(std::int64_t kv_len) {
+  return [kv_len](std::int64_t, std::int64_t, std::int64_t, const Score* scores, Score* modified,
+                  unsigned char* keep) {
+    std::copy(scores, scores + kv_len, modified);
+    std::fill(keep, keep + kv_len, static_cast<unsigned char>(1));
+  };
+}
+
+Tensor contiguous_lse(const Shape& shape) {
+  return Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
+}
+
+std::array<std::int64_t, 4> out_shape(const Spec& spec, const Shape& shape) {
+  return spec.layout == Layout::bhsd
+             ? std::array{shape.batch, shape.num_q_heads, shape.q_len, spec.value_head_dim()}
+             : std::array{shape.batch, shape.q_len, shape.num_q_heads, spec.value_head_dim()};
+}
+
+// The memory that forward writes to.
+struct Outputs {
+  Outputs(const Spec& spec, const Shape& shape, const Placement& placement)
+      : out(spec.output_dtype(), out_shape(spec, shape), placement) {
+    if (spec.outputs.lse) lse.emplace(DType::f32, contiguous_lse(shape).shape());
+  }
+
+  AttentionValues values(const Spec& spec) const {
+    AttentionValues values{.out = read_values(out.view(), spec.layout), .lse = {}};
+    if (lse) values.lse = read_lse(lse->view());
+    return values;
+  }
+
+  std::optional<std::string> damage() const {
+    if (const auto found = out.damage()) return "memory around out was written to: " + *found;
+    if (!lse) return std::nullopt;
+    if (const auto found = lse->damage()) return "memory around lse was written to: " + *found;
+    return std::nullopt;
+  }
+
+  GuardedTensor out;
+  std::optional<GuardedTensor> lse;
+};
+
+}  // namespace
+
+class Checker::Implementation {
+ public:
+  Implementation(Spec spec, const CheckOptions& options)
+      : options_(options),
+        threads_(options.attention.threads ? *options.attention.threads : ThreadPool::shared()),
+        attention_(
+            timed(ms_.kernels, [&] { return Attention(std::move(spec), options.attention); })),
+        readings_(timed(ms_.readings, [&] { return Readings(attention_.spec(), options); })) {}
+
+  const Attention& attention() const { return attention_; }
+  const StepTimes& build_times() const { return ms_; }
+
+  Report check(const Problem& problem) const {
+    Report report;
+    report.builds = attention_.builds();
+    find_undefined(problem, report);
+    const Outputs outputs(spec(), problem.shape, options_.out);
+    run(problem, outputs, report);
+    const Expected wanted = expected(problem);
+    report.mask_disagreements = wanted.mask_disagreements;
+    report.ms.reference = wanted.reference_ms;
+    report.ms.naive = wanted.naive_ms;
+    timed(report.ms.judge, [&] { judge_all(problem, outputs, wanted, report); });
+    return report;
+  }
+
+  Expected expected(const Problem& problem) const {
+    const DenseProblem dense{.q = read_values(problem.q, spec().layout),
+                             .k = read_values(problem.k, spec().key_value_layout()),
+                             .v = read_values(problem.v, spec().key_value_layout()),
+                             .scale = scale_of(spec(), problem)};
+    const SnippetValues values(spec(), problem.snippet, problem.shape);
+    std::atomic<std::int64_t> disagreements = 0;
+    Expected expected;
+    expected.rule = {.dtype = spec().dtype, .out_dtype = spec().output_dtype()};
+    expected.reference = timed(expected.reference_ms, [&] {
+      return reference_attention(dense, double_snippets(values.arguments(), disagreements),
+                                 threads_);
+    });
+    expected.naive = timed(expected.naive_ms, [&] {
+      return naive_attention(dense, float_snippets(values.arguments()), spec().dtype,
+                             spec().output_dtype(), threads_);
+    });
+    expected.mask_disagreements = disagreements;
+    return expected;
+  }
+
+ private:
+  const Spec& spec() const { return attention_.spec(); }
+
+  // Before everything else: what traps must not run in any reading.
+  void find_undefined(const Problem& problem, Report& report) const {
+    if (!readings_.checked) return;
+    report.undefined = timed(report.ms.undefined, [&] {
+      return find_undefined_operations(spec(), problem, *readings_.checked,
+                                       options_.max_checked_elements);
+    });
+    for (const UndefinedOperation& operation : report.undefined.operations) {
+      if (operation.fatal) throw fatal_operation_error(operation);
+    }
+  }
+
+  void run(const Problem& problem, const Outputs& outputs, Report& report) const {
+    const Bindings bindings = attention_.bind(problem.snippet);
+    ForwardTensors tensors{
+        .q = problem.q, .k = problem.k, .v = problem.v, .out = outputs.out.view(), .lse = {}};
+    if (outputs.lse) tensors.lse = outputs.lse->view();
+    const ForwardOptions call{.q_offset = problem.shape.q_offset,
+                              .kv_offset = problem.shape.kv_offset,
+                              .scale = problem.scale};
+    if (spec().mask_mod.empty()) {
+      timed(report.ms.forward, [&] { attention_.forward(tensors, bindings, call); });
+      return;
+    }
+    report.mask.emplace(
+        timed(report.ms.mask, [&] { return attention_.block_mask(problem.shape, bindings); }));
+    timed(report.ms.forward, [&] { attention_.forward(tensors, *report.mask, bindings, call); });
+  }
+
+  void judge_all(const Problem& problem, const Outputs& outputs, const Expected& wanted,
+                 Report& report) const {
+    report.verdict =
+        judge(outputs.values(spec()), wanted.reference.values, wanted.naive, wanted.rule);
+    report.damage = outputs.damage();
+    if (report.mask && options_.check_mask) {
+      report.mask_verdict =
+          check_block_mask(spec(), problem, *report.mask, *readings_.in_float, threads_);
+    }
+    report.ok =
+        report.verdict.ok && !report.damage && (!report.mask_verdict || report.mask_verdict->ok);
+  }
+
+  RowSnippets<float> float_snippets(const abi::SnippetArguments& arguments) const {
+    if (!readings_.in_float) return unchanged<float>(arguments.kv_len);
+    return [this, arguments](std::int64_t b, std::int64_t h, std::int64_t row, const float* scores,
+                             float* modified, unsigned char* keep) {
+      readings_.in_float->row(arguments, b, h, row, scores, modified, keep);
+    };
+  }
+
+  // Scores in double, but what is kept is decided in float: a truth has no rounding error to allow
+  // for, so the reference must take the kernel's side of every `<`.
+  RowSnippets<double> double_snippets(const abi::SnippetArguments& arguments,
+                                      std::atomic<std::int64_t>& disagreements) const {
+    if (!readings_.in_double) return unchanged<double>(arguments.kv_len);
+    return [this, arguments, &disagreements](std::int64_t b, std::int64_t h, std::int64_t row,
+                                             const double* scores, double* modified,
+                                             unsigned char* keep) {
+      readings_.in_double->row(arguments, b, h, row, scores, modified, keep);
+      if (spec().mask_mod.empty()) return;
+      const auto count = static_cast<std::size_t>(arguments.kv_len);
+      const std::vector<float> float_scores(scores, scores + count);
+      std::vector<float> unused(count);
+      std::vector<unsigned char> float_keep(count);
+      readings_.in_float->row(arguments, b, h, row, float_scores.data(), unused.data(),
+                              float_keep.data());
+      std::int64_t different = 0;
+      for (std::size_t i = 0; i < count; ++i) different += (keep[i] != 0) != (float_keep[i] != 0);
+      std::copy(float_keep.begin(), float_keep.end(), keep);
+      if (different != 0) disagreements += different;
+    };
+  }
+
+  CheckOptions options_;
+  ThreadPool& threads_;
+  StepTimes ms_;  // of making the kernels
+  Attention attention_;
+  Readings readings_;
+};
+
+std::vector<std::string> Report::reasons() const {
+  std::vector<std::string> reasons = verdict.reasons;
+  if (damage) reasons.push_back(*damage);
+  if (mask_verdict && !mask_verdict->ok) {
+    reasons.push_back(fmt::format("the block mask is wrong in {} of {} tiles: {}",
+                                  mask_verdict->wrong_tiles, mask_verdict->tiles,
+                                  mask_verdict->first_wrong));
+  }
+  return reasons;
+}
+
+Checker::Checker(Spec spec, CheckOptions options)
+    : implementation_(std::make_unique<Implementation>(std::move(spec), options)) {}
+Checker::Checker(Checker&&) noexcept = default;
+Checker::~Checker() = default;
+
+const Attention& Checker::attention() const {
+  return implementation_->attention();
+}
+
+Report Checker::check(const Problem& problem) const {
+  Report report = implementation_->check(problem);
+  report.ms.kernels = implementation_->build_times().kernels;
+  report.ms.readings = implementation_->build_times().readings;
+  return report;
+}
+
+Checker::Expected Checker::expected(const Problem& problem) const {
+  return implementation_->expected(problem);
+}
+
+Report check(const Spec& spec, const Problem& problem, const CheckOptions& options) {
+  return Checker(spec, options).check(problem);
+}
+
+}  // namespace tilewright::verify

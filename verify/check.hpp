@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../generator/spec.hpp"
+#include "../runtime/attention.hpp"
+#include "guarded_tensor.hpp"
+#include "judge.hpp"
+#include "mask_check.hpp"
+#include "problem.hpp"
+#include "reference.hpp"
+#include "undefined_behaviour.hpp"
+
+namespace tilewright::verify {
+
+struct CheckOptions {
+  AttentionOptions attention = {};  ///< device, kernels, threads
+  Placement out = {};               ///< padding and misalignment of out
+  bool check_mask = true;           ///< compare the block mask with evaluation at every element
+  bool check_undefined = true;      ///< run the checked reading first
+  std::int64_t max_checked_elements = std::int64_t{1} << 24;
+};
+
+/// Milliseconds of each step. Making the kernels is divided further in Report::builds.
+struct StepTimes {
+  double kernels = 0;    ///< render, compile and load forward and the mask's kernel
+  double readings = 0;   ///< the same for the reference's kernels
+  double undefined = 0;  ///< the checked reading
+  double mask = 0;       ///< building the block mask
+  double forward = 0;
+  double reference = 0;
+  double naive = 0;
+  double judge = 0;  ///< comparing, the block mask's tiles included
+};
+
+/// All that a check found.
+struct Report {
+  bool ok = true;  ///< the result, the block mask and the memory around out are right
+  Verdict verdict;
+  std::optional<BlockMask> mask;
+  std::optional<MaskVerdict> mask_verdict;
+  std::optional<std::string> damage;  ///< what was written outside out and lse
+  UndefinedOperations undefined;      ///< warnings; fatal ones are thrown
+  /// Elements that mask_mod keeps in float and drops in double, or the other way round. The result
+  /// is judged by the float decision, which is the kernel's.
+  std::int64_t mask_disagreements = 0;
+  std::vector<KernelBuild> builds;  ///< forward and the block mask
+  StepTimes ms;
+
+  /// Why it is not ok, one sentence each: the verdict's reasons, the mask's, the memory's.
+  std::vector<std::string> reasons() const;
+};
+
+/// Checks calls of one spec. Kernels are made once.
+class Checker {
+ public:
+  /// @throws Error as Attention and SnippetEvaluator
+  explicit Checker(Spec spec, CheckOptions options = {});
+  Checker(Checker&&) noexcept;
+  ~Checker();
+
+  const Attention& attention() const;
+
+  /// Runs the call into poisoned memory and compares it with the double reference.
+  /// @throws Error as Attention::forward; with code snippet where the snippets would trap or read
+  ///         foreign memory: then no kernel was run
+  Report check(const Problem& problem) const;
+
+  /// Reference and naive alone, for results that come from elsewhere. `rule` is the one that check
+  /// judges by.
+  struct Expected {
+    Reference reference;
+    AttentionValues naive;
+    Rule rule;
+    std::int64_t mask_disagreements = 0;
+    double reference_ms = 0;
+    double naive_ms = 0;
+  };
+  Expected expected(const Problem& problem) const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+/// Checker(spec, options).check(problem), with the time that the kernels took.
+Report check(const Spec& spec, const Problem& problem, const CheckOptions& options = {});
+
+}  // namespace tilewright::verify

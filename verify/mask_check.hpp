@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "../generator/spec.hpp"
+#include "../runtime/block_mask.hpp"
+#include "../runtime/thread_pool.hpp"
+#include "problem.hpp"
+#include "snippet_evaluator.hpp"
+
+namespace tilewright::verify {
+
+/// How a block mask compares with its mask_mod evaluated at every element.
+struct MaskVerdict {
+  bool ok = true;
+  std::int64_t tiles = 0;  ///< compared, over every batch and head of the call
+  std::int64_t wrong_tiles = 0;
+  std::string first_wrong = {};  ///< "tile (q block 1, kv block 0) of b 0, h 2 is full, ..."
+};
+
+/// Counts the kept elements of every tile of every batch and head by evaluation, and compares: none
+/// is empty, all of those inside q_len x kv_len is full, anything else is partial. A mask whose
+/// lists are shared by batches or heads must hold for each of them.
+MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
+                             const FloatReading& reading, ThreadPool& threads);
+
+}  // namespace tilewright::verify

@@ -1,0 +1,156 @@
+#include "verify/undefined_behaviour.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "generator/source_map.hpp"
+#include "generator/text_place.hpp"
+#include "verify/attention_values.hpp"
+#include "verify/scores.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+using abi::Finding;
+
+Place place_of(const Spec& spec, const KernelSource& source, const Finding& finding) {
+  const Origin origin = source.map.origin_of(std::max(finding.line, 1), finding.column);
+  const std::string& text = origin.file == "mask_mod" ? spec.mask_mod : spec.score_mod;
+  const int column = finding.column == 0 ? 0 : origin.column;
+  if (!origin.in_snippet) return {origin.file, origin.line, column, {}};
+  return place_at_line(origin.file, text, origin.line, column);
+}
+
+bool any_buffer_is_trusted(const Spec& spec) {
+  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
+                     [](const auto& buffer) { return buffer.second.bounds == Bounds::trusted; });
+}
+
+bool is_fatal(const Spec& spec, int kind) {
+  switch (kind) {
+    case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
+    case Finding::missing_return:
+      return true;
+    case Finding::index_out_of_bounds:
+      return any_buffer_is_trusted(spec);
+    default:
+      return false;
+  }
+}
+
+std::string what_happened(const Spec& spec, const Finding& finding) {
+  switch (finding.kind) {
+    case Finding::index_out_of_bounds:
+      return fmt::format("index {} is outside its extent {}{}", finding.operand[0],
+                         finding.operand[1], any_buffer_is_trusted(spec) ? "" : "; it is clamped");
+    case Finding::division_by_zero:
+      return "an integer is divided by zero";
+    case Finding::shift_out_of_range:
+      return fmt::format("a number is shifted by {}", finding.operand[0]);
+    case Finding::signed_overflow:
+      return "an integer overflows";
+    case Finding::float_to_int_overflow:
+      return "a number that no int can hold is converted to int";
+    case Finding::missing_return:
+      return "the end is reached without a return";
+    default:
+      return fmt::format("undefined operation {}", finding.kind);
+  }
+}
+
+UndefinedOperation describe(const Spec& spec, const KernelSource& source, const Finding& finding) {
+  return {.message = fmt::format("{}, at b {}, h {}, q_idx {}, kv_idx {}{}",
+                                 what_happened(spec, finding), finding.b, finding.h, finding.q_idx,
+                                 finding.kv_idx, finding.kept ? "" : " (which mask_mod drops)"),
+          .place = place_of(spec, source, finding),
+          .fatal = is_fatal(spec, finding.kind),
+          .kept = finding.kept != 0};
+}
+
+// One finding for each kind and place, a kept element before a dropped one.
+class Collector {
+ public:
+  void take(const CheckedReading& reading) {
+    const CheckedReading::Findings found = reading.take_findings();
+    count_ += found.count;
+    for (const Finding& finding : found.first) {
+      const auto [entry, is_new] =
+          first_.emplace(std::tuple(finding.line, finding.column, finding.kind), finding);
+      if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
+    }
+  }
+
+  std::int64_t count() const { return count_; }
+
+  std::vector<UndefinedOperation> operations(const Spec& spec, const KernelSource& source) const {
+    std::vector<UndefinedOperation> operations;
+    for (const auto& [place, finding] : first_) {
+      operations.push_back(describe(spec, source, finding));
+    }
+    return operations;
+  }
+
+ private:
+  std::map<std::tuple<int, int, int>, Finding> first_;
+  std::int64_t count_ = 0;
+};
+
+// Numbers below `rows`, evenly spread, the first and the last among them.
+std::vector<std::int64_t> sample_rows(std::int64_t rows, std::int64_t wanted) {
+  std::vector<std::int64_t> sample;
+  const std::int64_t count =
+      std::clamp<std::int64_t>(wanted, std::min<std::int64_t>(2, rows), rows);
+  for (std::int64_t i = 0; i < count; ++i) {
+    sample.push_back(count == 1 ? 0 : i * (rows - 1) / (count - 1));
+  }
+  return sample;
+}
+
+}  // namespace
+
+UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& problem,
+                                              const CheckedReading& reading,
+                                              std::int64_t max_elements) {
+  const Shape& shape = problem.shape;
+  const SnippetValues values(spec, problem.snippet, shape, SnippetValues::Extents::logical);
+  const abi::SnippetArguments arguments = values.arguments();
+  const Values q = read_values(problem.q, spec.layout);
+  const Values k = read_values(problem.k, spec.key_value_layout());
+  const Scores scores(q, k, scale_of(spec, problem));
+  const std::int64_t rows = shape.batch * shape.num_q_heads * shape.q_len;
+  const std::vector<std::int64_t> sample = sample_rows(rows, max_elements / shape.kv_len);
+
+  std::vector<double> line(static_cast<std::size_t>(shape.kv_len));
+  std::vector<float> modified(line.size());
+  std::vector<unsigned char> keep(line.size());
+  Collector collector;
+  reading.take_findings();  // what an earlier call left
+  for (const std::int64_t item : sample) {
+    const std::int64_t row = item % shape.q_len;
+    const std::int64_t h = item / shape.q_len % shape.num_q_heads;
+    const std::int64_t b = item / shape.q_len / shape.num_q_heads;
+    scores.row(b, h, row, line);
+    const std::vector<float> float_scores(line.begin(), line.end());
+    reading.row(arguments, b, h, row, float_scores.data(), modified.data(), keep.data());
+    collector.take(reading);
+  }
+  return {.operations = collector.operations(spec, reading.kernel().source),
+          .count = collector.count(),
+          .elements = rows * shape.kv_len,
+          .elements_checked = static_cast<std::int64_t>(sample.size()) * shape.kv_len};
+}
+
+Error fatal_operation_error(const UndefinedOperation& operation) {
+  return Error(
+      {.code = ErrorCode::snippet,
+       .message = operation.message,
+       .place = operation.place,
+       .notes = {"the kernel was not run: this could end the process or read foreign memory"},
+       .hint = "guard it with a condition, for example x == 0 ? 0 : y / x"});
+}
+
+}  // namespace tilewright::verify

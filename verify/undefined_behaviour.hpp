@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../base/error.hpp"
+#include "../generator/spec.hpp"
+#include "problem.hpp"
+#include "snippet_evaluator.hpp"
+
+namespace tilewright::verify {
+
+/// One operation of a snippet that is undefined in C++, or that the library had to mend, with the
+/// first element that showed it.
+struct UndefinedOperation {
+  std::string message;  ///< "index 130 of dimension 0 is outside its extent 128 at ..., clamped"
+  Place place;          ///< in the snippet
+  bool fatal = false;  ///< it could end the process or read foreign memory: the kernel must not run
+  bool kept = false;   ///< mask_mod keeps the element
+};
+
+/// What the checked reading found.
+struct UndefinedOperations {
+  std::vector<UndefinedOperation> operations;  ///< one for each place and kind
+  std::int64_t count = 0;                      ///< how often any of them occurred
+  std::int64_t elements = 0;                   ///< of the score matrices
+  std::int64_t elements_checked = 0;  ///< less where there are too many: then whole rows, evenly
+                                      ///< spread, the first and the last among them
+};
+
+/// Runs the snippets in their checked reading over the problem's own scores.
+/// @param max_elements how many elements may be evaluated
+/// @throws Error as SnippetValues
+UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& problem,
+                                              const CheckedReading& reading,
+                                              std::int64_t max_elements);
+
+/// An error with code snippet for a fatal operation.
+Error fatal_operation_error(const UndefinedOperation& operation);
+
+}  // namespace tilewright::verify
