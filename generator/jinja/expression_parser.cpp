@@ -152,7 +152,8 @@ ExpressionPtr ExpressionParser::parse_comparison() {
   }
   if (compare.links.empty()) return first;
   compare.first = std::move(first);
-  return make(compare.links.front().offset, std::move(compare), deepest);
+  offset = compare.links.front().offset;
+  return make(offset, std::move(compare), deepest);
 }
 
 bool ExpressionParser::parse_comparison_operator(Comparison& op) {
