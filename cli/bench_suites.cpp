@@ -34,9 +34,9 @@ std::int64_t usual_length() {
 
 Shape shape_of(const BenchArguments& arguments, std::int64_t default_length) {
   Shape shape{.batch = arguments.batch, .num_q_heads = arguments.heads};
-  shape.num_kv_heads = arguments.kv_heads > 0 ? arguments.kv_heads : arguments.heads;
-  shape.q_len = arguments.q_len > 0 ? arguments.q_len : default_length;
-  shape.kv_len = arguments.kv_len > 0 ? arguments.kv_len : shape.q_len;
+  shape.num_kv_heads = arguments.kv_heads != 0 ? arguments.kv_heads : arguments.heads;
+  shape.q_len = arguments.q_len != 0 ? arguments.q_len : default_length;
+  shape.kv_len = arguments.kv_len != 0 ? arguments.kv_len : shape.q_len;
   validate(shape);
   return shape;
 }

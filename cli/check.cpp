@@ -1,0 +1,159 @@
+#include "verify/check.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/arguments.hpp"
+#include "cli/call.hpp"
+#include "cli/files.hpp"
+#include "cli/inputs.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+#include "generator/spec_json.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+Json to_json(const verify::UndefinedOperations& found) {
+  Json operations = Json::array();
+  for (const verify::UndefinedOperation& operation : found.operations) {
+    operations.push_back({{"message", operation.message},
+                          {"file", operation.place.file},
+                          {"line", operation.place.line},
+                          {"column", operation.place.column},
+                          {"kept", operation.kept}});
+  }
+  return {{"count", found.count},
+          {"elements", found.elements},
+          {"elements_checked", found.elements_checked},
+          {"operations", operations}};
+}
+
+Json to_json(const verify::MaskVerdict& mask) {
+  return {{"ok", mask.ok},
+          {"tiles", mask.tiles},
+          {"wrong_tiles", mask.wrong_tiles},
+          {"first_wrong", mask.first_wrong.empty() ? Json() : Json(mask.first_wrong)}};
+}
+
+Json to_json(const verify::StepTimes& ms) {
+  return {{"kernels", ms.kernels}, {"readings", ms.readings}, {"undefined", ms.undefined},
+          {"mask", ms.mask},       {"forward", ms.forward},   {"reference", ms.reference},
+          {"naive", ms.naive},     {"judge", ms.judge}};
+}
+
+Json to_json(const verify::Report& report) {
+  const verify::Verdict& verdict = report.verdict;
+  return {{"ok", report.ok},
+          {"error_max", verdict.error_max},
+          {"error_rms", verdict.error_rms},
+          {"bound", verdict.bound_max},
+          {"bound_rms", verdict.bound_rms},
+          {"lse_error", verdict.lse_error},
+          {"lse_bound", verdict.lse_bound},
+          {"naive_max", verdict.naive_max},
+          {"naive_rms", verdict.naive_rms},
+          {"reasons", report.reasons()},
+          {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
+          {"mask_disagreements", report.mask_disagreements},
+          {"undefined", to_json(report.undefined)},
+          {"times_ms", to_json(report.ms)}};
+}
+
+std::string verdict_text(const verify::Report& report) {
+  const verify::Verdict& verdict = report.verdict;
+  std::string text = report.ok ? "ok\n" : "NOT OK\n";
+  for (const std::string& reason : report.reasons()) text += "  " + reason + '\n';
+  text += fmt::format("error max {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_max,
+                      verdict.bound_max, verdict.naive_max);
+  text += fmt::format("error rms {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_rms,
+                      verdict.bound_rms, verdict.naive_rms);
+  if (verdict.lse_bound > 0) {
+    text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
+  }
+  if (report.mask_verdict) {
+    text += fmt::format("block mask: {} tiles compared, {} wrong\n", report.mask_verdict->tiles,
+                        report.mask_verdict->wrong_tiles);
+  }
+  return text;
+}
+
+std::string findings_text(const verify::Report& report) {
+  const verify::UndefinedOperations& found = report.undefined;
+  std::string text;
+  for (const verify::UndefinedOperation& operation : found.operations) {
+    text += fmt::format("warning: {}\n  --> {}:{}:{}\n   | {}\n", operation.message,
+                        operation.place.file, operation.place.line, operation.place.column,
+                        operation.place.excerpt);
+  }
+  if (found.count > 0) {
+    text += fmt::format("{} undefined operations in {} of {} elements that were looked at\n",
+                        found.count, found.elements_checked, found.elements);
+  }
+  if (report.mask_disagreements > 0) {
+    text +=
+        fmt::format("warning: mask_mod decides {} elements differently in float and in double\n",
+                    report.mask_disagreements);
+  }
+  return text;
+}
+
+std::string times_text(const verify::StepTimes& ms) {
+  return fmt::format("kernels {}, mask {}, forward {}; reference {}, checked reading {}\n",
+                     format_ms(ms.kernels), format_ms(ms.mask), format_ms(ms.forward),
+                     format_ms(ms.readings + ms.reference), format_ms(ms.undefined));
+}
+
+class CheckVerb : public Verb {
+ public:
+  CheckVerb()
+      : Verb("check", "run a spec and compare the result with the double-precision reference",
+             "tilewright check examples/alibi.json --inputs random:1,8,2,300,300") {}
+
+  void declare(CLI::App& app) override {
+    add_spec_argument(app, spec_);
+    app.add_option("--outputs", outputs_, "also write out, and lse if asked for, as `run` does");
+    app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
+    arguments_.declare_call(app);
+    add_json_flag(app, json_);
+  }
+
+  ExitStatus execute() override {
+    const Spec spec = spec_from_file(spec_);
+    const Device device = Device::parse(device_);
+    require_writable(outputs_, "--outputs");
+    CallInputs inputs = CallInputs::load(spec, arguments_);
+    verify::CheckOptions options;
+    options.attention.device = device;
+    const verify::Report report = verify::check(spec, inputs.problem(), options);
+    if (!outputs_.empty()) {
+      run_call(spec, device, inputs);
+      write_outputs(inputs, outputs_);
+    }
+    print_report(spec, inputs.shape(), report);
+    return report.ok ? kDone : kNegativeVerdict;
+  }
+
+ private:
+  void print_report(const Spec& spec, const Shape& shape, const verify::Report& report) const {
+    if (json_) return print_json(to_json(report));
+    std::string text =
+        fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, shape.describe());
+    text += verdict_text(report) + findings_text(report) + times_text(report.ms);
+    if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
+    print(text);
+  }
+
+  std::string spec_;
+  InputArguments arguments_;
+  std::string outputs_;
+  std::string device_ = "auto";
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_check_verb() {
+  return std::make_unique<CheckVerb>();
+}
+
+}  // namespace tilewright::cli

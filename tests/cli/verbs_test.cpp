@@ -1,0 +1,319 @@
+// What the verbs do where nothing is wrong.
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/safetensors.hpp"
+#include "tests/cli/command.hpp"
+#include "tests/cli/specs.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using namespace tilewright::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const std::string kShape = "random:2,4,2,100,130";
+
+nlohmann::json done(const Ended& ended) {
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  return ended.json();
+}
+
+void require_keys(const nlohmann::json& object, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    INFO(key);
+    REQUIRE(object.contains(key));
+  }
+}
+
+std::vector<float> floats(const std::string& file, const std::string& name) {
+  const SafetensorsFile tensors = SafetensorsFile::open(file);
+  const TensorView view = tensors.tensor(name);
+  const auto* data = static_cast<const float*>(view.data);
+  return {data, data + view.numel()};
+}
+
+}  // namespace
+
+TEST_CASE("cli: run writes out and lse, and says what it did and how long each step took") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const std::string outputs = folder.path("out.safetensors");
+  const Ended ended = test::tilewright({"run", spec, "--inputs", kShape, "--outputs", outputs});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  for (const char* word : {"causal on cpu", "render", "compile", "load", "mask", "forward", "ms"}) {
+    REQUIRE_THAT(ended.out, ContainsSubstring(word));
+  }
+  const SafetensorsFile tensors = SafetensorsFile::open(outputs);
+  REQUIRE(tensors.names() == std::vector<std::string>{"lse", "out"});
+  REQUIRE(tensors.tensor("out").describe() == "f32 [2, 4, 100, 16]");
+  REQUIRE(tensors.tensor("lse").describe() == "f32 [2, 4, 100]");
+  REQUIRE(folder.names() == std::vector<std::string>{"out.safetensors", "s.json"});
+}
+
+TEST_CASE("cli: run --json has the facts under stable keys") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const nlohmann::json facts = done(
+      test::tilewright({"run", spec, "--inputs", kShape, "--outputs", folder.path("o"), "--json"}));
+  require_keys(facts, {"device", "target", "kernel", "tactic", "shape", "kernels", "mask",
+                       "times_ms", "outputs"});
+  require_keys(facts["times_ms"], {"render", "compile", "load", "mask", "forward", "write"});
+  REQUIRE(facts["kernel"] == "forward_masked_lse");
+  REQUIRE(facts["shape"]["kv_len"] == 130);
+}
+
+TEST_CASE("cli: the same seed gives the same result, another seed another one") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const auto result = [&](const std::string& seed) {
+    const std::string file = folder.path("out" + seed);
+    const Ended ended =
+        test::tilewright({"run", spec, "--inputs", kShape, "--outputs", file, "--seed", seed});
+    REQUIRE(ended.status == 0);
+    return floats(file, "out");
+  };
+  const std::vector<float> first = result("1");
+  REQUIRE(first == result("1"));
+  REQUIRE(first != result("2"));
+}
+
+TEST_CASE("cli: a file's tensors are what is computed with") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  // Equal scores: every row is the mean of the rows of v that it sees; v counts its rows.
+  Tensor v = Tensor::zeros(f32, {1, 1, 4, 16});
+  for (int i = 0; i < 64; ++i) static_cast<float*>(v.data())[i] = static_cast<float>(i / 16);
+  const Tensor zeros = Tensor::zeros(f32, {1, 1, 4, 16});
+  write_safetensors(folder.path("in"), {{"q", zeros.view()}, {"k", zeros.view()}, {"v", v.view()}});
+  const auto out_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {
+        "run", spec, "--inputs", folder.path("in"), "--outputs", folder.path("out")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = test::tilewright(arguments);
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+    std::vector<float> firsts;
+    const std::vector<float> out = floats(folder.path("out"), "out");
+    for (std::size_t row = 0; row < 4; ++row) firsts.push_back(out[row * 16]);
+    return firsts;
+  };
+  REQUIRE(out_with({}) == std::vector<float>{0, 0.5, 1, 1.5});
+  REQUIRE(out_with({"--q-offset", "1"}) == std::vector<float>{0.5, 1, 1.5, 1.5});
+  REQUIRE(out_with({"--kv-offset", "2"}) == std::vector<float>{0, 0, 0, 0.5});
+}
+
+TEST_CASE("cli: check says ok with the numbers of the rule") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kDocuments);
+  const std::vector<std::string> arguments = {"check", spec,       "--inputs",
+                                              kShape,  "--scalar", "cap=0.5"};
+  std::vector<std::string> json = arguments;
+  json.push_back("--json");
+  const nlohmann::json report = done(test::tilewright(json));
+  require_keys(report, {"ok", "error_max", "error_rms", "bound", "lse_error", "undefined"});
+  REQUIRE(report["ok"] == true);
+  REQUIRE(report["error_max"].get<double>() <= report["bound"].get<double>());
+  const Ended ended = test::tilewright(arguments);
+  REQUIRE(ended.status == 0);
+  REQUIRE_THAT(ended.out, ContainsSubstring("\nok\n"));
+  REQUIRE_THAT(ended.out, ContainsSubstring("error max"));
+  REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
+}
+
+TEST_CASE("cli: check shows what the checked reading found, at its place") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"({"dtype": "f32", "head_dim": 16,
+    "score_mod": "score + table[q_idx]",
+    "buffers": {"table": {"dtype": "f32", "shape": [8]}}})");
+  const std::vector<std::string> arguments = {"check", spec, "--inputs", "random:1,1,1,9,4"};
+  const Ended ended = test::tilewright(arguments);
+  REQUIRE(ended.status == 0);
+  REQUIRE_THAT(ended.out, ContainsSubstring("warning: "));
+  REQUIRE_THAT(ended.out, ContainsSubstring("score_mod:1:"));
+}
+
+TEST_CASE("cli: render prints the kernel that run would use, or the one asked for") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const Ended forward = test::tilewright({"render", spec});
+  REQUIRE(forward.status == 0);
+  REQUIRE_THAT(forward.out, ContainsSubstring("tilewright_forward"));
+  REQUIRE_THAT(forward.out, ContainsSubstring("q_idx >= kv_idx"));
+  REQUIRE_THAT(forward.out, !ContainsSubstring("#line"));
+  const Ended mask = test::tilewright({"render", spec, "--kernel", "mask_exact", "--lines"});
+  REQUIRE(mask.status == 0);
+  REQUIRE_THAT(mask.out, ContainsSubstring("tilewright_classify_row"));
+  REQUIRE_THAT(mask.out, ContainsSubstring("#line"));
+}
+
+TEST_CASE("cli: an unknown kernel or target names the nearest one") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const Ended kernel = test::tilewright({"render", spec, "--kernel", "mask_exat"});
+  REQUIRE(kernel.status == 2);
+  REQUIRE_THAT(kernel.err, ContainsSubstring("did you mean \"mask_exact\"?"));
+  for (const char* verb : {"render", "compile"}) {
+    const Ended target = test::tilewright({verb, spec, "--target", "sm_9a"});
+    REQUIRE(target.status == 2);
+    REQUIRE_THAT(target.err, ContainsSubstring("sm_90a"));
+  }
+}
+
+TEST_CASE("cli: compile --list names the closed set and needs no compiler") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const nlohmann::json list =
+      done(test::tilewright({"compile", spec, "--target", "cpu-x86-64-v3", "--list", "--json"},
+                            {{"TILEWRIGHT_CXX", "/nonexistent"}}));
+  std::vector<std::string> names;
+  for (const nlohmann::json& kernel : list["kernels"]) names.push_back(kernel["name"]);
+  for (const char* name : {"forward_masked", "forward_masked_lse", "mask_exact"}) {
+    REQUIRE(std::count(names.begin(), names.end(), name) == 1);
+  }
+}
+
+TEST_CASE("cli: compile reports every kernel, and -o writes one or, into a folder, all") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const nlohmann::json report = done(test::tilewright(
+      {"compile", spec, "--target", "cpu-x86-64-v3", "-o", folder.path("kernels/"), "--json"}));
+  REQUIRE(report["kernels"].size() > 2);
+  for (const nlohmann::json& kernel : report["kernels"]) {
+    require_keys(
+        kernel, {"name", "ms", "registers", "spill_bytes", "shared_bytes", "cubin_bytes", "bytes"});
+    const std::string file = folder.path("kernels/" + kernel["name"].get<std::string>() + ".so");
+    REQUIRE(std::filesystem::file_size(file) == kernel["bytes"].get<std::uintmax_t>());
+  }
+  const Ended one = test::tilewright({"compile", spec, "--target", "cpu-x86-64-v3", "--kernel",
+                                      "mask_exact", "-o", folder.path("one.so")});
+  REQUIRE(one.status == 0);
+  REQUIRE(std::filesystem::file_size(folder.path("one.so")) ==
+          std::filesystem::file_size(folder.path("kernels/mask_exact.so")));
+}
+
+TEST_CASE("cli: mask counts the tiles and writes the lists") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const nlohmann::json counts = done(
+      test::tilewright({"mask", spec, "--q-len", "256", "--kv-len", "256", "--outputs",
+                        folder.path("lists"), "--picture", folder.path("mask.txt"), "--json"}));
+  REQUIRE(counts["partial"] == 4);
+  REQUIRE(counts["full"] == 6);
+  REQUIRE(counts["empty"] == 6);
+  REQUIRE(counts["density"].get<double>() == 10.0 / 16);
+  REQUIRE(counts["path"] == "exact");
+  REQUIRE(counts["tiles_evaluated"].get<int>() <= 16);
+  const SafetensorsFile lists = SafetensorsFile::open(folder.path("lists"));
+  REQUIRE(lists.tensor("row_offsets").describe() == "i64 [5]");
+  REQUIRE(lists.tensor("indices").describe() == "i32 [4]");
+  REQUIRE(lists.tensor("full_row_offsets").describe() == "i64 [5]");
+  REQUIRE(lists.tensor("full_indices").describe() == "i32 [6]");
+  REQUIRE(std::filesystem::file_size(folder.path("mask.txt")) > 16);
+}
+
+TEST_CASE("cli: mask has lists per batch and per head only where the snippet names them") {
+  const Folder folder;
+  const std::string causal = folder.write("s.json", kCausal);
+  const std::string documents = folder.write("d.json", kDocuments);
+  const std::vector<std::string> sizes = {"--q-len", "128",       "--kv-len", "128",   "--batch",
+                                          "3",       "--q-heads", "2",        "--json"};
+  const auto counts = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
+    return done(test::tilewright(arguments));
+  };
+  REQUIRE(counts({"mask", causal})["batch"] == 1);
+  const nlohmann::json of_documents = counts({"mask", documents, "--scalar", "cap=1"});
+  REQUIRE(of_documents["batch"] == 3);
+  REQUIRE(of_documents["heads"] == 1);
+}
+
+TEST_CASE("cli: mask refuses what it cannot draw or has no mask for") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const std::vector<std::string> sizes = {"--q-len", "64", "--kv-len", "64"};
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& words) {
+    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
+    const Ended ended = test::tilewright(arguments);
+    REQUIRE(ended.status == 2);
+    REQUIRE_THAT(ended.err, ContainsSubstring(words));
+  };
+  refused({"mask", spec, "--picture", folder.path("m.svg")}, "not yet");
+  refused({"mask", spec, "--picture", folder.path("m.jpg")}, "no known format");
+  refused({"mask", folder.write("p.json", kPlain)}, "no mask_mod");
+  const Ended empty = test::tilewright({"mask", spec, "--q-len", "0", "--kv-len", "64"});
+  REQUIRE(empty.status == 2);
+  REQUIRE_THAT(empty.err, ContainsSubstring("q_len is 0"));
+}
+
+TEST_CASE("cli: the second run takes its kernels from the disk") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const Environment environment = {{"TILEWRIGHT_CACHE", folder.path("cache")}};
+  const auto sources = [&] {
+    std::vector<std::string> found;
+    const nlohmann::json facts = done(test::tilewright(
+        {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out"), "--json"},
+        environment));
+    for (const nlohmann::json& kernel : facts["kernels"]) found.push_back(kernel["source"]);
+    return found;
+  };
+  REQUIRE(sources() == std::vector<std::string>{"built", "built"});
+  REQUIRE(sources() == std::vector<std::string>{"disk", "disk"});
+
+  const nlohmann::json list = done(test::tilewright({"cache", "ls", "--json"}, environment));
+  REQUIRE(list["entries"].size() == 2);
+  require_keys(list["entries"][0], {"key", "bytes", "created", "last_used", "metadata"});
+  const nlohmann::json stats = done(test::tilewright({"cache", "stats", "--json"}, environment));
+  REQUIRE(stats["entries"] == 2);
+  REQUIRE(stats["bytes"].get<int>() > 0);
+  REQUIRE(done(test::tilewright({"cache", "clear", "--json"}, environment))["removed_entries"] ==
+          2);
+  REQUIRE(done(test::tilewright({"cache", "stats", "--json"}, environment))["entries"] == 0);
+}
+
+TEST_CASE("cli: doctor finds what this test needs") {
+  const Folder folder;
+  const nlohmann::json facts =
+      done(test::tilewright({"doctor", "--json"}, {{"TILEWRIGHT_CACHE", folder.path("cache")}}));
+  require_keys(facts, {"cpu", "compiler", "gpu", "nvrtc", "cache", "worker", "environment",
+                       "problems", "ready"});
+  REQUIRE(facts["ready"] == true);
+  REQUIRE(facts["compiler"]["found"] == true);
+  REQUIRE(facts["cache"]["writable"] == true);
+  REQUIRE(facts["environment"]["TILEWRIGHT_CACHE"] == folder.path("cache"));
+  const Ended text = test::tilewright({"doctor"});
+  REQUIRE(text.status == 0);
+  REQUIRE_THAT(text.out, ContainsSubstring("ready"));
+}
+
+TEST_CASE("cli: every suite of bench measures and reports") {
+  const std::string suite =
+      GENERATE(values<std::string>({"dense", "mods", "growth", "masks", "launch", "compile"}));
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const nlohmann::json results =
+      done(test::tilewright({"bench", "--suite", suite, "--spec", spec, "--q-len", "128", "--heads",
+                             "1", "--budget-ms", "1", "--threads", "1,2", "--json"}));
+  REQUIRE(results["suite"] == suite);
+  REQUIRE(results["rows"].size() == (suite == "compile" ? 1 : 2));
+  REQUIRE(results["rows"][0]["variant"] == "causal");
+}
+
+TEST_CASE("cli: bench refuses suites, dtypes and threads that make no sense") {
+  const auto [option, value, words] = GENERATE(table<std::string, std::string, std::string>({
+      {"--suite", "mod", "did you mean \"mods\"?"},
+      {"--dtype", "f8", "--dtype \"f8\""},
+      {"--threads", "0", "--threads 0"},
+      {"--threads", "1,x", "no whole number"},
+      {"--q-len", "-4", "q_len"},
+  }));
+  const Ended ended = test::tilewright({"bench", option, value});
+  INFO(ended.err);
+  REQUIRE(ended.status == 2);
+  REQUIRE_THAT(ended.err, ContainsSubstring(words));
+}
