@@ -18,7 +18,8 @@ namespace tilewright {
 ///     forward_lse, forward_masked_lse             the same, writing lse too
 ///     mask_exact                                  classifies tiles of the block mask by evaluation
 ///     evaluate_float, evaluate_double, evaluate_checked
-///                                                 the snippets alone, in one reading each, for verify
+///                                                 the snippets alone, in one reading each, for
+///                                                 verify
 struct KernelId {
   std::string name;
   friend bool operator==(const KernelId&, const KernelId&) = default;

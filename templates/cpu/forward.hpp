@@ -16,8 +16,7 @@ struct Scratch {
   Vector q[kChunks * kHeadDim];
   Vector s[kChunks * kKvTile];
   Vector o[kChunks * kValueDim];
-  Vector row_max[kChunks];  // in units of log2
-  Vector row_sum[kChunks];  // of 2^(s - row_max)
+  RowState rows[kChunks];
   Vector alpha[kChunks];
   float k[kKvTile * kHeadDim];
   float v[kKvTile * kValueDim];
@@ -36,7 +35,7 @@ struct Item {
   int kv_len;
   int rows;
   int chunks;
-  float factor;  // of q.k, into units of log2 where there is no score_mod
+  float scale;
 };
 
 template <typename Element>
@@ -77,7 +76,7 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
   long long k_stride = item.k_stride;
   const float* k = stage_rows<kHeadDim>(item.k + first * item.k_stride, &k_stride, kAnyStride,
                                         count, scratch.k);
-  score_tile(k, k_stride, count, item.chunks, scratch.q, scratch.s, item.factor);
+  score_tile(k, k_stride, count, item.chunks, scratch.q, scratch.s, item.scale);
   ChunkPlace place = item.place;
   place.first_kv_idx = first + item.kv_offset;
   for (int chunk = 0; chunk < item.chunks; ++chunk) {
@@ -87,7 +86,7 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
     } else if (kHasScoreMod) {
       modify_scores<kHasMaskMod && !kMasked>(item.state, place, count, reinterpret_cast<float*>(s));
     }
-    update_softmax(s, count, scratch.row_max[chunk], scratch.row_sum[chunk], scratch.alpha[chunk]);
+    scratch.alpha[chunk] = update_softmax(s, count, scratch.rows[chunk]);
     place.first_row += kLanes;
   }
   long long v_stride = item.v_stride;
@@ -123,10 +122,9 @@ TW_INLINE void visit_blocks(const Item& item, const BlockMaskArgument& mask, Scr
 TW_NOINLINE void store_rows(const Item& item, OutElement* out, long long stride, float* lse,
                             Scratch& scratch) {
   const float* o = reinterpret_cast<const float*>(scratch.o);
-  const float* row_sum = reinterpret_cast<const float*>(scratch.row_sum);
-  const float* row_max = reinterpret_cast<const float*>(scratch.row_max);
   for (int row = 0; row < item.rows; ++row) {
-    const float sum = row_sum[row];
+    const RowState& state = scratch.rows[row / kLanes];
+    const float sum = state.sum[row % kLanes];
     const float* lane = o + row / kLanes * kValueDim * kLanes + row % kLanes;
     // Nothing kept: 0 whatever V holds. A NaN sum is none of these and stays.
     const bool empty = sum == 0.0f;
@@ -136,7 +134,7 @@ TW_NOINLINE void store_rows(const Item& item, OutElement* out, long long stride,
     }
     store_row<kValueDim>(scratch.row, out + row * stride);
     if (kHasLse) {
-      lse[row] = empty ? -kInfinity : (row_max[row] + tw_math::log2(sum)) * kLn2;
+      lse[row] = empty ? -kInfinity : state.max[row % kLanes] + tw_math::log(sum);
     }
   }
 }
@@ -158,13 +156,12 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
   item.kv_len = snippet.kv_len;
   item.rows = rows_left < kQTile ? rows_left : kQTile;
   item.chunks = (item.rows + kLanes - 1) / kLanes;
-  item.factor = kHasScoreMod ? arguments.scale : arguments.scale * kLog2E;
+  item.scale = arguments.scale;
 
   load_q(head_of<const QElement>(arguments.q, b, h) + first_row * arguments.q.row_stride,
          arguments.q.row_stride, item.rows, item.chunks, scratch);
   for (int i = 0; i < item.chunks * kValueDim; ++i) scratch.o[i] = Vector{};
-  for (int i = 0; i < item.chunks; ++i) scratch.row_max[i] = broadcast(-kInfinity);
-  for (int i = 0; i < item.chunks; ++i) scratch.row_sum[i] = Vector{};
+  for (int i = 0; i < item.chunks; ++i) scratch.rows[i] = {broadcast(-kInfinity), Vector{}};
 
   if (kMasked) {
     visit_blocks(item, arguments.mask, scratch);

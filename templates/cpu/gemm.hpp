@@ -1,7 +1,7 @@
 // The two matrix products of a tile. Both broadcast a number of K or V to vectors of q rows, so K and
 // V are read where they lie and only q is transposed.
 //
-//   S[kv][q]  = factor * sum over d of K[kv][d] * Q[d][q]
+//   S[kv][q]  = scale * sum over d of K[kv][d] * Q[d][q]
 //   O[dv][q]  = alpha[q] * O[dv][q] + sum over kv of V[kv][dv] * P[kv][q]
 //
 // q rows lie in chunks of kLanes. A block of kRows x kGroup vectors is kept in registers.
@@ -16,7 +16,7 @@ static_assert(kHeadDim % 8 == 0 && kValueDim % 8 == 0 && kKvTile % 8 == 0 && 8 %
 // rows: kRows pointers to rows of K; q: [kWidth][kHeadDim]; s: [kWidth][kKvTile]
 template <int kWidth>
 TW_INLINE void multiply_scores(const float* const* rows, const Vector* __restrict q,
-                               Vector* __restrict s, float factor) {
+                               Vector* __restrict s, float scale) {
   Vector sum[kRows][kWidth] = {};
   for (int d = 0; d < kHeadDim; ++d) {
 #pragma GCC unroll 8
@@ -28,7 +28,7 @@ TW_INLINE void multiply_scores(const float* const* rows, const Vector* __restric
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int w = 0; w < kWidth; ++w) s[w * kKvTile + r] = sum[r][w] * factor;
+    for (int w = 0; w < kWidth; ++w) s[w * kKvTile + r] = sum[r][w] * scale;
   }
 }
 
@@ -61,7 +61,7 @@ TW_INLINE void accumulate_values(const float* v, long long v_stride, int count,
 // Groups of kGroup chunks, and the chunks that are left over one at a time: few rows of q (decoding)
 // cost few vectors.
 TW_NOINLINE void score_tile(const float* k, long long k_stride, int count, int chunks,
-                            const Vector* q, Vector* s, float factor) {
+                            const Vector* q, Vector* s, float scale) {
   for (int kv = 0; kv < count; kv += kRows) {
     // Behind the last row the last row is read again: nothing outside kv_len is ever touched.
     const float* rows[kRows];
@@ -69,10 +69,10 @@ TW_NOINLINE void score_tile(const float* k, long long k_stride, int count, int c
     for (int r = 0; r < kRows; ++r) rows[r] = k + (kv + r < count ? kv + r : count - 1) * k_stride;
     int chunk = 0;
     for (; chunk + kGroup <= chunks; chunk += kGroup) {
-      multiply_scores<kGroup>(rows, q + chunk * kHeadDim, s + chunk * kKvTile + kv, factor);
+      multiply_scores<kGroup>(rows, q + chunk * kHeadDim, s + chunk * kKvTile + kv, scale);
     }
     for (; kGroup > 1 && chunk < chunks; ++chunk) {
-      multiply_scores<1>(rows, q + chunk * kHeadDim, s + chunk * kKvTile + kv, factor);
+      multiply_scores<1>(rows, q + chunk * kHeadDim, s + chunk * kKvTile + kv, scale);
     }
   }
 }

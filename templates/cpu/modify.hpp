@@ -16,7 +16,7 @@ struct ChunkPlace {
   int first_kv_idx;
 };
 
-// s: [count][kLanes], scaled scores; on return in units of log2, -inf where mask_mod drops them.
+// s: [count][kLanes], scaled scores; on return after score_mod, -inf where mask_mod drops them.
 template <bool kPartial>
 TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const ChunkPlace& place,
                                int count, float* s) {
@@ -28,17 +28,19 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
   for (int kv = 0; kv < count; ++kv) {
     const int kv_idx = first_kv_idx + kv;
     float* const row = s + kv * kLanes;
+    asm volatile("");  // keeps the compiler from vectorising this loop instead of the inner one
 #if defined(__clang__)
 #pragma clang loop vectorize(enable) vectorize_width(kLanes) interleave(disable) unroll(disable)
 #else
 #pragma GCC ivdep
+#pragma GCC unroll 1
 #endif
     for (int lane = 0; lane < kLanes; ++lane) {
       const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
       const int q_idx = q_row + q_offset;
       float score = row[lane];
       if (kHasScoreMod) {
-        score = tw_snippet::tw_score_mod(state, score, b, h, h_kv, q_idx, kv_idx) * kLog2E;
+        score = tw_snippet::tw_score_mod(state, score, b, h, h_kv, q_idx, kv_idx);
       }
       if (kPartial) {
         score = tw_snippet::tw_mask_mod(state, b, h, h_kv, q_idx, kv_idx) ? score : -kInfinity;

@@ -1,12 +1,15 @@
-// The online softmax of one chunk of rows. Scores are in units of log2: p = 2^(s - max).
+// The online softmax of one chunk of rows: p = e^(s - max), max being the greatest score so far.
 
 namespace tw_kernel {
 
-// s: [count], replaced by p. On return row_max and row_sum hold this tile too, and alpha is what
-// earlier sums are to be multiplied by.
-TW_INLINE void update_softmax(Vector* __restrict s, int count, Vector& row_max, Vector& row_sum,
-                              Vector& alpha) {
-  Vector greatest[4] = {row_max, row_max, row_max, row_max};
+struct RowState {
+  Vector max;  // greatest score so far, -inf before the first
+  Vector sum;  // of p
+};
+
+// s: [count], replaced by p. Returns what earlier sums of these rows are to be multiplied by.
+TW_INLINE Vector update_softmax(Vector* __restrict s, int count, RowState& rows) {
+  Vector greatest[4] = {rows.max, rows.max, rows.max, rows.max};
   int kv = 0;
   for (; kv + 4 <= count; kv += 4) {
 #pragma GCC unroll 4
@@ -19,18 +22,21 @@ TW_INLINE void update_softmax(Vector* __restrict s, int count, Vector& row_max, 
 
   // A row without anything yet subtracts 0, as (-inf) - (-inf) would be NaN.
   const Vector subtracted = new_max == -kInfinity ? Vector{} : new_max;
-  alpha = exp2_not_positive(row_max - subtracted);
+  const Vector alpha = exp_not_positive(rows.max - subtracted);
   Vector sum[2] = {};
   for (kv = 0; kv + 2 <= count; kv += 2) {
 #pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
-      s[kv + i] = exp2_not_positive(s[kv + i] - subtracted);
+      s[kv + i] = exp_not_positive(s[kv + i] - subtracted);
       sum[i] += s[kv + i];
     }
   }
-  for (; kv < count; ++kv) sum[0] += s[kv] = exp2_not_positive(s[kv] - subtracted);
-  row_sum = row_sum * alpha + (sum[0] + sum[1]);
-  row_max = new_max;
+  for (; kv < count; ++kv) {
+    s[kv] = exp_not_positive(s[kv] - subtracted);
+    sum[0] += s[kv];
+  }
+  rows = {new_max, rows.sum * alpha + (sum[0] + sum[1])};
+  return alpha;
 }
 
 }  // namespace tw_kernel

@@ -3,9 +3,6 @@
 //
 // Needs: kVectorBytes.
 
-#define TW_INLINE static inline __attribute__((always_inline))
-#define TW_NOINLINE static __attribute__((noinline))
-
 namespace tw_kernel {
 
 constexpr int kLanes = kVectorBytes / 4;  // rows of q in a vector
@@ -22,20 +19,21 @@ TW_INLINE Vector broadcast(float x) { return Vector{} + x; }
 // A NaN in x is passed over: the greatest of the rest is what the softmax subtracts.
 TW_INLINE Vector max_ignoring_nan(Vector greatest, Vector x) { return x > greatest ? x : greatest; }
 
-// 2^x for x <= 0. 2^-inf is 0, results below 2^-126 are 0, NaN stays NaN. Relative error 1.6e-7.
-TW_INLINE Vector exp2_not_positive(Vector x) {
-  // The low bits of x + kShift hold the biased exponent of 2^round(x). At x = -127 it is 0, and so
-  // is the power that it stands for.
+// e^x for x <= 0. e^-inf is 0, results below 2^-126 are 0, NaN stays NaN. docs/math.md: 2 ulp where
+// x > -10.
+TW_INLINE Vector exp_not_positive(Vector x) {
+  // The low bits of shifted hold the biased exponent of 2^n, n = round(x * log2(e)). At n = -127 it
+  // is 0, and so is the power that it stands for.
   constexpr float kShift = 12582912.0f + 127.0f;
-  const Vector lowest = broadcast(-127.0f);
+  const Vector lowest = broadcast(-88.03f);
   x = x < lowest ? lowest : x;
-  const Vector shifted = x + kShift;
-  const Vector f = x - (shifted - kShift);
-  Vector p = f * 1.32647343e-3f + 9.671512323e-3f;
-  p = p * f + 5.550733722e-2f;
-  p = p * f + 2.40222421e-1f;
-  p = p * f + 6.931469776e-1f;
-  p = p * f + 1.0f;
+  const Vector shifted = x * kLog2E + kShift;
+  const Vector r = x - (shifted - kShift) * kLn2;
+  Vector p = r * 8.312480519e-3f + 4.189055e-2f;
+  p = p * r + 1.666711628e-1f;
+  p = p * r + 4.999922883e-1f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
   return p * (Vector)((IntVector)shifted << 23);
 }
 

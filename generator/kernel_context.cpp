@@ -1,0 +1,156 @@
+#include "generator/kernel_context.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "generator/snippet.hpp"
+
+namespace tilewright {
+namespace {
+
+using jinja::List;
+using jinja::Map;
+using jinja::Value;
+
+// An element in memory. Snippets have integers of two sizes, and a bool is 0 or 1.
+std::string_view element_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "float";
+    case DType::f16:
+      return "tw_kernel::Half";
+    case DType::bf16:
+      return "tw_kernel::BFloat16";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "long long";
+    case DType::u8:
+    case DType::boolean:
+      return "unsigned char";
+  }
+  return {};
+}
+
+// What a snippet gets of it.
+std::string_view value_type(DType dtype) {
+  if (is_floating(dtype)) return "tw_real";
+  return dtype == DType::i64 ? "long long" : "int";
+}
+
+struct Snippets {
+  std::optional<Snippet> score_mod;
+  std::optional<Snippet> mask_mod;
+
+  explicit Snippets(const Spec& spec) {
+    if (!spec.score_mod.empty()) score_mod = check_snippet(SnippetKind::score_mod, spec.score_mod);
+    if (!spec.mask_mod.empty()) mask_mod = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  }
+
+  bool mention(const std::string& name) const {
+    return (score_mod && score_mod->mentions(name)) || (mask_mod && mask_mod->mentions(name));
+  }
+};
+
+Map buffer_value(const std::string& name, const BufferSpec& buffer, std::int64_t index) {
+  return {{"name", name},
+          {"element", element_type(buffer.dtype)},
+          {"value", value_type(buffer.dtype)},
+          {"rank", static_cast<std::int64_t>(buffer.shape.size())},
+          {"trusted", buffer.bounds == Bounds::trusted},
+          {"index", index}};
+}
+
+Map scalar_value(const std::string& name, const ScalarSpec& scalar, std::int64_t index) {
+  const bool is_real = is_floating(scalar.dtype);
+  return {{"name", name},
+          {"type", is_real ? "tw_real" : "int"},
+          {"member", is_real ? "as_f32" : "as_i32"},
+          {"index", index}};
+}
+
+// Those for which `used(name)`, each with its place in the order of names: the order of the
+// arguments.
+template <typename Specs, typename ToValue, typename Used>
+List used_values(const Specs& specs, ToValue to_value, Used used) {
+  List values;
+  std::int64_t index = 0;
+  for (const auto& [name, spec] : specs) {
+    if (used(name)) values.push_back(to_value(name, spec, index));
+    ++index;
+  }
+  return values;
+}
+
+Value snippet_value(const Spec& spec, const std::optional<Snippet>& snippet, LiteralType literals) {
+  if (!snippet) return {};
+  const auto mentioned = [&](const std::string& name) { return snippet->mentions(name); };
+  return Map{{"body", splice_snippet(*snippet, literals)},
+             {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
+             {"scalars", used_values(spec.scalars, scalar_value, mentioned)}};
+}
+
+Value reading_value(const Reading& reading) {
+  List words;
+  for (const Reading::Word& word : reading.words) {
+    words.push_back(Map{{"word", word.word}, {"type", word.type}});
+  }
+  return Map{{"header", reading.header},
+             {"buffer_header", reading.buffer_header},
+             {"fast_math", reading.fast_math},
+             {"checked", reading.checked},
+             {"words", std::move(words)}};
+}
+
+std::string_view tensor_type(DType dtype) {
+  return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
+}
+
+// A matrix product keeps rows x group vectors in registers: 16 of AVX-512's 32, and of AVX2's 16 as
+// many as leave room for the operands.
+struct RegisterBlock {
+  std::int64_t rows;
+  std::int64_t group;
+};
+
+RegisterBlock register_block(const Tactic& tactic) {
+  const std::int64_t vector_bytes = tactic.parameters.at("vector_bytes");
+  const std::int64_t chunks = tactic.parameters.at("q_tile") * 4 / vector_bytes;
+  if (vector_bytes == 64) return {8, chunks % 2 == 0 ? 2 : 1};
+  return {4, chunks % 3 == 0 ? 3 : 2};
+}
+
+}  // namespace
+
+Map snippet_context(const Spec& spec, const Reading& reading) {
+  const Snippets snippets(spec);
+  const auto mentioned = [&](const std::string& name) { return snippets.mention(name); };
+  return {{"reading", reading_value(reading)},
+          {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
+          {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
+          {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals)},
+          {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals)}};
+}
+
+Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading, bool masked,
+                bool lse) {
+  const RegisterBlock registers = register_block(tactic);
+  Map context = snippet_context(spec, reading);
+  context.merge(Map{{"head_dim", spec.head_dim},
+                    {"value_dim", spec.value_head_dim()},
+                    {"q_tile", tactic.parameters.at("q_tile")},
+                    {"kv_tile", tactic.parameters.at("kv_tile")},
+                    {"vector_bytes", tactic.parameters.at("vector_bytes")},
+                    {"register_rows", registers.rows},
+                    {"register_group", registers.group},
+                    {"block", List{spec.block[0], spec.block[1]}},
+                    {"masked", masked},
+                    {"lse", lse},
+                    {"q_type", tensor_type(spec.dtype)},
+                    {"kv_type", tensor_type(spec.key_value_dtype())},
+                    {"out_type", tensor_type(spec.output_dtype())}});
+  return context;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "jinja/value.hpp"
+#include "reading.hpp"
+#include "spec.hpp"
+#include "tactic.hpp"
+
+namespace tilewright {
+
+/// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
+/// reading, and the buffers and scalars that they mention.
+/// @throws Error with code snippet where a snippet fails its checks
+jinja::Map snippet_context(const Spec& spec, const Reading& reading);
+
+/// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
+/// @param masked whether the kernel follows a block mask
+/// @param lse whether it writes lse
+jinja::Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading, bool masked,
+                       bool lse);
+
+}  // namespace tilewright

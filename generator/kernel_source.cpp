@@ -1,0 +1,140 @@
+#include "generator/kernel_source.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+#include "generator/kernel_context.hpp"
+#include "generator/reading.hpp"
+
+namespace tilewright {
+namespace {
+
+// How a kernel's name becomes a source.
+struct KernelKind {
+  std::string_view name;
+  std::string_view template_name;
+  std::string_view reading;
+  bool masked = false;
+  bool lse = false;
+  std::vector<std::string> entry_points;
+};
+
+constexpr std::string_view kForward = "cpu/forward.cpp.jinja";
+constexpr std::string_view kMaskExact = "cpu/mask_exact.cpp.jinja";
+constexpr std::string_view kEvaluate = "cpu/evaluate.cpp.jinja";
+
+const std::vector<KernelKind>& kernel_kinds() {
+  static const std::vector<std::string> forward = {"tilewright_q_tile", "tilewright_scratch_bytes",
+                                                   "tilewright_forward"};
+  static const std::string evaluate = "tilewright_evaluate_row";
+  static const std::vector<KernelKind> kinds = {
+      {"forward", kForward, "fast", false, false, forward},
+      {"forward_lse", kForward, "fast", false, true, forward},
+      {"forward_masked", kForward, "fast", true, false, forward},
+      {"forward_masked_lse", kForward, "fast", true, true, forward},
+      {"mask_exact", kMaskExact, "fast", false, false, {"tilewright_classify_row"}},
+      {"evaluate_float", kEvaluate, "float", false, false, {evaluate}},
+      {"evaluate_double", kEvaluate, "double", false, false, {evaluate}},
+      {"evaluate_checked",
+       kEvaluate,
+       "checked",
+       false,
+       false,
+       {evaluate, "tilewright_take_findings"}},
+  };
+  return kinds;
+}
+
+const KernelKind& kernel_kind(const KernelId& id) {
+  std::vector<std::string> names;
+  for (const KernelKind& kind : kernel_kinds()) {
+    if (kind.name == id.name) return kind;
+    names.emplace_back(kind.name);
+  }
+  throw Error({.code = ErrorCode::usage,
+               .message = fmt::format("there is no kernel \"{}\"", id.name),
+               .notes = {"kernels are " + one_of(names)},
+               .hint = did_you_mean(id.name, names)});
+}
+
+void require_cpu(const Target& target) {
+  if (target.is_cpu()) return;
+  throw Error(ErrorCode::usage, fmt::format("kernels for {} are not there yet", target.name()),
+              "use a cpu target: cpu, cpu-x86-64-v3 or cpu-x86-64-v4");
+}
+
+std::string march(const Target& target) {
+  if (target.name() == "cpu") return "-march=native";
+  return "-march=" + target.name().substr(std::string_view("cpu-").size());
+}
+
+// Never -ffast-math: kernels use infinities, and a shared object linked with it changes the
+// floating-point modes of the whole process.
+std::vector<std::string> compile_options(const Target& target, const Reading& reading) {
+  std::vector<std::string> options = {march(target),
+                                      "-O3",
+                                      "-mprefer-vector-width=512",
+                                      "-fno-math-errno",
+                                      "-fno-trapping-math",
+                                      "-ffp-contract=fast",
+                                      "-fvisibility=hidden"};
+  options.insert(options.end(), reading.options.begin(), reading.options.end());
+  return options;
+}
+
+// The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
+std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
+  return kind.reading == "fast" && spec.precise_math ? "float" : kind.reading;
+}
+
+}  // namespace
+
+std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
+  require_cpu(target);
+  const std::string lse = spec.outputs.lse ? "_lse" : "";
+  std::vector<KernelId> ids = {{"forward" + lse}, {"forward_masked" + lse}};
+  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
+  return ids;
+}
+
+KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
+                           const jinja::Loader& loader) {
+  const KernelKind& kind = kernel_kind(id);
+  require_cpu(target);
+  const Reading& types = reading(reading_name(kind, spec));
+  const Tactic tactic = choose_tactic(spec, target);
+  jinja::Rendered rendered = jinja::render(loader, kind.template_name,
+                                           cpu_context(spec, tactic, types, kind.masked, kind.lse));
+  return {.id = id,
+          .target = target,
+          .text = std::move(rendered.text),
+          .map = std::move(rendered.map),
+          .template_files = std::move(rendered.files),
+          .options = compile_options(target, types),
+          .entry_points = kind.entry_points};
+}
+
+std::string with_line_directives(const KernelSource& source) {
+  std::string text;
+  Origin expected;
+  int line = 1;
+  for (std::size_t begin = 0; begin < source.text.size(); ++line) {
+    const std::size_t newline = source.text.find('\n', begin);
+    const std::size_t end = newline == std::string::npos ? source.text.size() : newline + 1;
+    const Origin origin = source.map.origin_of(line);
+    if (origin.file != expected.file || origin.line != expected.line) {
+      text += fmt::format("#line {} \"{}\"\n", origin.line, origin.file);
+    }
+    text.append(source.text, begin, end - begin);
+    expected = origin;
+    ++expected.line;
+    begin = end;
+  }
+  return text;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,138 @@
+// The checked reading: types as in the float reading, and undefined behaviour is found where it
+// happens. The compiler instruments arithmetic (-fsanitize=..., see reading.cpp) and calls the handlers
+// below, which stand in for its own library; buffers report an index outside their extent.
+
+using tw_real = float;
+using tilewright::abi::Finding;
+
+// The element that this thread evaluates, with what was found in it.
+struct tw_Element {
+  static constexpr int kCapacity = 8;
+  Finding findings[kCapacity];
+  int count;
+  void* abandon[5];  // where to go on when the element cannot
+};
+
+static __thread tw_Element tw_element;
+
+TW_NOINLINE void tw_report(int kind, int line, int column, long long first, long long second) {
+  if (tw_element.count == tw_Element::kCapacity) return;
+  Finding& finding = tw_element.findings[tw_element.count++];
+  finding = {};
+  finding.kind = kind;
+  finding.line = line;
+  finding.column = column;
+  finding.operand[0] = first;
+  finding.operand[1] = second;
+}
+
+// Leaves the snippet. The processor would trap, or memory would be overwritten, if it went on.
+[[noreturn]] TW_NOINLINE void tw_abandon_element() { __builtin_longjmp(tw_element.abandon, 1); }
+
+// Runs a snippet; false if it was abandoned.
+template <typename Body>
+TW_NOINLINE bool tw_run(Body&& body) {
+  if (__builtin_setjmp(tw_element.abandon)) return false;
+  body();
+  return true;
+}
+
+// What has been found since it was last asked for, each kind once for each line and outcome.
+struct tw_Findings {
+  static constexpr int kCapacity = 64;
+  Finding items[kCapacity];
+  int count;
+  bool locked;
+
+  void lock() {
+    while (__atomic_test_and_set(&locked, __ATOMIC_ACQUIRE)) {
+    }
+  }
+  void unlock() { __atomic_clear(&locked, __ATOMIC_RELEASE); }
+
+  void add(const Finding& finding) {
+    for (int i = 0; i < count; ++i) {
+      if (items[i].kind == finding.kind && items[i].line == finding.line &&
+          items[i].column == finding.column && items[i].kept == finding.kept) {
+        return;
+      }
+    }
+    if (count < kCapacity) items[count++] = finding;
+  }
+};
+
+static tw_Findings tw_findings;
+
+// Hands over what was found in the element at hand.
+TW_NOINLINE void tw_finish_element(int b, int h, int q_idx, int kv_idx, bool kept) {
+  if (tw_element.count == 0) return;
+  tw_findings.lock();
+  for (int i = 0; i < tw_element.count; ++i) {
+    Finding& finding = tw_element.findings[i];
+    finding.b = b;
+    finding.h = h;
+    finding.q_idx = q_idx;
+    finding.kv_idx = kv_idx;
+    finding.kept = kept;
+    tw_findings.add(finding);
+  }
+  tw_findings.unlock();
+  tw_element.count = 0;
+}
+
+TW_NOINLINE int tw_take_findings(Finding* findings, int capacity) {
+  tw_findings.lock();
+  const int count = tw_findings.count;
+  for (int i = 0; i < count && i < capacity; ++i) findings[i] = tw_findings.items[i];
+  tw_findings.count = 0;
+  tw_findings.unlock();
+  return count;
+}
+
+// The handlers' arguments as gcc and clang lay them out; a type descriptor is not looked at.
+struct tw_Site {
+  const char* file;
+  unsigned line;
+  unsigned column;
+};
+
+TW_INLINE void tw_report_at(int kind, const tw_Site* site, long long first, long long second) {
+  tw_report(kind, static_cast<int>(site->line), static_cast<int>(site->column), first, second);
+}
+
+#define TW_HANDLER extern "C" __attribute__((visibility("hidden"), used)) void
+
+TW_HANDLER __ubsan_handle_add_overflow(const tw_Site* site, long a, long b) {
+  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), static_cast<int>(b));
+}
+TW_HANDLER __ubsan_handle_sub_overflow(const tw_Site* site, long a, long b) {
+  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), static_cast<int>(b));
+}
+TW_HANDLER __ubsan_handle_mul_overflow(const tw_Site* site, long a, long b) {
+  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), static_cast<int>(b));
+}
+TW_HANDLER __ubsan_handle_negate_overflow(const tw_Site* site, long a) {
+  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), 0);
+}
+TW_HANDLER __ubsan_handle_divrem_overflow(const tw_Site* site, long a, long b) {
+  const int kind = b == 0 ? Finding::division_by_zero : Finding::signed_overflow;
+  tw_report_at(kind, site, static_cast<int>(a), static_cast<int>(b));
+  tw_abandon_element();
+}
+TW_HANDLER __ubsan_handle_shift_out_of_bounds(const tw_Site* site, long, long distance) {
+  tw_report_at(Finding::shift_out_of_range, site, static_cast<int>(distance), 0);
+}
+TW_HANDLER __ubsan_handle_float_cast_overflow(const tw_Site* site, long) {
+  tw_report_at(Finding::float_to_int_overflow, site, 0, 0);
+}
+// An array of the snippet's own.
+TW_HANDLER __ubsan_handle_out_of_bounds(const tw_Site* site, long index) {
+  tw_report_at(Finding::index_out_of_bounds, site, index, 0);
+  tw_abandon_element();
+}
+TW_HANDLER __ubsan_handle_missing_return(const tw_Site* site) {
+  tw_report_at(Finding::missing_return, site, 0, 0);
+  tw_abandon_element();
+}
+
+#undef TW_HANDLER
