@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -72,6 +73,13 @@ void examine_nvrtc(Diagnosis& diagnosis) {
   const std::vector<std::string> paths = nvrtc_paths();
   diagnosis.line("NVRTC", paths.empty() ? "none" : paths.front());
   for (std::size_t i = 1; i < paths.size(); ++i) diagnosis.line("", paths[i]);
+  const char* named = std::getenv("TILEWRIGHT_NVRTC");
+  std::error_code ignored;
+  if (named && !fs::exists(named, ignored)) {
+    diagnosis.problems.push_back(
+        {fmt::format("TILEWRIGHT_NVRTC names \"{}\", which is not there", named),
+         "correct it or unset it"});
+  }
   diagnosis.facts["nvrtc"] = {{"found", !paths.empty()}, {"paths", paths}};
 }
 

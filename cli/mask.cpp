@@ -64,15 +64,11 @@ Json to_json(const BlockMask& mask, double ms) {
           {"ms", ms}};
 }
 
+// What the picture does not say.
 std::string summary(const BlockMask& mask, double ms) {
-  const auto block = mask.fingerprint().source.block;
-  return fmt::format(
-      "{} x {} tiles of {} x {}, for {} batch entries and {} heads\n"
-      "partial {}, full {}, empty {}; density {:.4f}\n"
-      "decided in {} ({} path, {} tiles evaluated); lists of {}\n",
-      mask.q_blocks(), mask.kv_blocks(), block[0], block[1], mask.batch(), mask.heads(),
-      mask.partial_tiles(), mask.full_tiles(), mask.empty_tiles(), mask.density(), format_ms(ms),
-      mask.path(), mask.tiles_evaluated(), format_bytes(static_cast<std::uint64_t>(mask.bytes())));
+  return fmt::format("decided in {}: {} path, {} tiles evaluated; lists of {}\n", format_ms(ms),
+                     mask.path(), mask.tiles_evaluated(),
+                     format_bytes(static_cast<std::uint64_t>(mask.bytes())));
 }
 
 class MaskVerb : public Verb {
@@ -118,7 +114,7 @@ class MaskVerb : public Verb {
  private:
   void print_result(const BlockMask& mask, double ms) const {
     if (json_) return print_json(to_json(mask, ms));
-    print(picture::text_picture(mask) + '\n' + summary(mask, ms));
+    print(picture::text_picture(mask) + summary(mask, ms));
     for (const std::string& path : {outputs_, picture_}) {
       if (!path.empty()) print(fmt::format("wrote {}\n", path));
     }
