@@ -102,9 +102,10 @@ std::optional<Value> Evaluator::lookup(const Name& name, Complaint* why) {
   }
   if (why) {
     *why = {fmt::format("\"{}\" is undefined", name.name),
-            name.name == "range"  ? "range is called: range(8)"
-            : name.name == "loop" ? "`loop` exists inside {% for %}"
-                                  : hint_among(name.name, names_in_sight(), "variables")};
+            name.name == "range" ? "range is called: range(8)"
+            : name.name == "loop"
+                ? "`loop` exists inside {% for %}, and not in a template included there"
+                : hint_among(name.name, names_in_sight(), "variables")};
   }
   return std::nullopt;
 }

@@ -153,9 +153,13 @@ void Renderer::run(const Statement&, const Include& node) {
                           {fmt::format("includes nest deeper than {} levels", kMaxIncludeDepth),
                            "does a template include itself?"}};
   }
+  // As in Jinja, the included template sees every variable but `loop`.
+  std::vector<LoopState> hidden_loops;
+  hidden_loops.swap(evaluator_.loops());
   evaluator_.scopes().push();
   render_template(*name.as_string(), offset);
   evaluator_.scopes().pop();
+  hidden_loops.swap(evaluator_.loops());
 }
 
 Origin Renderer::origin_of(std::uint32_t offset) const {
