@@ -105,11 +105,11 @@ class Checker::Implementation {
   const Attention& attention() const { return attention_; }
   const StepTimes& build_times() const { return ms_; }
 
-  Report check(const Problem& problem) const {
+  Report check(const Problem& problem, const Placement& out) const {
     Report report;
     report.builds = attention_.builds();
     find_undefined(problem, report);
-    const Outputs outputs(spec(), problem.shape, options_.out);
+    const Outputs outputs(spec(), problem.shape, out);
     run(problem, outputs, report);
     const Expected wanted = expected(problem);
     report.mask_disagreements = wanted.mask_disagreements;
@@ -243,8 +243,8 @@ const Attention& Checker::attention() const {
   return implementation_->attention();
 }
 
-Report Checker::check(const Problem& problem) const {
-  Report report = implementation_->check(problem);
+Report Checker::check(const Problem& problem, const Placement& out) const {
+  Report report = implementation_->check(problem, out);
   report.ms.kernels = implementation_->build_times().kernels;
   report.ms.readings = implementation_->build_times().readings;
   return report;

@@ -19,7 +19,6 @@ namespace tilewright::verify {
 
 struct CheckOptions {
   AttentionOptions attention = {};  ///< device, kernels, threads
-  Placement out = {};               ///< padding and misalignment of out
   bool check_mask = true;           ///< compare the block mask with evaluation at every element
   bool check_undefined = true;      ///< run the checked reading first
   std::int64_t max_checked_elements = std::int64_t{1} << 24;
@@ -66,9 +65,10 @@ class Checker {
   const Attention& attention() const;
 
   /// Runs the call into poisoned memory and compares it with the double reference.
+  /// @param out padding and misalignment of out
   /// @throws Error as Attention::forward; with code snippet where the snippets would trap or read
   ///         foreign memory: then no kernel was run
-  Report check(const Problem& problem) const;
+  Report check(const Problem& problem, const Placement& out = {}) const;
 
   /// Reference and naive alone, for results that come from elsewhere. `rule` is the one that check
   /// judges by.
