@@ -1,7 +1,6 @@
 #include "cli/inputs.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -87,45 +86,32 @@ void require_memory(const Spec& spec, const Shape& shape) {
               "use smaller shapes or a machine with more memory");
 }
 
-// Which tensors a file must hold, and which it may hold.
-struct WantedTensors {
-  std::set<std::string> required;
-  std::set<std::string> allowed;
-};
+const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
 
-WantedTensors wanted_tensors(const Spec& spec, bool with_qkv) {
-  WantedTensors wanted;
-  for (const auto& [name, buffer] : spec.buffers) wanted.required.insert(name);
-  const std::set<std::string> qkv = {"q", "k", "v"};
-  if (with_qkv) wanted.required.insert(qkv.begin(), qkv.end());
-  wanted.allowed = wanted.required;
-  wanted.allowed.insert(qkv.begin(), qkv.end());
-  return wanted;
+std::string tensors_needed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "\"" : ", \"") + name + '"';
+  return names.empty() ? "this spec needs no tensor here" : "this spec needs " + list;
 }
 
-void require_names(const SafetensorsFile& file, const std::string& path,
-                   const WantedTensors& wanted) {
-  const std::vector<std::string> held = file.names();
-  const std::vector<std::string> allowed(wanted.allowed.begin(), wanted.allowed.end());
-  const std::string needs = wanted.required.empty()
-                                ? std::string("this spec needs no tensor here")
-                                : "this spec needs " + [&] {
-                                    std::string list;
-                                    for (const std::string& name : wanted.required) {
-                                      list += (list.empty() ? "\"" : ", \"") + name + '"';
-                                    }
-                                    return list;
-                                  }();
-  for (const std::string& name : held) {
-    if (wanted.allowed.contains(name)) continue;
-    const std::string hint = did_you_mean(name, allowed);
+// A mask needs the buffers alone, but takes the file of a call.
+TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv) {
+  std::vector<std::string> names;
+  if (with_qkv) names = kQueryKeyValue;
+  for (const auto& [name, buffer] : spec.buffers) names.push_back(name);
+  TensorFile file = read_safetensors(path, names);
+  for (const std::string& name : file.skipped) {
+    if (std::count(kQueryKeyValue.begin(), kQueryKeyValue.end(), name) > 0) continue;
+    const std::string hint = did_you_mean(name, names);
     throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
-                hint.empty() ? needs : hint);
+                hint.empty() ? tensors_needed(names) : hint);
   }
-  for (const std::string& name : wanted.required) {
-    if (std::find(held.begin(), held.end(), name) != held.end()) continue;
-    throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds no tensor \"{}\"", path, name), needs);
+  for (const std::string& name : names) {
+    if (file.tensors.contains(name)) continue;
+    throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds no tensor \"{}\"", path, name),
+                tensors_needed(names));
   }
+  return file;
 }
 
 }  // namespace
@@ -182,15 +168,14 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
 }
 
 void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv) {
-  file_ = SafetensorsFile::open(arguments.inputs);
-  require_names(*file_, arguments.inputs, wanted_tensors(spec, with_qkv));
+  file_ = read_tensors(spec, arguments.inputs, with_qkv);
   for (const auto& [name, buffer] : spec.buffers) {
-    problem_.snippet.buffers[name] = file_->tensor(name);
+    problem_.snippet.buffers[name] = file_.tensors.at(name).view();
   }
   if (!with_qkv) return;
-  problem_.q = file_->tensor("q");
-  problem_.k = file_->tensor("k");
-  problem_.v = file_->tensor("v");
+  problem_.q = file_.tensors.at("q").view();
+  problem_.k = file_.tensors.at("k").view();
+  problem_.v = file_.tensors.at("v").view();
 }
 
 void CallInputs::take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape,

@@ -59,7 +59,7 @@ class CallInputs {
   void make_outputs(const Spec& spec);
 
   // The problem views one of these two.
-  std::optional<SafetensorsFile> file_;
+  TensorFile file_;
   std::optional<verify::Inputs> random_;
   verify::Problem problem_;
   Tensor out_;

@@ -65,7 +65,7 @@ Json to_json(const BlockMask& mask, double ms) {
 }
 
 // What the picture does not say.
-std::string summary(const BlockMask& mask, double ms) {
+std::string cost_line(const BlockMask& mask, double ms) {
   return fmt::format("decided in {}: {} path, {} tiles evaluated; lists of {}\n", format_ms(ms),
                      mask.path(), mask.tiles_evaluated(),
                      format_bytes(static_cast<std::uint64_t>(mask.bytes())));
@@ -114,7 +114,7 @@ class MaskVerb : public Verb {
  private:
   void print_result(const BlockMask& mask, double ms) const {
     if (json_) return print_json(to_json(mask, ms));
-    print(picture::text_picture(mask) + summary(mask, ms));
+    print(picture::text_picture(mask) + cost_line(mask, ms));
     for (const std::string& path : {outputs_, picture_}) {
       if (!path.empty()) print(fmt::format("wrote {}\n", path));
     }
