@@ -91,17 +91,18 @@ class Reporter {
     for (std::size_t i = index; i > 0 && !is_boundary(messages_[i - 1]); --i) {
       const CompilerMessage& context = messages_[i - 1];
       const bool leads_here = context.text.find("required from") != std::string::npos ||
-                              context.text.find("expansion of") != std::string::npos;
+                              context.text.find("' expansion of '") != std::string::npos;
       if (leads_here && origin_of(context).in_snippet) return Blame{origin_of(context), &error};
     }
     for (std::size_t i = index + 1; i < messages_.size() && !is_boundary(messages_[i]); ++i) {
       const CompilerMessage& context = messages_[i];
       const bool leads_here = context.text.find("requested here") != std::string::npos ||
-                              context.text.find("in call to") != std::string::npos;
+                              context.text.find("expansion of macro") != std::string::npos;
       if (leads_here && origin_of(context).in_snippet) return Blame{origin_of(context), &error};
     }
-    if (error.line > 1) {
-      const Origin before = source_.map.origin_of(error.line - 1, last_column(error.line - 1));
+    const int line = line_before(error.line);
+    if (line > 0) {
+      const Origin before = source_.map.origin_of(line, last_column(line));
       if (before.in_snippet) return Blame{before, &error, true};
     }
     return std::nullopt;
@@ -109,6 +110,19 @@ class Reporter {
 
   Origin origin_of(const CompilerMessage& message) const {
     return source_.map.origin_of(message.line, message.column);
+  }
+
+  // The line that a message about a closing brace is really about; 0 where there is none.
+  int line_before(int line) const {
+    for (--line; line > 0; --line) {
+      const std::string_view text = rendered_line(line);
+      const std::size_t start = text.find_first_not_of(" \t");
+      const bool says_nothing =
+          start == std::string_view::npos || text[start] == '#' || text.substr(start) == "}";
+      if (!says_nothing) return line;
+      if (source_.map.origin_of(line, last_column(line)).in_snippet) return line;
+    }
+    return 0;
   }
 
   int last_column(int line) const {

@@ -23,12 +23,14 @@ struct Replacement {
 
 const std::vector<Replacement>& replacements() {
   static const std::vector<Replacement> kReplacements = [] {
-    const std::array<std::pair<const char*, const char*>, 9> sources = {{
+    const std::array<std::pair<const char*, const char*>, 11> sources = {{
         {"\xE2\x80\x98|\xE2\x80\x99", "'"},  // typographic quotes of gcc
         {" \\[-[^\\]]*\\]$", ""},            // [-Werror=return-type]
         {"(\\{anonymous\\}|\\(anonymous namespace\\)|<unnamed>)::", ""},
         {"\\b(tw_\\w+|tilewright|abi)::", ""},  // our namespaces
         {"(const )?tw_\\w*[Bb]uffer<[^<>]*>", "buffer"},
+        {"\\w+\\([^()]*\\)::<lambda", "<lambda"},  // the function around a lambda
+        {"\\(lambda at [^()]*\\)", "<lambda>"},
         {"[;,] did you mean '_*(tw_|tilewright|TW_|_)[^']*'\\?", ""},  // a name nobody may use
         {"'tw_real'( \\{aka '\\w+'\\}| \\(aka '\\w+'\\))?", "'float'"},
         {"\\btw_real\\b", "float"},
@@ -88,12 +90,10 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string hint_for_message(const std::string& message, const Spec& spec) {
-  const bool about_call = contains(message, "operator[]") || contains(message, "subscript") ||
-                          contains(message, "no match for call") ||
-                          contains(message, "call to object") ||
-                          contains(message, "cannot be used as a function");
-  if (about_call && !spec.buffers.empty()) {
+std::string hint_for_message(const std::string& message) {
+  const bool about_buffer = contains(message, "'buffer'") || contains(message, "'(buffer)") ||
+                            contains(message, "'const buffer'");
+  if (about_buffer) {
     return "a buffer of one dimension is read as x[i], one of more as x(i, j), with an index for "
            "each";
   }
@@ -117,7 +117,7 @@ Wording reword(std::string_view text, const Spec& spec, SnippetKind kind) {
     static const std::regex kSuggestion("[;,] did you mean '[^']*'\\?");
     wording.message = std::regex_replace(wording.message, kSuggestion, "");
   } else {
-    wording.hint = hint_for_message(wording.message, spec);
+    wording.hint = hint_for_message(wording.message);
   }
   return wording;
 }

@@ -197,6 +197,39 @@ TEST_CASE("compiler messages: names of the kernel's own are taken out") {
       ContainsSubstring("constants"));
 }
 
+TEST_CASE("compiler messages: buffers used wrongly, in the words of g++ 12 and clang++ 14") {
+  for (const char* text :
+       {"no match for 'operator[]' (operand types are 'const tw_snippet::tw_Buffer<int, int, 2, "
+        "false>' and 'const int')",
+        "cannot convert 'const tw_snippet::tw_Buffer<float, float, 1, false>' to "
+        "'tw_snippet::tw_real' {aka 'float'} in return",
+        "no viable overloaded operator[] for type 'const tw_Buffer<int, int, 2, false>'",
+        "no matching function for call to object of type 'const tw_Buffer<int, int, 2, false>'"}) {
+    const Error error = report("kernel.cpp:4:3: error: " + std::string(text) + "\n");
+    CAPTURE(error.message());
+    CHECK(error.message().find("tw_") == std::string::npos);
+    CHECK_THAT(error.message(), ContainsSubstring("'buffer'"));
+    CHECK_THAT(error.hint(), ContainsSubstring("x[i]"));
+  }
+  CHECK(report("kernel.cpp:4:3: error: no match for call to "
+               "'(tw_snippet::tw_mask_mod(const tw_State&, int)::<lambda(int)>) (float)'\n")
+            .message() == "no match for call to '(<lambda(int)>) (float)'");
+  CHECK(report("kernel.cpp:4:3: error: no matching function for call to object of type '(lambda at "
+               "kernel.cpp:46:10)'\n")
+            .message() == "no matching function for call to object of type '<lambda>'");
+}
+
+TEST_CASE("compiler messages: macros around a splice do not hide it") {
+  // What g++ says about `float` where the reading defines it.
+  const Error gcc = report(
+      "kernel.cpp:2:15: error: expected primary-expression before 'float'\n"
+      "    2 | #define float tw_real\n"
+      "kernel.cpp:4:11: note: in expansion of macro 'float'\n");
+  CHECK(gcc.code() == ErrorCode::snippet);
+  REQUIRE(gcc.place());
+  CHECK(gcc.place()->column == 9);
+}
+
 TEST_CASE("compiler messages: an error in a template is not blamed on a snippet") {
   const Error error = report("kernel.cpp:2:7: error: expected initializer\n");
   CHECK(error.code() == ErrorCode::kernel_template);
