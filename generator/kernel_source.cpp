@@ -80,7 +80,7 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
                                       "-mprefer-vector-width=512",
                                       "-fno-math-errno",
                                       "-fno-trapping-math",
-                                      "-ffp-contract=fast",
+                                      "-ffp-contract=fast", "-Wno-psabi",
                                       "-fvisibility=hidden"};
   options.insert(options.end(), reading.options.begin(), reading.options.end());
   return options;
