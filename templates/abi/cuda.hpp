@@ -1,0 +1,128 @@
+#pragma once
+
+// Arguments of CUDA kernels. The runtime includes this file and every rendered CUDA kernel contains
+// it, so the two cannot drift apart. It includes nothing: compile time is a feature. All pointers are
+// device pointers.
+
+namespace tilewright::abi::cuda {
+
+/// A tensor that a snippet reads. A dimension of size 1 that is broadcast has stride 0. Smaller than
+/// the CPU's, as arguments travel with every launch.
+struct BufferArgument {
+  const void* data;
+  long long stride[4];  // in elements; that of the last dimension is below 2^31
+  int size[4];          // extent of each dimension; a greater one than 2^31 - 1 counts as that
+};
+
+/// A run-time number that a snippet reads; the spec says which member is meant.
+union ScalarArgument {
+  float as_f32;
+  int as_i32;
+};
+
+/// q, k, v or out. Strides are in elements and may be 0; the last dimension is contiguous.
+struct TensorArgument {
+  void* data;
+  long long batch_stride;
+  long long head_stride;
+  long long row_stride;
+};
+
+/// What every kernel that evaluates a snippet needs; a kernel parameter of its own. It carries the
+/// buffers and scalars by value, so a launch copies nothing else to the device. A spec without buffers
+/// (scalars) has one unused entry, as C++ has no empty arrays.
+template <int kBuffers, int kScalars>
+struct SnippetArguments {
+  int batch;
+  int num_q_heads;
+  int num_kv_heads;
+  int q_len;
+  int kv_len;
+  int q_offset;   // q_idx = row + q_offset
+  int kv_offset;  // kv_idx = column + kv_offset
+  int reserved;   // 0
+  BufferArgument buffers[kBuffers > 0 ? kBuffers : 1];  // in the order of their names
+  ScalarArgument scalars[kScalars > 0 ? kScalars : 1];  // in the order of their names
+};
+
+// The runtime knows the numbers of buffers and scalars only at run time and lays SnippetArguments out
+// by these.
+constexpr long long kSnippetHeaderBytes = 32;
+constexpr long long scalar_offset(int buffers) {
+  return kSnippetHeaderBytes + (buffers > 0 ? buffers : 1) * static_cast<long long>(sizeof(BufferArgument));
+}
+constexpr long long snippet_argument_bytes(int buffers, int scalars) {
+  const long long end =
+      scalar_offset(buffers) + (scalars > 0 ? scalars : 1) * static_cast<long long>(sizeof(ScalarArgument));
+  return (end + 7) / 8 * 8;
+}
+static_assert(sizeof(SnippetArguments<0, 0>) == snippet_argument_bytes(0, 0));
+static_assert(sizeof(SnippetArguments<1, 2>) == snippet_argument_bytes(1, 2));
+static_assert(sizeof(SnippetArguments<3, 1>) == snippet_argument_bytes(3, 1));
+
+/// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where b and
+/// h are 0 if the mask's batch or heads is 1.
+struct BlockMaskArguments {
+  const long long* row_offsets;       // [rows + 1], into indices
+  const int* indices;                 // kv blocks of partial tiles, rising in each row
+  const long long* full_row_offsets;  // [rows + 1], into full_indices
+  const int* full_indices;            // kv blocks of full tiles, rising in each row
+  const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first; or null,
+                            // and the last q block is taken to cost most
+  int batch;                // 1 or the call's
+  int heads;                // 1 or num_q_heads
+  int q_blocks;             // ceil(q_len / block[0])
+  int reserved;             // 0
+};
+
+/// forward*: grid (q_tiles * batch * num_q_heads, 1, 1), threads and dynamic shared memory as the
+/// tactic says.
+///   void tilewright_forward(ForwardArguments, SnippetArguments<buffers, scalars>)
+struct ForwardArguments {
+  TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
+  TensorArgument k;    // [batch, num_kv_heads, kv_len, head_dim]
+  TensorArgument v;    // [batch, num_kv_heads, kv_len, v_head_dim]
+  TensorArgument out;  // [batch, num_q_heads, q_len, v_head_dim]
+  float* lse;          // [batch, num_q_heads, q_len], contiguous; null where the kernel writes none
+  BlockMaskArguments mask;  // read by masked kernels only
+  float scale;              // multiplies q.k before score_mod
+  int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile)
+  int heads_in_group;       // >= 1: heads whose tiles run side by side, see forward/place.hpp
+  int reserved;             // 0
+};
+
+/// State of one tile of a block mask over its elements inside q_len x kv_len.
+enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2 };
+
+/// mask_exact: the block mask's exact path, three kernels on one stream, with no dynamic shared memory.
+/// None of them depends on what the host knows of the result, so the host need not wait; it makes the
+/// lists as long as those of a mask without an empty tile, or reads both row_offsets[rows] before
+/// mask_fill. counts must be 0 before mask_count.
+///   void tilewright_mask_count(MaskArguments, SnippetArguments<buffers, scalars>)
+///       grid rows * state_words, kMaskThreads threads
+///   void tilewright_mask_scan(MaskArguments)
+///       grid 1 + batch * heads, kMaskScanThreads threads
+///   void tilewright_mask_fill(MaskArguments)
+///       grid ceil(rows / kMaskRowsPerBlock), kMaskThreads threads
+struct MaskArguments {
+  unsigned* states;             // [rows][state_words] two bits a tile, lowest first: a TileState
+  unsigned long long* counts;   // [rows] partial tiles in the low half, full ones in the high half
+  long long* row_offsets;       // [rows + 1]
+  int* indices;                 // partial tiles
+  long long* full_row_offsets;  // [rows + 1]
+  int* full_indices;            // full tiles
+  int* rows_by_cost;            // [batch * heads][q_blocks]
+  int batch;                    // of the mask: 1 or the call's
+  int heads;                    // of the mask: 1 or num_q_heads
+  int q_blocks;
+  int kv_blocks;
+  int state_words;  // ceil(kv_blocks / 16)
+  int reserved;     // 0
+};
+
+constexpr int kMaskThreads = 256;
+constexpr int kMaskScanThreads = 1024;
+constexpr int kMaskTilesPerBlock = 16;  // of mask_count: one word of states
+constexpr int kMaskRowsPerBlock = 8;    // of mask_fill: one warp fills one row
+
+}  // namespace tilewright::abi::cuda

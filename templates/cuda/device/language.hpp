@@ -1,0 +1,35 @@
+// What gcc's dialect has and NVRTC's lacks, so that snippets and the files of math/ read the same for
+// every target. NVRTC knows CUDA's own functions without any header.
+
+#define TW_INLINE static __forceinline__
+
+TW_INLINE constexpr float __builtin_inff() { return __builtin_bit_cast(float, 0x7f800000u); }
+TW_INLINE float __builtin_sqrtf(float x) { return ::sqrtf(x); }
+TW_INLINE double __builtin_sqrt(double x) { return ::sqrt(x); }
+TW_INLINE float __builtin_floorf(float x) { return ::floorf(x); }
+TW_INLINE double __builtin_floor(double x) { return ::floor(x); }
+TW_INLINE float __builtin_ceilf(float x) { return ::ceilf(x); }
+TW_INLINE double __builtin_ceil(double x) { return ::ceil(x); }
+TW_INLINE float __builtin_fabsf(float x) { return ::fabsf(x); }
+TW_INLINE double __builtin_fabs(double x) { return ::fabs(x); }
+TW_INLINE float __builtin_powf(float x, float y) { return ::powf(x, y); }
+TW_INLINE double __builtin_pow(double x, double y) { return ::pow(x, y); }
+
+#define TW_BUILTIN(name)                                                \
+  TW_INLINE float __builtin_##name##f(float x) { return ::name##f(x); } \
+  TW_INLINE double __builtin_##name(double x) { return ::name(x); }
+TW_BUILTIN(exp)
+TW_BUILTIN(exp2)
+TW_BUILTIN(log)
+TW_BUILTIN(log2)
+TW_BUILTIN(tanh)
+TW_BUILTIN(sin)
+TW_BUILTIN(cos)
+TW_BUILTIN(tan)
+#undef TW_BUILTIN
+
+namespace tw_kernel {
+constexpr float kInfinity = __builtin_inff();
+constexpr float kLog2E = 1.44269504088896341f;
+constexpr float kLn2 = 0.693147180559945309f;
+}  // namespace tw_kernel

@@ -1,0 +1,126 @@
+// The matrix products in float32, with the same interface as tensor_cores.hpp and as exact as a plain
+// loop over floats: for dtype f32, and for mixtures of dtypes, whose elements become floats on their way
+// to shared memory. Half a warp shares kRows rows of q; its lanes share out the columns.
+//
+// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kWarps.
+
+namespace tw_kernel {
+
+constexpr int kThreads = kWarps * 32;
+constexpr int kRows = 4;
+constexpr int kColumns = kKvTile / 16;
+constexpr int kValuePad = (kValueDim + 63) / 64 * 64;
+constexpr int kOutColumns = kValuePad / 16;
+static_assert(kQTile == kWarps * 2 * kRows, "half a warp owns kRows rows");
+static_assert(kKvTile % 16 == 0, "16 lanes share a row");
+
+TW_INLINE int lane() { return threadIdx.x % 16; }
+TW_INLINE int row_of(int i) { return threadIdx.x / 16 * kRows + i; }
+TW_INLINE int column_of(int j) { return j * 16 + lane(); }
+// Four neighbouring columns from each multiple of four on.
+TW_INLINE int out_column_of(int j) { return j / 4 * 64 + lane() * 4 + j % 4; }
+
+TW_INLINE float reduce_row_max(float x) {
+#pragma unroll
+  for (int i = 1; i < 16; i *= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, i));
+  return x;
+}
+TW_INLINE float reduce_row_sum(float x) {
+#pragma unroll
+  for (int i = 1; i < 16; i *= 2) x += __shfl_xor_sync(~0u, x, i);
+  return x;
+}
+
+// Floats between rows of shared memory. Four more than a row of Q or K holds, so that 8 lanes reading 16
+// bytes of 8 rows meet in no bank.
+constexpr int kHeadPitch = kHeadDim + 4;
+constexpr int kPPitch = kKvTile + 4;
+constexpr int kQBytes = kQTile * kHeadPitch * 4;
+constexpr int kKBytes = kKvTile * kHeadPitch * 4;
+constexpr int kVBytes = kKvTile * kValuePad * 4;
+constexpr int kPBytes = kQTile * kPPitch * 4;
+
+TW_INLINE float4 load_shared_4(unsigned from) {
+  float4 x;
+  asm volatile("ld.shared.v4.f32 { %0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(from)
+               : "memory");
+  return x;
+}
+TW_INLINE void store_shared(unsigned to, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
+
+TW_INLINE void score_tile(unsigned q_tile, unsigned k_tile, float (&s)[kRows][kColumns]) {
+  const unsigned q_rows = q_tile + row_of(0) * kHeadPitch * 4;
+  const unsigned k_rows = k_tile + column_of(0) * kHeadPitch * 4;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) s[i][j] = 0.0f;
+  }
+#pragma unroll 2
+  for (int d = 0; d < kHeadDim; d += 4) {
+    float4 q[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) q[i] = load_shared_4(q_rows + (i * kHeadPitch + d) * 4);
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const float4 k = load_shared_4(k_rows + (j * 16 * kHeadPitch + d) * 4);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        s[i][j] += q[i].x * k.x;
+        s[i][j] += q[i].y * k.y;
+        s[i][j] += q[i].z * k.z;
+        s[i][j] += q[i].w * k.w;
+      }
+    }
+  }
+}
+
+TW_INLINE void add_value_row(float p, const float4 (&v)[kOutColumns / 4], float (&out)[kOutColumns]) {
+#pragma unroll
+  for (int n = 0; n < kOutColumns / 4; ++n) {
+    out[4 * n] += p * v[n].x;
+    out[4 * n + 1] += p * v[n].y;
+    out[4 * n + 2] += p * v[n].z;
+    out[4 * n + 3] += p * v[n].w;
+  }
+}
+
+// P goes through shared memory; its rows are written and read by the same warp.
+TW_INLINE void value_tile(unsigned p_tile, unsigned v_tile, const float (&p)[kRows][kColumns],
+                          float (&out)[kRows][kOutColumns]) {
+  const unsigned p_rows = p_tile + row_of(0) * kPPitch * 4;
+  const unsigned v_rows = v_tile + lane() * 16;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      store_shared(p_rows + (i * kPPitch + column_of(j)) * 4, p[i][j]);
+    }
+  }
+  __syncwarp();  // the rows of P are complete
+#pragma unroll 1
+  for (int kv = 0; kv < kKvTile; kv += 4) {
+    float4 weight[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) weight[i] = load_shared_4(p_rows + (i * kPPitch + kv) * 4);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      float4 v[kOutColumns / 4];
+#pragma unroll
+      for (int n = 0; n < kOutColumns / 4; ++n) {
+        v[n] = load_shared_4(v_rows + ((kv + k) * kValuePad + n * 64) * 4);
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        const float4 w = weight[i];
+        add_value_row(k == 0 ? w.x : k == 1 ? w.y : k == 2 ? w.z : w.w, v, out[i]);
+      }
+    }
+  }
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,63 @@
+// Which q tile of which head a block of threads works on.
+//
+// Blocks start in the order of their numbers. Heads are taken in groups; within a group the costliest q
+// tiles of all its heads come first, so that no long tile is left to the end, while the K and V of few
+// heads at a time fill the L2 cache.
+//
+// Needs: kQTile, kBlockQ, kMasked.
+
+namespace tw_kernel {
+
+using tilewright::abi::cuda::BlockMaskArguments;
+using tilewright::abi::cuda::ForwardArguments;
+using tilewright::abi::cuda::TensorArgument;
+
+struct Place {
+  int b;
+  int h;
+  int h_kv;
+  int first_row;      // of the q tile
+  long long mask_row;  // row of tiles of the block mask
+};
+
+TW_INLINE long long mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
+  const long long mask_b = mask.batch == 1 ? 0 : b;
+  const int mask_h = mask.heads == 1 ? 0 : h;
+  return (mask_b * mask.heads + mask_h) * mask.q_blocks;
+}
+
+TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call) {
+  const long long tiles_of_group =
+      static_cast<long long>(arguments.q_tiles) * arguments.heads_in_group;
+  const int group = static_cast<int>(blockIdx.x / tiles_of_group);
+  const int in_group = static_cast<int>(blockIdx.x - group * tiles_of_group);
+  const int first_head = group * arguments.heads_in_group;
+  const int heads = min(arguments.heads_in_group, call.batch * call.num_q_heads - first_head);
+  const int head = first_head + in_group % heads;
+  const int rank = in_group / heads;
+
+  Place place;
+  place.b = head / call.num_q_heads;
+  place.h = head - place.b * call.num_q_heads;
+  place.h_kv = place.h / (call.num_q_heads / call.num_kv_heads);
+  place.mask_row = 0;
+  int q_tile = arguments.q_tiles - 1 - rank;
+  if (kMasked) {
+    constexpr int kTilesOfBlock = kBlockQ / kQTile;
+    place.mask_row = mask_rows_before(arguments.mask, place.b, place.h);
+    if (arguments.mask.rows_by_cost != nullptr) {
+      const int block = arguments.mask.rows_by_cost[place.mask_row + rank / kTilesOfBlock];
+      q_tile = block * kTilesOfBlock + rank % kTilesOfBlock;
+    }
+    place.mask_row += q_tile / kTilesOfBlock;
+  }
+  place.first_row = q_tile * kQTile;
+  return place;
+}
+
+template <typename Element>
+TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
+  return static_cast<Element*>(tensor.data) + b * tensor.batch_stride + h * tensor.head_stride;
+}
+
+}  // namespace tw_kernel

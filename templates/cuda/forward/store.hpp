@@ -1,0 +1,47 @@
+// The end of a q tile: out = O / sum, lse = max + ln(sum).
+//
+// Needs: kRows, kOutColumns, kValuePad, row_of, out_column_of, kHasLse, kAligned, OutElement.
+
+namespace tw_kernel {
+
+// row: [kValueDim] of out
+TW_INLINE void store_row(const float (&out)[kOutColumns], float factor, bool empty,
+                         OutElement* row) {
+#pragma unroll
+  for (int j = 0; j < kOutColumns; j += 2) {
+    const int column = out_column_of(j);
+    if (kValueDim != kValuePad && column >= kValueDim) continue;
+    // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
+    const float a = empty ? 0.0f : out[j] * factor;
+    const float b = empty ? 0.0f : out[j + 1] * factor;
+    if (kAligned) {
+      store_pair(a, b, row + column);
+    } else {
+      from_float(a, row + column);
+      from_float(b, row + column + 1);
+    }
+  }
+}
+
+TW_INLINE void store_tile(const ForwardArguments& arguments, const SnippetArguments& call,
+                          const Place& place, const float (&out)[kRows][kOutColumns],
+                          const Softmax& softmax, float to_log2) {
+  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h);
+  float* const lse =
+      kHasLse ? arguments.lse +
+                    (static_cast<long long>(place.b) * call.num_q_heads + place.h) * call.q_len
+              : nullptr;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float sum = reduce_row_sum(softmax.sum[i]);
+    const int row = place.first_row + row_of(i);
+    if (row >= call.q_len) continue;
+    const bool empty = sum == 0.0f;
+    store_row(out[i], 1.0f / sum, empty, head + row * arguments.out.row_stride);
+    if (kHasLse && out_column_of(0) == 0) {
+      lse[row] = empty ? -kInfinity : softmax.max[i] * to_log2 * kLn2 + ::logf(sum);
+    }
+  }
+}
+
+}  // namespace tw_kernel
