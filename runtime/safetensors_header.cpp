@@ -193,17 +193,19 @@ class Parser {
   void require_size(const SafetensorsEntry& entry) const {
     const std::optional<std::uint64_t> element = element_bytes(entry.dtype_name);
     if (!element) return;  // a dtype of the future; whoever asks for the tensor is told
-    std::uint64_t bytes = *element;
-    bool overflow = false;
+    // As Tensor counts: an empty tensor may not have huge other extents either.
+    auto product = static_cast<std::int64_t>(*element);
+    bool overflow = false, empty = false;
     for (std::int64_t extent : entry.shape) {
-      overflow =
-          overflow || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes);
+      empty = empty || extent == 0;
+      overflow = overflow || (extent > 0 && __builtin_mul_overflow(product, extent, &product));
     }
+    const std::uint64_t bytes = empty ? 0 : static_cast<std::uint64_t>(product);
     if (overflow || bytes != entry.end - entry.begin) {
       fail(
           fmt::format("tensor {}, {} [{}], should have {} bytes, but data_offsets [{}, {}] give {}",
                       quoted(entry.name), entry.dtype_name, fmt::join(entry.shape, ", "),
-                      overflow ? "more than 2^64" : std::to_string(bytes), entry.begin, entry.end,
+                      overflow ? "more than 2^63" : std::to_string(bytes), entry.begin, entry.end,
                       entry.end - entry.begin));
     }
   }
