@@ -146,6 +146,7 @@ struct If {
 struct For {
   std::vector<std::string_view> targets;  ///< more than one: each item is unpacked
   ExpressionPtr items;
+  std::uint32_t items_begin;
   ExpressionPtr condition;  ///< null: every item
   Block body;
   Block otherwise;
@@ -153,9 +154,11 @@ struct For {
 struct Set {
   std::vector<std::string_view> targets;
   ExpressionPtr value;
+  std::uint32_t value_begin;
 };
 struct Include {
   ExpressionPtr name;
+  std::uint32_t name_begin;
 };
 
 struct Statement {

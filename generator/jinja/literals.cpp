@@ -176,7 +176,8 @@ std::string to_text(const Value& value) {
   if (value.as_map()) hint = "loop over its items() and print them";
   if (value.as_function()) hint = "call it: add parentheses";
   if (value.as_splice()) hint = "a splice can only be printed by itself: {{ it }}";
-  throw Complaint{fmt::format("a {} cannot be printed", value.type_name()), hint};
+  const std::string_view article = value.is_none() ? "" : "a ";
+  throw Complaint{fmt::format("{}{} cannot be printed", article, value.type_name()), hint};
 }
 
 }  // namespace tilewright::jinja

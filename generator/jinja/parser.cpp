@@ -109,6 +109,7 @@ class StatementParser {
     For node;
     node.targets = parse_targets("a loop variable");
     tokens_.expect_word("in", "a loop is written {% for x in items %}");
+    node.items_begin = tokens_.peek().offset;
     node.items = parse_loop_items();
     if (tokens_.skip_word("if")) node.condition = expressions_.parse();
     if (tokens_.at_word("recursive")) {
@@ -156,13 +157,16 @@ class StatementParser {
                         "write {% set name = value %}");
     }
     tokens_.expect_symbol("=");
+    node.value_begin = tokens_.peek().offset;
     node.value = expressions_.parse_tuple();
     tokens_.expect_end_of(TokenKind::block_end);
     return {tag.offset, std::move(node)};
   }
 
   Statement parse_include(const Token& tag) {
-    Include node{expressions_.parse()};
+    Include node;
+    node.name_begin = tokens_.peek().offset;
+    node.name = expressions_.parse();
     if (tokens_.at(TokenKind::name)) {
       TokenStream::fail(tokens_.peek(),
                         fmt::format("`{}` is not supported in an include", tokens_.peek().text),

@@ -89,7 +89,7 @@ void Renderer::run(const Statement&, const For& node) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     evaluator_.loops().back().index = i;
     evaluator_.scopes().push();
-    assign(node.targets, items[i], node.items->offset);
+    assign(node.targets, items[i], node.items_begin);
     run(node.body);
     evaluator_.scopes().pop();
   }
@@ -104,7 +104,7 @@ List Renderer::loop_items(const For& node) {
   } else if (const Map* map = value.as_map()) {
     for (const auto& [key, item] : *map) items.emplace_back(key);
   } else {
-    throw PlacedComplaint{node.items->offset,
+    throw PlacedComplaint{node.items_begin,
                           {fmt::format("a loop needs a list and got {}", a_type(value)),
                            value.as_int() ? "write range(...) to count" : ""}};
   }
@@ -113,7 +113,7 @@ List Renderer::loop_items(const For& node) {
   List kept;
   for (Value& item : items) {
     evaluator_.scopes().push();
-    assign(node.targets, item, node.items->offset);
+    assign(node.targets, item, node.items_begin);
     const bool keep = evaluator_.is_true(*node.condition);
     evaluator_.scopes().pop();
     if (keep) kept.push_back(std::move(item));
@@ -138,11 +138,11 @@ void Renderer::assign(const std::vector<std::string_view>& targets, const Value&
 }
 
 void Renderer::run(const Statement&, const Set& node) {
-  assign(node.targets, evaluator_.evaluate(*node.value), node.value->offset);
+  assign(node.targets, evaluator_.evaluate(*node.value), node.value_begin);
 }
 
 void Renderer::run(const Statement&, const Include& node) {
-  const std::uint32_t offset = node.name->offset;
+  const std::uint32_t offset = node.name_begin;
   const Value name = evaluator_.evaluate(*node.name);
   if (!name.as_string()) {
     throw PlacedComplaint{offset,
