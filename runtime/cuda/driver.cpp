@@ -1,0 +1,139 @@
+#include "runtime/cuda/driver.hpp"
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace tilewright::cuda {
+namespace {
+
+constexpr int kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
+constexpr int kOldestArchitecture = 80;  // cp.async and bf16 mma
+
+// A driver's outcome is kept, good or bad: initialising twice would not help.
+struct Search {
+  const Driver* driver = nullptr;
+  std::string reason;
+};
+
+}  // namespace
+
+const Driver* Driver::find(std::string* reason) {
+  static const Search search = [] {
+    Search result;
+    try {
+      result.driver = new Driver();  // lives as long as the process
+    } catch (const Error& error) {
+      result.reason = error.message();
+    }
+    return result;
+  }();
+  if (reason) *reason = search.reason;
+  return search.driver;
+}
+
+const Driver& Driver::get() {
+  std::string reason;
+  if (const Driver* driver = find(&reason)) return *driver;
+  throw Error(ErrorCode::device, reason, "use --device cpu, or see `tilewright doctor`");
+}
+
+Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
+  if (!library_) {
+    throw Error(ErrorCode::device, fmt::format("no NVIDIA driver: {}", library_.reason()));
+  }
+  const auto load = [&](auto& function, const char* name) {
+    using Type = std::remove_pointer_t<std::remove_reference_t<decltype(function)>>;
+    function = library_.function<Type>(name);
+    if (!function) {
+      throw Error(ErrorCode::device,
+                  fmt::format("the NVIDIA driver has no function {}: it is too old", name));
+    }
+  };
+  DriverFunctions& f = functions_;
+  load(f.init, "cuInit");
+  load(f.driver_version, "cuDriverGetVersion");
+  load(f.error_name, "cuGetErrorName");
+  load(f.error_string, "cuGetErrorString");
+  load(f.device_count, "cuDeviceGetCount");
+  load(f.device_get, "cuDeviceGet");
+  load(f.device_name, "cuDeviceGetName");
+  load(f.device_attribute, "cuDeviceGetAttribute");
+  load(f.primary_context_retain, "cuDevicePrimaryCtxRetain");
+  load(f.context_current, "cuCtxGetCurrent");
+  load(f.context_push, "cuCtxPushCurrent_v2");
+  load(f.context_pop, "cuCtxPopCurrent_v2");
+  load(f.context_device, "cuCtxGetDevice");
+  load(f.module_load, "cuModuleLoadData");
+  load(f.module_unload, "cuModuleUnload");
+  load(f.module_function, "cuModuleGetFunction");
+  load(f.function_set_attribute, "cuFuncSetAttribute");
+  load(f.launch, "cuLaunchKernel");
+  load(f.allocate, "cuMemAlloc_v2");
+  load(f.free, "cuMemFree_v2");
+  load(f.allocate_async, "cuMemAllocAsync");
+  load(f.free_async, "cuMemFreeAsync");
+  load(f.copy_to_device, "cuMemcpyHtoDAsync_v2");
+  load(f.copy_to_host, "cuMemcpyDtoHAsync_v2");
+  load(f.fill_bytes, "cuMemsetD8Async");
+  load(f.stream_synchronize, "cuStreamSynchronize");
+
+  check(f.driver_version(&version_), "asking for its version");
+  check(f.init(0), "starting");
+  check(f.device_count(&device_count_), "counting GPUs");
+}
+
+void Driver::fail(int result, std::string_view doing) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  functions_.error_name(result, &name);
+  functions_.error_string(result, &text);
+  throw Error(result == kOutOfMemory ? ErrorCode::memory : ErrorCode::device,
+              fmt::format("the NVIDIA driver failed while {}: {} ({})", doing,
+                          text ? text : "unknown error", name ? name : std::to_string(result)));
+}
+
+std::string DeviceFacts::target() const {
+  // From sm_90 on, the instructions that make kernels fast exist under the "a" target only.
+  return fmt::format("sm_{}{}", compute_capability, compute_capability >= 90 ? "a" : "");
+}
+
+DeviceFacts device_facts(const Driver& driver, int ordinal) {
+  if (ordinal < 0 || ordinal >= driver.device_count()) {
+    throw Error(
+        ErrorCode::device,
+        fmt::format("there is no GPU {}: the driver sees {}", ordinal, driver.device_count()),
+        "use --device cpu");
+  }
+  const DriverFunctions& f = driver.functions();
+  DeviceHandle device = 0;
+  driver.check(f.device_get(&device, ordinal), "opening a GPU");
+  const auto attribute = [&](DeviceAttribute which) {
+    int value = 0;
+    driver.check(f.device_attribute(&value, static_cast<int>(which), device),
+                 "asking a GPU for its facts");
+    return value;
+  };
+  char name[256] = {};
+  driver.check(f.device_name(name, sizeof name, device), "asking a GPU for its name");
+  DeviceFacts facts{
+      .ordinal = ordinal,
+      .name = name,
+      .compute_capability = 10 * attribute(DeviceAttribute::compute_capability_major) +
+                            attribute(DeviceAttribute::compute_capability_minor),
+      .multiprocessors = attribute(DeviceAttribute::multiprocessor_count),
+      .max_shared_bytes = attribute(DeviceAttribute::max_shared_bytes_per_block_optin)};
+  if (facts.compute_capability < kOldestArchitecture) {
+    throw Error(ErrorCode::device,
+                fmt::format("GPU {} ({}) is sm_{}; sm_{} is the oldest that is supported", ordinal,
+                            facts.name, facts.compute_capability, kOldestArchitecture),
+                "use --device cpu");
+  }
+  return facts;
+}
+
+}  // namespace tilewright::cuda

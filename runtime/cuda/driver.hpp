@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "dynamic_library.hpp"
+
+namespace tilewright::cuda {
+
+// The driver's own types, declared here because building needs no CUDA.
+using DeviceHandle = int;
+using DevicePointer = unsigned long long;
+using Context = struct CUctx_st*;
+using Stream = struct CUstream_st*;
+using Module = struct CUmod_st*;
+using Function = struct CUfunc_st*;
+
+/// Attributes of cuda.h that are asked for.
+enum class DeviceAttribute : int {
+  multiprocessor_count = 16,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+  max_shared_bytes_per_block_optin = 97,
+};
+enum class FunctionAttribute : int { max_dynamic_shared_bytes = 8 };
+
+/// The functions of libcuda that are used, under their names without "cu" and version.
+struct DriverFunctions {
+  int (*init)(unsigned flags);
+  int (*driver_version)(int* version);
+  int (*error_name)(int result, const char** name);
+  int (*error_string)(int result, const char** text);
+
+  int (*device_count)(int* count);
+  int (*device_get)(DeviceHandle* device, int ordinal);
+  int (*device_name)(char* name, int length, DeviceHandle device);
+  int (*device_attribute)(int* value, int attribute, DeviceHandle device);
+
+  int (*primary_context_retain)(Context* context, DeviceHandle device);
+  int (*context_current)(Context* context);
+  int (*context_push)(Context context);
+  int (*context_pop)(Context* context);
+  int (*context_device)(DeviceHandle* device);
+
+  int (*module_load)(Module* module, const void* image);
+  int (*module_unload)(Module module);
+  int (*module_function)(Function* function, Module module, const char* name);
+  int (*function_set_attribute)(Function function, int attribute, int value);
+  int (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                Stream stream, void** arguments, void** extra);
+
+  int (*allocate)(DevicePointer* pointer, std::size_t bytes);
+  int (*free)(DevicePointer pointer);
+  int (*allocate_async)(DevicePointer* pointer, std::size_t bytes, Stream stream);
+  int (*free_async)(DevicePointer pointer, Stream stream);
+  int (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes, Stream stream);
+  int (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, Stream stream);
+  int (*fill_bytes)(DevicePointer to, unsigned char value, std::size_t count, Stream stream);
+  int (*stream_synchronize)(Stream stream);
+};
+
+/// NVIDIA's driver, opened at run time.
+class Driver {
+ public:
+  /// Opens libcuda.so.1 and initialises it, once per process.
+  /// @throws Error with code device where there is none, or it refuses
+  static const Driver& get();
+  /// The same, but null instead of an exception, with the reason.
+  static const Driver* find(std::string* reason = nullptr);
+
+  const DriverFunctions& functions() const { return functions_; }
+  int version() const { return version_; }  ///< of CUDA, as 13000 for 13.0
+  int device_count() const { return device_count_; }
+
+  /// @throws Error with code memory for want of memory, else device, naming what was done
+  void check(int result, std::string_view doing) const {
+    if (result != 0) fail(result, doing);
+  }
+
+ private:
+  Driver();
+  [[noreturn]] void fail(int result, std::string_view doing) const;
+
+  DynamicLibrary library_;
+  DriverFunctions functions_ = {};
+  int version_ = 0;
+  int device_count_ = 0;
+};
+
+/// What is known of one GPU.
+struct DeviceFacts {
+  int ordinal = 0;
+  std::string name;
+  int compute_capability = 0;  ///< 90 for 9.0
+  int multiprocessors = 0;
+  int max_shared_bytes = 0;  ///< that a block may ask for
+
+  /// The most specific target: "sm_90a" for 90 (wgmma and setmaxnreg need the "a"), else "sm_80".
+  std::string target() const;
+};
+
+/// @throws Error with code device for an ordinal that is not there, or a GPU older than sm_80
+DeviceFacts device_facts(const Driver& driver, int ordinal);
+
+}  // namespace tilewright::cuda
