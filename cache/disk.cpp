@@ -246,6 +246,10 @@ Usage Disk::clear() const {
   return removed;
 }
 
+std::string Disk::problem() const {
+  return open_below(".", IfAbsent::report).problem;
+}
+
 PrivateFolder Disk::open_below(const std::string& name, IfAbsent if_absent) const {
   if (!directory_) {
     PrivateFolder none;

@@ -81,6 +81,9 @@ class Disk {
   /// processes may go on working: who has read an entry keeps it, who is building one stores it.
   Usage clear() const;
 
+  /// Why the directory cannot be read now; empty where it can, or is not there yet.
+  std::string problem() const;
+
   const std::optional<std::filesystem::path>& directory() const { return directory_; }
 
  private:

@@ -58,10 +58,9 @@ KeyLock KeyLock::unavailable(std::string problem) {
 }
 
 KeyLock::~KeyLock() {
-  if (!file_) return;
-  ::unlinkat(folder_.get(), name_.c_str(), 0);
-  // Not left to close(): a child that was forked meanwhile shares the lock through its copy.
-  ::flock(file_.get(), LOCK_UN);
+  // Without its name the file locks nobody out, even where a child that was forked meanwhile keeps
+  // a copy of it open.
+  if (file_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
 }  // namespace tilewright::cache

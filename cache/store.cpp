@@ -112,6 +112,10 @@ Usage Store::clear() {
   return state_->disk.clear();
 }
 
+std::string Store::problem() const {
+  return state_->disk.problem();
+}
+
 const std::optional<std::filesystem::path>& Store::directory() const {
   return state_->disk.directory();
 }

@@ -81,6 +81,10 @@ class Store {
   /// Forgets everything in memory and removes everything on disk; returns what was on disk.
   Usage clear();
 
+  /// Why the directory cannot be read now, so that what ls() and stats() say of it is not taken for
+  /// the truth; empty where it can be read, or is not there yet.
+  std::string problem() const;
+
   /// The directory as an absolute path, for messages.
   const std::optional<std::filesystem::path>& directory() const;
 

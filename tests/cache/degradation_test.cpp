@@ -68,6 +68,16 @@ TEST_CASE("degradation: the directory is somebody else's, a link, or open to oth
   REQUIRE(files_below(folder.path()).size() == 1);
 }
 
+TEST_CASE("degradation: a directory that is refused is not taken for an empty one") {
+  const TemporaryFolder folder;
+  const Store store({.directory = folder / "c", .diagnostics = {}});
+  REQUIRE(store.problem().empty());  // not there yet
+  std::filesystem::create_directory(folder / "c");
+  REQUIRE(::chmod((folder / "c").c_str(), 0777) == 0);
+  REQUIRE(store.ls().empty());
+  REQUIRE_THAT(store.problem(), ContainsSubstring("others can write"));
+}
+
 TEST_CASE("degradation: the directory may be entered but not written (EACCES)") {
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
