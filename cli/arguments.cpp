@@ -75,7 +75,7 @@ bool parse_words(std::vector<std::string> words, Verb& verb) {
   CLI::App app(verb.summary(), "tilewright " + verb.name());
   app.footer("\nExample:\n  " + verb.example());
   verb.declare(app);
-  refuse_unknown_options(words, app, verb.name());
+  if (!app.get_allow_extras()) refuse_unknown_options(words, app, verb.name());
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
   try {
     app.parse(std::move(words));

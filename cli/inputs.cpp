@@ -122,7 +122,7 @@ void InputArguments::declare_values(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--q-offset", q_offset, "q_idx = row + this (default 0)");
   app.add_option("--kv-offset", kv_offset, "kv_idx = column + this (default 0)");
-  app.add_option("--seed", seed, "of random contents (default 0)");
+  app.add_option("--seed", seed, "of random contents (default 0)")->check(CLI::NonNegativeNumber);
 }
 
 void InputArguments::declare_call(CLI::App& app) {

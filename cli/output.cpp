@@ -33,11 +33,31 @@ void say(std::string_view text) {
   std::fflush(stderr);
 }
 
-std::string join(const std::vector<std::string>& row, const std::vector<std::size_t>& widths) {
+struct Column {
+  std::size_t width = 0;
+  bool numbers = true;  // flush right, so that digits stand below digits
+};
+
+std::vector<Column> columns_of(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<Column> columns(rows.front().size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string& cell = rows[row][i];
+      columns[i].width = std::max(columns[i].width, cell.size());
+      const bool is_number = !cell.empty() && cell[0] >= '0' && cell[0] <= '9';
+      if (row > 0 && !is_number) columns[i].numbers = false;
+    }
+  }
+  columns[0].numbers = false;
+  return columns;
+}
+
+std::string join(const std::vector<std::string>& row, const std::vector<Column>& columns) {
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i])
-                   : fmt::format("  {:>{}}", row[i], widths[i]);
+    if (i > 0) line += "  ";
+    line += columns[i].numbers ? fmt::format("{:>{}}", row[i], columns[i].width)
+                               : fmt::format("{:<{}}", row[i], columns[i].width);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line + '\n';
@@ -89,12 +109,9 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::string Table::text() const {
-  std::vector<std::size_t> widths(rows_.front().size());
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
+  const std::vector<Column> columns = columns_of(rows_);
   std::string text;
-  for (const auto& row : rows_) text += join(row, widths);
+  for (const auto& row : rows_) text += join(row, columns);
   return text;
 }
 

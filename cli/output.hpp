@@ -31,7 +31,7 @@ std::string format_ms(double ms);
 /// "512 B", "1.50 MiB"
 std::string format_bytes(std::uint64_t bytes);
 
-/// Text in columns, the first one flush left and the others flush right.
+/// Text in columns; those that hold only numbers are flush right.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}

@@ -48,7 +48,7 @@ std::vector<std::string> Folder::names() const {
   return names;
 }
 
-Ended tilewright(std::vector<std::string> arguments, const Environment& environment) {
+Ended start(std::vector<std::string> arguments, const Environment& environment) {
   arguments.insert(arguments.begin(), TILEWRIGHT_EXECUTABLE);
   ProcessOptions options;
   options.environment = environment;

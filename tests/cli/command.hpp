@@ -44,7 +44,7 @@ struct Ended {
 using Environment = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
 /// Starts the built executable, without a shell.
-Ended tilewright(std::vector<std::string> arguments, const Environment& environment = {});
+Ended start(std::vector<std::string> arguments, const Environment& environment = {});
 
 /// Starts bash, where `$tilewright` is the executable.
 Ended shell(const std::string& script);

@@ -20,7 +20,7 @@ Ended run_on(const Folder& folder, const std::string& spec, const std::string& i
   std::vector<std::string> arguments = {"run",  spec,        "--inputs",
                                         inputs, "--outputs", folder.path("out.safetensors")};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return tilewright::test::tilewright(arguments);
+  return start(arguments);
 }
 
 void require_refused(const Ended& ended, const Folder& folder, const std::string& code,
@@ -169,7 +169,7 @@ TEST_CASE("cli: tensors that no memory holds are refused with status 3") {
 
 TEST_CASE("cli: scalars are NAME=NUMBER, known, and all given") {
   const auto [scalars, words] = GENERATE(table<std::vector<std::string>, std::string>({
-      {{}, "scalar \"cap\" has no default"},
+      {std::vector<std::string>(), "scalar \"cap\" has no default"},
       {{"--scalar", "cap"}, "\"cap\" is no scalar"},
       {{"--scalar", "cap=much"}, "\"cap=much\" is no scalar"},
       {{"--scalar", "=1"}, "\"=1\" is no scalar"},

@@ -20,7 +20,7 @@ std::string script(const Folder& folder, const std::string& body) {
 
 Ended run_with(const Folder& folder, const Environment& environment) {
   const std::string spec = folder.write("s.json", kCausal);
-  return test::tilewright(
+  return start(
       {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out.safetensors")},
       environment);
 }
@@ -41,7 +41,7 @@ TEST_CASE("cli: a missing compiler is an error with a hint") {
   const Environment environment = {{"TILEWRIGHT_CXX", "/nonexistent"},
                                    {"TILEWRIGHT_CACHE", folder.path("cache")}};
   require_refused(run_with(folder, environment), folder, "compiler", "/nonexistent");
-  const Ended doctor = test::tilewright({"doctor", "--json"}, environment);
+  const Ended doctor = start({"doctor", "--json"}, environment);
   REQUIRE(doctor.status == 3);
   REQUIRE(doctor.json().at("ready") == false);
   REQUIRE(doctor.json().at("compiler").at("found") == false);
@@ -84,8 +84,8 @@ TEST_CASE("cli: an output that cannot be written is refused before any work") {
                                    {"TILEWRIGHT_CACHE", folder.path("cache")}};
   for (const std::string& path : {folder.path("no/out"), folder.path(""), std::string("/dev/full"),
                                   std::string("/proc/out.safetensors")}) {
-    const Ended ended = test::tilewright(
-        {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", path}, environment);
+    const Ended ended =
+        start({"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", path}, environment);
     CAPTURE(path, ended.err);
     REQUIRE(ended.status == 3);
     // /proc says that root may write and refuses all the same, so there the compiler comes first.
@@ -100,7 +100,7 @@ TEST_CASE("cli: an earlier output stays as it was when a run fails") {
   const Folder folder;
   folder.write("out.safetensors", "precious");
   const std::string spec = folder.write("s.json", kCausal);
-  const Ended ended = test::tilewright(
+  const Ended ended = start(
       {"run", spec, "--inputs", "random:1,3,2,16,16", "--outputs", folder.path("out.safetensors")});
   REQUIRE(ended.status == 2);
   REQUIRE(std::filesystem::file_size(folder.path("out.safetensors")) == 8);
@@ -112,8 +112,7 @@ TEST_CASE("cli: a cache that cannot be used does not stop a run") {
   const Ended ended = run_with(folder, {{"TILEWRIGHT_CACHE", file}});
   INFO(ended.err);
   REQUIRE(ended.status == 0);
-  const nlohmann::json doctor =
-      test::tilewright({"doctor", "--json"}, {{"TILEWRIGHT_CACHE", file}}).json();
+  const nlohmann::json doctor = start({"doctor", "--json"}, {{"TILEWRIGHT_CACHE", file}}).json();
   REQUIRE(doctor.at("cache").at("writable") == false);
   REQUIRE(doctor.at("ready") == true);
 }

@@ -33,7 +33,7 @@ TEST_CASE("cli: a wrong spec is one error with a code, and leaves no output") {
   }));
   const Folder folder;
   const std::string spec = folder.write("s.json", wrong.text);
-  const Ended ended = tilewright(
+  const Ended ended = start(
       {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out.safetensors")});
   INFO(wrong.text << "\n" << ended.err);
   REQUIRE(ended.status == 2);
@@ -47,7 +47,7 @@ TEST_CASE("cli: a snippet that does not compile is an error at its own line and 
   const Folder folder;
   const std::string spec = folder.write("s.json", R"({"dtype": "f32", "head_dim": 16,
     "score_mod": "float twice = score * 2;\nreturn twice + slope;"})");
-  const Ended ended = tilewright(
+  const Ended ended = start(
       {"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("out.safetensors")});
   REQUIRE(ended.status == 2);
   REQUIRE_THAT(ended.err, ContainsSubstring("error[snippet]"));
@@ -58,7 +58,7 @@ TEST_CASE("cli: a snippet that does not compile is an error at its own line and 
 TEST_CASE("cli: a spec that is a folder or not there is a file error") {
   const Folder folder;
   for (const std::string& path : {folder.path(""), folder.path("no.json")}) {
-    const Ended ended = tilewright({"render", path});
+    const Ended ended = start({"render", path});
     REQUIRE(ended.status == 2);
     REQUIRE_THAT(ended.err, ContainsSubstring("error[file]"));
   }

@@ -20,59 +20,58 @@ void require_usage_error(const Ended& ended, const std::string& text) {
 }  // namespace
 
 TEST_CASE("cli: --version prints the version, and nothing else") {
-  const Ended ended = tilewright({"--version"});
+  const Ended ended = start({"--version"});
   REQUIRE(ended.status == 0);
   REQUIRE_THAT(ended.out, Catch::Matchers::StartsWith("tilewright "));
   REQUIRE(ended.err.empty());
 }
 
 TEST_CASE("cli: --help names every verb") {
-  const Ended ended = tilewright({"--help"});
+  const Ended ended = start({"--help"});
   REQUIRE(ended.status == 0);
   for (const std::string& verb : kVerbs) REQUIRE_THAT(ended.out, ContainsSubstring("\n  " + verb));
 }
 
 TEST_CASE("cli: every verb has --help with an example that begins with its own name") {
   const std::string verb = GENERATE(from_range(kVerbs));
-  const Ended ended = tilewright({verb, "--help"});
+  const Ended ended = start({verb, "--help"});
   REQUIRE(ended.status == 0);
   REQUIRE_THAT(ended.out, ContainsSubstring("Example:\n  tilewright " + verb));
   REQUIRE(ended.err.empty());
 }
 
 TEST_CASE("cli: no verb is a usage error") {
-  require_usage_error(tilewright({}), "--help lists the verbs");
-  require_usage_error(tilewright({"--json"}), "the first word is a verb");
+  require_usage_error(start({}), "--help lists the verbs");
+  require_usage_error(start({"--lines"}), "the first word is a verb");
 }
 
 TEST_CASE("cli: an unknown verb names the nearest one") {
-  require_usage_error(tilewright({"rnu"}), "did you mean \"run\"?");
-  require_usage_error(tilewright({"something"}), "unknown verb \"something\"");
+  require_usage_error(start({"rnu"}), "did you mean \"run\"?");
+  require_usage_error(start({"something"}), "unknown verb \"something\"");
 }
 
 TEST_CASE("cli: an unknown option names the nearest one, also where a required one is missing") {
-  require_usage_error(tilewright({"run", "s.json", "--input", "x", "--output", "y"}),
+  require_usage_error(start({"run", "s.json", "--input", "x", "--output", "y"}),
                       "did you mean \"--inputs\"?");
-  require_usage_error(tilewright({"mask", "s.json", "--qlen=4"}), "did you mean \"--q-len\"?");
+  require_usage_error(start({"mask", "s.json", "--qlen=4"}), "did you mean \"--q-len\"?");
 }
 
 TEST_CASE("cli: what is missing, superfluous or no number is a usage error") {
-  require_usage_error(tilewright({"run", "s.json", "--inputs", "x"}), "--outputs is required");
-  require_usage_error(tilewright({"render", "a.json", "b.json"}), "b.json");
-  require_usage_error(tilewright({"mask", "s.json", "--q-len", "many", "--kv-len", "4"}),
-                      "--q-len");
-  require_usage_error(tilewright({"render"}), "SPEC is required");
+  require_usage_error(start({"run", "s.json", "--inputs", "x"}), "--outputs is required");
+  require_usage_error(start({"render", "a.json", "b.json"}), "b.json");
+  require_usage_error(start({"mask", "s.json", "--q-len", "many", "--kv-len", "4"}), "--q-len");
+  require_usage_error(start({"render"}), "SPEC is required");
 }
 
 TEST_CASE("cli: what is reserved says so") {
-  require_usage_error(tilewright({"fuzz", "--seconds", "3"}), "not yet");
-  require_usage_error(tilewright({"precompile", "m.json", "--targets", "cpu"}), "not yet");
-  require_usage_error(tilewright({"cache", "prune"}), "not yet");
-  require_usage_error(tilewright({"cache", "lss"}), "did you mean \"ls\"?");
+  require_usage_error(start({"fuzz", "--seconds", "3"}), "not yet");
+  require_usage_error(start({"precompile", "m.json", "--targets", "cpu"}), "not yet");
+  require_usage_error(start({"cache", "prune"}), "not yet");
+  require_usage_error(start({"cache", "lss"}), "did you mean \"ls\"?");
 }
 
 TEST_CASE("cli: with --json an error is JSON on stdout too") {
-  const Ended ended = tilewright({"render", "/no/such/spec.json", "--json"});
+  const Ended ended = start({"render", "/no/such/spec.json", "--json"});
   REQUIRE(ended.status == 2);
   REQUIRE_THAT(ended.err, ContainsSubstring("error[file]"));
   const nlohmann::json error = ended.json().at("error");
@@ -84,7 +83,7 @@ TEST_CASE("cli: a JSON error holds the place of a wrong key") {
   const Folder folder;
   const std::string spec =
       folder.write("s.json", "{\n  \"dtype\": \"f32\",\n  \"hed_dim\": 64\n}\n");
-  const nlohmann::json error = tilewright({"render", spec, "--json"}).json().at("error");
+  const nlohmann::json error = start({"render", spec, "--json"}).json().at("error");
   REQUIRE(error.at("place").at("line") == 3);
   REQUIRE(error.at("place").at("column") == 3);
   REQUIRE_THAT(error.at("hint").get<std::string>(), ContainsSubstring("head_dim"));
