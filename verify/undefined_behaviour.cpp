@@ -1,12 +1,16 @@
 #include "verify/undefined_behaviour.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/nearest_name.hpp"
+#include "generator/snippet.hpp"
 #include "generator/source_map.hpp"
 #include "generator/text_place.hpp"
 #include "verify/attention_values.hpp"
@@ -25,32 +29,63 @@ Place place_of(const Spec& spec, const KernelSource& source, const Finding& find
   return place_at_line(origin.file, text, origin.line, column);
 }
 
-bool any_buffer_is_trusted(const Spec& spec) {
-  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
-                     [](const auto& buffer) { return buffer.second.bounds == Bounds::trusted; });
+// Names of the buffers on the line of a place: the checked reading knows the line of an index only.
+std::vector<std::string> buffers_at(const Spec& spec, const Place& place) {
+  std::vector<std::string> names;
+  const SnippetKind kind =
+      place.file == "mask_mod" ? SnippetKind::mask_mod : SnippetKind::score_mod;
+  const std::string& text = kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod;
+  for (const SnippetToken& token : tokenize(text, kind)) {
+    const std::string name(token.text);
+    if (token.line != place.line || !spec.buffers.contains(name)) continue;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
-bool is_fatal(const Spec& spec, int kind) {
-  switch (kind) {
+bool any_is_trusted(const Spec& spec, const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return spec.buffers.at(name).bounds == Bounds::trusted;
+  });
+}
+
+// An array of the snippet's own has no extent in the finding.
+bool is_own_array(const Finding& finding) {
+  return finding.operand[1] == 0;
+}
+
+bool is_fatal(const Spec& spec, const Finding& finding, const Place& place) {
+  switch (finding.kind) {
     case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
     case Finding::missing_return:
       return true;
+    case Finding::signed_overflow:  // the least int divided by -1 traps
+      return finding.operand[0] == std::numeric_limits<int>::min() && finding.operand[1] == -1;
     case Finding::index_out_of_bounds:
-      return any_buffer_is_trusted(spec);
+      return is_own_array(finding) || any_is_trusted(spec, buffers_at(spec, place));
     default:
       return false;
   }
 }
 
-std::string what_happened(const Spec& spec, const Finding& finding) {
+std::string describe_index(const Spec& spec, const Finding& finding, const Place& place) {
+  if (is_own_array(finding)) {
+    return fmt::format("index {} is outside an array of the snippet", finding.operand[0]);
+  }
+  const std::vector<std::string> names = buffers_at(spec, place);
+  return fmt::format("index {}{} is outside its extent {}{}", finding.operand[0],
+                     names.empty() ? "" : " of buffer " + one_of(names), finding.operand[1],
+                     any_is_trusted(spec, names) ? "" : "; it is clamped");
+}
+
+std::string what_happened(const Spec& spec, const Finding& finding, const Place& place) {
   switch (finding.kind) {
     case Finding::index_out_of_bounds:
-      return fmt::format("index {} is outside its extent {}{}", finding.operand[0],
-                         finding.operand[1], any_buffer_is_trusted(spec) ? "" : "; it is clamped");
+      return describe_index(spec, finding, place);
     case Finding::division_by_zero:
       return "an integer is divided by zero";
     case Finding::shift_out_of_range:
-      return fmt::format("a number is shifted by {}", finding.operand[0]);
+      return fmt::format("an int is shifted by {}", finding.operand[0]);
     case Finding::signed_overflow:
       return "an integer overflows";
     case Finding::float_to_int_overflow:
@@ -63,41 +98,30 @@ std::string what_happened(const Spec& spec, const Finding& finding) {
 }
 
 UndefinedOperation describe(const Spec& spec, const KernelSource& source, const Finding& finding) {
-  return {.message = fmt::format("{}, at b {}, h {}, q_idx {}, kv_idx {}{}",
-                                 what_happened(spec, finding), finding.b, finding.h, finding.q_idx,
-                                 finding.kv_idx, finding.kept ? "" : " (which mask_mod drops)"),
-          .place = place_of(spec, source, finding),
-          .fatal = is_fatal(spec, finding.kind),
+  const Place place = place_of(spec, source, finding);
+  return {.message =
+              fmt::format("{} (at b {}, h {}, q_idx {}, kv_idx {}{})",
+                          what_happened(spec, finding, place), finding.b, finding.h, finding.q_idx,
+                          finding.kv_idx, finding.kept ? "" : ", which mask_mod drops"),
+          .place = place,
+          .fatal = is_fatal(spec, finding, place),
           .kept = finding.kept != 0};
 }
 
-// One finding for each kind and place, a kept element before a dropped one.
-class Collector {
- public:
-  void take(const CheckedReading& reading) {
-    const CheckedReading::Findings found = reading.take_findings();
-    count_ += found.count;
-    for (const Finding& finding : found.first) {
-      const auto [entry, is_new] =
-          first_.emplace(std::tuple(finding.line, finding.column, finding.kind), finding);
-      if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
-    }
+// One finding for each kind and place, a kept element before a dropped one, in order of place.
+std::vector<UndefinedOperation> collect(const Spec& spec, const CheckedReading& reading) {
+  std::map<std::tuple<int, int, int>, Finding> first;
+  for (const Finding& finding : reading.take_findings().first) {
+    const auto [entry, is_new] =
+        first.emplace(std::tuple(finding.line, finding.column, finding.kind), finding);
+    if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
   }
-
-  std::int64_t count() const { return count_; }
-
-  std::vector<UndefinedOperation> operations(const Spec& spec, const KernelSource& source) const {
-    std::vector<UndefinedOperation> operations;
-    for (const auto& [place, finding] : first_) {
-      operations.push_back(describe(spec, source, finding));
-    }
-    return operations;
+  std::vector<UndefinedOperation> operations;
+  for (const auto& [key, finding] : first) {
+    operations.push_back(describe(spec, reading.kernel().source, finding));
   }
-
- private:
-  std::map<std::tuple<int, int, int>, Finding> first_;
-  std::int64_t count_ = 0;
-};
+  return operations;
+}
 
 // Numbers below `rows`, evenly spread, the first and the last among them.
 std::vector<std::int64_t> sample_rows(std::int64_t rows, std::int64_t wanted) {
@@ -127,7 +151,6 @@ UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& p
   std::vector<double> line(static_cast<std::size_t>(shape.kv_len));
   std::vector<float> modified(line.size());
   std::vector<unsigned char> keep(line.size());
-  Collector collector;
   reading.take_findings();  // what an earlier call left
   for (const std::int64_t item : sample) {
     const std::int64_t row = item % shape.q_len;
@@ -136,10 +159,11 @@ UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& p
     scores.row(b, h, row, line);
     const std::vector<float> float_scores(line.begin(), line.end());
     reading.row(arguments, b, h, row, float_scores.data(), modified.data(), keep.data());
-    collector.take(reading);
   }
-  return {.operations = collector.operations(spec, reading.kernel().source),
-          .count = collector.count(),
+  std::vector<UndefinedOperation> operations = collect(spec, reading);
+  const auto count = static_cast<std::int64_t>(operations.size());
+  return {.operations = std::move(operations),
+          .count = count,
           .elements = rows * shape.kv_len,
           .elements_checked = static_cast<std::int64_t>(sample.size()) * shape.kv_len};
 }

@@ -14,7 +14,7 @@ namespace tilewright::verify {
 /// One operation of a snippet that is undefined in C++, or that the library had to mend, with the
 /// first element that showed it.
 struct UndefinedOperation {
-  std::string message;  ///< "index 130 of dimension 0 is outside its extent 128 at ..., clamped"
+  std::string message;  ///< "index 130 of buffer "doc" is outside its extent 128; ..."
   Place place;          ///< in the snippet
   bool fatal = false;  ///< it could end the process or read foreign memory: the kernel must not run
   bool kept = false;   ///< mask_mod keeps the element
@@ -23,7 +23,7 @@ struct UndefinedOperation {
 /// What the checked reading found.
 struct UndefinedOperations {
   std::vector<UndefinedOperation> operations;  ///< one for each place and kind
-  std::int64_t count = 0;                      ///< how often any of them occurred
+  std::int64_t count = 0;                      ///< of operations
   std::int64_t elements = 0;                   ///< of the score matrices
   std::int64_t elements_checked = 0;  ///< less where there are too many: then whole rows, evenly
                                       ///< spread, the first and the last among them

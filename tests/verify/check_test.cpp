@@ -1,0 +1,222 @@
+#include "verify/check.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+#include "verify/random_inputs.hpp"
+
+using namespace tilewright;
+using namespace tilewright::verify;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+CheckOptions on_cpu() {
+  CheckOptions options;
+  options.attention.device = Device::cpu();
+  return options;
+}
+
+Spec causal_documents() {
+  return {.name = "causal_documents",
+          .dtype = f32,
+          .head_dim = 32,
+          .score_mod = "score + 0.125 * slopes[h]",
+          .mask_mod = "q_idx >= kv_idx && doc(b, q_idx) == doc(b, kv_idx)",
+          .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}},
+                      {"doc",
+                       {.dtype = i32,
+                        .shape = {NamedDim::batch, NamedDim::kv_len},
+                        .range = {{0, 3}},
+                        .sorted = true}}},
+          .block = {32, 32},
+          .outputs = {.out = true, .lse = true}};
+}
+
+constexpr Shape kShape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 90, .kv_len = 90};
+
+// A spec with one line of score_mod and an i32 buffer `x` over kv_len of which every element is 0.
+Spec spec_with_zeros(std::string score_mod, std::string mask_mod = "") {
+  return {.name = "zeros",
+          .dtype = f32,
+          .head_dim = 16,
+          .score_mod = std::move(score_mod),
+          .mask_mod = std::move(mask_mod),
+          .buffers = {{"x", {.dtype = i32, .shape = {NamedDim::kv_len}, .range = {{0, 0}}}}}};
+}
+
+Report check_zeros(const Spec& spec) {
+  const Inputs inputs = random_inputs(spec, {.q_len = 20, .kv_len = 33}, 1);
+  return check(spec, inputs.problem(), on_cpu());
+}
+
+Error error_of(const Spec& spec) {
+  try {
+    check_zeros(spec);
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("no error");
+  return Error(ErrorCode::internal, "");
+}
+
+}  // namespace
+
+TEST_CASE("check: a right kernel is right, and every step has a time") {
+  const Inputs inputs = random_inputs(causal_documents(), kShape, 1);
+  const Report report = check(causal_documents(), inputs.problem(), on_cpu());
+  CAPTURE(report.reasons());
+  CHECK(report.ok);
+  CHECK(report.reasons().empty());
+  REQUIRE(report.mask);
+  REQUIRE(report.mask_verdict);
+  CHECK(report.mask_verdict->tiles == 2 * 4 * 3 * 3);
+  CHECK(report.undefined.operations.empty());
+  CHECK(report.undefined.elements_checked == report.undefined.elements);
+  CHECK(report.builds.size() == 2);
+  for (const double ms :
+       {report.ms.kernels, report.ms.readings, report.ms.undefined, report.ms.mask,
+        report.ms.forward, report.ms.reference, report.ms.naive, report.ms.judge}) {
+    CHECK(ms > 0);
+  }
+}
+
+TEST_CASE(
+    "check: a kernel that reads k one row too far is judged wrong, and so is one of v or heads") {
+  const Spec spec = causal_documents();
+  const Checker checker(spec, on_cpu());
+  const Inputs inputs = random_inputs(spec, kShape, 1);
+  const Problem problem = inputs.problem();
+  const Checker::Expected expected = checker.expected(problem);
+  const Bindings bindings = checker.attention().bind(problem.snippet);
+  const BlockMask mask = checker.attention().block_mask(problem.shape, bindings);
+
+  const auto verdict_with = [&](const TensorView& k, const TensorView& v) {
+    const Tensor out = Tensor::zeros(f32, {2, 4, 90, 32});
+    const Tensor lse = Tensor::zeros(f32, {2, 4, 90});
+    checker.attention().forward(
+        {.q = problem.q, .k = k, .v = v, .out = out.view(), .lse = lse.view()}, mask, bindings);
+    return judge({.out = read_values(out.view(), Layout::bhsd), .lse = read_lse(lse.view())},
+                 expected.reference.values, expected.naive, expected.rule);
+  };
+  // The last row of the last head would lie behind the tensor: one row less of memory before it.
+  const auto shifted = [&](const TensorView& tensor, GuardedTensor& room) {
+    room = GuardedTensor::copy_of(tensor);
+    TensorView view = room.view();
+    view.data = static_cast<char*>(view.data) + 32 * sizeof(float);
+    return view;
+  };
+  GuardedTensor room_k(f32, std::array<std::int64_t, 1>{1}), room_v = room_k.copy_of(room_k.view());
+  CHECK(verdict_with(problem.k, problem.v).ok);
+  CHECK_FALSE(verdict_with(shifted(problem.k, room_k), problem.v).ok);
+  CHECK_FALSE(verdict_with(problem.k, shifted(problem.v, room_v)).ok);
+  TensorView swapped = problem.v;
+  swapped.data = static_cast<char*>(swapped.data) + 90 * 32 * sizeof(float);
+  swapped.strides[1] = -swapped.strides[1];
+  CHECK_FALSE(verdict_with(problem.k, swapped).ok);
+}
+
+TEST_CASE("check: one tile on the wrong list is found and named") {
+  const Spec spec = causal_documents();
+  const Checker checker(spec, on_cpu());
+  const Inputs inputs = random_inputs(spec, kShape, 1);
+  const Problem problem = inputs.problem();
+  const BlockMask mask =
+      checker.attention().block_mask(kShape, checker.attention().bind(problem.snippet));
+  const FloatReading reading(spec, {});
+  const auto verdict = [&](const TileLists& lists) {
+    return check_block_mask(spec, problem, BlockMask(mask.fingerprint(), lists, "exact", 0),
+                            reading, ThreadPool::shared());
+  };
+  CHECK(verdict(mask.lists()).ok);
+
+  TileLists lost = mask.lists();  // the last partial tile
+  lost.indices.pop_back();
+  --lost.row_offsets.back();
+  const MaskVerdict wrong = verdict(lost);
+  CHECK_FALSE(wrong.ok);
+  CHECK(wrong.wrong_tiles == 4);  // the list is shared by four heads
+  CHECK_THAT(wrong.first_wrong, ContainsSubstring("is listed as empty, but mask_mod keeps"));
+}
+
+TEST_CASE("check: a division by zero is an error at its place, and no kernel runs") {
+  const Error error = error_of(spec_with_zeros("const int y = 7;\nreturn score + y / x[kv_idx];"));
+  CHECK(error.code() == ErrorCode::snippet);
+  CHECK_THAT(error.message(), ContainsSubstring("divided by zero"));
+  CHECK_THAT(error.message(), ContainsSubstring("q_idx 0, kv_idx 0"));
+  REQUIRE(error.place());
+  CHECK(error.place()->file == "score_mod");
+  CHECK(error.place()->line == 2);
+  CHECK(error.place()->excerpt == "return score + y / x[kv_idx];");
+}
+
+TEST_CASE("check: a division by zero of dropped elements is refused too, as it would trap") {
+  const Error error = error_of(spec_with_zeros("score + 1 % x[kv_idx]", "x[kv_idx] != 0"));
+  CHECK_THAT(error.message(), ContainsSubstring("which mask_mod drops"));
+}
+
+TEST_CASE("check: a missing return and the least int divided by -1 are refused") {
+  CHECK_THAT(error_of(spec_with_zeros("if (x[kv_idx] == 0 && kv_idx > 3) { float y = score; } "
+                                      "else { return score; }"))
+                 .message(),
+             ContainsSubstring("without a return"));
+  CHECK_THAT(error_of(spec_with_zeros("score + ((x[kv_idx] - 2147483647) - 1) / (x[kv_idx] - 1)"))
+                 .message(),
+             ContainsSubstring("overflows"));
+}
+
+TEST_CASE("check: an index outside its extent is clamped and reported, a trusted one is refused") {
+  Spec spec = spec_with_zeros("score + x[kv_idx + 7]");
+  const Report report = check_zeros(spec);
+  CHECK(report.ok);
+  REQUIRE(report.undefined.operations.size() == 1);
+  const UndefinedOperation& operation = report.undefined.operations[0];
+  CHECK_THAT(operation.message,
+             ContainsSubstring("index 33 of buffer \"x\" is outside its extent 33; it is "
+                               "clamped (at b 0, h 0, q_idx 0, kv_idx 26)"));
+  CHECK(operation.place.file == "score_mod");
+  CHECK(operation.place.line == 1);
+  CHECK(operation.kept);
+  CHECK_FALSE(operation.fatal);
+
+  spec.buffers["x"].bounds = Bounds::trusted;
+  CHECK_THAT(error_of(spec).message(), ContainsSubstring("index 33 of buffer \"x\""));
+}
+
+TEST_CASE("check: an index in a broadcast dimension is within its extent") {
+  const Spec spec = causal_documents();
+  const Inputs inputs = random_inputs(spec, kShape, 1, {.broadcast_buffers = true});
+  const Report report = check(spec, inputs.problem(), on_cpu());
+  CHECK(report.ok);
+  CHECK(report.undefined.operations.empty());
+}
+
+TEST_CASE("check: many elements are sampled, the first and the last row among them") {
+  const Spec spec = spec_with_zeros("score + x[q_idx == q_len - 1 ? 99999 : kv_idx]");
+  CheckOptions options = on_cpu();
+  options.max_checked_elements = 3 * 50;
+  const Inputs inputs = random_inputs(spec, {.batch = 2, .q_len = 40, .kv_len = 50}, 1);
+  const Report report = check(spec, inputs.problem(), options);
+  CHECK(report.undefined.elements == 2 * 40 * 50);
+  CHECK(report.undefined.elements_checked == 3 * 50);
+  CHECK(report.undefined.operations.size() == 1);
+}
+
+TEST_CASE("check: a mask that float and double decide differently is judged by float, and said") {
+  // 0.1f * 3 is 0.3 in float and more in double.
+  const Spec spec = spec_with_zeros("", "0.1 * kv_idx <= 0.3 + 0 * x[kv_idx]");
+  const Report report = check_zeros(spec);
+  CAPTURE(report.reasons());
+  CHECK(report.ok);
+  CHECK(report.mask_disagreements > 0);
+}
+
+TEST_CASE("check: a write outside out is found") {
+  GuardedTensor out(f32, std::array<std::int64_t, 2>{3, 4}, {.row_padding = 2});
+  static_cast<float*>(out.view().data)[4] = 1;
+  REQUIRE(out.damage());
+  Report report;
+  report.damage = out.damage();
+  CHECK(report.reasons().size() == 1);
+}
