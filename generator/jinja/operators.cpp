@@ -99,6 +99,11 @@ double float_modulo(double left, double right) {
   return std::copysign(0.0, right);
 }
 
+double float_floor_divide(double left, double right) {
+  const double quotient = (left - float_modulo(left, right)) / right;
+  return quotient == 0 ? std::copysign(0.0, left / right) : std::round(quotient);
+}
+
 double apply_floats(BinaryOperator op, double left, double right) {
   const bool divides = op == BinaryOperator::divide || op == BinaryOperator::floor_divide ||
                        op == BinaryOperator::modulo;
@@ -113,7 +118,7 @@ double apply_floats(BinaryOperator op, double left, double right) {
     case BinaryOperator::divide:
       return left / right;
     case BinaryOperator::floor_divide:
-      return std::floor((left - float_modulo(left, right)) / right + 0.5);
+      return float_floor_divide(left, right);
     case BinaryOperator::modulo:
       return float_modulo(left, right);
     case BinaryOperator::power:

@@ -13,8 +13,11 @@
 namespace tilewright::jinja {
 namespace {
 
-const std::vector<std::string> kTags = {"if",  "elif",   "else",    "endif", "for",
-                                        "set", "endfor", "include", "raw"};
+const std::vector<std::string>& tag_names() {
+  static const std::vector<std::string> names = {"if",  "elif",   "else",    "endif", "for",
+                                                 "set", "endfor", "include", "raw",   "endraw"};
+  return names;
+}
 
 /// Parses statements; the tag that opened the current block is passed down for messages.
 class StatementParser {
@@ -244,9 +247,14 @@ class StatementParser {
                         "docs/templates.md lists what is; {% include %} often serves");
     }
     std::string hint = tag.text == "elseif" || tag.text == "elsif" ? "write `elif`" : "";
-    if (hint.empty()) hint = did_you_mean(tag.text, kTags);
-    if (hint.empty()) hint = "tags are " + one_of(kTags);
-    TokenStream::fail(tag, fmt::format("no tag is called \"{}\"", tag.text), std::move(hint));
+    if (tag.text == "endraw") hint = "{% raw %} is missing before it";
+    if (hint.empty()) hint = did_you_mean(tag.text, tag_names());
+    if (hint.empty()) hint = fmt::format("tags are {}", fmt::join(tag_names(), ", "));
+    const bool stray_end = tag.text == "endraw";
+    TokenStream::fail(
+        tag,
+        stray_end ? "`endraw` closes nothing" : fmt::format("no tag is called \"{}\"", tag.text),
+        std::move(hint));
   }
 
   const TemplateText& source_;

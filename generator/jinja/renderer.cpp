@@ -1,5 +1,6 @@
 #include "generator/jinja/renderer.hpp"
 
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -17,6 +18,8 @@ Rendered Renderer::render(std::string_view name) {
     render_template(name, 0);
   } catch (const PlacedComplaint& complaint) {
     throw located(complaint);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::memory, fmt::format("no memory is left to render {}", quoted(name)));
   }
   return {output_.take_text(), output_.take_map(), evaluator_.variables_read(), std::move(files_)};
 }

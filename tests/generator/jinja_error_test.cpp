@@ -85,7 +85,7 @@ TEST_CASE("jinja errors: tags that are not closed or not opened") {
        "still open"},
       {"{% for x in list %}{% elif true %}{% endfor %}", 1, 23, "expected `endfor`, found `elif`",
        "still open"},
-      {"a {% endraw %}", 1, 6, "no tag is called \"endraw\"", "raw"},
+      {"a {% endraw %}", 1, 6, "`endraw` closes nothing", "{% raw %} is missing"},
   });
 }
 
