@@ -19,7 +19,7 @@ double tolerance(const Spec& spec) {
     case DType::bf16:
       return 5e-3;
     default:
-      return 4e-6;
+      return 8e-6;
   }
 }
 
