@@ -120,6 +120,14 @@ void add_json_flag(CLI::App& app, bool& json) {
   app.add_flag("--json", json, "print facts as JSON; errors too");
 }
 
+CLI::Validator not_negative() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return text.starts_with('-') ? text + " is negative" : std::string();
+      },
+      "");
+}
+
 std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts) {
   std::map<std::string, double> scalars;
   for (const std::string& text : texts) {

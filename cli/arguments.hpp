@@ -28,6 +28,9 @@ void add_spec_argument(CLI::App& app, std::string& path);
 /// --json
 void add_json_flag(CLI::App& app, bool& json);
 
+/// For numbers that CLI11 would wrap around where they are negative.
+CLI::Validator not_negative();
+
 /// Reads `NAME=NUMBER`, repeated.
 /// @throws Error with code usage for another form, or a name that is given twice
 std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts);

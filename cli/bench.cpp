@@ -61,7 +61,7 @@ class BenchVerb : public Verb {
     app.add_option("--threads", threads_, "numbers of threads, 1,2,4 (default: all)");
     app.add_option("--budget-ms", arguments_.budget_ms, "measuring time for a row (default 500)");
     app.add_option("--seed", arguments_.seed, "of random contents (default 0)")
-        ->check(CLI::NonNegativeNumber);
+        ->check(not_negative());
     add_json_flag(app, arguments_.json);
   }
 

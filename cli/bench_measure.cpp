@@ -1,12 +1,13 @@
 #include "cli/bench_measure.hpp"
 
+#include "cli/call.hpp"
 #include "generator/tactic.hpp"
 
 namespace tilewright::cli {
 
 PreparedCall::PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t seed,
                            ThreadPool& threads)
-    : attention_(spec, {.threads = &threads}),
+    : attention_(spec, {.kernels = kernel_context(), .threads = &threads}),
       inputs_(verify::random_inputs(spec, shape, seed)),
       view_(inputs_.problem()),
       bindings_(attention_.bind(view_.snippet)) {

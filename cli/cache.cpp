@@ -68,7 +68,8 @@ class CacheVerb : public Verb {
 
   ExitStatus execute() override {
     require_known(action_);
-    cache::Store store({.directory = cache::default_directory(), .diagnostics = {}});
+    cache::Store store(
+        {.directory = cache::default_directory(), .diagnostics = diagnostics_to_stderr()});
     if (!store.directory()) {
       throw Error(ErrorCode::disk, "there is no cache directory: no home is known",
                   "name one with the environment variable TILEWRIGHT_CACHE");

@@ -55,10 +55,16 @@ std::string compile_line(const Call& call) {
 
 }  // namespace
 
+KernelContext kernel_context() {
+  KernelContext context;
+  context.diagnostics = diagnostics_to_stderr();
+  return context;
+}
+
 Call run_call(const Spec& spec, const Device& device, CallInputs& inputs) {
   Call call{.spec_name = spec.name, .device = device.name()};
   const Stopwatch prepare;
-  const Attention attention(spec, {.device = device});
+  const Attention attention(spec, {.device = device, .kernels = kernel_context()});
   call.prepare_ms = prepare.ms();
   call.target = attention.target().name();
   call.kernel = default_kernel(spec).name;

@@ -26,6 +26,9 @@ struct Call {
   double write_ms = 0;  ///< 0 where no output was written
 };
 
+/// What kernels are made with: the default cache and templates, warnings to stderr.
+KernelContext kernel_context();
+
 /// Compiles or loads the kernels, builds the block mask where there is a mask_mod, and fills the
 /// outputs of `inputs`.
 /// @throws Error as Attention

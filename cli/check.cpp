@@ -124,6 +124,7 @@ class CheckVerb : public Verb {
     CallInputs inputs = CallInputs::load(spec, arguments_);
     verify::CheckOptions options;
     options.attention.device = device;
+    options.attention.kernels = kernel_context();
     const verify::Report report = verify::check(spec, inputs.problem(), options);
     if (!outputs_.empty()) {
       run_call(spec, device, inputs);

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/file_io.hpp"
 #include "cli/arguments.hpp"
+#include "cli/call.hpp"
 #include "cli/files.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
@@ -104,7 +105,7 @@ class CompileVerb : public Verb {
     Progress progress(ids.size(), json_);
     for (const KernelId& id : ids) {
       progress.step(id.name);
-      binaries.push_back(build_kernel(spec, target, id, KernelContext{}));
+      binaries.push_back(build_kernel(spec, target, id, kernel_context()));
     }
     return binaries;
   }

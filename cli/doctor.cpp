@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -14,6 +13,8 @@
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 #include "runtime/host_compiler.hpp"
 
 namespace tilewright::cli {
@@ -69,40 +70,56 @@ void examine_compiler(Diagnosis& diagnosis) {
   }
 }
 
+// Both are optional as long as kernels run on the CPU, so what is missing is a fact, not a problem.
 void examine_nvrtc(Diagnosis& diagnosis) {
-  const std::vector<std::string> paths = nvrtc_paths();
-  diagnosis.line("NVRTC", paths.empty() ? "none" : paths.front());
-  for (std::size_t i = 1; i < paths.size(); ++i) diagnosis.line("", paths[i]);
-  const char* named = std::getenv("TILEWRIGHT_NVRTC");
-  std::error_code ignored;
-  if (named && !fs::exists(named, ignored)) {
-    diagnosis.problems.push_back(
-        {fmt::format("TILEWRIGHT_NVRTC names \"{}\", which is not there", named),
-         "correct it or unset it"});
+  Json& facts = diagnosis.facts["nvrtc"];
+  try {
+    const cuda::Nvrtc& nvrtc = cuda::Nvrtc::get();
+    const std::string version = fmt::format("{}.{}", nvrtc.major(), nvrtc.minor());
+    diagnosis.line("NVRTC", fmt::format("{} ({})", nvrtc.path(), version));
+    facts = {{"found", true},
+             {"path", nvrtc.path()},
+             {"version", version},
+             {"architectures", nvrtc.architectures()}};
+  } catch (const Error& error) {
+    diagnosis.line("NVRTC", "none: " + error.message());
+    facts = {{"found", false}, {"problem", error.message()}, {"hint", error.hint()}};
   }
-  diagnosis.facts["nvrtc"] = {{"found", !paths.empty()}, {"paths", paths}};
+}
+
+Json list_gpus(const cuda::Driver& driver, Diagnosis& diagnosis) {
+  Json gpus = Json::array();
+  for (int ordinal = 0; ordinal < driver.device_count(); ++ordinal) {
+    try {
+      const cuda::DeviceFacts gpu = cuda::device_facts(driver, ordinal);
+      diagnosis.line("GPU", fmt::format("cuda:{} {}, {}, {} multiprocessors", ordinal, gpu.name,
+                                        gpu.target(), gpu.multiprocessors));
+      gpus.push_back(
+          {{"name", gpu.name}, {"target", gpu.target()}, {"multiprocessors", gpu.multiprocessors}});
+    } catch (const Error& error) {
+      diagnosis.line("GPU", fmt::format("cuda:{} cannot be used: {}", ordinal, error.message()));
+    }
+  }
+  return gpus;
 }
 
 void examine_gpu(Diagnosis& diagnosis) {
-  const GpuFacts gpu = gpu_facts();
-  Json gpus = Json::array();
-  for (std::size_t i = 0; i < gpu.gpus.size(); ++i) {
-    const GpuFacts::Gpu& each = gpu.gpus[i];
-    diagnosis.line(i == 0 ? "GPU" : "", fmt::format("cuda:{} {}, {}, {}", i, each.name, each.target,
-                                                    format_bytes(each.memory_bytes)));
-    gpus.push_back(
-        {{"name", each.name}, {"target", each.target}, {"memory_bytes", each.memory_bytes}});
+  std::string reason;
+  const cuda::Driver* driver = cuda::Driver::find(&reason);
+  Json& facts = diagnosis.facts["gpu"];
+  if (!driver) {
+    diagnosis.line("GPU", "none: " + reason);
+    facts = {{"found", false}, {"gpus", Json::array()}, {"driver", nullptr}, {"problem", reason}};
+    return;
   }
-  if (gpu.gpus.empty()) diagnosis.line("GPU", "none: " + gpu.problem);
-  diagnosis.line("driver", gpu.driver.empty() ? "none" : "for CUDA " + gpu.driver);
-  diagnosis.facts["gpu"] = {{"found", !gpu.gpus.empty()},
-                            {"gpus", gpus},
-                            {"driver", gpu.driver.empty() ? Json() : Json(gpu.driver)},
-                            {"problem", gpu.problem.empty() ? Json() : Json(gpu.problem)}};
-  if (!gpu.driver.empty() && gpu.gpus.empty()) {
-    diagnosis.problems.push_back({"there is a driver but no GPU that works: " + gpu.problem,
-                                  "see what nvidia-smi says; kernels run on the CPU meanwhile"});
-  }
+  const std::string version =
+      fmt::format("{}.{}", driver->version() / 1000, driver->version() % 1000 / 10);
+  diagnosis.line("driver", "for CUDA " + version);
+  const Json gpus = list_gpus(*driver, diagnosis);
+  facts = {{"found", !gpus.empty()}, {"gpus", gpus}, {"driver", version}, {"problem", nullptr}};
+  if (!gpus.empty()) return;
+  diagnosis.problems.push_back({"there is a driver, but no GPU that can be used",
+                                "see what nvidia-smi says; kernels run on the CPU meanwhile"});
 }
 
 // Why nothing can be written into the folder, or into the one where it would be made; else empty.

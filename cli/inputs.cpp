@@ -1,6 +1,7 @@
 #include "cli/inputs.hpp"
 
 #include <algorithm>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -73,12 +74,20 @@ double bytes_needed(const Spec& spec, const Shape& shape) {
   return bytes;
 }
 
+// Of the machine, or of the container that this process is in.
+double memory_present() {
+  double bytes =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  double limit = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
 // Memory that the system promises and does not have ends the process without a word, so what cannot
 // fit is refused before it is asked for.
 void require_memory(const Spec& spec, const Shape& shape) {
   const double needed = bytes_needed(spec, shape);
-  const double present =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const double present = memory_present();
   if (needed <= present) return;
   throw Error(ErrorCode::memory,
               fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
@@ -122,7 +131,7 @@ void InputArguments::declare_values(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--q-offset", q_offset, "q_idx = row + this (default 0)");
   app.add_option("--kv-offset", kv_offset, "kv_idx = column + this (default 0)");
-  app.add_option("--seed", seed, "of random contents (default 0)")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", seed, "of random contents (default 0)")->check(not_negative());
 }
 
 void InputArguments::declare_call(CLI::App& app) {

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/output.hpp"
@@ -79,7 +82,20 @@ ExitStatus run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace tilewright::cli
 
+namespace {
+
+// Where a standard stream is closed, the next file that is opened would take its number, and words
+// would be written into it.
+void open_standard_streams() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
+  if (descriptor > STDERR_FILENO) ::close(descriptor);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  open_standard_streams();
   // `tilewright ... | head` ends the reader first; writing then fails with EPIPE, which is handled.
   std::signal(SIGPIPE, SIG_IGN);
   return tilewright::cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));

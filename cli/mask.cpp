@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file_io.hpp"
 #include "cli/arguments.hpp"
+#include "cli/call.hpp"
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
@@ -100,7 +101,7 @@ class MaskVerb : public Verb {
     require_writable(picture_, "--picture");
     shape_.num_kv_heads = kv_heads_.value_or(shape_.num_q_heads);
     const CallInputs inputs = CallInputs::load_for_mask(spec, arguments_, shape_);
-    const Attention attention(spec, {.device = Device::cpu()});
+    const Attention attention(spec, {.device = Device::cpu(), .kernels = kernel_context()});
     const Bindings bindings = inputs.bindings(attention);
     const Stopwatch watch;
     const BlockMask mask = attention.block_mask(inputs.shape(), bindings);

@@ -73,6 +73,12 @@ void print_json(const Json& value) {
   print(value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
 }
 
+DiagnosticsSink diagnostics_to_stderr() {
+  return [](Severity severity, std::string_view message) {
+    say(fmt::format("{}: {}\n", severity == Severity::warning ? "warning" : "note", message));
+  };
+}
+
 Json to_json(const Error& error) {
   Json place;
   if (const std::optional<Place>& where = error.place()) {

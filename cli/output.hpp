@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/diagnostics.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::cli {
@@ -21,6 +22,9 @@ void print(std::string_view text);
 
 /// Prints a JSON value and a line break. Text that is not UTF-8 is replaced, never thrown at.
 void print_json(const Json& value);
+
+/// Writes what the library has to say to stderr, a line each.
+DiagnosticsSink diagnostics_to_stderr();
 
 /// {"error": {code, message, place, notes, hint}}
 Json to_json(const Error& error);
