@@ -112,6 +112,7 @@ TEST_CASE("cli: a cache that cannot be used does not stop a run") {
   const Ended ended = run_with(folder, {{"TILEWRIGHT_CACHE", file}});
   INFO(ended.err);
   REQUIRE(ended.status == 0);
+  REQUIRE_THAT(ended.err, ContainsSubstring("warning: "));
   const nlohmann::json doctor = start({"doctor", "--json"}, {{"TILEWRIGHT_CACHE", file}}).json();
   REQUIRE(doctor.at("cache").at("writable") == false);
   REQUIRE(doctor.at("ready") == true);

@@ -100,3 +100,15 @@ TEST_CASE("cli: a reader that goes away is no error, a full disk is") {
   REQUIRE(full.status == 3);
   REQUIRE_THAT(full.err, ContainsSubstring("error[disk]"));
 }
+
+TEST_CASE("cli: with closed standard streams nothing is written into other files") {
+  const Folder folder;
+  folder.write("s.json", kPlain);
+  const std::string run = "\"$tilewright\" run '" + folder.path("s.json") +
+                          "' --inputs random:1,1,1,16,16 --outputs '" + folder.path("out") + "'";
+  REQUIRE(shell(run).status == 0);
+  const auto size = std::filesystem::file_size(folder.path("out"));
+  REQUIRE(shell(run + " <&- >&- 2>&-").status == 0);
+  REQUIRE(std::filesystem::file_size(folder.path("out")) == size);
+  REQUIRE(folder.names() == std::vector<std::string>{"out", "s.json"});
+}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/file_io.hpp"
 #include "runtime/safetensors.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/specs.hpp"
@@ -134,6 +135,34 @@ TEST_CASE("cli: check shows what the checked reading found, at its place") {
   REQUIRE(ended.status == 0);
   REQUIRE_THAT(ended.out, ContainsSubstring("warning: "));
   REQUIRE_THAT(ended.out, ContainsSubstring("score_mod:1:"));
+}
+
+TEST_CASE("cli: check ends with 1 where the kernel is wrong") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kPlain);
+  const std::string templates = folder.path("templates");
+  std::filesystem::copy(TILEWRIGHT_SOURCE_DIR "/templates", templates,
+                        std::filesystem::copy_options::recursive);
+  const std::string kernel = templates + "/cpu/forward.hpp";
+  std::string text = read_text_file(kernel);
+  const std::string right = "arguments.scale";
+  REQUIRE(text.find(right) != std::string::npos);
+  folder.write("templates/cpu/forward.hpp",
+               text.replace(text.find(right), right.size(), "1.5f * arguments.scale"));
+  const Environment environment = {{"TILEWRIGHT_TEMPLATES", templates},
+                                   {"TILEWRIGHT_CACHE", folder.path("cache")}};
+  const std::vector<std::string> arguments = {"check", spec, "--inputs", kShape};
+  const Ended ended = start(arguments, environment);
+  INFO(ended.err);
+  REQUIRE(ended.status == 1);
+  REQUIRE_THAT(ended.out, ContainsSubstring("NOT OK"));
+  std::vector<std::string> json = arguments;
+  json.push_back("--json");
+  const Ended facts = start(json, environment);
+  REQUIRE(facts.status == 1);
+  REQUIRE(facts.json()["ok"] == false);
+  REQUIRE(facts.json()["error_max"].get<double>() > facts.json()["bound"].get<double>());
+  REQUIRE_FALSE(facts.json()["reasons"].empty());
 }
 
 TEST_CASE("cli: render prints the kernel that run would use, or the one asked for") {
