@@ -2,48 +2,108 @@
 // read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for the
 // last index.
 
+// A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do: were
+// the right one evaluated only where the left one is true, every load in it would stand behind a branch
+// of its own, and could neither be hoisted out of a loop nor overlap with the next one.
+struct tw_Truth {
+  bool value;
+  __forceinline__ operator bool() const { return value; }
+};
+TW_INLINE tw_Truth operator&&(tw_Truth a, tw_Truth b) { return {(a.value & b.value) != 0}; }
+TW_INLINE tw_Truth operator&&(tw_Truth a, bool b) { return {(a.value & b) != 0}; }
+TW_INLINE tw_Truth operator&&(bool a, tw_Truth b) { return {(a & b.value) != 0}; }
+TW_INLINE tw_Truth operator||(tw_Truth a, tw_Truth b) { return {(a.value | b.value) != 0}; }
+TW_INLINE tw_Truth operator||(tw_Truth a, bool b) { return {(a.value | b) != 0}; }
+TW_INLINE tw_Truth operator||(bool a, tw_Truth b) { return {(a | b.value) != 0}; }
+TW_INLINE tw_Truth operator!(tw_Truth a) { return {!a.value}; }
+
+// A number from a buffer: the number itself in arithmetic, a tw_Truth when it is compared.
+template <typename Value>
+struct tw_Read {
+  Value value;
+  __forceinline__ operator Value() const { return value; }
+};
+#define TW_COMPARE(op)                                           \
+  template <typename A, typename B>                              \
+  TW_INLINE tw_Truth operator op(tw_Read<A> a, tw_Read<B> b) {   \
+    return {a.value op b.value};                                 \
+  }                                                              \
+  template <typename A, typename B>                              \
+  TW_INLINE tw_Truth operator op(tw_Read<A> a, B b) {            \
+    return {a.value op b};                                       \
+  }                                                              \
+  template <typename A, typename B>                              \
+  TW_INLINE tw_Truth operator op(A a, tw_Read<B> b) {            \
+    return {a op b.value};                                       \
+  }
+TW_COMPARE(==)
+TW_COMPARE(!=)
+TW_COMPARE(<)
+TW_COMPARE(<=)
+TW_COMPARE(>)
+TW_COMPARE(>=)
+#undef TW_COMPARE
+
+// What reading a buffer gives. An index into a trusted buffer may be wrong where the snippet would not
+// have evaluated it.
+template <typename Value, bool kTrusted>
+struct tw_ReadOf {
+  using Type = tw_Read<Value>;
+};
+template <typename Value>
+struct tw_ReadOf<Value, true> {
+  using Type = Value;
+};
+
 template <typename Element, typename Value, int kRank, bool kTrusted>
 class tw_Buffer {
  public:
+  using Read = typename tw_ReadOf<Value, kTrusted>::Type;
+
   tw_Buffer(const tilewright::abi::BufferArgument& argument)
-      : data_(static_cast<const Element*>(argument.data)),
-        last_stride_(static_cast<int>(argument.stride[kRank - 1])) {
+      : data_(static_cast<const char*>(argument.data)),
+        last_stride_(static_cast<int>(argument.stride[kRank - 1] * sizeof(Element))) {
     for (int i = 0; i < kRank; ++i) {
       last_[i] = argument.size[i] - 1;
-      stride_[i] = argument.stride[i];
+      stride_[i] = argument.stride[i] * static_cast<long long>(sizeof(Element));
     }
   }
 
   template <typename Index>
-  __forceinline__ Value operator[](Index i) const requires(kRank == 1) {
-    return load(offset(0, i));
+  __forceinline__ Read operator[](Index i) const requires(kRank == 1) {
+    return load(data_ + offset(0, i));
   }
 
   template <typename... Indices>
-  __forceinline__ Value operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
+  __forceinline__ Read operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
+    // Added from the left, so that all but the last index can be hoisted together with the base.
+    const char* from = data_;
     int dim = 0;
-    return load((offset(dim++, indices) + ...));
+    ((from += offset(dim++, indices)), ...);
+    return load(from);
   }
 
   // Extent of a dimension.
   __forceinline__ int size(int dim) const { return last_[dim] + 1; }
 
  private:
+  // In bytes.
   template <typename Index>
   __forceinline__ long long offset(int dim, Index i) const {
     const auto index = +i;  // at least an int
-    const int last = last_[dim];
-    const int clamped = kTrusted ? static_cast<int>(index)
-                                 : static_cast<int>(index < 0 ? 0 : index > last ? last : index);
-    return dim == kRank - 1 ? static_cast<long long>(clamped) * last_stride_ : clamped * stride_[dim];
+    using Wide = decltype(index + 0);
+    const int inside = kTrusted ? static_cast<int>(index)
+                                : static_cast<int>(::min(::max(index, Wide{0}), Wide{last_[dim]}));
+    return dim == kRank - 1 ? static_cast<long long>(inside) * last_stride_ : inside * stride_[dim];
   }
 
-  __forceinline__ Value load(long long offset) const {
-    return static_cast<Value>(tw_kernel::to_number(tw_kernel::load_read_only(data_ + offset)));
+  __forceinline__ Read load(const char* from) const {
+    return {static_cast<Value>(tw_kernel::to_number(
+        tw_kernel::load_read_only(reinterpret_cast<const Element*>(from))))};
   }
 
-  const Element* data_;
-  int last_stride_;  // of the last dimension; below 2^31
-  int last_[kRank];  // greatest index of each dimension
-  long long stride_[kRank];
+  const char* data_;
+  int last_stride_;        // of the last dimension, in bytes; below 2^31
+  int last_[kRank];        // greatest index of each dimension
+  long long stride_[kRank];  // in bytes
 };

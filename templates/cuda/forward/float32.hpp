@@ -52,8 +52,21 @@ TW_INLINE void store_shared(unsigned to, float x) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
 }
 
-TW_INLINE void score_tile(unsigned q_tile, unsigned k_tile, float (&s)[kRows][kColumns]) {
-  const unsigned q_rows = q_tile + row_of(0) * kHeadPitch * 4;
+class QFragments {
+ public:
+  __forceinline__ explicit QFragments(unsigned q_tile)
+      : rows_(q_tile + row_of(0) * kHeadPitch * 4) {}
+  // Columns d to d + 3 of row i.
+  __forceinline__ float4 read(int i, int d) const {
+    return load_shared_4(rows_ + (i * kHeadPitch + d) * 4);
+  }
+
+ private:
+  unsigned rows_;
+};
+
+TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
+                          float (&s)[kRows][kColumns]) {
   const unsigned k_rows = k_tile + column_of(0) * kHeadPitch * 4;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -64,7 +77,7 @@ TW_INLINE void score_tile(unsigned q_tile, unsigned k_tile, float (&s)[kRows][kC
   for (int d = 0; d < kHeadDim; d += 4) {
     float4 q[kRows];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) q[i] = load_shared_4(q_rows + (i * kHeadPitch + d) * 4);
+    for (int i = 0; i < kRows; ++i) q[i] = q_fragments.read(i, d);
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
       const float4 k = load_shared_4(k_rows + (j * 16 * kHeadPitch + d) * 4);

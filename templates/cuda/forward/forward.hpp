@@ -51,15 +51,14 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   const KeyValues kv = {head_of<const KvElement>(arguments.k, place.b, place.h_kv),
                         head_of<const KvElement>(arguments.v, place.b, place.h_kv),
                         arguments.k.row_stride, arguments.v.row_stride, call.kv_len};
-  Tiles tiles(arguments.mask, place.mask_row, call.kv_len);
-  KvTile ahead[kLookahead];  // ahead[0] is the current tile
-#pragma unroll
-  for (int i = 0; i < kLookahead; ++i) ahead[i] = tiles.next();
-
   load_q(shared.q,
          head_of<const QElement>(arguments.q, place.b, place.h) +
              place.first_row * arguments.q.row_stride,
          arguments.q.row_stride, call.q_len - place.first_row);
+  Tiles tiles(arguments.mask, place.mask_row, call.kv_len);
+  KvTile ahead[kLookahead];  // ahead[0] is the current tile
+#pragma unroll
+  for (int i = 0; i < kLookahead; ++i) ahead[i] = tiles.next();
   if (kStages == 1) {
     load_k(shared, 0, kv, ahead[0]);
     commit_copies();
@@ -70,6 +69,12 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     load_v(shared, i, kv, ahead[i]);
     commit_copies();
   }
+
+  if (kQInRegisters) {
+    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
+    __syncthreads();  // Q is visible to all
+  }
+  const QFragments q(shared.q);
 
   const Rows rows = make_rows(call, place);
   // Scores without score_mod stay q.k, and the scale is folded into exp2's argument. That needs a
@@ -100,14 +105,15 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     if (some_dropped) kept = find_kept(rows, tile);
 
     float s[kRows][kColumns];
-    score_tile(shared.q, shared.k + stage * kKBytes, s);
+    score_tile(q, shared.k + stage * kKBytes, s);
     if (kHasScoreMod) {
       modify_scores(rows, tile.first, arguments.scale, s);
     } else if (!fold_scale) {
       multiply_scores(scale_log2, s);
     }
     if (some_dropped) drop_scores(kept, s);
-    update_softmax(s, softmax, out, to_log2);
+    raise_max(s, softmax, out, to_log2);
+    exponentiate(s, softmax, to_log2);
 
     if (kStages == 1) {
       wait_for_groups<0>();

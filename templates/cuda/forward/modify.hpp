@@ -52,22 +52,41 @@ struct Kept {
 };
 static_assert(kColumns <= 32, "a word of Kept holds a row");
 
-TW_INLINE Kept find_kept(const Rows& rows, const KvTile& tile) {
+TW_INLINE Kept evaluate_mask(const Rows& rows, int first) {
   Kept kept = {};
 #pragma unroll {{ mask_unroll }}
   for (int j = 0; j < kColumns; ++j) {
-    const int column = tile.first + column_of(j);
-    const int kv_idx = kv_idx_of(rows, column);
+    const int kv_idx = kv_idx_of(rows, first + column_of(j));
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      bool keep = column < rows.kv_len;
-      if (kHasMaskMod && tile.partial) {
-        keep = keep & tw_snippet::tw_mask_mod(rows.state, rows.b, rows.h, rows.h_kv, rows.q_idx[i],
-                                              kv_idx);
-      }
+      const bool keep = tw_snippet::tw_mask_mod(rows.state, rows.b, rows.h, rows.h_kv,
+                                                rows.q_idx[i], kv_idx);
       kept.word[i] |= static_cast<unsigned>(keep) << j;
     }
   }
+  return kept;
+}
+
+// Drops the columns behind kv_len.
+TW_INLINE void bound_columns(const Rows& rows, int first, Kept& kept) {
+  unsigned inside = 0;
+#pragma unroll 1
+  for (int j = 0; j < kColumns; ++j) {
+    inside |= static_cast<unsigned>(first + column_of(j) < rows.kv_len) << j;
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) kept.word[i] &= inside;
+}
+
+TW_INLINE Kept find_kept(const Rows& rows, const KvTile& tile) {
+  Kept kept;
+  if (kHasMaskMod && tile.partial) {
+    kept = evaluate_mask(rows, tile.first);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) kept.word[i] = ~0u;
+  }
+  if (tile.first + kKvTile > rows.kv_len) bound_columns(rows, tile.first, kept);
   return kept;
 }
 

@@ -27,28 +27,46 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
   }
 }
 
-// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0. out: rescaled to the new max.
-TW_INLINE void update_softmax(float (&s)[kRows][kColumns], Softmax& softmax,
-                              float (&out)[kRows][kOutColumns], float to_log2) {
+// A row's p are relative to a number that its greatest score may exceed by this many powers of 2 until
+// all that was summed is rescaled: after a row's first tiles it hardly ever is.
+constexpr float kRescaleAbove = 8.0f;
+
+// Makes `max` the rows' greatest scores, or leaves it where it is near enough.
+TW_INLINE void raise_max(const float (&s)[kRows][kColumns], Softmax& softmax,
+                         float (&out)[kRows][kOutColumns], float to_log2) {
+  float greatest[kRows];
+  bool rescale = false;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    float greatest = softmax.max[i];  // fmaxf passes over NaN
+    greatest[i] = s[i][0];
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) greatest = fmaxf(greatest, s[i][j]);
-    greatest = reduce_row_max(greatest);
+    for (int j = 1; j < kColumns; ++j) greatest[i] = fmaxf(greatest[i], s[i][j]);  // passes over NaN
+    greatest[i] = reduce_row_max(greatest[i]);
+    rescale = rescale || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
+  }
+  if (!__any_sync(~0u, rescale)) return;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float max = fmaxf(softmax.max[i], greatest[i]);
+    const float alpha = max == -kInfinity ? 1.0f : tw_math::exp2((softmax.max[i] - max) * to_log2);
+    softmax.max[i] = max;
+    softmax.sum[i] *= alpha;
+#pragma unroll
+    for (int j = 0; j < kOutColumns; ++j) out[i][j] *= alpha;
+  }
+}
+
+// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0.
+TW_INLINE void exponentiate(float (&s)[kRows][kColumns], Softmax& softmax, float to_log2) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
     // A row without anything yet subtracts 0, as (-inf) - (-inf) would be NaN.
-    const float subtracted = greatest == -kInfinity ? 0.0f : greatest * to_log2;
-    const float alpha = tw_math::exp2(softmax.max[i] * to_log2 - subtracted);
-    softmax.max[i] = greatest;
-    float sum = softmax.sum[i] * alpha;
+    const float subtracted = softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i] * to_log2;
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
       s[i][j] = tw_math::exp2(s[i][j] * to_log2 - subtracted);
-      sum += s[i][j];
+      softmax.sum[i] += s[i][j];
     }
-    softmax.sum[i] = sum;
-#pragma unroll
-    for (int j = 0; j < kOutColumns; ++j) out[i][j] *= alpha;
   }
 }
 

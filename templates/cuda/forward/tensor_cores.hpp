@@ -4,7 +4,7 @@
 //
 //   S[q][kv] = sum over d of Q[q][d] K[kv][d]        O[q][dv] += sum over kv of P[q][kv] V[kv][dv]
 //
-// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kRowTiles, kWarps, QElement (= KvElement).
+// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kRowTiles, kWarps, kQInRegisters, QElement (= KvElement).
 
 namespace tw_kernel {
 
@@ -56,15 +56,36 @@ TW_INLINE unsigned v_fragment(unsigned v_tile) {
 
 constexpr int kHeadSteps = kHeadPad / 16;
 
-TW_INLINE void load_q_step(unsigned fragment, int step, unsigned (&q)[kRowTiles][4]) {
+// The fragments of Q, of all kv tiles: in registers where there is room, else read anew for each.
+class QFragments {
+ public:
+  // Q has arrived where it is kept in registers.
+  __forceinline__ explicit QFragments(unsigned q_tile) : rows_(q_fragment(q_tile)) {
+    if (!kQInRegisters) return;
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) {
-    load_matrices(QKTile::advance(fragment, step) + i * 16 * kHeadPad * 2, q[i]);
+    for (int step = 0; step < kHeadSteps; ++step) load(step, kept_[step]);
   }
-}
 
-TW_INLINE void score_tile(unsigned q_tile, unsigned k_tile, float (&s)[kRows][kColumns]) {
-  const unsigned q_rows = q_fragment(q_tile);
+  __forceinline__ void read(int step, unsigned (&q)[kRowTiles][4]) const {
+    if (!kQInRegisters) return load(step, q);
+#pragma unroll
+    for (int i = 0; i < kRowTiles * 4; ++i) q[i / 4][i % 4] = kept_[step][i / 4][i % 4];
+  }
+
+ private:
+  __forceinline__ void load(int step, unsigned (&q)[kRowTiles][4]) const {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+      load_matrices(QKTile::advance(rows_, step) + i * 16 * kHeadPad * 2, q[i]);
+    }
+  }
+
+  unsigned rows_;
+  unsigned kept_[kHeadSteps][kRowTiles][4];
+};
+
+TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
+                          float (&s)[kRows][kColumns]) {
   const unsigned k_rows = k_fragment(k_tile);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -74,7 +95,7 @@ TW_INLINE void score_tile(unsigned q_tile, unsigned k_tile, float (&s)[kRows][kC
 #pragma unroll
   for (int step = 0; step < kHeadSteps; ++step) {
     unsigned q[kRowTiles][4];
-    load_q_step(q_rows, step, q);
+    q_fragments.read(step, q);
 #pragma unroll
     for (int n = 0; n < kKvTile / 16; ++n) {
       unsigned k[4];
