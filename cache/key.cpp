@@ -55,7 +55,8 @@ Digest digest_of(std::span<const Ingredient> ingredients) {
 }
 
 Request make_request(std::vector<Ingredient> ingredients) {
-  std::sort(ingredients.begin(), ingredients.end());
+  std::sort(ingredients.begin(), ingredients.end(),
+            [](const Ingredient& a, const Ingredient& b) { return a.tag < b.tag; });
   const Digest digest = digest_of_sorted(ingredients);
   return {digest, std::move(ingredients)};
 }

@@ -16,7 +16,7 @@ struct Ingredient {
   std::string tag;    ///< what it is; not empty, and once in a list
   std::string value;  ///< any bytes
 
-  auto operator<=>(const Ingredient&) const = default;
+  bool operator==(const Ingredient&) const = default;
 };
 
 /// SHA-256 over the ingredients, sorted by tag, so that the order in which a caller lists them does
