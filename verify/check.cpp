@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/kernel_library.hpp"
+#include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
 #include "verify/reference.hpp"
 #include "verify/snippet_evaluator.hpp"
@@ -137,6 +138,9 @@ class Checker::Implementation {
                              spec().output_dtype(), threads_);
     });
     expected.mask_disagreements = disagreements;
+    if (uses_fast_math(spec(), options_.attention.device)) {
+      expected.rule.fast_math_score = expected.reference.max_abs_score;
+    }
     return expected;
   }
 

@@ -32,6 +32,8 @@ std::vector<Case> short_cases() {
       {.name = "odd lengths", .shape = shape_of(2, 3, 1, 127, 127)},
       {.name = "more keys", .shape = shape_of(1, 6, 2, 65, 257)},
       {.name = "more queries", .shape = shape_of(1, 2, 2, 255, 63)},
+      {.name = "many keys", .shape = shape_of(1, 3, 3, 9, 1023)},
+      {.name = "many queries", .shape = shape_of(1, 1, 1, 1023, 33)},
       {.name = "broadcast", .shape = shape_of(3, 4, 2, 33, 129), .random = broadcast},
       {.name = "one query at the end",
        .shape = shape_of(2, 8, 1, 1, 255, 254, 0),
