@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/output.hpp"
+#include "cli/traps.hpp"
 #include "cli/verb.hpp"
 
 namespace tilewright::cli {
@@ -65,7 +66,9 @@ ExitStatus run(const std::vector<std::string>& words) {
   try {
     const std::vector<std::unique_ptr<Verb>> verbs = all_verbs();
     Verb* verb = parse_command_line(words, verbs);
-    return verb ? verb->execute() : kDone;
+    if (!verb) return kDone;
+    report_divisions_by_zero(asks_for_json(words));
+    return verb->execute();
   } catch (const Error& error) {
     return report(error, asks_for_json(words));
   } catch (const std::bad_alloc&) {

@@ -55,6 +55,24 @@ TEST_CASE("cli: a snippet that does not compile is an error at its own line and 
   REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
 }
 
+TEST_CASE("cli: a snippet that divides by zero is an error, not a crash") {
+  const Folder folder;
+  const std::string spec = folder.write(
+      "s.json", R"({"dtype": "f32", "head_dim": 16, "mask_mod": "q_idx / (kv_idx - 3) > 1"})");
+  const std::string out = folder.path("out.safetensors");
+  const std::vector<std::string> call = {"--inputs", "random:1,1,1,16,16", "--outputs", out};
+  for (const char* verb : {"run", "check"}) {
+    std::vector<std::string> arguments = {verb, spec, "--json"};
+    arguments.insert(arguments.end(), call.begin(), call.end());
+    const Ended ended = start(arguments);
+    INFO(verb << ": " << ended.err);
+    REQUIRE(ended.status == 2);
+    REQUIRE_THAT(ended.err, ContainsSubstring("error[snippet]"));
+    REQUIRE(ended.json().at("error").at("code") == "snippet");
+  }
+  REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
+}
+
 TEST_CASE("cli: a spec that is a folder or not there is a file error") {
   const Folder folder;
   for (const std::string& path : {folder.path(""), folder.path("no.json")}) {
