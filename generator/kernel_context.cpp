@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "generator/hoisted_reads.hpp"
 #include "generator/snippet.hpp"
 
 namespace tilewright {
@@ -83,12 +84,28 @@ List used_values(const Specs& specs, ToValue to_value, Used used) {
   return values;
 }
 
-Value snippet_value(const Spec& spec, const std::optional<Snippet>& snippet, LiteralType literals) {
+// With `reads`, what can be read ahead of the loop over lanes is added to them.
+Value snippet_value(const Spec& spec, const std::optional<Snippet>& snippet, LiteralType literals,
+                    std::vector<HoistedRead>* reads) {
   if (!snippet) return {};
+  jinja::Splice body = splice_snippet(*snippet, literals);
+  if (reads != nullptr) body = HoistedReads(*snippet, spec, *reads).replace_in(body);
   const auto mentioned = [&](const std::string& name) { return snippet->mentions(name); };
-  return Map{{"body", splice_snippet(*snippet, literals)},
+  return Map{{"body", std::move(body)},
              {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
              {"scalars", used_values(spec.scalars, scalar_value, mentioned)}};
+}
+
+List read_values(const Spec& spec, const std::vector<HoistedRead>& reads) {
+  List values;
+  for (const HoistedRead& read : reads) {
+    values.push_back(Map{{"name", read.name},
+                         {"type", value_type(spec.buffers.at(read.buffer).dtype)},
+                         {"buffer", read.buffer},
+                         {"indices", read.indices},
+                         {"per_row", read.per_row}});
+  }
+  return values;
 }
 
 Value reading_value(const Reading& reading) {
@@ -123,20 +140,24 @@ RegisterBlock register_block(const Tactic& tactic) {
 
 }  // namespace
 
-Map snippet_context(const Spec& spec, const Reading& reading) {
+Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahead) {
   const Snippets snippets(spec);
   const auto mentioned = [&](const std::string& name) { return snippets.mention(name); };
-  return {{"reading", reading_value(reading)},
-          {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
-          {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
-          {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals)},
-          {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals)}};
+  std::vector<HoistedRead> reads;
+  std::vector<HoistedRead>* const hoisted = read_ahead == ReadAhead::yes ? &reads : nullptr;
+  Map context = {{"reading", reading_value(reading)},
+                 {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
+                 {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
+                 {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
+                 {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
+  context["reads"] = read_values(spec, reads);
+  return context;
 }
 
-Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading, bool masked,
-                bool lse) {
+Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading,
+                ReadAhead read_ahead, bool masked, bool lse) {
   const RegisterBlock registers = register_block(tactic);
-  Map context = snippet_context(spec, reading);
+  Map context = snippet_context(spec, reading, read_ahead);
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
                     {"q_tile", tactic.parameters.at("q_tile")},

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "jinja/value.hpp"
 #include "reading.hpp"
 #include "spec.hpp"
@@ -7,15 +9,19 @@
 
 namespace tilewright {
 
+/// Whether reads that a whole row or column shares are done ahead (hoisted_reads.hpp): by kernels
+/// that loop over lanes.
+enum class ReadAhead : std::uint8_t { no, yes };
+
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
 /// reading, and the buffers and scalars that they mention.
 /// @throws Error with code snippet where a snippet fails its checks
-jinja::Map snippet_context(const Spec& spec, const Reading& reading);
+jinja::Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahead);
 
 /// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
 /// @param masked whether the kernel follows a block mask
 /// @param lse whether it writes lse
-jinja::Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading, bool masked,
-                       bool lse);
+jinja::Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading,
+                       ReadAhead read_ahead, bool masked, bool lse);
 
 }  // namespace tilewright

@@ -80,7 +80,8 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
                                       "-mprefer-vector-width=512",
                                       "-fno-math-errno",
                                       "-fno-trapping-math",
-                                      "-ffp-contract=fast", "-Wno-psabi",
+                                      "-ffp-contract=fast",
+                                      "-Wno-psabi",
                                       "-fvisibility=hidden"};
   options.insert(options.end(), reading.options.begin(), reading.options.end());
   return options;
@@ -107,8 +108,10 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
   require_cpu(target);
   const Reading& types = reading(reading_name(kind, spec));
   const Tactic tactic = choose_tactic(spec, target);
-  jinja::Rendered rendered = jinja::render(loader, kind.template_name,
-                                           cpu_context(spec, tactic, types, kind.masked, kind.lse));
+  const ReadAhead read_ahead = kind.template_name == kForward ? ReadAhead::yes : ReadAhead::no;
+  jinja::Rendered rendered =
+      jinja::render(loader, kind.template_name,
+                    cpu_context(spec, tactic, types, read_ahead, kind.masked, kind.lse));
   return {.id = id,
           .target = target,
           .text = std::move(rendered.text),

@@ -12,8 +12,8 @@ TW_INLINE void evaluate_row(const SnippetArguments& arguments, int b, int h, int
   const int q_idx = row + arguments.q_offset;
   for (int kv = 0; kv < arguments.kv_len; ++kv) {
     const int kv_idx = kv + arguments.kv_offset;
-    modified[kv] = tw_snippet::tw_score_mod(state, scores[kv], b, h, h_kv, q_idx, kv_idx);
-    keep[kv] = tw_snippet::tw_mask_mod(state, b, h, h_kv, q_idx, kv_idx);
+    modified[kv] = tw_snippet::tw_score_mod(state, {}, scores[kv], b, h, h_kv, q_idx, kv_idx);
+    keep[kv] = tw_snippet::tw_mask_mod(state, {}, b, h, h_kv, q_idx, kv_idx);
   }
 }
 

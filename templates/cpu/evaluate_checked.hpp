@@ -14,11 +14,11 @@ TW_INLINE void evaluate_row(const SnippetArguments& arguments, int b, int h, int
     const int kv_idx = kv + arguments.kv_offset;
     keep[kv] = 1;
     tw_snippet::tw_run([&] {
-      keep[kv] = tw_snippet::tw_mask_mod(state, b, h, h_kv, q_idx, kv_idx);
+      keep[kv] = tw_snippet::tw_mask_mod(state, {}, b, h, h_kv, q_idx, kv_idx);
     });
     modified[kv] = scores[kv];
     tw_snippet::tw_run([&] {
-      modified[kv] = tw_snippet::tw_score_mod(state, scores[kv], b, h, h_kv, q_idx, kv_idx);
+      modified[kv] = tw_snippet::tw_score_mod(state, {}, scores[kv], b, h, h_kv, q_idx, kv_idx);
     });
     tw_snippet::tw_finish_element(b, h, q_idx, kv_idx, keep[kv] != 0);
   }

@@ -18,7 +18,7 @@ TW_INLINE int count_kept(const tw_snippet::tw_State& state, int b, int h, int h_
                          int first_kv_idx, int count) {
   int kept = 0;
   for (int i = 0; i < count; ++i) {
-    kept += tw_snippet::tw_mask_mod(state, b, h, h_kv, q_idx, first_kv_idx + i) ? 1 : 0;
+    kept += tw_snippet::tw_mask_mod(state, {}, b, h, h_kv, q_idx, first_kv_idx + i) ? 1 : 0;
   }
   return kept;
 }

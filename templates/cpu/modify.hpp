@@ -25,8 +25,15 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
   const int b = place.b, h = place.h, h_kv = place.h_kv;
   const int first_row = place.first_row, last_row = place.last_row;
   const int q_offset = place.q_offset, first_kv_idx = place.first_kv_idx;
+  tw_snippet::tw_RowReads<kLanes> row_reads;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
+    row_reads.read(state, b, h, h_kv, q_row + q_offset, lane);
+  }
   for (int kv = 0; kv < count; ++kv) {
     const int kv_idx = first_kv_idx + kv;
+    tw_snippet::tw_Reads column_reads;
+    tw_snippet::tw_read_column(state, b, h, h_kv, kv_idx, column_reads);
     float* const row = s + kv * kLanes;
     asm volatile("");  // keeps the compiler from vectorising this loop instead of the inner one
 #if defined(__clang__)
@@ -38,12 +45,16 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
     for (int lane = 0; lane < kLanes; ++lane) {
       const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
       const int q_idx = q_row + q_offset;
+      tw_snippet::tw_Reads reads = column_reads;
+      row_reads.copy(lane, reads);
       float score = row[lane];
       if (kHasScoreMod) {
-        score = tw_snippet::tw_score_mod(state, score, b, h, h_kv, q_idx, kv_idx);
+        score = tw_snippet::tw_score_mod(state, reads, score, b, h, h_kv, q_idx, kv_idx);
       }
       if (kPartial) {
-        score = tw_snippet::tw_mask_mod(state, b, h, h_kv, q_idx, kv_idx) ? score : -kInfinity;
+        score = tw_snippet::tw_mask_mod(state, reads, b, h, h_kv, q_idx, kv_idx)
+                    ? score
+                    : -kInfinity;
       }
       row[lane] = score;
     }

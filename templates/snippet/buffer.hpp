@@ -14,22 +14,22 @@ class tw_Buffer {
   }
 
   template <typename Index>
-  __attribute__((always_inline)) Value operator[](Index i) const requires(kRank == 1) {
+  TW_MEMBER Value operator[](Index i) const requires(kRank == 1) {
     return load(offset(0, i));
   }
 
   template <typename... Indices>
-  __attribute__((always_inline)) Value operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
+  TW_MEMBER Value operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
     int dim = 0;
     return load((offset(dim++, indices) + ...));
   }
 
   // Extent of a dimension.
-  __attribute__((always_inline)) int size(int dim) const { return last_[dim] + 1; }
+  TW_MEMBER int size(int dim) const { return last_[dim] + 1; }
 
  private:
   template <typename Index>
-  __attribute__((always_inline)) long long offset(int dim, Index i) const {
+  TW_MEMBER long long offset(int dim, Index i) const {
     if (kTrusted) return static_cast<long long>(i) * stride_[dim];
     const auto index = +i;  // at least an int
     const int last = last_[dim];
@@ -37,7 +37,7 @@ class tw_Buffer {
     return clamped * stride_[dim];
   }
 
-  __attribute__((always_inline)) Value load(long long offset) const {
+  TW_MEMBER Value load(long long offset) const {
     return static_cast<Value>(tw_kernel::to_number(data_[offset]));
   }
 
