@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "generator/templates.hpp"
@@ -46,6 +47,32 @@ std::shared_ptr<void> compile(const std::string& text, const std::vector<std::st
   fs::remove_all(folder);
   return {object, dlclose};
 }
+
+// Bytes that end where a page ends that must not be touched: reading behind them crashes.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(const std::vector<unsigned char>& bytes) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t room = (bytes.size() + page - 1) / page * page;
+    size_ = room + page;
+    base_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base_ == MAP_FAILED) throw std::runtime_error("mmap failed");
+    auto* const first = static_cast<unsigned char*>(base_);
+    if (mprotect(first + room, page, PROT_NONE) != 0) throw std::runtime_error("mprotect failed");
+    data_ = first + (room - bytes.size());
+    std::memcpy(data_, bytes.data(), bytes.size());
+  }
+  ~GuardedBytes() { munmap(base_, size_); }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+
+  unsigned char* data() { return data_; }
+
+ private:
+  void* base_;
+  std::size_t size_;
+  unsigned char* data_;
+};
 
 }  // namespace
 
@@ -163,11 +190,11 @@ void Call::Tensor::set(int b, int h, int row, int d, float value) {
   storage[static_cast<std::size_t>(index(b, h, row, d))] = bits;
 }
 
-std::vector<unsigned char> Call::Tensor::bytes() const {
+std::vector<unsigned char> Call::Tensor::bytes(std::size_t count) const {
   std::vector<unsigned char> bytes;
-  for (const std::uint32_t bits : storage) {
+  for (std::size_t j = 0; j < count; ++j) {
     for (std::size_t i = 0; i < size_of(dtype); ++i) {
-      bytes.push_back(static_cast<unsigned char>(bits >> (8 * i)));
+      bytes.push_back(static_cast<unsigned char>(storage[j] >> (8 * i)));
     }
   }
   return bytes;
@@ -184,7 +211,7 @@ Call::Tensor Call::make_tensor(DType dtype, Layout layout, int batch, int heads,
   const std::uint32_t nan = dtype == DType::f32   ? 0x7fc00000
                             : dtype == DType::f16 ? 0x7e00
                                                   : 0x7fc0;
-  tensor.storage.assign(static_cast<std::size_t>(batch * size + 4096), nan);
+  tensor.storage.assign(static_cast<std::size_t>(batch * size) + kBehind, nan);
   return tensor;
 }
 
@@ -243,8 +270,9 @@ void Call::run(const CompiledText& kernel, const BlockLists* lists) {
   const int q_tile = *kernel.symbol<const int*>("tilewright_q_tile");
   const auto scratch_bytes =
       static_cast<std::size_t>(*kernel.symbol<const long long*>("tilewright_scratch_bytes"));
-  std::vector<unsigned char> q = q_.bytes(), k = k_.bytes(), v = v_.bytes(), out = out_.bytes();
-  const auto argument = [](Tensor& tensor, std::vector<unsigned char>& bytes) {
+  GuardedBytes q(q_.bytes(q_.size())), k(k_.bytes(k_.size())), v(v_.bytes(v_.size()));
+  std::vector<unsigned char> out = out_.bytes(out_.storage.size());
+  const auto argument = [](const Tensor& tensor, auto& bytes) {
     return abi::TensorArgument{bytes.data(), tensor.batch_stride, tensor.head_stride,
                                tensor.row_stride};
   };

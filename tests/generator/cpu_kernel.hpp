@@ -103,6 +103,7 @@ class Call {
   float scale = 0;
 
  private:
+  static constexpr std::size_t kBehind = 4096;  // NaNs after the last element
   struct Tensor {
     DType dtype;
     Layout layout;
@@ -110,7 +111,8 @@ class Call {
     long long row_stride, head_stride, batch_stride;
     std::vector<std::uint32_t> storage;  // bit patterns of the dtype, one a word
 
-    std::vector<unsigned char> bytes() const;
+    std::vector<unsigned char> bytes(std::size_t count) const;
+    std::size_t size() const { return storage.size() - kBehind; }  // elements
     long long index(int b, int h, int row, int d) const;
     double get(int b, int h, int row, int d) const;
     void set(int b, int h, int row, int d, float value);

@@ -190,6 +190,17 @@ TEST_CASE("cpu kernel: an empty block mask gives 0 and -inf, whatever V holds") 
   CHECK(call.lse(0, 0, 0) == -INFINITY);
 }
 
+TEST_CASE("cpu kernel: a row with nothing kept is 0 in a tile where others meet a NaN of V") {
+  Spec spec = dense();
+  spec.mask_mod = "q_idx % 2 == 0";
+  Call call(spec, {.q_len = 20, .kv_len = 20});
+  call.set_v(0, 0, 3, 3, NAN);
+  call.run(load_kernel(spec, "forward_lse"));
+  CHECK(call.out(0, 0, 1, 3) == 0.0f);
+  CHECK(call.lse(0, 0, 1) == -INFINITY);
+  CHECK(std::isnan(call.out(0, 0, 2, 3)));
+}
+
 TEST_CASE("cpu kernel: what K holds in dropped rows never reaches a query") {
   const Spec spec = causal_spec();
   const CallShape shape{.q_len = 100, .kv_len = 100};
