@@ -75,6 +75,21 @@ struct BlockMaskArguments {
   int reserved;             // 0
 };
 
+/// How a kernel scales scores: s = q.k * factor, then score_mod, and p = 2^((s - max) * to_log2).
+struct Scaling {
+  float factor;
+  float to_log2;  // > 0
+};
+
+/// Without score_mod the scale waits for the exponent, where it costs nothing. That needs a positive one,
+/// as the greatest score is then that of the greatest q.k.
+constexpr Scaling scaling(float scale, bool has_score_mod) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  if (has_score_mod) return {scale, kLog2E};
+  if (scale * kLog2E > 0.0f) return {1.0f, scale * kLog2E};
+  return {scale * kLog2E, 1.0f};
+}
+
 /// forward*: grid (q_tiles * batch * num_q_heads, 1, 1), threads and dynamic shared memory as the
 /// tactic says.
 ///   void tilewright_forward(ForwardArguments, SnippetArguments<buffers, scalars>)
@@ -85,10 +100,9 @@ struct ForwardArguments {
   TensorArgument out;  // [batch, num_q_heads, q_len, v_head_dim]
   float* lse;          // [batch, num_q_heads, q_len], contiguous; null where the kernel writes none
   BlockMaskArguments mask;  // read by masked kernels only
-  float scale;              // multiplies q.k before score_mod
+  Scaling scaling;          // of the call's scale
   int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile)
   int heads_in_group;       // >= 1: heads whose tiles run side by side, see forward/place.hpp
-  int reserved;             // 0
 };
 
 /// State of one tile of a block mask over its elements inside q_len x kv_len.

@@ -2,6 +2,7 @@
 // every target. NVRTC knows CUDA's own functions without any header.
 
 #define TW_INLINE static __forceinline__
+#define TW_MEMBER __forceinline__
 
 TW_INLINE constexpr float __builtin_inff() { return __builtin_bit_cast(float, 0x7f800000u); }
 TW_INLINE float __builtin_sqrtf(float x) { return ::sqrtf(x); }
@@ -32,4 +33,19 @@ namespace tw_kernel {
 constexpr float kInfinity = __builtin_inff();
 constexpr float kLog2E = 1.44269504088896341f;
 constexpr float kLn2 = 0.693147180559945309f;
+}  // namespace tw_kernel
+
+namespace tw_kernel {
+
+// The thread's number, which the compiler cannot know to be the same each time. What is computed from it
+// anew costs few instructions; kept over a loop it would cost registers, of which the accumulators leave
+// hardly any.
+template <int kThreads>
+TW_INLINE unsigned thread_number() {
+  unsigned number;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
+  __builtin_assume(number < kThreads);
+  return number;
+}
+
 }  // namespace tw_kernel

@@ -15,9 +15,13 @@ struct SharedTile {
   static_assert(kColumns % 16 == 0, "a row is a whole number of mma's steps");
 
   // Bytes from the tile's first, which is aligned to 128.
-  static __forceinline__ int offset(int row, int chunk) {
+  static __forceinline__ unsigned offset(unsigned row, unsigned chunk) {
     return (row * kChunks + (chunk ^ (row / (8 / kSpread) % kSpread))) * 16;
   }
+
+  // Rows this far apart are permuted alike.
+  static constexpr int kPeriod = 8;
+  static constexpr int kRowBytes = kColumns * 2;
 
   // From the address of (row, chunk), chunk 0 or 1, to that of (row, chunk + 2 * steps). For constant
   // `steps` it is one XOR at most; the sum goes into the instruction that uses the address.

@@ -15,8 +15,11 @@ static_assert(kQTile == kWarps * 2 * kRows, "half a warp owns kRows rows");
 static_assert(kKvTile % 16 == 0, "16 lanes share a row");
 
 TW_INLINE int lane() { return threadIdx.x % 16; }
-TW_INLINE int row_of(int i) { return threadIdx.x / 16 * kRows + i; }
-TW_INLINE int column_of(int j) { return j * 16 + lane(); }
+// A thread's row i is row_of(0) + row_offset(i), and likewise for columns.
+TW_INLINE constexpr int row_offset(int i) { return i; }
+TW_INLINE constexpr int column_offset(int j) { return j * 16; }
+TW_INLINE int row_of(int i) { return threadIdx.x / 16 * kRows + row_offset(i); }
+TW_INLINE int column_of(int j) { return lane() + column_offset(j); }
 // Four neighbouring columns from each multiple of four on.
 TW_INLINE int out_column_of(int j) { return j / 4 * 64 + lane() * 4 + j % 4; }
 
@@ -103,10 +106,12 @@ TW_INLINE void add_value_row(float p, const float4 (&v)[kOutColumns / 4], float 
 }
 
 // P goes through shared memory; its rows are written and read by the same warp.
-TW_INLINE void value_tile(unsigned p_tile, unsigned v_tile, const float (&p)[kRows][kColumns],
-                          float (&out)[kRows][kOutColumns]) {
+struct Weights {
+  unsigned rows;  // this thread's rows of P
+};
+
+TW_INLINE Weights make_weights(unsigned p_tile, const float (&p)[kRows][kColumns]) {
   const unsigned p_rows = p_tile + row_of(0) * kPPitch * 4;
-  const unsigned v_rows = v_tile + lane() * 16;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
@@ -115,11 +120,17 @@ TW_INLINE void value_tile(unsigned p_tile, unsigned v_tile, const float (&p)[kRo
     }
   }
   __syncwarp();  // the rows of P are complete
+  return {p_rows};
+}
+
+TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
+                          float (&out)[kRows][kOutColumns]) {
+  const unsigned v_rows = v_tile + lane() * 16;
 #pragma unroll 1
   for (int kv = 0; kv < kKvTile; kv += 4) {
     float4 weight[kRows];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) weight[i] = load_shared_4(p_rows + (i * kPPitch + kv) * 4);
+    for (int i = 0; i < kRows; ++i) weight[i] = load_shared_4(weights.rows + (i * kPPitch + kv) * 4);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       float4 v[kOutColumns / 4];

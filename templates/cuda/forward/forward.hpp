@@ -12,32 +12,26 @@ constexpr int kLookahead = kStages == 1 ? 2 : kStages;  // tiles known at a time
 constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
 static_assert(kSharedBytes == {{ shared_bytes }}, "the tactic's shared_bytes is what is launched with");
 
-// One head's K and V.
-struct KeyValues {
-  const KvElement* k;  // [kv_len][k_stride]
-  const KvElement* v;  // [kv_len][v_stride]
-  long long k_stride;
-  long long v_stride;
-  int kv_len;
-};
-
 struct Shared {
+  const Task* task;
   unsigned q;
   unsigned k;  // [kStages] tiles
   unsigned v;  // [kStages] tiles
   unsigned p;
 };
 
-TW_INLINE void load_k(const Shared& shared, int stage, const KeyValues& kv, const KvTile& tile) {
+TW_INLINE void load_k(const Shared& shared, int stage, const TensorArgument& k, int kv_len,
+                      const KvTile& tile) {
   if (!tile.exists()) return;
-  load_k(shared.k + stage * kKBytes, kv.k + tile.first * kv.k_stride, kv.k_stride,
-         kv.kv_len - tile.first);
+  load_k(shared.k + stage * kKBytes, shared.task->k + tile.first() * k.row_stride, k.row_stride,
+         kv_len - tile.first());
 }
 
-TW_INLINE void load_v(const Shared& shared, int stage, const KeyValues& kv, const KvTile& tile) {
+TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, int kv_len,
+                      const KvTile& tile) {
   if (!tile.exists()) return;
-  load_v(shared.v + stage * kVBytes, kv.v + tile.first * kv.v_stride, kv.v_stride,
-         kv.kv_len - tile.first);
+  load_v(shared.v + stage * kVBytes, shared.task->v + tile.first() * v.row_stride, v.row_stride,
+         kv_len - tile.first());
 }
 
 TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments& call,
@@ -45,28 +39,32 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   const Place place = find_place(arguments, call);
   if (place.first_row >= call.q_len) return;  // the block mask's last q block may reach beyond q_len
 
-  const Shared shared = {shared_memory, shared_memory + kQBytes,
+  __shared__ Task task;
+  const Shared shared = {&task, shared_memory, shared_memory + kQBytes,
                          shared_memory + kQBytes + kStages * kKBytes,
                          shared_memory + kQBytes + kStages * (kKBytes + kVBytes)};
-  const KeyValues kv = {head_of<const KvElement>(arguments.k, place.b, place.h_kv),
-                        head_of<const KvElement>(arguments.v, place.b, place.h_kv),
-                        arguments.k.row_stride, arguments.v.row_stride, call.kv_len};
   load_q(shared.q,
          head_of<const QElement>(arguments.q, place.b, place.h) +
              place.first_row * arguments.q.row_stride,
          arguments.q.row_stride, call.q_len - place.first_row);
-  Tiles tiles(arguments.mask, place.mask_row, call.kv_len);
+  if (threadIdx.x == 0) {
+    task = {place, head_of<const KvElement>(arguments.k, place.b, place.h_kv),
+            head_of<const KvElement>(arguments.v, place.b, place.h_kv)};
+  }
+  Tiles tiles(arguments.mask, place, task, call.kv_len);
+  __syncthreads();  // the task and the list of tiles are there
+  tiles.start();
   KvTile ahead[kLookahead];  // ahead[0] is the current tile
 #pragma unroll
   for (int i = 0; i < kLookahead; ++i) ahead[i] = tiles.next();
   if (kStages == 1) {
-    load_k(shared, 0, kv, ahead[0]);
+    load_k(shared, 0, arguments.k, call.kv_len, ahead[0]);
     commit_copies();
   }
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) {
-    load_k(shared, i, kv, ahead[i]);
-    load_v(shared, i, kv, ahead[i]);
+    load_k(shared, i, arguments.k, call.kv_len, ahead[i]);
+    load_v(shared, i, arguments.v, call.kv_len, ahead[i]);
     commit_copies();
   }
 
@@ -76,13 +74,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   }
   const QFragments q(shared.q);
 
-  const Rows rows = make_rows(call, place);
-  // Scores without score_mod stay q.k, and the scale is folded into exp2's argument. That needs a
-  // positive scale, as the greatest score is then that of the greatest q.k.
-  const float scale_log2 = arguments.scale * kLog2E;
-  const bool fold_scale = !kHasScoreMod && scale_log2 > 0.0f;
-  const float to_log2 = kHasScoreMod ? kLog2E : fold_scale ? scale_log2 : 1.0f;
-
+  const Scene scene = make_scene(call, task);
+  const float to_log2 = arguments.scaling.to_log2;
   Softmax softmax = start_softmax();
   float out[kRows][kOutColumns] = {};
   int stage = 0;
@@ -92,43 +85,44 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
     __syncthreads();  // the tile is visible to all, and the stage before is no longer read by any
     if (kStages == 1) {
-      load_v(shared, 0, kv, tile);
+      load_v(shared, 0, arguments.v, call.kv_len, tile);
     } else {
       const int last = stage == 0 ? kStages - 1 : stage - 1;
-      load_k(shared, last, kv, ahead[kLookahead - 1]);
-      load_v(shared, last, kv, ahead[kLookahead - 1]);
+      load_k(shared, last, arguments.k, call.kv_len, ahead[kLookahead - 1]);
+      load_v(shared, last, arguments.v, call.kv_len, ahead[kLookahead - 1]);
     }
     commit_copies();
 
-    const bool some_dropped = tile.partial || tile.first + kKvTile > call.kv_len;
+    const bool some_dropped = tile.partial() || tile.first() + kKvTile > call.kv_len;
     Kept kept;
-    if (some_dropped) kept = find_kept(rows, tile);
+    if (some_dropped) kept = find_kept(scene, tile);
 
     float s[kRows][kColumns];
     score_tile(q, shared.k + stage * kKBytes, s);
     if (kHasScoreMod) {
-      modify_scores(rows, tile.first, arguments.scale, s);
-    } else if (!fold_scale) {
-      multiply_scores(scale_log2, s);
+      modify_scores(scene, tile.first(), arguments.scaling.factor, s);
+    } else if (arguments.scaling.factor != 1.0f) {
+      multiply_scores(arguments.scaling.factor, s);
     }
     if (some_dropped) drop_scores(kept, s);
     raise_max(s, softmax, out, to_log2);
     exponentiate(s, softmax, to_log2);
+    const Weights weights = make_weights(shared.p, s);
 
     if (kStages == 1) {
       wait_for_groups<0>();
       __syncthreads();  // V is visible to all, and K is no longer read by any
-      load_k(shared, 0, kv, ahead[1]);
+      load_k(shared, 0, arguments.k, call.kv_len, ahead[1]);
       commit_copies();
     }
-    value_tile(shared.p, shared.v + stage * kVBytes, s, out);
+    value_tile(weights, shared.v + stage * kVBytes, out);
 
 #pragma unroll
     for (int i = 0; i < kLookahead - 1; ++i) ahead[i] = ahead[i + 1];
     ahead[kLookahead - 1] = tiles.next();
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
-  store_tile(arguments, call, place, out, softmax, to_log2);
+  store_tile(arguments, call, task.place, out, softmax, to_log2);
 }
 
 }  // namespace tw_kernel

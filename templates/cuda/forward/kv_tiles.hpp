@@ -1,80 +1,110 @@
 // The kv tiles that a q tile visits, one after the other: all of them, or those that the block mask's
-// row lists, partial ones before full ones.
+// row lists, partial ones before full ones. It is kept in few registers, as it lives beside the
+// accumulators.
 //
-// Needs: kKvTile, kBlockKv, kMasked.
+// Needs: kThreads, kKvTile, kBlockKv, kMasked, kHasMaskMod.
 
 namespace tw_kernel {
 
-struct KvTile {
-  int first;     // kv row; kNone behind the last tile
-  bool partial;  // mask_mod decides over its elements
+class KvTile {
+ public:
+  KvTile() = default;
+  __forceinline__ KvTile(int first, bool partial) : code_(first | static_cast<int>(partial)) {}
+  static __forceinline__ KvTile none() { return {-1, false}; }
 
-  static constexpr int kNone = -1;
-  __forceinline__ bool exists() const { return first >= 0; }
+  __forceinline__ bool exists() const { return code_ >= 0; }
+  // Its first kv row.
+  __forceinline__ int first() const { return code_ & ~1; }
+  // mask_mod decides over its elements.
+  __forceinline__ bool partial() const { return (code_ & 1) != 0; }
+
+ private:
+  int code_;  // first, which is even, and partial in the lowest bit; negative: no tile
 };
-
-constexpr bool kMaskEveryTile = !kMasked && kHasMaskMod;
 
 class AllTiles {
  public:
-  __forceinline__ AllTiles(const BlockMaskArguments&, long long, int kv_len)
-      : first_(0), kv_len_(kv_len) {}
+  __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, const Task&, int kv_len) : kv_len_(kv_len) {}
+
+  // Behind the barrier that follows the construction.
+  __forceinline__ void start() {}
 
   __forceinline__ KvTile next() {
-    if (first_ >= kv_len_) return {KvTile::kNone, false};
-    const KvTile tile = {first_, kMaskEveryTile};
+    if (first_ >= kv_len_) return KvTile::none();
+    const KvTile tile(first_, kHasMaskMod);
     first_ += kKvTile;
     return tile;
   }
 
  private:
-  int first_;
+  int first_ = 0;
   int kv_len_;
+};
+
+// Listed blocks go through a ring in shared memory that one warp fills 32 blocks at a time: no thread waits
+// for the list, and none keeps pointers into it.
+struct ListedBlocks {
+  static constexpr int kHalf = 32;
+  KvTile first_tile[2 * kHalf];  // of listed block i in entry i % (2 * kHalf)
 };
 
 class ListedTiles {
  public:
-  __forceinline__ ListedTiles(const BlockMaskArguments& mask, long long row, int kv_len)
-      : kv_len_(kv_len) {
-    const long long begin = __ldg(mask.row_offsets + row);
-    const long long full_begin = __ldg(mask.full_row_offsets + row);
-    partial_ = static_cast<int>(__ldg(mask.row_offsets + row + 1) - begin);
-    blocks_ = partial_ + static_cast<int>(__ldg(mask.full_row_offsets + row + 1) - full_begin);
-    indices_ = mask.indices + begin;
-    full_indices_ = mask.full_indices + full_begin - partial_;
-    first_ = begin_of(0);
-    next_first_ = begin_of(1);
+  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place,
+                              const Task& task, int kv_len)
+      : mask_(mask), task_(task), kv_len_(kv_len) {
+    __shared__ ListedBlocks shared_blocks;
+    blocks_ = &shared_blocks;
+    for (int i = threadIdx.x; i < 2 * ListedBlocks::kHalf; i += kThreads) list(i, place.mask_row);
   }
 
+  // Behind the barrier that follows the construction.
+  __forceinline__ void start() { open_block(0); }
+
+  // There must be a barrier between any 32 calls.
   __forceinline__ KvTile next() {
-    if (block_ >= blocks_) return {KvTile::kNone, false};
-    const KvTile tile = {first_ + within_, block_ < partial_};
-    within_ += kKvTile;
-    if (within_ == kBlockKv || first_ + within_ >= kv_len_) {
-      within_ = 0;
-      ++block_;
-      first_ = next_first_;
-      next_first_ = begin_of(block_ + 1);  // long before it is needed
+    const KvTile tile = next_;
+    if (!tile.exists()) return tile;
+    const int behind = tile.first() + kKvTile;
+    if (behind % kBlockKv == 0 || behind >= kv_len_) {
+      open_block(block_ + 1);
+    } else {
+      next_ = KvTile(behind, tile.partial());
     }
     return tile;
   }
 
  private:
-  // First kv row of a listed block.
-  __forceinline__ int begin_of(int block) const {
-    if (block >= blocks_) return 0;
-    return __ldg((block < partial_ ? indices_ : full_indices_) + block) * kBlockKv;
+  __forceinline__ void open_block(int block) {
+    block_ = block;
+    next_ = blocks_->first_tile[block % (2 * ListedBlocks::kHalf)];
+    // The blocks before are done with; their half of the ring takes those behind the other half.
+    if (block > 0 && block % ListedBlocks::kHalf == 0 && threadIdx.x < ListedBlocks::kHalf) {
+      list(block + ListedBlocks::kHalf + static_cast<int>(threadIdx.x), task_.place.mask_row);
+    }
   }
 
-  const int* indices_;       // indices_[i] is listed block i, i < partial_
-  const int* full_indices_;  // full_indices_[i] is listed block i, i >= partial_
-  int partial_;
-  int blocks_;
+  // Writes listed block `i` into the ring.
+  __forceinline__ void list(int i, int mask_row) {
+    const long long begin = __ldg(mask_.row_offsets + mask_row);
+    const int partial = static_cast<int>(__ldg(mask_.row_offsets + mask_row + 1) - begin);
+    const long long full_begin = __ldg(mask_.full_row_offsets + mask_row);
+    const int full = static_cast<int>(__ldg(mask_.full_row_offsets + mask_row + 1) - full_begin);
+    KvTile tile = KvTile::none();
+    if (i < partial) {
+      tile = KvTile(__ldg(mask_.indices + begin + i) * kBlockKv, true);
+    } else if (i < partial + full) {
+      tile = KvTile(__ldg(mask_.full_indices + full_begin + i - partial) * kBlockKv, false);
+    }
+    blocks_->first_tile[i % (2 * ListedBlocks::kHalf)] = tile;
+  }
+
+  const BlockMaskArguments& mask_;
+  const Task& task_;  // complete from start() on
   int kv_len_;
-  int block_ = 0;
-  int within_ = 0;  // rows of the block that have been visited
-  int first_;
-  int next_first_;
+  ListedBlocks* blocks_;
+  int block_;  // the listed block of next_
+  KvTile next_;
 };
 
 }  // namespace tw_kernel

@@ -25,28 +25,29 @@ TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, i
   constexpr int kTotal = kRowCount * Tile::kChunks;
   constexpr bool kWholeRows = kThreads % Tile::kChunks == 0;  // a thread stays in its column
   constexpr int kRowStep = kThreads / Tile::kChunks;
-  const int thread = threadIdx.x;
-  int row = thread / Tile::kChunks;
-  const int chunk = thread % Tile::kChunks;
-  const Element* from = rows + row * stride + chunk * 8;
-  const long long step = kRowStep * stride;
+  const unsigned thread = thread_number<kThreads>();
+  const unsigned first_row = thread / Tile::kChunks;
+  const unsigned first_chunk = thread % Tile::kChunks;
+  const unsigned first_to = tile + Tile::offset(first_row, first_chunk);
+  const Element* from = rows + first_row * stride + first_chunk * 8;
 #pragma unroll
   for (int i = 0; i < (kTotal + kThreads - 1) / kThreads; ++i) {
-    const int id = i * kThreads + thread;
-    const int to_row = kWholeRows ? row : id / Tile::kChunks;
-    const int to_chunk = kWholeRows ? chunk : id % Tile::kChunks;
-    if (!kWholeRows) from = rows + to_row * stride + to_chunk * 8;
+    const unsigned id = i * kThreads + thread;
+    const unsigned row = kWholeRows ? first_row + i * kRowStep : id / Tile::kChunks;
+    const unsigned chunk = kWholeRows ? first_chunk : id % Tile::kChunks;
+    if (!kWholeRows) from = rows + row * stride + chunk * 8;
     if (kTotal % kThreads == 0 || id < kTotal) {
-      const bool present = to_row < count && (kDim == kPad || to_chunk < kDim / 8);
-      const unsigned to = tile + Tile::offset(to_row, to_chunk);
+      const bool present = static_cast<int>(row) < count && (kDim == kPad || chunk < kDim / 8);
+      const unsigned to = kWholeRows && kRowStep % Tile::kPeriod == 0
+                              ? first_to + i * kRowStep * Tile::kRowBytes
+                              : tile + Tile::offset(row, chunk);
       if (kAligned) {
         copy_async_16(to, from, present);
       } else {
         copy_elements(to, from, present);
       }
     }
-    row += kRowStep;
-    from += step;
+    from += kRowStep * stride;
   }
 }
 

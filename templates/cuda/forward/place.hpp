@@ -4,7 +4,7 @@
 // tiles of all its heads come first, so that no long tile is left to the end, while the K and V of few
 // heads at a time fill the L2 cache.
 //
-// Needs: kQTile, kBlockQ, kMasked.
+// Needs: kQTile, kBlockQ, kMasked, KvElement.
 
 namespace tw_kernel {
 
@@ -16,12 +16,12 @@ struct Place {
   int b;
   int h;
   int h_kv;
-  int first_row;      // of the q tile
-  long long mask_row;  // row of tiles of the block mask
+  int first_row;  // of the q tile
+  int mask_row;   // row of tiles of the block mask
 };
 
-TW_INLINE long long mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
-  const long long mask_b = mask.batch == 1 ? 0 : b;
+TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
+  const int mask_b = mask.batch == 1 ? 0 : b;
   const int mask_h = mask.heads == 1 ? 0 : h;
   return (mask_b * mask.heads + mask_h) * mask.q_blocks;
 }
@@ -59,5 +59,13 @@ template <typename Element>
 TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
   return static_cast<Element*>(tensor.data) + b * tensor.batch_stride + h * tensor.head_stride;
 }
+
+// What the loop over kv tiles needs now and then. It lies in shared memory, as the accumulators leave no
+// register for it.
+struct Task {
+  Place place;
+  const KvElement* k;  // [kv_len] rows of this head
+  const KvElement* v;  // [kv_len] rows of this head
+};
 
 }  // namespace tw_kernel

@@ -19,10 +19,13 @@ constexpr int kRows = 2 * kRowTiles;
 constexpr int kColumns = kKvTile / 4;
 constexpr int kOutColumns = kValuePad / 4;
 
-TW_INLINE int lane() { return threadIdx.x % 32; }
-TW_INLINE int warp_row() { return threadIdx.x / 32 * (kRowTiles * 16); }
-TW_INLINE int row_of(int i) { return warp_row() + i / 2 * 16 + i % 2 * 8 + lane() / 4; }
-TW_INLINE int column_of(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
+TW_INLINE unsigned lane() { return thread_number<kThreads>() % 32; }
+TW_INLINE unsigned warp_row() { return thread_number<kThreads>() / 32 * (kRowTiles * 16); }
+// A thread's row i is row_of(0) + row_offset(i), and likewise for columns.
+TW_INLINE constexpr int row_offset(int i) { return i / 2 * 16 + i % 2 * 8; }
+TW_INLINE constexpr int column_offset(int j) { return j / 2 * 8 + j % 2; }
+TW_INLINE int row_of(int i) { return static_cast<int>(warp_row() + lane() / 4) + row_offset(i); }
+TW_INLINE int column_of(int j) { return static_cast<int>(lane() % 4 * 2) + column_offset(j); }
 // Two neighbouring columns from an even j on.
 TW_INLINE int out_column_of(int j) { return column_of(j); }
 
@@ -113,33 +116,48 @@ TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
   }
 }
 
-TW_INLINE void value_tile(unsigned, unsigned v_tile, const float (&p)[kRows][kColumns],
-                          float (&out)[kRows][kOutColumns]) {
-  const unsigned v_rows = v_fragment(v_tile);
+// P as the first operand of the second product: a score's accumulators are where that operand's elements
+// must be, so nothing moves between lanes.
+struct Weights {
+  unsigned fragment[kKvTile / 16][kRowTiles][4];
+};
+
+TW_INLINE Weights make_weights(unsigned, const float (&p)[kRows][kColumns]) {
+  Weights weights;
 #pragma unroll
   for (int step = 0; step < kKvTile / 16; ++step) {
-    unsigned a[kRowTiles][4];
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
       const float(&upper)[kColumns] = p[2 * i];
       const float(&lower)[kColumns] = p[2 * i + 1];
-      a[i][0] = pack<QElement>(upper[4 * step], upper[4 * step + 1]);
-      a[i][1] = pack<QElement>(lower[4 * step], lower[4 * step + 1]);
-      a[i][2] = pack<QElement>(upper[4 * step + 2], upper[4 * step + 3]);
-      a[i][3] = pack<QElement>(lower[4 * step + 2], lower[4 * step + 3]);
+      unsigned(&a)[4] = weights.fragment[step][i];
+      a[0] = pack<QElement>(upper[4 * step], upper[4 * step + 1]);
+      a[1] = pack<QElement>(lower[4 * step], lower[4 * step + 1]);
+      a[2] = pack<QElement>(upper[4 * step + 2], upper[4 * step + 3]);
+      a[3] = pack<QElement>(lower[4 * step + 2], lower[4 * step + 3]);
     }
+  }
+  return weights;
+}
+
+TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
+                          float (&out)[kRows][kOutColumns]) {
+  const unsigned v_rows = v_fragment(v_tile);
+#pragma unroll
+  for (int step = 0; step < kKvTile / 16; ++step) {
 #pragma unroll
     for (int n = 0; n < kValuePad / 16; ++n) {
       unsigned v[4];
       load_matrices_transposed(VTile::advance(v_rows, n) + step * 16 * kValuePad * 2, v);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
+        const unsigned(&a)[4] = weights.fragment[step][i];
         float(&upper)[kOutColumns] = out[2 * i];
         float(&lower)[kOutColumns] = out[2 * i + 1];
-        multiply_add<QElement>(upper[4 * n], upper[4 * n + 1], lower[4 * n], lower[4 * n + 1], a[i],
+        multiply_add<QElement>(upper[4 * n], upper[4 * n + 1], lower[4 * n], lower[4 * n + 1], a,
                                v[0], v[1]);
         multiply_add<QElement>(upper[4 * n + 2], upper[4 * n + 3], lower[4 * n + 2],
-                               lower[4 * n + 3], a[i], v[2], v[3]);
+                               lower[4 * n + 3], a, v[2], v[3]);
       }
     }
   }

@@ -26,7 +26,7 @@ struct MaskTile {
 };
 
 TW_INLINE bool keeps(const MaskTile& tile, int row, int column) {
-  return tw_snippet::tw_mask_mod(tile.state, tile.b, tile.h, tile.h_kv, tile.first_q_idx + row,
+  return tw_snippet::tw_mask_mod(tile.state, {}, tile.b, tile.h, tile.h_kv, tile.first_q_idx + row,
                                  tile.first_kv_idx + column);
 }
 
