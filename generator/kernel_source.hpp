@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,11 @@ namespace tilewright {
 /// One member of a spec's closed set of kernels, by name:
 ///
 ///     forward, forward_masked                     attention; without and with a block mask
-///     forward_lse, forward_masked_lse             the same, writing lse too
+///     forward_lse, forward_masked_lse             the same, writing lse too. Without a block mask a
+///                                                 spec's mask_mod is asked for every element.
+///     ..._unaligned                               on a GPU: for tensors with a base or stride that
+///     is
+///                                                 no multiple of 16 bytes
 ///     mask_exact                                  classifies tiles of the block mask by evaluation
 ///     evaluate_float, evaluate_double, evaluate_checked
 ///                                                 the snippets alone, in one reading each, for
@@ -23,6 +28,13 @@ namespace tilewright {
 struct KernelId {
   std::string name;
   friend bool operator==(const KernelId&, const KernelId&) = default;
+};
+
+/// How a GPU kernel is launched; part of its source.
+struct KernelLaunch {
+  std::int64_t q_tile = 0;        ///< rows of q that a block of threads handles
+  std::int64_t threads = 0;       ///< of a block
+  std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
 };
 
 /// One rendered translation unit: all that a compiler needs, and the way back from its messages.
@@ -34,10 +46,13 @@ struct KernelSource {
   std::vector<std::string> template_files;  ///< every file that took part, in order of first use
   std::vector<std::string> options;         ///< options that the text needs from its compiler
   std::vector<std::string> entry_points;    ///< extern "C" symbols
+  KernelLaunch launch = {};                 ///< of forward kernels for a GPU
 };
 
-/// Every kernel that this spec can ask for on this target (what is precompiled). A spec without a
-/// mask_mod still has forward_masked, for masks that come as lists.
+/// Every kernel that this spec can ask for on this target (what is precompiled), without those that
+/// only verify asks for (evaluate_*). A spec without a mask_mod still has forward_masked, for masks
+/// that come as lists.
+/// @throws Error with code usage for a target without kernels
 std::vector<KernelId> kernel_set(const Spec& spec, const Target& target);
 
 /// Renders one kernel.

@@ -2,6 +2,7 @@
 // tw_real, as in C++ it would become double.
 
 constexpr tw_real INFINITY = __builtin_inff();
+constexpr tw_real NAN = __builtin_nanf("");
 
 TW_INLINE tw_real sqrt(tw_real x) {
   return sizeof(tw_real) == sizeof(float) ? __builtin_sqrtf(static_cast<float>(x))

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/snippet.hpp"
 #include "generator/templates.hpp"
 #include "tests/generator/cpu_kernel.hpp"
 #include "tests/support/catch.hpp"
@@ -93,6 +94,34 @@ TEST_CASE("readings: the double reading has every function in double precision")
              Catch::Matchers::WithinAbs(expected, 1e-13));
   CHECK_THAT(evaluate<float>(spec, "evaluate_float", arguments_of(1, 1), 0, x).modified[0],
              Catch::Matchers::WithinAbs(expected, 2e-5));
+}
+
+TEST_CASE("readings: every function takes ints, floats and both, in every reading") {
+  std::string snippet = "double sum = 0;\n";
+  for (const std::string& name : snippet_functions()) {
+    const bool binary = name.find("min") != std::string::npos ||
+                        name.find("max") != std::string::npos || name.starts_with("pow");
+    if (name == "clamp" || name == "select") {
+      snippet += "sum += " + name + "(kv_idx, 1, 2.5) + " + name + "(kv_idx, 0.5f, 3);\n";
+    } else if (binary) {
+      snippet += "sum += " + name + "(score, 2) + " + name + "(kv_idx, 1.5) + " + name +
+                 "(kv_idx, 2) + " + name + "(2.0f, 1.0);\n";
+    } else {
+      snippet += "sum += " + name + "(score) + " + name + "(kv_idx) + " + name + "(0.5f);\n";
+    }
+  }
+  snippet += "return score < INFINITY ? sum : NAN;";
+  const Spec spec = score_spec(snippet);
+  const double in_double =
+      evaluate<double>(spec, "evaluate_double", arguments_of(1, 3), 0, 0.7).modified[2];
+  const double in_float =
+      evaluate<float>(spec, "evaluate_float", arguments_of(1, 3), 0, 0.7).modified[2];
+  const double checked =
+      evaluate<float>(spec, "evaluate_checked", arguments_of(1, 3), 0, 0.7).modified[2];
+  CHECK(std::isfinite(in_double));
+  CHECK_THAT(in_float, Catch::Matchers::WithinRel(in_double, 1e-5));
+  CHECK_THAT(checked, Catch::Matchers::WithinRel(in_double, 1e-5));
+  CHECK_NOTHROW(load_kernel(spec, "forward"));
 }
 
 TEST_CASE("readings: indices, lengths and offsets are those of the call") {
