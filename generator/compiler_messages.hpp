@@ -23,6 +23,13 @@ struct CompilerMessage {
 std::vector<CompilerMessage> parse_host_messages(std::string_view log,
                                                  std::string_view source_name = "kernel.cpp");
 
+/// Reads messages of NVRTC: `kernel.cu(12): error: text`, then the line and a caret. NVRTC shows
+/// lines without their indentation, so the column is found with the help of the source; 0 where the
+/// two do not fit. Where an error was met during an instantiation, the lines that caused it come
+/// before it, as "required from here".
+std::vector<CompilerMessage> parse_nvrtc_messages(std::string_view log, std::string_view source,
+                                                  std::string_view source_name = "kernel.cu");
+
 /// The error to throw for a failed compile: the first error that lies in a snippet (or in what a
 /// snippet called, or just behind it), at the snippet's own line and column with its text, a caret
 /// and the names that are available; else the first error in a template, with code kernel_template;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/cuda_kernels.hpp"
 #include "generator/kernel_context.hpp"
 #include "generator/reading.hpp"
 
@@ -61,12 +62,6 @@ const KernelKind& kernel_kind(const KernelId& id) {
                .hint = did_you_mean(id.name, names)});
 }
 
-void require_cpu(const Target& target) {
-  if (target.is_cpu()) return;
-  throw Error(ErrorCode::usage, fmt::format("kernels for {} are not there yet", target.name()),
-              "use a cpu target: cpu, cpu-x86-64-v3 or cpu-x86-64-v4");
-}
-
 std::string march(const Target& target) {
   if (target.name() == "cpu") return "-march=native";
   return "-march=" + target.name().substr(std::string_view("cpu-").size());
@@ -95,7 +90,7 @@ std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
 }  // namespace
 
 std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
-  require_cpu(target);
+  if (!target.is_cpu()) return cuda_kernel_set(spec);
   const std::string lse = spec.outputs.lse ? "_lse" : "";
   std::vector<KernelId> ids = {{"forward" + lse}, {"forward_masked" + lse}};
   if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
@@ -104,8 +99,8 @@ std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
 
 KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
                            const jinja::Loader& loader) {
+  if (!target.is_cpu()) return render_cuda_kernel(spec, target, id, loader);
   const KernelKind& kind = kernel_kind(id);
-  require_cpu(target);
   const Reading& types = reading(reading_name(kind, spec));
   const Tactic tactic = choose_tactic(spec, target);
   const ReadAhead read_ahead = kind.template_name == kForward ? ReadAhead::yes : ReadAhead::no;
@@ -118,7 +113,8 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
           .map = std::move(rendered.map),
           .template_files = std::move(rendered.files),
           .options = compile_options(target, types),
-          .entry_points = kind.entry_points};
+          .entry_points = kind.entry_points,
+          .launch = {}};
 }
 
 std::string with_line_directives(const KernelSource& source) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/cuda_tactic.hpp"
 
 namespace tilewright {
 namespace {
@@ -86,7 +87,8 @@ void force(Tactic& tactic, const TacticSpec& forced) {
 
 std::string Tactic::describe() const {
   std::string text = name;
-  for (const std::string_view parameter : {"q_tile", "kv_tile", "vector_bytes"}) {
+  for (const std::string_view parameter : {"q_tile", "kv_tile", "vector_bytes", "warps", "stages",
+                                           "q_in_registers", "blocks_per_sm", "mask_unroll"}) {
     const auto found = parameters.find(std::string(parameter));
     if (found != parameters.end()) text += fmt::format(" {}={}", found->first, found->second);
   }
@@ -94,10 +96,7 @@ std::string Tactic::describe() const {
 }
 
 Tactic choose_tactic(const Spec& spec, const Target& target) {
-  if (!target.is_cpu()) {
-    throw Error(ErrorCode::usage, fmt::format("kernels for {} are not there yet", target.name()),
-                "use a cpu target");
-  }
+  if (!target.is_cpu()) return choose_cuda_tactic(spec, target);
   Tactic tactic{.name = std::string(kCpu),
                 .parameters = {{"q_tile", default_q_tile(spec)},
                                {"kv_tile", default_kv_tile(spec)},

@@ -11,8 +11,8 @@ namespace tilewright {
 
 /// One way to run a spec on a target: the template and its tile sizes.
 struct Tactic {
-  std::string name;                                ///< "cpu"
-  std::map<std::string, std::int64_t> parameters;  ///< "q_tile", "kv_tile", "vector_bytes"
+  std::string name;                                ///< "cpu"; for GPUs "portable"
+  std::map<std::string, std::int64_t> parameters;  ///< "q_tile", "kv_tile", ...: cuda_tactic.hpp
 
   /// "cpu q_tile=64 kv_tile=128 vector_bytes=64"
   std::string describe() const;

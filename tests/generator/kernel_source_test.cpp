@@ -132,15 +132,11 @@ TEST_CASE("kernel source: line directives name snippets and templates") {
   CHECK(without == source.text);
 }
 
-TEST_CASE("kernel source: an unknown kernel and a target without kernels are usage errors") {
+TEST_CASE("kernel source: an unknown kernel, or one of another kind of target, is a usage error") {
   REQUIRE_THROWS_WITH(render("forward_maskd"),
                       ContainsSubstring("there is no kernel \"forward_maskd\"") &&
                           ContainsSubstring("forward_masked"));
-  try {
-    kernel_set(alibi(), Target::parse("sm_90a"));
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::usage);
-    CHECK_THAT(error.what(), ContainsSubstring("sm_90a"));
-  }
+  REQUIRE_THROWS_WITH(render_kernel(alibi(), Target::parse("sm_90a"), {"evaluate_float"},
+                                    *default_template_loader()),
+                      ContainsSubstring("for a GPU") && ContainsSubstring("for the CPU"));
 }

@@ -73,8 +73,3 @@ TEST_CASE("tactic: a forced tactic that does not fit is an error that says why")
   CHECK_THAT(report({"cpu", {{"kv_tile", 512}}}), ContainsSubstring("kv_tile is 512"));
   CHECK_THAT(report({"cpu", {{"vector_bytes", 16}}}), ContainsSubstring("vector_bytes is 16"));
 }
-
-TEST_CASE("tactic: a GPU has none yet") {
-  REQUIRE_THROWS_WITH(choose_tactic(with_block(128), Target::parse("sm_90a")),
-                      ContainsSubstring("not there yet"));
-}

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tactic.hpp"
+
+namespace tilewright {
+
+/// The tactic "portable" of templates/cuda/forward.cu.jinja, for any GPU from sm_80 up:
+///
+///     q_tile, kv_tile   rows of q and of k that a block of threads works on at a time; they divide
+///                       the sides of the block mask's tiles
+///     warps             of a block of threads
+///     stages            tiles of K and V in shared memory
+///     q_in_registers    1: a warp keeps its rows of Q in registers
+///     blocks_per_sm     blocks of threads that registers must leave room for
+///     mask_unroll       columns of a tile that mask_mod is compiled for at once
+///
+/// @throws Error with code spec where the forced tactic does not exist or does not fit
+Tactic choose_cuda_tactic(const Spec& spec, const Target& target);
+
+/// Whether the spec's products run on tensor cores (16-bit tensors of one type), else in float32.
+bool uses_tensor_cores(const Spec& spec);
+
+/// Tiles of 16 rows that a warp owns on tensor cores; 1 elsewhere.
+std::int64_t row_tiles(const Spec& spec, const Tactic& tactic);
+
+/// Dynamic shared memory of a launch of the tactic, in bytes.
+std::int64_t shared_bytes(const Spec& spec, const Tactic& tactic);
+
+/// Shared memory that a block of threads may have on a target, in bytes.
+std::int64_t max_shared_bytes(const Target& target);
+
+}  // namespace tilewright

@@ -1,0 +1,72 @@
+#include "generator/cuda_tactic.hpp"
+
+#include <string>
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+Tactic choose(const Spec& spec, std::string_view target = "sm_90a") {
+  return choose_tactic(spec, Target::parse(target));
+}
+
+std::string refusal(std::int64_t head_dim, const TacticSpec& forced) {
+  Spec spec{.dtype = bf16, .head_dim = head_dim};
+  spec.tactic = forced;
+  try {
+    choose(spec, "sm_86");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("tactic for GPUs: every size fits the shared memory of every target") {
+  for (const std::string& name : Target::all_names()) {
+    const Target target = Target::parse(name);
+    if (target.is_cpu()) continue;
+    for (const DType dtype : {bf16, f16, f32}) {
+      for (std::int64_t width = 16; width <= 256; width += 8) {
+        for (const std::int64_t side : {16, 48, 128, 256}) {
+          const Spec spec{
+              .dtype = dtype, .head_dim = width, .v_head_dim = 272 - width, .block = {side, side}};
+          const Tactic tactic = choose_tactic(spec, target);
+          REQUIRE(shared_bytes(spec, tactic) <= max_shared_bytes(target) - 1024);
+          REQUIRE(side % tactic.parameters.at("q_tile") == 0);
+          REQUIRE(side % tactic.parameters.at("kv_tile") == 0);
+          REQUIRE(tactic.parameters.at("warps") >= 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("tactic for GPUs: a forced parameter is taken and the others follow") {
+  Spec spec{.dtype = bf16, .head_dim = 64};
+  spec.tactic = TacticSpec{"portable", {{"q_tile", 64}}};
+  REQUIRE(choose(spec).parameters.at("warps") == 4);
+  REQUIRE(row_tiles(spec, choose(spec)) == 1);
+  spec.tactic = TacticSpec{"portable", {{"q_tile", 128}, {"warps", 4}, {"stages", 3}}};
+  REQUIRE(row_tiles(spec, choose(spec)) == 2);
+  REQUIRE(shared_bytes(spec, choose(spec)) == 2 * (128 * 64 + 3 * 64 * 128));
+  REQUIRE_THAT(choose(spec).describe(),
+               ContainsSubstring("portable q_tile=128 kv_tile=64 warps=4"));
+}
+
+TEST_CASE("tactic for GPUs: what cannot run is refused with what could") {
+  REQUIRE_THAT(refusal(64, {"cpu", {}}), ContainsSubstring("\"portable\""));
+  REQUIRE_THAT(refusal(64, {"portable", {{"warp", 4}}}),
+               ContainsSubstring("did you mean \"warps\"?"));
+  REQUIRE_THAT(refusal(64, {"portable", {{"q_tile", 48}}}), ContainsSubstring("does not divide"));
+  REQUIRE_THAT(refusal(64, {"portable", {{"kv_tile", 256}}}), ContainsSubstring("from 16 to 128"));
+  REQUIRE_THAT(refusal(64, {"portable", {{"warps", 3}}}), ContainsSubstring("warps is 3"));
+  REQUIRE_THAT(refusal(64, {"portable", {{"stages", 0}}}), ContainsSubstring("stages is 0"));
+  REQUIRE_THAT(refusal(128, {"portable", {{"stages", 4}}}),
+               ContainsSubstring("bytes of shared memory"));
+}
