@@ -46,8 +46,9 @@ struct Stats {
 class Store {
  public:
   struct Options {
-    std::optional<std::filesystem::path> directory;  ///< see default_directory(); none: memory only
-    DiagnosticsSink diagnostics;
+    std::optional<std::filesystem::path> directory =
+        {};  ///< see default_directory(); none: memory only
+    DiagnosticsSink diagnostics = {};
     std::size_t memory_bytes = std::size_t{256} << 20;  ///< of payloads kept in memory
     /// How long to wait for a process that builds the same key before building it here too. It
     /// only matters where that process is stopped; one that died holds nothing.

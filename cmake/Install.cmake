@@ -24,6 +24,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tilewrightConfigVersion.c
 install(FILES ${PROJECT_BINARY_DIR}/tilewrightConfig.cmake
               ${PROJECT_BINARY_DIR}/tilewrightConfigVersion.cmake DESTINATION ${package_dir})
 
+# The .pc file finds its prefix from where it lies, so an installed tree may be moved.
+file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tilewright.pc.in ${PROJECT_BINARY_DIR}/tilewright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tilewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -37,18 +37,18 @@ enum class Bounds : std::uint8_t {
 /// A named tensor that a snippet reads: `slopes[h]`, `bias(h, q_idx, kv_idx)`.
 struct BufferSpec {
   DType dtype = DType::f32;
-  std::vector<BufferDim> shape;
+  std::vector<BufferDim> shape = {};
   Bounds bounds = Bounds::clamped;
-  std::optional<std::array<double, 2>> range;  ///< least and greatest value of random contents
-  bool sorted = false;                         ///< random contents rise along the last dimension
+  std::optional<std::array<double, 2>> range = {};  ///< least and greatest value of random contents
+  bool sorted = false;  ///< random contents rise along the last dimension
 
   friend bool operator==(const BufferSpec&, const BufferSpec&) = default;
 };
 
 /// A named run-time number that a snippet reads. A new value never recompiles.
 struct ScalarSpec {
-  DType dtype = DType::f32;             ///< f32 or i32
-  std::optional<double> default_value;  ///< without one every call must give the value
+  DType dtype = DType::f32;                  ///< f32 or i32
+  std::optional<double> default_value = {};  ///< without one every call must give the value
 
   friend bool operator==(const ScalarSpec&, const ScalarSpec&) = default;
 };
@@ -63,8 +63,9 @@ struct Outputs {
 
 /// A forced tactic: the template's name and its parameters, as `tilewright bench` prints them.
 struct TacticSpec {
-  std::string name;                                ///< "cpu", later "portable", "hopper"
-  std::map<std::string, std::int64_t> parameters;  ///< "q_tile", "kv_tile", ...; absent: chosen
+  std::string name = {};  ///< "cpu", later "portable", "hopper"
+  /// "q_tile", "kv_tile", ...; those that are absent are chosen.
+  std::map<std::string, std::int64_t> parameters = {};
 
   friend bool operator==(const TacticSpec&, const TacticSpec&) = default;
 };

@@ -18,7 +18,7 @@ namespace tilewright {
 /// Where an Attention runs and what it works with. The defaults are right for most programs.
 struct AttentionOptions {
   Device device = Device::automatic();
-  KernelContext kernels;          ///< store, templates, diagnostics
+  KernelContext kernels = {};     ///< store, templates, diagnostics
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
 };
 
@@ -31,18 +31,18 @@ struct AttentionOptions {
 /// For bshd the middle dimensions of q and out (by kv_layout: of k and v) change places; lse keeps
 /// its order. Any strides, 0 included (except in out), with a contiguous last dimension.
 struct ForwardTensors {
-  TensorView q;
-  TensorView k;
-  TensorView v;
-  TensorView out;
-  std::optional<TensorView> lse;
+  TensorView q = {};
+  TensorView k = {};
+  TensorView v = {};
+  TensorView out = {};
+  std::optional<TensorView> lse = {};
 };
 
 /// Run-time values of a call that no kernel depends on.
 struct ForwardOptions {
-  std::int64_t q_offset = 0;    ///< q_idx = row + q_offset
-  std::int64_t kv_offset = 0;   ///< kv_idx = column + kv_offset
-  std::optional<double> scale;  ///< none: the spec's
+  std::int64_t q_offset = 0;         ///< q_idx = row + q_offset
+  std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
+  std::optional<double> scale = {};  ///< none: the spec's
 };
 
 /// One attention variant, ready to run. Immutable; may be used from many threads at once.

@@ -18,8 +18,8 @@ struct BindingArguments;
 
 /// What a caller gives for the names in a spec's snippets.
 struct SnippetInputs {
-  std::map<std::string, TensorView> buffers;  ///< dtype and shape as the spec declares them
-  std::map<std::string, double> scalars;      ///< those without one take the spec's default
+  std::map<std::string, TensorView> buffers = {};  ///< dtype and shape as the spec declares them
+  std::map<std::string, double> scalars = {};      ///< those without one take the spec's default
 };
 
 /// Buffers and scalars resolved against one spec: names are looked up and dtypes and ranks are

@@ -17,9 +17,9 @@ namespace tilewright {
 /// What a build of kernels works with. Everything may be left empty: the defaults are made on first
 /// use and shared by the process.
 struct KernelContext {
-  std::shared_ptr<cache::Store> store;             ///< none: the store in the default directory
-  std::shared_ptr<const jinja::Loader> templates;  ///< none: default_template_loader()
-  DiagnosticsSink diagnostics;                     ///< receives warnings of the default store
+  std::shared_ptr<cache::Store> store = {};  ///< none: the store in the default directory
+  std::shared_ptr<const jinja::Loader> templates = {};  ///< none: default_template_loader()
+  DiagnosticsSink diagnostics = {};                     ///< receives warnings of the default store
 };
 
 /// How one kernel came to be, for `--json`, bench and the example.
