@@ -37,12 +37,7 @@ template <int kWidth>
 TW_INLINE void accumulate_values(const float* v, long long v_stride, int count,
                                  const Vector* __restrict p, Vector* __restrict o,
                                  const Vector* alpha) {
-  Vector sum[kRows][kWidth];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int w = 0; w < kWidth; ++w) sum[r][w] = o[w * kValueDim + r] * alpha[w];
-  }
+  Vector sum[kRows][kWidth] = {};
   for (int kv = 0; kv < count; ++kv) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -54,7 +49,9 @@ TW_INLINE void accumulate_values(const float* v, long long v_stride, int count,
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int w = 0; w < kWidth; ++w) o[w * kValueDim + r] = sum[r][w];
+    for (int w = 0; w < kWidth; ++w) {
+      o[w * kValueDim + r] = o[w * kValueDim + r] * alpha[w] + sum[r][w];
+    }
   }
 }
 
