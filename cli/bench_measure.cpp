@@ -1,6 +1,7 @@
 #include "cli/bench_measure.hpp"
 
 #include "cli/call.hpp"
+#include "cli/inputs.hpp"
 #include "generator/tactic.hpp"
 
 namespace tilewright::cli {
@@ -8,7 +9,7 @@ namespace tilewright::cli {
 PreparedCall::PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t seed,
                            ThreadPool& threads)
     : attention_(spec, {.kernels = kernel_context(), .threads = &threads}),
-      inputs_(verify::random_inputs(spec, shape, seed)),
+      inputs_(random_inputs(spec, shape, seed)),
       view_(inputs_.problem()),
       bindings_(attention_.bind(view_.snippet)) {
   std::vector<std::int64_t> extents(view_.q.extents().begin(), view_.q.extents().end());
@@ -18,6 +19,12 @@ PreparedCall::PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t s
     lse_ = Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
   }
   if (!spec.mask_mod.empty()) mask_ = attention_.block_mask(shape, bindings_);
+}
+
+verify::Inputs PreparedCall::random_inputs(const Spec& spec, const Shape& shape,
+                                           std::uint64_t seed) {
+  require_memory(spec, shape);
+  return verify::random_inputs(spec, shape, seed);
 }
 
 std::string PreparedCall::tactic() const {

@@ -39,7 +39,7 @@ Samples sample(double budget_ms, Body body) {
 /// A call on random data of its own, ready to be made again and again.
 class PreparedCall {
  public:
-  /// @throws Error as Attention
+  /// @throws Error as Attention; with code memory
   PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t seed, ThreadPool& threads);
 
   /// Empty where the spec has no mask_mod.
@@ -53,6 +53,8 @@ class PreparedCall {
   double operations() const;
 
  private:
+  static verify::Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed);
+
   Attention attention_;
   verify::Inputs inputs_;
   verify::Problem view_;

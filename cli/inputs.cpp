@@ -83,18 +83,6 @@ double memory_present() {
   return bytes;
 }
 
-// Memory that the system promises and does not have ends the process without a word, so what cannot
-// fit is refused before it is asked for.
-void require_memory(const Spec& spec, const Shape& shape) {
-  const double needed = bytes_needed(spec, shape);
-  const double present = memory_present();
-  if (needed <= present) return;
-  throw Error(ErrorCode::memory,
-              fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
-                          shape.describe(), needed / (1 << 30), present / (1 << 30)),
-              "use smaller shapes or a machine with more memory");
-}
-
 const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
 
 std::string tensors_needed(const std::vector<std::string>& names) {
@@ -107,7 +95,13 @@ std::string tensors_needed(const std::vector<std::string>& names) {
 TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv) {
   std::vector<std::string> names;
   if (with_qkv) names = kQueryKeyValue;
-  for (const auto& [name, buffer] : spec.buffers) names.push_back(name);
+  for (const auto& [name, buffer] : spec.buffers) {
+    if (std::count(kQueryKeyValue.begin(), kQueryKeyValue.end(), name) > 0) {
+      throw Error(ErrorCode::spec, fmt::format("buffer \"{}\" has the name of an input", name),
+                  "in a file the names q, k and v are taken: call the buffer something else");
+    }
+    names.push_back(name);
+  }
   TensorFile file = read_safetensors(path, names);
   for (const std::string& name : file.skipped) {
     if (std::count(kQueryKeyValue.begin(), kQueryKeyValue.end(), name) > 0) continue;
@@ -124,6 +118,18 @@ TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv
 }
 
 }  // namespace
+
+// Memory that the system promises and does not have ends the process without a word, so what cannot
+// fit is refused before it is asked for.
+void require_memory(const Spec& spec, const Shape& shape) {
+  const double needed = bytes_needed(spec, shape);
+  const double present = memory_present();
+  if (needed <= present) return;
+  throw Error(ErrorCode::memory,
+              fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
+                          shape.describe(), needed / (1 << 30), present / (1 << 30)),
+              "use smaller shapes or a machine with more memory");
+}
 
 void InputArguments::declare_values(CLI::App& app) {
   app.add_option("--scalar", scalars, "NAME=NUMBER: a scalar of the spec; may be repeated")
@@ -190,10 +196,10 @@ void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bo
 void CallInputs::take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape,
                              bool with_qkv) {
   validate(shape);
-  require_memory(spec, shape);
   // Buffers do not depend on q, k and v; the least head_dim keeps those small that nobody reads.
   Spec smaller = spec;
   if (!with_qkv) smaller.head_dim = smaller.v_head_dim = 16;
+  require_memory(smaller, shape);
   random_ = verify::random_inputs(smaller, shape, arguments.seed);
   problem_ = random_->problem();
 }

@@ -30,6 +30,10 @@ struct InputArguments {
   void declare_call(CLI::App& app);
 };
 
+/// Refuses random tensors of a shape that this machine, or its container, cannot hold.
+/// @throws Error with code memory
+void require_memory(const Spec& spec, const Shape& shape);
+
 /// The tensors and values of one call, checked against the spec as far as that needs no kernel.
 class CallInputs {
  public:

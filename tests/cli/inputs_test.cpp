@@ -84,6 +84,16 @@ TEST_CASE("cli: a misspelt tensor names the nearest one") {
   require_refused(run_on(folder, spec, inputs), folder, "tensor", "did you mean \"doc\"?");
 }
 
+TEST_CASE("cli: a buffer cannot have the name of q, k or v in a file") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "score_mod": "score + k[0]", "buffers": {"k": {"dtype": "f32", "shape": [1]}}})json");
+  const std::string inputs = write_zeros(
+      folder, "in.safetensors",
+      {{"q", f32, {1, 1, 8, 16}}, {"k", f32, {1, 1, 8, 16}}, {"v", f32, {1, 1, 8, 16}}});
+  require_refused(run_on(folder, spec, inputs), folder, "spec", "has the name of an input");
+}
+
 TEST_CASE("cli: a buffer that differs from its declaration is refused") {
   const WrongTensors wrong = GENERATE(values<WrongTensors>({
       {"\"doc\" has another dtype", {{"doc", i64, {1, 8}}}},

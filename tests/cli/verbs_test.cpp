@@ -331,6 +331,12 @@ TEST_CASE("cli: every suite of bench measures and reports") {
   REQUIRE(results["rows"][0]["variant"] == "causal");
 }
 
+TEST_CASE("cli: bench refuses what no memory holds") {
+  const Ended ended = start({"bench", "--q-len", "2000000000"});
+  REQUIRE(ended.status == 3);
+  REQUIRE_THAT(ended.err, ContainsSubstring("but this machine has"));
+}
+
 TEST_CASE("cli: bench refuses suites, dtypes and threads that make no sense") {
   const auto [option, value, words] = GENERATE(table<std::string, std::string, std::string>({
       {"--suite", "mod", "did you mean \"mods\"?"},
