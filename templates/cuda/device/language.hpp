@@ -5,6 +5,7 @@
 #define TW_MEMBER __forceinline__
 
 TW_INLINE constexpr float __builtin_inff() { return __builtin_bit_cast(float, 0x7f800000u); }
+TW_INLINE constexpr float __builtin_nanf(const char*) { return __builtin_bit_cast(float, 0x7fc00000u); }
 TW_INLINE float __builtin_sqrtf(float x) { return ::sqrtf(x); }
 TW_INLINE double __builtin_sqrt(double x) { return ::sqrt(x); }
 TW_INLINE float __builtin_floorf(float x) { return ::floorf(x); }
