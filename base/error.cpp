@@ -50,18 +50,30 @@ std::string report_of(const Error::Details& details) {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::usage: return "usage";
-    case ErrorCode::spec: return "spec";
-    case ErrorCode::snippet: return "snippet";
-    case ErrorCode::kernel_template: return "kernel_template";
-    case ErrorCode::tensor: return "tensor";
-    case ErrorCode::block_mask: return "block_mask";
-    case ErrorCode::file: return "file";
-    case ErrorCode::device: return "device";
-    case ErrorCode::compiler: return "compiler";
-    case ErrorCode::memory: return "memory";
-    case ErrorCode::disk: return "disk";
-    case ErrorCode::internal: return "internal";
+    case ErrorCode::usage:
+      return "usage";
+    case ErrorCode::spec:
+      return "spec";
+    case ErrorCode::snippet:
+      return "snippet";
+    case ErrorCode::kernel_template:
+      return "kernel_template";
+    case ErrorCode::tensor:
+      return "tensor";
+    case ErrorCode::block_mask:
+      return "block_mask";
+    case ErrorCode::file:
+      return "file";
+    case ErrorCode::device:
+      return "device";
+    case ErrorCode::compiler:
+      return "compiler";
+    case ErrorCode::memory:
+      return "memory";
+    case ErrorCode::disk:
+      return "disk";
+    case ErrorCode::internal:
+      return "internal";
   }
   return "internal";
 }

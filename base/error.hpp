@@ -31,9 +31,9 @@ std::string_view to_string(ErrorCode code);
 
 /// A position in a text that the user or a template's author wrote.
 struct Place {
-  std::string file;     ///< a path, or what the text is called: "score_mod", "cpu/forward.cpp.jinja"
-  int line = 0;         ///< from 1; 0: the whole file
-  int column = 0;       ///< from 1, counted in bytes; 0: the whole line
+  std::string file;  ///< a path, or what the text is called: "score_mod", "cpu/forward.cpp.jinja"
+  int line = 0;      ///< from 1; 0: the whole file
+  int column = 0;    ///< from 1, counted in bytes; 0: the whole line
   std::string excerpt;  ///< the text of that line, shown with a caret below the column
 };
 
@@ -49,10 +49,11 @@ class Error : public std::exception {
  public:
   struct Details {
     ErrorCode code = ErrorCode::internal;
-    std::string message;             ///< one sentence, no full stop: what is wrong, with the value
-    std::optional<Place> place;      ///< where
-    std::vector<std::string> notes;  ///< further facts: the chain of includes, names available, a log
-    std::string hint;                ///< what to do next; empty where nothing useful can be said
+    std::string message;         ///< one sentence, no full stop: what is wrong, with the value
+    std::optional<Place> place;  ///< where
+    std::vector<std::string>
+        notes;         ///< further facts: the chain of includes, names available, a log
+    std::string hint;  ///< what to do next; empty where nothing useful can be said
   };
 
   explicit Error(Details details);

@@ -7,7 +7,9 @@
 namespace tilewright {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char lower(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
 
 // Optimal string alignment: insert, delete, replace, and swap of neighbours each cost 1.
 size_t edit_distance(std::string_view a, std::string_view b) {

@@ -9,13 +9,16 @@
 
 namespace tilewright {
 
-Device Device::automatic() { return cpu(); }
+Device Device::automatic() {
+  return cpu();
+}
 
 Device Device::parse(std::string_view name) {
   if (name == "auto") return automatic();
   if (name == "cpu") return cpu();
   if (name == "cuda" || name.starts_with("cuda:")) {
-    throw Error(ErrorCode::device, fmt::format("device \"{}\" is not there: this version runs on the CPU only", name),
+    throw Error(ErrorCode::device,
+                fmt::format("device \"{}\" is not there: this version runs on the CPU only", name),
                 "use --device cpu or auto");
   }
   const std::array<std::string, 4> allowed = {"auto", "cpu", "cuda", "cuda:0"};

@@ -6,9 +6,12 @@ using namespace tilewright;
 
 TEST_CASE("nearest_name: typing errors find their name") {
   const std::vector<std::string> names = {"head_dim", "v_head_dim", "dtype", "scale"};
-  const auto [typed, meant] = GENERATE(table<std::string, std::string>(
-      {{"head_dims", "head_dim"}, {"hed_dim", "head_dim"}, {"HEAD_DIM", "head_dim"},
-       {"dtpye", "dtype"}, {"v_headdim", "v_head_dim"}}));
+  const auto [typed, meant] =
+      GENERATE(table<std::string, std::string>({{"head_dims", "head_dim"},
+                                                {"hed_dim", "head_dim"},
+                                                {"HEAD_DIM", "head_dim"},
+                                                {"dtpye", "dtype"},
+                                                {"v_headdim", "v_head_dim"}}));
   REQUIRE(nearest_name(typed, names) == meant);
 }
 
