@@ -21,16 +21,38 @@ namespace fs = std::filesystem;
 
 // A kernel for a CPU is a shared object: registers and shared memory are a GPU's words.
 Json to_json(const KernelBuild& build) {
-  return {{"name", build.kernel},
-          {"source", build.source},
-          {"ms", build.render_ms + build.compile_ms + build.load_ms},
-          {"render_ms", build.render_ms},
-          {"compile_ms", build.compile_ms},
-          {"registers", nullptr},
-          {"spill_bytes", nullptr},
-          {"shared_bytes", nullptr},
-          {"cubin_bytes", nullptr},
-          {"bytes", build.bytes}};
+  Json kernel = {{"name", build.kernel},
+                 {"source", build.source},
+                 {"ms", build.render_ms + build.compile_ms + build.load_ms},
+                 {"render_ms", build.render_ms},
+                 {"compile_ms", build.compile_ms},
+                 {"registers", nullptr},
+                 {"spill_bytes", nullptr},
+                 {"shared_bytes", nullptr},
+                 {"cubin_bytes", nullptr},
+                 {"bytes", build.bytes}};
+  if (!build.gpu) return kernel;
+  kernel["registers"] = build.gpu->registers;
+  kernel["spill_bytes"] = build.gpu->spill_bytes;
+  kernel["shared_bytes"] = build.gpu->shared_bytes;
+  kernel["cubin_bytes"] = build.bytes;
+  return kernel;
+}
+
+std::vector<std::string> table_head(const Target& target) {
+  if (target.is_cpu()) return {"kernel", "from", "time", "size"};
+  return {"kernel", "from", "time", "size", "registers", "spilled", "shared"};
+}
+
+std::vector<std::string> table_row(const KernelBuild& build) {
+  std::vector<std::string> row = {build.kernel, build.source,
+                                  format_ms(build.render_ms + build.compile_ms + build.load_ms),
+                                  format_bytes(build.bytes)};
+  if (!build.gpu) return row;
+  row.push_back(std::to_string(build.gpu->registers));
+  row.push_back(format_bytes(static_cast<std::uint64_t>(build.gpu->spill_bytes)));
+  row.push_back(format_bytes(static_cast<std::uint64_t>(build.gpu->shared_bytes)));
+  return row;
 }
 
 class CompileVerb : public Verb {
@@ -116,7 +138,8 @@ class CompileVerb : public Verb {
     for (const KernelBinary& binary : binaries) {
       const std::string& name = binary.build.kernel;
       if (into_folder()) {
-        write_file(fs::path(output_) / (name + ".so"), binary.entry->payload);
+        const char* const extension = binary.source.target.is_cpu() ? ".so" : ".cubin";
+        write_file(fs::path(output_) / (name + extension), binary.entry->payload);
       } else if (only_one || name == default_kernel(spec).name) {
         write_file(output_, binary.entry->payload);
       }
@@ -125,12 +148,10 @@ class CompileVerb : public Verb {
 
   void report(const Target& target, const std::vector<KernelBinary>& binaries) const {
     Json kernels = Json::array();
-    Table table({"kernel", "from", "time", "size"});
+    Table table(table_head(target));
     for (const KernelBinary& binary : binaries) {
-      const Json kernel = to_json(binary.build);
-      kernels.push_back(kernel);
-      table.add({binary.build.kernel, binary.build.source, format_ms(kernel["ms"]),
-                 format_bytes(binary.build.bytes)});
+      kernels.push_back(to_json(binary.build));
+      table.add(table_row(binary.build));
     }
     if (json_) {
       print_json({{"target", target.name()}, {"kernels", kernels}});

@@ -69,8 +69,8 @@ Reading cuda_reading(const Spec& spec) {
 
 // ptxas says in its log what a kernel uses; the log has no influence on the kernel.
 std::vector<std::string> compile_options(const Spec& spec) {
-  std::vector<std::string> options = {"--std=c++20",     "--minimal", "--default-device",
-                                      "--device-int128", "-w",        "--ptxas-options=-v"};
+  std::vector<std::string> options = {"--std=c++20",     "-minimal", "-default-device",
+                                      "--device-int128", "-w",       "--ptxas-options=-v"};
   if (!spec.precise_math) {
     options.insert(options.end(), {"--prec-div=false", "--prec-sqrt=false"});
   }
@@ -82,7 +82,7 @@ std::string_view tensor_type(DType dtype) {
 }
 
 Map common_context(const Spec& spec) {
-  Map context = snippet_context(spec, cuda_reading(spec), ReadAhead::no);
+  Map context = snippet_context(spec, cuda_reading(spec), {});
   context.merge(Map{{"block", List{spec.block[0], spec.block[1]}},
                     {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
                     {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}});

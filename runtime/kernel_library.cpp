@@ -11,9 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/compiler_messages.hpp"
 #include "generator/templates.hpp"
-#include "runtime/host_compiler.hpp"
 
 namespace tilewright {
 namespace {
@@ -70,17 +68,12 @@ cache::Request request_of(const KernelSource& source) {
 }
 
 cache::Entry compile(const Spec& spec, const KernelSource& source, const cache::Key& key,
-                     const HostCompiler& compiler) {
-  HostCompiler::Result result = compiler.compile(source.text, source.options);
-  if (!result.succeeded) {
-    throw compile_error(spec, source, parse_host_messages(result.log), result.log);
-  }
-  return {.key = key,
-          .metadata = {{"compiler", compiler.version()},
-                       {"kernel", source.id.name},
-                       {"spec", spec.name},
-                       {"target", source.target.name()}},
-          .payload = std::move(result.binary)};
+                     const KernelCompiler& compiler) {
+  KernelCompiler::Output output = compiler.compile(spec, source);
+  cache::Metadata metadata = {
+      {"kernel", source.id.name}, {"spec", spec.name}, {"target", source.target.name()}};
+  metadata.merge(output.facts);
+  return {.key = key, .metadata = std::move(metadata), .payload = std::move(output.binary)};
 }
 
 struct Rendered {
@@ -95,15 +88,17 @@ Rendered render(const Spec& spec, const Target& target, const KernelId& id,
   return {std::move(source), watch.milliseconds()};
 }
 
-KernelBinary build(const Spec& spec, const Rendered& rendered, const KernelContext& context) {
+KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
+                   const KernelContext& context) {
+  Rendered rendered = render(spec, target, id, context);
   const KernelSource& source = rendered.source;
   const Stopwatch watch;
-  const HostCompiler compiler = HostCompiler::find();
-  const cache::Key key = cache::make_key(request_of(source), compiler.identity());
+  const std::unique_ptr<const KernelCompiler> compiler = find_compiler(target);
+  const cache::Key key = cache::make_key(request_of(source), compiler->identity());
   double compile_ms = 0;
   cache::Store::Result result = context.store->load_or_build(key, [&] {
     const Stopwatch compile_watch;
-    cache::Entry entry = compile(spec, source, key, compiler);
+    cache::Entry entry = compile(spec, source, key, *compiler);
     compile_ms = compile_watch.milliseconds();
     return entry;
   });
@@ -112,8 +107,9 @@ KernelBinary build(const Spec& spec, const Rendered& rendered, const KernelConte
                     .render_ms = rendered.milliseconds,
                     .compile_ms = compile_ms,
                     .load_ms = watch.milliseconds() - compile_ms,
-                    .bytes = result.entry->payload.size()};
-  return {std::move(result.entry), std::move(build)};
+                    .bytes = result.entry->payload.size(),
+                    .gpu = gpu_resources(source, result.entry->metadata)};
+  return {std::move(result.entry), std::move(rendered.source), std::move(build)};
 }
 
 // Objects that are loaded now, by key, so that two equal kernels share one.
@@ -133,21 +129,60 @@ std::shared_ptr<const SharedObject> shared_object(const cache::Entry& entry,
 
 std::shared_ptr<const LoadedKernel> load(const Spec& spec, const Target& target, const KernelId& id,
                                          const KernelContext& context) {
-  Rendered rendered = render(spec, target, id, context);
-  KernelBinary binary = build(spec, rendered, context);
+  if (!target.is_cpu()) {
+    throw Error(ErrorCode::internal, "a kernel for a GPU cannot be loaded into the process");
+  }
+  KernelBinary binary = build(spec, target, id, context);
   const Stopwatch watch;
   std::shared_ptr<const SharedObject> object = shared_object(*binary.entry, id.name);
   binary.build.load_ms += watch.milliseconds();
   return std::make_shared<const LoadedKernel>(
-      LoadedKernel{std::move(object), std::move(rendered.source), std::move(binary.build)});
+      LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});
+}
+
+// body(0), ..., body(count - 1), each on a thread of its own: compiles wait for child processes or
+// for NVRTC. The first error is thrown when all have ended.
+template <typename Body>
+void side_by_side(size_t count, const Body& body) {
+  std::vector<std::exception_ptr> errors(count);
+  const auto guarded = [&](size_t i) {
+    try {
+      body(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < count; ++i) {
+      try {
+        threads.emplace_back(guarded, i);
+      } catch (const std::system_error&) {
+        guarded(i);  // no thread to be had: one after the other
+      }
+    }
+    if (count > 0) guarded(0);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
 }
 
 }  // namespace
 
 KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId& id,
-                          const KernelContext& given) {
+                          const KernelContext& context) {
+  return build(spec, target, id, with_defaults(context));
+}
+
+std::vector<KernelBinary> build_kernels(const Spec& spec, const Target& target,
+                                        std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
-  return build(spec, render(spec, target, id, context), context);
+  std::vector<std::optional<KernelBinary>> built(ids.size());
+  side_by_side(ids.size(), [&](size_t i) { built[i] = build(spec, target, ids[i], context); });
+  std::vector<KernelBinary> kernels;
+  for (std::optional<KernelBinary>& kernel : built) kernels.push_back(*std::move(kernel));
+  return kernels;
 }
 
 std::shared_ptr<const LoadedKernel> load_kernel(const Spec& spec, const Target& target,
@@ -161,29 +196,7 @@ std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const Spec& spec,
                                                               const KernelContext& given) {
   const KernelContext context = with_defaults(given);
   std::vector<std::shared_ptr<const LoadedKernel>> kernels(ids.size());
-  std::vector<std::exception_ptr> errors(ids.size());
-  const auto load_one = [&](size_t i) {
-    try {
-      kernels[i] = load(spec, target, ids[i], context);
-    } catch (...) {
-      errors[i] = std::current_exception();
-    }
-  };
-  {
-    // Compiles wait for child processes, so each may have a thread of its own.
-    std::vector<std::jthread> threads;
-    for (size_t i = 1; i < ids.size(); ++i) {
-      try {
-        threads.emplace_back(load_one, i);
-      } catch (const std::system_error&) {
-        load_one(i);  // no thread to be had: one after the other
-      }
-    }
-    if (!ids.empty()) load_one(0);
-  }
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(spec, target, ids[i], context); });
   return kernels;
 }
 

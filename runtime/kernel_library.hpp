@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "../cache/store.hpp"
 #include "../generator/jinja/engine.hpp"
 #include "../generator/kernel_source.hpp"
+#include "kernel_compiler.hpp"
 #include "shared_object.hpp"
 
 namespace tilewright {
@@ -24,17 +26,19 @@ struct KernelContext {
 
 /// How one kernel came to be, for `--json`, bench and the example.
 struct KernelBuild {
-  std::string kernel;     ///< "forward_masked"
-  std::string source;     ///< "memory", "disk" or "built"
-  double render_ms = 0;   ///< template to text
-  double compile_ms = 0;  ///< 0 where nothing was compiled
-  double load_ms = 0;     ///< look-up, verification and dlopen
-  std::size_t bytes = 0;  ///< of the binary
+  std::string kernel;                    ///< "forward_masked"
+  std::string source;                    ///< "memory", "disk" or "built"
+  double render_ms = 0;                  ///< template to text
+  double compile_ms = 0;                 ///< 0 where nothing was compiled
+  double load_ms = 0;                    ///< look-up, verification and dlopen
+  std::size_t bytes = 0;                 ///< of the binary
+  std::optional<GpuResources> gpu = {};  ///< of a kernel for a GPU
 };
 
 /// The binary of one kernel.
 struct KernelBinary {
   std::shared_ptr<const cache::Entry> entry;
+  KernelSource source;
   KernelBuild build;
 };
 
@@ -59,7 +63,12 @@ struct LoadedKernel {
 KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId& id,
                           const KernelContext& context);
 
-/// build_kernel, then loads the binary into this process. Equal kernels are loaded once.
+/// build_kernel for several, compiled side by side. The first error is thrown.
+std::vector<KernelBinary> build_kernels(const Spec& spec, const Target& target,
+                                        std::span<const KernelId> ids,
+                                        const KernelContext& context);
+
+/// build_kernel for a CPU, then loads the binary into this process. Equal kernels are loaded once.
 /// @throws Error as build_kernel; with code compiler where the binary cannot be loaded
 std::shared_ptr<const LoadedKernel> load_kernel(const Spec& spec, const Target& target,
                                                 const KernelId& id, const KernelContext& context);

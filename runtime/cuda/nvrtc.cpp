@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr int kSuccess = 0;
 constexpr int kCompilationError = 6;
 
+constexpr int kOldestMajor = 12;
+
 constexpr const char* kFileName = "kernel.cu";
 
 // Newest first, so that "libnvrtc.so.13" is taken before "libnvrtc.so.12".
@@ -109,8 +111,15 @@ Nvrtc Nvrtc::find() {
   std::vector<std::string> refused;
   for (const std::string& path : candidates()) {
     DynamicLibrary library = DynamicLibrary::open(path);
-    if (library) return Nvrtc(std::move(library));
-    refused.push_back(fmt::format("{}: {}", path, library.reason()));
+    if (!library) {
+      refused.push_back(fmt::format("{}: {}", path, library.reason()));
+      continue;
+    }
+    try {
+      return Nvrtc(std::move(library));
+    } catch (const Error& error) {
+      refused.push_back(fmt::format("{}: {}", path, error.message()));
+    }
   }
   std::string looked;
   for (const std::string& line : refused) looked += (looked.empty() ? "" : "\n") + line;
@@ -144,6 +153,11 @@ Nvrtc::Nvrtc(DynamicLibrary library) : library_(std::move(library)) {
   load(functions_.error_text, "nvrtcGetErrorString");
 
   check(functions_.version(&major_, &minor_), "asking for its version");
+  if (major_ < kOldestMajor) {
+    throw Error(ErrorCode::compiler,
+                fmt::format("{} is NVRTC {}.{}; {} is the oldest that is supported",
+                            library_.path(), major_, minor_, kOldestMajor));
+  }
   int count = 0;
   check(functions_.num_architectures(&count), "asking for its targets");
   architectures_.resize(static_cast<size_t>(count));
@@ -173,6 +187,9 @@ Nvrtc::Result Nvrtc::compile(const std::string& source, std::string_view target,
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::string> all = {fmt::format("--gpu-architecture={}", target)};
   all.insert(all.end(), options.begin(), options.end());
+  // NVRTC's own cache in the home directory would answer in place of the compiler: what is kept,
+  // and where, is for our cache to say.
+  if (major_ >= 13) all.emplace_back("--no-cache");
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());
 
