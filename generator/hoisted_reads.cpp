@@ -76,23 +76,24 @@ bool declares_a_name(const Tokens& tokens, const Spec& spec) {
 struct Match {
   std::size_t past;  // the token after the closing bracket
   std::string indices;
-  bool per_row;
+  bool names_q_idx;
+  bool names_kv_idx;
 };
 
 // `(b, kv_idx)` or `[h]` from token i on.
 std::optional<Match> match_indices(const Tokens& tokens, std::size_t i) {
   if (i >= tokens.size() || (tokens[i].text != "(" && tokens[i].text != "[")) return {};
   const std::string_view close = tokens[i].text == "(" ? ")" : "]";
-  Match match{0, {}, false};
-  bool per_column = false;
+  Match match{0, {}, false, false};
   for (++i; i + 1 < tokens.size(); i += 2) {
     if (!contains(kIndices, tokens[i].text)) return {};
-    match.per_row |= tokens[i].text == "q_idx";
-    per_column |= tokens[i].text == "kv_idx";
+    match.names_q_idx |= tokens[i].text == "q_idx";
+    match.names_kv_idx |= tokens[i].text == "kv_idx";
     match.indices += match.indices.empty() ? "" : ", ";
     match.indices += tokens[i].text;
     match.past = i + 2;
-    if (tokens[i + 1].text == close && !(match.per_row && per_column)) return match;
+    if (match.names_q_idx && match.names_kv_idx) return {};
+    if (tokens[i + 1].text == close) return match;
     if (tokens[i + 1].text != ",") return {};
   }
   return {};
@@ -106,7 +107,8 @@ const HoistedRead& find_or_add(std::vector<HoistedRead>& reads, std::string_view
   reads.push_back({.name = fmt::format("tw_read_{}", reads.size()),
                    .buffer = std::string(buffer),
                    .indices = match.indices,
-                   .per_row = match.per_row});
+                   .names_q_idx = match.names_q_idx,
+                   .names_kv_idx = match.names_kv_idx});
   return reads.back();
 }
 

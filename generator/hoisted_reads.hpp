@@ -15,10 +15,11 @@ namespace tilewright {
 /// such values ahead of the loop over lanes, where compilers would read them lane by lane, or give
 /// up where the read stands behind `&&`, `||` or `if`.
 struct HoistedRead {
-  std::string name;      ///< the variable that takes its place: "tw_read_0"
-  std::string buffer;    ///< "doc"
-  std::string indices;   ///< "b, kv_idx"
-  bool per_row = false;  ///< its indices name q_idx
+  std::string name;           ///< the variable that takes its place: "tw_read_0"
+  std::string buffer;         ///< "doc"
+  std::string indices;        ///< "b, kv_idx"
+  bool names_q_idx = false;   ///< differs from row to row
+  bool names_kv_idx = false;  ///< differs from column to column; never both
 };
 
 /// The reads of one snippet, and where they stand.

@@ -96,14 +96,16 @@ Value snippet_value(const Spec& spec, const std::optional<Snippet>& snippet, Lit
              {"scalars", used_values(spec.scalars, scalar_value, mentioned)}};
 }
 
-List read_values(const Spec& spec, const std::vector<HoistedRead>& reads) {
+List read_values(const Spec& spec, const std::vector<HoistedRead>& reads, ReadAhead read_ahead) {
   List values;
   for (const HoistedRead& read : reads) {
-    values.push_back(Map{{"name", read.name},
-                         {"type", value_type(spec.buffers.at(read.buffer).dtype)},
-                         {"buffer", read.buffer},
-                         {"indices", read.indices},
-                         {"per_row", read.per_row}});
+    values.push_back(
+        Map{{"name", read.name},
+            {"type", value_type(spec.buffers.at(read.buffer).dtype)},
+            {"buffer", read.buffer},
+            {"indices", read.indices},
+            {"per_lane",
+             read_ahead == ReadAhead::lanes_are_rows ? read.names_q_idx : read.names_kv_idx}});
   }
   return values;
 }
@@ -144,13 +146,13 @@ Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahe
   const Snippets snippets(spec);
   const auto mentioned = [&](const std::string& name) { return snippets.mention(name); };
   std::vector<HoistedRead> reads;
-  std::vector<HoistedRead>* const hoisted = read_ahead == ReadAhead::yes ? &reads : nullptr;
+  std::vector<HoistedRead>* const hoisted = read_ahead != ReadAhead::no ? &reads : nullptr;
   Map context = {{"reading", reading_value(reading)},
                  {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
                  {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
                  {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
-  context["reads"] = read_values(spec, reads);
+  context["reads"] = read_values(spec, reads, read_ahead);
   return context;
 }
 

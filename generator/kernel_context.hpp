@@ -9,9 +9,13 @@
 
 namespace tilewright {
 
-/// Whether reads that a whole row or column shares are done ahead (hoisted_reads.hpp): by kernels
-/// that loop over lanes.
-enum class ReadAhead : std::uint8_t { no, yes };
+/// Reads that all lanes of a vector kernel share, and reads that differ from lane to lane and from
+/// nothing else, are done ahead of the loop over lanes (hoisted_reads.hpp).
+enum class ReadAhead : std::uint8_t {
+  no,                 ///< one element at a time
+  lanes_are_rows,     ///< q_idx differs from lane to lane
+  lanes_are_columns,  ///< kv_idx does
+};
 
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
 /// reading, and the buffers and scalars that they mention.

@@ -87,6 +87,11 @@ std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
   return kind.reading == "fast" && spec.precise_math ? "float" : kind.reading;
 }
 
+ReadAhead read_ahead_of(const KernelKind& kind) {
+  if (kind.template_name == kForward) return ReadAhead::lanes_are_rows;
+  return kind.template_name == kMaskExact ? ReadAhead::lanes_are_columns : ReadAhead::no;
+}
+
 }  // namespace
 
 std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
@@ -103,10 +108,9 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
   const KernelKind& kind = kernel_kind(id);
   const Reading& types = reading(reading_name(kind, spec));
   const Tactic tactic = choose_tactic(spec, target);
-  const ReadAhead read_ahead = kind.template_name == kForward ? ReadAhead::yes : ReadAhead::no;
   jinja::Rendered rendered =
       jinja::render(loader, kind.template_name,
-                    cpu_context(spec, tactic, types, read_ahead, kind.masked, kind.lse));
+                    cpu_context(spec, tactic, types, read_ahead_of(kind), kind.masked, kind.lse));
   return {.id = id,
           .target = target,
           .text = std::move(rendered.text),

@@ -15,16 +15,14 @@ namespace tilewright {
 
 /// One member of a spec's closed set of kernels, by name:
 ///
-///     forward, forward_masked                     attention; without and with a block mask
-///     forward_lse, forward_masked_lse             the same, writing lse too. Without a block mask a
-///                                                 spec's mask_mod is asked for every element.
-///     ..._unaligned                               on a GPU: for tensors with a base or stride that
-///     is
-///                                                 no multiple of 16 bytes
-///     mask_exact                                  classifies tiles of the block mask by evaluation
+///     forward, forward_masked          attention; without and with a block mask
+///     forward_lse, forward_masked_lse  the same, writing lse too. Without a block mask a spec's
+///                                      mask_mod is asked for every element.
+///     ..._unaligned                    on a GPU: for tensors with a base or stride that is no
+///                                      multiple of 16 bytes
+///     mask_exact                       classifies tiles of the block mask by evaluation
 ///     evaluate_float, evaluate_double, evaluate_checked
-///                                                 the snippets alone, in one reading each, for
-///                                                 verify
+///                                      the snippets alone, in one reading each, for verify
 struct KernelId {
   std::string name;
   friend bool operator==(const KernelId&, const KernelId&) = default;

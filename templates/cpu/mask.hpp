@@ -13,12 +13,16 @@ struct Kept {
   bool all;
 };
 
-// How many of the elements [first, first + count) of a row are kept.
-TW_INLINE int count_kept(const tw_snippet::tw_State& state, int b, int h, int h_kv, int q_idx,
-                         int first_kv_idx, int count) {
+using ColumnReads = tw_snippet::tw_LaneReads<kBlockKv>;
+
+// How many of the elements [first, first + count) of a row are kept. Lanes are columns here.
+TW_INLINE int count_kept(const tw_snippet::tw_State& state, const ColumnReads& columns, int b,
+                         int h, int h_kv, int q_idx, int first_kv_idx, int count) {
+  const tw_snippet::tw_Reads row = tw_snippet::tw_read_shared(state, b, h, h_kv, q_idx, 0);
   int kept = 0;
   for (int i = 0; i < count; ++i) {
-    kept += tw_snippet::tw_mask_mod(state, {}, b, h, h_kv, q_idx, first_kv_idx + i) ? 1 : 0;
+    const tw_snippet::tw_Reads reads = columns.with_lane(row, i);
+    kept += tw_snippet::tw_mask_mod(state, reads, b, h, h_kv, q_idx, first_kv_idx + i) ? 1 : 0;
   }
   return kept;
 }
@@ -34,10 +38,15 @@ TW_INLINE void classify_row(const SnippetArguments& arguments, int b, int h, int
   for (int first = 0; first < arguments.kv_len; first += kBlockKv) {
     const int columns_left = arguments.kv_len - first;
     const int columns = columns_left < kBlockKv ? columns_left : kBlockKv;
+    const int first_kv_idx = first + arguments.kv_offset;
+    ColumnReads column_reads;
+    for (int i = 0; i < columns; ++i) {
+      column_reads.read(i, state, b, h, h_kv, 0, first_kv_idx + i);
+    }
     Kept kept = {false, true};
     for (int row = 0; row < rows && (kept.all || !kept.some); ++row) {
       const int q_idx = first_row + row + arguments.q_offset;
-      const int count = count_kept(state, b, h, h_kv, q_idx, first + arguments.kv_offset, columns);
+      const int count = count_kept(state, column_reads, b, h, h_kv, q_idx, first_kv_idx, columns);
       kept.some |= count != 0;
       kept.all &= count == columns;
     }

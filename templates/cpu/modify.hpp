@@ -25,15 +25,15 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
   const int b = place.b, h = place.h, h_kv = place.h_kv;
   const int first_row = place.first_row, last_row = place.last_row;
   const int q_offset = place.q_offset, first_kv_idx = place.first_kv_idx;
-  tw_snippet::tw_RowReads<kLanes> row_reads;
+  tw_snippet::tw_LaneReads<kLanes> lane_reads;
   for (int lane = 0; lane < kLanes; ++lane) {
     const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
-    row_reads.read(state, b, h, h_kv, q_row + q_offset, lane);
+    lane_reads.read(lane, state, b, h, h_kv, q_row + q_offset, 0);
   }
   for (int kv = 0; kv < count; ++kv) {
     const int kv_idx = first_kv_idx + kv;
-    tw_snippet::tw_Reads column_reads;
-    tw_snippet::tw_read_column(state, b, h, h_kv, kv_idx, column_reads);
+    const tw_snippet::tw_Reads shared_reads =
+        tw_snippet::tw_read_shared(state, b, h, h_kv, 0, kv_idx);
     float* const row = s + kv * kLanes;
     asm volatile("");  // keeps the compiler from vectorising this loop instead of the inner one
 #if defined(__clang__)
@@ -45,8 +45,7 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
     for (int lane = 0; lane < kLanes; ++lane) {
       const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
       const int q_idx = q_row + q_offset;
-      tw_snippet::tw_Reads reads = column_reads;
-      row_reads.copy(lane, reads);
+      const tw_snippet::tw_Reads reads = lane_reads.with_lane(shared_reads, lane);
       float score = row[lane];
       if (kHasScoreMod) {
         score = tw_snippet::tw_score_mod(state, reads, score, b, h, h_kv, q_idx, kv_idx);

@@ -47,8 +47,10 @@ TEST_CASE("hoisted reads: a read of plain indices is replaced, once for each") {
         "tw_reads.tw_read_2 : 1;\n");
   REQUIRE(result.reads.size() == 3);
   CHECK(result.reads[0].indices == "b, q_idx");
-  CHECK(result.reads[0].per_row);
-  CHECK(!result.reads[1].per_row);
+  CHECK(result.reads[0].names_q_idx);
+  CHECK(!result.reads[0].names_kv_idx);
+  CHECK(!result.reads[1].names_q_idx);
+  CHECK(result.reads[1].names_kv_idx);
   CHECK(result.reads[2].buffer == "slopes");
 }
 
