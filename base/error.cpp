@@ -15,13 +15,6 @@ std::string caret_line(const Place& place) {
   return padding + '^';
 }
 
-std::string where(const Place& place) {
-  std::string text = place.file;
-  if (place.line > 0) text += fmt::format(":{}", place.line);
-  if (place.line > 0 && place.column > 0) text += fmt::format(":{}", place.column);
-  return text;
-}
-
 // Continuation lines of a note stand below its first one.
 std::string indented(std::string_view text) {
   std::string result;
@@ -35,7 +28,7 @@ std::string indented(std::string_view text) {
 std::string report_of(const Error::Details& details) {
   std::string report = fmt::format("error[{}]: {}", to_string(details.code), details.message);
   if (details.place) {
-    report += fmt::format("\n  --> {}", where(*details.place));
+    report += fmt::format("\n  --> {}", to_string(*details.place));
     if (!details.place->excerpt.empty()) {
       report += fmt::format("\n   | {}", details.place->excerpt);
       if (details.place->column > 0) report += fmt::format("\n   | {}", caret_line(*details.place));
@@ -76,6 +69,13 @@ std::string_view to_string(ErrorCode code) {
       return "internal";
   }
   return "internal";
+}
+
+std::string to_string(const Place& place) {
+  std::string text = place.file;
+  if (place.line > 0) text += fmt::format(":{}", place.line);
+  if (place.line > 0 && place.column > 0) text += fmt::format(":{}", place.column);
+  return text;
 }
 
 Error::Error(Details details) : details_(std::move(details)), report_(report_of(details_)) {}

@@ -37,6 +37,9 @@ struct Place {
   std::string excerpt;  ///< the text of that line, shown with a caret below the column
 };
 
+/// "my.json:3:3"; a line or column of 0 is left out.
+std::string to_string(const Place& place);
+
 /// The one exception type that tilewright throws. what() is the whole report, ready to print:
 ///
 ///     error[spec]: unknown key "head_dims"

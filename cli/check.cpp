@@ -81,9 +81,8 @@ std::string findings_text(const verify::Report& report) {
   const verify::UndefinedOperations& found = report.undefined;
   std::string text;
   for (const verify::UndefinedOperation& operation : found.operations) {
-    text += fmt::format("warning: {}\n  --> {}:{}:{}\n   | {}\n", operation.message,
-                        operation.place.file, operation.place.line, operation.place.column,
-                        operation.place.excerpt);
+    text += fmt::format("warning: {}\n  --> {}\n   | {}\n", operation.message,
+                        to_string(operation.place), operation.place.excerpt);
   }
   if (found.count > 0) {
     text += fmt::format("{} undefined operations in {} of {} elements that were looked at\n",
