@@ -10,7 +10,7 @@ namespace tw_kernel {
 
 constexpr int kLookahead = kStages == 1 ? 2 : kStages;  // tiles known at a time
 constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
-static_assert(kSharedBytes == {{ shared_bytes }}, "the tactic's shared_bytes is what is launched with");
+static_assert(kSharedBytes <= {{ shared_bytes }}, "a launch has the tactic's shared_bytes");
 
 struct Shared {
   const Task* task;
@@ -93,7 +93,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     commit_copies();
 
-    const bool some_dropped = tile.partial() || tile.first() + kKvTile > call.kv_len;
+    const bool some_dropped = (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > call.kv_len;
     Kept kept;
     if (some_dropped) kept = find_kept(scene, tile);
 

@@ -25,13 +25,15 @@ TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, i
   constexpr int kTotal = kRowCount * Tile::kChunks;
   constexpr bool kWholeRows = kThreads % Tile::kChunks == 0;  // a thread stays in its column
   constexpr int kRowStep = kThreads / Tile::kChunks;
+  constexpr int kCopies = (kTotal + kThreads - 1) / kThreads;
+  constexpr int kUnroll = kAligned ? kCopies : 1;  // element loads would take too many registers
   const unsigned thread = thread_number<kThreads>();
   const unsigned first_row = thread / Tile::kChunks;
   const unsigned first_chunk = thread % Tile::kChunks;
   const unsigned first_to = tile + Tile::offset(first_row, first_chunk);
   const Element* from = rows + first_row * stride + first_chunk * 8;
-#pragma unroll
-  for (int i = 0; i < (kTotal + kThreads - 1) / kThreads; ++i) {
+#pragma unroll kUnroll
+  for (int i = 0; i < kCopies; ++i) {
     const unsigned id = i * kThreads + thread;
     const unsigned row = kWholeRows ? first_row + i * kRowStep : id / Tile::kChunks;
     const unsigned chunk = kWholeRows ? first_chunk : id % Tile::kChunks;
