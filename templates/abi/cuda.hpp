@@ -1,13 +1,13 @@
 #pragma once
 
 // Arguments of CUDA kernels. The runtime includes this file and every rendered CUDA kernel contains
-// it, so the two cannot drift apart. It includes nothing: compile time is a feature. All pointers are
-// device pointers.
+// it, so the two cannot drift apart. It includes nothing: compile time is a feature. All pointers
+// are device pointers.
 
 namespace tilewright::abi::cuda {
 
-/// A tensor that a snippet reads. A dimension of size 1 that is broadcast has stride 0. Smaller than
-/// the CPU's, as arguments travel with every launch.
+/// A tensor that a snippet reads. A dimension of size 1 that is broadcast has stride 0. Smaller
+/// than the CPU's, as arguments travel with every launch.
 struct BufferArgument {
   const void* data;
   long long stride[4];  // in elements; that of the last dimension is below 2^31
@@ -29,8 +29,8 @@ struct TensorArgument {
 };
 
 /// What every kernel that evaluates a snippet needs; a kernel parameter of its own. It carries the
-/// buffers and scalars by value, so a launch copies nothing else to the device. A spec without buffers
-/// (scalars) has one unused entry, as C++ has no empty arrays.
+/// buffers and scalars by value, so a launch copies nothing else to the device. A spec without
+/// buffers (scalars) has one unused entry, as C++ has no empty arrays.
 template <int kBuffers, int kScalars>
 struct SnippetArguments {
   int batch;
@@ -38,41 +38,42 @@ struct SnippetArguments {
   int num_kv_heads;
   int q_len;
   int kv_len;
-  int q_offset;   // q_idx = row + q_offset
-  int kv_offset;  // kv_idx = column + kv_offset
-  int reserved;   // 0
+  int q_offset;                                         // q_idx = row + q_offset
+  int kv_offset;                                        // kv_idx = column + kv_offset
+  int reserved;                                         // 0
   BufferArgument buffers[kBuffers > 0 ? kBuffers : 1];  // in the order of their names
   ScalarArgument scalars[kScalars > 0 ? kScalars : 1];  // in the order of their names
 };
 
-// The runtime knows the numbers of buffers and scalars only at run time and lays SnippetArguments out
-// by these.
+// The runtime knows the numbers of buffers and scalars only at run time and lays SnippetArguments
+// out by these.
 constexpr long long kSnippetHeaderBytes = 32;
 constexpr long long scalar_offset(int buffers) {
-  return kSnippetHeaderBytes + (buffers > 0 ? buffers : 1) * static_cast<long long>(sizeof(BufferArgument));
+  return kSnippetHeaderBytes +
+         (buffers > 0 ? buffers : 1) * static_cast<long long>(sizeof(BufferArgument));
 }
 constexpr long long snippet_argument_bytes(int buffers, int scalars) {
-  const long long end =
-      scalar_offset(buffers) + (scalars > 0 ? scalars : 1) * static_cast<long long>(sizeof(ScalarArgument));
+  const long long end = scalar_offset(buffers) + (scalars > 0 ? scalars : 1) *
+                                                     static_cast<long long>(sizeof(ScalarArgument));
   return (end + 7) / 8 * 8;
 }
 static_assert(sizeof(SnippetArguments<0, 0>) == snippet_argument_bytes(0, 0));
 static_assert(sizeof(SnippetArguments<1, 2>) == snippet_argument_bytes(1, 2));
 static_assert(sizeof(SnippetArguments<3, 1>) == snippet_argument_bytes(3, 1));
 
-/// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where b and
-/// h are 0 if the mask's batch or heads is 1.
+/// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where
+/// b and h are 0 if the mask's batch or heads is 1.
 struct BlockMaskArguments {
   const long long* row_offsets;       // [rows + 1], into indices
   const int* indices;                 // kv blocks of partial tiles, rising in each row
   const long long* full_row_offsets;  // [rows + 1], into full_indices
   const int* full_indices;            // kv blocks of full tiles, rising in each row
-  const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first; or null,
-                            // and the last q block is taken to cost most
-  int batch;                // 1 or the call's
-  int heads;                // 1 or num_q_heads
-  int q_blocks;             // ceil(q_len / block[0])
-  int reserved;             // 0
+  const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first; or
+                            // null, and the last q block is taken to cost most
+  int batch;     // 1 or the call's
+  int heads;     // 1 or num_q_heads
+  int q_blocks;  // ceil(q_len / block[0])
+  int reserved;  // 0
 };
 
 /// How a kernel scales scores: s = q.k * factor, then score_mod, and p = 2^((s - max) * to_log2).
@@ -81,8 +82,8 @@ struct Scaling {
   float to_log2;  // > 0
 };
 
-/// Without score_mod the scale waits for the exponent, where it costs nothing. That needs a positive one,
-/// as the greatest score is then that of the greatest q.k.
+/// Without score_mod the scale waits for the exponent, where it costs nothing. That needs a
+/// positive one, as the greatest score is then that of the greatest q.k.
 constexpr Scaling scaling(float scale, bool has_score_mod) {
   constexpr float kLog2E = 1.44269504088896341f;
   if (has_score_mod) return {scale, kLog2E};
@@ -108,10 +109,10 @@ struct ForwardArguments {
 /// State of one tile of a block mask over its elements inside q_len x kv_len.
 enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2 };
 
-/// mask_exact: the block mask's exact path, three kernels on one stream, with no dynamic shared memory.
-/// None of them depends on what the host knows of the result, so the host need not wait; it makes the
-/// lists as long as those of a mask without an empty tile, or reads both row_offsets[rows] before
-/// mask_fill. counts must be 0 before mask_count.
+/// mask_exact: the block mask's exact path, three kernels on one stream, with no dynamic shared
+/// memory. None of them depends on what the host knows of the result, so the host need not wait; it
+/// makes the lists as long as those of a mask without an empty tile, or reads both
+/// row_offsets[rows] before mask_fill. counts must be 0 before mask_count.
 ///   void tilewright_mask_count(MaskArguments, SnippetArguments<buffers, scalars>)
 ///       grid rows * state_words, kMaskThreads threads
 ///   void tilewright_mask_scan(MaskArguments)

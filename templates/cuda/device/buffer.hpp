@@ -1,21 +1,35 @@
 // A tensor that a snippet reads, as in snippet/buffer.hpp, with what a GPU needs: loads through the
-// read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for the
-// last index.
+// read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for
+// the last index.
 
-// A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do: were
-// the right one evaluated only where the left one is true, every load in it would stand behind a branch
-// of its own, and could neither be hoisted out of a loop nor overlap with the next one.
+// A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do:
+// were the right one evaluated only where the left one is true, every load in it would stand behind
+// a branch of its own, and could neither be hoisted out of a loop nor overlap with the next one.
 struct tw_Truth {
   bool value;
   __forceinline__ operator bool() const { return value; }
 };
-TW_INLINE tw_Truth operator&&(tw_Truth a, tw_Truth b) { return {(a.value & b.value) != 0}; }
-TW_INLINE tw_Truth operator&&(tw_Truth a, bool b) { return {(a.value & b) != 0}; }
-TW_INLINE tw_Truth operator&&(bool a, tw_Truth b) { return {(a & b.value) != 0}; }
-TW_INLINE tw_Truth operator||(tw_Truth a, tw_Truth b) { return {(a.value | b.value) != 0}; }
-TW_INLINE tw_Truth operator||(tw_Truth a, bool b) { return {(a.value | b) != 0}; }
-TW_INLINE tw_Truth operator||(bool a, tw_Truth b) { return {(a | b.value) != 0}; }
-TW_INLINE tw_Truth operator!(tw_Truth a) { return {!a.value}; }
+TW_INLINE tw_Truth operator&&(tw_Truth a, tw_Truth b) {
+  return {(a.value & b.value) != 0};
+}
+TW_INLINE tw_Truth operator&&(tw_Truth a, bool b) {
+  return {(a.value & b) != 0};
+}
+TW_INLINE tw_Truth operator&&(bool a, tw_Truth b) {
+  return {(a & b.value) != 0};
+}
+TW_INLINE tw_Truth operator||(tw_Truth a, tw_Truth b) {
+  return {(a.value | b.value) != 0};
+}
+TW_INLINE tw_Truth operator||(tw_Truth a, bool b) {
+  return {(a.value | b) != 0};
+}
+TW_INLINE tw_Truth operator||(bool a, tw_Truth b) {
+  return {(a | b.value) != 0};
+}
+TW_INLINE tw_Truth operator!(tw_Truth a) {
+  return {!a.value};
+}
 
 // A number from a buffer: the number itself in arithmetic, a tw_Truth when it is compared.
 template <typename Value>
@@ -23,18 +37,18 @@ struct tw_Read {
   Value value;
   __forceinline__ operator Value() const { return value; }
 };
-#define TW_COMPARE(op)                                           \
-  template <typename A, typename B>                              \
-  TW_INLINE tw_Truth operator op(tw_Read<A> a, tw_Read<B> b) {   \
-    return {a.value op b.value};                                 \
-  }                                                              \
-  template <typename A, typename B>                              \
-  TW_INLINE tw_Truth operator op(tw_Read<A> a, B b) {            \
-    return {a.value op b};                                       \
-  }                                                              \
-  template <typename A, typename B>                              \
-  TW_INLINE tw_Truth operator op(A a, tw_Read<B> b) {            \
-    return {a op b.value};                                       \
+#define TW_COMPARE(op)                                         \
+  template <typename A, typename B>                            \
+  TW_INLINE tw_Truth operator op(tw_Read<A> a, tw_Read<B> b) { \
+    return {a.value op b.value};                               \
+  }                                                            \
+  template <typename A, typename B>                            \
+  TW_INLINE tw_Truth operator op(tw_Read<A> a, B b) {          \
+    return {a.value op b};                                     \
+  }                                                            \
+  template <typename A, typename B>                            \
+  TW_INLINE tw_Truth operator op(A a, tw_Read<B> b) {          \
+    return {a op b.value};                                     \
   }
 TW_COMPARE(==)
 TW_COMPARE(!=)
@@ -44,8 +58,8 @@ TW_COMPARE(>)
 TW_COMPARE(>=)
 #undef TW_COMPARE
 
-// What reading a buffer gives. An index into a trusted buffer may be wrong where the snippet would not
-// have evaluated it.
+// What reading a buffer gives. An index into a trusted buffer may be wrong where the snippet would
+// not have evaluated it.
 template <typename Value, bool kTrusted>
 struct tw_ReadOf {
   using Type = tw_Read<Value>;
@@ -98,12 +112,12 @@ class tw_Buffer {
   }
 
   __forceinline__ Read load(const char* from) const {
-    return {static_cast<Value>(tw_kernel::to_number(
-        tw_kernel::load_read_only(reinterpret_cast<const Element*>(from))))};
+    return {static_cast<Value>(
+        tw_kernel::to_number(tw_kernel::load_read_only(reinterpret_cast<const Element*>(from))))};
   }
 
   const char* data_;
-  int last_stride_;        // of the last dimension, in bytes; below 2^31
-  int last_[kRank];        // greatest index of each dimension
+  int last_stride_;          // of the last dimension, in bytes; below 2^31
+  int last_[kRank];          // greatest index of each dimension
   long long stride_[kRank];  // in bytes
 };

@@ -1,8 +1,8 @@
 // Copies from global to shared memory that run on while the thread computes (sm_80).
 //
-// A thread's copies since its last commit form a group. wait_for_groups<n> returns when all but this
-// thread's n youngest groups have arrived, and what arrived is visible to this thread only: the other
-// threads of the block see it behind the next __syncthreads().
+// A thread's copies since its last commit form a group. wait_for_groups<n> returns when all but
+// this thread's n youngest groups have arrived, and what arrived is visible to this thread only:
+// the other threads of the block see it behind the next __syncthreads().
 
 namespace tw_kernel {
 
@@ -18,7 +18,9 @@ TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
                : "memory");
 }
 
-TW_INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+TW_INLINE void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 template <int kPending>
 TW_INLINE void wait_for_groups() {

@@ -10,7 +10,9 @@ struct BFloat16 {
   unsigned short bits;
 };
 
-TW_INLINE float to_float(float x) { return x; }
+TW_INLINE float to_float(float x) {
+  return x;
+}
 
 TW_INLINE float to_float(Half x) {
   float y;
@@ -23,23 +25,41 @@ TW_INLINE float to_float(BFloat16 x) {
 }
 
 // Integers stay integers.
-TW_INLINE float to_number(float x) { return x; }
-TW_INLINE float to_number(Half x) { return to_float(x); }
-TW_INLINE float to_number(BFloat16 x) { return to_float(x); }
-TW_INLINE int to_number(int x) { return x; }
-TW_INLINE int to_number(unsigned char x) { return x; }
-TW_INLINE long long to_number(long long x) { return x; }
+TW_INLINE float to_number(float x) {
+  return x;
+}
+TW_INLINE float to_number(Half x) {
+  return to_float(x);
+}
+TW_INLINE float to_number(BFloat16 x) {
+  return to_float(x);
+}
+TW_INLINE int to_number(int x) {
+  return x;
+}
+TW_INLINE int to_number(unsigned char x) {
+  return x;
+}
+TW_INLINE long long to_number(long long x) {
+  return x;
+}
 
 // Global memory that no kernel writes while this one runs.
 template <typename Element>
 TW_INLINE Element load_read_only(const Element* from) {
   return __ldg(from);
 }
-TW_INLINE Half load_read_only(const Half* from) { return {__ldg(&from->bits)}; }
-TW_INLINE BFloat16 load_read_only(const BFloat16* from) { return {__ldg(&from->bits)}; }
+TW_INLINE Half load_read_only(const Half* from) {
+  return {__ldg(&from->bits)};
+}
+TW_INLINE BFloat16 load_read_only(const BFloat16* from) {
+  return {__ldg(&from->bits)};
+}
 
 // Round to nearest, ties to even; too great a number becomes infinite, NaN stays NaN.
-TW_INLINE void from_float(float x, float* out) { *out = x; }
+TW_INLINE void from_float(float x, float* out) {
+  *out = x;
+}
 TW_INLINE void from_float(float x, Half* out) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out->bits) : "f"(x));
 }

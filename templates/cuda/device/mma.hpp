@@ -1,4 +1,5 @@
-// C[16][8] += A[16][16] * B[16][8] by one warp (sm_80). Lane l holds, with r = l / 4 and c = 2 (l % 4):
+// C[16][8] += A[16][16] * B[16][8] by one warp (sm_80).
+// With r = l / 4 and c = 2 (l % 4), lane l holds
 //   a[0]: A[r][c, c+1]    a[1]: A[r+8][c, c+1]    a[2]: A[r][c+8, c+9]    a[3]: A[r+8][c+8, c+9]
 //   b0:   B[c, c+1][r]    b1:   B[c+8, c+9][r]
 //   c0:   C[r][c]         c1:   C[r][c+1]         c2:   C[r+8][c]         c3:   C[r+8][c+1]

@@ -1,9 +1,9 @@
 // A tile of 16-bit elements in shared memory, [rows][kColumns], kColumns a multiple of 16.
 //
-// ldmatrix reads 8 rows at one chunk of 16 bytes at a time. Were rows simply laid one behind the other,
-// those chunks would share banks, so the chunks of a row are permuted by XOR with a number that depends
-// on the row: any 8 rows from a multiple of 8 on then lie in 8 different groups of banks, whatever
-// kColumns is.
+// ldmatrix reads 8 rows at one chunk of 16 bytes at a time. Were rows simply laid one behind the
+// other, those chunks would share banks, so the chunks of a row are permuted by XOR with a number
+// that depends on the row: any 8 rows from a multiple of 8 on then lie in 8 different groups of
+// banks, whatever kColumns is.
 
 namespace tw_kernel {
 
@@ -23,8 +23,9 @@ struct SharedTile {
   static constexpr int kPeriod = 8;
   static constexpr int kRowBytes = kColumns * 2;
 
-  // From the address of (row, chunk), chunk 0 or 1, to that of (row, chunk + 2 * steps). For constant
-  // `steps` it is one XOR at most; the sum goes into the instruction that uses the address.
+  // From the address of (row, chunk), chunk 0 or 1, to that of (row, chunk + 2 * steps). For
+  // constant `steps` it is one XOR at most; the sum goes into the instruction that uses the
+  // address.
   static __forceinline__ unsigned advance(unsigned address, int steps) {
     const int chunks = 2 * steps;
     return (address ^ (chunks % kSpread * 16)) + chunks / kSpread * kSpread * 16;

@@ -1,6 +1,7 @@
-// The matrix products in float32, with the same interface as tensor_cores.hpp and as exact as a plain
-// loop over floats: for dtype f32, and for mixtures of dtypes, whose elements become floats on their way
-// to shared memory. Half a warp shares kRows rows of q; its lanes share out the columns.
+// The matrix products in float32, with the same interface as tensor_cores.hpp and as exact as a
+// plain loop over floats: for dtype f32, and for mixtures of dtypes, whose elements become floats
+// on their way to shared memory. Half a warp shares kRows rows of q; its lanes share out the
+// columns.
 //
 // Needs: kHeadDim, kValueDim, kQTile, kKvTile, kWarps.
 
@@ -14,14 +15,26 @@ constexpr int kOutColumns = kValuePad / 16;
 static_assert(kQTile == kWarps * 2 * kRows, "half a warp owns kRows rows");
 static_assert(kKvTile % 16 == 0, "16 lanes share a row");
 
-TW_INLINE int lane() { return threadIdx.x % 16; }
+TW_INLINE int lane() {
+  return threadIdx.x % 16;
+}
 // A thread's row i is row_of(0) + row_offset(i), and likewise for columns.
-TW_INLINE constexpr int row_offset(int i) { return i; }
-TW_INLINE constexpr int column_offset(int j) { return j * 16; }
-TW_INLINE int row_of(int i) { return threadIdx.x / 16 * kRows + row_offset(i); }
-TW_INLINE int column_of(int j) { return lane() + column_offset(j); }
+TW_INLINE constexpr int row_offset(int i) {
+  return i;
+}
+TW_INLINE constexpr int column_offset(int j) {
+  return j * 16;
+}
+TW_INLINE int row_of(int i) {
+  return threadIdx.x / 16 * kRows + row_offset(i);
+}
+TW_INLINE int column_of(int j) {
+  return lane() + column_offset(j);
+}
 // Four neighbouring columns from each multiple of four on.
-TW_INLINE int out_column_of(int j) { return j / 4 * 64 + lane() * 4 + j % 4; }
+TW_INLINE int out_column_of(int j) {
+  return j / 4 * 64 + lane() * 4 + j % 4;
+}
 
 TW_INLINE float reduce_row_max(float x) {
 #pragma unroll
@@ -34,8 +47,8 @@ TW_INLINE float reduce_row_sum(float x) {
   return x;
 }
 
-// Floats between rows of shared memory. Four more than a row of Q or K holds, so that 8 lanes reading 16
-// bytes of 8 rows meet in no bank.
+// Floats between rows of shared memory. Four more than a row of Q or K holds, so that 8 lanes
+// reading 16 bytes of 8 rows meet in no bank.
 constexpr int kHeadPitch = kHeadDim + 4;
 constexpr int kPPitch = kKvTile + 4;
 constexpr int kQBytes = kQTile * kHeadPitch * 4;
@@ -95,7 +108,8 @@ TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
   }
 }
 
-TW_INLINE void add_value_row(float p, const float4 (&v)[kOutColumns / 4], float (&out)[kOutColumns]) {
+TW_INLINE void add_value_row(float p, const float4 (&v)[kOutColumns / 4],
+                             float (&out)[kOutColumns]) {
 #pragma unroll
   for (int n = 0; n < kOutColumns / 4; ++n) {
     out[4 * n] += p * v[n].x;
@@ -130,7 +144,8 @@ TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
   for (int kv = 0; kv < kKvTile; kv += 4) {
     float4 weight[kRows];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) weight[i] = load_shared_4(weights.rows + (i * kPPitch + kv) * 4);
+    for (int i = 0; i < kRows; ++i)
+      weight[i] = load_shared_4(weights.rows + (i * kPPitch + kv) * 4);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       float4 v[kOutColumns / 4];

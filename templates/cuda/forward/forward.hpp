@@ -1,8 +1,9 @@
-// Attention of one q tile of one head: an online softmax over kv tiles. All warps both load and compute
-// (FlashAttention-2's structure), so it runs on every GPU with cp.async.
+// Attention of one q tile of one head: an online softmax over kv tiles. All warps both load and
+// compute (FlashAttention-2's structure), so it runs on every GPU with cp.async.
 //
-// Shared memory: Q, then kStages tiles of K, then kStages of V. With one stage, V arrives while the scores
-// are computed and the next K while P V is; with more, whole tiles are on their way ahead of their use.
+// Shared memory: Q, then kStages tiles of K, then kStages of V. With one stage, V arrives while the
+// scores are computed and the next K while P V is; with more, whole tiles are on their way ahead of
+// their use.
 //
 // Needs: kStages, and all of the files before it.
 
@@ -37,7 +38,8 @@ TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, 
 TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments& call,
                        unsigned shared_memory) {
   const Place place = find_place(arguments, call);
-  if (place.first_row >= call.q_len) return;  // the block mask's last q block may reach beyond q_len
+  // The block mask's last q block may reach beyond q_len.
+  if (place.first_row >= call.q_len) return;
 
   __shared__ Task task;
   const Shared shared = {&task, shared_memory, shared_memory + kQBytes,
@@ -93,7 +95,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     commit_copies();
 
-    const bool some_dropped = (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > call.kv_len;
+    const bool some_dropped =
+        (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > call.kv_len;
     Kept kept;
     if (some_dropped) kept = find_kept(scene, tile);
 

@@ -1,6 +1,6 @@
-// The kv tiles that a q tile visits, one after the other: all of them, or those that the block mask's
-// row lists, partial ones before full ones. It is kept in few registers, as it lives beside the
-// accumulators.
+// The kv tiles that a q tile visits, one after the other: all of them, or those that the block
+// mask's row lists, partial ones before full ones. It is kept in few registers, as it lives beside
+// the accumulators.
 //
 // Needs: kThreads, kKvTile, kBlockKv, kMasked, kHasMaskMod.
 
@@ -24,7 +24,8 @@ class KvTile {
 
 class AllTiles {
  public:
-  __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, const Task&, int kv_len) : kv_len_(kv_len) {}
+  __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, const Task&, int kv_len)
+      : kv_len_(kv_len) {}
 
   // Behind the barrier that follows the construction.
   __forceinline__ void start() {}
@@ -41,8 +42,8 @@ class AllTiles {
   int kv_len_;
 };
 
-// Listed blocks go through a ring in shared memory that one warp fills 32 blocks at a time: no thread waits
-// for the list, and none keeps pointers into it.
+// Listed blocks go through a ring in shared memory that one warp fills 32 blocks at a time: no
+// thread waits for the list, and none keeps pointers into it.
 struct ListedBlocks {
   static constexpr int kHalf = 32;
   KvTile first_tile[2 * kHalf];  // of listed block i in entry i % (2 * kHalf)
@@ -50,8 +51,8 @@ struct ListedBlocks {
 
 class ListedTiles {
  public:
-  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place,
-                              const Task& task, int kv_len)
+  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place, const Task& task,
+                              int kv_len)
       : mask_(mask), task_(task), kv_len_(kv_len) {
     __shared__ ListedBlocks shared_blocks;
     blocks_ = &shared_blocks;

@@ -8,8 +8,9 @@ TW_INLINE void copy_elements(unsigned to, const float* from, bool present) {
   if (kAligned) {
     copy_async_16(to, from, present);
   } else {
-    store_shared_16(to, present ? __float_as_uint(from[0]) : 0, present ? __float_as_uint(from[1]) : 0,
-                    present ? __float_as_uint(from[2]) : 0, present ? __float_as_uint(from[3]) : 0);
+    store_shared_16(to, present ? __float_as_uint(from[0]) : 0,
+                    present ? __float_as_uint(from[1]) : 0, present ? __float_as_uint(from[2]) : 0,
+                    present ? __float_as_uint(from[3]) : 0);
   }
 }
 

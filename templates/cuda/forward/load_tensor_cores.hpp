@@ -17,8 +17,8 @@ TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
   store_shared_16(to, pair[0], pair[1], pair[2], pair[3]);
 }
 
-// rows: [.][stride], of which the first `count` (of kRowCount) exist; the others, and columns from kDim
-// to kPad, become zeros.
+// rows: [.][stride], of which the first `count` (of kRowCount) exist; the others, and columns from
+// kDim to kPad, become zeros.
 template <int kRowCount, int kDim, int kPad, typename Element>
 TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, int count) {
   using Tile = SharedTile<kPad>;

@@ -1,6 +1,7 @@
 // The snippets over a thread's scores of one tile.
 //
-// Needs: kRows, kColumns, row_of, row_offset, column_of, column_offset, kHasScoreMod, kHasMaskMod, tw_snippet.
+// Needs: kRows, kColumns, row_of, row_offset, column_of, column_offset, kHasScoreMod, kHasMaskMod,
+// tw_snippet.
 
 namespace tw_kernel {
 
@@ -23,8 +24,8 @@ TW_INLINE Scene make_scene(const SnippetArguments& call, const Task& task) {
           call.q_len - 1,                  call.q_offset, call.kv_offset, call.kv_len};
 }
 
-// q_idx of a thread's rows. Rows behind the last one are computed as if they were it, and not stored.
-// Found again for every tile, see thread_number.
+// q_idx of a thread's rows. Rows behind the last one are computed as if they were it, and not
+// stored. Found again for every tile, see thread_number.
 struct RowIndices {
   int q_idx[kRows];
 };
@@ -59,9 +60,9 @@ TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
   }
 }
 
-// Which elements of a tile take part: bit j of word i is for column j of row i. It needs no scores, so
-// it is found while K is on its way. The loop over columns stays rolled: unrolled it would cost most of
-// the compile time, and registers that the matrix products need.
+// Which elements of a tile take part: bit j of word i is for column j of row i. It needs no scores,
+// so it is found while K is on its way. The loop over columns stays rolled: unrolled it would cost
+// most of the compile time, and registers that the matrix products need.
 struct Kept {
   unsigned word[kRows];
 };

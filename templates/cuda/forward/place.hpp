@@ -1,8 +1,8 @@
 // Which q tile of which head a block of threads works on.
 //
-// Blocks start in the order of their numbers. Heads are taken in groups; within a group the costliest q
-// tiles of all its heads come first, so that no long tile is left to the end, while the K and V of few
-// heads at a time fill the L2 cache.
+// Blocks start in the order of their numbers. Heads are taken in groups; within a group the
+// costliest q tiles of all its heads come first, so that no long tile is left to the end, while the
+// K and V of few heads at a time fill the L2 cache.
 //
 // Needs: kQTile, kBlockQ, kMasked, KvElement.
 
@@ -60,8 +60,8 @@ TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
   return static_cast<Element*>(tensor.data) + b * tensor.batch_stride + h * tensor.head_stride;
 }
 
-// What the loop over kv tiles needs now and then. It lies in shared memory, as the accumulators leave no
-// register for it.
+// What the loop over kv tiles needs now and then. It lies in shared memory, as the accumulators
+// leave no register for it.
 struct Task {
   Place place;
   const KvElement* k;  // [kv_len] rows of this head

@@ -27,8 +27,8 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
   }
 }
 
-// A row's p are relative to a number that its greatest score may exceed by this many powers of 2 until
-// all that was summed is rescaled: after a row's first tiles it hardly ever is.
+// A row's p are relative to a number that its greatest score may exceed by this many powers of 2
+// until all that was summed is rescaled: after a row's first tiles it hardly ever is.
 constexpr float kRescaleAbove = 8.0f;
 
 // Makes `max` the rows' greatest scores, or leaves it where it is near enough.
@@ -40,7 +40,8 @@ TW_INLINE void raise_max(const float (&s)[kRows][kColumns], Softmax& softmax,
   for (int i = 0; i < kRows; ++i) {
     greatest[i] = s[i][0];
 #pragma unroll
-    for (int j = 1; j < kColumns; ++j) greatest[i] = fmaxf(greatest[i], s[i][j]);  // passes over NaN
+    for (int j = 1; j < kColumns; ++j)
+      greatest[i] = fmaxf(greatest[i], s[i][j]);  // passes over NaN
     greatest[i] = reduce_row_max(greatest[i]);
     rescale = rescale || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
   }

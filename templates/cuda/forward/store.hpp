@@ -37,7 +37,7 @@ TW_INLINE void store_tile(const ForwardArguments& arguments, const SnippetArgume
     const int row = place.first_row + row_of(i);
     if (row >= call.q_len) continue;
     const bool empty = sum == 0.0f;
-    store_row(out[i], 1.0f / sum, empty, head + row * arguments.out.row_stride);
+    store_row(out[i], __frcp_rn(sum), empty, head + row * arguments.out.row_stride);
     if (kHasLse && out_column_of(0) == 0) {
       lse[row] = empty ? -kInfinity : softmax.max[i] * to_log2 * kLn2 + ::logf(sum);
     }

@@ -1,10 +1,11 @@
-// The matrix products on tensor cores, for 16-bit elements. A warp owns kRowTiles x 16 rows of q and
-// all columns; K, V and Q are read from shared memory with ldmatrix, P goes from the scores' registers
-// straight into the second product.
+// The matrix products on tensor cores, for 16-bit elements. A warp owns kRowTiles x 16 rows of q
+// and all columns; K, V and Q are read from shared memory with ldmatrix, P goes from the scores'
+// registers straight into the second product.
 //
 //   S[q][kv] = sum over d of Q[q][d] K[kv][d]        O[q][dv] += sum over kv of P[q][kv] V[kv][dv]
 //
-// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kRowTiles, kWarps, kQInRegisters, QElement (= KvElement).
+// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kRowTiles, kWarps, kQInRegisters, QElement (=
+// KvElement).
 
 namespace tw_kernel {
 
@@ -19,15 +20,29 @@ constexpr int kRows = 2 * kRowTiles;
 constexpr int kColumns = kKvTile / 4;
 constexpr int kOutColumns = kValuePad / 4;
 
-TW_INLINE unsigned lane() { return thread_number<kThreads>() % 32; }
-TW_INLINE unsigned warp_row() { return thread_number<kThreads>() / 32 * (kRowTiles * 16); }
+TW_INLINE unsigned lane() {
+  return thread_number<kThreads>() % 32;
+}
+TW_INLINE unsigned warp_row() {
+  return thread_number<kThreads>() / 32 * (kRowTiles * 16);
+}
 // A thread's row i is row_of(0) + row_offset(i), and likewise for columns.
-TW_INLINE constexpr int row_offset(int i) { return i / 2 * 16 + i % 2 * 8; }
-TW_INLINE constexpr int column_offset(int j) { return j / 2 * 8 + j % 2; }
-TW_INLINE int row_of(int i) { return static_cast<int>(warp_row() + lane() / 4) + row_offset(i); }
-TW_INLINE int column_of(int j) { return static_cast<int>(lane() % 4 * 2) + column_offset(j); }
+TW_INLINE constexpr int row_offset(int i) {
+  return i / 2 * 16 + i % 2 * 8;
+}
+TW_INLINE constexpr int column_offset(int j) {
+  return j / 2 * 8 + j % 2;
+}
+TW_INLINE int row_of(int i) {
+  return static_cast<int>(warp_row() + lane() / 4) + row_offset(i);
+}
+TW_INLINE int column_of(int j) {
+  return static_cast<int>(lane() % 4 * 2) + column_offset(j);
+}
 // Two neighbouring columns from an even j on.
-TW_INLINE int out_column_of(int j) { return column_of(j); }
+TW_INLINE int out_column_of(int j) {
+  return column_of(j);
+}
 
 // Four neighbouring lanes share a row.
 TW_INLINE float reduce_row_max(float x) {
@@ -116,8 +131,8 @@ TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
   }
 }
 
-// P as the first operand of the second product: a score's accumulators are where that operand's elements
-// must be, so nothing moves between lanes.
+// P as the first operand of the second product: a score's accumulators are where that operand's
+// elements must be, so nothing moves between lanes.
 struct Weights {
   unsigned fragment[kKvTile / 16][kRowTiles][4];
 };

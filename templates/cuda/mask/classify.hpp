@@ -1,18 +1,18 @@
-// Classifies tiles: a warp evaluates mask_mod over the elements of one tile inside q_len x kv_len, until
-// it has met one that is kept and one that is dropped. A block of threads handles the 16 tiles that share
-// a word of states.
+// Classifies tiles: a warp evaluates mask_mod over the elements of one tile inside q_len x kv_len,
+// until it has met one that is kept and one that is dropped. A block of threads handles the 16
+// tiles that share a word of states.
 //
 // Needs: kBlockQ, kBlockKv, tw_snippet.
 
 namespace tw_kernel {
 
 using tilewright::abi::SnippetArguments;
-using tilewright::abi::cuda::MaskArguments;
 using tilewright::abi::cuda::kMaskThreads;
 using tilewright::abi::cuda::kMaskTilesPerBlock;
 using tilewright::abi::cuda::kTileEmpty;
 using tilewright::abi::cuda::kTileFull;
 using tilewright::abi::cuda::kTilePartial;
+using tilewright::abi::cuda::MaskArguments;
 
 struct MaskTile {
   tw_snippet::tw_State state;
@@ -41,8 +41,8 @@ struct Met {
   __forceinline__ bool both() const { return kept && dropped; }
 };
 
-// The four corners and 28 more elements all over the tile: where a mask changes along a line or at a
-// boundary between documents, they prove most partial tiles partial.
+// The four corners and 28 more elements all over the tile: where a mask changes along a line or at
+// a boundary between documents, they prove most partial tiles partial.
 TW_INLINE void try_few(const MaskTile& tile, int lane, Met& met) {
   const bool corner = lane < 4;
   const int row = corner ? lane / 2 * 31 : lane;

@@ -1,12 +1,16 @@
-// From the states and counts of a block mask's tiles to its two CSR lists, and the order in which its
-// rows are best worked on.
+// From the states and counts of a block mask's tiles to its two CSR lists, and the order in which
+// its rows are best worked on.
 
 namespace tw_kernel {
 
 using tilewright::abi::cuda::kMaskScanThreads;
 
-TW_INLINE int partial_in(unsigned long long count) { return static_cast<int>(count & 0xffffffffu); }
-TW_INLINE int full_in(unsigned long long count) { return static_cast<int>(count >> 32); }
+TW_INLINE int partial_in(unsigned long long count) {
+  return static_cast<int>(count & 0xffffffffu);
+}
+TW_INLINE int full_in(unsigned long long count) {
+  return static_cast<int>(count >> 32);
+}
 
 TW_INLINE long long mask_rows(const MaskArguments& mask) {
   return static_cast<long long>(mask.batch) * mask.heads * mask.q_blocks;
@@ -28,8 +32,8 @@ TW_INLINE long long sum_before(long long x, long long* sums) {
   return sum - x;
 }
 
-// Row offsets, by one block of threads: each thread sums a run of rows, and writes it once it knows what
-// lies before.
+// Row offsets, by one block of threads: each thread sums a run of rows, and writes it once it knows
+// what lies before.
 TW_INLINE void scan_rows(const MaskArguments& mask) {
   __shared__ long long sums[2 * kMaskScanThreads];
   const long long rows = mask_rows(mask);
@@ -56,8 +60,8 @@ TW_INLINE void scan_rows(const MaskArguments& mask) {
   }
 }
 
-// rows_by_cost of one head of the mask: a counting sort by cost, the costliest rows first. A partial tile
-// costs a little more than a full one.
+// rows_by_cost of one head of the mask: a counting sort by cost, the costliest rows first. A
+// partial tile costs a little more than a full one.
 TW_INLINE void order_rows(const MaskArguments& mask, int head) {
   __shared__ long long sums[2 * kMaskScanThreads];
   __shared__ int next[kMaskScanThreads];  // of each bucket: where its next row goes
@@ -101,8 +105,8 @@ TW_INLINE void fill_row(const MaskArguments& mask, long long row, int lane) {
   for (int first = 0; first < mask.state_words; first += 32) {
     const int word = first + lane;
     const unsigned state = word < mask.state_words ? states[word] : 0;
-    const int partial_count = __popc(state & kLowBits);      // kTilePartial is 01
-    const int full_count = __popc(state >> 1 & kLowBits);    // kTileFull is 10
+    const int partial_count = __popc(state & kLowBits);    // kTilePartial is 01
+    const int full_count = __popc(state >> 1 & kLowBits);  // kTileFull is 10
     const int partial_before = sum_of_lanes_before(partial_count, lane);
     const int full_before = sum_of_lanes_before(full_count, lane);
     int* to_partial = partial + partial_before;
