@@ -6,21 +6,11 @@
 
 #include "base/error.hpp"
 #include "generator/snippet.hpp"
-#include "runtime/cpu/kernels.hpp"
+#include "runtime/cpu/backend.hpp"
+#include "runtime/cuda/backend.hpp"
 
 namespace tilewright {
 namespace {
-
-std::string forward_kernel_name(const Spec& spec) {
-  std::string name = spec.mask_mod.empty() ? "forward" : "forward_masked";
-  return spec.outputs.lse ? name + "_lse" : name;
-}
-
-std::vector<KernelId> kernels_needed(const Spec& spec) {
-  std::vector<KernelId> ids = {{forward_kernel_name(spec)}};
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
-  return ids;
-}
 
 // The mask_mod of a spec with what decides the lists' batch and heads.
 struct MaskUse {
@@ -63,44 +53,38 @@ auto with_memory_errors(Body body) {
 
 class Attention::Implementation {
  public:
-  Implementation(Spec spec, const AttentionOptions& options)
-      : spec_(std::move(spec)),
-        target_(Target::host_cpu()),
-        threads_(options.threads ? *options.threads : ThreadPool::shared()) {
+  Implementation(Spec spec, const AttentionOptions& options) : spec_(std::move(spec)) {
     validate(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
-    const std::vector<KernelId> ids = kernels_needed(spec_);
-    const auto kernels = load_kernels(spec_, target_, ids, options.kernels);
-    forward_.emplace(kernels[0]);
-    if (spec_.mask_mod.empty()) return;
-    mask_.emplace(kernels[1]);
-    mask_use_ = mask_use(spec_);
+    if (!spec_.mask_mod.empty()) mask_use_ = mask_use(spec_);
+    const bool on_gpu = options.device.kind() == Device::Kind::cuda;
+    backend_ = on_gpu ? cuda::make_backend(spec_, options) : cpu::make_backend(spec_, options);
   }
 
   const Spec& spec() const { return spec_; }
-  const Target& target() const { return target_; }
+  const Backend& backend() const { return *backend_; }
 
-  std::vector<KernelBuild> builds() const {
-    std::vector<KernelBuild> builds = {forward_->build()};
-    if (mask_) builds.push_back(mask_->build());
-    return builds;
+  Bindings bind(const SnippetInputs& inputs) const {
+    Bindings bindings(spec_, inputs);
+    backend_->check(bindings);
+    return bindings;
   }
 
-  BlockMask block_mask(const Shape& shape, const Bindings& given) const {
-    if (!mask_) {
+  BlockMask block_mask(const Shape& shape, const Bindings& given, Stream stream) const {
+    if (!mask_use_) {
       throw Error(ErrorCode::usage, "the spec has no mask_mod, so it has no block mask",
                   "call forward without one");
     }
     tilewright::validate(shape);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape);
-    MaskFingerprint fingerprint{.source = mask_use_.source, .shape = shape, .scalars = {}};
-    if (!mask_use_.per_batch) fingerprint.shape.batch = 1;
-    if (!mask_use_.per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
-    for (const MaskSource::Scalar& scalar : mask_use_.source.scalars) {
+    MaskFingerprint fingerprint{.source = mask_use_->source, .shape = shape, .scalars = {}};
+    if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
+    if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+    for (const MaskSource::Scalar& scalar : mask_use_->source.scalars) {
       fingerprint.scalars.push_back(bindings.scalars()[scalar.index]);
     }
-    return mask_->run(std::move(fingerprint), shape, bindings.cpu_arguments(), threads_);
+    return backend_->block_mask(std::move(fingerprint), shape, bindings, stream);
   }
 
   void forward(const ForwardTensors& tensors, const BlockMask* mask, const Bindings& given,
@@ -108,17 +92,8 @@ class Attention::Implementation {
     const ForwardCall call = resolve_call(spec_, tensors, options);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
-    if (!mask && mask_) {
-      throw Error(ErrorCode::block_mask, "the spec has a mask_mod, and the call has no block mask",
-                  "make one with attention.block_mask(shape, bindings) and pass it to forward");
-    }
-    if (!mask) return forward_->run(call, bindings.cpu_arguments(), threads_);
-    if (!mask_) {
-      throw Error(ErrorCode::block_mask, "the call has a block mask, and the spec has no mask_mod",
-                  "give the spec the mask_mod that the mask was built from");
-    }
-    require_fit(*mask, mask_use_.source, call.shape, bindings);
-    forward_->run(call, *mask, bindings.cpu_arguments(), threads_);
+    check_mask(mask, call.shape, bindings);
+    backend_->forward(call, mask, bindings);
   }
 
  private:
@@ -126,13 +101,22 @@ class Attention::Implementation {
     return given.is_default() && default_bindings_ ? *default_bindings_ : given;
   }
 
+  void check_mask(const BlockMask* mask, const Shape& shape, const Bindings& bindings) const {
+    if (!mask && mask_use_) {
+      throw Error(ErrorCode::block_mask, "the spec has a mask_mod, and the call has no block mask",
+                  "make one with attention.block_mask(shape, bindings) and pass it to forward");
+    }
+    if (mask && !mask_use_) {
+      throw Error(ErrorCode::block_mask, "the call has a block mask, and the spec has no mask_mod",
+                  "give the spec the mask_mod that the mask was built from");
+    }
+    if (mask) require_fit(*mask, mask_use_->source, shape, bindings);
+  }
+
   Spec spec_;
-  Target target_;
-  ThreadPool& threads_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
-  std::optional<cpu::ForwardKernel> forward_;
-  std::optional<cpu::MaskKernel> mask_;
-  MaskUse mask_use_;
+  std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
+  std::unique_ptr<Backend> backend_;
 };
 
 Attention::Attention(Spec spec, AttentionOptions options)
@@ -147,18 +131,22 @@ const Spec& Attention::spec() const {
   return implementation_->spec();
 }
 const Target& Attention::target() const {
-  return implementation_->target();
+  return implementation_->backend().target();
 }
 std::vector<KernelBuild> Attention::builds() const {
-  return implementation_->builds();
+  return implementation_->backend().builds();
+}
+
+void Attention::prepare() const {
+  with_memory_errors([&] { implementation_->backend().prepare(); });
 }
 
 Bindings Attention::bind(const SnippetInputs& inputs) const {
-  return with_memory_errors([&] { return Bindings(spec(), inputs); });
+  return with_memory_errors([&] { return implementation_->bind(inputs); });
 }
 
-BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings) const {
-  return with_memory_errors([&] { return implementation_->block_mask(shape, bindings); });
+BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, Stream stream) const {
+  return with_memory_errors([&] { return implementation_->block_mask(shape, bindings, stream); });
 }
 
 void Attention::forward(const ForwardTensors& tensors, const Bindings& bindings,

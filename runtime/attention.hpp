@@ -10,6 +10,7 @@
 #include "device.hpp"
 #include "kernel_library.hpp"
 #include "shape.hpp"
+#include "stream.hpp"
 #include "tensor.hpp"
 #include "thread_pool.hpp"
 
@@ -22,7 +23,8 @@ struct AttentionOptions {
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
 };
 
-/// The tensors of one call, in the spec's dtypes. Shapes as in the spec's layouts; for bhsd:
+/// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
+/// as in the spec's layouts; for bhsd:
 ///   q   [batch, num_q_heads, q_len, head_dim]
 ///   k   [batch or 1, num_kv_heads, kv_len, head_dim]
 ///   v   [batch or 1, num_kv_heads, kv_len, v_head_dim]
@@ -43,6 +45,7 @@ struct ForwardOptions {
   std::int64_t q_offset = 0;         ///< q_idx = row + q_offset
   std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
   std::optional<double> scale = {};  ///< none: the spec's
+  Stream stream = nullptr;           ///< of a GPU
 };
 
 /// One attention variant, ready to run. Immutable; may be used from many threads at once.
@@ -64,17 +67,27 @@ class Attention {
   /// How each kernel came to be: rendered, compiled or found, loaded, with times.
   std::vector<KernelBuild> builds() const;
 
+  /// Makes ready for calls from the calling thread's CUDA context, where that is another one than
+  /// the constructor saw; a first forward does the same. Does nothing on a CPU.
+  /// @throws Error with code device where the context's GPU cannot run the kernels
+  void prepare() const;
+
   /// Resolves buffers and scalars against the spec, once for many calls.
   /// @throws Error with code tensor or usage
   Bindings bind(const SnippetInputs& inputs) const;
 
   /// Evaluates mask_mod over q_len x kv_len and lists the tiles. Per batch if mask_mod names b, per
   /// head if it names h or h_kv.
+  /// On a GPU it works in the stream's order and waits once, for the number of tiles; the lists
+  /// stay on the device. A forward in another stream must be ordered behind it by the caller.
   /// @throws Error with code usage where the spec has no mask_mod, with code tensor as forward
-  BlockMask block_mask(const Shape& shape, const Bindings& bindings = {}) const;
+  BlockMask block_mask(const Shape& shape, const Bindings& bindings = {},
+                       Stream stream = nullptr) const;
 
   /// out = softmax(mask_mod(score_mod(q k^T * scale))) v, for a spec without mask_mod. Rows with
-  /// nothing kept give out 0 and lse -inf. Never compiles.
+  /// nothing kept give out 0 and lse -inf. Never compiles. On a GPU it neither waits nor allocates,
+  /// works in the calling thread's current CUDA context, else in the GPU's primary one, and may be
+  /// captured in a CUDA graph.
   /// @throws Error with code tensor for a wrong rank, shape, dtype, stride or a missing or extra
   /// lse;
   ///         with code block_mask where the spec has a mask_mod

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "runtime/cpu/arguments.hpp"
+#include "runtime/cuda/arguments.hpp"
 
 namespace tilewright {
 namespace {
@@ -110,7 +111,10 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
 
 }  // namespace
 
-Bindings::Bindings() : cpu_arguments_(std::make_shared<const cpu::BindingArguments>()) {}
+Bindings::Bindings()
+    : cpu_arguments_(std::make_shared<const cpu::BindingArguments>()),
+      cuda_arguments_(std::make_shared<const cuda::BindingArguments>(
+          cuda::binding_arguments(Spec{}, buffers_, scalars_))) {}
 
 Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
   refuse_unknown(inputs.buffers, spec.buffers, "buffer", ErrorCode::tensor);
@@ -123,6 +127,8 @@ Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
   }
   cpu_arguments_ = std::make_shared<const cpu::BindingArguments>(
       cpu::binding_arguments(spec, buffers_, scalars_));
+  cuda_arguments_ = std::make_shared<const cuda::BindingArguments>(
+      cuda::binding_arguments(spec, buffers_, scalars_));
 }
 
 void Bindings::check(const Spec& spec, const Shape& shape) const {

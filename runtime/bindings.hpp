@@ -15,6 +15,9 @@ namespace tilewright {
 namespace cpu {
 struct BindingArguments;
 }
+namespace cuda {
+struct BindingArguments;
+}
 
 /// What a caller gives for the names in a spec's snippets.
 struct SnippetInputs {
@@ -48,11 +51,14 @@ class Bindings {
 
   /// The same as CPU kernels take them.
   const cpu::BindingArguments& cpu_arguments() const { return *cpu_arguments_; }
+  /// The same as GPU kernels take them.
+  const cuda::BindingArguments& cuda_arguments() const { return *cuda_arguments_; }
 
  private:
   std::vector<TensorView> buffers_;
   std::vector<double> scalars_;
   std::shared_ptr<const cpu::BindingArguments> cpu_arguments_;
+  std::shared_ptr<const cuda::BindingArguments> cuda_arguments_;
 };
 
 }  // namespace tilewright

@@ -81,15 +81,52 @@ std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t row
 BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
                      std::int64_t tiles_evaluated)
     : fingerprint_(std::move(fingerprint)),
-      lists_(std::move(lists)),
       path_(std::move(path)),
       tiles_evaluated_(tiles_evaluated),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
-      kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])) {
-  validate_list("partial", lists_.row_offsets, lists_.indices, rows(), kv_blocks_);
-  validate_list("full", lists_.full_row_offsets, lists_.full_indices, rows(), kv_blocks_);
-  validate_disjoint(lists_, rows());
-  rows_by_cost_ = order_by_cost(lists_, rows());
+      kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
+      partial_tiles_(static_cast<std::int64_t>(lists.indices.size())),
+      full_tiles_(static_cast<std::int64_t>(lists.full_indices.size())),
+      contents_(std::make_shared<Contents>()) {
+  validate_list("partial", lists.row_offsets, lists.indices, rows(), kv_blocks_);
+  validate_list("full", lists.full_row_offsets, lists.full_indices, rows(), kv_blocks_);
+  validate_disjoint(lists, rows());
+  contents_->lists = std::move(lists);
+  contents_->rows_by_cost = order_by_cost(contents_->lists, rows());
+}
+
+BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
+                     std::int64_t partial_tiles, std::int64_t full_tiles, std::string path,
+                     std::int64_t tiles_evaluated)
+    : fingerprint_(std::move(fingerprint)),
+      path_(std::move(path)),
+      tiles_evaluated_(tiles_evaluated),
+      q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
+      kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
+      partial_tiles_(partial_tiles),
+      full_tiles_(full_tiles),
+      contents_(std::make_shared<Contents>()) {
+  contents_->on_device.push_back(lists);
+  contents_->origin = std::move(lists);
+}
+
+const BlockMask::Contents& BlockMask::on_host() const {
+  Contents& contents = *contents_;
+  if (contents.origin) {
+    std::call_once(contents.host_is_made, [&] {
+      contents.lists = contents.origin->to_host();
+      contents.rows_by_cost = order_by_cost(contents.lists, rows());
+    });
+  }
+  return contents;
+}
+
+const TileLists& BlockMask::lists() const {
+  return on_host().lists;
+}
+
+std::span<const std::int32_t> BlockMask::rows_by_cost() const {
+  return on_host().rows_by_cost;
 }
 
 double BlockMask::density() const {
@@ -98,20 +135,20 @@ double BlockMask::density() const {
 }
 
 std::int64_t BlockMask::bytes() const {
-  return static_cast<std::int64_t>(
-      (lists_.row_offsets.size() + lists_.full_row_offsets.size()) * sizeof(std::int64_t) +
-      (lists_.indices.size() + lists_.full_indices.size()) * sizeof(std::int32_t));
+  return 2 * (rows() + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)) +
+         (partial_tiles_ + full_tiles_) * static_cast<std::int64_t>(sizeof(std::int32_t));
 }
 
 std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
                                             std::int64_t q_block) const {
   const std::int64_t r = (b * heads() + h) * q_blocks_ + q_block;
+  const TileLists& lists = this->lists();
   std::vector<Tile> tiles(static_cast<size_t>(kv_blocks_), Tile::empty);
-  for (std::int64_t i = lists_.row_offsets[r]; i < lists_.row_offsets[r + 1]; ++i) {
-    tiles[lists_.indices[i]] = Tile::partial;
+  for (std::int64_t i = lists.row_offsets[r]; i < lists.row_offsets[r + 1]; ++i) {
+    tiles[lists.indices[i]] = Tile::partial;
   }
-  for (std::int64_t i = lists_.full_row_offsets[r]; i < lists_.full_row_offsets[r + 1]; ++i) {
-    tiles[lists_.full_indices[i]] = Tile::full;
+  for (std::int64_t i = lists.full_row_offsets[r]; i < lists.full_row_offsets[r + 1]; ++i) {
+    tiles[lists.full_indices[i]] = Tile::full;
   }
   return tiles;
 }

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,8 +51,25 @@ struct TileLists {
   friend bool operator==(const TileLists&, const TileLists&) = default;
 };
 
+/// The lists in the memory of one CUDA context. Made by runtime/cuda, which knows what is inside.
+class DeviceTileLists {
+ public:
+  virtual ~DeviceTileLists() = default;
+  virtual TileLists to_host() const = 0;
+  std::uint64_t context() const { return context_; }  ///< the context's number
+
+ protected:
+  explicit DeviceTileLists(std::uint64_t context) : context_(context) {}
+
+ private:
+  std::uint64_t context_;
+};
+
 /// Which tiles (q block, kv block) of a mask are empty, partial or full. A tile is judged by its
-/// elements inside q_len x kv_len, so a ragged one may be full. Immutable; copies share nothing.
+/// elements inside q_len x kv_len, so a ragged one may be full. Immutable; copies share the lists,
+/// which live where they are used: a mask made on a GPU comes to the host when somebody asks for
+/// its lists, and one made from lists goes to a GPU with its first call there. The last copy of a
+/// mask on a GPU waits for the GPU before it frees the lists.
 class BlockMask {
  public:
   enum class Tile : std::uint8_t { empty = 0, partial = 1, full = 2 };
@@ -63,8 +82,14 @@ class BlockMask {
   BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
             std::int64_t tiles_evaluated);
 
+  /// Of lists that a GPU made.
+  BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
+            std::int64_t partial_tiles, std::int64_t full_tiles, std::string path,
+            std::int64_t tiles_evaluated);
+
   const MaskFingerprint& fingerprint() const { return fingerprint_; }
-  const TileLists& lists() const { return lists_; }
+  /// Copied from the GPU at the first call where they were made there.
+  const TileLists& lists() const;
 
   std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
   std::int64_t heads() const {
@@ -75,8 +100,8 @@ class BlockMask {
   std::int64_t kv_blocks() const { return kv_blocks_; }  ///< ceil(kv_len / block[1])
   std::int64_t rows() const { return batch() * heads() * q_blocks_; }
 
-  std::int64_t partial_tiles() const { return static_cast<std::int64_t>(lists_.indices.size()); }
-  std::int64_t full_tiles() const { return static_cast<std::int64_t>(lists_.full_indices.size()); }
+  std::int64_t partial_tiles() const { return partial_tiles_; }
+  std::int64_t full_tiles() const { return full_tiles_; }
   std::int64_t empty_tiles() const { return rows() * kv_blocks_ - partial_tiles() - full_tiles(); }
   /// Share of tiles that attention visits, 0 to 1.
   double density() const;
@@ -87,24 +112,47 @@ class BlockMask {
   std::vector<Tile> row(std::int64_t b, std::int64_t h, std::int64_t q_block) const;
 
   /// Rows of tiles, those with the most tiles first: the order in which work is handed out.
-  std::span<const std::int32_t> rows_by_cost() const { return rows_by_cost_; }
+  std::span<const std::int32_t> rows_by_cost() const;
+
+  /// The lists in the memory of a context, made once for each; for runtime/cuda.
+  template <typename Make>
+  const DeviceTileLists& on_device(std::uint64_t context, const Make& make) const {
+    const std::lock_guard lock(contents_->mutex);
+    for (const auto& lists : contents_->on_device) {
+      if (lists->context() == context) return *lists;
+    }
+    contents_->on_device.push_back(make());
+    return *contents_->on_device.back();
+  }
 
   /// How the tiles were decided ("exact") and how many were decided element by element.
   std::string_view path() const { return path_; }
   std::int64_t tiles_evaluated() const { return tiles_evaluated_; }
 
   friend bool operator==(const BlockMask& a, const BlockMask& b) {
-    return a.fingerprint_ == b.fingerprint_ && a.lists_ == b.lists_;
+    return a.fingerprint_ == b.fingerprint_ && a.lists() == b.lists();
   }
 
  private:
+  struct Contents {
+    std::once_flag host_is_made;
+    TileLists lists;
+    std::vector<std::int32_t> rows_by_cost;
+    std::mutex mutex;  // guards on_device
+    std::vector<std::shared_ptr<const DeviceTileLists>> on_device;
+    std::shared_ptr<const DeviceTileLists> origin;  // null where the lists were made on the host
+  };
+
   MaskFingerprint fingerprint_;
-  TileLists lists_;
   std::string path_;
   std::int64_t tiles_evaluated_;
   std::int64_t q_blocks_;
   std::int64_t kv_blocks_;
-  std::vector<std::int32_t> rows_by_cost_;
+  std::int64_t partial_tiles_;
+  std::int64_t full_tiles_;
+  std::shared_ptr<Contents> contents_;
+
+  const Contents& on_host() const;
 };
 
 /// Refuses a mask that was built from something else than a call uses. Does not allocate where it

@@ -14,7 +14,8 @@ class Device {
   /// @throws Error with code usage for any other text, with code device where the GPU is missing
   static Device parse(std::string_view name);
   static Device cpu() { return Device(Kind::cpu, 0); }
-  /// What "auto" means on this machine.
+  /// What "auto" means on this machine: TILEWRIGHT_DEVICE where it is set, else the first GPU where
+  /// there are a driver, a GPU from sm_80 up and NVRTC, else the CPU.
   static Device automatic();
 
   Kind kind() const { return kind_; }

@@ -117,6 +117,11 @@ float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const
 
 }  // namespace
 
+std::string forward_kernel_name(const Spec& spec) {
+  const std::string name = spec.mask_mod.empty() ? "forward" : "forward_masked";
+  return spec.outputs.lse ? name + "_lse" : name;
+}
+
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
                          const ForwardOptions& options) {
   const Layout kv_layout = spec.key_value_layout();
@@ -160,6 +165,7 @@ ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
   call.v = resolved(tensors.v, kv_layout);
   call.out = resolved(tensors.out, spec.layout);
   call.lse = resolve_lse(spec, tensors.lse, call.shape);
+  call.stream = options.stream;
   call.scale = options.scale.value_or(spec.softmax_scale());
   if (!std::isfinite(call.scale)) {
     throw Error(ErrorCode::usage, fmt::format("scale is {}; it must be finite", call.scale));

@@ -18,7 +18,11 @@ struct ForwardCall {
   ResolvedTensor q, k, v, out;
   float* lse = nullptr;
   double scale = 1;
+  Stream stream = nullptr;
 };
+
+/// "forward_masked_lse": the kernel that a spec's calls use.
+std::string forward_kernel_name(const Spec& spec);
 
 /// Reads the sizes of a call off its tensors and checks every one of them.
 /// @throws Error with code tensor

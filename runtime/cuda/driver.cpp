@@ -54,6 +54,10 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
                   fmt::format("the NVIDIA driver has no function {}: it is too old", name));
     }
   };
+  const auto load_if_there = [&](auto& function, const char* name) {
+    using Type = std::remove_pointer_t<std::remove_reference_t<decltype(function)>>;
+    function = library_.function<Type>(name);
+  };
   DriverFunctions& f = functions_;
   load(f.init, "cuInit");
   load(f.driver_version, "cuDriverGetVersion");
@@ -68,15 +72,18 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load(f.context_push, "cuCtxPushCurrent_v2");
   load(f.context_pop, "cuCtxPopCurrent_v2");
   load(f.context_device, "cuCtxGetDevice");
+  load(f.context_synchronize, "cuCtxSynchronize");
+  load_if_there(f.context_id, "cuCtxGetId");
   load(f.module_load, "cuModuleLoadData");
   load(f.module_unload, "cuModuleUnload");
   load(f.module_function, "cuModuleGetFunction");
+  load_if_there(f.function_load, "cuFuncLoad");
   load(f.function_set_attribute, "cuFuncSetAttribute");
   load(f.launch, "cuLaunchKernel");
   load(f.allocate, "cuMemAlloc_v2");
   load(f.free, "cuMemFree_v2");
-  load(f.allocate_async, "cuMemAllocAsync");
-  load(f.free_async, "cuMemFreeAsync");
+  load_if_there(f.allocate_async, "cuMemAllocAsync");
+  load_if_there(f.free_async, "cuMemFreeAsync");
   load(f.copy_to_device, "cuMemcpyHtoDAsync_v2");
   load(f.copy_to_host, "cuMemcpyDtoHAsync_v2");
   load(f.fill_bytes, "cuMemsetD8Async");
@@ -87,14 +94,22 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   check(f.device_count(&device_count_), "counting GPUs");
 }
 
-void Driver::fail(int result, std::string_view doing) const {
+std::string Driver::describe(int result) const {
   const char* name = nullptr;
   const char* text = nullptr;
   functions_.error_name(result, &name);
   functions_.error_string(result, &text);
-  throw Error(result == kOutOfMemory ? ErrorCode::memory : ErrorCode::device,
-              fmt::format("the NVIDIA driver failed while {}: {} ({})", doing,
-                          text ? text : "unknown error", name ? name : std::to_string(result)));
+  return fmt::format("{} ({})", text ? text : "unknown error",
+                     name ? name : std::to_string(result));
+}
+
+void Driver::fail(int result, std::string_view doing) const {
+  if (result == kOutOfMemory) {
+    throw Error(ErrorCode::memory, fmt::format("the GPU is out of memory while {}", doing),
+                "use smaller shapes, or free what else is on the GPU (see nvidia-smi)");
+  }
+  throw Error(ErrorCode::device,
+              fmt::format("the NVIDIA driver failed while {}: {}", doing, describe(result)));
 }
 
 std::string DeviceFacts::target() const {
@@ -102,16 +117,25 @@ std::string DeviceFacts::target() const {
   return fmt::format("sm_{}{}", compute_capability, compute_capability >= 90 ? "a" : "");
 }
 
-DeviceFacts device_facts(const Driver& driver, int ordinal) {
+std::string DeviceFacts::describe() const {
+  return fmt::format("GPU {} ({}, sm_{})", ordinal, name, compute_capability);
+}
+
+DeviceHandle device_handle(const Driver& driver, int ordinal) {
   if (ordinal < 0 || ordinal >= driver.device_count()) {
     throw Error(
         ErrorCode::device,
         fmt::format("there is no GPU {}: the driver sees {}", ordinal, driver.device_count()),
         "use --device cpu");
   }
-  const DriverFunctions& f = driver.functions();
   DeviceHandle device = 0;
-  driver.check(f.device_get(&device, ordinal), "opening a GPU");
+  driver.check(driver.functions().device_get(&device, ordinal), "opening a GPU");
+  return device;
+}
+
+DeviceFacts device_facts(const Driver& driver, int ordinal) {
+  const DriverFunctions& f = driver.functions();
+  const DeviceHandle device = device_handle(driver, ordinal);
   const auto attribute = [&](DeviceAttribute which) {
     int value = 0;
     driver.check(f.device_attribute(&value, static_cast<int>(which), device),
@@ -126,7 +150,8 @@ DeviceFacts device_facts(const Driver& driver, int ordinal) {
       .compute_capability = 10 * attribute(DeviceAttribute::compute_capability_major) +
                             attribute(DeviceAttribute::compute_capability_minor),
       .multiprocessors = attribute(DeviceAttribute::multiprocessor_count),
-      .max_shared_bytes = attribute(DeviceAttribute::max_shared_bytes_per_block_optin)};
+      .max_shared_bytes = attribute(DeviceAttribute::max_shared_bytes_per_block_optin),
+      .l2_bytes = attribute(DeviceAttribute::l2_cache_bytes)};
   if (facts.compute_capability < kOldestArchitecture) {
     throw Error(ErrorCode::device,
                 fmt::format("GPU {} ({}) is sm_{}; sm_{} is the oldest that is supported", ordinal,

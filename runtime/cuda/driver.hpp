@@ -20,6 +20,7 @@ using Function = struct CUfunc_st*;
 /// Attributes of cuda.h that are asked for.
 enum class DeviceAttribute : int {
   multiprocessor_count = 16,
+  l2_cache_bytes = 38,
   compute_capability_major = 75,
   compute_capability_minor = 76,
   max_shared_bytes_per_block_optin = 97,
@@ -43,10 +44,13 @@ struct DriverFunctions {
   int (*context_push)(Context context);
   int (*context_pop)(Context* context);
   int (*context_device)(DeviceHandle* device);
+  int (*context_synchronize)();
+  int (*context_id)(Context context, unsigned long long* id);  // null before CUDA 12
 
   int (*module_load)(Module* module, const void* image);
   int (*module_unload)(Module module);
   int (*module_function)(Function* function, Module module, const char* name);
+  int (*function_load)(Function function);  // null before CUDA 12.4
   int (*function_set_attribute)(Function function, int attribute, int value);
   int (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
@@ -54,8 +58,8 @@ struct DriverFunctions {
 
   int (*allocate)(DevicePointer* pointer, std::size_t bytes);
   int (*free)(DevicePointer pointer);
-  int (*allocate_async)(DevicePointer* pointer, std::size_t bytes, Stream stream);
-  int (*free_async)(DevicePointer pointer, Stream stream);
+  int (*allocate_async)(DevicePointer* pointer, std::size_t bytes, Stream stream);  // or null
+  int (*free_async)(DevicePointer pointer, Stream stream);                          // or null
   int (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes, Stream stream);
   int (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, Stream stream);
   int (*fill_bytes)(DevicePointer to, unsigned char value, std::size_t count, Stream stream);
@@ -74,6 +78,9 @@ class Driver {
   const DriverFunctions& functions() const { return functions_; }
   int version() const { return version_; }  ///< of CUDA, as 13000 for 13.0
   int device_count() const { return device_count_; }
+
+  /// "no kernel image is available (CUDA_ERROR_NO_BINARY_FOR_GPU)"
+  std::string describe(int result) const;
 
   /// @throws Error with code memory for want of memory, else device, naming what was done
   void check(int result, std::string_view doing) const {
@@ -97,10 +104,17 @@ struct DeviceFacts {
   int compute_capability = 0;  ///< 90 for 9.0
   int multiprocessors = 0;
   int max_shared_bytes = 0;  ///< that a block may ask for
+  int l2_bytes = 0;          ///< of the cache that all multiprocessors share
 
   /// The most specific target: "sm_90a" for 90 (wgmma and setmaxnreg need the "a"), else "sm_80".
   std::string target() const;
+  /// "GPU 0 (NVIDIA H200, sm_90)"
+  std::string describe() const;
 };
+
+/// The driver's handle of a GPU.
+/// @throws Error with code device for an ordinal that is not there
+DeviceHandle device_handle(const Driver& driver, int ordinal);
 
 /// @throws Error with code device for an ordinal that is not there, or a GPU older than sm_80
 DeviceFacts device_facts(const Driver& driver, int ordinal);

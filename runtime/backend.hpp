@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "forward_call.hpp"
+
+namespace tilewright {
+
+/// What a kind of device does for an Attention, whose calls have been checked when they come here.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual const Target& target() const = 0;
+  virtual std::vector<KernelBuild> builds() const = 0;
+
+  /// Makes everything that a forward from the calling thread needs, so that none is made there.
+  virtual void prepare() const {}
+
+  /// Refuses bindings that fit the spec but not this device.
+  virtual void check(const Bindings&) const {}
+
+  /// @param fingerprint its batch and heads say how many lists are made
+  /// @param shape the call's, which the snippet sees
+  virtual BlockMask block_mask(MaskFingerprint fingerprint, const Shape& shape,
+                               const Bindings& bindings, Stream stream) const = 0;
+
+  /// @param mask null where the spec has no mask_mod
+  virtual void forward(const ForwardCall& call, const BlockMask* mask,
+                       const Bindings& bindings) const = 0;
+
+ protected:
+  Backend() = default;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,118 @@
+#include "runtime/cuda/arguments.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace tilewright::cuda {
+namespace {
+
+namespace abi = tilewright::abi::cuda;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr std::int64_t kAlignment = 16;
+
+abi::BufferArgument buffer_argument(const TensorView& view) {
+  abi::BufferArgument argument{.data = view.data, .stride = {0, 0, 0, 0}, .size = {1, 1, 1, 1}};
+  for (int i = 0; i < view.rank; ++i) {
+    argument.size[i] = static_cast<int>(std::min(view.shape[i], kMaxInt));
+    argument.stride[i] = view.shape[i] == 1 ? 0 : view.strides[i];
+  }
+  return argument;
+}
+
+abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
+  abi::ScalarArgument argument{};
+  if (spec.dtype == DType::i32) {
+    argument.as_i32 = static_cast<int>(value);
+  } else {
+    argument.as_f32 = static_cast<float>(value);
+  }
+  return argument;
+}
+
+bool is_aligned(const ResolvedTensor& tensor, DType dtype) {
+  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
+  return ((base | tensor.batch_stride * bytes | tensor.head_stride * bytes |
+           tensor.row_stride * bytes) %
+          kAlignment) == 0;
+}
+
+}  // namespace
+
+BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorView>& buffers,
+                                   const std::vector<double>& scalars) {
+  const auto buffer_count = static_cast<int>(buffers.size());
+  const auto scalar_count = static_cast<int>(scalars.size());
+  BindingArguments arguments;
+  arguments.bytes.resize(
+      static_cast<std::size_t>(abi::snippet_argument_bytes(buffer_count, scalar_count)));
+  std::byte* to = arguments.bytes.data() + abi::kSnippetHeaderBytes;
+  for (const TensorView& view : buffers) {
+    const abi::BufferArgument argument = buffer_argument(view);
+    std::memcpy(to, &argument, sizeof argument);
+    to += sizeof argument;
+  }
+  to = arguments.bytes.data() + abi::scalar_offset(buffer_count);
+  std::size_t index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    const abi::ScalarArgument argument = scalar_argument(scalar, scalars[index++]);
+    std::memcpy(to, &argument, sizeof argument);
+    to += sizeof argument;
+  }
+  return arguments;
+}
+
+void require_room(const Spec& spec) {
+  const auto bytes = abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
+                                                 static_cast<int>(spec.scalars.size()));
+  if (bytes <= static_cast<long long>(kMaxSnippetBytes)) return;
+  throw Error(ErrorCode::spec,
+              fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
+                          "have room for {}",
+                          spec.buffers.size(), spec.scalars.size(), bytes, kMaxSnippetBytes),
+              "put several of them into one buffer with one more dimension");
+}
+
+void require_strides(const Spec& spec, const Bindings& bindings) {
+  std::size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    const TensorView& view = bindings.buffers()[index++];
+    if (view.rank == 0) continue;
+    const auto last = static_cast<std::size_t>(view.rank - 1);
+    const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+    if (view.shape[last] == 1 || view.strides[last] <= kMaxInt / bytes) continue;
+    throw Error(ErrorCode::tensor,
+                fmt::format("buffer \"{}\" has a stride of {} elements in its last dimension; on a "
+                            "GPU it must be below 2^31 bytes",
+                            name, view.strides[last]),
+                "copy the buffer into contiguous memory");
+  }
+}
+
+SnippetParameter::SnippetParameter(const BindingArguments& bindings, const Shape& shape) {
+  const int header[] = {static_cast<int>(shape.batch),        static_cast<int>(shape.num_q_heads),
+                        static_cast<int>(shape.num_kv_heads), static_cast<int>(shape.q_len),
+                        static_cast<int>(shape.kv_len),       static_cast<int>(shape.q_offset),
+                        static_cast<int>(shape.kv_offset),    0};
+  static_assert(sizeof header == abi::kSnippetHeaderBytes);
+  std::memcpy(bytes_, bindings.bytes.data(), std::min(bindings.bytes.size(), sizeof bytes_));
+  std::memcpy(bytes_, header, sizeof header);
+}
+
+abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
+  return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
+}
+
+bool is_aligned(const Spec& spec, const ForwardCall& call) {
+  return is_aligned(call.q, spec.dtype) && is_aligned(call.k, spec.key_value_dtype()) &&
+         is_aligned(call.v, spec.key_value_dtype()) && is_aligned(call.out, spec.output_dtype());
+}
+
+}  // namespace tilewright::cuda

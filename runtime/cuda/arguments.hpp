@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "../../templates/abi/cuda.hpp"
+#include "../bindings.hpp"
+#include "../forward_call.hpp"
+
+namespace tilewright::cuda {
+
+/// What all parameters of a launch may take together.
+inline constexpr std::size_t kMaxParameterBytes = 4096;
+/// What is left of it for abi::cuda::SnippetArguments.
+inline constexpr std::size_t kMaxSnippetBytes =
+    kMaxParameterBytes - sizeof(abi::cuda::ForwardArguments);
+
+/// Buffers and scalars as GPU kernels take them, made once for many calls: an
+/// abi::cuda::SnippetArguments whose sizes are not filled in.
+struct BindingArguments {
+  std::vector<std::byte> bytes;
+};
+
+BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorView>& buffers,
+                                   const std::vector<double>& scalars);
+
+/// @throws Error with code spec where a launch cannot take so many buffers and scalars
+void require_room(const Spec& spec);
+
+/// @throws Error with code tensor for a buffer whose strides no GPU kernel can use
+void require_strides(const Spec& spec, const Bindings& bindings);
+
+/// The SnippetArguments of one call, complete. Holds them itself, so it allocates nothing.
+class SnippetParameter {
+ public:
+  SnippetParameter(const BindingArguments& bindings, const Shape& shape);
+  void* data() { return bytes_; }
+
+ private:
+  alignas(8) std::byte bytes_[kMaxSnippetBytes];
+};
+
+abi::cuda::TensorArgument tensor_argument(const ResolvedTensor& tensor);
+
+/// Whether the base and every stride of a call's tensors is a multiple of 16 bytes.
+bool is_aligned(const Spec& spec, const ForwardCall& call);
+
+}  // namespace tilewright::cuda

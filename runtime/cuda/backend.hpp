@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "../backend.hpp"
+#include "driver.hpp"
+
+namespace tilewright::cuda {
+
+/// Why no kernel can run on any GPU of this machine; empty where one can.
+std::string why_not_available();
+
+/// What kernels are compiled for on a GPU: the target of its own, or the nearest older one of its
+/// generation that is known.
+/// @param architectures that the compiler knows: 80, 90, 120
+/// @throws Error with code compiler where there is none
+Target target_for(const DeviceFacts& gpu, const std::vector<int>& architectures);
+
+/// Refuses an NVRTC whose cubins the driver cannot load.
+/// @param driver_version as the driver says it: 12040 for 12.4
+/// @throws Error with code device
+void require_driver_for_nvrtc(int driver_version, int nvrtc_major, int nvrtc_minor);
+
+/// Compiles or loads the kernels of a checked spec for one GPU. Compiling starts before the GPU's
+/// context is made, and runs beside it.
+/// @throws Error as build_kernels; with code device where driver, GPU and NVRTC do not fit
+std::unique_ptr<Backend> make_backend(const Spec& spec, const AttentionOptions& options);
+
+}  // namespace tilewright::cuda
