@@ -26,6 +26,9 @@ install(FILES ${PROJECT_BINARY_DIR}/tilewrightConfig.cmake
 
 # The .pc file finds its prefix from where it lies, so an installed tree may be moved.
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(NOT TILEWRIGHT_FMT_HEADER_ONLY)
+  set(pkg_config_fmt " fmt")
+endif()
 configure_file(cmake/tilewright.pc.in ${PROJECT_BINARY_DIR}/tilewright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tilewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
