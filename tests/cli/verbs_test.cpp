@@ -134,7 +134,7 @@ TEST_CASE("cli: check shows what the checked reading found, at its place") {
   const Ended ended = start(arguments);
   REQUIRE(ended.status == 0);
   REQUIRE_THAT(ended.out, ContainsSubstring("warning: "));
-  REQUIRE_THAT(ended.out, ContainsSubstring("score_mod:1:"));
+  REQUIRE_THAT(ended.out, ContainsSubstring("--> score_mod:1\n"));
 }
 
 TEST_CASE("cli: check ends with 1 where the kernel is wrong") {

@@ -20,7 +20,7 @@ expect_result() {
   [ "$output" = "out[0] = 0.5, 62 % of the tiles visited" ] || { echo "unexpected output" >&2; exit 1; }
 }
 
-cmake -S consumer -B by_cmake -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
+cmake -S consumer -B by_cmake -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
 cmake --build by_cmake >/dev/null
 expect_result by_cmake/causal_attention find_package
 
