@@ -7,18 +7,26 @@
 namespace tilewright::cli {
 
 PreparedCall::PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t seed,
-                           ThreadPool& threads)
-    : attention_(spec, {.kernels = kernel_context(), .threads = &threads}),
+                           ThreadPool& threads, const Device& device)
+    : attention_(spec, {.device = device, .kernels = kernel_context(), .threads = &threads}),
       inputs_(random_inputs(spec, shape, seed)),
-      view_(inputs_.problem()),
-      bindings_(attention_.bind(view_.snippet)) {
+      view_(inputs_.problem()) {
   std::vector<std::int64_t> extents(view_.q.extents().begin(), view_.q.extents().end());
   extents[3] = spec.value_head_dim();
   out_ = Tensor::zeros(spec.output_dtype(), extents);
   if (spec.outputs.lse) {
     lse_ = Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
   }
+  staged_ = std::make_unique<const StagedCall>(device, host_tensors(), view_.snippet);
+  bindings_ = attention_.bind(staged_->inputs());
   if (!spec.mask_mod.empty()) mask_ = attention_.block_mask(shape, bindings_);
+}
+
+ForwardTensors PreparedCall::host_tensors() const {
+  ForwardTensors tensors{
+      .q = view_.q, .k = view_.k, .v = view_.v, .out = out_.view(), .lse = std::nullopt};
+  if (lse_) tensors.lse = lse_->view();
+  return tensors;
 }
 
 verify::Inputs PreparedCall::random_inputs(const Spec& spec, const Shape& shape,
@@ -36,14 +44,12 @@ void PreparedCall::build_mask() const {
 }
 
 void PreparedCall::forward() const {
-  ForwardTensors tensors{
-      .q = view_.q, .k = view_.k, .v = view_.v, .out = out_.view(), .lse = std::nullopt};
-  if (lse_) tensors.lse = lse_->view();
   if (mask_) {
-    attention_.forward(tensors, *mask_, bindings_);
+    attention_.forward(staged_->tensors(), *mask_, bindings_);
   } else {
-    attention_.forward(tensors, bindings_);
+    attention_.forward(staged_->tensors(), bindings_);
   }
+  staged_->wait();
 }
 
 double PreparedCall::operations() const {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/output.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/staged_call.hpp"
 #include "verify/random_inputs.hpp"
 
 namespace tilewright::cli {
@@ -40,7 +42,8 @@ Samples sample(double budget_ms, Body body) {
 class PreparedCall {
  public:
   /// @throws Error as Attention; with code memory
-  PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t seed, ThreadPool& threads);
+  PreparedCall(const Spec& spec, const Shape& shape, std::uint64_t seed, ThreadPool& threads,
+               const Device& device = Device::automatic());
 
   /// Empty where the spec has no mask_mod.
   const std::optional<BlockMask>& mask() const { return mask_; }
@@ -53,14 +56,16 @@ class PreparedCall {
   double operations() const;
 
  private:
+  ForwardTensors host_tensors() const;
   static verify::Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed);
 
   Attention attention_;
   verify::Inputs inputs_;
   verify::Problem view_;
-  Bindings bindings_;
   Tensor out_;
   std::optional<Tensor> lse_;
+  std::unique_ptr<const StagedCall> staged_;  // on the device
+  Bindings bindings_;
   std::optional<BlockMask> mask_;
 };
 

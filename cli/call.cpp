@@ -7,6 +7,7 @@
 #include "cli/kernels.hpp"
 #include "generator/tactic.hpp"
 #include "runtime/safetensors.hpp"
+#include "runtime/staged_call.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -70,7 +71,8 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs) {
   call.kernel = default_kernel(spec).name;
   call.tactic = choose_tactic(spec, attention.target()).describe();
   call.builds = attention.builds();
-  const Bindings bindings = inputs.bindings(attention);
+  const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);
+  const Bindings bindings = attention.bind(staged.inputs());
   if (!spec.mask_mod.empty()) {
     const Stopwatch watch;
     call.mask = attention.block_mask(inputs.shape(), bindings);
@@ -78,11 +80,13 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs) {
   }
   const Stopwatch watch;
   if (call.mask) {
-    attention.forward(inputs.tensors(), *call.mask, bindings, inputs.options());
+    attention.forward(staged.tensors(), *call.mask, bindings, inputs.options());
   } else {
-    attention.forward(inputs.tensors(), bindings, inputs.options());
+    attention.forward(staged.tensors(), bindings, inputs.options());
   }
+  staged.wait();
   call.forward_ms = watch.ms();
+  staged.copy_back();
   return call;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/snippet.hpp"
 
 namespace tilewright {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 constexpr std::string_view kPortable = "portable";
 // Beside the dynamic part, kernels have a little static shared memory.
 constexpr std::int64_t kReservedSharedBytes = 1024;
+// Shared memory of a block of threads: on sm_80, and on sm_90 and sm_100; the others have less.
+constexpr std::int64_t kRoomOfA100 = 163 * 1024;
+constexpr std::int64_t kRoomOfH100 = 227 * 1024;
 
 std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
@@ -24,71 +28,79 @@ std::int64_t get(const Tactic& tactic, const char* name) {
   return tactic.parameters.at(name);
 }
 
-// The greatest tile up to `limit` that divides the side of a block.
-std::int64_t largest_tile(std::int64_t side, std::int64_t limit) {
-  std::int64_t best = 16;
-  for (std::int64_t tile = 16; tile <= std::min(side, limit); tile += 16) {
+// The greatest tile up to `limit` that divides the side of a block and is a multiple of `step`; 0
+// where there is none.
+std::int64_t largest_tile(std::int64_t side, std::int64_t limit, std::int64_t step) {
+  std::int64_t best = 0;
+  for (std::int64_t tile = step; tile <= std::min(side, limit); tile += step) {
     if (side % tile == 0) best = tile;
   }
   return best;
 }
 
 // Half a warp owns 4 rows in float32.
-std::int64_t default_warps(const Spec& spec, std::int64_t q_tile, std::int64_t rows_of_warp) {
-  if (!uses_tensor_cores(spec)) return q_tile / 8;
-  return q_tile % (16 * rows_of_warp) == 0 ? q_tile / (16 * rows_of_warp) : q_tile / 16;
+std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_of_warp) {
+  return uses_tensor_cores(spec) ? q_tile / (16 * tiles_of_warp) : q_tile / 8;
 }
 
+bool score_mod_reads_buffers(const Spec& spec) {
+  if (spec.score_mod.empty() || spec.buffers.empty()) return false;
+  const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
+  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
+                     [&](const auto& buffer) { return snippet.mentions(buffer.first); });
+}
+
+// Tiles that a block of 128 x 128 gets.
 struct Choice {
-  std::int64_t q_tile, kv_tile, row_tiles, stages, blocks_per_sm;
-  bool q_in_registers;
+  std::int64_t q_tile, kv_tile, row_tiles, stages;
 };
 
-// Measured on an H200 (docs/decisions): what reaches the most at each size without a spill.
-Choice best_choice(const Spec& spec) {
+Choice float32_choice(std::int64_t width, std::int64_t room) {
+  if (width <= 64) return {64, 64, 1, 1};
+  if (width <= 128) return {64, room >= kRoomOfA100 ? 64 : 32, 1, 1};
+  return room >= kRoomOfA100 ? Choice{64, 32, 1, 1} : Choice{32, 16, 1, 1};
+}
+
+// docs/decisions/0008: what was the fastest of those that spill nothing.
+Choice best_choice(const Spec& spec, const Target& target) {
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  if (!uses_tensor_cores(spec)) return {64, width <= 128 ? 64 : 32, 1, 1, 1, false};
-  if (width <= 64) return {128, 64, 2, 2, 2, false};
-  if (width <= 128) return {128, 128, 1, 1, 1, true};
-  if (width <= 192) return {128, 64, 1, 2, 1, false};
-  return {64, 64, 1, 1, 2, false};
-}
-
-Tactic make_tactic(const Spec& spec, const Choice& choice) {
-  const std::int64_t q_tile = largest_tile(spec.block[0], choice.q_tile);
-  const std::int64_t kv_tile = largest_tile(spec.block[1], choice.kv_tile);
-  Tactic tactic{.name = std::string(kPortable),
-                .parameters = {{"q_tile", q_tile},
-                               {"kv_tile", kv_tile},
-                               {"warps", default_warps(spec, q_tile, choice.row_tiles)},
-                               {"stages", choice.stages},
-                               {"q_in_registers", choice.q_in_registers ? 1 : 0},
-                               {"blocks_per_sm", choice.blocks_per_sm},
-                               {"mask_unroll", 0}}};
-  // Two rows of tiles share what a column of mask_mod costs, and the registers that it needs.
-  tactic.parameters["mask_unroll"] = row_tiles(spec, tactic) == 1 ? kv_tile / 4 : 8;
-  return tactic;
-}
-
-// Makes the choice smaller until a block of threads has room for it.
-Tactic fit_to_target(const Spec& spec, const Target& target) {
-  Choice choice = best_choice(spec);
-  Tactic tactic = make_tactic(spec, choice);
-  while (shared_bytes(spec, tactic) + kReservedSharedBytes > max_shared_bytes(target)) {
-    if (choice.stages > 1) {
-      --choice.stages;
-    } else if (choice.kv_tile > 32) {
-      choice.kv_tile = choice.kv_tile / 2 / 16 * 16;
-    } else if (choice.q_tile > 32) {
-      choice.q_tile = choice.q_tile / 2 / 16 * 16;
-    } else if (choice.kv_tile > 16) {
-      choice.kv_tile = 16;
-    } else {
-      break;  // 16 rows of 256 columns fit everywhere
-    }
-    tactic = make_tactic(spec, choice);
+  const std::int64_t room = max_shared_bytes(target);
+  if (!uses_tensor_cores(spec)) return float32_choice(width, room);
+  if (width <= 64) return {128, 64, 2, 2};
+  if (width <= 96) return {128, 64, 2, 1};
+  if (width <= 128) {
+    const bool has_snippets = !spec.score_mod.empty() || !spec.mask_mod.empty();
+    const bool is_wide = room >= kRoomOfH100   ? !score_mod_reads_buffers(spec)
+                         : room >= kRoomOfA100 ? !has_snippets
+                                               : false;
+    return {128, is_wide ? 64 : 32, 2, 1};
   }
-  return tactic;
+  if (width <= 192) return {128, 64, 1, room >= kRoomOfA100 ? 2 : 1};
+  if (room >= kRoomOfH100) return {64, 64, 1, 1};
+  return {128, room >= kRoomOfA100 ? 64 : 32, 1, 1};
+}
+
+Tactic default_tactic(const Spec& spec, const Target& target) {
+  const Choice choice = best_choice(spec, target);
+  std::int64_t tiles_of_warp = choice.row_tiles;
+  std::int64_t q_tile = largest_tile(spec.block[0], choice.q_tile, 16 * tiles_of_warp);
+  if (q_tile == 0) {
+    tiles_of_warp = 1;
+    q_tile = largest_tile(spec.block[0], choice.q_tile, 16);
+  }
+  const std::int64_t warps = warps_of(spec, q_tile, tiles_of_warp);
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const bool on_tensor_cores = uses_tensor_cores(spec);
+  const bool keeps_q = on_tensor_cores && tiles_of_warp == 1 && width <= 128;
+  const std::int64_t blocks = on_tensor_cores ? std::clamp<std::int64_t>(8 / warps, 1, 4) : 1;
+  return {.name = std::string(kPortable),
+          .parameters = {{"q_tile", q_tile},
+                         {"kv_tile", largest_tile(spec.block[1], choice.kv_tile, 16)},
+                         {"warps", warps},
+                         {"stages", choice.stages},
+                         {"q_in_registers", keeps_q ? 1 : 0},
+                         {"blocks_per_sm", blocks},
+                         {"mask_unroll", on_tensor_cores ? 8 : 4}}};
 }
 
 [[noreturn]] void fail(std::string message, std::string hint = {}) {
@@ -162,7 +174,7 @@ void force(const Spec& spec, const TacticSpec& forced, Tactic& tactic) {
     tactic.parameters[name] = value;
   }
   if (forced.parameters.contains("q_tile") && !forced.parameters.contains("warps")) {
-    tactic.parameters["warps"] = default_warps(spec, get(tactic, "q_tile"), 1);
+    tactic.parameters["warps"] = warps_of(spec, get(tactic, "q_tile"), 1);
   }
 }
 
@@ -193,19 +205,19 @@ std::int64_t max_shared_bytes(const Target& target) {
   switch (target.sm()) {
     case 80:
     case 87:
-      return 163 * 1024;
+      return kRoomOfA100;
     case 90:
     case 100:
     case 103:
     case 110:
-      return 227 * 1024;
+      return kRoomOfH100;
     default:
       return 99 * 1024;  // 86, 88, 89, 120, 121
   }
 }
 
 Tactic choose_cuda_tactic(const Spec& spec, const Target& target) {
-  Tactic tactic = fit_to_target(spec, target);
+  Tactic tactic = default_tactic(spec, target);
   if (spec.tactic) force(spec, *spec.tactic, tactic);
   check(spec, target, tactic);
   return tactic;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/kernel_library.hpp"
+#include "runtime/staged_call.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
 #include "verify/reference.hpp"
@@ -160,20 +161,28 @@ class Checker::Implementation {
   }
 
   void run(const Problem& problem, const Outputs& outputs, Report& report) const {
-    const Bindings bindings = attention_.bind(problem.snippet);
     ForwardTensors tensors{
         .q = problem.q, .k = problem.k, .v = problem.v, .out = outputs.out.view(), .lse = {}};
     if (outputs.lse) tensors.lse = outputs.lse->view();
+    const StagedCall staged(options_.attention.device, tensors, problem.snippet,
+                            GuardedTensor::kGuardBytes);
+    const Bindings bindings = attention_.bind(staged.inputs());
     const ForwardOptions call{.q_offset = problem.shape.q_offset,
                               .kv_offset = problem.shape.kv_offset,
                               .scale = problem.scale};
-    if (spec().mask_mod.empty()) {
-      timed(report.ms.forward, [&] { attention_.forward(tensors, bindings, call); });
-      return;
+    if (!spec().mask_mod.empty()) {
+      report.mask.emplace(
+          timed(report.ms.mask, [&] { return attention_.block_mask(problem.shape, bindings); }));
     }
-    report.mask.emplace(
-        timed(report.ms.mask, [&] { return attention_.block_mask(problem.shape, bindings); }));
-    timed(report.ms.forward, [&] { attention_.forward(tensors, *report.mask, bindings, call); });
+    timed(report.ms.forward, [&] {
+      if (report.mask) {
+        attention_.forward(staged.tensors(), *report.mask, bindings, call);
+      } else {
+        attention_.forward(staged.tensors(), bindings, call);
+      }
+      staged.wait();
+    });
+    staged.copy_back();
   }
 
   void judge_all(const Problem& problem, const Outputs& outputs, const Expected& wanted,

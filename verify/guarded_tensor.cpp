@@ -8,10 +8,8 @@
 namespace tilewright::verify {
 namespace {
 
-constexpr std::int64_t kGuardBytes = 4096;
-
 std::int64_t guard_elements(DType dtype) {
-  return kGuardBytes / static_cast<std::int64_t>(size_of(dtype));
+  return GuardedTensor::kGuardBytes / static_cast<std::int64_t>(size_of(dtype));
 }
 
 // The bytes of one guard element: a quiet NaN with a payload of its own.

@@ -22,6 +22,8 @@ struct Placement {
 /// never written is NaN, a read outside spreads NaN, and a write outside is found.
 class GuardedTensor {
  public:
+  static constexpr std::int64_t kGuardBytes = 4096;  ///< before and behind the tensor
+
   GuardedTensor(DType dtype, std::span<const std::int64_t> shape, const Placement& placement = {});
 
   /// The same shape, dtype and elements as `source`, placed anew.

@@ -18,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "generator/spec_json.hpp"
+#include "runtime/cuda/backend.hpp"
 #include "tests/battery/cases.hpp"
 #include "verify/check.hpp"
 
@@ -196,6 +197,12 @@ int run(const Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string device = environment("TILEWRIGHT_TEST_DEVICE");
+  const std::string no_gpu = cuda::why_not_available();
+  if (device.starts_with("cuda") && !no_gpu.empty()) {
+    fmt::print("[SKIP] no GPU: {}\n", no_gpu);
+    return 0;
+  }
   try {
     return run(read_settings(argc, argv));
   } catch (const std::exception& error) {

@@ -1,0 +1,160 @@
+#include <thread>
+
+#include "base/error.hpp"
+#include "tests/gpu/driver_functions.hpp"
+#include "tests/gpu/gpu_call.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+
+namespace {
+
+constexpr float kTolerance = 2e-5f;
+
+const Spec kPlain{.dtype = f32, .head_dim = 64};
+const Spec kCausal{.dtype = f32, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"};
+
+// Makes a context of the test's own current, and none afterwards.
+class OwnContext {
+ public:
+  OwnContext() {
+    require_success(TestDriver::get().context_create(&context_, 0, 0), "making a context");
+  }
+  ~OwnContext() { TestDriver::get().context_destroy(context_); }
+  OwnContext(const OwnContext&) = delete;
+  OwnContext& operator=(const OwnContext&) = delete;
+  cuda::Context get() const { return context_; }
+
+ private:
+  cuda::Context context_ = nullptr;
+};
+
+cuda::Context current_context() {
+  cuda::Context context = nullptr;
+  require_success(cuda::Driver::get().functions().context_current(&context), "asking");
+  return context;
+}
+
+}  // namespace
+
+TEST_CASE("gpu: forward gives what the CPU gives, with and without a mask") {
+  if (gpu_is_missing()) return;
+  GpuCall call;
+  const Attention plain(kPlain, {.device = gpu()});
+  plain.forward(call.on_gpu());
+  REQUIRE(distance(call.out(), call.expected(kPlain)) < kTolerance);
+
+  call.poison_out();
+  const Attention causal(kCausal, {.device = gpu()});
+  const BlockMask mask = causal.block_mask(call.shape());
+  causal.forward(call.on_gpu(), mask);
+  REQUIRE(distance(call.out(), call.expected(kCausal)) < kTolerance);
+}
+
+TEST_CASE("gpu: a thread without a context has none after a call, either") {
+  if (gpu_is_missing()) return;
+  std::thread([] {
+    GpuCall call;
+    const Attention attention(kPlain, {.device = gpu()});
+    attention.forward(call.on_gpu());
+    CHECK(current_context() == nullptr);
+    CHECK(distance(call.out(), call.expected(kPlain)) < kTolerance);
+  }).join();
+}
+
+TEST_CASE("gpu: a call works in the caller's own context and leaves it current") {
+  if (gpu_is_missing()) return;
+  const Attention attention(kCausal, {.device = gpu()});  // made in the primary context
+  const OwnContext context;
+  {
+    GpuCall call;
+    const BlockMask mask = attention.block_mask(call.shape());
+    attention.forward(call.on_gpu(), mask);
+    REQUIRE(current_context() == context.get());
+    REQUIRE(distance(call.out(), call.expected(kCausal)) < kTolerance);
+  }
+  REQUIRE(current_context() == context.get());
+}
+
+TEST_CASE("gpu: two threads with a stream each share one attention") {
+  if (gpu_is_missing()) return;
+  const Attention attention(kCausal, {.device = gpu()});
+  const auto work = [&](unsigned seed, float& worst) {
+    GpuCall call(257, 311, seed);
+    const std::vector<float> expected = call.expected(kCausal);
+    const cuda::ContextScope scope(cuda::Driver::get(), 0);
+    const TestStream stream;
+    const BlockMask mask = attention.block_mask(call.shape(), {}, stream.get());
+    for (int i = 0; i < 50; ++i) {
+      call.poison_out();
+      attention.forward(call.on_gpu(), mask, {}, {.stream = stream.get()});
+      stream.synchronize();
+      worst = std::max(worst, distance(call.out(), expected));
+    }
+  };
+  float first = 0;
+  float second = 0;
+  std::thread other([&] { work(7, second); });
+  work(3, first);
+  other.join();
+  REQUIRE(first < kTolerance);
+  REQUIRE(second < kTolerance);
+}
+
+TEST_CASE("gpu: a graph that captured forward replays it with changed contents") {
+  if (gpu_is_missing()) return;
+  const TestDriver& driver = TestDriver::get();
+  const cuda::ContextScope scope(cuda::Driver::get(), 0);
+  GpuCall call;
+  const Attention attention(kCausal, {.device = gpu()});
+  const TestStream stream;
+  const BlockMask mask = attention.block_mask(call.shape(), {}, stream.get());
+  stream.synchronize();
+
+  constexpr int kThreadLocal = 1;
+  require_success(driver.begin_capture(stream.get(), kThreadLocal), "beginning a capture");
+  attention.forward(call.on_gpu(), mask, {}, {.stream = stream.get()});
+  TestDriver::Graph graph = nullptr;
+  require_success(driver.end_capture(stream.get(), &graph), "ending a capture");
+  TestDriver::GraphExec exec = nullptr;
+  require_success(driver.instantiate(&exec, graph, 0), "instantiating a graph");
+
+  for (const unsigned seed : {11u, 22u, 33u}) {
+    call.change_contents(seed);
+    call.poison_out();
+    require_success(driver.graph_launch(exec, stream.get()), "launching a graph");
+    stream.synchronize();
+    REQUIRE(distance(call.out(), call.expected(kCausal)) < kTolerance);
+  }
+  driver.exec_destroy(exec);
+  driver.graph_destroy(graph);
+}
+
+TEST_CASE("gpu: 1,000 repeats give the same bits") {
+  if (gpu_is_missing()) return;
+  GpuCall call;
+  const Attention attention(kCausal, {.device = gpu()});
+  const BlockMask mask = attention.block_mask(call.shape());
+  attention.forward(call.on_gpu(), mask);
+  const std::vector<float> first = call.out();
+  for (int i = 0; i < 1000; ++i) {
+    call.poison_out();
+    attention.forward(call.on_gpu(), mask);
+    if (call.out() != first) FAIL("repeat " << i << " differs");
+  }
+}
+
+TEST_CASE("gpu: tensors off 16 bytes take the other kernel, with the same result") {
+  if (gpu_is_missing()) return;
+  GpuCall call;
+  const Attention attention(kPlain, {.device = gpu()});
+  const ForwardTensors host = call.on_host();
+  std::vector<float> shifted(static_cast<std::size_t>(host.k.numel()) + 1);
+  std::copy_n(static_cast<const float*>(host.k.data), host.k.numel(), shifted.begin() + 1);
+  cuda::DeviceMemory memory(gpu(), shifted.size() * sizeof(float));
+  memory.copy_from(shifted.data(), memory.bytes());
+  ForwardTensors tensors = call.on_gpu();
+  tensors.k.data = static_cast<float*>(memory.data()) + 1;
+  attention.forward(tensors);
+  REQUIRE(distance(call.out(), call.expected(kPlain)) < kTolerance);
+}
