@@ -29,6 +29,8 @@ using battery::Case;
 
 struct Settings {
   Device device = Device::cpu();
+  int part = 0;  // of so many, for several processes side by side
+  int parts = 1;
   bool full = false;
   std::vector<std::string> names;
 };
@@ -66,6 +68,11 @@ Settings read_settings(int argc, char** argv) {
     settings.device = Device::parse(device);
   }
   settings.full = environment("TILEWRIGHT_TEST_FULL") == "1";
+  const std::string part = environment("TILEWRIGHT_TEST_PART");  // "2/6": the third of six
+  if (std::sscanf(part.c_str(), "%d/%d", &settings.part, &settings.parts) == 2 &&
+      settings.parts < 1) {
+    settings.parts = 1;
+  }
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--full") {
       settings.full = true;
@@ -172,15 +179,18 @@ Tally run_spec_or_report(const Spec& spec, const Settings& settings) {
 }
 
 int run(const Settings& settings) {
-  const std::filesystem::path root = TILEWRIGHT_SOURCE_DIR;
+  const std::string other_root = environment("TILEWRIGHT_TEST_ROOT");
+  const std::filesystem::path root = other_root.empty() ? TILEWRIGHT_SOURCE_DIR : other_root;
   std::vector<Subject> subjects;
   read_folder(root / "examples", true, subjects);
   read_folder(root / "tests/battery/variants", false, subjects);
   const auto start = std::chrono::steady_clock::now();
   Tally tally;
   int specs = 0;
+  int position = 0;
   for (const Subject& subject : subjects) {
     if (!is_wanted(settings, subject.spec.name)) continue;
+    if (position++ % settings.parts != settings.part) continue;
     ++specs;
     for (const Spec& spec : in_dtypes(subject, settings.full)) {
       tally.add(run_spec_or_report(spec, settings));
