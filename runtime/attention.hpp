@@ -48,7 +48,8 @@ struct ForwardOptions {
   Stream stream = nullptr;           ///< of a GPU
 };
 
-/// One attention variant, ready to run. Immutable; may be used from many threads at once.
+/// One attention variant, ready to run. Immutable; may be used from many threads at once, and in
+/// many CUDA contexts, each of which must outlive it and its block masks.
 ///
 ///     Attention attention({.dtype = bf16, .head_dim = 128, .mask_mod = "q_idx >= kv_idx"});
 ///     BlockMask mask = attention.block_mask({.q_len = n, .kv_len = n});

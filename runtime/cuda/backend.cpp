@@ -15,6 +15,9 @@
 namespace tilewright::cuda {
 namespace {
 
+// On a thread of its own, or where there is none to be had, when the result is asked for.
+constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
+
 // Places of the binaries in kernels_needed().
 constexpr std::size_t kAligned = 0;
 constexpr std::size_t kUnaligned = 1;
@@ -47,7 +50,7 @@ class CudaBackend final : public Backend {
     require_driver_for_nvrtc(driver_.version(), nvrtc.major(), nvrtc.minor());
     target_.emplace(target_for(gpu, nvrtc.architectures()));
     // Declared first, so that it is joined whatever the context does.
-    std::future<std::vector<KernelBinary>> binaries = std::async(std::launch::async, [&] {
+    std::future<std::vector<KernelBinary>> binaries = std::async(kInBackground, [&] {
       return build_kernels(spec, *target_, kernels_needed(spec), options.kernels);
     });
     const ContextScope scope(driver_, ordinal_);
@@ -99,7 +102,7 @@ class CudaBackend final : public Backend {
  private:
   // NVRTC is opened while the driver starts: each takes tens of milliseconds.
   static const Driver& find_driver() {
-    const std::future<void> opened = std::async(std::launch::async, [] {
+    const std::future<void> opened = std::async(kInBackground, [] {
       try {
         Nvrtc::get();
       } catch (const Error&) {

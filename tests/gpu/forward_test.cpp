@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <memory>
 #include <thread>
 
 #include "base/error.hpp"
@@ -64,15 +66,16 @@ TEST_CASE("gpu: a thread without a context has none after a call, either") {
 
 TEST_CASE("gpu: a call works in the caller's own context and leaves it current") {
   if (gpu_is_missing()) return;
-  const Attention attention(kCausal, {.device = gpu()});  // made in the primary context
-  const OwnContext context;
+  auto attention = std::make_unique<Attention>(kCausal, AttentionOptions{.device = gpu()});
+  const OwnContext context;  // another one than the attention was made in
   {
     GpuCall call;
-    const BlockMask mask = attention.block_mask(call.shape());
-    attention.forward(call.on_gpu(), mask);
+    const BlockMask mask = attention->block_mask(call.shape());
+    attention->forward(call.on_gpu(), mask);
     REQUIRE(current_context() == context.get());
     REQUIRE(distance(call.out(), call.expected(kCausal)) < kTolerance);
   }
+  attention.reset();  // while the context is there
   REQUIRE(current_context() == context.get());
 }
 
