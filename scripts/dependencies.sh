@@ -27,4 +27,4 @@ install_missing() {
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
   libssl-dev libpng-dev)
 TEST_PACKAGES=(catch2 git)
-FULL_TEST_PACKAGES=(clang clang-format clang-tidy)
+FULL_TEST_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev)
