@@ -111,10 +111,14 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
 
 }  // namespace
 
-Bindings::Bindings()
-    : cpu_arguments_(std::make_shared<const cpu::BindingArguments>()),
-      cuda_arguments_(std::make_shared<const cuda::BindingArguments>(
-          cuda::binding_arguments(Spec{}, buffers_, scalars_))) {}
+// A default argument of every call, so it must not allocate: all of them share the arguments.
+Bindings::Bindings() {
+  static const auto kCpuArguments = std::make_shared<const cpu::BindingArguments>();
+  static const auto kCudaArguments =
+      std::make_shared<const cuda::BindingArguments>(cuda::binding_arguments(Spec{}, {}, {}));
+  cpu_arguments_ = kCpuArguments;
+  cuda_arguments_ = kCudaArguments;
+}
 
 Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
   refuse_unknown(inputs.buffers, spec.buffers, "buffer", ErrorCode::tensor);
