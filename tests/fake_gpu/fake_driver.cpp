@@ -1,0 +1,157 @@
+// A libcuda.so.1 whose GPU is the host's memory and whose kernels do nothing: enough to see which
+// calls the runtime makes, in which context, and that it gives everything back. A function that
+// needs a current context refuses without one, as the real one does.
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+using Pointer = unsigned long long;
+
+constexpr int kInvalidValue = 1;
+constexpr int kOutOfMemory = 2;
+constexpr int kInvalidContext = 201;
+constexpr int kNoBinaryForGpu = 209;
+
+thread_local void* current[16];
+thread_local int depth = 0;
+char contexts[2];
+
+int in_context(int result = 0) {
+  return depth > 0 ? result : kInvalidContext;
+}
+
+int allocate(Pointer* pointer, std::size_t bytes);
+
+}  // namespace
+
+extern "C" {
+
+// What tests look at and set.
+long fake_launches = 0;
+long fake_held = 0;  // allocations and modules
+int fake_refuse_modules = 0;
+int fake_refuse_memory = 0;
+unsigned fake_grid = 0;
+unsigned fake_shared_bytes = 0;
+
+int cuInit(unsigned) {
+  return 0;
+}
+int cuDriverGetVersion(int* version) {
+  return *version = 13000, 0;
+}
+int cuGetErrorName(int, const char** name) {
+  return *name = "CUDA_ERROR_FAKE", 0;
+}
+int cuGetErrorString(int, const char** text) {
+  return *text = "a fake error", 0;
+}
+int cuDeviceGetCount(int* count) {
+  return *count = 1, 0;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  return *device = ordinal, 0;
+}
+int cuDeviceGetName(char* name, int, int) {
+  return std::strcpy(name, "Fake"), 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  switch (attribute) {
+    case 16:
+      return *value = 132, 0;
+    case 38:
+      return *value = 50 << 20, 0;
+    case 75:
+      return *value = 9, 0;
+    case 76:
+      return *value = 0, 0;
+    case 97:
+      return *value = 227 * 1024, 0;
+    default:
+      return kInvalidValue;
+  }
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  return *context = &contexts[0], 0;
+}
+int cuCtxGetCurrent(void** context) {
+  return *context = depth > 0 ? current[depth - 1] : nullptr, 0;
+}
+int cuCtxPushCurrent_v2(void* context) {
+  return current[depth++] = context, 0;
+}
+int cuCtxPopCurrent_v2(void** context) {
+  if (depth == 0) return kInvalidContext;
+  return *context = current[--depth], 0;
+}
+int cuCtxGetDevice(int* device) {
+  return *device = 0, in_context();
+}
+int cuCtxSynchronize() {
+  return in_context();
+}
+int cuCtxGetId(void* context, unsigned long long* id) {
+  return *id = static_cast<unsigned long long>(static_cast<char*>(context) - contexts) + 1, 0;
+}
+int cuModuleLoadData(void** module, const void* image) {
+  if (fake_refuse_modules != 0) return kNoBinaryForGpu;
+  if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
+  *module = &contexts;
+  return ++fake_held, in_context();
+}
+int cuModuleUnload(void*) {
+  return --fake_held, in_context();
+}
+int cuModuleGetFunction(void** function, void* module, const char*) {
+  return *function = module, in_context();
+}
+int cuFuncSetAttribute(void*, int attribute, int) {
+  return attribute == 8 ? 0 : kInvalidValue;
+}
+int cuLaunchKernel(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned shared_bytes, void*, void**, void**) {
+  ++fake_launches;
+  fake_grid = grid;
+  fake_shared_bytes = shared_bytes;
+  return in_context();
+}
+int cuMemAlloc_v2(Pointer* pointer, std::size_t bytes) {
+  return allocate(pointer, bytes);
+}
+int cuMemAllocAsync(Pointer* pointer, std::size_t bytes, void*) {
+  return allocate(pointer, bytes);
+}
+int cuMemFree_v2(Pointer pointer) {
+  std::free(reinterpret_cast<void*>(pointer));
+  return --fake_held, in_context();
+}
+int cuMemFreeAsync(Pointer pointer, void*) {
+  return cuMemFree_v2(pointer);
+}
+int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, std::size_t bytes, void*) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), in_context();
+}
+int cuMemcpyDtoHAsync_v2(void* to, Pointer from, std::size_t bytes, void*) {
+  return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), in_context();
+}
+int cuMemsetD8Async(Pointer to, unsigned char value, std::size_t count, void*) {
+  return std::memset(reinterpret_cast<void*>(to), value, count), in_context();
+}
+int cuStreamSynchronize(void*) {
+  return in_context();
+}
+
+}  // extern "C"
+
+namespace {
+
+int allocate(Pointer* pointer, std::size_t bytes) {
+  if (fake_refuse_memory != 0) return kOutOfMemory;
+  if (bytes == 0) return kInvalidValue;
+  void* memory = std::calloc(bytes, 1);
+  *pointer = reinterpret_cast<Pointer>(memory);
+  return ++fake_held, in_context();
+}
+
+}  // namespace

@@ -1,0 +1,123 @@
+// The CUDA runtime against a driver that is not one; see fake_driver.cpp. Needs NVRTC.
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "runtime/attention.hpp"
+#include "runtime/cuda/context.hpp"
+#include "runtime/cuda/device_memory.hpp"
+#include "runtime/cuda/nvrtc.hpp"
+#include "tests/runtime/allocation_count.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const Spec kCausal{.dtype = f16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"};
+const Shape kShape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 300, .kv_len = 200};
+
+bool nvrtc_is_missing() {
+  try {
+    cuda::Nvrtc::get();
+    return false;
+  } catch (const Error& error) {
+    std::printf("[SKIP] %s\n", error.message().c_str());
+    return true;
+  }
+}
+
+// A variable of the fake driver.
+template <typename T>
+T& fake(const char* name) {
+  static const cuda::DynamicLibrary library = cuda::DynamicLibrary::open("libcuda.so.1");
+  return *reinterpret_cast<T*>(library.function<void()>(name));
+}
+
+Attention causal() {
+  return Attention(kCausal, {.device = Device::parse("cuda")});
+}
+
+struct Tensors {
+  cuda::DeviceMemory memory{Device::parse("cuda"), 2 * 300 * 64 * 2};
+  ForwardTensors views() const {
+    const auto view = [&](std::int64_t rows) {
+      return TensorView::contiguous(memory.data(), f16, {1, 2, rows, 64});
+    };
+    return {.q = view(300), .k = view(200), .v = view(200), .out = view(300)};
+  }
+};
+
+cuda::Context current_context() {
+  cuda::Context context = nullptr;
+  cuda::Driver::get().functions().context_current(&context);
+  return context;
+}
+
+}  // namespace
+
+TEST_CASE("fake GPU: everything is given back, and no context is left current") {
+  if (nvrtc_is_missing()) return;
+  {
+    const Attention attention = causal();
+    REQUIRE(attention.target().name() == "sm_90a");
+    const Tensors tensors;
+    const BlockMask mask = attention.block_mask(kShape);
+    REQUIRE(mask.lists().row_offsets.size() == 4);
+    attention.forward(tensors.views(), mask);
+    REQUIRE(current_context() == nullptr);
+    REQUIRE(fake<long>("fake_held") > 0);
+  }
+  REQUIRE(fake<long>("fake_held") == 0);
+}
+
+TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module") {
+  if (nvrtc_is_missing()) return;
+  const Attention attention = causal();
+  const Tensors tensors;
+  const BlockMask mask = attention.block_mask(kShape);
+  const ForwardTensors views = tensors.views();
+  const long held = fake<long>("fake_held");
+  const long launches = fake<long>("fake_launches");
+  const std::int64_t before = allocation_count();
+  attention.forward(views, mask);
+  const std::int64_t after = allocation_count();
+  REQUIRE(after == before);
+  REQUIRE(fake<long>("fake_held") == held);
+  REQUIRE(fake<long>("fake_launches") == launches + 1);
+  REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);  // q tiles of 128 x heads
+  REQUIRE(fake<unsigned>("fake_shared_bytes") == 49152);
+}
+
+TEST_CASE("fake GPU: a cubin that the driver refuses is reported with the GPU and the target") {
+  if (nvrtc_is_missing()) return;
+  fake<int>("fake_refuse_modules") = 1;
+  std::string report;
+  try {
+    causal();
+  } catch (const Error& error) {
+    report = error.what();
+  }
+  fake<int>("fake_refuse_modules") = 0;
+  REQUIRE_THAT(report, ContainsSubstring("error[device]: GPU 0 (Fake, sm_90)") &&
+                           ContainsSubstring("sm_90a") && ContainsSubstring("hint: "));
+  REQUIRE(fake<long>("fake_held") == 0);
+}
+
+TEST_CASE("fake GPU: want of memory while a block mask is built gives back what was taken") {
+  if (nvrtc_is_missing()) return;
+  const Attention attention = causal();
+  const long held = fake<long>("fake_held");
+  fake<int>("fake_refuse_memory") = 1;
+  ErrorCode code = ErrorCode::internal;
+  try {
+    attention.block_mask(kShape);
+  } catch (const Error& error) {
+    code = error.code();
+  }
+  fake<int>("fake_refuse_memory") = 0;
+  REQUIRE(code == ErrorCode::memory);
+  REQUIRE(fake<long>("fake_held") == held);
+  REQUIRE(current_context() == nullptr);
+}
