@@ -53,15 +53,17 @@ auto with_memory_errors(Body body) {
 
 class Attention::Implementation {
  public:
-  Implementation(Spec spec, const AttentionOptions& options) : spec_(std::move(spec)) {
+  Implementation(Spec spec, const AttentionOptions& options)
+      : spec_(std::move(spec)), device_(options.device) {
     validate(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
     if (!spec_.mask_mod.empty()) mask_use_ = mask_use(spec_);
-    const bool on_gpu = options.device.kind() == Device::Kind::cuda;
+    const bool on_gpu = device_.kind() == Device::Kind::cuda;
     backend_ = on_gpu ? cuda::make_backend(spec_, options) : cpu::make_backend(spec_, options);
   }
 
   const Spec& spec() const { return spec_; }
+  const Device& device() const { return device_; }
   const Backend& backend() const { return *backend_; }
 
   Bindings bind(const SnippetInputs& inputs) const {
@@ -114,6 +116,7 @@ class Attention::Implementation {
   }
 
   Spec spec_;
+  Device device_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
   std::unique_ptr<Backend> backend_;
@@ -129,6 +132,9 @@ Attention::~Attention() = default;
 
 const Spec& Attention::spec() const {
   return implementation_->spec();
+}
+const Device& Attention::device() const {
+  return implementation_->device();
 }
 const Target& Attention::target() const {
   return implementation_->backend().target();

@@ -18,6 +18,7 @@ namespace tilewright {
 
 /// Where an Attention runs and what it works with. The defaults are right for most programs.
 struct AttentionOptions {
+  /// Tensors, buffers and block masks of calls lie where this device reads them.
   Device device = Device::automatic();
   KernelContext kernels = {};     ///< store, templates, diagnostics
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
@@ -64,7 +65,8 @@ class Attention {
   ~Attention();
 
   const Spec& spec() const;
-  const Target& target() const;
+  const Device& device() const;  ///< where it runs
+  const Target& target() const;  ///< what its kernels were compiled for
   /// How each kernel came to be: rendered, compiled or found, loaded, with times.
   std::vector<KernelBuild> builds() const;
 

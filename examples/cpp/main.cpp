@@ -5,7 +5,8 @@
 
 int main() {
   using namespace tilewright;
-  const Attention attention({.dtype = f32, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"});
+  const Attention attention({.dtype = f32, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"},
+                            {.device = Device::cpu()});
   std::vector<float> q(8 * 512 * 64, 0.5f), k = q, v = q, out(q.size());
   const auto view = [](auto& x) { return TensorView::contiguous(x.data(), f32, {1, 8, 512, 64}); };
   const BlockMask mask =

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/float16.hpp"
+#include "runtime/staged_call.hpp"
 
 namespace tilewright::battery {
 namespace {
@@ -129,7 +130,8 @@ bool is_visited(const BlockMask& mask, const Shape& shape, std::int64_t b, std::
 void plant_nan_in_skipped_tiles(const Spec& spec, const verify::Problem& problem,
                                 const Attention& attention) {
   const Shape& shape = problem.shape;
-  const BlockMask mask = attention.block_mask(shape, attention.bind(problem.snippet));
+  const StagedCall staged(attention.device(), problem.snippet);
+  const BlockMask mask = attention.block_mask(shape, attention.bind(staged.inputs()));
   for (std::int64_t b = 0; b < shape.batch; ++b) {
     for (std::int64_t h = 0; h < shape.num_kv_heads; ++h) {
       for (std::int64_t row = 0; row < shape.kv_len; ++row) {

@@ -109,13 +109,13 @@ TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
 }
 
 TW_INLINE void add_value_row(float p, const float4 (&v)[kOutColumns / 4],
-                             float (&out)[kOutColumns]) {
+                             float (&sum)[kOutColumns]) {
 #pragma unroll
   for (int n = 0; n < kOutColumns / 4; ++n) {
-    out[4 * n] += p * v[n].x;
-    out[4 * n + 1] += p * v[n].y;
-    out[4 * n + 2] += p * v[n].z;
-    out[4 * n + 3] += p * v[n].w;
+    sum[4 * n] += p * v[n].x;
+    sum[4 * n + 1] += p * v[n].y;
+    sum[4 * n + 2] += p * v[n].z;
+    sum[4 * n + 3] += p * v[n].w;
   }
 }
 
@@ -137,9 +137,17 @@ TW_INLINE Weights make_weights(unsigned p_tile, const float (&p)[kRows][kColumns
   return {p_rows};
 }
 
+// A tile is summed on its own before it joins `out`: thousands of small terms added one by one to a
+// large sum would each be rounded at its size.
 TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
                           float (&out)[kRows][kOutColumns]) {
   const unsigned v_rows = v_tile + lane() * 16;
+  float tile[kRows][kOutColumns];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int n = 0; n < kOutColumns; ++n) tile[i][n] = 0.0f;
+  }
 #pragma unroll 1
   for (int kv = 0; kv < kKvTile; kv += 4) {
     float4 weight[kRows];
@@ -156,9 +164,14 @@ TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const float4 w = weight[i];
-        add_value_row(k == 0 ? w.x : k == 1 ? w.y : k == 2 ? w.z : w.w, v, out[i]);
+        add_value_row(k == 0 ? w.x : k == 1 ? w.y : k == 2 ? w.z : w.w, v, tile[i]);
       }
     }
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int n = 0; n < kOutColumns; ++n) out[i][n] += tile[i][n];
   }
 }
 
