@@ -21,7 +21,15 @@ std::int64_t allocation_count() {
 }
 
 // AddressSanitizer has its own, which would be mixed up with these; under it the count stays 0.
-#if !defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
+#define TILEWRIGHT_TEST_HAS_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TILEWRIGHT_TEST_HAS_ASAN
+#endif
+#endif
+
+#if !defined(TILEWRIGHT_TEST_HAS_ASAN)
 
 // The array and nothrow forms call these.
 void* operator new(std::size_t size) {

@@ -1,6 +1,6 @@
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
-// Needs: kRows, kColumns, kOutColumns, reduce_row_max, reduce_row_sum.
+// Needs: kRows, kColumns, kOutColumns, kExactDifferences, reduce_row_max, reduce_row_sum.
 
 namespace tw_kernel {
 
@@ -57,15 +57,18 @@ TW_INLINE void raise_max(const float (&s)[kRows][kColumns], Softmax& softmax,
   }
 }
 
-// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0.
+// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0. One multiply-add an element would
+// round max * to_log2, which float32 shows at large scores: there the difference is taken first.
 TW_INLINE void exponentiate(float (&s)[kRows][kColumns], Softmax& softmax, float to_log2) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     // A row without anything yet subtracts 0, as (-inf) - (-inf) would be NaN.
-    const float subtracted = softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i] * to_log2;
+    const float max = softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i];
+    const float subtracted = max * to_log2;
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      s[i][j] = tw_math::exp2(s[i][j] * to_log2 - subtracted);
+      s[i][j] = kExactDifferences ? tw_math::exp2((s[i][j] - max) * to_log2)
+                                  : tw_math::exp2(s[i][j] * to_log2 - subtracted);
       softmax.sum[i] += s[i][j];
     }
   }

@@ -10,6 +10,7 @@
 namespace tw_kernel {
 
 constexpr int kThreads = kWarps * 32;
+constexpr bool kExactDifferences = false;  // see softmax.hpp
 constexpr int kHeadPad = (kHeadDim + 15) / 16 * 16;  // padded with zeros to whole steps
 constexpr int kValuePad = (kValueDim + 15) / 16 * 16;
 static_assert(kQTile == kWarps * kRowTiles * 16, "a warp owns kRowTiles tiles of 16 rows");
