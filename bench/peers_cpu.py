@@ -41,7 +41,8 @@ def tilewright_ms(arguments, spec, q_len):
         command = [arguments.tilewright, "bench", "--spec", file.name, "--batch", str(BATCH),
                    "--heads", str(HEADS), "--q-len", str(q_len), "--threads", str(arguments.threads),
                    "--seed", str(time.time_ns() % 10**9), "--json"]
-        result = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        result = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                env=os.environ | {"TILEWRIGHT_DEVICE": "cpu"})
     return json.loads(result.stdout)["rows"][0]["ms"]
 
 
