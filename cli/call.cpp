@@ -43,10 +43,10 @@ Json mask_json(const BlockMask& mask) {
           {"path", mask.path()}};
 }
 
-std::string compile_line(const Call& call) {
-  const double ms = slowest(call.builds, &KernelBuild::compile_ms);
+std::string compile_line(const std::vector<KernelBuild>& builds) {
+  const double ms = slowest(builds, &KernelBuild::compile_ms);
   std::string kernels;
-  for (const KernelBuild& build : call.builds) {
+  for (const KernelBuild& build : builds) {
     kernels += fmt::format("{}{} ({}, {})", kernels.empty() ? "" : ", ", build.kernel,
                            build.source == "built" ? "compiled" : "from " + build.source,
                            format_bytes(build.bytes));
@@ -118,14 +118,18 @@ Json to_json(const Call& call, const Shape& shape) {
             {"write", call.write_ms}}}};
 }
 
+std::string describe_kernels(const std::vector<KernelBuild>& builds) {
+  return fmt::format("render    {}\n", format_ms(slowest(builds, &KernelBuild::render_ms))) +
+         compile_line(builds) +
+         fmt::format("load      {}\n", format_ms(slowest(builds, &KernelBuild::load_ms)));
+}
+
 std::string describe(const Call& call, const Shape& shape) {
   std::string text =
       fmt::format("{} on {} ({}): {}\n", call.spec_name.empty() ? "the spec" : call.spec_name,
                   call.device, call.tactic, shape.describe());
   text += fmt::format("inputs    {}\n", format_ms(call.inputs_ms));
-  text += fmt::format("render    {}\n", format_ms(slowest(call.builds, &KernelBuild::render_ms)));
-  text += compile_line(call);
-  text += fmt::format("load      {}\n", format_ms(slowest(call.builds, &KernelBuild::load_ms)));
+  text += describe_kernels(call.builds);
   if (call.mask) {
     text += fmt::format("mask      {:<10} partial {}, full {}, empty {} tiles\n",
                         format_ms(call.mask_ms), call.mask->partial_tiles(),

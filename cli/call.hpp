@@ -40,7 +40,10 @@ void write_outputs(const CallInputs& inputs, const std::string& path);
 /// {spec, device, target, kernel, tactic, shape, kernels, mask, times_ms}
 Json to_json(const Call& call, const Shape& shape);
 
-/// The same as lines of text.
+/// The steps of making kernels as lines of text: render, compile with where each came from, load.
+std::string describe_kernels(const std::vector<KernelBuild>& builds);
+
+/// A call as lines of text, a step a line.
 std::string describe(const Call& call, const Shape& shape);
 
 }  // namespace tilewright::cli

@@ -96,10 +96,17 @@ std::string findings_text(const verify::Report& report) {
   return text;
 }
 
-std::string times_text(const verify::StepTimes& ms) {
-  return fmt::format("kernels {}, mask {}, forward {}; reference {}, checked reading {}\n",
-                     format_ms(ms.kernels), format_ms(ms.mask), format_ms(ms.forward),
-                     format_ms(ms.readings + ms.reference), format_ms(ms.undefined));
+std::string times_text(const verify::Report& report) {
+  const verify::StepTimes& ms = report.ms;
+  std::string text = describe_kernels(report.builds);
+  if (report.mask) text += fmt::format("mask      {}\n", format_ms(ms.mask));
+  text += fmt::format("forward   {}\n", format_ms(ms.forward));
+  text +=
+      fmt::format("reference {:<10} in double precision\n", format_ms(ms.readings + ms.reference));
+  if (ms.undefined > 0) {
+    text += fmt::format("checked   {:<10} for undefined behaviour\n", format_ms(ms.undefined));
+  }
+  return text;
 }
 
 class CheckVerb : public Verb {
@@ -138,7 +145,7 @@ class CheckVerb : public Verb {
     if (json_) return print_json(to_json(report));
     std::string text =
         fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, shape.describe());
-    text += verdict_text(report) + findings_text(report) + times_text(report.ms);
+    text += verdict_text(report) + findings_text(report) + times_text(report);
     if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
     print(text);
   }

@@ -247,7 +247,7 @@ std::vector<std::string> Report::reasons() const {
   return reasons;
 }
 
-Checker::Checker(Spec spec, CheckOptions options)
+Checker::Checker(Spec spec, const CheckOptions& options)
     : implementation_(std::make_unique<Implementation>(std::move(spec), options)) {}
 Checker::Checker(Checker&&) noexcept = default;
 Checker::~Checker() = default;

@@ -58,7 +58,7 @@ struct Report {
 class Checker {
  public:
   /// @throws Error as Attention and SnippetEvaluator
-  explicit Checker(Spec spec, CheckOptions options = {});
+  explicit Checker(Spec spec, const CheckOptions& options = {});
   Checker(Checker&&) noexcept;
   ~Checker();
 
