@@ -15,6 +15,7 @@
 #include "cli/verb.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
+#include "runtime/device.hpp"
 #include "runtime/host_compiler.hpp"
 
 namespace tilewright::cli {
@@ -217,7 +218,9 @@ class DoctorVerb : public Verb {
     for (const Problem& problem : diagnosis.problems) {
       text += fmt::format("problem: {}\n  what to do: {}\n", problem.what, problem.advice);
     }
-    text += diagnosis.ready() ? "ready: kernels run on the CPU\n"
+    const bool on_gpu = Device::automatic().kind() == Device::Kind::cuda;
+    const std::string ready = fmt::format("ready: kernels run on the {}\n", on_gpu ? "GPU" : "CPU");
+    text += diagnosis.ready() ? ready
                               : "not ready: nothing can run before the problem above is mended\n";
     print(text);
   }

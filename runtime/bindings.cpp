@@ -53,22 +53,6 @@ std::string declared_shape(const BufferSpec& spec) {
               fmt::format("given: {}; declared: {}", view.describe(), declared_shape(spec)));
 }
 
-std::int64_t size_of(NamedDim dim, const Shape& shape) {
-  switch (dim) {
-    case NamedDim::batch:
-      return shape.batch;
-    case NamedDim::num_q_heads:
-      return shape.num_q_heads;
-    case NamedDim::num_kv_heads:
-      return shape.num_kv_heads;
-    case NamedDim::q_len:
-      return shape.q_len;
-    case NamedDim::kv_len:
-      return shape.kv_len;
-  }
-  return 0;
-}
-
 TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
                           const std::map<std::string, TensorView>& given) {
   const auto found = given.find(name);
@@ -111,6 +95,22 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
 
 }  // namespace
 
+std::int64_t extent_of(NamedDim dim, const Shape& shape) {
+  switch (dim) {
+    case NamedDim::batch:
+      return shape.batch;
+    case NamedDim::num_q_heads:
+      return shape.num_q_heads;
+    case NamedDim::num_kv_heads:
+      return shape.num_kv_heads;
+    case NamedDim::q_len:
+      return shape.q_len;
+    case NamedDim::kv_len:
+      return shape.kv_len;
+  }
+  return 0;
+}
+
 // A default argument of every call, so it must not allocate: all of them share the arguments.
 Bindings::Bindings() {
   static const auto kCpuArguments = std::make_shared<const cpu::BindingArguments>();
@@ -145,10 +145,10 @@ void Bindings::check(const Spec& spec, const Shape& shape) const {
     const TensorView& view = buffers_[index++];
     for (size_t i = 0; i < buffer.shape.size(); ++i) {
       const auto* named = std::get_if<NamedDim>(&buffer.shape[i]);
-      if (!named || view.shape[i] == 1 || view.shape[i] == size_of(*named, shape)) continue;
+      if (!named || view.shape[i] == 1 || view.shape[i] == extent_of(*named, shape)) continue;
       refuse_buffer(name, buffer, view,
                     fmt::format("has size {} in dimension {}, but {} of this call is {}",
-                                view.shape[i], i, to_string(*named), size_of(*named, shape)));
+                                view.shape[i], i, to_string(*named), extent_of(*named, shape)));
     }
   }
 }

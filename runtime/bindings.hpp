@@ -19,6 +19,9 @@ namespace cuda {
 struct BindingArguments;
 }
 
+/// The size that a named dimension of a buffer has in a call.
+std::int64_t extent_of(NamedDim dim, const Shape& shape);
+
 /// What a caller gives for the names in a spec's snippets.
 struct SnippetInputs {
   std::map<std::string, TensorView> buffers = {};  ///< dtype and shape as the spec declares them

@@ -9,20 +9,7 @@ namespace {
 
 std::int64_t logical_size(const BufferDim& dim, const Shape& shape, std::int64_t physical) {
   if (const auto* size = std::get_if<std::int64_t>(&dim)) return *size;
-  const auto* named = std::get_if<NamedDim>(&dim);
-  if (!named) return physical;
-  switch (*named) {
-    case NamedDim::batch:
-      return shape.batch;
-    case NamedDim::num_q_heads:
-      return shape.num_q_heads;
-    case NamedDim::num_kv_heads:
-      return shape.num_kv_heads;
-    case NamedDim::q_len:
-      return shape.q_len;
-    case NamedDim::kv_len:
-      return shape.kv_len;
-  }
+  if (const auto* named = std::get_if<NamedDim>(&dim)) return extent_of(*named, shape);
   return physical;
 }
 
