@@ -1,100 +1,135 @@
 #!/usr/bin/env python3
 """Tilewright beside PyTorch on one GPU, in one run: cuDNN, FlashAttention-2 and FlexAttention.
 
-    python3 bench/peers.py --tilewright build/release/cli/tilewright [--suite dense|mods|all] [--chart F.svg]
+    python3 bench/peers.py --tilewright build/release/cli/tilewright [--suite dense|mods|start|all]
+        [--only NAME]... [--tactic NAME] [--json F.json] [--markdown F.md] [--chart F.svg]
 
-Every figure is the median over runs on fresh random bf16 data after a warm-up; peers and Tilewright take
-turns within each row. Peers are timed by CUDA events with the L2 cache flushed before each run;
-`tilewright bench` times a call and the wait for it by the wall clock, about 10 us more, on a warm cache. Ratios
-above 1 mean that Tilewright is faster. Needs PyTorch 2.5 or newer with CUDA.
+dense   16k tokens, 2048 hidden, bf16, head_dim 64, 128, 256, full and causal: cuDNN, FlashAttention-2
+mods    batch 2, 16 heads, 8192 x 8192, head_dim 128: compiled FlexAttention with its block mask
+start   a process's first result, the host's time of a call, compile times: Tilewright's own bars
+
+Workloads come from `tilewright bench --list`. Peers and Tilewright take turns within each row, and are
+timed alike: CUDA events around single calls, the L2 cache overwritten before each, three calls to warm
+up, the median; a row shows the median of its rounds. Data are random and new for each row; buffers
+(slopes, documents of uneven lengths, bias) are the same for both. Ratios above 1 mean that Tilewright is
+faster. Needs PyTorch 2.5 or newer with CUDA.
 """
 
 import argparse
+import datetime
 import json
 import math
 import os
+import shlex
 import statistics
+import struct
 import subprocess
+import sys
 import tempfile
 import time
 
-CAUSAL = "q_idx >= kv_idx"
-SLOPES = {"slopes": {"dtype": "f32", "shape": ["num_q_heads"], "range": [0.004, 0.5]}}
-DOCUMENTS = {"doc": {"dtype": "i32", "shape": ["q_len"], "range": [0, 11], "sorted": True}}
-BIAS = {"bias": {"dtype": "f32", "shape": [None], "range": [-1, 1]}}
-ALIBI = "score + slopes[h] * (kv_idx - q_idx)"
-SAME_DOCUMENT = "q_idx >= kv_idx && doc[q_idx] == doc[kv_idx]"
-
-# name -> Tilewright's snippets. FlexAttention's own stand in flex_snippets under the same names.
-MODS = {
-    "causal": {"mask_mod": CAUSAL},
-    "window_1024": {"mask_mod": CAUSAL + " && q_idx - kv_idx < 1024"},
-    "documents_causal": {"mask_mod": SAME_DOCUMENT, "buffers": DOCUMENTS},
-    "prefix_2048": {"mask_mod": "q_idx >= kv_idx || kv_idx < 2048"},
-    "natten_2d": {"mask_mod": "abs(q_idx / 128 - kv_idx / 128) <= 6 && abs(q_idx % 128 - kv_idx % 128) <= 6"},
-    "alibi_causal": {"score_mod": ALIBI, "mask_mod": CAUSAL, "buffers": SLOPES},
-    "alibi_documents": {"score_mod": ALIBI, "mask_mod": SAME_DOCUMENT, "buffers": SLOPES | DOCUMENTS},
-    "softcap_causal": {"score_mod": "50.0 * tanh(score / 50.0)", "mask_mod": CAUSAL},
-    "softcap": {"score_mod": "50.0 * tanh(score / 50.0)"},
-    "relative_bias": {"score_mod": "score + bias[q_idx - kv_idx + q_len]", "buffers": BIAS},
-}
+LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench_timing.cpp
 
 
-def tilewright_ms(executable, spec, shape):
-    batch, heads, q_len, head_dim = shape
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump({"dtype": "bf16", "head_dim": head_dim} | spec, file)
-        file.flush()
-        command = [executable, "bench", "--spec", file.name, "--batch", str(batch), "--heads",
-                   str(heads), "--q-len", str(q_len), "--budget-ms", "200", "--seed",
-                   str(time.time_ns() % 10**9), "--json"]
-        result = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                env=os.environ | {"TILEWRIGHT_DEVICE": "cuda"})
-    return json.loads(result.stdout)["rows"][0]["ms"]
+# ---- what is measured ------------------------------------------------------------------------------
 
 
-def random_qkv(shape):
+class Tilewright:
+    """A process that measures what it is asked for, and waits otherwise."""
+
+    def __init__(self, executable, tactic):
+        self.executable = executable
+        self.tactic = tactic
+        self.process = None
+
+    def command(self, *words):
+        result = subprocess.run([self.executable, "bench", *words, "--device", "cuda"], check=True,
+                                stdout=subprocess.PIPE)
+        return json.loads(result.stdout)
+
+    def workloads(self, suite):
+        rows = self.command("--suite", suite, "--list")
+        for row in rows:
+            if self.tactic:
+                row["spec"]["tactic"] = {"name": self.tactic}
+        return rows
+
+    def measure(self, workload, budget_ms):
+        if not self.process:
+            self.process = subprocess.Popen([self.executable, "bench", "--serve", "--device", "cuda"],
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(json.dumps(workload | {"budget_ms": budget_ms}) + "\n")
+        self.process.stdin.flush()
+        row = json.loads(self.process.stdout.readline())
+        if "error" in row:
+            raise RuntimeError(row["error"]["message"])
+        return row
+
+    def close(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait(timeout=30)
+
+
+def median_ms(call, budget_ms):
+    """CUDA events around single calls, the L2 cache overwritten before each."""
     import torch
 
-    return [torch.randn(*shape, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
-
-
-def median_ms(call, repeats=15):
-    """CUDA events around single runs, the L2 cache flushed before each."""
-    import torch
-
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    for _ in range(4):
-        call()
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    flush = torch.empty(TIMES_L2 * cache, dtype=torch.uint8, device="cuda")
+    for _ in range(WARM_UPS):
+        result = call()
+    torch.cuda.synchronize()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     samples = []
-    for _ in range(repeats):
+    begin = time.perf_counter()
+    while len(samples) < LEAST_SAMPLES or (
+            len(samples) < MOST_SAMPLES and 1e3 * (time.perf_counter() - begin) < budget_ms):
         flush.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        call()
+        result = call()
         end.record()
-        torch.cuda.synchronize()
+        end.synchronize()
         samples.append(start.elapsed_time(end))
+    if not torch.isfinite(result).all():
+        raise RuntimeError("the peer's result holds no finite numbers")
     return statistics.median(samples)
 
 
-def sdpa_ms(backend, causal, shape):
+def sdpa(backend, workload):
+    """A call of scaled_dot_product_attention on fresh random data."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    q, k, v = random_qkv(shape)
-    with sdpa_kernel(getattr(SDPBackend, backend)):
-        return median_ms(
-            lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    q, k, v = random_qkv(workload)
+    causal = "mask_mod" in workload["spec"]
+
+    def call():
+        with sdpa_kernel(getattr(SDPBackend, backend)):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    return call
 
 
-def flex_snippets(name, heads, q_len):
-    """score_mod and mask_mod of a workload, with buffers like those that Tilewright draws."""
+def flex(workload, buffers):
+    """A call of compiled FlexAttention, with a block mask made beforehand."""
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch._dynamo.reset()
+    score_mod, mask_mod = flex_snippets(workload["spec"]["name"], buffers)
+    q_len, kv_len = workload["q_len"], workload["kv_len"]
+    mask = create_block_mask(mask_mod, None, None, q_len, kv_len, device="cuda") if mask_mod else None
+    compiled = torch.compile(flex_attention, dynamic=False)
+    q, k, v = random_qkv(workload)
+    return lambda: compiled(q, k, v, score_mod=score_mod, block_mask=mask)
+
+
+def flex_snippets(name, buffers):
+    """score_mod and mask_mod of a workload of the suite mods."""
     import torch
 
-    slopes = torch.exp2(-8.0 * torch.arange(1, heads + 1, device="cuda") / heads)
-    doc = torch.sort(torch.randint(0, 12, (q_len,), device="cuda", dtype=torch.int32)).values
-    bias = torch.rand(2 * q_len, device="cuda")
+    slopes, doc, bias = (buffers.get(key) for key in ("slopes", "doc", "bias"))
 
     def causal(b, h, i, j):
         return i >= j
@@ -105,99 +140,299 @@ def flex_snippets(name, heads, q_len):
     def natten(b, h, i, j):
         return ((i // 128 - j // 128).abs() <= 6) & ((i % 128 - j % 128).abs() <= 6)
 
-    masks = {"causal": causal, "alibi_causal": causal, "softcap_causal": causal,
-             "documents_causal": documents, "alibi_documents": documents, "natten_2d": natten,
-             "window_1024": lambda b, h, i, j: (i >= j) & (i - j < 1024),
-             "prefix_2048": lambda b, h, i, j: (i >= j) | (j < 2048)}
-    scores = {}
-    for key in ("alibi_causal", "alibi_documents"):
-        scores[key] = lambda s, b, h, i, j: s + slopes[h] * (j - i)
-    for key in ("softcap_causal", "softcap"):
-        scores[key] = lambda s, b, h, i, j: 50.0 * torch.tanh(s / 50.0)
-    scores["relative_bias"] = lambda s, b, h, i, j: s + bias[i - j + q_len]
-    return scores.get(name), masks.get(name)
+    def alibi(score, b, h, i, j):
+        return score + slopes[h] * (j - i)
+
+    def softcap(score, b, h, i, j):
+        return 50.0 * torch.tanh(score / 50.0)
+
+    return {
+        "dense": (None, None),
+        "causal": (None, causal),
+        "window_1024": (None, lambda b, h, i, j: (i >= j) & (i - j < 1024)),
+        "documents_causal": (None, documents),
+        "prefix_2048": (None, lambda b, h, i, j: (i >= j) | (j < 2048)),
+        "natten_2d": (None, natten),
+        "alibi_causal": (alibi, causal),
+        "alibi_documents": (alibi, documents),
+        "softcap_causal": (softcap, causal),
+        "alibi": (alibi, None),
+        "softcap": (softcap, None),
+        "relative_bias": (lambda s, b, h, i, j: s + bias[i - j + 8192], None),
+    }[name]
 
 
-def flex_ms(name, shape):
+def random_qkv(workload):
     import torch
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    _, heads, q_len, _ = shape
-    torch._dynamo.reset()
-    score_mod, mask_mod = flex_snippets(name, heads, q_len)
-    mask = create_block_mask(mask_mod, None, None, q_len, q_len, device="cuda") if mask_mod else None
-    compiled = torch.compile(flex_attention, dynamic=False)
-    q, k, v = random_qkv(shape)
-    return median_ms(lambda: compiled(q, k, v, score_mod=score_mod, block_mask=mask))
+    shape = [workload["batch"], workload["heads"], workload["q_len"], workload["spec"]["head_dim"]]
+    return [torch.randn(*shape, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
 
 
-def take_turns(measures, rounds=3):
-    """The median of several rounds, each measure once a round; a peer that fails is None."""
-    samples = {name: [] for name in measures}
-    for _ in range(rounds):
-        for name, measure in measures.items():
+def random_buffers(spec, workload):
+    """Buffers that both sides read: slopes of ALiBi, documents of uneven lengths, a table of bias."""
+    import torch
+
+    heads, length = workload["heads"], workload["q_len"]
+    ends = torch.sort(torch.randperm(length - 1)[:11] + 1).values
+    makers = {"slopes": lambda: torch.exp2(-8.0 * torch.arange(1, heads + 1) / heads),
+              "doc": lambda: torch.searchsorted(ends, torch.arange(length), right=True).to(torch.int32),
+              "bias": lambda: torch.randn(2 * 8192)}
+    return {name: makers[name]() for name in spec.get("buffers", {})}
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        array = tensor.contiguous().numpy()
+        dtype = {"float32": "F32", "int32": "I32"}[str(array.dtype)]
+        header[name] = {"dtype": dtype, "shape": list(array.shape),
+                        "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+# ---- rows ------------------------------------------------------------------------------------------
+
+
+def take_turns(ours, workload, peers, options):
+    """Rounds in which each is measured once; the median of each. A peer that fails says why."""
+    samples = {name: [] for name in [*peers, "ours"]}
+    problems = {}
+    row = {}
+    for _ in range(options.rounds):
+        for name, call in peers.items():
+            if name in problems:
+                continue
             try:
-                samples[name].append(measure())
-            except RuntimeError:
-                pass
-    return {name: statistics.median(times) if times else None for name, times in samples.items()}
+                samples[name].append(median_ms(call, options.budget_ms))
+            except Exception as error:  # PyTorch raises what it likes
+                problems[name] = str(error).strip().splitlines()[0][:200]
+        row = ours.measure(workload, options.budget_ms)
+        samples["ours"].append(row["ms"])
+    ms = {name: statistics.median(times) for name, times in samples.items() if times}
+    return {"ms": ms, "problems": problems, "kept": row["kept"], "tactic": row["tactic"],
+            "operations": row["gflops"] * row["ms"] * 1e6, "spread": spread(samples)}
 
 
-def dense_rows(executable):
-    for head_dim in (64, 128, 256):
-        for q_len in (2048, 8192, 16384):
-            shape = (16384 // q_len, 2048 // head_dim, q_len, head_dim)
-            for causal in (False, True):
-                spec = {"mask_mod": CAUSAL} if causal else {}
-                name = f"d{head_dim} {'causal' if causal else 'full'} {q_len // 1024}k"
-                operations = 4 * shape[0] * shape[1] * q_len * q_len * head_dim / (2 if causal else 1)
-                yield name, operations, take_turns({
-                    "cudnn": lambda: sdpa_ms("CUDNN_ATTENTION", causal, shape),
-                    "fa2": lambda: sdpa_ms("FLASH_ATTENTION", causal, shape),
-                    "ours": lambda: tilewright_ms(executable, spec, shape)})
+def spread(samples):
+    """The greatest of a row's rounds over the least, for each."""
+    return {name: max(times) / min(times) for name, times in samples.items() if times}
 
 
-def mod_rows(executable):
-    shape = (2, 16, 8192, 128)
-    for name, spec in MODS.items():
-        yield name, None, take_turns({"flex": lambda: flex_ms(name, shape),
-                                      "ours": lambda: tilewright_ms(executable, spec, shape)})
+def prepared(makers, problems):
+    calls = {}
+    for name, maker in makers.items():
+        try:
+            calls[name] = maker()
+        except Exception as error:
+            problems[name] = str(error).strip().splitlines()[0][:200]
+    return calls
 
 
-def format_row(name, operations, times, peers):
-    text = f"{name:18}"
-    for peer in peers + ["ours"]:
-        ms = times.get(peer)
-        text += f"{ms:9.3f}" if ms else f"{'-':>9}"
-        if operations:
-            text += f" {operations / ms / 1e9:6.0f}" if ms else f" {'-':>6}"
-    for peer in peers:
-        text += f" {times[peer] / times['ours']:7.2f}" if times.get(peer) else f" {'-':>7}"
-    return text
+def dense_name(workload):
+    form = "causal" if "mask_mod" in workload["spec"] else "full"
+    return f"d{workload['spec']['head_dim']} {form} {workload['q_len'] // 1024}k"
 
 
-def report(title, rows, peers):
-    """Prints a table as it is measured; returns [(name, {peer: ratio})]."""
-    print(f"\n{title}; ms{' and TFLOP/s' if 'dense' in title else ''}, then the ratio to each peer")
-    print(f"{'':18}" + "".join(f"{peer:>{16 if 'dense' in title else 9}}" for peer in peers + ["ours"])
-          + "".join(f"{'x ' + peer:>8}" for peer in peers))
-    ratios = []
-    for name, operations, times in rows:
-        print(format_row(name, operations, times, peers), flush=True)
-        ratios.append((name, {peer: times[peer] / times["ours"] for peer in peers if times.get(peer)}))
-    for peer in peers:
-        known = [ratio[peer] for _, ratio in ratios if peer in ratio]
-        if known:
-            mean = math.exp(statistics.fmean(map(math.log, known)))
-            print(f"geometric mean of the ratios to {peer}: {mean:.2f}")
-    return ratios
+def rows_of(suite, ours, options):
+    """Measures the rows of a suite one by one."""
+    import torch
+
+    for workload in ours.workloads(suite):
+        name = dense_name(workload) if suite == "dense" else workload["spec"]["name"]
+        if options.only and not any(word in name for word in options.only):
+            continue
+        buffers = random_buffers(workload["spec"], workload)
+        workload["seed"] = time.time_ns() % 10**9
+        with tempfile.TemporaryDirectory() as folder:
+            if buffers:
+                workload["buffers"] = os.path.join(folder, "buffers.safetensors")
+                write_safetensors(workload["buffers"], buffers)
+            on_gpu = {key: tensor.cuda() for key, tensor in buffers.items()}
+            makers = {"cudnn": lambda: sdpa("CUDNN_ATTENTION", workload),
+                      "fa2": lambda: sdpa("FLASH_ATTENTION", workload)}
+            if suite == "mods":
+                makers = {"flex": lambda: flex(workload, on_gpu)}
+            problems = {}
+            row = take_turns(ours, workload, prepared(makers, problems), options)
+        row["problems"] |= problems
+        row |= {"suite": suite, "name": name, "head_dim": workload["spec"]["head_dim"]}
+        row["ratio"] = {peer: ms / row["ms"]["ours"] for peer, ms in row["ms"].items() if peer != "ours"}
+        torch.cuda.empty_cache()
+        yield row
 
 
-def chart(ratios, path):
+# ---- what is demanded ------------------------------------------------------------------------------
+
+
+def mean(ratios):
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def bar(what, value, least=None, most=None, unit="x"):
+    met = value >= least if least is not None else value <= most
+    wanted = f"at least {least:g}" if least is not None else f"at most {most:g}"
+    return {"what": what, "value": value, "wanted": wanted, "unit": unit, "met": met}
+
+
+def dense_bars(rows):
+    for head_dim, causal, least in ((64, "full", 1.12), (64, "causal", 1.15), (128, "full", 1.07),
+                                    (128, "causal", 1.15), (256, "full", 0.99), (256, "causal", 1.04)):
+        key = f"d{head_dim} {causal}"
+        ratios = [row["ratio"]["cudnn"] for row in rows
+                  if row["name"].startswith(key) and "cudnn" in row["ratio"]]
+        if ratios:
+            yield bar(f"{key} / cuDNN, geometric mean", mean(ratios), least)
+    ratios = {row["name"]: row["ratio"]["cudnn"] for row in rows if "cudnn" in row["ratio"]}
+    if ratios:
+        worst = min(ratios, key=ratios.get)
+        yield bar(f"the least to cuDNN ({worst})", ratios[worst], 0.95)
+
+
+def portable_dense_bars(rows):
+    for name, least in (("d128 full 8k", 0.85), ("d128 causal 8k", 0.80)):
+        for row in rows:
+            if row["name"] == name and "fa2" in row["ratio"]:
+                yield bar(f"{name} / FlashAttention-2", row["ratio"]["fa2"], least)
+
+
+MASKED = ("causal", "window_1024", "documents_causal", "prefix_2048", "natten_2d", "alibi_causal",
+          "alibi_documents")
+SCORED = ("softcap_causal", "softcap", "relative_bias")
+
+
+def flex_ratios(rows, names):
+    return {row["name"]: row["ratio"]["flex"] for row in rows
+            if row["name"] in names and "flex" in row["ratio"]}
+
+
+def mod_bars(rows):
+    ratios = flex_ratios(rows, MASKED)
+    if ratios:
+        worst = min(ratios, key=ratios.get)
+        yield bar(f"{len(ratios)} masks and ALiBi / FlexAttention, geometric mean",
+                  mean(ratios.values()), 1.6)
+        yield bar(f"the least of them ({worst})", ratios[worst], 1.3)
+    for name, ratio in flex_ratios(rows, SCORED).items():
+        yield bar(f"{name} / FlexAttention", ratio, 2.4)
+    ms = {row["name"]: row["ms"]["ours"] for row in rows}
+    for name, most in (("alibi", 6), ("softcap", 22), ("relative_bias", 22)):
+        if name in ms and "dense" in ms:
+            yield bar(f"cost of {name} over no mod", 100 * (ms[name] / ms["dense"] - 1), most=most,
+                      unit="%")
+
+
+def portable_mod_bars(rows):
+    for name, ratio in flex_ratios(rows, MASKED + SCORED).items():
+        yield bar(f"{name} / FlexAttention", ratio, 0.9)
+
+
+def start_bars(results):
+    for row in results["start"]["rows"]:
+        most = {"new snippet": 700, "kernel on disk": 10}.get(row["start"])
+        if most:
+            yield bar(f"first result, {row['start']}, beside CUDA's own start "
+                      f"({row['ms']:.0f} ms in all)", row["beside_ms"], most=most, unit="ms")
+    for row in results["launch"]["rows"]:
+        yield bar(f"host time of a call, {row['variant']}, beside the driver's launch "
+                  f"({1e3 * row['launch_ms']:.2f} us)", 1e3 * row["beside_ms"], most=1, unit="us")
+    slowest = max(results["compile"]["rows"], key=lambda row: row["compile_ms"])
+    yield bar(f"the slowest compile ({slowest['variant']})", slowest["compile_ms"], most=800, unit="ms")
+
+
+def bars_of(suite, rows):
+    portable = all(row["tactic"].startswith("portable") for row in rows)
+    if suite == "dense":
+        return list(portable_dense_bars(rows) if portable else dense_bars(rows))
+    return list(portable_mod_bars(rows) if portable else mod_bars(rows))
+
+
+# ---- reports ---------------------------------------------------------------------------------------
+
+PEERS = {"cudnn": "cuDNN", "fa2": "FlashAttention-2", "flex": "FlexAttention", "ours": "Tilewright"}
+
+
+def machine_facts(commit):
+    import torch
+
+    query = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                           stdout=subprocess.PIPE, text=True, check=False)
+    return {"date": datetime.date.today().isoformat(), "gpu": torch.cuda.get_device_name(),
+            "driver": (query.stdout.split() or ["unknown"])[0], "torch": torch.__version__,
+            "cudnn": torch.backends.cudnn.version(), "commit": commit,
+            "command": shlex.join(["python3", *sys.argv])}
+
+
+def describe(facts):
+    return (f"{facts['date']}, {facts['gpu']}, driver {facts['driver']}, commit {facts['commit']}, PyTorch "
+            f"{facts['torch']}, cuDNN {facts['cudnn']}")
+
+
+def cells(row, peers):
+    """Milliseconds and TFLOP/s of everyone, then the ratios."""
+    texts = [row["name"]]
+    for peer in [*peers, "ours"]:
+        ms = row["ms"].get(peer)
+        texts.append(f"{ms:.3f} ({row['operations'] / ms / 1e9:.0f})" if ms else "-")
+    return texts + [f"{row['ratio'][peer]:.2f}" if peer in row["ratio"] else "-" for peer in peers]
+
+
+def header(peers):
+    return (["workload"] + [f"{PEERS[peer]}, ms (TFLOP/s)" for peer in [*peers, "ours"]]
+            + [f"x {PEERS[peer]}" for peer in peers])
+
+
+def aligned(texts):
+    return f"{texts[0]:18}" + "".join(f"{text:>20}" for text in texts[1:])
+
+
+def print_rows(rows, peers):
+    """Prints rows as they are measured, and returns them."""
+    print(aligned(["workload"] + [PEERS[peer] for peer in [*peers, "ours"]]
+                  + [f"x {PEERS[peer]}" for peer in peers]))
+    kept = []
+    for row in rows:
+        print(aligned(cells(row, peers)), flush=True)
+        for peer, problem in row["problems"].items():
+            print(f"{'':18}{PEERS[peer]}: {problem}")
+        kept.append(row)
+    return kept
+
+
+def print_bars(bars):
+    for each in bars:
+        verdict = "met" if each["met"] else "MISSED"
+        print(f"{verdict:7} {each['what']}: {each['value']:.2f} {each['unit']}, {each['wanted']}")
+
+
+def markdown(report):
+    """The same as tables for docs/performance.md."""
+    lines = [describe(report["machine"]), "", "```", report["machine"]["command"], "```", ""]
+    for suite, peers in (("dense", ["cudnn", "fa2"]), ("mods", ["flex"])):
+        rows = [row for row in report["rows"] if row["suite"] == suite]
+        if not rows:
+            continue
+        names = header(peers)
+        lines += ["| " + " | ".join(names) + " |", "| --- |" + " ---: |" * (len(names) - 1)]
+        lines += ["| " + " | ".join(cells(row, peers)) + " |" for row in rows]
+        lines += ["", "Tactics: " + "; ".join(sorted({row["tactic"] for row in rows})) + ".", ""]
+    if report["bars"]:
+        lines += ["| bar | measured | wanted | |", "| --- | ---: | ---: | --- |"]
+        lines += [f"| {each['what']} | {each['value']:.2f} {each['unit']} | {each['wanted']} | "
+                  f"{'met' if each['met'] else 'missed'} |" for each in report["bars"]]
+    return "\n".join(lines) + "\n"
+
+
+def chart(rows, path):
     """Bars of the ratios, with a line at 1."""
-    bars = [(f"{name} / {peer}", ratio) for name, row in ratios for peer, ratio in row.items()]
+    bars = [(f"{row['name']} / {PEERS[peer]}", ratio) for row in rows for peer, ratio in row["ratio"].items()]
+    if not bars:
+        return
     width, left, step = 720, 220, 18
-    scale = (width - left - 60) / max(ratio for _, ratio in bars)
+    scale = (width - left - 60) / max(max(ratio for _, ratio in bars), 1)
     height = step * len(bars) + 30
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
              'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="#fff"/>']
@@ -208,30 +443,68 @@ def chart(ratios, path):
                      f'<rect x="{left}" y="{y}" width="{ratio * scale:.1f}" height="{step - 4}" fill="{colour}"/>'
                      f'<text x="{left + ratio * scale + 4:.1f}" y="{y + 11}">{ratio:.2f}</text>')
     x = left + scale
-    parts.append(f'<line x1="{x}" y1="4" x2="{x}" y2="{height - 14}" stroke="#000" stroke-dasharray="3 3"/>'
-                 f'<text x="{x}" y="{height - 3}" text-anchor="middle">as fast as the peer</text></svg>')
+    parts.append(f'<line x1="{x:.1f}" y1="4" x2="{x:.1f}" y2="{height - 14}" stroke="#000" '
+                 'stroke-dasharray="3 3"/>'
+                 f'<text x="{x:.1f}" y="{height - 3}" text-anchor="middle">as fast as the peer</text></svg>')
     with open(path, "w") as file:
         file.write("\n".join(parts) + "\n")
 
 
-def main():
+# ---- the command -----------------------------------------------------------------------------------
+
+
+def commit_of(folder):
+    result = subprocess.run(["git", "-C", folder, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True, check=False)
+    return result.stdout.strip() or "unknown"
+
+
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tilewright", required=True, help="the executable")
-    parser.add_argument("--suite", choices=["dense", "mods", "all"], default="all")
+    parser.add_argument("--suite", choices=["dense", "mods", "start", "all"], default="all")
+    parser.add_argument("--only", action="append", help="rows whose name contains this; may be repeated")
+    parser.add_argument("--tactic", help="force a tactic of Tilewright: portable")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each in a row (default 3)")
+    parser.add_argument("--budget-ms", type=float, default=150, help="of measuring in a turn (default 150)")
+    parser.add_argument("--commit", help="for the report (default: git's)")
+    parser.add_argument("--json", help="a file for everything that was measured")
+    parser.add_argument("--markdown", help="a file for the tables")
     parser.add_argument("--chart", help="an SVG file for the ratios")
-    arguments = parser.parse_args()
+    return parser.parse_args()
 
-    import torch
 
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
-    ratios = []
-    if arguments.suite in ("dense", "all"):
-        ratios += report("dense bf16, 16k tokens, 2048 hidden", dense_rows(arguments.tilewright), ["cudnn", "fa2"])
-    if arguments.suite in ("mods", "all"):
-        ratios += report("mods, bf16 B2 H16 S8192 D128", mod_rows(arguments.tilewright), ["flex"])
-    if arguments.chart:
-        chart(ratios, arguments.chart)
-        print(f"wrote {arguments.chart}")
+def main():
+    options = read_options()
+    ours = Tilewright(options.tilewright, options.tactic)
+    report = {"machine": machine_facts(options.commit or commit_of(os.path.dirname(__file__) or ".")),
+              "rows": [], "bars": []}
+    print(describe(report["machine"]))
+    for suite, peers in (("dense", ["cudnn", "fa2"]), ("mods", ["flex"])):
+        if options.suite not in (suite, "all"):
+            continue
+        print(f"\n{suite}: bf16; ms (TFLOP/s over the elements that are kept), then how much faster")
+        rows = print_rows(rows_of(suite, ours, options), peers)
+        bars = bars_of(suite, rows)
+        print_bars(bars)
+        report["rows"] += rows
+        report["bars"] += bars
+    ours.close()
+    if options.suite in ("start", "all"):
+        report["own"] = {suite: ours.command("--suite", suite, "--json")
+                         for suite in ("start", "launch", "compile")}
+        bars = list(start_bars(report["own"]))
+        print("\nstart")
+        print_bars(bars)
+        report["bars"] += bars
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(report, file, indent=1)
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(markdown(report))
+    if options.chart:
+        chart(report["rows"], options.chart)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #include "cache/directory.hpp"
 
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -8,6 +10,8 @@
 #include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
+
+#include "base/error.hpp"
 
 namespace tilewright::cache {
 namespace {
@@ -98,6 +102,34 @@ std::optional<std::filesystem::path> default_directory() {
   }
   if (auto path = home()) return *path / ".cache" / "tilewright";
   return std::nullopt;
+}
+
+std::uint64_t default_max_bytes() {
+  constexpr std::uint64_t kDefault = std::uint64_t{4} << 30;
+  const char* value = std::getenv("TILEWRIGHT_CACHE_MAX_SIZE");
+  if (value == nullptr || *value == '\0') return kDefault;
+  if (const auto bytes = parse_size(value)) return *bytes;
+  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_CACHE_MAX_SIZE is \"{}\"", value),
+              "give a size, such as 500M or 2G, or 0 for no limit");
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !(number >= 0) || number > 1e18) return std::nullopt;
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  int shift = 0;
+  if (!unit.empty() && unit != "B") {
+    const std::size_t place = std::string_view("KMGT").find(unit[0]);
+    if (place == std::string_view::npos) return std::nullopt;
+    shift = 10 * static_cast<int>(place + 1);
+    unit.remove_prefix(1);
+    if (!unit.empty() && unit != "B" && unit != "iB") return std::nullopt;
+  }
+  const double bytes = std::ldexp(number, shift);
+  if (bytes >= 9e18) return std::nullopt;
+  return static_cast<std::uint64_t>(bytes);
 }
 
 PrivateFolder open_private_folder(const std::filesystem::path& path, IfAbsent if_absent) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "../base/file_io.hpp"
 
@@ -13,6 +15,13 @@ namespace tilewright::cache {
 /// in a set-user-id program, whose environment belongs to somebody else. An empty variable counts
 /// as unset, and so does a relative XDG_CACHE_HOME, as its specification demands.
 std::optional<std::filesystem::path> default_directory();
+
+/// How large the cache may become: $TILEWRIGHT_CACHE_MAX_SIZE, else 4 GiB. See parse_size().
+/// @throws Error with code usage where the variable holds no size
+std::uint64_t default_max_bytes();
+
+/// Bytes of "500M", "2G", "1.5 GiB" or "1048576"; K, M, G and T count in 1024s. 0 means no limit.
+std::optional<std::uint64_t> parse_size(std::string_view text);
 
 /// A folder that nobody but this user can have put files into.
 struct PrivateFolder {

@@ -1,11 +1,14 @@
 #include "cache/disk.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -15,10 +18,13 @@ namespace {
 
 constexpr std::string_view kVersionFolder = "v1";
 constexpr std::string_view kLockFolder = "locks";
+constexpr std::string_view kNoteFolder = "notes";
+constexpr std::string_view kNoteSuffix = ".note";
 constexpr std::string_view kEntrySuffix = ".twk";
 constexpr std::string_view kBadSuffix = ".bad";
 constexpr mode_t kEntryMode = 0600;
 constexpr std::time_t kStaleTemporarySeconds = 600;  // no writer takes that long
+constexpr std::time_t kBadEntrySeconds = 86400;      // for a look at what happened
 constexpr std::time_t kLastUsedSeconds = 60;         // how exact the time of use is
 
 std::string shard_name(const Key& key) {
@@ -26,6 +32,9 @@ std::string shard_name(const Key& key) {
 }
 std::string entry_name(const Key& key) {
   return key.digest.hex().append(kEntrySuffix);
+}
+std::string note_name(const Key& key) {
+  return key.digest.hex().append(kNoteSuffix);
 }
 std::string bad_name(const Key& key) {
   return key.digest.hex().append(kBadSuffix);
@@ -70,10 +79,9 @@ struct ReadEntry {
   OpenedFile opened;
 };
 
-ReadEntry read_entry(int shard, const Key& key) {
+ReadEntry read_entry(int folder, const Key& key, const std::string& name) {
   using Status = DiskEntry::Status;
-  const std::string name = entry_name(key);
-  ReadEntry read{{}, open_for_reading(shard, name, false)};
+  ReadEntry read{{}, open_for_reading(folder, name, false)};
   const auto finish = [&](Status status, std::string problem = {}) {
     read.result.status = status;
     read.result.problem = std::move(problem);
@@ -91,6 +99,9 @@ ReadEntry read_entry(int shard, const Key& key) {
   if (std::string why = refusal(read.opened.status); !why.empty()) {
     return finish(Status::bad, std::move(why));
   }
+  // Until it is closed, so that it is not evicted meanwhile. Where it cannot be had, nothing is
+  // lost: an open file stays whole when its name goes.
+  static_cast<void>(::flock(read.opened.file.get(), LOCK_SH | LOCK_NB));
   std::vector<std::byte> bytes;
   const auto size = static_cast<std::size_t>(read.opened.status.st_size);
   const std::error_code error = read_whole(read.opened.file, size, bytes);
@@ -112,18 +123,47 @@ void for_each_name(int folder, const Visit& visit) {
   for (const std::string& name : names) visit(name);
 }
 
-bool is_stale_temporary(int folder, const std::string& name) {
-  if (!name.starts_with(kTemporaryPrefix)) return false;
+bool is_older(int folder, const std::string& name, std::time_t seconds) {
   struct stat status {};
   return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-         status.st_mtim.tv_sec < std::time(nullptr) - kStaleTemporarySeconds;
+         status.st_mtim.tv_sec < std::time(nullptr) - seconds;
 }
 
-// What killed processes left behind.
-void remove_stale_temporaries(int folder) {
-  for_each_name(folder, [&](const std::string& name) {
-    if (is_stale_temporary(folder, name)) ::unlinkat(folder, name.c_str(), 0);
+bool is_stale(int folder, const std::string& name) {
+  if (name.starts_with(kTemporaryPrefix)) return is_older(folder, name, kStaleTemporarySeconds);
+  return key_of(name, kBadSuffix) && is_older(folder, name, kBadEntrySeconds);
+}
+
+// What killed processes left behind, and what was looked at or not by now.
+void remove_stale(int folder, const std::string& name) {
+  if (is_stale(folder, name)) ::unlinkat(folder, name.c_str(), 0);
+}
+void remove_stale(int folder) {
+  for_each_name(folder, [&](const std::string& name) { remove_stale(folder, name); });
+}
+
+timespec last_use(const struct stat& status) {
+  return std::max(status.st_atim, status.st_mtim, [](const timespec& a, const timespec& b) {
+    return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec);
   });
+}
+
+struct Candidate {
+  timespec last_use;
+  std::string name;
+  ino_t inode;
+  std::uint64_t bytes;
+};
+
+// False where somebody reads it.
+bool evict(int folder, const Candidate& candidate) {
+  const OpenedFile opened = open_for_reading(folder, candidate.name, false);
+  if (opened.error == std::errc::no_such_file_or_directory) return true;
+  if (opened.file && S_ISREG(opened.status.st_mode)) {
+    if (opened.status.st_ino != candidate.inode) return false;  // it has just been written
+    if (::flock(opened.file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  }
+  return ::unlinkat(folder, candidate.name.c_str(), 0) == 0 || errno == ENOENT;
 }
 
 // Also a directory that stands where an entry should, as long as it is empty.
@@ -147,7 +187,7 @@ DiskEntry Disk::load(const Key& key) const {
   const PrivateFolder shard = open_below(shard_name(key), IfAbsent::report);
   if (shard.absent) return {};
   if (!shard.folder) return {DiskEntry::Status::failed, nullptr, shard.problem};
-  ReadEntry read = read_entry(shard.folder.get(), key);
+  ReadEntry read = read_entry(shard.folder.get(), key, entry_name(key));
   if (read.result.status == DiskEntry::Status::hit) note_use(read.opened.file, read.opened.status);
   if (!read.result.problem.empty()) {
     const auto path = *directory_ / kVersionFolder / shard_name(key) / entry_name(key);
@@ -176,19 +216,33 @@ void Disk::set_aside(const Key& key) const {
 }
 
 std::string Disk::publish(const Entry& entry) const {
+  return publish_in(shard_name(entry.key), entry_name(entry.key), entry);
+}
+
+std::string Disk::publish_note(const Entry& note) const {
+  return publish_in(std::string(kNoteFolder), note_name(note.key), note);
+}
+
+std::shared_ptr<const Entry> Disk::load_note(const Key& key) const {
+  const PrivateFolder notes = open_below(std::string(kNoteFolder), IfAbsent::report);
+  if (!notes.folder) return nullptr;
+  return read_entry(notes.folder.get(), key, note_name(key)).result.entry;
+}
+
+std::string Disk::publish_in(const std::string& folder, const std::string& name,
+                             const Entry& entry) const {
   std::vector<std::byte> bytes;
   try {
     bytes = encode(entry);
   } catch (const Error& error) {
     return error.message();
   }
-  const PrivateFolder shard = open_below(shard_name(entry.key), IfAbsent::create);
-  if (!shard.folder) return shard.problem;
-  remove_stale_temporaries(shard.folder.get());
-  const std::string name = entry_name(entry.key);
-  const std::error_code error = publish_file(shard.folder.get(), name, bytes, kEntryMode);
+  const PrivateFolder opened = open_below(folder, IfAbsent::create);
+  if (!opened.folder) return opened.problem;
+  remove_stale(opened.folder.get());
+  const std::error_code error = publish_file(opened.folder.get(), name, bytes, kEntryMode);
   if (!error) return {};
-  const auto path = *directory_ / kVersionFolder / shard_name(entry.key) / name;
+  const auto path = *directory_ / kVersionFolder / folder / name;
   return fmt::format("cannot write \"{}\": {}", path.native(), error.message());
 }
 
@@ -198,17 +252,12 @@ std::vector<Listing> Disk::list() const {
     for_each_name(folder, [&](const std::string& name) {
       const std::optional<Key> key = key_of(name, kEntrySuffix);
       if (!key) return;
-      ReadEntry read = read_entry(folder, *key);
+      ReadEntry read = read_entry(folder, *key, name);
       if (read.result.status == DiskEntry::Status::miss) return;  // removed meanwhile
       const struct stat& status = read.opened.status;
       listings.push_back({*key, read.result.entry ? read.result.entry->metadata : Metadata(),
                           static_cast<std::uint64_t>(status.st_size), to_time_point(status.st_mtim),
-                          to_time_point(std::max(status.st_atim, status.st_mtim,
-                                                 [](const timespec& a, const timespec& b) {
-                                                   return std::pair(a.tv_sec, a.tv_nsec) <
-                                                          std::pair(b.tv_sec, b.tv_nsec);
-                                                 })),
-                          std::move(read.result.problem)});
+                          to_time_point(last_use(status)), std::move(read.result.problem)});
     });
   });
   return listings;
@@ -228,10 +277,64 @@ Usage Disk::usage() const {
   return usage;
 }
 
+Usage Disk::leftovers() const {
+  Usage leftovers;
+  for_each_shard([&](const std::string&, int folder) {
+    for_each_name(folder, [&](const std::string& name) {
+      if (!name.starts_with(kTemporaryPrefix) && !key_of(name, kBadSuffix)) return;
+      struct stat status {};
+      if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+      ++leftovers.entries;
+      leftovers.bytes += static_cast<std::uint64_t>(status.st_size);
+    });
+  });
+  return leftovers;
+}
+
+Pruned Disk::prune(std::uint64_t max_bytes, Depth depth) const {
+  if (depth == Depth::all) remove_unused_locks();
+  Pruned pruned;
+  std::vector<Candidate> candidates;
+  for_each_shard([&](const std::string&, int folder) {
+    for_each_name(folder, [&](const std::string& name) {
+      struct stat status {};
+      if (!key_of(name, kEntrySuffix)) return remove_stale(folder, name);
+      if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+      const auto bytes = static_cast<std::uint64_t>(status.st_size);
+      candidates.push_back({last_use(status), name, status.st_ino, bytes});
+      ++pruned.left.entries;
+      pruned.left.bytes += bytes;
+    });
+  });
+  if (pruned.left.bytes <= max_bytes) return pruned;
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.last_use.tv_sec, a.last_use.tv_nsec, a.name) <
+           std::tie(b.last_use.tv_sec, b.last_use.tv_nsec, b.name);
+  });
+  const std::uint64_t goal = max_bytes - max_bytes / 8;
+  for (const Candidate& candidate : candidates) {
+    if (pruned.left.bytes <= goal) break;
+    const PrivateFolder shard = open_below(candidate.name.substr(0, 2), IfAbsent::report);
+    if (!shard.folder || !evict(shard.folder.get(), candidate)) continue;
+    pruned.left.bytes -= candidate.bytes;
+    --pruned.left.entries;
+    pruned.removed.bytes += candidate.bytes;
+    ++pruned.removed.entries;
+  }
+  return pruned;
+}
+
 Usage Disk::clear() const {
   Usage removed;
+  const PrivateFolder notes = open_below(std::string(kNoteFolder), IfAbsent::report);
+  if (notes.folder) {
+    for_each_name(notes.folder.get(), [&](const std::string& name) {
+      if (key_of(name, kNoteSuffix)) remove(notes.folder.get(), name);
+    });
+    remove_stale(notes.folder.get());
+  }
   for_each_shard([&](const std::string&, int folder) {
-    remove_stale_temporaries(folder);
+    remove_stale(folder);
     for_each_name(folder, [&](const std::string& name) {
       const bool is_entry = key_of(name, kEntrySuffix).has_value();
       if (!is_entry && !key_of(name, kBadSuffix)) return;  // not ours

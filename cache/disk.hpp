@@ -44,12 +44,19 @@ struct Usage {
   std::uint64_t bytes = 0;
 };
 
+/// What prune() did.
+struct Pruned {
+  Usage removed;
+  Usage left;
+};
+
 /// The files of the cache:
 ///
 ///     <directory>/v1/ab/ab12...ef.twk     an entry; its name is its key
 ///     <directory>/v1/ab/ab12...ef.bad     an entry that was set aside
 ///     <directory>/v1/ab/.tmp-...          an entry that is being written
 ///     <directory>/v1/locks/ab12...ef.lock
+///     <directory>/v1/notes/ab12...ef.note  what a process found out, for the next one
 ///
 /// Has no state but the path: folders are opened and checked anew each time, so a directory that
 /// is deleted, repaired or filled while the process runs needs no restart. Nothing here throws for
@@ -77,7 +84,25 @@ class Disk {
   /// Their number and size, without reading them.
   Usage usage() const;
 
-  /// Removes entries, what was set aside, unused lock files and stale temporary files. Other
+  /// Files that are no entries: what was set aside, and what killed processes left.
+  Usage leftovers() const;
+
+  /// Sweeps what killed processes left, and where the entries take more than `max_bytes`, removes
+  /// those that were not used for longest until an eighth of the room is free again. One that is
+  /// being read or written now stays.
+  enum class Depth {
+    entries,  ///< the folders of entries
+    all,      ///< lock files that nobody holds as well
+  };
+  Pruned prune(std::uint64_t max_bytes, Depth depth) const;
+
+  /// A note, or null: not there, or not to be trusted. Notes are as private as entries.
+  std::shared_ptr<const Entry> load_note(const Key& key) const;
+
+  /// Stores a note; returns the problem, or an empty text.
+  std::string publish_note(const Entry& note) const;
+
+  /// Removes entries, notes, what was set aside, unused lock files and stale temporary files. Other
   /// processes may go on working: who has read an entry keeps it, who is building one stores it.
   Usage clear() const;
 
@@ -90,6 +115,8 @@ class Disk {
   PrivateFolder open_below(const std::string& name, IfAbsent if_absent) const;
   void for_each_shard(const std::function<void(const std::string& name, int folder)>& visit) const;
   void remove_unused_locks() const;
+  std::string publish_in(const std::string& folder, const std::string& name,
+                         const Entry& entry) const;
 
   std::optional<std::filesystem::path> directory_;
 };

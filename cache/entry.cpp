@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cache/bytes.hpp"
 
 namespace tilewright::cache {
 namespace {
@@ -42,59 +43,8 @@ std::size_t checked_size(const Entry& entry) {
   return size + entry.payload.size();
 }
 
-template <typename Number>
-void put_number(std::vector<std::byte>& out, Number number) {
-  for (std::size_t i = 0; i < sizeof number; ++i) {
-    out.push_back(std::byte(number >> (8 * i) & 0xff));
-  }
-}
-
-void put_bytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
-void put_text(std::vector<std::byte>& out, std::string_view text) {
-  put_bytes(out, std::as_bytes(std::span(text.data(), text.size())));
-}
-
-// Takes fields off the front of some bytes; once a field is missing, everything after it is.
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-  template <typename Number>
-  Number number() {
-    Number value = 0;
-    const std::span<const std::byte> field = take(sizeof value);
-    for (std::size_t i = 0; i < field.size(); ++i) {
-      value |= static_cast<Number>(static_cast<Number>(field[i]) << (8 * i));
-    }
-    return value;
-  }
-
-  std::string_view text(std::size_t size) {
-    const std::span<const std::byte> field = take(size);
-    return {reinterpret_cast<const char*>(field.data()), field.size()};
-  }
-
-  std::span<const std::byte> take(std::size_t size) {
-    if (size > rest_.size()) failed_ = true;
-    if (failed_) return {};
-    const std::span<const std::byte> field = rest_.first(size);
-    rest_ = rest_.subspan(size);
-    return field;
-  }
-
-  bool failed() const { return failed_; }
-  std::size_t remaining() const { return rest_.size(); }
-
- private:
-  std::span<const std::byte> rest_;
-  bool failed_ = false;
-};
-
 // False where a limit is exceeded or the names do not rise.
-bool read_metadata(Reader& reader, std::uint32_t items, Metadata& metadata) {
+bool read_metadata(ByteReader& reader, std::uint32_t items, Metadata& metadata) {
   if (items > kMaxMetadataItems) return false;
   for (std::uint32_t i = 0; i < items; ++i) {
     const auto name_bytes = reader.number<std::uint32_t>();
@@ -162,7 +112,7 @@ Decoded decode(std::vector<std::byte> file, const Key& expected) {
   if (file.size() > kMaxEntryBytes) return {{}, Defect::too_large};
   if (file.size() < kHeaderBytes + kDigestBytes) return {{}, Defect::too_short};
   const std::span<const std::byte> bytes = file;
-  Reader reader(bytes.first(bytes.size() - kDigestBytes));
+  ByteReader reader(bytes.first(bytes.size() - kDigestBytes));
   if (reader.text(kMagic.size()) != kMagic) return {{}, Defect::magic};
   if (reader.number<std::uint32_t>() != kVersion) return {{}, Defect::version};
   if (!digest_matches(file)) return {{}, Defect::digest};

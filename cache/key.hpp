@@ -41,7 +41,7 @@ Request make_request(std::vector<Ingredient> ingredients);
 struct Key {
   Digest digest;
 
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): see sha256.hpp
 };
 
 /// `compiler_identity` must change whenever the compiler could answer differently: its version and

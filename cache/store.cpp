@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <mutex>
+#include <span>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +23,12 @@ using EntryPointer = std::shared_ptr<const Entry>;
 
 constexpr auto kFirstPause = std::chrono::milliseconds(1);
 constexpr auto kLongestPause = std::chrono::milliseconds(20);
+constexpr std::uint64_t kBytesBesidePayload = 512;  // about; a look is exact
+constexpr std::size_t kMostKnownFailures = 1000;
+
+Key note_key(std::string_view name) {
+  return make_key(make_request({{"note", std::string(name)}}), "note");
+}
 
 }  // namespace
 
@@ -32,6 +42,9 @@ struct Store::State {
   EntryPointer load_from_disk(const Key& key);
   EntryPointer load_under_lock(const Key& key);
   EntryPointer build_and_publish(const Key& key, const std::function<Entry()>& build);
+  void make_room(std::uint64_t added);
+  void rethrow_known_failure(const Key& key);
+  void remember_failure(const Key& key, std::exception_ptr failure);
   EntryPointer keep(EntryPointer entry, std::atomic<std::uint64_t>& counter);
   void report_failure(const std::string& problem);
   void report(const std::string& message) const;
@@ -44,9 +57,19 @@ struct Store::State {
   std::atomic<std::uint64_t> hits_memory{0};
   std::atomic<std::uint64_t> hits_disk{0};
   std::atomic<std::uint64_t> builds{0};
+  std::atomic<std::uint64_t> failed_builds{0};
+  std::atomic<std::uint64_t> evictions{0};
   std::atomic<std::uint64_t> bad_entries{0};
   std::atomic<std::uint64_t> failures{0};
   std::atomic<bool> has_warned{false};
+
+  std::mutex failures_mutex;
+  std::unordered_map<Key, std::exception_ptr> known_failures;
+
+  // What is known of the directory's size: exact at the last look, plus what was added here since.
+  std::mutex room_mutex;
+  std::optional<std::uint64_t> bytes_on_disk;
+  std::uint64_t bytes_since_look = 0;
 };
 
 std::string_view to_string(Source source) {
@@ -102,12 +125,36 @@ Stats Store::stats() const {
   stats.hits_memory = state_->hits_memory;
   stats.hits_disk = state_->hits_disk;
   stats.builds = state_->builds;
+  stats.leftovers = state_->disk.leftovers();
+  stats.failed_builds = state_->failed_builds;
+  stats.evictions = state_->evictions;
   stats.bad_entries = state_->bad_entries;
   stats.failures = state_->failures;
   return stats;
 }
 
+Pruned Store::prune(std::uint64_t max_bytes) {
+  const std::uint64_t limit = max_bytes == 0 ? UINT64_MAX : max_bytes;
+  return state_->disk.prune(limit, Disk::Depth::all);
+}
+
+std::optional<std::string> Store::note(std::string_view name) const {
+  const EntryPointer entry = state_->disk.load_note(note_key(name));
+  if (!entry) return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(entry->payload.data()), entry->payload.size());
+}
+
+void Store::keep_note(std::string_view name, std::string text) const {
+  const auto bytes = std::as_bytes(std::span(text));
+  static_cast<void>(state_->disk.publish_note(
+      {.key = note_key(name), .metadata = {}, .payload = {bytes.begin(), bytes.end()}}));
+}
+
 Usage Store::clear() {
+  {
+    const std::lock_guard lock(state_->failures_mutex);
+    state_->known_failures.clear();
+  }
   state_->memory.clear();
   return state_->disk.clear();
 }
@@ -135,6 +182,7 @@ Store::Result Store::State::find_or_build(const Key& key, const std::function<En
   // Another thread may have finished between our look into memory and our turn.
   if (EntryPointer entry = memory.find(key)) return {std::move(entry), Source::memory};
   if (EntryPointer entry = load_from_disk(key)) return {std::move(entry), Source::disk};
+  rethrow_known_failure(key);
 
   const Clock::time_point give_up = Clock::now() + options.lock_patience;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
@@ -174,12 +222,50 @@ EntryPointer Store::State::load_under_lock(const Key& key) {
 }
 
 EntryPointer Store::State::build_and_publish(const Key& key, const std::function<Entry()>& build) {
-  Entry built = build();
+  Entry built;
+  try {
+    built = build();
+  } catch (const LastingFailure&) {
+    remember_failure(key, std::current_exception());
+    throw;
+  }
   built.key = key;
   EntryPointer entry = keep(std::make_shared<const Entry>(std::move(built)), builds);
   const std::string problem = disk.publish(*entry);
   if (!problem.empty()) report_failure(problem);
+  if (problem.empty()) make_room(entry->payload.size() + kBytesBesidePayload);
   return entry;
+}
+
+// The directory is looked at for the first entry, and again after every sixteenth of the limit, so
+// that processes which fill it together notice.
+void Store::State::make_room(std::uint64_t added) {
+  if (options.max_bytes == 0) return;
+  const std::lock_guard lock(room_mutex);
+  bytes_since_look += added;
+  if (bytes_on_disk) *bytes_on_disk += added;
+  if (bytes_on_disk && *bytes_on_disk <= options.max_bytes &&
+      bytes_since_look <= options.max_bytes / 16) {
+    return;
+  }
+  const Pruned pruned = disk.prune(options.max_bytes, Disk::Depth::entries);
+  evictions += pruned.removed.entries;
+  bytes_on_disk = pruned.left.bytes;
+  bytes_since_look = 0;
+}
+
+void Store::State::rethrow_known_failure(const Key& key) {
+  const std::lock_guard lock(failures_mutex);
+  const auto found = known_failures.find(key);
+  if (found == known_failures.end()) return;
+  ++failed_builds;
+  std::rethrow_exception(found->second);
+}
+
+void Store::State::remember_failure(const Key& key, std::exception_ptr failure) {
+  const std::lock_guard lock(failures_mutex);
+  if (known_failures.size() >= kMostKnownFailures) known_failures.clear();
+  known_failures[key] = std::move(failure);
 }
 
 EntryPointer Store::State::keep(EntryPointer entry, std::atomic<std::uint64_t>& counter) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../base/diagnostics.hpp"
+#include "../base/error.hpp"
 #include "disk.hpp"
 #include "entry.hpp"
 
@@ -26,12 +27,22 @@ std::string_view to_string(Source source);
 struct Stats {
   std::uint64_t entries = 0;  ///< on disk
   std::uint64_t bytes = 0;    ///< of their files
+  Usage leftovers;            ///< files set aside, or left by processes that were killed
 
   std::uint64_t hits_memory = 0;  ///< waiting for another thread that builds the same included
   std::uint64_t hits_disk = 0;
-  std::uint64_t builds = 0;       ///< that succeeded
-  std::uint64_t bad_entries = 0;  ///< torn, altered, swapped or foreign: set aside
-  std::uint64_t failures = 0;     ///< times that the disk could not be used
+  std::uint64_t builds = 0;         ///< that succeeded
+  std::uint64_t failed_builds = 0;  ///< asked for again, and not tried again
+  std::uint64_t evictions = 0;      ///< entries that this Store removed to make room
+  std::uint64_t bad_entries = 0;    ///< torn, altered, swapped or foreign: set aside
+  std::uint64_t failures = 0;       ///< times that the disk could not be used
+};
+
+/// A failure that would be met again: where `build` throws it, the Store remembers it for its own
+/// life and throws it to whoever asks for that key, without building. Nothing of it is on disk.
+class LastingFailure : public Error {
+ public:
+  explicit LastingFailure(const Error& error) : Error(error) {}
 };
 
 /// A cache of built things, kept in memory and in one directory that many processes share.
@@ -50,6 +61,9 @@ class Store {
         {};  ///< see default_directory(); none: memory only
     DiagnosticsSink diagnostics = {};
     std::size_t memory_bytes = std::size_t{256} << 20;  ///< of payloads kept in memory
+    /// Of entries on disk; 0: no limit. Where there are more, those that were not used for longest
+    /// are removed. Processes that store at the same time may go beyond it, by a sixteenth each.
+    std::uint64_t max_bytes = std::uint64_t{4} << 30;
     /// How long to wait for a process that builds the same key before building it here too. It
     /// only matters where that process is stopped; one that died holds nothing.
     std::chrono::milliseconds lock_patience = std::chrono::minutes(5);
@@ -70,7 +84,8 @@ class Store {
 
   /// The entry of `key`, from memory, from disk, or from `build`, whose result is stored under
   /// `key` (the key that it holds itself is ignored). What `build` throws goes to this caller and
-  /// to the threads that waited for it; nothing is stored, and the next caller tries again.
+  /// to the threads that waited for it; nothing is stored, and the next caller tries again, except
+  /// after a LastingFailure.
   /// `build` may use the store for other keys.
   Result load_or_build(const Key& key, const std::function<Entry()>& build);
 
@@ -81,6 +96,15 @@ class Store {
 
   /// Forgets everything in memory and removes everything on disk; returns what was on disk.
   Usage clear();
+
+  /// Sweeps leftovers, and removes what was not used for longest until at most `max_bytes` are
+  /// left; 0 only sweeps.
+  Pruned prune(std::uint64_t max_bytes);
+
+  /// What another process, or this one earlier, noted under `name`; nothing where there is no note.
+  /// For what is costly to find out and cheap to check. Notes fail silently.
+  std::optional<std::string> note(std::string_view name) const;
+  void keep_note(std::string_view name, std::string text) const;
 
   /// Why the directory cannot be read now, so that what ls() and stats() say of it is not taken for
   /// the truth; empty where it can be read, or is not there yet.

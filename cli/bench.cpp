@@ -1,9 +1,14 @@
+#include <iostream>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/arguments.hpp"
+#include "cli/bench_serve.hpp"
+#include "cli/bench_start.hpp"
 #include "cli/bench_suites.hpp"
+#include "cli/bench_workloads.hpp"
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
@@ -48,45 +53,104 @@ class BenchVerb : public Verb {
     app.add_option("--suite", suite_,
                    "dense: plain attention (default); mods: variants; growth: over lengths that "
                    "double up to --q-len; masks: block masks; launch: host time of a call; "
-                   "compile: from a new snippet, from disk");
+                   "compile: from a new snippet, from disk; start: a process's first result");
     app.add_option("--spec", spec_, "measure this spec in place of the suite's");
-    app.add_option("--dtype", dtype_, "f32, f16 or bf16, where the suite leaves it open");
+    app.add_option("--buffers", arguments_.buffers,
+                   "a safetensors file with buffers of --spec that are not to be random");
+    app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
+    app.add_flag("--hot", arguments_.timing.hot,
+                 "on a GPU: calls back to back, in place of an L2 that is flushed before each");
+    app.add_option("--dtype", dtype_,
+                   "f32, f16 or bf16, where the suite leaves it open (default f32; on a GPU bf16)");
     app.add_option("--head-dim", arguments_.head_dim,
-                   "where the suite leaves it open (default 64)");
-    app.add_option("--batch", arguments_.batch, "(default 1)");
-    app.add_option("--heads", arguments_.heads, "query heads (default 8)");
+                   "where the suite leaves it open (default 64; on a GPU 128)");
+    app.add_option("--batch", arguments_.batch, "(default: what suits the suite)");
+    app.add_option("--heads", arguments_.heads, "query heads (default: what suits the suite)");
     app.add_option("--kv-heads", arguments_.kv_heads, "(default: as many as query heads)");
     app.add_option("--q-len", arguments_.q_len, "(default: what suits this machine)");
     app.add_option("--kv-len", arguments_.kv_len, "(default: as --q-len)");
-    app.add_option("--threads", threads_, "numbers of threads, 1,2,4 (default: all)");
-    app.add_option("--budget-ms", arguments_.budget_ms, "measuring time for a row (default 500)");
+    app.add_option("--threads", threads_, "of the CPU: numbers of threads, 1,2,4 (default: all)");
+    app.add_option("--budget-ms", arguments_.timing.budget_ms,
+                   "measuring time for a row (default 500)");
     app.add_option("--seed", arguments_.seed, "of random contents (default 0)")
         ->check(not_negative());
+    app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
+    app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
+    app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
+    app.add_option("--start-cubin", sample_.cubin)->group("");
     add_json_flag(app, arguments_.json);
   }
 
   ExitStatus execute() override {
-    if (!spec_.empty()) arguments_.spec = spec_from_file(spec_);
-    arguments_.dtype = parse_dtype(dtype_);
-    arguments_.threads = parse_threads(threads_);
-    const BenchResults results = run_suite(suite_, arguments_);
-    const CpuFacts cpu = cpu_facts();
-    if (arguments_.json) {
-      print_json({{"suite", suite_},
-                  {"cpu", {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", cpu.threads}}},
-                  {"rows", results.rows}});
+    if (!sample_.what.empty()) {
+      sample_.device = device_;
+      sample_.spec = spec_;
+      print_json(run_start_sample(sample_));
+      return kDone;
+    }
+    read_arguments();
+    if (serve_) {
+      serve(std::cin, arguments_);
+    } else if (list_) {
+      list();
     } else {
-      print(fmt::format("{}, {}, {} threads; medians\n{}", cpu.model, cpu.isa, cpu.threads,
-                        results.table.text()));
+      report(run_suite(suite_, arguments_));
     }
     return kDone;
   }
 
  private:
+  void read_arguments() {
+    arguments_.device = Device::parse(device_);
+    if (!spec_.empty()) arguments_.spec = spec_from_file(spec_);
+    if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
+    arguments_.threads = parse_threads(threads_);
+    if (arguments_.buffers.empty() || arguments_.spec) return;
+    throw Error(ErrorCode::usage, "--buffers are those of a spec of your own", "add --spec");
+  }
+
+  void list() const {
+    Json rows = Json::array();
+    for (const auto& [spec, shape] : workloads(suite_, arguments_)) {
+      rows.push_back({{"spec", Json::parse(to_json(spec))},
+                      {"batch", shape.batch},
+                      {"heads", shape.num_q_heads},
+                      {"kv_heads", shape.num_kv_heads},
+                      {"q_len", shape.q_len},
+                      {"kv_len", shape.kv_len}});
+    }
+    print_json(rows);
+  }
+
+  void report(const BenchResults& results) const {
+    const CpuFacts cpu = cpu_facts();
+    const Device& device = arguments_.device;
+    const bool gpu = on_gpu(arguments_);
+    if (arguments_.json) {
+      Json facts = {{"suite", suite_},
+                    {"device", device.name()},
+                    {"cpu", {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", cpu.threads}}}};
+      if (gpu) facts["gpu"] = to_json(gpu_facts(device));
+      facts["rows"] = results.rows;
+      return print_json(facts);
+    }
+    const std::string machine =
+        gpu ? describe(gpu_facts(device))
+            : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads);
+    const bool of_calls = suite_ == "dense" || suite_ == "mods" || suite_ == "growth";
+    const std::string timing =
+        of_calls ? fmt::format(", by {}", describe_timing(device, arguments_.timing)) : "";
+    print(fmt::format("{}; medians{}\n{}", machine, timing, results.table.text()));
+  }
+
   std::string suite_ = "dense";
   std::string spec_;
-  std::string dtype_ = "f32";
+  std::string device_ = "auto";
+  std::string dtype_;
   std::string threads_;
+  bool list_ = false;
+  bool serve_ = false;
+  StartSample sample_;
   BenchArguments arguments_;
 };
 

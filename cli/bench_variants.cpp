@@ -61,6 +61,38 @@ std::vector<Spec> mod_variants(DType dtype, std::int64_t head_dim) {
   };
 }
 
+std::vector<Spec> long_mod_variants(DType dtype, std::int64_t head_dim) {
+  const Spec dense = dense_variant(dtype, head_dim);
+  const std::string causal = "q_idx >= kv_idx";
+  const std::string same_document = causal + " && doc[q_idx] == doc[kv_idx]";
+  const std::string alibi = "score + slopes[h] * (kv_idx - q_idx)";
+  const std::string softcap = "50 * tanh(score / 50)";
+  const BufferSpec slopes = {
+      .dtype = DType::f32, .shape = {NamedDim::num_q_heads}, .range = std::array{0.004, 0.5}};
+  const BufferSpec doc = {.dtype = DType::i32,
+                          .shape = {NamedDim::kv_len},
+                          .range = std::array<double, 2>{0, 11},
+                          .sorted = true};
+  const BufferSpec bias = {.dtype = DType::f32, .shape = {std::int64_t{2 * 8192}}};
+  return {
+      dense,
+      variant(dense, "causal", "", causal),
+      variant(dense, "window_1024", "", causal + " && q_idx - kv_idx < 1024"),
+      with_buffer(variant(dense, "documents_causal", "", same_document), "doc", doc),
+      variant(dense, "prefix_2048", "", causal + " || kv_idx < 2048"),
+      variant(dense, "natten_2d", "",
+              "abs(q_idx / 128 - kv_idx / 128) <= 6 && abs(q_idx % 128 - kv_idx % 128) <= 6"),
+      with_buffer(variant(dense, "alibi_causal", alibi, causal), "slopes", slopes),
+      with_buffer(with_buffer(variant(dense, "alibi_documents", alibi, same_document), "doc", doc),
+                  "slopes", slopes),
+      variant(dense, "softcap_causal", softcap, causal),
+      with_buffer(variant(dense, "alibi", alibi, ""), "slopes", slopes),
+      variant(dense, "softcap", softcap, ""),
+      with_buffer(variant(dense, "relative_bias", "score + bias[q_idx - kv_idx + 8192]", ""),
+                  "bias", bias),
+  };
+}
+
 std::vector<Spec> mask_variants() {
   std::vector<Spec> masks;
   for (Spec& spec : mod_variants(DType::f32, 16)) {

@@ -1,4 +1,5 @@
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,14 +10,17 @@
 #include "base/nearest_name.hpp"
 #include "cache/store.hpp"
 #include "cli/arguments.hpp"
+#include "cli/bundle_file.hpp"
+#include "cli/explain.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
+#include "runtime/precompile.hpp"
 
 namespace tilewright::cli {
 namespace {
 
-const std::vector<std::string> kActions = {"ls", "stats", "clear"};
-const std::vector<std::string> kLaterActions = {"verify", "prune", "explain", "export"};
+const std::vector<std::string> kActions = {"ls",    "stats",   "verify", "prune",
+                                           "clear", "explain", "export"};
 
 std::string utc(std::chrono::system_clock::time_point time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
@@ -38,18 +42,10 @@ Json to_json(const cache::Listing& entry) {
 }
 
 void require_known(const std::string& action) {
-  std::vector<std::string> all = kActions;
-  all.insert(all.end(), kLaterActions.begin(), kLaterActions.end());
   for (const std::string& known : kActions) {
     if (action == known) return;
   }
-  for (const std::string& later : kLaterActions) {
-    if (action != later) continue;
-    throw Error(ErrorCode::usage,
-                fmt::format("not yet: \"cache {}\" comes with a later version", action),
-                "today there are " + one_of(kActions));
-  }
-  std::string hint = did_you_mean(action, all);
+  std::string hint = did_you_mean(action, kActions);
   if (hint.empty()) hint = "there are " + one_of(kActions);
   throw Error(ErrorCode::usage, fmt::format("unknown action \"cache {}\"", action), hint);
 }
@@ -57,17 +53,32 @@ void require_known(const std::string& action) {
 class CacheVerb : public Verb {
  public:
   CacheVerb()
-      : Verb("cache", "list, count or remove compiled kernels", "tilewright cache ls --json") {}
+      : Verb("cache", "list, count, verify or remove compiled kernels",
+             "tilewright cache prune --max-size 1G") {}
 
   void declare(CLI::App& app) override {
     app.add_option("ACTION", action_,
-                   "ls: every entry; stats: how many and how large; clear: remove all")
+                   "ls: every entry; stats: how many and how large; verify: read all and check "
+                   "them; prune: sweep leftovers and remove what was not used for longest; clear: "
+                   "remove all; explain SPEC: why its kernels are found or missed; export: what is "
+                   "there, as a bundle")
         ->required();
+    app.add_option("SPEC", spec_, "explain: the spec, a JSON file (docs/spec.md)");
+    app.add_option("--target", target_, "explain: what for (default: this machine)");
+    app.add_option("--max-size", max_size_,
+                   "prune: what it leaves at most, as 500M or 2G; else TILEWRIGHT_CACHE_MAX_SIZE, "
+                   "else 4G; 0: only sweep");
+    bundle_.declare(app, false);
     add_json_flag(app, json_);
   }
 
   ExitStatus execute() override {
     require_known(action_);
+    require_fitting_arguments();
+    if (action_ == "explain") {
+      explain(spec_, target_, json_);
+      return kDone;
+    }
     cache::Store store(
         {.directory = cache::default_directory(), .diagnostics = diagnostics_to_stderr()});
     if (!store.directory()) {
@@ -75,9 +86,17 @@ class CacheVerb : public Verb {
                   "name one with the environment variable TILEWRIGHT_CACHE");
     }
     directory_ = store.directory()->string();
+    // What cannot be read must not pass for an empty cache.
+    if (const std::string problem = store.problem(); !problem.empty()) {
+      throw Error(ErrorCode::disk, problem,
+                  "mend it, or name another directory in TILEWRIGHT_CACHE");
+    }
     if (action_ == "ls") list(store.ls());
+    if (action_ == "verify") return verify(store.ls());
+    if (action_ == "prune") prune(store);
     if (action_ == "stats") count(store.stats());
     if (action_ == "clear") clear(store);
+    if (action_ == "export") export_to_bundle(store);
     return kDone;
   }
 
@@ -103,10 +122,98 @@ class CacheVerb : public Verb {
   void count(const cache::Stats& stats) const {
     if (json_) {
       return print_json(
-          {{"directory", directory_}, {"entries", stats.entries}, {"bytes", stats.bytes}});
+          {{"directory", directory_},
+           {"entries", stats.entries},
+           {"bytes", stats.bytes},
+           {"max_bytes", cache::default_max_bytes()},
+           {"leftovers", {{"files", stats.leftovers.entries}, {"bytes", stats.leftovers.bytes}}}});
     }
+    const std::uint64_t most = cache::default_max_bytes();
+    std::string text =
+        fmt::format("{}: {} entries, {} of {}\n", directory_, stats.entries,
+                    format_bytes(stats.bytes), most == 0 ? "any number" : format_bytes(most));
+    if (stats.leftovers.entries > 0) {
+      text += fmt::format("{} files set aside or left by killed processes, {}\n",
+                          stats.leftovers.entries, format_bytes(stats.leftovers.bytes));
+    }
+    print(text);
+  }
+
+  ExitStatus verify(const std::vector<cache::Listing>& entries) const {
+    Json bad = Json::array();
+    std::string text;
+    std::uint64_t bytes = 0;
+    for (const cache::Listing& entry : entries) {
+      bytes += entry.bytes;
+      if (entry.problem.empty()) continue;
+      bad.push_back({{"key", entry.key.digest.hex()}, {"problem", entry.problem}});
+      text += fmt::format("{}: {}\n", entry.key.digest.hex(), entry.problem);
+    }
+    if (json_) {
+      print_json({{"directory", directory_},
+                  {"entries", entries.size()},
+                  {"bytes", bytes},
+                  {"bad", bad},
+                  {"ok", bad.empty()}});
+    } else {
+      print(text + fmt::format("{}: {} entries, {}, {} bad\n", directory_, entries.size(),
+                               format_bytes(bytes), bad.size()));
+      if (!bad.empty())
+        print("a bad entry is never loaded, and is built again when it is needed\n");
+    }
+    return bad.empty() ? kDone : kNegativeVerdict;
+  }
+
+  void prune(cache::Store& store) const {
+    std::optional<std::uint64_t> most = cache::default_max_bytes();
+    if (!max_size_.empty()) most = cache::parse_size(max_size_);
+    if (!most) {
+      throw Error(ErrorCode::usage, fmt::format("--max-size {} is no size", max_size_),
+                  "give one such as 500M or 2G");
+    }
+    const cache::Pruned pruned = store.prune(*most);
+    if (json_) {
+      return print_json({{"directory", directory_},
+                         {"max_bytes", *most},
+                         {"removed_entries", pruned.removed.entries},
+                         {"removed_bytes", pruned.removed.bytes},
+                         {"entries", pruned.left.entries},
+                         {"bytes", pruned.left.bytes}});
+    }
+    print(fmt::format("{}: removed {} entries, {}; {} are left, {}\n", directory_,
+                      pruned.removed.entries, format_bytes(pruned.removed.bytes),
+                      pruned.left.entries, format_bytes(pruned.left.bytes)));
+  }
+
+  void require_fitting_arguments() const {
+    if (action_ == "explain" && spec_.empty()) {
+      throw Error(ErrorCode::usage, "cache explain needs a spec",
+                  "tilewright cache explain examples/alibi.json");
+    }
+    if (action_ != "prune" && !max_size_.empty()) {
+      throw Error(ErrorCode::usage, fmt::format("cache {} takes no --max-size", action_),
+                  "it belongs to cache prune");
+    }
+    if (action_ == "explain" || (spec_.empty() && target_.empty())) return;
+    throw Error(ErrorCode::usage, fmt::format("cache {} takes neither SPEC nor --target", action_),
+                "they belong to cache explain");
+  }
+
+  void export_to_bundle(cache::Store& store) {
+    bundle_.prepare();
+    const BundleSummary summary = bundle_.write(exportable(store));
+    const std::uint64_t left = store.stats().entries - summary.kernels;
+    if (json_) {
+      Json facts = {{"directory", directory_}, {"kernels", summary.kernels}, {"left_out", left}};
+      facts.update(to_json(summary));
+      return print_json(facts);
+    }
+    print(describe(summary));
+    if (left == 0) return;
     print(
-        fmt::format("{}: {} entries, {}\n", directory_, stats.entries, format_bytes(stats.bytes)));
+        fmt::format("{} entries were left out: they are for \"cpu\", which is this machine's own "
+                    "(precompile for cpu-x86-64-v3), or bad\n",
+                    left));
   }
 
   void clear(cache::Store& store) const {
@@ -127,7 +234,11 @@ class CacheVerb : public Verb {
   }
 
   std::string action_;
+  std::string max_size_;
   std::string directory_;
+  std::string spec_;
+  std::string target_;
+  BundleFile bundle_;
   bool json_ = false;
 };
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/kernels.hpp"
+#include "cli/mask_lists.hpp"
 #include "generator/tactic.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/staged_call.hpp"
@@ -62,20 +62,24 @@ KernelContext kernel_context() {
   return context;
 }
 
-Call run_call(const Spec& spec, const Device& device, CallInputs& inputs) {
+Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
+              const std::string& mask_file) {
   Call call{.spec_name = spec.name, .device = device.name()};
   const Stopwatch prepare;
-  const Attention attention(spec, {.device = device, .kernels = kernel_context()});
+  const Attention attention(
+      spec,
+      {.device = device, .kernels = kernel_context(), .takes_block_mask = !mask_file.empty()});
   call.prepare_ms = prepare.ms();
   call.target = attention.target().name();
-  call.kernel = default_kernel(spec).name;
   call.tactic = choose_tactic(spec, attention.target()).describe();
   call.builds = attention.builds();
+  call.kernel = call.builds.front().kernel;
   const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);
   const Bindings bindings = attention.bind(staged.inputs());
-  if (!spec.mask_mod.empty()) {
+  if (!spec.mask_mod.empty() || !mask_file.empty()) {
     const Stopwatch watch;
-    call.mask = attention.block_mask(inputs.shape(), bindings);
+    call.mask = mask_file.empty() ? attention.block_mask(inputs.shape(), bindings)
+                                  : read_mask(mask_file, attention, inputs.shape(), bindings);
     call.mask_ms = watch.ms();
   }
   const Stopwatch watch;

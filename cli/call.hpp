@@ -31,8 +31,11 @@ KernelContext kernel_context();
 
 /// Compiles or loads the kernels, builds the block mask where there is a mask_mod, and fills the
 /// outputs of `inputs`.
+/// @param mask_file read the block mask from it (mask_lists.hpp) in place of building one; empty:
+/// none
 /// @throws Error as Attention
-Call run_call(const Spec& spec, const Device& device, CallInputs& inputs);
+Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
+              const std::string& mask_file = {});
 
 /// Writes out and lse to a safetensors file, whole or not at all.
 void write_outputs(const CallInputs& inputs, const std::string& path);

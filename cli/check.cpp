@@ -35,6 +35,14 @@ Json to_json(const verify::MaskVerdict& mask) {
           {"first_wrong", mask.first_wrong.empty() ? Json() : Json(mask.first_wrong)}};
 }
 
+Json to_json(const verify::Agreement& agreement) {
+  return {{"ok", agreement.ok},
+          {"difference", agreement.difference},
+          {"bound", agreement.bound},
+          {"lse_difference", agreement.lse_difference},
+          {"lse_bound", agreement.lse_bound}};
+}
+
 Json to_json(const verify::StepTimes& ms) {
   return {{"kernels", ms.kernels}, {"readings", ms.readings}, {"undefined", ms.undefined},
           {"mask", ms.mask},       {"forward", ms.forward},   {"reference", ms.reference},
@@ -54,6 +62,7 @@ Json to_json(const verify::Report& report) {
           {"naive_rms", verdict.naive_rms},
           {"reasons", report.reasons()},
           {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
+          {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
           {"mask_disagreements", report.mask_disagreements},
           {"undefined", to_json(report.undefined)},
           {"times_ms", to_json(report.ms)}};
@@ -69,6 +78,11 @@ std::string verdict_text(const verify::Report& report) {
                       verdict.bound_rms, verdict.naive_rms);
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
+  }
+  if (report.agreement) {
+    const verify::Agreement& agreement = *report.agreement;
+    text += fmt::format("the devices differ by {:.3g}, at most {:.3g}\n", agreement.difference,
+                        agreement.bound);
   }
   if (report.mask_verdict) {
     text += fmt::format("block mask: {} tiles compared, {} wrong\n", report.mask_verdict->tiles,
@@ -119,6 +133,7 @@ class CheckVerb : public Verb {
     add_spec_argument(app, spec_);
     app.add_option("--outputs", outputs_, "also write out, and lse if asked for, as `run` does");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
+    app.add_option("--beside", beside_, "another device: both results must be right, and agree");
     arguments_.declare_call(app);
     add_json_flag(app, json_);
   }
@@ -131,6 +146,7 @@ class CheckVerb : public Verb {
     verify::CheckOptions options;
     options.attention.device = device;
     options.attention.kernels = kernel_context();
+    if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     const verify::Report report = verify::check(spec, inputs.problem(), options);
     if (!outputs_.empty()) {
       run_call(spec, device, inputs);
@@ -154,6 +170,7 @@ class CheckVerb : public Verb {
   InputArguments arguments_;
   std::string outputs_;
   std::string device_ = "auto";
+  std::string beside_;
   bool json_ = false;
 };
 

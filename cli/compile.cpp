@@ -30,12 +30,15 @@ Json to_json(const KernelBuild& build) {
                  {"spill_bytes", nullptr},
                  {"shared_bytes", nullptr},
                  {"cubin_bytes", nullptr},
-                 {"bytes", build.bytes}};
+                 {"performance_warnings", nullptr},
+                 {"bytes", build.bytes},
+                 {"compiles", build.bytes > 0}};
   if (!build.gpu) return kernel;
   kernel["registers"] = build.gpu->registers;
   kernel["spill_bytes"] = build.gpu->spill_bytes;
   kernel["shared_bytes"] = build.gpu->shared_bytes;
   kernel["cubin_bytes"] = build.bytes;
+  kernel["performance_warnings"] = build.gpu->performance_warnings;
   return kernel;
 }
 
@@ -45,14 +48,26 @@ std::vector<std::string> table_head(const Target& target) {
 }
 
 std::vector<std::string> table_row(const KernelBuild& build) {
-  std::vector<std::string> row = {build.kernel, build.source,
-                                  format_ms(build.render_ms + build.compile_ms + build.load_ms),
-                                  format_bytes(build.bytes)};
+  std::vector<std::string> row = {
+      build.kernel, build.source, format_ms(build.render_ms + build.compile_ms + build.load_ms),
+      build.bytes > 0 ? format_bytes(build.bytes) : "not for this snippet"};
   if (!build.gpu) return row;
   row.push_back(std::to_string(build.gpu->registers));
   row.push_back(format_bytes(static_cast<std::uint64_t>(build.gpu->spill_bytes)));
   row.push_back(format_bytes(static_cast<std::uint64_t>(build.gpu->shared_bytes)));
   return row;
+}
+
+// A kernel of which ptxas says so still runs, so this is no failure.
+void warn_of_slow_kernels(const Target& target, const std::vector<KernelBinary>& binaries) {
+  const DiagnosticsSink warn = diagnostics_to_stderr();
+  for (const KernelBinary& binary : binaries) {
+    if (!binary.build.gpu) continue;
+    for (const std::string& line : binary.build.gpu->performance_warnings) {
+      warn(Severity::warning,
+           fmt::format("{} for {} will be slow: {}", binary.build.kernel, target.name(), line));
+    }
+  }
 }
 
 class CompileVerb : public Verb {
@@ -137,6 +152,7 @@ class CompileVerb : public Verb {
     const bool only_one = binaries.size() == 1;
     for (const KernelBinary& binary : binaries) {
       const std::string& name = binary.build.kernel;
+      if (!binary.compiles()) continue;
       if (into_folder()) {
         const char* const extension = binary.source.target.is_cpu() ? ".so" : ".cubin";
         write_file(fs::path(output_) / (name + extension), binary.entry->payload);
@@ -159,6 +175,7 @@ class CompileVerb : public Verb {
       print(fmt::format("target {}\n{}", target.name(), table.text()));
       if (!output_.empty()) print(fmt::format("wrote {}\n", output_));
     }
+    warn_of_slow_kernels(target, binaries);
   }
 
   std::string spec_;

@@ -2,12 +2,16 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "cache/bundles.hpp"
 #include "cache/store.hpp"
 #include "cli/arguments.hpp"
 #include "cli/machine.hpp"
@@ -17,6 +21,8 @@
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/device.hpp"
 #include "runtime/host_compiler.hpp"
+#include "runtime/kernel_library.hpp"
+#include "runtime/worker_pool.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -146,7 +152,8 @@ void examine_cache(Diagnosis& diagnosis) {
   }
   const std::string directory = store.directory()->string();
   const cache::Stats stats = store.stats();
-  const std::string problem = write_problem(*store.directory());
+  std::string problem = store.problem();
+  if (problem.empty()) problem = write_problem(*store.directory());
   diagnosis.line("cache", fmt::format("{}, {}, {} entries, {}", directory,
                                       problem.empty() ? "writable" : "not writable", stats.entries,
                                       format_bytes(stats.bytes)));
@@ -156,6 +163,96 @@ void examine_cache(Diagnosis& diagnosis) {
                               {"bytes", stats.bytes}};
   if (!problem.empty()) {
     diagnosis.problems.push_back({"the cache cannot be written: " + problem, advice});
+  }
+}
+
+void examine_worker(Diagnosis& diagnosis) {
+  const WorkerFacts worker = tilewright::examine_worker();
+  const std::string program = worker.location.program.string();
+  const std::string limits = [] {
+    const CompileLimits all = compile_limits();
+    return fmt::format("{} s, {} s of processor time, {} MiB", all.wall.count(), all.cpu.count(),
+                       all.address_space);
+  }();
+  const std::string why = worker.problem.empty() ? worker.location.reason : worker.problem;
+  if (worker.isolates) {
+    diagnosis.line("worker", fmt::format("{} ({}); limits: {}", program, why, limits));
+  } else {
+    diagnosis.line("worker", "none, compiles run in the process itself: " + why);
+  }
+  diagnosis.facts["worker"] = {{"found", worker.isolates},
+                               {"path", program.empty() ? Json() : Json(program)},
+                               {"limits", limits},
+                               {"problem", worker.isolates ? Json() : Json(why)}};
+  if (worker.isolates || (worker.location.is_given && worker.problem.empty())) return;
+  diagnosis.problems.push_back({"a crash of a compiler would end the process that uses it: " + why,
+                                "name the installed executable tilewright in TILEWRIGHT_WORKER"});
+}
+
+// The targets that a bundle has kernels for.
+std::set<std::string> targets_of(const cache::Bundle& bundle) {
+  std::set<std::string> targets;
+  for (std::size_t entry = 0; entry < bundle.size(); ++entry) {
+    const std::optional<cache::BundleFacts> facts = bundle.facts(entry);
+    if (!facts) continue;
+    for (const cache::Ingredient& ingredient : facts->ingredients) {
+      if (ingredient.tag == "target") targets.insert(ingredient.value);
+    }
+  }
+  return targets;
+}
+
+// The names of what `bundle` holds and who signed it.
+void examine_bundle(const cache::Bundles::Opened& opened, std::string_view what,
+                    Diagnosis& diagnosis) {
+  const std::string path = opened.path.string();
+  if (!opened.bundle) {
+    diagnosis.line(what, fmt::format("{} must not be used", path));
+    diagnosis.facts["bundles"].push_back({{"path", path}, {"problem", opened.problem}});
+    diagnosis.problems.push_back({opened.problem, "mend it, or take it out of TILEWRIGHT_BUNDLES"});
+    return;
+  }
+  const cache::Bundle& bundle = *opened.bundle;
+  const std::set<std::string> targets = targets_of(bundle);
+  const std::string signer = bundle.signer() ? bundle.signer()->hex() : "";
+  diagnosis.line(what, fmt::format("{}, {} kernels for {}, {}, {}", path, bundle.size(),
+                                   fmt::join(targets, ", "), format_bytes(bundle.bytes()),
+                                   signer.empty() ? "not signed" : "signed by " + signer));
+  diagnosis.facts["bundles"].push_back({{"path", path},
+                                        {"kernels", bundle.size()},
+                                        {"targets", targets},
+                                        {"bytes", bundle.bytes()},
+                                        {"signer", signer.empty() ? Json() : Json(signer)},
+                                        {"problem", nullptr}});
+}
+
+// Without leave to compile, a missing compiler is no problem, and missing bundles are.
+void examine_bundles(Diagnosis& diagnosis) {
+  diagnosis.facts["bundles"] = Json::array();
+  diagnosis.facts["jit"] = nullptr;
+  try {
+    const bool jit = jit_is_allowed();
+    diagnosis.facts["jit"] = jit;
+    const std::shared_ptr<const cache::Bundles> bundles = cache::Bundles::from_environment();
+    std::string_view what = "bundles";
+    bool serves = false;
+    for (const cache::Bundles::Opened& opened : bundles->opened()) {
+      examine_bundle(opened, std::exchange(what, ""), diagnosis);
+      serves = serves || opened.bundle;
+    }
+    if (bundles->empty()) diagnosis.line(what, "none: TILEWRIGHT_BUNDLES names none");
+    diagnosis.line("JIT", jit ? "on: what no cache has is compiled" : "off: nothing is compiled");
+    if (jit) return;
+    if (serves) {
+      for (Problem& problem : diagnosis.problems) problem.fatal = false;
+      return;
+    }
+    diagnosis.problems.push_back({"TILEWRIGHT_JIT=off forbids compiling, and there is no bundle",
+                                  "name one in TILEWRIGHT_BUNDLES (tilewright precompile makes it)",
+                                  true});
+  } catch (const Error& error) {
+    diagnosis.line("bundles", error.message());
+    diagnosis.problems.push_back({error.message(), error.hint(), true});
   }
 }
 
@@ -180,8 +277,8 @@ Diagnosis examine() {
   examine_gpu(diagnosis);
   examine_nvrtc(diagnosis);
   examine_cache(diagnosis);
-  diagnosis.line("worker", "not yet");
-  diagnosis.facts["worker"] = {{"found", false}, {"problem", "not yet"}};
+  examine_bundles(diagnosis);
+  examine_worker(diagnosis);
   examine_environment(diagnosis);
   return diagnosis;
 }

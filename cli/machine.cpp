@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include "runtime/cpu_identity.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 #include "runtime/thread_pool.hpp"
 
 namespace tilewright::cli {
@@ -22,18 +26,43 @@ std::string cpu_model() {
 
 std::string cpu_isa() {
 #if defined(__x86_64__)
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
-  return v4 ? "x86-64-v4" : v3 ? "x86-64-v3" : "x86-64";
+  const std::vector<Target>& targets = cpu_targets();
+  return targets.empty() ? "x86-64" : targets[0].name().substr(std::string_view("cpu-").size());
 #else
   return "not x86-64";
 #endif
 }
 
+std::string cuda_version(int major, int minor) {
+  return fmt::format("{}.{}", major, minor);
+}
+
+// The kernel module says which release of the driver it is; libcuda knows only its CUDA version.
+std::string driver_release(const cuda::Driver& driver) {
+  std::ifstream file("/sys/module/nvidia/version");
+  if (std::string release; file >> release) return release;
+  return "for CUDA " + cuda_version(driver.version() / 1000, driver.version() % 1000 / 10);
+}
+
 }  // namespace
+
+GpuFacts gpu_facts(const Device& device) {
+  const cuda::Driver& driver = cuda::Driver::get();
+  const cuda::DeviceFacts gpu = cuda::device_facts(driver, device.index());
+  const cuda::Nvrtc& nvrtc = cuda::Nvrtc::get();
+  return {.name = gpu.name,
+          .target = gpu.target(),
+          .driver = driver_release(driver),
+          .nvrtc = cuda_version(nvrtc.major(), nvrtc.minor())};
+}
+
+std::string describe(const GpuFacts& gpu) {
+  return fmt::format("{} ({}), driver {}, NVRTC {}", gpu.name, gpu.target, gpu.driver, gpu.nvrtc);
+}
+
+Json to_json(const GpuFacts& gpu) {
+  return {{"name", gpu.name}, {"target", gpu.target}, {"driver", gpu.driver}, {"nvrtc", gpu.nvrtc}};
+}
 
 CpuFacts cpu_facts() {
   return {.model = cpu_model(), .isa = cpu_isa(), .threads = ThreadPool::default_size()};

@@ -13,6 +13,7 @@
 #include "cli/output.hpp"
 #include "cli/traps.hpp"
 #include "cli/verb.hpp"
+#include "runtime/worker_service.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -23,11 +24,11 @@ std::vector<std::unique_ptr<Verb>> all_verbs() {
   verbs.push_back(make_check_verb());
   verbs.push_back(make_render_verb());
   verbs.push_back(make_compile_verb());
+  verbs.push_back(make_precompile_verb());
   verbs.push_back(make_mask_verb());
   verbs.push_back(make_bench_verb());
   verbs.push_back(make_cache_verb());
   verbs.push_back(make_doctor_verb());
-  verbs.push_back(make_reserved_verb("precompile", "compile a manifest of specs into a bundle"));
   verbs.push_back(make_reserved_verb("fuzz", "generate variants and compare with the reference"));
   return verbs;
 }
@@ -101,5 +102,10 @@ int main(int argc, char** argv) {
   open_standard_streams();
   // `tilewright ... | head` ends the reader first; writing then fails with EPIPE, which is handled.
   std::signal(SIGPIPE, SIG_IGN);
-  return tilewright::cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  // Hidden: the library starts this program so, with a socket as its stdin.
+  if (words == std::vector<std::string>{tilewright::kWorkerVerb}) {
+    return tilewright::serve_compiles();
+  }
+  return tilewright::cli::run(words);
 }

@@ -1,52 +1,20 @@
-#include <algorithm>
-#include <cctype>
-#include <filesystem>
-
 #include <fmt/format.h>
 
-#include "base/error.hpp"
-#include "base/file_io.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
+#include "cli/mask_lists.hpp"
+#include "cli/mask_picture.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
 #include "picture/text.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/mask_file.hpp"
 
 namespace tilewright::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-void require_picture_format(const std::string& path) {
-  if (path.empty()) return;
-  std::string extension = fs::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (extension == ".txt") return;
-  if (extension == ".svg" || extension == ".png") {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("not yet: pictures as {} come with a later version", extension.substr(1)),
-        "name a .txt file for the picture as text");
-  }
-  throw Error(ErrorCode::usage, fmt::format("--picture \"{}\" has no known format", path),
-              "name a .txt file");
-}
-
-void write_lists(const TileLists& lists, const std::string& path) {
-  const auto view = [](const auto& values, DType dtype) {
-    return TensorView::contiguous(static_cast<const void*>(values.data()), dtype,
-                                  {static_cast<std::int64_t>(values.size())});
-  };
-  write_safetensors(path, {{"row_offsets", view(lists.row_offsets, DType::i64)},
-                           {"indices", view(lists.indices, DType::i32)},
-                           {"full_row_offsets", view(lists.full_row_offsets, DType::i64)},
-                           {"full_indices", view(lists.full_indices, DType::i32)}});
-}
 
 Json to_json(const BlockMask& mask, double ms) {
   const MaskFingerprint& fingerprint = mask.fingerprint();
@@ -89,34 +57,54 @@ class MaskVerb : public Verb {
                    "a safetensors file with the buffers (default: random ones)");
     app.add_option("--outputs", outputs_,
                    "write row_offsets, indices, full_row_offsets and full_indices");
-    app.add_option("--picture", picture_, "write a picture: a .txt file");
+    app.add_option("--flex", flex_,
+                   "write kv_num_blocks, kv_indices, ... as FlexAttention has them");
+    app.add_option("--mask", mask_,
+                   "a safetensors file with the lists to show, in place of evaluating mask_mod");
+    picture_.declare(app);
     arguments_.declare_values(app);
     add_json_flag(app, json_);
   }
 
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
-    require_picture_format(picture_);
     require_writable(outputs_, "--outputs");
-    require_writable(picture_, "--picture");
+    require_writable(flex_, "--flex");
+    require_writable(picture_.path, "--picture");
     shape_.num_kv_heads = kv_heads_.value_or(shape_.num_q_heads);
     const CallInputs inputs = CallInputs::load_for_mask(spec, arguments_, shape_);
-    const Attention attention(spec, {.device = Device::cpu(), .kernels = kernel_context()});
-    const Bindings bindings = inputs.bindings(attention);
+    picture_.check(spec, inputs.shape());
+    const Attention attention(spec, {.device = Device::cpu(),
+                                     .kernels = kernel_context(),
+                                     .takes_block_mask = takes_lists(),
+                                     .masks_only = true});
     const Stopwatch watch;
-    const BlockMask mask = attention.block_mask(inputs.shape(), bindings);
+    const BlockMask mask = make_mask(attention, inputs);
     const double ms = watch.ms();
-    if (!outputs_.empty()) write_lists(mask.lists(), outputs_);
-    if (!picture_.empty()) write_text_file(picture_, picture::text_picture(mask));
+    if (!outputs_.empty()) write_block_mask(outputs_, mask);
+    if (!flex_.empty()) write_flex_lists(flex_, mask);
+    if (!picture_.path.empty()) write_picture(picture_, spec, inputs, mask);
     print_result(mask, ms);
     return kDone;
   }
 
  private:
+  // Without a mask_mod there may still be lists, or scores to draw.
+  bool takes_lists() const { return !mask_.empty() || picture_.scores; }
+
+  BlockMask make_mask(const Attention& attention, const CallInputs& inputs) const {
+    const Bindings bindings = inputs.bindings(attention);
+    if (!mask_.empty()) return read_mask(mask_, attention, inputs.shape(), bindings);
+    if (attention.spec().mask_mod.empty() && picture_.scores) {
+      return mask_of_everything(attention, inputs.shape(), bindings);
+    }
+    return attention.block_mask(inputs.shape(), bindings);
+  }
+
   void print_result(const BlockMask& mask, double ms) const {
     if (json_) return print_json(to_json(mask, ms));
     print(picture::text_picture(mask) + cost_line(mask, ms));
-    for (const std::string& path : {outputs_, picture_}) {
+    for (const std::string& path : {outputs_, flex_, picture_.path}) {
       if (!path.empty()) print(fmt::format("wrote {}\n", path));
     }
   }
@@ -126,7 +114,9 @@ class MaskVerb : public Verb {
   std::optional<std::int64_t> kv_heads_;
   InputArguments arguments_;
   std::string outputs_;
-  std::string picture_;
+  std::string flex_;
+  std::string mask_;
+  PictureArguments picture_;
   bool json_ = false;
 };
 

@@ -27,6 +27,8 @@ class RunVerb : public Verb {
                    "the safetensors file to write: out, and lse if asked for")
         ->required();
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
+    app.add_option("--mask", mask_,
+                   "a safetensors file with the block mask (default: mask_mod is evaluated)");
     arguments_.declare_call(app);
     add_json_flag(app, json_);
   }
@@ -38,7 +40,7 @@ class RunVerb : public Verb {
     const Stopwatch watch;
     CallInputs inputs = CallInputs::load(spec, arguments_);
     const double inputs_ms = watch.ms();
-    Call call = run_call(spec, device, inputs);
+    Call call = run_call(spec, device, inputs, mask_);
     call.inputs_ms = inputs_ms;
     const Stopwatch write_watch;
     write_outputs(inputs, outputs_);
@@ -63,6 +65,7 @@ class RunVerb : public Verb {
   std::string spec_;
   InputArguments arguments_;
   std::string outputs_;
+  std::string mask_;
   std::string device_ = "auto";
   bool json_ = false;
 };

@@ -47,6 +47,7 @@ std::unique_ptr<Verb> make_check_verb();
 std::unique_ptr<Verb> make_render_verb();
 std::unique_ptr<Verb> make_compile_verb();
 std::unique_ptr<Verb> make_mask_verb();
+std::unique_ptr<Verb> make_precompile_verb();
 std::unique_ptr<Verb> make_bench_verb();
 std::unique_ptr<Verb> make_cache_verb();
 std::unique_ptr<Verb> make_doctor_verb();

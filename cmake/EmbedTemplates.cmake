@@ -13,4 +13,21 @@ function(tilewright_embed_templates target)
     DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/WriteEmbeddedTemplates.cmake
     VERBATIM COMMENT "Embedding templates")
   target_sources(${target} PRIVATE ${output})
+
+  # Embedded beside them: a digest of all that decides what is rendered.
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+    ${PROJECT_SOURCE_DIR}/generator/*.cpp ${PROJECT_SOURCE_DIR}/generator/*.hpp)
+  set(files ${templates})
+  list(TRANSFORM files PREPEND templates/)
+  list(APPEND files ${sources})
+  list(SORT files)
+  list(TRANSFORM files PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE paths)
+  set(output ${PROJECT_BINARY_DIR}/generator_digest.cpp)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} "-DFILES=${files}" -DOUTPUT=${output}
+            -P ${PROJECT_SOURCE_DIR}/cmake/WriteGeneratorDigest.cmake
+    COMMAND ${CMAKE_COMMAND} -E touch ${output}
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/WriteGeneratorDigest.cmake
+    VERBATIM COMMENT "Digest of the generator")
+  target_sources(${target} PRIVATE ${output})
 endfunction()

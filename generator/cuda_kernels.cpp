@@ -8,7 +8,9 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/cuda_tactic.hpp"
+#include "generator/index_differences.hpp"
 #include "generator/kernel_context.hpp"
+#include "generator/proved_context.hpp"
 #include "generator/reading.hpp"
 
 namespace tilewright {
@@ -18,6 +20,7 @@ using jinja::List;
 using jinja::Map;
 
 constexpr std::string_view kMaskExact = "mask_exact";
+constexpr std::string_view kMaskProved = "mask_proved";
 
 struct ForwardKind {
   bool masked = false;
@@ -44,6 +47,7 @@ std::vector<ForwardKind> forward_kinds() {
   std::vector<std::string> names;
   for (const ForwardKind& kind : forward_kinds()) names.push_back(kind.name());
   names.emplace_back(kMaskExact);
+  names.emplace_back(kMaskProved);
   const std::string hint = id.name.starts_with("evaluate_") ? "evaluate_* are kernels for the CPU"
                                                             : did_you_mean(id.name, names);
   throw Error({.code = ErrorCode::usage,
@@ -81,20 +85,31 @@ std::string_view tensor_type(DType dtype) {
   return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
 }
 
-Map common_context(const Spec& spec) {
-  Map context = snippet_context(spec, cuda_reading(spec), {});
+Map common_context(const Spec& spec, ReadAhead read_ahead) {
+  Map context = snippet_context(spec, cuda_reading(spec), read_ahead);
   context.merge(Map{{"block", List{spec.block[0], spec.block[1]}},
                     {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
                     {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}});
   return context;
 }
 
-Map forward_context(const Spec& spec, const Tactic& tactic, const ForwardKind& kind) {
-  const auto& parameters = tactic.parameters;
-  Map context = common_context(spec);
+Map forward_context(const Spec& spec, const ForwardKind& kind) {
+  Map context = common_context(spec, ReadAhead::lanes_are_rows);
+  context["index_differences"] = takes_index_difference(spec);
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
-                    {"q_tile", parameters.at("q_tile")},
+                    {"masked", kind.masked},
+                    {"lse", kind.lse},
+                    {"q_type", tensor_type(spec.dtype)},
+                    {"kv_type", tensor_type(spec.key_value_dtype())},
+                    {"out_type", tensor_type(spec.output_dtype())}});
+  return context;
+}
+
+Map portable_context(const Spec& spec, const Tactic& tactic, const ForwardKind& kind) {
+  const auto& parameters = tactic.parameters;
+  Map context = forward_context(spec, kind);
+  context.merge(Map{{"q_tile", parameters.at("q_tile")},
                     {"kv_tile", parameters.at("kv_tile")},
                     {"warps", parameters.at("warps")},
                     {"stages", parameters.at("stages")},
@@ -103,13 +118,25 @@ Map forward_context(const Spec& spec, const Tactic& tactic, const ForwardKind& k
                     {"blocks_per_sm", parameters.at("blocks_per_sm")},
                     {"mask_unroll", parameters.at("mask_unroll")},
                     {"shared_bytes", shared_bytes(spec, tactic)},
-                    {"masked", kind.masked},
-                    {"lse", kind.lse},
                     {"aligned", kind.aligned},
-                    {"tensor_cores", uses_tensor_cores(spec)},
-                    {"q_type", tensor_type(spec.dtype)},
-                    {"kv_type", tensor_type(spec.key_value_dtype())},
-                    {"out_type", tensor_type(spec.output_dtype())}});
+                    {"tensor_cores", uses_tensor_cores(spec)}});
+  return context;
+}
+
+Map hopper_context(const Spec& spec, const Tactic& tactic, const ForwardKind& kind) {
+  const auto& parameters = tactic.parameters;
+  const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
+  Map context = forward_context(spec, kind);
+  context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
+                    {"value_pad", whole_steps(spec.value_head_dim())},
+                    {"q_tile", parameters.at("q_tile")},
+                    {"kv_tile", parameters.at("kv_tile")},
+                    {"stages", parameters.at("stages")},
+                    {"take_turns", parameters.at("take_turns") != 0},
+                    {"out_over_q", parameters.at("out_over_q") != 0},
+                    {"mask_unroll", parameters.at("mask_unroll")},
+                    {"bounded_waits", parameters.at("bounded_waits") != 0},
+                    {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;
 }
 
@@ -122,7 +149,53 @@ KernelSource make_source(const Spec& spec, const Target& target, const KernelId&
           .template_files = std::move(rendered.files),
           .options = compile_options(spec),
           .entry_points = {},
-          .launch = {}};
+          .launch = {},
+          .fallback = {}};
+}
+
+KernelSource render_mask_kernel(const Spec& spec, const Target& target, const KernelId& id,
+                                const jinja::Loader& loader) {
+  const bool proves = id.name == kMaskProved;
+  Map context = common_context(spec, ReadAhead::no);
+  context["proved"] = proves ? proved_context(spec, "cuda/mask/undecided.hpp") : jinja::Value();
+  KernelSource source =
+      make_source(spec, target, id, jinja::render(loader, "cuda/mask.cu.jinja", context));
+  source.entry_points = {"tilewright_mask_rows", "tilewright_mask_scan"};
+  if (proves) {
+    source.entry_points.emplace_back("tilewright_mask_extrema");
+    source.fallback = KernelId{std::string(kMaskExact)};
+  }
+  return source;
+}
+
+KernelSource render_portable(const Spec& spec, const Target& target, const KernelId& id,
+                             const ForwardKind& kind, const Tactic& tactic,
+                             const jinja::Loader& loader) {
+  KernelSource source = make_source(
+      spec, target, id,
+      jinja::render(loader, "cuda/forward.cu.jinja", portable_context(spec, tactic, kind)));
+  source.entry_points = {"tilewright_forward"};
+  source.launch = {.q_tile = tactic.parameters.at("q_tile"),
+                   .threads = 32 * tactic.parameters.at("warps"),
+                   .shared_bytes = shared_bytes(spec, tactic)};
+  return source;
+}
+
+KernelSource render_hopper(const Spec& spec, const Target& target, const KernelId& id,
+                           const ForwardKind& kind, const Tactic& tactic,
+                           const jinja::Loader& loader) {
+  constexpr std::int64_t kWarpgroup = 128;
+  const std::int64_t q_tile = tactic.parameters.at("q_tile");
+  KernelSource source = make_source(
+      spec, target, id,
+      jinja::render(loader, "cuda/hopper.cu.jinja", hopper_context(spec, tactic, kind)));
+  source.entry_points = {"tilewright_forward"};
+  source.launch = {.q_tile = q_tile,
+                   .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
+                   .shared_bytes = shared_bytes(spec, tactic),
+                   .kv_box_rows = tactic.parameters.at("kv_tile"),
+                   .grid = static_cast<GridSize>(tactic.parameters.at("persistent"))};
+  return source;
 }
 
 }  // namespace
@@ -132,28 +205,27 @@ std::vector<KernelId> cuda_kernel_set(const Spec& spec) {
   for (const ForwardKind& kind : forward_kinds()) {
     if (kind.lse == spec.outputs.lse) ids.push_back({kind.name()});
   }
-  if (!spec.mask_mod.empty()) ids.push_back({std::string(kMaskExact)});
+  if (!spec.mask_mod.empty()) {
+    ids.push_back({std::string(kMaskExact)});
+    ids.push_back({std::string(kMaskProved)});
+  }
   return ids;
+}
+
+KernelTraits forward_traits(const KernelId& id) {
+  const ForwardKind kind = forward_kind(id);
+  return {.masked = kind.masked, .aligned = kind.aligned};
 }
 
 KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader) {
-  if (id.name == kMaskExact) {
-    KernelSource source = make_source(
-        spec, target, id, jinja::render(loader, "cuda/mask_exact.cu.jinja", common_context(spec)));
-    source.entry_points = {"tilewright_mask_count", "tilewright_mask_scan", "tilewright_mask_fill"};
-    return source;
+  if (id.name == kMaskExact || id.name == kMaskProved) {
+    return render_mask_kernel(spec, target, id, loader);
   }
   const ForwardKind kind = forward_kind(id);
-  const Tactic tactic = choose_tactic(spec, target);
-  KernelSource source = make_source(
-      spec, target, id,
-      jinja::render(loader, "cuda/forward.cu.jinja", forward_context(spec, tactic, kind)));
-  source.entry_points = {"tilewright_forward"};
-  source.launch = {.q_tile = tactic.parameters.at("q_tile"),
-                   .threads = 32 * tactic.parameters.at("warps"),
-                   .shared_bytes = shared_bytes(spec, tactic)};
-  return source;
+  const Tactic tactic = choose_tactic(spec, target, forward_traits(id));
+  return tactic.name == "hopper" ? render_hopper(spec, target, id, kind, tactic, loader)
+                                 : render_portable(spec, target, id, kind, tactic, loader);
 }
 
 }  // namespace tilewright

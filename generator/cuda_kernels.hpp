@@ -10,6 +10,10 @@ namespace tilewright {
 /// strides are multiples of 16 bytes and, `_unaligned`, for all others; mask_exact.
 std::vector<KernelId> cuda_kernel_set(const Spec& spec);
 
+/// What the name of a forward kernel says of it.
+/// @throws Error with code usage for another name
+KernelTraits forward_traits(const KernelId& id);
+
 /// render_kernel for a CUDA target.
 KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader);

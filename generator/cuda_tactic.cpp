@@ -1,19 +1,23 @@
 #include "generator/cuda_tactic.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/hoisted_reads.hpp"
+#include "generator/hopper_tactic.hpp"
 #include "generator/snippet.hpp"
+#include "generator/tactic_parameters.hpp"
 
 namespace tilewright {
 namespace {
 
 constexpr std::string_view kPortable = "portable";
+constexpr std::string_view kHopper = "hopper";
 // Beside the dynamic part, kernels have a little static shared memory.
 constexpr std::int64_t kReservedSharedBytes = 1024;
 // Shared memory of a block of threads: on sm_80, and on sm_90 and sm_100; the others have less.
@@ -22,10 +26,6 @@ constexpr std::int64_t kRoomOfH100 = 227 * 1024;
 
 std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
-}
-
-std::int64_t get(const Tactic& tactic, const char* name) {
-  return tactic.parameters.at(name);
 }
 
 // The greatest tile up to `limit` that divides the side of a block and is a multiple of `step`; 0
@@ -43,11 +43,26 @@ std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_
   return uses_tensor_cores(spec) ? q_tile / (16 * tiles_of_warp) : q_tile / 8;
 }
 
-bool score_mod_reads_buffers(const Spec& spec) {
-  if (spec.score_mod.empty() || spec.buffers.empty()) return false;
+enum class Reads { none, for_heads, more };
+
+// What score_mod reads of its buffers: for a whole head at most, or more.
+Reads score_mod_reads(const Spec& spec) {
+  if (spec.score_mod.empty() || spec.buffers.empty()) return Reads::none;
   const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
-  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
-                     [&](const auto& buffer) { return snippet.mentions(buffer.first); });
+  if (std::none_of(spec.buffers.begin(), spec.buffers.end(),
+                   [&](const auto& buffer) { return snippet.mentions(buffer.first); })) {
+    return Reads::none;
+  }
+  return reads_for_heads_only(snippet, spec) ? Reads::for_heads : Reads::more;
+}
+
+// Whether snippets leave no registers for 128 x 64 at head_dim 128 where shared memory has room for
+// it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
+// so, and so does a mask_mod that divides.
+bool snippets_take_registers(const Spec& spec, const Target& target) {
+  const Reads reads = score_mod_reads(spec);
+  if (target.sm() == 90) return reads == Reads::more;
+  return reads != Reads::none || spec.mask_mod.find_first_of("/%") != std::string::npos;
 }
 
 // Tiles that a block of 128 x 128 gets.
@@ -66,11 +81,15 @@ Choice best_choice(const Spec& spec, const Target& target) {
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t room = max_shared_bytes(target);
   if (!uses_tensor_cores(spec)) return float32_choice(width, room);
-  if (width <= 64) return {128, 64, 2, 2};
+  if (width <= 64) {
+    // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
+    const bool is_narrow = target.sm() >= 100 && score_mod_reads(spec) == Reads::more;
+    return {128, is_narrow ? 32 : 64, 2, 2};
+  }
   if (width <= 96) return {128, 64, 2, 1};
   if (width <= 128) {
     const bool has_snippets = !spec.score_mod.empty() || !spec.mask_mod.empty();
-    const bool is_wide = room >= kRoomOfH100   ? !score_mod_reads_buffers(spec)
+    const bool is_wide = room >= kRoomOfH100   ? !snippets_take_registers(spec, target)
                          : room >= kRoomOfA100 ? !has_snippets
                                                : false;
     return {128, is_wide ? 64 : 32, 2, 1};
@@ -103,79 +122,56 @@ Tactic default_tactic(const Spec& spec, const Target& target) {
                          {"mask_unroll", on_tensor_cores ? 8 : 4}}};
 }
 
-[[noreturn]] void fail(std::string message, std::string hint = {}) {
-  throw Error(ErrorCode::spec, "tactic: " + std::move(message), std::move(hint));
-}
-
-void require_range(const Tactic& tactic, const char* name, std::int64_t least,
-                   std::int64_t greatest) {
-  const std::int64_t value = get(tactic, name);
-  if (value >= least && value <= greatest) return;
-  fail(fmt::format("{} is {}, allowed are {} to {}", name, value, least, greatest));
-}
-
-void check_tile(const Tactic& tactic, const char* name, const char* side_name, std::int64_t side,
-                std::int64_t greatest) {
-  const std::int64_t tile = get(tactic, name);
-  if (tile < 16 || tile > greatest || tile % 16 != 0) {
-    fail(fmt::format("{} is {}, allowed are multiples of 16 from 16 to {}", name, tile, greatest));
-  }
-  if (side % tile != 0) {
-    fail(fmt::format("{} is {}, which does not divide {} = {}", name, tile, side_name, side),
-         "leave it out or change block");
-  }
-}
-
 void check_warps(const Spec& spec, const Tactic& tactic) {
-  const std::int64_t q_tile = get(tactic, "q_tile");
-  const std::int64_t warps = get(tactic, "warps");
+  const std::int64_t q_tile = parameter(tactic, "q_tile");
+  const std::int64_t warps = parameter(tactic, "warps");
   if (!uses_tensor_cores(spec)) {
     if (warps == q_tile / 8) return;
-    fail(fmt::format("warps is {}; in float32 a warp owns 8 rows of q, so q_tile {} needs {}",
-                     warps, q_tile, q_tile / 8));
+    fail_tactic(
+        fmt::format("warps is {}; in float32 a warp owns 8 rows of q, so q_tile {} needs {}", warps,
+                    q_tile, q_tile / 8));
   }
   const bool whole = warps >= 1 && q_tile % (16 * warps) == 0;
   if (whole && q_tile / (16 * warps) <= 4) return;
-  fail(fmt::format("warps is {}, but each must own 16, 32, 48 or 64 of q_tile's {} rows", warps,
-                   q_tile));
+  fail_tactic(fmt::format("warps is {}, but each must own 16, 32, 48 or 64 of q_tile's {} rows",
+                          warps, q_tile));
 }
 
-void check(const Spec& spec, const Target& target, const Tactic& tactic) {
+void check_portable(const Spec& spec, const Tactic& tactic) {
   // A thread's row of a tile is one word of bits.
   const std::int64_t greatest_kv_tile = uses_tensor_cores(spec) ? 128 : 256;
-  check_tile(tactic, "q_tile", "block[0]", spec.block[0], 256);
-  check_tile(tactic, "kv_tile", "block[1]", spec.block[1], greatest_kv_tile);
+  require_range(tactic, "q_tile", 16, 256, 16);
+  require_divides(tactic, "q_tile", "block[0]", spec.block[0]);
+  require_range(tactic, "kv_tile", 16, greatest_kv_tile, 16);
+  require_divides(tactic, "kv_tile", "block[1]", spec.block[1]);
   check_warps(spec, tactic);
   require_range(tactic, "stages", 1, 8);
   require_range(tactic, "q_in_registers", 0, 1);
   require_range(tactic, "blocks_per_sm", 1, 8);
   require_range(tactic, "mask_unroll", 1, 64);
+}
+
+void check_room(const Spec& spec, const Target& target, const Tactic& tactic) {
   const std::int64_t bytes = shared_bytes(spec, tactic);
   const std::int64_t room = max_shared_bytes(target) - kReservedSharedBytes;
   if (bytes <= room) return;
-  fail(fmt::format("{} needs {} bytes of shared memory; a block of threads on {} has {}",
-                   tactic.describe(), bytes, target.name(), room),
-       "force smaller tiles or fewer stages");
+  fail_tactic(fmt::format("{} needs {} bytes of shared memory; a block of threads on {} has {}",
+                          tactic.describe(), bytes, target.name(), room),
+              "force smaller tiles or fewer stages");
 }
 
 void force(const Spec& spec, const TacticSpec& forced, Tactic& tactic) {
-  if (forced.name != tactic.name) {
-    fail(fmt::format("there is no \"{}\" for this target, allowed is \"{}\"", forced.name,
-                     tactic.name));
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, value] : tactic.parameters) names.push_back(name);
-  for (const auto& [name, value] : forced.parameters) {
-    if (!tactic.parameters.contains(name)) {
-      fail(fmt::format("\"{}\" has no parameter \"{}\", allowed are {}", tactic.name, name,
-                       one_of(names)),
-           did_you_mean(name, names));
-    }
-    tactic.parameters[name] = value;
-  }
-  if (forced.parameters.contains("q_tile") && !forced.parameters.contains("warps")) {
-    tactic.parameters["warps"] = warps_of(spec, get(tactic, "q_tile"), 1);
-  }
+  force_parameters(forced, tactic);
+  const bool follows = tactic.name == kPortable && forced.parameters.contains("q_tile") &&
+                       !forced.parameters.contains("warps");
+  if (follows) tactic.parameters["warps"] = warps_of(spec, parameter(tactic, "q_tile"), 1);
+}
+
+[[noreturn]] void refuse_name(const Spec& spec, const Target& target, const KernelTraits& kernel) {
+  std::vector<std::string> names = {std::string(kPortable)};
+  if (default_hopper_tactic(spec, target, kernel)) names.emplace_back(kHopper);
+  fail_tactic(fmt::format("there is no \"{}\" for this spec on {}, allowed is {}",
+                          spec.tactic->name, target.name(), one_of(names)));
 }
 
 }  // namespace
@@ -185,12 +181,14 @@ bool uses_tensor_cores(const Spec& spec) {
 }
 
 std::int64_t row_tiles(const Spec& spec, const Tactic& tactic) {
-  return uses_tensor_cores(spec) ? get(tactic, "q_tile") / (16 * get(tactic, "warps")) : 1;
+  return uses_tensor_cores(spec) ? parameter(tactic, "q_tile") / (16 * parameter(tactic, "warps"))
+                                 : 1;
 }
 
 std::int64_t shared_bytes(const Spec& spec, const Tactic& tactic) {
-  const std::int64_t q_tile = get(tactic, "q_tile");
-  const std::int64_t kv_rows = get(tactic, "stages") * get(tactic, "kv_tile");
+  if (tactic.name == kHopper) return hopper_shared_bytes(spec, tactic);
+  const std::int64_t q_tile = parameter(tactic, "q_tile");
+  const std::int64_t kv_rows = parameter(tactic, "stages") * parameter(tactic, "kv_tile");
   if (uses_tensor_cores(spec)) {
     const std::int64_t head = round_up(spec.head_dim, 16);
     const std::int64_t value = round_up(spec.value_head_dim(), 16);
@@ -198,7 +196,8 @@ std::int64_t shared_bytes(const Spec& spec, const Tactic& tactic) {
   }
   const std::int64_t head = spec.head_dim + 4;
   const std::int64_t value = round_up(spec.value_head_dim(), 64);
-  return 4 * (q_tile * head + kv_rows * (head + value) + q_tile * (get(tactic, "kv_tile") + 4));
+  return 4 *
+         (q_tile * head + kv_rows * (head + value) + q_tile * (parameter(tactic, "kv_tile") + 4));
 }
 
 std::int64_t max_shared_bytes(const Target& target) {
@@ -216,10 +215,24 @@ std::int64_t max_shared_bytes(const Target& target) {
   }
 }
 
-Tactic choose_cuda_tactic(const Spec& spec, const Target& target) {
-  Tactic tactic = default_tactic(spec, target);
-  if (spec.tactic) force(spec, *spec.tactic, tactic);
-  check(spec, target, tactic);
+Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel) {
+  const auto is_forced = [&](std::string_view name) {
+    return spec.tactic && spec.tactic->name == name;
+  };
+  const std::optional<Tactic> hopper = default_hopper_tactic(spec, target, kernel);
+  // What needs aligned tensors does not concern the kernels for others.
+  const bool left_alone = is_forced(kHopper) && !kernel.aligned;
+  Tactic tactic = hopper && !is_forced(kPortable) ? *hopper : default_tactic(spec, target);
+  if (spec.tactic && !left_alone) {
+    if (!is_forced(tactic.name)) refuse_name(spec, target, kernel);
+    force(spec, *spec.tactic, tactic);
+  }
+  if (tactic.name == kHopper) {
+    check_hopper_tactic(spec, kernel, tactic);
+  } else {
+    check_portable(spec, tactic);
+  }
+  check_room(spec, target, tactic);
   return tactic;
 }
 

@@ -6,7 +6,8 @@
 
 namespace tilewright {
 
-/// The tactic "portable" of templates/cuda/forward.cu.jinja, for any GPU from sm_80 up:
+/// The tactic of one kernel: "hopper" (hopper_tactic.hpp) where that can serve and nothing else is
+/// forced, otherwise "portable" of templates/cuda/forward.cu.jinja, for any GPU from sm_80 up:
 ///
 ///     q_tile, kv_tile   rows of q and of k that a block of threads works on at a time; they divide
 ///                       the sides of the block mask's tiles
@@ -17,12 +18,12 @@ namespace tilewright {
 ///     mask_unroll       columns of a tile that mask_mod is compiled for at once
 ///
 /// @throws Error with code spec where the forced tactic does not exist or does not fit
-Tactic choose_cuda_tactic(const Spec& spec, const Target& target);
+Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel);
 
 /// Whether the spec's products run on tensor cores (16-bit tensors of one type), else in float32.
 bool uses_tensor_cores(const Spec& spec);
 
-/// Tiles of 16 rows that a warp owns on tensor cores; 1 elsewhere.
+/// Tiles of 16 rows that a warp of the tactic "portable" owns on tensor cores; 1 elsewhere.
 std::int64_t row_tiles(const Spec& spec, const Tactic& tactic);
 
 /// Dynamic shared memory of a launch of the tactic, in bytes.

@@ -178,4 +178,17 @@ jinja::Splice HoistedReads::replace_in(const jinja::Splice& splice) const {
   return replaced;
 }
 
+bool reads_for_heads_only(const Snippet& snippet, const Spec& spec) {
+  std::vector<HoistedRead> reads;
+  const HoistedReads hoisted(snippet, spec, reads);
+  const Tokens tokens = tokenize(snippet.text, snippet.kind);
+  const auto mentions = std::count_if(tokens.begin(), tokens.end(), [&](const SnippetToken& token) {
+    return is_identifier(token) && spec.buffers.contains(std::string(token.text));
+  });
+  return mentions > 0 && static_cast<std::size_t>(mentions) == hoisted.count() &&
+         std::none_of(reads.begin(), reads.end(), [](const HoistedRead& read) {
+           return read.names_q_idx || read.names_kv_idx;
+         });
+}
+
 }  // namespace tilewright

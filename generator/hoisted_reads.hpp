@@ -31,6 +31,9 @@ class HoistedReads {
   /// @param reads those of another snippet of the kernel, to which the new ones are added
   HoistedReads(const Snippet& snippet, const Spec& spec, std::vector<HoistedRead>& reads);
 
+  /// How many places of the snippet are replaced.
+  std::size_t count() const { return occurrences_.size(); }
+
   /// The snippet's splice with `tw_reads.<name>` in place of each read.
   jinja::Splice replace_in(const jinja::Splice& splice) const;
 
@@ -50,5 +53,9 @@ class HoistedReads {
   std::vector<std::size_t> line_starts_;
   std::vector<Occurrence> occurrences_;
 };
+
+/// Whether a snippet reads buffers for whole heads only: it mentions some, and every read of them
+/// may be done ahead and names neither q_idx nor kv_idx.
+bool reads_for_heads_only(const Snippet& snippet, const Spec& spec);
 
 }  // namespace tilewright

@@ -14,26 +14,6 @@ using jinja::List;
 using jinja::Map;
 using jinja::Value;
 
-// An element in memory. Snippets have integers of two sizes, and a bool is 0 or 1.
-std::string_view element_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "float";
-    case DType::f16:
-      return "tw_kernel::Half";
-    case DType::bf16:
-      return "tw_kernel::BFloat16";
-    case DType::i32:
-      return "int";
-    case DType::i64:
-      return "long long";
-    case DType::u8:
-    case DType::boolean:
-      return "unsigned char";
-  }
-  return {};
-}
-
 // What a snippet gets of it.
 std::string_view value_type(DType dtype) {
   if (is_floating(dtype)) return "tw_real";
@@ -104,6 +84,8 @@ List read_values(const Spec& spec, const std::vector<HoistedRead>& reads, ReadAh
             {"type", value_type(spec.buffers.at(read.buffer).dtype)},
             {"buffer", read.buffer},
             {"indices", read.indices},
+            {"per_row", read.names_q_idx},
+            {"per_column", read.names_kv_idx},
             {"per_lane",
              read_ahead == ReadAhead::lanes_are_rows ? read.names_q_idx : read.names_kv_idx}});
   }
@@ -142,6 +124,25 @@ RegisterBlock register_block(const Tactic& tactic) {
 
 }  // namespace
 
+std::string_view element_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "float";
+    case DType::f16:
+      return "tw_kernel::Half";
+    case DType::bf16:
+      return "tw_kernel::BFloat16";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "long long";
+    case DType::u8:
+    case DType::boolean:
+      return "unsigned char";
+  }
+  return {};
+}
+
 Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahead) {
   const Snippets snippets(spec);
   const auto mentioned = [&](const std::string& name) { return snippets.mention(name); };
@@ -150,6 +151,7 @@ Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahe
   Map context = {{"reading", reading_value(reading)},
                  {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
+                 {"index_differences", false},
                  {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
                  {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
   context["reads"] = read_values(spec, reads, read_ahead);

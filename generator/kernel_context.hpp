@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "jinja/value.hpp"
 #include "reading.hpp"
@@ -10,12 +11,17 @@
 namespace tilewright {
 
 /// Reads that all lanes of a vector kernel share, and reads that differ from lane to lane and from
-/// nothing else, are done ahead of the loop over lanes (hoisted_reads.hpp).
+/// nothing else, are done ahead of the loop over lanes (hoisted_reads.hpp). A GPU's thread takes
+/// its rows of a tile for lanes.
 enum class ReadAhead : std::uint8_t {
   no,                 ///< one element at a time
   lanes_are_rows,     ///< q_idx differs from lane to lane
   lanes_are_columns,  ///< kv_idx does
 };
+
+/// An element of a buffer in memory, as templates name it. Snippets have integers of two sizes, and
+/// a bool is 0 or 1.
+std::string_view element_type(DType dtype);
 
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
 /// reading, and the buffers and scalars that they mention.

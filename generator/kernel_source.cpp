@@ -9,6 +9,7 @@
 #include "base/nearest_name.hpp"
 #include "generator/cuda_kernels.hpp"
 #include "generator/kernel_context.hpp"
+#include "generator/proved_context.hpp"
 #include "generator/reading.hpp"
 
 namespace tilewright {
@@ -22,22 +23,25 @@ struct KernelKind {
   bool masked = false;
   bool lse = false;
   std::vector<std::string> entry_points;
+  bool proves = false;  // mask_mod by intervals
 };
 
 constexpr std::string_view kForward = "cpu/forward.cpp.jinja";
-constexpr std::string_view kMaskExact = "cpu/mask_exact.cpp.jinja";
+constexpr std::string_view kMask = "cpu/mask.cpp.jinja";
 constexpr std::string_view kEvaluate = "cpu/evaluate.cpp.jinja";
 
 const std::vector<KernelKind>& kernel_kinds() {
   static const std::vector<std::string> forward = {"tilewright_q_tile", "tilewright_scratch_bytes",
                                                    "tilewright_forward"};
   static const std::string evaluate = "tilewright_evaluate_row";
+  static const std::string row = "tilewright_mask_row";
   static const std::vector<KernelKind> kinds = {
       {"forward", kForward, "fast", false, false, forward},
       {"forward_lse", kForward, "fast", false, true, forward},
       {"forward_masked", kForward, "fast", true, false, forward},
       {"forward_masked_lse", kForward, "fast", true, true, forward},
-      {"mask_exact", kMaskExact, "fast", false, false, {"tilewright_classify_row"}},
+      {"mask_exact", kMask, "fast", false, false, {row}},
+      {"mask_proved", kMask, "fast", false, false, {row, "tilewright_mask_extrema"}, true},
       {"evaluate_float", kEvaluate, "float", false, false, {evaluate}},
       {"evaluate_double", kEvaluate, "double", false, false, {evaluate}},
       {"evaluate_checked",
@@ -87,10 +91,23 @@ std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
   return kind.reading == "fast" && spec.precise_math ? "float" : kind.reading;
 }
 
+// A forced tactic is for forward kernels. verify evaluates snippets on the CPU whatever it forces.
+Tactic tactic_of(const KernelKind& kind, Spec spec, const Target& target) {
+  if (kind.template_name != kForward) spec.tactic.reset();
+  return choose_tactic(spec, target);
+}
+
 ReadAhead read_ahead_of(const KernelKind& kind) {
   if (kind.template_name == kForward) return ReadAhead::lanes_are_rows;
-  return kind.template_name == kMaskExact ? ReadAhead::lanes_are_columns : ReadAhead::no;
+  return kind.template_name == kMask ? ReadAhead::lanes_are_columns : ReadAhead::no;
 }
+
+// Every template there may be, all of them empty.
+class EmptyTemplates : public jinja::Loader {
+ public:
+  std::optional<std::string> load(std::string_view) const override { return std::string(); }
+  std::vector<std::string> names() const override { return {}; }
+};
 
 }  // namespace
 
@@ -98,7 +115,7 @@ std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
   if (!target.is_cpu()) return cuda_kernel_set(spec);
   const std::string lse = spec.outputs.lse ? "_lse" : "";
   std::vector<KernelId> ids = {{"forward" + lse}, {"forward_masked" + lse}};
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
+  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {{"mask_exact"}, {"mask_proved"}});
   return ids;
 }
 
@@ -107,10 +124,13 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
   if (!target.is_cpu()) return render_cuda_kernel(spec, target, id, loader);
   const KernelKind& kind = kernel_kind(id);
   const Reading& types = reading(reading_name(kind, spec));
-  const Tactic tactic = choose_tactic(spec, target);
-  jinja::Rendered rendered =
-      jinja::render(loader, kind.template_name,
-                    cpu_context(spec, tactic, types, read_ahead_of(kind), kind.masked, kind.lse));
+  const Tactic tactic = tactic_of(kind, spec, target);
+  jinja::Map context = cpu_context(spec, tactic, types, read_ahead_of(kind), kind.masked, kind.lse);
+  if (kind.template_name == kMask) {
+    context["proved"] =
+        kind.proves ? proved_context(spec, "cpu/mask/undecided.hpp") : jinja::Value();
+  }
+  jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
   return {.id = id,
           .target = target,
           .text = std::move(rendered.text),
@@ -118,7 +138,12 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
           .template_files = std::move(rendered.files),
           .options = compile_options(target, types),
           .entry_points = kind.entry_points,
-          .launch = {}};
+          .launch = {},
+          .fallback = kind.proves ? std::optional(KernelId{"mask_exact"}) : std::nullopt};
+}
+
+KernelSource describe_kernel(const Spec& spec, const Target& target, const KernelId& id) {
+  return render_kernel(spec, target, id, EmptyTemplates());
 }
 
 std::string with_line_directives(const KernelSource& source) {

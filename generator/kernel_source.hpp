@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ namespace tilewright {
 ///     ..._unaligned                    on a GPU: for tensors with a base or stride that is no
 ///                                      multiple of 16 bytes
 ///     mask_exact                       classifies tiles of the block mask by evaluation
+///     mask_proved                      the same, by intervals wherever they decide
 ///     evaluate_float, evaluate_double, evaluate_checked
 ///                                      the snippets alone, in one reading each, for verify
 struct KernelId {
@@ -28,11 +30,21 @@ struct KernelId {
   friend bool operator==(const KernelId&, const KernelId&) = default;
 };
 
+/// How many blocks of threads a GPU kernel is launched with.
+enum class GridSize : std::uint8_t {
+  q_tiles,          ///< one for each q tile
+  multiprocessors,  ///< one for each multiprocessor, which handles several q tiles
+  by_row_length,    ///< the former for a mask whose rows visit many kv tiles, else the latter
+};
+
 /// How a GPU kernel is launched; part of its source.
 struct KernelLaunch {
   std::int64_t q_tile = 0;        ///< rows of q that a block of threads handles
   std::int64_t threads = 0;       ///< of a block
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  /// Rows of the boxes of k and v in the tensor maps that the kernel takes; 0: it takes none.
+  std::int64_t kv_box_rows = 0;
+  GridSize grid = GridSize::q_tiles;
 };
 
 /// One rendered translation unit: all that a compiler needs, and the way back from its messages.
@@ -45,6 +57,9 @@ struct KernelSource {
   std::vector<std::string> options;         ///< options that the text needs from its compiler
   std::vector<std::string> entry_points;    ///< extern "C" symbols
   KernelLaunch launch = {};                 ///< of forward kernels for a GPU
+  /// Gives the same result where this kernel does not compile, as a snippet may hold more C++ than
+  /// the reading of an optimisation understands.
+  std::optional<KernelId> fallback = {};
 };
 
 /// Every kernel that this spec can ask for on this target (what is precompiled), without those that
@@ -58,6 +73,11 @@ std::vector<KernelId> kernel_set(const Spec& spec, const Target& target);
 /// @throws Error with code usage for an unknown kernel, kernel_template for a wrong template
 KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
                            const jinja::Loader& loader);
+
+/// All that render_kernel says of a kernel but its text: options, entry points, launch. Costs a
+/// fraction of it.
+/// @throws Error with code usage for an unknown kernel
+KernelSource describe_kernel(const Spec& spec, const Target& target, const KernelId& id);
 
 /// The kernel's text with `#line` directives before every change of origin, for profilers and
 /// debuggers; never what is compiled by default.

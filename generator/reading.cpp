@@ -34,6 +34,12 @@ const std::vector<Reading>& table() {
        .words = {{"double", "float"}},
        .options = {"-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero,"
                    "float-cast-overflow,return,bounds"}},
+      // Of mask_mod alone, for all elements of a tile at once: snippet/proved.hpp.jinja.
+      {.name = "interval",
+       .header = "readings/interval.hpp",
+       .buffer_header = "readings/interval_buffer.hpp",
+       .words =
+           {{"int", "tw_Int"}, {"bool", "tw_Truth"}, {"float", "tw_Real"}, {"double", "tw_Real"}}},
   };
   return readings;
 }

@@ -17,7 +17,7 @@ struct Reading {
     std::string_view type;
   };
 
-  std::string_view name;           ///< "float", "double", "checked"
+  std::string_view name;           ///< "float", "double", "checked", "interval"
   std::string_view header;         ///< template that defines the types
   std::string_view buffer_header;  ///< template that defines tw_Buffer
   bool fast_math = false;          ///< our own vectorised functions; else the C library's

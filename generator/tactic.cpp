@@ -2,13 +2,11 @@
 
 #include <array>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
-#include "base/nearest_name.hpp"
 #include "generator/cuda_tactic.hpp"
+#include "generator/tactic_parameters.hpp"
 
 namespace tilewright {
 namespace {
@@ -42,61 +40,39 @@ std::int64_t default_kv_tile(const Spec& spec) {
   return spec.head_dim > 128 || spec.value_head_dim() > 128 ? 64 : 128;
 }
 
-[[noreturn]] void fail(std::string message, std::string hint = {}) {
-  throw Error(ErrorCode::spec, std::move(message), std::move(hint));
-}
-
 void check(const Tactic& tactic, const Spec& spec) {
-  const std::int64_t q_tile = tactic.parameters.at("q_tile");
-  const std::int64_t kv_tile = tactic.parameters.at("kv_tile");
-  const std::int64_t bytes = tactic.parameters.at("vector_bytes");
-  if (q_tile < 16 || q_tile > 256 || q_tile % 16 != 0) {
-    fail(fmt::format("tactic: q_tile is {}, allowed are multiples of 16 from 16 to 256", q_tile));
-  }
-  if (spec.block[0] % q_tile != 0) {
-    fail(fmt::format("tactic: q_tile is {}, which does not divide block[0] = {}", q_tile,
-                     spec.block[0]),
-         fmt::format("leave it out ({} is chosen) or change block", default_q_tile(spec)));
-  }
-  if (kv_tile < 16 || kv_tile > 256 || kv_tile % 16 != 0) {
-    fail(fmt::format("tactic: kv_tile is {}, allowed are multiples of 16 from 16 to 256", kv_tile));
-  }
-  if (bytes != 32 && bytes != 64) {
-    fail(fmt::format("tactic: vector_bytes is {}, allowed are 32 and 64", bytes));
-  }
+  require_range(tactic, "q_tile", 16, 256, 16);
+  require_divides(tactic, "q_tile", "block[0]", spec.block[0],
+                  fmt::format("leave it out ({} is chosen) or change block", default_q_tile(spec)));
+  require_range(tactic, "kv_tile", 16, 256, 16);
+  const std::int64_t bytes = parameter(tactic, "vector_bytes");
+  if (bytes == 32 || bytes == 64) return;
+  fail_tactic(fmt::format("vector_bytes is {}, allowed are 32 and 64", bytes));
 }
 
 void force(Tactic& tactic, const TacticSpec& forced) {
   if (forced.name != tactic.name) {
-    fail(fmt::format("tactic: there is no \"{}\" for this target, allowed is \"{}\"", forced.name,
-                     tactic.name));
+    fail_tactic(fmt::format("there is no \"{}\" for this target, allowed is \"{}\"", forced.name,
+                            tactic.name));
   }
-  std::vector<std::string> names;
-  for (const auto& [name, value] : tactic.parameters) names.push_back(name);
-  for (const auto& [name, value] : forced.parameters) {
-    if (!tactic.parameters.contains(name)) {
-      fail(fmt::format("tactic: \"{}\" has no parameter \"{}\", allowed are {}", tactic.name, name,
-                       one_of(names)),
-           did_you_mean(name, names));
-    }
-    tactic.parameters[name] = value;
-  }
+  force_parameters(forced, tactic);
 }
 
 }  // namespace
 
 std::string Tactic::describe() const {
   std::string text = name;
-  for (const std::string_view parameter : {"q_tile", "kv_tile", "vector_bytes", "warps", "stages",
-                                           "q_in_registers", "blocks_per_sm", "mask_unroll"}) {
+  for (const std::string_view parameter :
+       {"q_tile", "kv_tile", "vector_bytes", "warps", "stages", "q_in_registers", "blocks_per_sm",
+        "take_turns", "persistent", "out_over_q", "mask_unroll"}) {
     const auto found = parameters.find(std::string(parameter));
     if (found != parameters.end()) text += fmt::format(" {}={}", found->first, found->second);
   }
   return text;
 }
 
-Tactic choose_tactic(const Spec& spec, const Target& target) {
-  if (!target.is_cpu()) return choose_cuda_tactic(spec, target);
+Tactic choose_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel) {
+  if (!target.is_cpu()) return choose_cuda_tactic(spec, target, kernel);
   Tactic tactic{.name = std::string(kCpu),
                 .parameters = {{"q_tile", default_q_tile(spec)},
                                {"kv_tile", default_kv_tile(spec)},
@@ -104,6 +80,10 @@ Tactic choose_tactic(const Spec& spec, const Target& target) {
   if (spec.tactic) force(tactic, *spec.tactic);
   check(tactic, spec);
   return tactic;
+}
+
+Tactic choose_tactic(const Spec& spec, const Target& target) {
+  return choose_tactic(spec, target, {.masked = !spec.mask_mod.empty(), .aligned = true});
 }
 
 }  // namespace tilewright

@@ -11,15 +11,26 @@ namespace tilewright {
 
 /// One way to run a spec on a target: the template and its tile sizes.
 struct Tactic {
-  std::string name;                                ///< "cpu"; for GPUs "portable"
-  std::map<std::string, std::int64_t> parameters;  ///< "q_tile", "kv_tile", ...: cuda_tactic.hpp
+  std::string name;                                ///< "cpu"; for GPUs "portable" or "hopper"
+  std::map<std::string, std::int64_t> parameters;  ///< "q_tile", "kv_tile", ...
 
   /// "cpu q_tile=64 kv_tile=128 vector_bytes=64"
   std::string describe() const;
 };
 
-/// The tactic for a spec, the forced one's parameters filled in where it leaves them open.
+/// What distinguishes a spec's forward kernels where the choice of a tactic is concerned.
+struct KernelTraits {
+  bool masked = false;  ///< follows a block mask's lists
+  bool aligned = true;  ///< all bases and strides of tensors are multiples of 16 bytes
+};
+
+/// The tactic of one of a spec's forward kernels, the forced one's parameters filled in where it
+/// leaves them open. A forced tactic that needs aligned tensors leaves other kernels alone.
 /// @throws Error with code spec where the forced tactic does not exist or does not fit
+Tactic choose_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel);
+
+/// The same for the kernel that serves most calls: aligned, and masked where the spec has a
+/// mask_mod.
 Tactic choose_tactic(const Spec& spec, const Target& target);
 
 }  // namespace tilewright

@@ -70,6 +70,10 @@ class FolderLoader : public jinja::Loader {
 
 }  // namespace
 
+bool is_embedded(const jinja::Loader& loader) {
+  return dynamic_cast<const EmbeddedLoader*>(&loader) != nullptr;
+}
+
 std::unique_ptr<jinja::Loader> default_template_loader() {
   const char* const folder = std::getenv("TILEWRIGHT_TEMPLATES");
   if (!folder || !*folder) return std::make_unique<EmbeddedLoader>();

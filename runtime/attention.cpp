@@ -20,6 +20,8 @@ struct MaskUse {
 };
 
 MaskUse mask_use(const Spec& spec) {
+  if (spec.mask_mod.empty())
+    return {.source = {.mask_mod = {}, .block = spec.block, .scalars = {}}};
   const Snippet snippet = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
   MaskUse use{.source = {.mask_mod = spec.mask_mod, .block = spec.block, .scalars = {}},
               .per_batch = snippet.mentions("b"),
@@ -54,10 +56,10 @@ auto with_memory_errors(Body body) {
 class Attention::Implementation {
  public:
   Implementation(Spec spec, const AttentionOptions& options)
-      : spec_(std::move(spec)), device_(options.device) {
+      : spec_(std::move(spec)), device_(options.device), masks_only_(options.masks_only) {
     validate(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
-    if (!spec_.mask_mod.empty()) mask_use_ = mask_use(spec_);
+    if (!spec_.mask_mod.empty() || options.takes_block_mask) mask_use_ = mask_use(spec_);
     const bool on_gpu = device_.kind() == Device::Kind::cuda;
     backend_ = on_gpu ? cuda::make_backend(spec_, options) : cpu::make_backend(spec_, options);
   }
@@ -72,25 +74,44 @@ class Attention::Implementation {
     return bindings;
   }
 
-  BlockMask block_mask(const Shape& shape, const Bindings& given, Stream stream) const {
+  MaskFingerprint mask_fingerprint(const Shape& shape, const Bindings& given) const {
     if (!mask_use_) {
       throw Error(ErrorCode::usage, "the spec has no mask_mod, so it has no block mask",
-                  "call forward without one");
+                  "call forward without one, or make the Attention with .takes_block_mask = true");
     }
     tilewright::validate(shape);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape);
     MaskFingerprint fingerprint{.source = mask_use_->source, .shape = shape, .scalars = {}};
-    if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
-    if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
     for (const MaskSource::Scalar& scalar : mask_use_->source.scalars) {
       fingerprint.scalars.push_back(bindings.scalars()[scalar.index]);
     }
-    return backend_->block_mask(std::move(fingerprint), shape, bindings, stream);
+    return fingerprint;
+  }
+
+  BlockMask block_mask(const Shape& shape, const Bindings& given,
+                       const BlockMaskOptions& options) const {
+    require_mask_mod();
+    MaskFingerprint fingerprint = mask_fingerprint(shape, given);
+    if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
+    if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+    return backend_->block_mask(std::move(fingerprint), shape, bindings_or_default(given), options);
+  }
+
+  void rebuild(BlockMask& mask, const Shape& shape, const Bindings& given, Stream stream) const {
+    require_mask_mod();
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check(spec_, shape);
+    require_fit(mask, mask_use_->source, shape, bindings);
+    backend_->rebuild(mask, shape, bindings, stream);
   }
 
   void forward(const ForwardTensors& tensors, const BlockMask* mask, const Bindings& given,
                const ForwardOptions& options) const {
+    if (masks_only_) {
+      throw Error(ErrorCode::usage, "this Attention was made for block masks only",
+                  "leave masks_only out of its options");
+    }
     const ForwardCall call = resolve_call(spec_, tensors, options);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
@@ -105,18 +126,31 @@ class Attention::Implementation {
 
   void check_mask(const BlockMask* mask, const Shape& shape, const Bindings& bindings) const {
     if (!mask && mask_use_) {
+      if (spec_.mask_mod.empty()) {
+        throw Error(ErrorCode::block_mask,
+                    "the Attention takes a block mask, and the call has none",
+                    "make one from lists (mask_lists.hpp) and pass it to forward");
+      }
       throw Error(ErrorCode::block_mask, "the spec has a mask_mod, and the call has no block mask",
                   "make one with attention.block_mask(shape, bindings) and pass it to forward");
     }
     if (mask && !mask_use_) {
       throw Error(ErrorCode::block_mask, "the call has a block mask, and the spec has no mask_mod",
-                  "give the spec the mask_mod that the mask was built from");
+                  "give the spec the mask_mod that the mask was built from, or make the Attention "
+                  "with .takes_block_mask = true for lists of full tiles");
     }
     if (mask) require_fit(*mask, mask_use_->source, shape, bindings);
   }
 
+  void require_mask_mod() const {
+    if (!spec_.mask_mod.empty()) return;
+    throw Error(ErrorCode::usage, "the spec has no mask_mod, so it has no block mask",
+                "call forward without one, or make one from lists (mask_lists.hpp)");
+  }
+
   Spec spec_;
   Device device_;
+  bool masks_only_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
   std::unique_ptr<Backend> backend_;
@@ -152,7 +186,21 @@ Bindings Attention::bind(const SnippetInputs& inputs) const {
 }
 
 BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, Stream stream) const {
-  return with_memory_errors([&] { return implementation_->block_mask(shape, bindings, stream); });
+  return block_mask(shape, bindings, BlockMaskOptions{.stream = stream});
+}
+
+BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings,
+                                const BlockMaskOptions& options) const {
+  return with_memory_errors([&] { return implementation_->block_mask(shape, bindings, options); });
+}
+
+void Attention::rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
+                        Stream stream) const {
+  with_memory_errors([&] { implementation_->rebuild(mask, shape, bindings, stream); });
+}
+
+MaskFingerprint Attention::mask_fingerprint(const Shape& shape, const Bindings& bindings) const {
+  return with_memory_errors([&] { return implementation_->mask_fingerprint(shape, bindings); });
 }
 
 void Attention::forward(const ForwardTensors& tensors, const Bindings& bindings,

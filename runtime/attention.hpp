@@ -22,6 +22,11 @@ struct AttentionOptions {
   Device device = Device::automatic();
   KernelContext kernels = {};     ///< store, templates, diagnostics
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+  /// For a spec without mask_mod: its calls bring block masks all the same, made from lists of full
+  /// tiles (mask_lists.hpp).
+  bool takes_block_mask = false;
+  /// Makes the kernel of the block mask alone; forward is refused. For programs that look at masks.
+  bool masks_only = false;
 };
 
 /// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
@@ -79,13 +84,29 @@ class Attention {
   /// @throws Error with code tensor or usage
   Bindings bind(const SnippetInputs& inputs) const;
 
-  /// Evaluates mask_mod over q_len x kv_len and lists the tiles. Per batch if mask_mod names b, per
-  /// head if it names h or h_kv.
-  /// On a GPU it works in the stream's order and waits once, for the number of tiles; the lists
-  /// stay on the device. A forward in another stream must be ordered behind it by the caller.
+  /// Lists the tiles of q_len x kv_len that mask_mod keeps something of: by intervals wherever they
+  /// decide, else by evaluation, with the same result. Per batch if mask_mod names b, per head if
+  /// it names h or h_kv. On a GPU it works in the stream's order and waits once, for the number of
+  /// tiles; the lists stay on the device. A forward in another stream must be ordered behind it by
+  /// the caller.
   /// @throws Error with code usage where the spec has no mask_mod, with code tensor as forward
   BlockMask block_mask(const Shape& shape, const Bindings& bindings = {},
                        Stream stream = nullptr) const;
+  BlockMask block_mask(const Shape& shape, const Bindings& bindings,
+                       const BlockMaskOptions& options) const;
+
+  /// Lists the tiles of a mask anew, as after a change of its buffers' contents: for the same
+  /// shape, offsets and scalars. On a GPU the mask must have been made with a capacity, by this
+  /// Attention; its memory is used again, so it neither waits nor allocates, and may be captured in
+  /// a CUDA graph. All copies of the mask change.
+  /// @throws Error with code block_mask for a mask that does not fit, or has no capacity
+  void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings = {},
+               Stream stream = nullptr) const;
+
+  /// What a block mask of this spec is built from, for masks from lists (mask_lists.hpp). The shape
+  /// in it is the call's, with the call's batch and heads.
+  /// @throws Error with code usage, tensor as block_mask
+  MaskFingerprint mask_fingerprint(const Shape& shape, const Bindings& bindings = {}) const;
 
   /// out = softmax(mask_mod(score_mod(q k^T * scale))) v, for a spec without mask_mod. Rows with
   /// nothing kept give out 0 and lse -inf. Never compiles. On a GPU it neither waits nor allocates,
@@ -93,11 +114,12 @@ class Attention {
   /// captured in a CUDA graph.
   /// @throws Error with code tensor for a wrong rank, shape, dtype, stride or a missing or extra
   /// lse;
-  ///         with code block_mask where the spec has a mask_mod
+  ///         with code block_mask where the spec has a mask_mod, or options.takes_block_mask is set
   void forward(const ForwardTensors& tensors, const Bindings& bindings = {},
                const ForwardOptions& options = {}) const;
 
-  /// The same for a spec with mask_mod, over the tiles of a block mask.
+  /// The same for a spec with mask_mod, or with options.takes_block_mask, over the tiles of a block
+  /// mask.
   /// @throws Error also with code block_mask where the mask was built from something else than this
   /// call
   void forward(const ForwardTensors& tensors, const BlockMask& mask, const Bindings& bindings = {},

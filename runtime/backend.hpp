@@ -26,7 +26,11 @@ class Backend {
   /// @param fingerprint its batch and heads say how many lists are made
   /// @param shape the call's, which the snippet sees
   virtual BlockMask block_mask(MaskFingerprint fingerprint, const Shape& shape,
-                               const Bindings& bindings, Stream stream) const = 0;
+                               const Bindings& bindings, const BlockMaskOptions& options) const = 0;
+
+  /// Lists the tiles of a mask anew, for the same shape.
+  virtual void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
+                       Stream stream) const = 0;
 
   /// @param mask null where the spec has no mask_mod
   virtual void forward(const ForwardCall& call, const BlockMask* mask,

@@ -76,17 +76,51 @@ std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t row
   return order;
 }
 
+// One of the two lists by columns: counted, summed, and dealt out in order of rows.
+void transpose_list(const std::vector<std::int64_t>& offsets,
+                    const std::vector<std::int32_t>& indices, std::int64_t rows_of_head,
+                    std::int64_t columns, std::vector<std::int64_t>& to_offsets,
+                    std::vector<std::int32_t>& to_indices) {
+  const std::int64_t rows = static_cast<std::int64_t>(offsets.size()) - 1;
+  const auto place = [&](std::int64_t row, std::int64_t i) {
+    return static_cast<std::size_t>(row / rows_of_head * columns +
+                                    indices[static_cast<std::size_t>(i)]);
+  };
+  to_offsets.assign(static_cast<std::size_t>(rows / rows_of_head * columns + 1), 0);
+  to_indices.resize(indices.size());
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = offsets[row]; i < offsets[row + 1]; ++i) ++to_offsets[place(row, i) + 1];
+  }
+  std::partial_sum(to_offsets.begin(), to_offsets.end(), to_offsets.begin());
+  std::vector<std::int64_t> next(to_offsets.begin(), to_offsets.end() - 1);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = offsets[row]; i < offsets[row + 1]; ++i) {
+      const std::int64_t at = next[place(row, i)]++;
+      to_indices[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(row % rows_of_head);
+    }
+  }
+}
+
 }  // namespace
+
+TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns) {
+  TileLists to;
+  transpose_list(lists.row_offsets, lists.indices, rows_of_head, columns, to.row_offsets,
+                 to.indices);
+  transpose_list(lists.full_row_offsets, lists.full_indices, rows_of_head, columns,
+                 to.full_row_offsets, to.full_indices);
+  return to;
+}
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
                      std::int64_t tiles_evaluated)
     : fingerprint_(std::move(fingerprint)),
       path_(std::move(path)),
-      tiles_evaluated_(tiles_evaluated),
+      counts_(TileCounts{.partial = static_cast<std::int64_t>(lists.indices.size()),
+                         .full = static_cast<std::int64_t>(lists.full_indices.size()),
+                         .evaluated = tiles_evaluated}),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
-      partial_tiles_(static_cast<std::int64_t>(lists.indices.size())),
-      full_tiles_(static_cast<std::int64_t>(lists.full_indices.size())),
       contents_(std::make_shared<Contents>()) {
   validate_list("partial", lists.row_offsets, lists.indices, rows(), kv_blocks_);
   validate_list("full", lists.full_row_offsets, lists.full_indices, rows(), kv_blocks_);
@@ -96,15 +130,12 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string p
 }
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
-                     std::int64_t partial_tiles, std::int64_t full_tiles, std::string path,
-                     std::int64_t tiles_evaluated)
+                     std::optional<TileCounts> counts, std::string path)
     : fingerprint_(std::move(fingerprint)),
       path_(std::move(path)),
-      tiles_evaluated_(tiles_evaluated),
+      counts_(counts),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
-      partial_tiles_(partial_tiles),
-      full_tiles_(full_tiles),
       contents_(std::make_shared<Contents>()) {
   contents_->on_device.push_back(lists);
   contents_->origin = std::move(lists);
@@ -112,13 +143,31 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTi
 
 const BlockMask::Contents& BlockMask::on_host() const {
   Contents& contents = *contents_;
-  if (contents.origin) {
-    std::call_once(contents.host_is_made, [&] {
-      contents.lists = contents.origin->to_host();
-      contents.rows_by_cost = order_by_cost(contents.lists, rows());
-    });
+  const auto copy = [&] {
+    contents.lists = contents.origin->to_host();
+    contents.rows_by_cost = order_by_cost(contents.lists, rows());
+  };
+  if (contents.origin && counts_) std::call_once(contents.host_is_made, copy);
+  if (contents.origin && !counts_) {
+    const std::lock_guard lock(contents.mutex);
+    copy();
   }
   return contents;
+}
+
+const TileLists& BlockMask::transposed() const {
+  Contents& contents = *contents_;
+  const auto make = [&] {
+    std::optional<TileLists> made;
+    if (contents.origin) made = contents.origin->transposed_to_host();
+    contents.transposed = made ? *std::move(made) : transpose(lists(), q_blocks_, kv_blocks_);
+  };
+  if (counts_) {
+    std::call_once(contents.transposed_is_made, make);
+  } else {
+    make();
+  }
+  return contents.transposed;
 }
 
 const TileLists& BlockMask::lists() const {
@@ -130,13 +179,14 @@ std::span<const std::int32_t> BlockMask::rows_by_cost() const {
 }
 
 double BlockMask::density() const {
-  return static_cast<double>(partial_tiles() + full_tiles()) /
-         static_cast<double>(rows() * kv_blocks_);
+  const TileCounts tiles = counts();
+  return static_cast<double>(tiles.partial + tiles.full) / static_cast<double>(rows() * kv_blocks_);
 }
 
 std::int64_t BlockMask::bytes() const {
+  const TileCounts tiles = counts();
   return 2 * (rows() + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)) +
-         (partial_tiles_ + full_tiles_) * static_cast<std::int64_t>(sizeof(std::int32_t));
+         (tiles.partial + tiles.full) * static_cast<std::int64_t>(sizeof(std::int32_t));
 }
 
 std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "bindings.hpp"
 #include "shape.hpp"
+#include "stream.hpp"
 
 namespace tilewright {
 
@@ -51,11 +53,23 @@ struct TileLists {
   friend bool operator==(const TileLists&, const TileLists&) = default;
 };
 
+/// How many tiles a mask has of each kind, and how many of all were decided element by element.
+struct TileCounts {
+  std::int64_t partial = 0;
+  std::int64_t full = 0;
+  std::int64_t evaluated = 0;
+};
+
 /// The lists in the memory of one CUDA context. Made by runtime/cuda, which knows what is inside.
+/// Every function waits for whatever still writes the lists.
 class DeviceTileLists {
  public:
   virtual ~DeviceTileLists() = default;
   virtual TileLists to_host() const = 0;
+  /// The transposed lists; none where they were not asked for.
+  virtual std::optional<TileLists> transposed_to_host() const = 0;
+  /// @throws Error with code block_mask where the tiles are more than there was room for
+  virtual TileCounts counts() const = 0;
   std::uint64_t context() const { return context_; }  ///< the context's number
 
  protected:
@@ -63,6 +77,18 @@ class DeviceTileLists {
 
  private:
   std::uint64_t context_;
+};
+
+/// How a block mask is built.
+struct BlockMaskOptions {
+  Stream stream = nullptr;  ///< of a GPU
+  /// Tiles, partial and full ones together, that there is room for; rows * kv blocks is always
+  /// enough. With it a GPU is not waited for, and the mask may be built again in the same memory
+  /// (Attention::rebuild). Where there are more, its lists are empty, and whoever asks for its
+  /// tiles gets an error. None: the GPU is waited for once, and the lists are as long as they need
+  /// be.
+  std::optional<std::int64_t> capacity = {};
+  bool transposed = false;  ///< makes the lists by columns on the GPU too
 };
 
 /// Which tiles (q block, kv block) of a mask are empty, partial or full. A tile is judged by its
@@ -75,7 +101,7 @@ class BlockMask {
   enum class Tile : std::uint8_t { empty = 0, partial = 1, full = 2 };
 
   /// @param fingerprint.shape.batch 1 or the call's batch; .num_q_heads likewise 1 or the call's
-  /// @param path how the tiles were decided: "exact"
+  /// @param path how the tiles were decided: "proved", "exact", or where lists came from
   /// @throws Error with code block_mask: offsets or indices that are out of range or do not rise,
   /// with
   ///         the first bad entry
@@ -83,13 +109,18 @@ class BlockMask {
             std::int64_t tiles_evaluated);
 
   /// Of lists that a GPU made.
+  /// @param counts none where the caller gave a capacity: they are read off the GPU, together with
+  ///        the lists, each time that somebody asks, as the mask may have been built anew
   BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
-            std::int64_t partial_tiles, std::int64_t full_tiles, std::string path,
-            std::int64_t tiles_evaluated);
+            std::optional<TileCounts> counts, std::string path);
 
   const MaskFingerprint& fingerprint() const { return fingerprint_; }
-  /// Copied from the GPU at the first call where they were made there.
+  /// Copied from the GPU at the first call where they were made there, and at each call where the
+  /// mask was made with a capacity.
   const TileLists& lists() const;
+  /// The same tiles by columns: row of tiles c = (b * heads + h) * kv_blocks + kv_block lists q
+  /// blocks, rising. Made at the first call where the GPU has not made them.
+  const TileLists& transposed() const;
 
   std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
   std::int64_t heads() const {
@@ -100,9 +131,16 @@ class BlockMask {
   std::int64_t kv_blocks() const { return kv_blocks_; }  ///< ceil(kv_len / block[1])
   std::int64_t rows() const { return batch() * heads() * q_blocks_; }
 
-  std::int64_t partial_tiles() const { return partial_tiles_; }
-  std::int64_t full_tiles() const { return full_tiles_; }
-  std::int64_t empty_tiles() const { return rows() * kv_blocks_ - partial_tiles() - full_tiles(); }
+  /// Waits for the GPU where the mask was made with a capacity, as all that depends on it.
+  TileCounts counts() const { return counts_ ? *counts_ : contents_->origin->counts(); }
+  /// The counts where the host knows them: without waiting for a GPU.
+  const std::optional<TileCounts>& known_counts() const { return counts_; }
+  std::int64_t partial_tiles() const { return counts().partial; }
+  std::int64_t full_tiles() const { return counts().full; }
+  std::int64_t empty_tiles() const {
+    const TileCounts tiles = counts();
+    return rows() * kv_blocks_ - tiles.partial - tiles.full;
+  }
   /// Share of tiles that attention visits, 0 to 1.
   double density() const;
   /// Bytes of the lists.
@@ -125,9 +163,10 @@ class BlockMask {
     return *contents_->on_device.back();
   }
 
-  /// How the tiles were decided ("exact") and how many were decided element by element.
+  /// How the tiles were decided: "proved" by intervals where they could be, or "exact", each by
+  /// evaluation; and how many were decided element by element.
   std::string_view path() const { return path_; }
-  std::int64_t tiles_evaluated() const { return tiles_evaluated_; }
+  std::int64_t tiles_evaluated() const { return counts().evaluated; }
 
   friend bool operator==(const BlockMask& a, const BlockMask& b) {
     return a.fingerprint_ == b.fingerprint_ && a.lists() == b.lists();
@@ -138,22 +177,26 @@ class BlockMask {
     std::once_flag host_is_made;
     TileLists lists;
     std::vector<std::int32_t> rows_by_cost;
-    std::mutex mutex;  // guards on_device
+    std::once_flag transposed_is_made;
+    TileLists transposed;
+    std::mutex mutex;  // guards on_device, and host copies that are made anew
     std::vector<std::shared_ptr<const DeviceTileLists>> on_device;
     std::shared_ptr<const DeviceTileLists> origin;  // null where the lists were made on the host
   };
 
   MaskFingerprint fingerprint_;
   std::string path_;
-  std::int64_t tiles_evaluated_;
+  std::optional<TileCounts> counts_;  // none: the GPU knows them
   std::int64_t q_blocks_;
   std::int64_t kv_blocks_;
-  std::int64_t partial_tiles_;
-  std::int64_t full_tiles_;
   std::shared_ptr<Contents> contents_;
 
   const Contents& on_host() const;
 };
+
+/// The same tiles by columns.
+/// @param rows_of_head, columns of the tiles of one head's lists
+TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns);
 
 /// Refuses a mask that was built from something else than a call uses. Does not allocate where it
 /// fits.

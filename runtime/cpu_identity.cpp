@@ -58,7 +58,28 @@ std::string features() {
   return text;
 }
 
+// As the x86-64 psABI defines the levels.
+int x86_64_level() {
+  constexpr unsigned kFma = 1u << 12, kMovbe = 1u << 22, kF16c = 1u << 29;
+  constexpr unsigned kAvx2Bmi = 1u << 3 | 1u << 5 | 1u << 8;
+  constexpr unsigned kAvx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
+  constexpr unsigned kLzcnt = 1u << 5;
+  constexpr unsigned kYmmState = 6, kZmmState = 0xe6;
+  const auto has = [](unsigned value, unsigned all) { return (value & all) == all; };
+  const Registers basic = cpuid(1);
+  const unsigned state = enabled_state(basic);
+  const unsigned extended = cpuid(7, 0).b;
+  const bool is_v3 = has(state, kYmmState) && has(basic.c, kFma | kMovbe | kF16c) &&
+                     has(extended, kAvx2Bmi) && has(cpuid(0x80000001u).c, kLzcnt);
+  if (!is_v3) return 2;
+  return has(state, kZmmState) && has(extended, kAvx512) ? 4 : 3;
+}
+
 #else
+
+int x86_64_level() {
+  return 0;
+}
 
 std::string features() {
   std::ifstream model("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
@@ -69,6 +90,17 @@ std::string features() {
 #endif
 
 }  // namespace
+
+const std::vector<Target>& cpu_targets() {
+  static const std::vector<Target> targets = [] {
+    std::vector<Target> found;
+    for (int level = x86_64_level(); level >= 3; --level) {
+      found.push_back(Target::parse(fmt::format("cpu-x86-64-v{}", level)));
+    }
+    return found;
+  }();
+  return targets;
+}
 
 const std::string& cpu_identity() {
   static const std::string identity =

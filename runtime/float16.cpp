@@ -32,9 +32,28 @@ int spacing_exponent(const Format& format, double magnitude) {
   return std::clamp(exponent, format.min_exponent, format.max_exponent) - format.mantissa_bits;
 }
 
+// Of a value whose format has all its mantissa bits there: the usual case, on the bits of double.
+double round_normal(int mantissa_bits, double value) {
+  const int dropped = 52 - mantissa_bits;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t odd = bits >> dropped & 1;
+  const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  return std::bit_cast<double>((bits + half - 1 + odd) >> dropped << dropped);
+}
+
+// 2^exponent, of a normal double.
+double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+}
+
 double round_floating(DType dtype, double value) {
   if (!std::isfinite(value) || value == 0) return value;
   const Format format = format_of(dtype);
+  const double magnitude = std::abs(value);
+  if (magnitude >= power_of_two(format.min_exponent) &&
+      magnitude < power_of_two(format.max_exponent)) {
+    return round_normal(format.mantissa_bits, value);
+  }
   const int spacing = spacing_exponent(format, value);
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -spacing)), spacing);
   const double limit = std::ldexp(1.0, format.max_exponent + 1);

@@ -117,8 +117,9 @@ float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const
 
 }  // namespace
 
-std::string forward_kernel_name(const Spec& spec) {
-  const std::string name = spec.mask_mod.empty() ? "forward" : "forward_masked";
+std::string forward_kernel_name(const Spec& spec, const AttentionOptions& options) {
+  const bool masked = !spec.mask_mod.empty() || options.takes_block_mask;
+  const std::string name = masked ? "forward_masked" : "forward";
   return spec.outputs.lse ? name + "_lse" : name;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -15,11 +14,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
+#include "runtime/compile_limits.hpp"
 #include "runtime/cpu_identity.hpp"
 #include "runtime/process.hpp"
 #include "runtime/temporary_directory.hpp"
@@ -93,6 +94,28 @@ std::vector<std::string> split_words(const std::string& text) {
   return words;
 }
 
+// Flags that choose where a compiler lies and what it compiles for. Others could load plugins, run
+// programs, include or write files (-fplugin, -wrapper, -specs, -include, -o, @file).
+constexpr std::array<std::string_view, 11> kAllowedFlags = {
+    "-B",       "-O",    "-g",       "-m",         "-pipe",
+    "-pthread", "-std=", "-stdlib=", "--sysroot=", "--gcc-toolchain=",
+    "--target="};
+
+void require_allowed(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const bool is_flag = word.starts_with('-') || word.starts_with('@');
+    const bool is_allowed =
+        std::any_of(kAllowedFlags.begin(), kAllowedFlags.end(),
+                    [&](std::string_view flag) { return word.starts_with(flag); });
+    if (!is_flag || is_allowed) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("the C++ compiler's flag \"{}\" is not one that is passed on", word),
+                fmt::format("allowed are those that start with {}; set TILEWRIGHT_CXX to the "
+                            "compiler alone",
+                            fmt::join(kAllowedFlags, ", ")));
+  }
+}
+
 bool is_program(const fs::path& path) {
   struct stat status = {};
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
@@ -141,27 +164,12 @@ std::string describe_programs(const std::vector<std::string>& words) {
 }
 
 std::string make_identity(const std::vector<std::string>& words) {
-  return fmt::format("command {}\n{}options {} {} {} {} {}\ncpu {}\n", fmt::join(words, " "),
-                     describe_programs(words), fmt::join(kCompileOptions, " "), kNoUniqueSymbols,
-                     kRefuseMissingReturn, fmt::join(kLinkOptions, " "), fmt::join(kLibraries, " "),
-                     cpu_identity());
-}
-
-std::chrono::milliseconds time_limit() {
-  const char* value = std::getenv("TILEWRIGHT_COMPILE_TIMEOUT");
-  if (!value || !*value) return std::chrono::seconds(120);
-  const std::string_view text = value;
-  int seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > 86400) {
-    throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_COMPILE_TIMEOUT is \"{}\"", text),
-                "give whole seconds from 1 to 86400, or unset it for 120");
-  }
-  return std::chrono::seconds(seconds);
+  return fmt::format("command {}\n{}options {}\ncpu {}\n", fmt::join(words, " "),
+                     describe_programs(words), HostCompiler::own_options(), cpu_identity());
 }
 
 ProcessOptions process_options(const fs::path& directory) {
-  ProcessOptions options{.directory = directory, .timeout = time_limit()};
+  ProcessOptions options{.directory = directory, .timeout = compile_limits().wall};
   for (const char* name : kRemovedVariables) options.environment.emplace_back(name, std::nullopt);
   options.environment.emplace_back("LC_ALL", "C");
   // What a killed compiler leaves behind goes away with the directory.
@@ -182,26 +190,39 @@ bool names_a_place_in_the_source(const std::string& log) {
   return false;
 }
 
-Error machine_error(const std::string& command, const ProcessResult& process) {
+[[noreturn]] void fail_for_the_machine(const std::string& command, const ProcessResult& process) {
   Error::Details details{
       .code = ErrorCode::compiler,
       .message = fmt::format("the compiler \"{}\" failed: {}", command, process.describe_end()),
       .hint = "see the log above; try another compiler with TILEWRIGHT_CXX"};
   if (!process.errors.empty()) details.notes.push_back(process.errors.substr(0, 4000));
+  const CompileLimits limits = compile_limits();
+  bool is_limit = true;
   if (process.timed_out) {
-    details.message = fmt::format("the compiler \"{}\" took more than {} s", command,
-                                  time_limit().count() / 1000);
-    details.hint =
-        "raise the limit with TILEWRIGHT_COMPILE_TIMEOUT (seconds), or set TILEWRIGHT_CXX";
-  } else if (contains(process.errors, "No space left on device")) {
+    details.message =
+        fmt::format("the compiler \"{}\" took more than {} s", command, limits.wall.count());
+    details.hint = advice_for_time(limits);
+  } else if (process.signal == SIGXCPU || contains(process.errors, "CPU time limit exceeded")) {
+    details.message = fmt::format("the compiler \"{}\" used more than {} s of processor time",
+                                  command, limits.cpu.count());
+    details.hint = advice_for_time(limits);
+  } else if (contains(process.errors, "out of memory") ||
+             contains(process.errors, "virtual memory exhausted") ||
+             contains(process.errors, "bad_alloc")) {
+    details.message = fmt::format("the compiler \"{}\" ran out of memory", command);
+    details.hint = advice_for_memory(limits);
+  } else {
+    is_limit = false;
+  }
+  if (is_limit) throw LimitReached(std::move(details));
+  if (contains(process.errors, "No space left on device")) {
     details.hint = "free some space in TMPDIR (else /tmp), or set TMPDIR to another directory";
-  } else if (contains(process.errors, "Killed signal") || process.signal == 9 ||
-             contains(process.errors, "virtual memory exhausted")) {
+  } else if (contains(process.errors, "Killed signal") || process.signal == SIGKILL) {
     details.hint = "the machine may be out of memory; free some and try again";
   } else if (contains(process.errors, "cc1plus")) {
     details.hint = kInstallHint;
   }
-  return Error(std::move(details));
+  throw Error(std::move(details));
 }
 
 // A failed compile is the source's fault only if the log says where; anything else is the
@@ -211,7 +232,7 @@ void require_source_error(const std::string& command, const ProcessResult& proce
                        contains(process.errors, "No space left on device");
   const bool ended = process.exit_status.has_value() && !process.timed_out;
   if (!ended || crashed || !names_a_place_in_the_source(process.errors)) {
-    throw machine_error(command, process);
+    fail_for_the_machine(command, process);
   }
 }
 
@@ -249,6 +270,7 @@ HostCompiler HostCompiler::find(const std::string& command) {
   HostCompiler compiler;
   compiler.command_ = command;
   compiler.words_ = split_words(command);
+  require_allowed(compiler.words_);
   const std::vector<fs::path> programs =
       compiler.words_.empty() ? std::vector<fs::path>() : programs_named(compiler.words_[0]);
   if (programs.empty()) {
@@ -266,7 +288,24 @@ HostCompiler HostCompiler::find(const std::string& command) {
   return compiler;
 }
 
+std::string HostCompiler::own_options() {
+  return fmt::format("{} {} {} {} {}", fmt::join(kCompileOptions, " "), kNoUniqueSymbols,
+                     kRefuseMissingReturn, fmt::join(kLinkOptions, " "),
+                     fmt::join(kLibraries, " "));
+}
+
+HostCompiler HostCompiler::from_words(std::vector<std::string> words, std::string version) {
+  if (words.empty()) throw Error(ErrorCode::internal, "a compiler without a name");
+  HostCompiler compiler;
+  compiler.command_ = fmt::format("{}", fmt::join(words, " "));
+  compiler.path_ = words[0];
+  compiler.words_ = std::move(words);
+  compiler.version_ = std::move(version);
+  return compiler;
+}
+
 std::string HostCompiler::version() const {
+  if (!version_.empty()) return version_;
   static std::mutex mutex;
   static std::map<std::string, std::string> known;
   const std::lock_guard lock(mutex);
@@ -274,8 +313,9 @@ std::string HostCompiler::version() const {
   if (found != known.end()) return found->second;
   std::vector<std::string> arguments = words_;
   arguments.push_back("--version");
-  const ProcessResult process = run_process(arguments, process_options({}));
-  if (!process.succeeded()) throw machine_error(command_, process);
+  const TemporaryDirectory directory("version");  // wrappers may write where they run
+  const ProcessResult process = run_process(arguments, process_options(directory.path()));
+  if (!process.succeeded()) fail_for_the_machine(command_, process);
   return known[identity_] = first_line(process.output);
 }
 

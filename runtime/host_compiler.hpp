@@ -18,14 +18,23 @@ class HostCompiler {
   };
 
   /// Looks for TILEWRIGHT_CXX, else CXX, else `c++`, in PATH. A value may hold several words, as in
-  /// "ccache g++" or "g++ -B/opt/bin"; no shell reads it. Starts nothing, so it costs microseconds.
-  /// @throws Error with code compiler where there is none
+  /// "ccache g++" or "g++ -B/opt/bin"; no shell reads it. Flags come from a list of allowed ones.
+  /// Starts nothing, so it costs microseconds.
+  /// @throws Error with code compiler where there is none, usage for a flag that is not allowed
   static HostCompiler find();
   /// The same for a given command.
   static HostCompiler find(const std::string& command);
 
+  /// One that find() found in another process, by its words() and version().
+  static HostCompiler from_words(std::vector<std::string> words, std::string version);
+
+  /// What compile() adds to every command, as text.
+  static std::string own_options();
+
   /// As given: "ccache g++".
   const std::string& command() const { return command_; }
+  /// The command as it is started; the first word is an absolute path.
+  const std::vector<std::string>& words() const { return words_; }
   /// The file of the first word, links resolved.
   const std::filesystem::path& path() const { return path_; }
 
@@ -41,7 +50,7 @@ class HostCompiler {
   /// Compiles one translation unit into a shared object. Equal source, options and identity give
   /// equal bytes. `-fsanitize=...` among the options instruments the code, but no sanitizer's
   /// library is linked. Nothing of the C++ library or the start-up files is linked either, only
-  /// libm, libgcc and libc. The time limit is 120 s, or TILEWRIGHT_COMPILE_TIMEOUT seconds.
+  /// libm, libgcc and libc. The time limit is that of compile_limits().
   /// @throws Error with code compiler where the compiler hangs, crashes, or fails without naming a
   ///         place in the source; with code disk where no temporary file can be written
   Result compile(const std::string& source, const std::vector<std::string>& options) const;
@@ -56,6 +65,7 @@ class HostCompiler {
   std::vector<std::string> words_;  // the first one is an absolute path
   std::filesystem::path path_;
   std::string identity_;
+  std::string version_;  // where it is known from another process
 };
 
 }  // namespace tilewright

@@ -1,6 +1,8 @@
 #include "runtime/kernel_library.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -11,14 +13,14 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cache/bundles.hpp"
 #include "generator/templates.hpp"
+#include "runtime/compile_limits.hpp"
+#include "runtime/kernel_facts.hpp"
+#include "runtime/kernel_search.hpp"
 
 namespace tilewright {
 namespace {
-
-// Raised when a binary of the same source could not serve any more: another layout of
-// templates/abi, another set of entry points.
-constexpr std::string_view kBinaryFormat = "1";
 
 class Stopwatch {
  public:
@@ -37,7 +39,9 @@ std::shared_ptr<cache::Store> default_store(const DiagnosticsSink& diagnostics) 
   const std::lock_guard lock(mutex);
   if (!store) {
     store = std::make_shared<cache::Store>(
-        cache::Store::Options{.directory = cache::default_directory(), .diagnostics = diagnostics});
+        cache::Store::Options{.directory = cache::default_directory(),
+                              .diagnostics = diagnostics,
+                              .max_bytes = cache::default_max_bytes()});
   }
   return store;
 }
@@ -47,31 +51,30 @@ std::shared_ptr<const jinja::Loader> default_templates() {
   return templates;
 }
 
-KernelContext with_defaults(KernelContext context) {
-  if (!context.store) context.store = default_store(context.diagnostics);
-  if (!context.templates) context.templates = default_templates();
-  return context;
-}
-
-std::string joined(const std::vector<std::string>& options) {
-  std::string text;
-  for (const std::string& option : options) text += option + '\n';
-  return text;
-}
-
-cache::Request request_of(const KernelSource& source) {
-  return cache::make_request({{"format", std::string(kBinaryFormat)},
-                              {"kernel", source.id.name},
-                              {"options", joined(source.options)},
-                              {"source", source.text},
-                              {"target", source.target.name()}});
+// What the compiler makes of a source; of one with a fallback also that it makes nothing of it.
+// What is wrong with any other, or too much for a compiler, stays so while this process lives.
+KernelCompiler::Output compile_or_remember(const Spec& spec, const KernelSource& source,
+                                           const KernelCompiler& compiler) {
+  try {
+    return compiler.compile(spec, source);
+  } catch (const LimitReached& error) {
+    throw cache::LastingFailure(error);
+  } catch (const Error& error) {
+    const bool lasts =
+        error.code() == ErrorCode::snippet || error.code() == ErrorCode::kernel_template;
+    if (lasts && source.fallback) {
+      return {.binary = {},
+              .facts = {{"outcome", "does not compile, " + source.fallback->name + " serves"}}};
+    }
+    if (lasts) throw cache::LastingFailure(error);
+    throw;
+  }
 }
 
 cache::Entry compile(const Spec& spec, const KernelSource& source, const cache::Key& key,
                      const KernelCompiler& compiler) {
-  KernelCompiler::Output output = compiler.compile(spec, source);
-  cache::Metadata metadata = {
-      {"kernel", source.id.name}, {"spec", spec.name}, {"target", source.target.name()}};
+  KernelCompiler::Output output = compile_or_remember(spec, source, compiler);
+  cache::Metadata metadata = kernel_metadata(spec, source);
   metadata.merge(output.facts);
   return {.key = key, .metadata = std::move(metadata), .payload = std::move(output.binary)};
 }
@@ -88,13 +91,77 @@ Rendered render(const Spec& spec, const Target& target, const KernelId& id,
   return {std::move(source), watch.milliseconds()};
 }
 
+// Bundles hold no kernels for "cpu", which is another instruction set on each machine.
+bool may_be_bundled(const Target& target, const KernelContext& context) {
+  return !context.bundles->empty() && target != Target::host_cpu() &&
+         context.bundles->has_ingredient("target", target.name());
+}
+
+// A binary that was found, not compiled.
+KernelBinary kept(std::shared_ptr<const cache::Entry> entry, std::string where, Rendered rendered,
+                  double load_ms) {
+  KernelBuild build{.kernel = rendered.source.id.name,
+                    .source = std::move(where),
+                    .render_ms = rendered.milliseconds,
+                    .compile_ms = 0,
+                    .load_ms = load_ms,
+                    .bytes = entry->payload.size(),
+                    .gpu = gpu_resources(rendered.source, entry->metadata)};
+  return {std::move(entry), std::move(rendered.source), std::move(build)};
+}
+
+KernelBinary from_bundle(cache::Bundles::Loaded loaded, Rendered rendered, double load_ms) {
+  const char* const where = loaded.from_memory ? "memory" : "bundle";
+  return kept(std::move(loaded.entry), where, std::move(rendered), load_ms);
+}
+
+// None, with the reason, where there is none.
+std::unique_ptr<const KernelCompiler> compiler_or_reason(const Target& target,
+                                                         std::optional<Error>& reason) {
+  try {
+    return find_compiler(target);
+  } catch (const Error& error) {
+    reason = error;
+    return nullptr;
+  }
+}
+
+// A kernel whose spec a bundle knows need not be rendered.
+std::optional<KernelBinary> find_without_rendering(const Spec& spec, const Target& target,
+                                                   const KernelId& id,
+                                                   const KernelContext& context) {
+  if (!may_be_bundled(target, context) || !is_embedded(*context.templates)) return std::nullopt;
+  const Stopwatch watch;
+  cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(spec, target, id));
+  if (!loaded.entry) return std::nullopt;
+  Rendered described{describe_kernel(spec, target, id), 0};
+  return from_bundle(std::move(loaded), std::move(described), watch.milliseconds());
+}
+
 KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
                    const KernelContext& context) {
+  if (auto bundled = find_without_rendering(spec, target, id, context)) return *std::move(bundled);
   Rendered rendered = render(spec, target, id, context);
   const KernelSource& source = rendered.source;
   const Stopwatch watch;
-  const std::unique_ptr<const KernelCompiler> compiler = find_compiler(target);
-  const cache::Key key = cache::make_key(request_of(source), compiler->identity());
+  const cache::Request request = kernel_request(source);
+  if (may_be_bundled(target, context)) {
+    cache::Bundles::Loaded loaded = context.bundles->load(request.digest);
+    if (loaded.entry) {
+      return from_bundle(std::move(loaded), std::move(rendered), watch.milliseconds());
+    }
+  }
+  std::optional<Error> no_compiler;
+  const std::unique_ptr<const KernelCompiler> compiler =
+      *context.jit ? compiler_or_reason(target, no_compiler) : nullptr;
+  if (!compiler) {
+    if (auto entry = find_by_request(*context.store, request)) {
+      return kept(std::move(entry), "disk", std::move(rendered), watch.milliseconds());
+    }
+    if (no_compiler) throw *no_compiler;
+    throw missing_kernel(spec, source, *context.bundles, *context.store);
+  }
+  const cache::Key key = cache::make_key(request, compiler->identity());
   double compile_ms = 0;
   cache::Store::Result result = context.store->load_or_build(key, [&] {
     const Stopwatch compile_watch;
@@ -110,6 +177,30 @@ KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
                     .bytes = result.entry->payload.size(),
                     .gpu = gpu_resources(source, result.entry->metadata)};
   return {std::move(result.entry), std::move(rendered.source), std::move(build)};
+}
+
+bool is_bundled(const Spec& spec, const Target& target, const KernelId& id,
+                const KernelContext& context) {
+  if (is_embedded(*context.templates) &&
+      context.bundles->find_memo(kernel_memo(spec, target, id))) {
+    return true;
+  }
+  const KernelSource source = render_kernel(spec, target, id, *context.templates);
+  return static_cast<bool>(context.bundles->find(kernel_request(source).digest));
+}
+
+KernelBinary build_usable(const Spec& spec, const Target& target, const KernelId& id,
+                          const KernelContext& context) {
+  const std::optional<KernelId> fallback = describe_kernel(spec, target, id).fallback;
+  if (!fallback) return build(spec, target, id, context);
+  try {
+    KernelBinary binary = build(spec, target, id, context);
+    if (binary.compiles()) return binary;
+  } catch (const Error& error) {
+    // The compiler gave up or is not there: nothing that is kept, and the fallback says no less.
+    if (error.code() != ErrorCode::compiler) throw;
+  }
+  return build(spec, target, *fallback, context);
 }
 
 // Objects that are loaded now, by key, so that two equal kernels share one.
@@ -132,9 +223,9 @@ std::shared_ptr<const LoadedKernel> load(const Spec& spec, const Target& target,
   if (!target.is_cpu()) {
     throw Error(ErrorCode::internal, "a kernel for a GPU cannot be loaded into the process");
   }
-  KernelBinary binary = build(spec, target, id, context);
+  KernelBinary binary = build_usable(spec, target, id, context);
   const Stopwatch watch;
-  std::shared_ptr<const SharedObject> object = shared_object(*binary.entry, id.name);
+  std::shared_ptr<const SharedObject> object = shared_object(*binary.entry, binary.source.id.name);
   binary.build.load_ms += watch.milliseconds();
   return std::make_shared<const LoadedKernel>(
       LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});
@@ -168,7 +259,68 @@ void side_by_side(size_t count, const Body& body) {
   }
 }
 
+template <typename Make>
+std::vector<KernelBinary> each_of(std::span<const KernelId> ids, const Make& make) {
+  std::vector<std::optional<KernelBinary>> built(ids.size());
+  side_by_side(ids.size(), [&](size_t i) { built[i] = make(ids[i]); });
+  std::vector<KernelBinary> kernels;
+  for (std::optional<KernelBinary>& kernel : built) kernels.push_back(*std::move(kernel));
+  return kernels;
+}
+
 }  // namespace
+
+KernelContext with_defaults(KernelContext context) {
+  if (!context.store) context.store = default_store(context.diagnostics);
+  if (!context.templates) context.templates = default_templates();
+  if (!context.bundles) context.bundles = default_bundles(context.diagnostics);
+  if (!context.jit) context.jit = jit_is_allowed();
+  return context;
+}
+
+std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& diagnostics) {
+  static std::mutex mutex;
+  static std::shared_ptr<const cache::Bundles> bundles;
+  const std::lock_guard lock(mutex);
+  if (!bundles) bundles = cache::Bundles::from_environment();
+  bundles->attach(diagnostics);
+  return bundles;
+}
+
+bool jit_is_allowed() {
+  const char* const value = std::getenv("TILEWRIGHT_JIT");
+  const std::string_view text = value ? value : "";
+  if (text.empty() || text == "on") return true;
+  if (text == "off") return false;
+  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_JIT is \"{}\"", text),
+              "set it to \"off\" to forbid compiling, or unset it");
+}
+
+std::optional<Target> stored_target(const Spec& spec, std::span<const Target> targets,
+                                    std::span<const KernelId> ids, const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  for (const Target& target : targets) {
+    const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
+      const KernelSource source = render_kernel(spec, target, id, *context.templates);
+      return find_by_request(*context.store, kernel_request(source)) != nullptr;
+    });
+    if (has_all) return target;
+  }
+  return std::nullopt;
+}
+
+std::optional<Target> bundled_target(const Spec& spec, std::span<const Target> targets,
+                                     std::span<const KernelId> ids, const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  for (const Target& target : targets) {
+    const bool has_all = may_be_bundled(target, context) &&
+                         std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
+                           return is_bundled(spec, target, id, context);
+                         });
+    if (has_all) return target;
+  }
+  return std::nullopt;
+}
 
 KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId& id,
                           const KernelContext& context) {
@@ -178,11 +330,14 @@ KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId
 std::vector<KernelBinary> build_kernels(const Spec& spec, const Target& target,
                                         std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
-  std::vector<std::optional<KernelBinary>> built(ids.size());
-  side_by_side(ids.size(), [&](size_t i) { built[i] = build(spec, target, ids[i], context); });
-  std::vector<KernelBinary> kernels;
-  for (std::optional<KernelBinary>& kernel : built) kernels.push_back(*std::move(kernel));
-  return kernels;
+  return each_of(ids, [&](const KernelId& id) { return build(spec, target, id, context); });
+}
+
+std::vector<KernelBinary> build_usable_kernels(const Spec& spec, const Target& target,
+                                               std::span<const KernelId> ids,
+                                               const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  return each_of(ids, [&](const KernelId& id) { return build_usable(spec, target, id, context); });
 }
 
 std::shared_ptr<const LoadedKernel> load_kernel(const Spec& spec, const Target& target,

@@ -16,30 +16,54 @@
 
 namespace tilewright {
 
+namespace cache {
+class Bundles;
+}
+
 /// What a build of kernels works with. Everything may be left empty: the defaults are made on first
 /// use and shared by the process.
 struct KernelContext {
   std::shared_ptr<cache::Store> store = {};  ///< none: the store in the default directory
   std::shared_ptr<const jinja::Loader> templates = {};  ///< none: default_template_loader()
-  DiagnosticsSink diagnostics = {};                     ///< receives warnings of the default store
+  DiagnosticsSink diagnostics = {};  ///< receives warnings of the default store and bundles
+  /// Asked before the store; none: those that TILEWRIGHT_BUNDLES names.
+  std::shared_ptr<const cache::Bundles> bundles = {};
+  /// Whether kernels may be compiled; none: unless TILEWRIGHT_JIT is "off".
+  std::optional<bool> jit = {};
 };
+
+/// The context with its defaults filled in.
+/// @throws Error with code usage or file where the environment cannot be understood
+KernelContext with_defaults(KernelContext context);
+
+/// The bundles that TILEWRIGHT_BUNDLES names, opened once per process.
+/// @param diagnostics hears what is wrong with them, unless an earlier caller's sink did
+std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& diagnostics);
+
+/// Whether TILEWRIGHT_JIT lets kernels be compiled: unset, "on" or "off".
+/// @throws Error with code usage for anything else
+bool jit_is_allowed();
 
 /// How one kernel came to be, for `--json`, bench and the example.
 struct KernelBuild {
   std::string kernel;                    ///< "forward_masked"
-  std::string source;                    ///< "memory", "disk" or "built"
+  std::string source;                    ///< "memory", "disk", "bundle" or "built"
   double render_ms = 0;                  ///< template to text
   double compile_ms = 0;                 ///< 0 where nothing was compiled
   double load_ms = 0;                    ///< look-up, verification and dlopen
-  std::size_t bytes = 0;                 ///< of the binary
+  std::size_t bytes = 0;                 ///< of the binary; 0 where it does not compile
   std::optional<GpuResources> gpu = {};  ///< of a kernel for a GPU
 };
 
 /// The binary of one kernel.
 struct KernelBinary {
   std::shared_ptr<const cache::Entry> entry;
-  KernelSource source;
+  KernelSource source;  ///< without its text where a bundle had it, which then is not rendered
   KernelBuild build;
+
+  /// False for a kernel with a fallback whose source does not compile: the entry is empty, and
+  /// stored like any other, so that nobody tries again.
+  bool compiles() const { return !entry->payload.empty(); }
 };
 
 /// A kernel that can be called.
@@ -56,10 +80,21 @@ struct LoadedKernel {
   }
 };
 
-/// spec -> kernel source -> key -> binary: from the store, or compiled and put there.
+/// The first of `targets`, the best one first, for which the bundles hold all of these kernels;
+/// nothing where there is none. Opens no compiler.
+std::optional<Target> bundled_target(const Spec& spec, std::span<const Target> targets,
+                                     std::span<const KernelId> ids, const KernelContext& context);
+
+/// The same for the store, whatever compiled what it holds. Slow: for machines without a compiler.
+std::optional<Target> stored_target(const Spec& spec, std::span<const Target> targets,
+                                    std::span<const KernelId> ids, const KernelContext& context);
+
+/// spec -> kernel source -> request -> key -> binary: from a bundle, from the store, or compiled
+/// and put there. What a bundle has needs no compiler.
 /// @throws Error with code snippet, at the snippet's own line and column, where it does not
 /// compile;
-///         with code compiler where there is no compiler or it fails otherwise
+///         with code compiler where there is no compiler or it fails otherwise;
+///         with code missing_kernel where nothing may be compiled and no cache has it
 KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId& id,
                           const KernelContext& context);
 
@@ -68,7 +103,13 @@ std::vector<KernelBinary> build_kernels(const Spec& spec, const Target& target,
                                         std::span<const KernelId> ids,
                                         const KernelContext& context);
 
-/// build_kernel for a CPU, then loads the binary into this process. Equal kernels are loaded once.
+/// build_kernels with the fallback of each that does not compile in its place.
+std::vector<KernelBinary> build_usable_kernels(const Spec& spec, const Target& target,
+                                               std::span<const KernelId> ids,
+                                               const KernelContext& context);
+
+/// build_kernel for a CPU, or its fallback where it does not compile, then loads the binary into
+/// this process. Equal kernels are loaded once.
 /// @throws Error as build_kernel; with code compiler where the binary cannot be loaded
 std::shared_ptr<const LoadedKernel> load_kernel(const Spec& spec, const Target& target,
                                                 const KernelId& id, const KernelContext& context);

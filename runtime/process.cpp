@@ -3,33 +3,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file_io.hpp"
+#include "runtime/spawn.hpp"
 
 namespace tilewright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-Error cannot_start(const std::string& program, const ProcessOptions& options, int error) {
-  std::string hint;
-  if (error == ENOENT) hint = "install it, or give its full path";
-  if (error == EACCES) hint = "check that the file may be executed";
-  if (error == EMFILE || error == ENFILE) hint = "too many files are open; raise `ulimit -n`";
-  if (error == EAGAIN || error == ENOMEM) hint = "the machine is out of processes or memory";
-  return Error(options.error_code,
-               fmt::format("cannot start \"{}\": {}", program, std::strerror(error)), hint);
-}
 
 /// One stream of the child: a pipe whose both ends close on exec.
 struct Stream {
@@ -63,84 +52,6 @@ struct Stream {
     }
   }
 };
-
-class FileActions {
- public:
-  FileActions() { posix_spawn_file_actions_init(&actions_); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
-
-  posix_spawn_file_actions_t* get() { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-};
-
-class Attributes {
- public:
-  Attributes() {
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
-
-  const posix_spawnattr_t* get() const { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_;
-};
-
-std::vector<std::string> environment_with(const ProcessOptions& options) {
-  std::map<std::string, std::optional<std::string>> changes(options.environment.begin(),
-                                                            options.environment.end());
-  std::vector<std::string> result;
-  for (char** entry = environ; entry && *entry; ++entry) {
-    const std::string text = *entry;
-    if (!changes.contains(text.substr(0, text.find('=')))) result.push_back(text);
-  }
-  for (const auto& [name, value] : changes) {
-    if (value) result.push_back(name + '=' + *value);
-  }
-  return result;
-}
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
-pid_t spawn(const std::vector<std::string>& arguments, const ProcessOptions& options, int output,
-            int errors) {
-  FileActions actions;
-  posix_spawn_file_actions_addopen(actions.get(), 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(actions.get(), output, 1);
-  posix_spawn_file_actions_adddup2(actions.get(), errors, 2);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-  posix_spawn_file_actions_addclosefrom_np(actions.get(), 3);
-#endif
-  if (!options.directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(actions.get(), options.directory.c_str());
-  }
-  const std::vector<std::string> environment = environment_with(options);
-  const Attributes attributes;
-  pid_t child = -1;
-  const int error = posix_spawnp(&child, arguments[0].c_str(), actions.get(), attributes.get(),
-                                 pointers_to(arguments).data(), pointers_to(environment).data());
-  if (error != 0) throw cannot_start(arguments[0], options, error);
-  return child;
-}
 
 void record_end(int status, ProcessResult* result) {
   if (WIFEXITED(status)) result->exit_status = WEXITSTATUS(status);
@@ -204,10 +115,13 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
   ProcessResult result;
   Stream streams[2] = {{.text = &result.output}, {.text = &result.errors}};
   for (Stream& stream : streams) {
-    if (!stream.open()) throw cannot_start(arguments[0], options, errno);
+    if (!stream.open()) throw cannot_start(arguments[0], options.error_code, errno);
   }
-  const pid_t child =
-      spawn(arguments, options, streams[0].write_end.get(), streams[1].write_end.get());
+  const pid_t child = spawn(arguments, {.directory = options.directory,
+                                        .environment = options.environment,
+                                        .output = streams[0].write_end.get(),
+                                        .errors = streams[1].write_end.get(),
+                                        .error_code = options.error_code});
   for (Stream& stream : streams) stream.write_end.close();
   wait_for(child, options, streams, &result);
   result.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();

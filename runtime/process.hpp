@@ -5,18 +5,17 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../base/error.hpp"
+#include "spawn.hpp"
 
 namespace tilewright {
 
 /// How a program is started.
 struct ProcessOptions {
   std::filesystem::path directory;  ///< the program's working directory; empty: this process's own
-  /// Changes to this process's environment; no value: the variable is removed.
-  std::vector<std::pair<std::string, std::optional<std::string>>> environment;
+  EnvironmentChanges environment;
   std::chrono::milliseconds timeout{120'000};  ///< then the program and its children are killed
   std::size_t output_limit = 4 << 20;          ///< bytes kept of each stream; the rest is dropped
   ErrorCode error_code = ErrorCode::compiler;  ///< of the Error thrown if it cannot be started

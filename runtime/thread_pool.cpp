@@ -87,13 +87,17 @@ int available_cpus() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// While it lives, new threads start with all signals blocked: an application's handlers then run
-/// on the application's own threads.
+/// While it lives, new threads start with signals blocked, so that an application's handlers run on
+/// the application's own threads. What a thread raises itself stays open: the application's handler
+/// for a division by zero is to run, and a blocked one would end the process.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
+    for (const int raised : {SIGFPE, SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGSYS}) {
+      sigdelset(&all, raised);
+    }
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;

@@ -25,6 +25,37 @@ install_missing() {
 }
 
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
-  libssl-dev libpng-dev)
+  libssl-dev libpng-dev libfreetype-dev fonts-dejavu-core)
 TEST_PACKAGES=(catch2 git)
 FULL_TEST_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev)
+NVRTC_PACKAGES=(python3 python3-venv ca-certificates)
+
+# Whether the loader or a toolkit in /usr/local offers NVRTC 13, where the library looks first.
+machine_has_nvrtc() {
+  ldconfig -p 2>/dev/null | grep -q 'libnvrtc\.so\.13 ' && return 0
+  compgen -G '/usr/local/cuda*/lib64/libnvrtc.so.13' >/dev/null
+}
+
+# Without CUDA's run-time compiler the tests of kernels for GPUs have nothing to test, so where it is
+# missing the wheel of scripts/nvrtc.txt goes into build/ and TILEWRIGHT_NVRTC names it. Needs neither
+# a GPU nor the rest of CUDA. Status 3 where it cannot be had.
+provide_nvrtc() {
+  [ -n "${TILEWRIGHT_NVRTC:-}" ] && return 0
+  machine_has_nvrtc && return 0
+  local folder=$PWD/build/nvrtc pip=$PWD/build/pip
+  if ! cmp -s scripts/nvrtc.txt "$folder/nvrtc.txt"; then
+    install_missing "${NVRTC_PACKAGES[@]}" || return 3
+    echo "Installing NVRTC into build/nvrtc (a download of 90 MB)"
+    rm -rf "$folder"
+    python3 -m venv "$pip" &&
+      "$pip/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 20 \
+        --no-deps --only-binary :all: --require-hashes --target "$folder" -r scripts/nvrtc.txt &&
+      cp scripts/nvrtc.txt "$folder/" || {
+      echo "NVRTC, CUDA's run-time compiler, could not be installed from PyPI (see above)." >&2
+      echo "Where there is no network, unpack the wheel of scripts/nvrtc.txt on another machine and" >&2
+      echo "name its nvidia/cu13/lib in TILEWRIGHT_NVRTC." >&2
+      return 3
+    }
+  fi
+  export TILEWRIGHT_NVRTC=$folder/nvidia/cu13/lib
+}

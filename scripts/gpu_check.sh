@@ -2,13 +2,15 @@
 # Everything that needs a GPU, with time limits, and a table at the end. For a machine that has a GPU
 # but not what a build needs:
 #
-#   scripts/gpu_check.sh pack BUILD FOLDER   where it was built: collects the programs and libraries
-#   scripts/gpu_check.sh FOLDER              on the machine with the GPU: runs them
+#   scripts/gpu_check.sh pack BUILD FOLDER        where it was built: collects programs and libraries
+#   scripts/gpu_check.sh FOLDER [PART]...         on the machine with the GPU: runs them
 #
-# The battery and the tests compare with kernels for the CPU, so a C++ compiler must be there.
-# CHECK_SECONDS=N (default 240) limits the battery; the rest takes at most as long again.
+# Parts: tests, battery, sanitizers, figures (these four without one: under 3 minutes); bundle, which
+# precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; and peers,
+# which needs PyTorch and takes another 3. The battery and the tests compare with kernels for the CPU, so a
+# C++ compiler must be there. CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs,
+# tables and charts there.
 set -u
-cd "$(dirname "$0")/.."
 
 if [ "${1:-}" = pack ]; then
   set -e
@@ -16,19 +18,30 @@ if [ "${1:-}" = pack ]; then
   mkdir -p "$3/lib"
   for program in cli/tilewright tests/battery/battery tests/gpu/gpu_tests; do
     cp "$2/$program" "$3/"
-    ldd "$2/$program" | awk '/libfmt|libcrypto|libCatch2|libpng/ {print $3}' |
+    ldd "$2/$program" | awk '/libfmt|libcrypto|libCatch2|libpng|libfreetype|libbrotli|libz\./ {print $3}' |
       while read -r library; do cp -L "$library" "$3/lib/"; done
   done
+  # The other machine's checkout may be another one, or none.
+  root=$(cd "$(dirname "$0")/.." && pwd)
+  cp "$0" "$root/bench/peers.py" "$3/"
+  cp -r "$root/examples" "$3/"
+  mkdir -p "$3/tests/battery" && cp -r "$root/tests/battery/variants" "$3/tests/battery/"
+  mkdir -p "$3/tests/gpu" && cp "$root/tests/gpu/bundle_manifest.json" "$3/tests/gpu/"
+  git -C "$root" describe --always --dirty --abbrev=7 --exclude '*' >"$3/COMMIT"
   ls -la "$3" "$3/lib"
   exit 0
 fi
 
-[ $# -eq 1 ] && [ -d "$1" ] || { sed -n 2,9p "$0"; exit 2; }
+[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,14p "$0"; exit 2; }
 folder=$(cd "$1" && pwd)
-logs=$(mktemp -d)
-seconds=${CHECK_SECONDS:-240}
+shift
+parts=" ${*:-tests battery sanitizers figures} "
+logs=${OUT:-$(mktemp -d)}
+seconds=${CHECK_SECONDS:-120}
 table=()
-export TILEWRIGHT_CACHE=$logs/cache TILEWRIGHT_TEST_ROOT=$PWD TILEWRIGHT_TEST_DEVICE=cuda
+commit=$(cat "$folder/COMMIT" 2>/dev/null || git describe --always --dirty 2>/dev/null || echo unknown)
+work=$(mktemp -d)
+export TILEWRIGHT_CACHE=$work/cache TILEWRIGHT_TEST_ROOT=$folder TILEWRIGHT_TEST_DEVICE=cuda
 if ! command -v "${TILEWRIGHT_CXX:-c++}" >/dev/null; then
   for compiler in g++ clang++; do
     command -v $compiler >/dev/null && export TILEWRIGHT_CXX=$compiler && break
@@ -39,11 +52,13 @@ fi
 for library in "$folder"/lib/*; do
   [ -e "$library" ] || continue
   if ! ldconfig -p 2>/dev/null | grep -q "$(basename "$library") "; then
-    mkdir -p "$logs/lib" && cp "$library" "$logs/lib/"
+    mkdir -p "$work/lib" && cp "$library" "$work/lib/"
   fi
 done
-ours() { LD_LIBRARY_PATH="$logs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
+ours() { LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
 chmod +x "$folder"/{tilewright,battery,gpu_tests} 2>/dev/null
+wants() { [[ $parts == *" $1 "* ]]; }
+started=$SECONDS
 
 # record NAME STATUS LOG: a line of the table
 record() {
@@ -51,7 +66,7 @@ record() {
   [ "$2" -eq 0 ] || verdict="FAILED ($2)"
   [ "$2" -eq 124 ] && verdict="TIMED OUT"
   grep -q '^\[SKIP\]' "$3" && verdict="SKIPPED"
-  table+=("$(printf '%-34s %-12s %s' "$1" "$verdict" "$(tail -n 1 "$3" | cut -c 1-110)")")
+  table+=("$(printf '%-26s %-12s %s' "$1" "$verdict" "$(grep -v '^[[:space:]]*$' "$3" | tail -n 1 | cut -c 1-120)")")
 }
 
 # step NAME LIMIT COMMAND...: runs, shows the end of the log
@@ -59,61 +74,98 @@ step() {
   local name=$1 limit=$2 log status
   shift 2
   log=$logs/${name//[^a-z0-9]/_}.log
-  echo "== $name"
+  echo "== $name ($((SECONDS - started)) s)"
   ours timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1
   status=$?
-  grep -v '^[[:space:]]*$' "$log" | tail -n "${LINES_SHOWN:-12}"
+  grep -v -e '^[[:space:]]*$' -e '^\[[0-9]*/[0-9]*\]' "$log" | tail -n "${LINES_SHOWN:-12}"
   record "$name" $status "$log"
 }
 
-step doctor 30 "$folder/tilewright" doctor
-LINES_SHOWN=40 step "gpu tests" 120 "$folder/gpu_tests" -w NoTests
+# 200 kernels are precompiled, and then used with NVRTC and the C++ compiler out of reach.
+bundle() {
+  local manifest=$folder/tests/gpu/bundle_manifest.json
+  LINES_SHOWN=4 step precompile 150 "$folder/tilewright" precompile "$manifest" --targets sm_90a \
+    --out "$logs/kernels.twb"
+  LINES_SHOWN=12 step "bundle without compilers" 60 env TILEWRIGHT_BUNDLES="$logs/kernels.twb" \
+    TILEWRIGHT_TEST_BUNDLE="$logs/kernels.twb" TILEWRIGHT_TEST_MANIFEST="$manifest" TILEWRIGHT_JIT=off \
+    TILEWRIGHT_NVRTC=/nonexistent TILEWRIGHT_CXX=/nonexistent "$folder/gpu_tests" "*bundle*"
+}
 
 # Kernels for the reference are compiled by the system's compiler, so several processes share it out.
-echo "== battery"
-parts=$(( $(nproc) / 2 ))
-[ "$parts" -lt 1 ] && parts=1
-[ "$parts" -gt 8 ] && parts=8
-pids=()
-for ((part = 0; part < parts; ++part)); do
-  TILEWRIGHT_TEST_PART=$part/$parts ours timeout --kill-after=5 "$seconds" "$folder/battery" \
-    >"$logs/battery_$part.log" 2>&1 &
-  pids+=($!)
-done
-for ((part = 0; part < parts; ++part)); do
-  wait "${pids[$part]}"
-  record "battery, part $part of $parts" $? "$logs/battery_$part.log"
-done
-cat "$logs"/battery_*.log | grep -v '^[[:space:]]*$' | grep -A6 -E 'WRONG|error|hint' | head -n 60
-cat "$logs"/battery_*.log | grep -E 'worst' | sort | tail -n 80
+battery() {
+  local count=$(($(nproc) / 2)) part pids=()
+  [ "$count" -lt 1 ] && count=1
+  [ "$count" -gt 8 ] && count=8
+  echo "== battery, in $count parts ($((SECONDS - started)) s)"
+  for ((part = 0; part < count; ++part)); do
+    TILEWRIGHT_TEST_PART=$part/$count ours timeout --kill-after=5 "$seconds" "$folder/battery" \
+      >"$logs/battery_$part.log" 2>&1 &
+    pids+=($!)
+  done
+  for ((part = 0; part < count; ++part)); do
+    wait "${pids[$part]}"
+    record "battery, part $part of $count" $? "$logs/battery_$part.log"
+  done
+  cat "$logs"/battery_*.log | grep -A6 -E 'WRONG|error|hint' | head -n 60
+  echo "the nearest to their bounds, and the furthest from the CPU's result:"
+  cat "$logs"/battery_*.log | grep -E '^[a-z].* worst ' | sort -t '.' -k 2 |
+    awk '{ for (i = 1; i < NF; ++i) if ($i == "worst") print $(i + 1), $0 }' | sort -rn | head -n 6 | cut -d ' ' -f 2-
+  cat "$logs"/battery_*.log | grep -E '^[a-z].* worst ' |
+    awk '{ for (i = 1; i < NF; ++i) if ($i == "both") print $(i - 2), $0 }' | sort -rn | head -n 6 | cut -d ' ' -f 2-
+}
 
-sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
-sample='gpu: forward gives*,gpu: a block mask*,gpu: tensors off*,gpu: a mask made*'
-for tool in memcheck initcheck synccheck racecheck; do
-  if [ -n "$sanitizer" ]; then
+sanitizers() {
+  local sanitizer tool
+  sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+  local sample='gpu: forward gives*,gpu: a block mask*,gpu: tensors off*,gpu: a mask made*'
+  for tool in memcheck initcheck synccheck racecheck; do
+    if [ -z "$sanitizer" ]; then
+      table+=("$(printf '%-26s %-12s' "$tool" "not there")")
+      continue
+    fi
     step "$tool" 45 "$sanitizer" --tool $tool --error-exitcode 9 "$folder/gpu_tests" "$sample"
     grep -E '^========= .*(error|hazard|Invalid|Uninit|Race|Barrier)' \
       "$logs/$tool.log" | sort | uniq -c | sort -rn | head -n 8
-  else
-    table+=("$(printf '%-34s %-12s' "$tool" "not there")")
-  fi
-done
+  done
+}
 
-size=(--batch 2 --heads 16 --q-len 8192 --budget-ms 300)
-LINES_SHOWN=30 step "bench mods bf16 128" 100 \
-  "$folder/tilewright" bench --suite mods --dtype bf16 --head-dim 128 "${size[@]}"
-LINES_SHOWN=30 step "bench masks" 60 "$folder/tilewright" bench --suite masks --q-len 16384 --budget-ms 200
-LINES_SHOWN=30 step "bench launch" 40 "$folder/tilewright" bench --suite launch
-LINES_SHOWN=30 step "bench compile" 60 "$folder/tilewright" bench --suite compile
-step "run, new snippet" 60 "$folder/tilewright" run examples/alibi_documents.json --device cuda \
-  --inputs random:1,8,2,1024,1024 --outputs "$logs/out.safetensors"
-step "run, kernel on disk" 60 "$folder/tilewright" run examples/alibi_documents.json --device cuda \
-  --inputs random:1,8,2,1024,1024 --outputs "$logs/out.safetensors"
-step "check" 60 "$folder/tilewright" check examples/alibi_documents.json --device cuda \
-  --inputs random:2,4,2,257,511
+figures() {
+  local random=random:1,8,2,1024,1024 size=(--budget-ms 100)
+  export LINES_SHOWN=40
+  step "bench dense" 60 "$folder/tilewright" bench --suite dense "${size[@]}"
+  step "bench mods" 60 "$folder/tilewright" bench --suite mods "${size[@]}"
+  step "bench masks" 40 "$folder/tilewright" bench --suite masks --q-len 16384 --budget-ms 100
+  step "bench launch" 30 "$folder/tilewright" bench --suite launch
+  step "bench compile" 60 "$folder/tilewright" bench --suite compile
+  step "bench start" 60 "$folder/tilewright" bench --suite start
+  LINES_SHOWN=12
+  step "run, new snippet" 30 "$folder/tilewright" run "$folder/examples/alibi_documents.json" \
+    --device cuda --inputs $random --outputs "$work/out.safetensors"
+  step "run, kernel on disk" 30 "$folder/tilewright" run "$folder/examples/alibi_documents.json" \
+    --device cuda --inputs $random --outputs "$work/out.safetensors"
+  step "check, beside the CPU" 30 "$folder/tilewright" check "$folder/examples/alibi_documents.json" \
+    --device cuda --beside cpu --inputs random:2,4,2,257,511
+}
+
+peers() {
+  LINES_SHOWN=80 step peers 280 python3 "$folder/peers.py" --tilewright "$folder/tilewright" \
+    --commit "$commit" --json "$logs/peers.json" --markdown "$logs/peers.md" --chart "$logs/peers.svg" \
+    ${PEERS_ARGUMENTS:-}
+}
+
+echo "$(date -u '+%Y-%m-%d %H:%M UTC'), commit $commit, $(nvidia-smi --query-gpu=name,driver_version \
+  --format=csv,noheader 2>/dev/null || echo 'no GPU'), $(nproc) cores"
+step doctor 30 "$folder/tilewright" doctor
+wants tests && LINES_SHOWN=20 step "gpu tests" 100 "$folder/gpu_tests" -w NoTests -d yes
+wants battery && battery
+wants sanitizers && sanitizers
+wants figures && figures
+wants bundle && bundle
+wants peers && peers
 
 echo
-printf '%-34s %-12s %s\n' what verdict "last line"
+printf '%-26s %-12s %s\n' what verdict "last line"
 printf '%s\n' "${table[@]}"
+echo "$((SECONDS - started)) s, commit $commit, $(date -u '+%Y-%m-%d')"
 printf '%s\n' "${table[@]}" | grep -qE 'FAILED|TIMED OUT' && exit 1
 exit 0

@@ -20,6 +20,14 @@ cores=$(nproc)
 title "Dependencies"
 install_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 [ $full -eq 0 ] || install_missing "${FULL_TEST_PACKAGES[@]}"
+# With it, no test of kernels for GPUs may be skipped.
+if provide_nvrtc; then
+  export TILEWRIGHT_TEST_NEEDS_NVRTC=1
+elif [ $full -eq 1 ]; then
+  exit 3
+else
+  echo "Going on without: the tests of kernels for GPUs will say [SKIP]." >&2
+fi
 
 title "Build"
 cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON >/dev/null

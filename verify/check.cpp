@@ -102,7 +102,12 @@ class Checker::Implementation {
         threads_(options.attention.threads ? *options.attention.threads : ThreadPool::shared()),
         attention_(
             timed(ms_.kernels, [&] { return Attention(std::move(spec), options.attention); })),
-        readings_(timed(ms_.readings, [&] { return Readings(attention_.spec(), options); })) {}
+        readings_(timed(ms_.readings, [&] { return Readings(attention_.spec(), options); })) {
+    if (!options.compared_with) return;
+    AttentionOptions there = options.attention;
+    there.device = *options.compared_with;
+    other_.emplace(attention_.spec(), there);
+  }
 
   const Attention& attention() const { return attention_; }
   const StepTimes& build_times() const { return ms_; }
@@ -112,12 +117,13 @@ class Checker::Implementation {
     report.builds = attention_.builds();
     find_undefined(problem, report);
     const Outputs outputs(spec(), problem.shape, out);
-    run(problem, outputs, report);
+    report.mask = run(attention_, problem, outputs, report.ms);
     const Expected wanted = expected(problem);
     report.mask_disagreements = wanted.mask_disagreements;
     report.ms.reference = wanted.reference_ms;
     report.ms.naive = wanted.naive_ms;
     timed(report.ms.judge, [&] { judge_all(problem, outputs, wanted, report); });
+    if (other_) compare_with_other(problem, out, outputs, wanted, report);
     return report;
   }
 
@@ -129,7 +135,6 @@ class Checker::Implementation {
     const SnippetValues values(spec(), problem.snippet, problem.shape);
     std::atomic<std::int64_t> disagreements = 0;
     Expected expected;
-    expected.rule = {.dtype = spec().dtype, .out_dtype = spec().output_dtype()};
     expected.reference = timed(expected.reference_ms, [&] {
       return reference_attention(dense, double_snippets(values.arguments(), disagreements),
                                  threads_);
@@ -139,9 +144,7 @@ class Checker::Implementation {
                              spec().output_dtype(), threads_);
     });
     expected.mask_disagreements = disagreements;
-    if (uses_fast_math(spec(), options_.attention.device)) {
-      expected.rule.fast_math_score = expected.reference.max_abs_score;
-    }
+    expected.rule = rule_on(attention_.device(), expected.reference);
     return expected;
   }
 
@@ -160,29 +163,53 @@ class Checker::Implementation {
     }
   }
 
-  void run(const Problem& problem, const Outputs& outputs, Report& report) const {
+  Rule rule_on(const Device& device, const Reference& reference) const {
+    Rule rule{.dtype = spec().dtype, .out_dtype = spec().output_dtype()};
+    if (uses_fast_math(spec(), device)) rule.fast_math_score = reference.max_abs_score;
+    return rule;
+  }
+
+  // Fills the outputs; returns the block mask where there is one.
+  std::optional<BlockMask> run(const Attention& attention, const Problem& problem,
+                               const Outputs& outputs, StepTimes& ms) const {
     ForwardTensors tensors{
         .q = problem.q, .k = problem.k, .v = problem.v, .out = outputs.out.view(), .lse = {}};
     if (outputs.lse) tensors.lse = outputs.lse->view();
-    const StagedCall staged(options_.attention.device, tensors, problem.snippet,
+    const StagedCall staged(attention.device(), tensors, problem.snippet,
                             GuardedTensor::kGuardBytes);
-    const Bindings bindings = attention_.bind(staged.inputs());
+    const Bindings bindings = attention.bind(staged.inputs());
     const ForwardOptions call{.q_offset = problem.shape.q_offset,
                               .kv_offset = problem.shape.kv_offset,
                               .scale = problem.scale};
+    std::optional<BlockMask> mask;
     if (!spec().mask_mod.empty()) {
-      report.mask.emplace(
-          timed(report.ms.mask, [&] { return attention_.block_mask(problem.shape, bindings); }));
+      mask.emplace(timed(ms.mask, [&] { return attention.block_mask(problem.shape, bindings); }));
     }
-    timed(report.ms.forward, [&] {
-      if (report.mask) {
-        attention_.forward(staged.tensors(), *report.mask, bindings, call);
+    timed(ms.forward, [&] {
+      if (mask) {
+        attention.forward(staged.tensors(), *mask, bindings, call);
       } else {
-        attention_.forward(staged.tensors(), bindings, call);
+        attention.forward(staged.tensors(), bindings, call);
       }
       staged.wait();
     });
     staged.copy_back();
+    return mask;
+  }
+
+  void compare_with_other(const Problem& problem, const Placement& placement,
+                          const Outputs& outputs, const Expected& wanted, Report& report) const {
+    const Outputs there(spec(), problem.shape, placement);
+    StepTimes unused;
+    run(*other_, problem, there, unused);
+    const Rule rule = rule_on(other_->device(), wanted.reference);
+    const AttentionValues values = outputs.values(spec());
+    const AttentionValues other_values = there.values(spec());
+    report.other_verdict = judge(other_values, wanted.reference.values, wanted.naive, rule);
+    report.agreement =
+        compare({values, report.verdict, wanted.rule}, {other_values, *report.other_verdict, rule},
+                wanted.reference.values);
+    report.ok = report.ok && report.other_verdict->ok && report.agreement->ok;
   }
 
   void judge_all(const Problem& problem, const Outputs& outputs, const Expected& wanted,
@@ -234,10 +261,19 @@ class Checker::Implementation {
   StepTimes ms_;  // of making the kernels
   Attention attention_;
   Readings readings_;
+  std::optional<Attention> other_;  // on the device to compare with
 };
 
 std::vector<std::string> Report::reasons() const {
   std::vector<std::string> reasons = verdict.reasons;
+  if (other_verdict) {
+    for (const std::string& reason : other_verdict->reasons) {
+      reasons.push_back("on the device that it was compared with: " + reason);
+    }
+  }
+  if (agreement) {
+    reasons.insert(reasons.end(), agreement->reasons.begin(), agreement->reasons.end());
+  }
   if (damage) reasons.push_back(*damage);
   if (mask_verdict && !mask_verdict->ok) {
     reasons.push_back(fmt::format("the block mask is wrong in {} of {} tiles: {}",

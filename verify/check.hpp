@@ -8,6 +8,7 @@
 
 #include "../generator/spec.hpp"
 #include "../runtime/attention.hpp"
+#include "agreement.hpp"
 #include "guarded_tensor.hpp"
 #include "judge.hpp"
 #include "mask_check.hpp"
@@ -19,8 +20,10 @@ namespace tilewright::verify {
 
 struct CheckOptions {
   AttentionOptions attention = {};  ///< device, kernels, threads
-  bool check_mask = true;           ///< compare the block mask with evaluation at every element
-  bool check_undefined = true;      ///< run the checked reading first
+  /// Runs there too, and compares: both results must be right, and agree.
+  std::optional<Device> compared_with = {};
+  bool check_mask = true;       ///< compare the block mask with evaluation at every element
+  bool check_undefined = true;  ///< run the checked reading first
   std::int64_t max_checked_elements = std::int64_t{1} << 24;
 };
 
@@ -38,8 +41,11 @@ struct StepTimes {
 
 /// All that a check found.
 struct Report {
-  bool ok = true;  ///< the result, the block mask and the memory around out are right
+  bool ok = true;  ///< results, the block mask and the memory around out are right
   Verdict verdict;
+  /// Of the device that it was compared with.
+  std::optional<Verdict> other_verdict;
+  std::optional<Agreement> agreement;
   std::optional<BlockMask> mask;
   std::optional<MaskVerdict> mask_verdict;
   std::optional<std::string> damage;  ///< what was written outside out and lse
@@ -50,7 +56,7 @@ struct Report {
   std::vector<KernelBuild> builds;  ///< forward and the block mask
   StepTimes ms;
 
-  /// Why it is not ok, one sentence each: the verdict's reasons, the mask's, the memory's.
+  /// Why it is not ok, one sentence each: the verdicts', the agreement's, the mask's, the memory's.
   std::vector<std::string> reasons() const;
 };
 

@@ -80,11 +80,6 @@ double rms_bound(const Errors& naive, const Magnitude& reference, const Rule& ru
   return 2 * naive.rms + spacing(rule, reference.rms) / 4 + fast_math_error(rule) * reference.rms;
 }
 
-double lse_bound(double reference, const Rule& rule) {
-  const double bound = rule.dtype == DType::f32 ? 1e-5 * std::max(1.0, std::fabs(reference)) : 2e-3;
-  return bound + fast_math_error(rule);
-}
-
 // Both finite, both NaN, or the same infinity.
 bool same_pattern(double got, double wanted) {
   if (std::isfinite(wanted)) return std::isfinite(got);
@@ -191,6 +186,11 @@ void require_same_size(const char* name, const Values& values, const Values& ref
 }
 
 }  // namespace
+
+double lse_bound(double reference, const Rule& rule) {
+  const double bound = rule.dtype == DType::f32 ? 1e-5 * std::max(1.0, std::fabs(reference)) : 2e-3;
+  return bound + fast_math_error(rule);
+}
 
 std::string BadElement::describe() const {
   const std::string place =

@@ -78,6 +78,9 @@ struct Verdict {
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 
+/// How far lse may be from the reference in a row.
+double lse_bound(double reference, const Rule& rule);
+
 /// Applies the rule. lse is judged where both `got` and `reference` hold it.
 /// @throws Error with code usage where the sizes of the results differ
 Verdict judge(const AttentionValues& got, const AttentionValues& reference,

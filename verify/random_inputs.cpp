@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "runtime/float16.hpp"
+#include "runtime/thread_pool.hpp"
 #include "verify/random.hpp"
 
 namespace tilewright::verify {
@@ -16,10 +20,19 @@ Tensor empty_tensor(DType dtype, Layout layout, std::int64_t batch, std::int64_t
                                 : Tensor::zeros(dtype, {batch, rows, heads, width});
 }
 
-void fill_normal(Tensor& tensor, double factor, Random random) {
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    write_element(tensor.data(), tensor.dtype(), i, factor * random.normal());
-  }
+constexpr std::int64_t kChunk = std::int64_t{1} << 20;
+
+// Random numbers of each chunk of a tensor are their own, so that threads share out large tensors
+// and any number of them gives the same.
+void fill_normal(Tensor& tensor, double factor, std::uint64_t seed, const std::string& stream) {
+  const std::int64_t count = tensor.numel();
+  ThreadPool::shared().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t chunk, int) {
+    Random random(seed, chunk == 0 ? stream : fmt::format("{} {}", stream, chunk));
+    const std::int64_t end = std::min(count, (chunk + 1) * kChunk);
+    for (std::int64_t i = chunk * kChunk; i < end; ++i) {
+      write_element(tensor.data(), tensor.dtype(), i, factor * random.normal());
+    }
+  });
 }
 
 std::int64_t size_of_named(NamedDim dim, const Shape& shape, bool broadcast) {
@@ -105,9 +118,9 @@ Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
                           shape.kv_len, spec.head_dim);
   inputs.v = empty_tensor(spec.key_value_dtype(), kv_layout, kv_batch, shape.num_kv_heads,
                           shape.kv_len, spec.value_head_dim());
-  fill_normal(inputs.q, options.q_factor, Random(seed, "q"));
-  fill_normal(inputs.k, 1, Random(seed, "k"));
-  fill_normal(inputs.v, 1, Random(seed, "v"));
+  fill_normal(inputs.q, options.q_factor, seed, "q");
+  fill_normal(inputs.k, 1, seed, "k");
+  fill_normal(inputs.v, 1, seed, "v");
   for (const auto& [name, buffer] : spec.buffers) {
     inputs.buffers.emplace(name,
                            random_buffer(buffer, shape, options, Random(seed, "buffer " + name)));

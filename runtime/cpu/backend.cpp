@@ -4,37 +4,48 @@
 #include <utility>
 
 #include "runtime/cpu/kernels.hpp"
+#include "runtime/cpu/mask_kernel.hpp"
+#include "runtime/cpu_identity.hpp"
 
 namespace tilewright::cpu {
 namespace {
 
-std::vector<KernelId> kernels_needed(const Spec& spec) {
-  std::vector<KernelId> ids = {{forward_kernel_name(spec)}};
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
+std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
+  std::vector<KernelId> ids;
+  if (!spec.mask_mod.empty()) ids.push_back({"mask_proved"});
+  if (!options.masks_only) ids.push_back({forward_kernel_name(spec, options)});
   return ids;
 }
 
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const Spec& spec, const AttentionOptions& options)
-      : target_(Target::host_cpu()),
+      : target_(bundled_target(spec, cpu_targets(), kernels_needed(spec, options), options.kernels)
+                    .value_or(Target::host_cpu())),
         threads_(options.threads ? *options.threads : ThreadPool::shared()) {
-    const auto kernels = load_kernels(spec, target_, kernels_needed(spec), options.kernels);
-    forward_.emplace(kernels[0]);
-    if (kernels.size() > 1) mask_.emplace(kernels[1]);
+    const auto kernels =
+        load_kernels(spec, target_, kernels_needed(spec, options), options.kernels);
+    if (!spec.mask_mod.empty()) mask_.emplace(kernels.front(), spec);
+    if (!options.masks_only) forward_.emplace(kernels.back());
   }
 
   const Target& target() const override { return target_; }
 
   std::vector<KernelBuild> builds() const override {
-    std::vector<KernelBuild> builds = {forward_->build()};
+    std::vector<KernelBuild> builds;
+    if (forward_) builds.push_back(forward_->build());
     if (mask_) builds.push_back(mask_->build());
     return builds;
   }
 
   BlockMask block_mask(MaskFingerprint fingerprint, const Shape& shape, const Bindings& bindings,
-                       Stream) const override {
+                       const BlockMaskOptions&) const override {
     return mask_->run(std::move(fingerprint), shape, bindings.cpu_arguments(), threads_);
+  }
+
+  void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
+               Stream) const override {
+    mask = mask_->run(mask.fingerprint(), shape, bindings.cpu_arguments(), threads_);
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,

@@ -63,25 +63,6 @@ abi::BlockMaskArgument mask_argument(const BlockMask& mask) {
           .q_blocks = static_cast<int>(mask.q_blocks())};
 }
 
-// The lists of one row of tiles.
-struct RowLists {
-  std::vector<std::int32_t> partial;
-  std::vector<std::int32_t> full;
-};
-
-TileLists concatenate(const std::vector<RowLists>& rows) {
-  TileLists lists;
-  lists.row_offsets.push_back(0);
-  lists.full_row_offsets.push_back(0);
-  for (const RowLists& row : rows) {
-    lists.indices.insert(lists.indices.end(), row.partial.begin(), row.partial.end());
-    lists.full_indices.insert(lists.full_indices.end(), row.full.begin(), row.full.end());
-    lists.row_offsets.push_back(static_cast<std::int64_t>(lists.indices.size()));
-    lists.full_row_offsets.push_back(static_cast<std::int64_t>(lists.full_indices.size()));
-  }
-  return lists;
-}
-
 }  // namespace
 
 ForwardKernel::ForwardKernel(std::shared_ptr<const LoadedKernel> kernel)
@@ -127,34 +108,6 @@ void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
     const std::int64_t h = list % mask.heads() + copy % heads_per_list;
     run_tile(arguments, b, h, q_tile);
   });
-}
-
-MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel)
-    : kernel_(std::move(kernel)), entry_(kernel_->entry<Entry>("tilewright_classify_row")) {}
-
-BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
-                          const BindingArguments& bindings, ThreadPool& threads) const {
-  const abi::SnippetArguments arguments = snippet_arguments(bindings, shape);
-  const std::int64_t q_blocks =
-      (shape.q_len + fingerprint.source.block[0] - 1) / fingerprint.source.block[0];
-  const std::int64_t kv_blocks =
-      (shape.kv_len + fingerprint.source.block[1] - 1) / fingerprint.source.block[1];
-  const std::int64_t heads = fingerprint.shape.num_q_heads;
-  std::vector<RowLists> rows(static_cast<size_t>(fingerprint.shape.batch * heads * q_blocks));
-  threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t r, int) {
-    std::vector<abi::TileState> states(static_cast<size_t>(kv_blocks));
-    const std::int64_t list = r / q_blocks;
-    entry_(&arguments, static_cast<int>(list / heads), static_cast<int>(list % heads),
-           static_cast<int>(r % q_blocks), states.data());
-    RowLists& row = rows[static_cast<size_t>(r)];
-    for (std::int64_t block = 0; block < kv_blocks; ++block) {
-      const abi::TileState state = states[static_cast<size_t>(block)];
-      if (state == abi::kTilePartial) row.partial.push_back(static_cast<std::int32_t>(block));
-      if (state == abi::kTileFull) row.full.push_back(static_cast<std::int32_t>(block));
-    }
-  });
-  const std::int64_t tiles = static_cast<std::int64_t>(rows.size()) * kv_blocks;
-  return BlockMask(std::move(fingerprint), concatenate(rows), "exact", tiles);
 }
 
 }  // namespace tilewright::cpu

@@ -35,24 +35,4 @@ class ForwardKernel {
   std::int64_t scratch_bytes_;
 };
 
-/// A loaded kernel that decides tiles of a block mask by evaluating mask_mod.
-class MaskKernel {
- public:
-  explicit MaskKernel(std::shared_ptr<const LoadedKernel> kernel);
-
-  const KernelBuild& build() const { return kernel_->build; }
-
-  /// @param fingerprint its batch and heads say how many lists are made
-  /// @param shape the call's, which the snippet sees
-  BlockMask run(MaskFingerprint fingerprint, const Shape& shape, const BindingArguments& bindings,
-                ThreadPool& threads) const;
-
- private:
-  using Entry = void(const abi::SnippetArguments*, int b, int h, int q_block,
-                     abi::TileState* states);
-
-  std::shared_ptr<const LoadedKernel> kernel_;
-  Entry* entry_;
-};
-
 }  // namespace tilewright::cpu

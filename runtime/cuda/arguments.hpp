@@ -14,7 +14,7 @@ namespace tilewright::cuda {
 inline constexpr std::size_t kMaxParameterBytes = 4096;
 /// What is left of it for abi::cuda::SnippetArguments.
 inline constexpr std::size_t kMaxSnippetBytes =
-    kMaxParameterBytes - sizeof(abi::cuda::ForwardArguments);
+    kMaxParameterBytes - sizeof(abi::cuda::ForwardArguments) - sizeof(abi::cuda::TensorMaps);
 
 /// Buffers and scalars as GPU kernels take them, made once for many calls: an
 /// abi::cuda::SnippetArguments whose sizes are not filled in.

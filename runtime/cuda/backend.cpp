@@ -1,6 +1,5 @@
 #include "runtime/cuda/backend.hpp"
 
-#include <algorithm>
 #include <future>
 #include <limits>
 #include <utility>
@@ -8,8 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cache/bundles.hpp"
+#include "runtime/cuda/find_nvrtc.hpp"
+#include "runtime/cuda/grid_size.hpp"
+#include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
-#include "runtime/cuda/nvrtc.hpp"
+#include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/cuda/tile_lists.hpp"
 
 namespace tilewright::cuda {
@@ -18,42 +21,62 @@ namespace {
 // On a thread of its own, or where there is none to be had, when the result is asked for.
 constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
 
-// Places of the binaries in kernels_needed().
+// Places of the binaries in kernels_needed(); the mask's is the last.
 constexpr std::size_t kAligned = 0;
 constexpr std::size_t kUnaligned = 1;
-constexpr std::size_t kMask = 2;
 
-std::vector<KernelId> kernels_needed(const Spec& spec) {
-  const std::string name = forward_kernel_name(spec);
-  std::vector<KernelId> ids = {{name}, {name + "_unaligned"}};
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
+std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
+  const std::string name = forward_kernel_name(spec, options);
+  std::vector<KernelId> ids;
+  if (!options.masks_only) ids = {{name}, {name + "_unaligned"}};
+  if (!spec.mask_mod.empty()) ids.push_back({"mask_proved"});
   return ids;
 }
 
-// Heads whose tiles run side by side: as many as keep their K and V in half of the L2 cache.
-int heads_in_group(const Spec& spec, const Shape& shape, const DeviceFacts& gpu) {
-  const auto element = static_cast<std::int64_t>(size_of(spec.key_value_dtype()));
-  const std::int64_t bytes_per_head =
-      shape.kv_len * (spec.head_dim + spec.value_head_dim()) * element;
-  const std::int64_t ratio = shape.num_q_heads / shape.num_kv_heads;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, gpu.l2_bytes / 2 / bytes_per_head);
-  return static_cast<int>(std::min(kv_heads * ratio, shape.batch * shape.num_q_heads));
+// NVRTC is looked for, and the worker started, in tens of milliseconds. Whoever needs it then waits
+// for it, and gets the error where there is one.
+std::future<void> finding_nvrtc() {
+  return std::async(kInBackground, [] {
+    try {
+      find_nvrtc();
+    } catch (const Error&) {
+    }
+  });
+}
+
+// The driver makes its memory pool at the first allocation in a stream's order, in 8 ms, which
+// would be the first block mask's. Where that fails, the mask's own allocation says why.
+std::future<void> making_memory_pool(const Driver& driver, int ordinal) {
+  return std::async(kInBackground, [&driver, ordinal] {
+    const DriverFunctions& f = driver.functions();
+    if (!f.allocate_async || !f.free_async) return;
+    try {
+      const ContextScope scope(driver, ordinal);
+      DevicePointer pointer = 0;
+      if (f.allocate_async(&pointer, 1, nullptr) == 0) f.free_async(pointer, nullptr);
+    } catch (const Error&) {
+    }
+  });
 }
 
 class CudaBackend final : public Backend {
  public:
   CudaBackend(const Spec& spec, const AttentionOptions& options)
-      : spec_(spec), ordinal_(options.device.index()), driver_(find_driver()) {
+      : spec_(spec),
+        ordinal_(options.device.index()),
+        nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
+        driver_(Driver::get()) {
     require_room(spec);
     const DeviceFacts gpu = device_facts(driver_, ordinal_);
-    const Nvrtc& nvrtc = Nvrtc::get();
-    require_driver_for_nvrtc(driver_.version(), nvrtc.major(), nvrtc.minor());
-    target_.emplace(target_for(gpu, nvrtc.architectures()));
-    // Declared first, so that it is joined whatever the context does.
-    std::future<std::vector<KernelBinary>> binaries = std::async(kInBackground, [&] {
-      return build_kernels(spec, *target_, kernels_needed(spec), options.kernels);
-    });
+    // Futures are declared before what uses the context, so that they are joined whatever it does.
+    std::future<std::vector<KernelBinary>> binaries =
+        std::async(kInBackground, [&] { return build(gpu, options); });
+    std::future<void> pool;
     const ContextScope scope(driver_, ordinal_);
+    // In the primary context alone: another one is current in no other thread.
+    if (!spec.mask_mod.empty() && scope.is_primary()) {
+      pool = making_memory_pool(driver_, ordinal_);
+    }
     modules_ = std::make_unique<Modules>(driver_, binaries.get());
     modules_->in(scope);
   }
@@ -74,46 +97,78 @@ class CudaBackend final : public Backend {
   void check(const Bindings& bindings) const override { require_strides(spec_, bindings); }
 
   BlockMask block_mask(MaskFingerprint fingerprint, const Shape& shape, const Bindings& bindings,
-                       tilewright::Stream stream) const override {
+                       const BlockMaskOptions& options) const override {
     const ContextScope scope(driver_, ordinal_);
-    const ContextKernels& kernels = modules_->in(scope);
-    return build_block_mask(
-        driver_, scope,
-        {kernels.kernel(kMask, 0), kernels.kernel(kMask, 1), kernels.kernel(kMask, 2)},
-        std::move(fingerprint), shape, bindings.cuda_arguments(), static_cast<Stream>(stream));
+    return build_block_mask(driver_, scope, mask_kernels(scope), std::move(fingerprint), shape,
+                            bindings, options);
+  }
+
+  void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
+               tilewright::Stream stream) const override {
+    const ContextScope scope(driver_, ordinal_);
+    rebuild_block_mask(driver_, scope, mask_kernels(scope), mask, shape, bindings, stream);
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
-    const Kernel& kernel = kernels.kernel(is_aligned(spec_, call) ? kAligned : kUnaligned);
     abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels.gpu());
+    const Kernel& kernel = kernel_for(call, arguments.scaling, kernels);
     std::int64_t q_tiles = (call.shape.q_len + kernel.launch.q_tile - 1) / kernel.launch.q_tile;
     if (mask) {
       q_tiles = mask->q_blocks() * (mask->block()[0] / kernel.launch.q_tile);
       arguments.mask = mask_arguments(*mask, lists_of(*mask, scope));
     }
     arguments.q_tiles = static_cast<int>(q_tiles);
-    launch(kernel, q_tiles * call.shape.batch * call.shape.num_q_heads, arguments, call,
-           bindings.cuda_arguments());
+    const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
+    launch(kernel, grid_size(kernel.launch, all_tiles, mask, kernels.gpu().multiprocessors),
+           arguments, call, bindings.cuda_arguments());
   }
 
  private:
-  // NVRTC is opened while the driver starts: each takes tens of milliseconds.
-  static const Driver& find_driver() {
-    const std::future<void> opened = std::async(kInBackground, [] {
-      try {
-        Nvrtc::get();
-      } catch (const Error&) {
-        // Whoever needs it gets the error again.
-      }
-    });
-    return Driver::get();
+  static bool will_compile(const KernelContext& given) {
+    const KernelContext context = with_defaults(given);
+    return *context.jit && context.bundles->empty();
+  }
+
+  std::vector<KernelBinary> build(const DeviceFacts& gpu, const AttentionOptions& options) {
+    const std::vector<KernelId> ids = kernels_needed(spec_, options);
+    target_ = bundled_target(spec_, targets_of(gpu), ids, options.kernels);
+    if (!target_) target_.emplace(compiled_target(gpu, options));
+    return build_usable_kernels(spec_, *target_, ids, options.kernels);
+  }
+
+  // What NVRTC compiles for; where there is none, or it must not be used, what the store holds.
+  Target compiled_target(const DeviceFacts& gpu, const AttentionOptions& options) const {
+    const std::vector<Target> targets = targets_of(gpu);
+    const auto stored = [&] {
+      return stored_target(spec_, targets, kernels_needed(spec_, options), options.kernels);
+    };
+    if (!*with_defaults(options.kernels).jit) return stored().value_or(targets.at(0));
+    try {
+      const NvrtcFacts nvrtc = find_nvrtc();
+      require_driver_for_nvrtc(driver_.version(), nvrtc.major, nvrtc.minor);
+      return target_for(gpu, nvrtc.architectures);
+    } catch (const Error&) {
+      if (std::optional<Target> target = stored()) return *target;
+      throw;
+    }
+  }
+
+  MaskKernels mask_kernels(const ContextScope& scope) const {
+    const ContextKernels& kernels = modules_->in(scope);
+    const std::size_t mask = modules_->binaries().size() - 1;
+    const bool proves = modules_->binaries()[mask].source.id.name == "mask_proved";
+    return {.rows = kernels.kernel(mask, 0),
+            .scan = kernels.kernel(mask, 1),
+            .extrema = proves ? &kernels.kernel(mask, 2) : nullptr,
+            .tables = proves ? extrema_tables(spec_) : std::vector<ExtremaTable>()};
   }
 
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,
                                                 const DeviceFacts& gpu) const {
+    const HeadGroups groups = head_groups(spec_, call.shape, gpu.l2_bytes);
     return {.q = tensor_argument(call.q),
             .k = tensor_argument(call.k),
             .v = tensor_argument(call.v),
@@ -122,17 +177,32 @@ class CudaBackend final : public Backend {
             .mask = {},
             .scaling = abi::cuda::scaling(static_cast<float>(call.scale), !spec_.score_mod.empty()),
             .q_tiles = 0,
-            .heads_in_group = heads_in_group(spec_, call.shape, gpu)};
+            .heads_in_group = static_cast<int>(groups.heads),
+            .whole_groups = static_cast<int>(groups.count),
+            .reserved = 0};
   }
 
   // A mask made from lists, or in another context, is copied to this one at its first use.
   const TileListMemory& lists_of(const BlockMask& mask, const ContextScope& scope) const {
     return static_cast<const TileListMemory&>(mask.on_device(scope.id(), [&] {
       auto lists = std::make_shared<TileListMemory>(driver_, scope, mask.rows(), nullptr);
-      lists->reserve_indices(scope, {mask.partial_tiles(), mask.full_tiles()}, nullptr);
+      lists->reserve_indices(scope, mask.partial_tiles() + mask.full_tiles(), nullptr);
       lists->upload(mask.lists(), mask.rows_by_cost(), mask.q_blocks());
       return lists;
     }));
+  }
+
+  // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
+  // refuses, and scales that do not fit into the exponent.
+  const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
+                           const ContextKernels& kernels) const {
+    const Kernel& kernel = kernels.kernel(kAligned);
+    const bool takes_maps = kernel.launch.kv_box_rows > 0;
+    const bool serves = takes_maps ? driver_.functions().tensor_map_encode &&
+                                         (scaling.factor == 1.0f || !spec_.score_mod.empty()) &&
+                                         fit_tensor_maps(spec_, call)
+                                   : is_aligned(spec_, call);
+    return serves ? kernel : kernels.kernel(kUnaligned);
   }
 
   void launch(const Kernel& kernel, std::int64_t blocks, abi::cuda::ForwardArguments& arguments,
@@ -143,7 +213,13 @@ class CudaBackend final : public Backend {
                   "split the batch");
     }
     SnippetParameter snippet(bindings, call.shape);
-    void* parameters[] = {&arguments, snippet.data()};
+    abi::cuda::TensorMaps maps;
+    void* parameters[] = {&arguments, snippet.data(), nullptr};
+    if (kernel.launch.kv_box_rows > 0) {
+      make_tensor_maps(driver_, spec_, call, kernel.launch.kv_box_rows, maps);
+      parameters[1] = &maps;
+      parameters[2] = snippet.data();
+    }
     driver_.check(driver_.functions().launch(kernel.function, static_cast<unsigned>(blocks), 1, 1,
                                              static_cast<unsigned>(kernel.launch.threads), 1, 1,
                                              static_cast<unsigned>(kernel.launch.shared_bytes),
@@ -153,10 +229,25 @@ class CudaBackend final : public Backend {
 
   Spec spec_;
   int ordinal_;
+  std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;
   std::optional<Target> target_;
   std::unique_ptr<Modules> modules_;
 };
+
+bool has_target(const std::string& name) {
+  const std::vector<std::string>& names = Target::all_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Where bundles have kernels for a GPU, it is of use without NVRTC.
+bool is_bundled(const DeviceFacts& gpu) {
+  const std::shared_ptr<const cache::Bundles> bundles = default_bundles({});
+  const std::vector<Target> targets = targets_of(gpu);
+  return !bundles->empty() && std::any_of(targets.begin(), targets.end(), [&](const Target& t) {
+    return bundles->has_ingredient("target", t.name());
+  });
+}
 
 }  // namespace
 
@@ -166,8 +257,7 @@ std::string why_not_available() {
     const Driver* driver = Driver::find(&problem);
     if (!driver) return problem;
     try {
-      Nvrtc::get();
-      device_facts(*driver, 0);
+      if (!is_bundled(device_facts(*driver, 0))) find_nvrtc();
       return std::string();
     } catch (const Error& error) {
       return error.message();
@@ -176,20 +266,23 @@ std::string why_not_available() {
   return reason;
 }
 
+std::vector<Target> targets_of(const DeviceFacts& gpu) {
+  std::vector<Target> targets;
+  if (has_target(gpu.target())) targets.push_back(Target::parse(gpu.target()));
+  // A cubin also runs on later GPUs of its generation, if it uses nothing that is particular.
+  for (int sm = gpu.compute_capability; sm / 10 == gpu.compute_capability / 10; --sm) {
+    const std::string name = fmt::format("sm_{}", sm);
+    if (name != gpu.target() && has_target(name)) targets.push_back(Target::parse(name));
+  }
+  return targets;
+}
+
 Target target_for(const DeviceFacts& gpu, const std::vector<int>& architectures) {
   const auto compiles = [&](int sm) {
     return std::find(architectures.begin(), architectures.end(), sm) != architectures.end();
   };
-  const std::vector<std::string>& names = Target::all_names();
-  const auto has_name = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (compiles(gpu.compute_capability) && has_name(gpu.target()))
-    return Target::parse(gpu.target());
-  // A cubin also runs on later GPUs of its generation, if it uses nothing that is particular.
-  for (int sm = gpu.compute_capability; sm / 10 == gpu.compute_capability / 10; --sm) {
-    const std::string name = fmt::format("sm_{}", sm);
-    if (compiles(sm) && has_name(name)) return Target::parse(name);
+  for (const Target& target : targets_of(gpu)) {
+    if (compiles(target.sm())) return target;
   }
   throw Error(ErrorCode::compiler,
               fmt::format("{} is newer than what this NVRTC compiles for", gpu.describe()),

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../backend.hpp"
 #include "driver.hpp"
@@ -16,6 +17,10 @@ std::string why_not_available();
 /// @param architectures that the compiler knows: 80, 90, 120
 /// @throws Error with code compiler where there is none
 Target target_for(const DeviceFacts& gpu, const std::vector<int>& architectures);
+
+/// Every target whose kernels a GPU can run, the most specific first: its own, then older ones of
+/// its generation.
+std::vector<Target> targets_of(const DeviceFacts& gpu);
 
 /// Refuses an NVRTC whose cubins the driver cannot load.
 /// @param driver_version as the driver says it: 12040 for 12.4

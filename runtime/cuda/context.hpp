@@ -22,6 +22,8 @@ class ContextScope {
   std::uint64_t id() const { return id_; }
   /// Of the context's GPU.
   int ordinal() const;
+  /// Whether the thread had none, and the GPU's primary one was taken.
+  bool is_primary() const { return pushed_; }
 
  private:
   const Driver& driver_;

@@ -80,6 +80,7 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load_if_there(f.function_load, "cuFuncLoad");
   load(f.function_set_attribute, "cuFuncSetAttribute");
   load(f.launch, "cuLaunchKernel");
+  load_if_there(f.tensor_map_encode, "cuTensorMapEncodeTiled");
   load(f.allocate, "cuMemAlloc_v2");
   load(f.free, "cuMemFree_v2");
   load_if_there(f.allocate_async, "cuMemAllocAsync");
@@ -88,6 +89,11 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load(f.copy_to_host, "cuMemcpyDtoHAsync_v2");
   load(f.fill_bytes, "cuMemsetD8Async");
   load(f.stream_synchronize, "cuStreamSynchronize");
+  load(f.event_create, "cuEventCreate");
+  load(f.event_destroy, "cuEventDestroy_v2");
+  load(f.event_record, "cuEventRecord");
+  load(f.event_synchronize, "cuEventSynchronize");
+  load(f.event_elapsed, "cuEventElapsedTime");
 
   check(f.driver_version(&version_), "asking for its version");
   check(f.init(0), "starting");

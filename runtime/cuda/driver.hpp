@@ -16,6 +16,7 @@ using Context = struct CUctx_st*;
 using Stream = struct CUstream_st*;
 using Module = struct CUmod_st*;
 using Function = struct CUfunc_st*;
+using EventHandle = struct CUevent_st*;
 
 /// Attributes of cuda.h that are asked for.
 enum class DeviceAttribute : int {
@@ -56,6 +57,12 @@ struct DriverFunctions {
                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                 Stream stream, void** arguments, void** extra);
 
+  int (*tensor_map_encode)(void* map, int element_type, unsigned rank, void* base,
+                           const std::uint64_t* extents, const std::uint64_t* strides,
+                           const std::uint32_t* box, const std::uint32_t* element_strides,
+                           int interleave, int swizzle, int l2_promotion,
+                           int outside);  // null before CUDA 12
+
   int (*allocate)(DevicePointer* pointer, std::size_t bytes);
   int (*free)(DevicePointer pointer);
   int (*allocate_async)(DevicePointer* pointer, std::size_t bytes, Stream stream);  // or null
@@ -64,6 +71,12 @@ struct DriverFunctions {
   int (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, Stream stream);
   int (*fill_bytes)(DevicePointer to, unsigned char value, std::size_t count, Stream stream);
   int (*stream_synchronize)(Stream stream);
+
+  int (*event_create)(EventHandle* event, unsigned flags);
+  int (*event_destroy)(EventHandle event);
+  int (*event_record)(EventHandle event, Stream stream);
+  int (*event_synchronize)(EventHandle event);
+  int (*event_elapsed)(float* ms, EventHandle start, EventHandle end);
 };
 
 /// NVIDIA's driver, opened at run time.

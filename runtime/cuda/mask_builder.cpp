@@ -6,90 +6,84 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/cuda/mask_workspace.hpp"
 #include "runtime/cuda/tile_lists.hpp"
 
 namespace tilewright::cuda {
 namespace {
 
 constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max();  // of a launch
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
+void require_launchable(const TileGrid& grid) {
+  if (grid.rows() <= kMaxBlocks - grid.batch * grid.heads) return;
+  throw Error(
+      ErrorCode::block_mask,
+      fmt::format("the block mask has {} rows of tiles, more than a launch takes", grid.rows()),
+      "choose a greater block in the spec, or split the batch");
 }
 
-// Sizes of the tables that the kernels work on.
-struct Sizes {
-  std::int64_t batch, heads, q_blocks, kv_blocks, state_words, rows;
-
-  explicit Sizes(const MaskFingerprint& fingerprint)
-      : batch(fingerprint.shape.batch),
-        heads(fingerprint.shape.num_q_heads),
-        q_blocks(ceil_div(fingerprint.shape.q_len, fingerprint.source.block[0])),
-        kv_blocks(ceil_div(fingerprint.shape.kv_len, fingerprint.source.block[1])),
-        state_words(ceil_div(kv_blocks, abi::cuda::kMaskTilesPerBlock)),
-        rows(batch * heads * q_blocks) {}
-};
-
-void require_launchable(const Sizes& sizes) {
-  if (sizes.rows <= kMaxBlocks / sizes.state_words) return;
-  throw Error(ErrorCode::block_mask,
-              fmt::format("the block mask has {} x {} tiles, more than a launch takes", sizes.rows,
-                          sizes.kv_blocks),
-              "choose a greater block in the spec");
-}
-
+// Launches the kernels that list a mask's tiles, in one stream.
 class Builder {
  public:
-  Builder(const Driver& driver, const ContextScope& scope, const Sizes& sizes,
+  Builder(const Driver& driver, const MaskKernels& kernels, const MaskWorkspace& workspace,
           SnippetParameter& snippet, Stream stream)
       : driver_(driver),
-        scope_(scope),
-        sizes_(sizes),
+        kernels_(kernels),
+        workspace_(workspace),
         snippet_(snippet),
-        stream_(stream),
-        states_(driver, scope, static_cast<std::size_t>(sizes.rows * sizes.state_words) * 4, stream,
-                StreamMemory::Release::in_order),
-        counts_(driver, scope, counts_bytes(), stream, StreamMemory::Release::in_order),
-        lists_(std::make_shared<TileListMemory>(driver, scope, sizes.rows, stream)) {}
+        stream_(stream) {}
 
-  TileCounts run(const MaskKernels& kernels) {
-    driver_.check(driver_.functions().fill_bytes(counts_.pointer(), 0, counts_bytes(), stream_),
-                  "clearing a block mask's counts");
-    launch(kernels.count, sizes_.rows * sizes_.state_words, abi::cuda::kMaskThreads);
-    launch(kernels.scan, 1 + sizes_.batch * sizes_.heads, abi::cuda::kMaskScanThreads);
-    const TileCounts counts = lists_->read_counts(stream_);
-    lists_->reserve_indices(scope_, counts, stream_);
-    indices_are_there_ = true;
-    launch(kernels.fill, ceil_div(sizes_.rows, abi::cuda::kMaskRowsPerBlock),
-           abi::cuda::kMaskThreads);
-    return counts;
+  // The tables that proofs read. Clears the counters too.
+  void prepare() {
+    workspace_.clear(stream_);
+    abi::cuda::MaskArguments arguments = {};
+    workspace_.describe(arguments);
+    for (std::size_t i = 0; i < kernels_.tables.size(); ++i) {
+      int table = static_cast<int>(i);
+      launch(*kernels_.extrema, workspace_.table_blocks(i), abi::cuda::kMaskThreads, arguments,
+             &table);
+    }
   }
 
-  std::shared_ptr<const TileListMemory> lists() const { return lists_; }
+  // Row offsets, empty where there are more than `capacity` tiles.
+  void count(const TileGrid& grid, const CsrMemory& lists, std::int64_t capacity) {
+    abi::cuda::MaskArguments arguments = arguments_of(grid, lists, capacity);
+    launch(kernels_.rows, grid.rows(), abi::cuda::kMaskThreads, arguments);
+    launch(kernels_.scan, 1, abi::cuda::kMaskScanThreads, arguments);
+  }
+
+  void fill(const TileGrid& grid, const CsrMemory& lists, std::int64_t capacity) {
+    abi::cuda::MaskArguments arguments = arguments_of(grid, lists, capacity);
+    arguments.fills = 1;
+    const std::int64_t orders = lists.rows_by_cost() ? grid.batch * grid.heads : 0;
+    launch(kernels_.rows, grid.rows() + orders, abi::cuda::kMaskThreads, arguments);
+  }
 
  private:
-  std::size_t counts_bytes() const { return static_cast<std::size_t>(sizes_.rows) * 8; }
-
-  abi::cuda::MaskArguments arguments() const {
-    return {.states = reinterpret_cast<unsigned*>(states_.pointer()),
-            .counts = reinterpret_cast<unsigned long long*>(counts_.pointer()),
-            .row_offsets = lists_->row_offsets(),
-            .indices = indices_are_there_ ? lists_->indices() : nullptr,
-            .full_row_offsets = lists_->full_row_offsets(),
-            .full_indices = indices_are_there_ ? lists_->full_indices() : nullptr,
-            .rows_by_cost = lists_->rows_by_cost(),
-            .batch = static_cast<int>(sizes_.batch),
-            .heads = static_cast<int>(sizes_.heads),
-            .q_blocks = static_cast<int>(sizes_.q_blocks),
-            .kv_blocks = static_cast<int>(sizes_.kv_blocks),
-            .state_words = static_cast<int>(sizes_.state_words),
-            .reserved = 0};
+  abi::cuda::MaskArguments arguments_of(const TileGrid& grid, const CsrMemory& lists,
+                                        std::int64_t capacity) const {
+    abi::cuda::MaskArguments arguments = {
+        .row_offsets = lists.row_offsets(),
+        .full_row_offsets = lists.full_row_offsets(),
+        .indices = lists.indices(),
+        .rows_by_cost = lists.rows_by_cost(),
+        .capacity = capacity,
+        .batch = static_cast<int>(grid.batch),
+        .heads = static_cast<int>(grid.heads),
+        .rows_of_head = static_cast<int>(grid.rows_of_head),
+        .columns = static_cast<int>(grid.columns),
+        .chunks = static_cast<int>(grid.chunks()),
+        .transposed = grid.transposed ? 1 : 0,
+    };
+    workspace_.describe(arguments);
+    return arguments;
   }
 
-  // scan and fill take the first parameter only, and a launch reads as many as its kernel has.
-  void launch(const Kernel& kernel, std::int64_t blocks, int threads) {
-    abi::cuda::MaskArguments mask = arguments();
-    void* parameters[] = {&mask, snippet_.data()};
+  // A launch reads as many parameters as its kernel has.
+  void launch(const Kernel& kernel, std::int64_t blocks, int threads,
+              abi::cuda::MaskArguments& arguments, int* table = nullptr) {
+    void* parameters[] = {&arguments, snippet_.data(), table};
     driver_.check(driver_.functions().launch(kernel.function, static_cast<unsigned>(blocks), 1, 1,
                                              static_cast<unsigned>(threads), 1, 1, 0, stream_,
                                              parameters, nullptr),
@@ -97,28 +91,82 @@ class Builder {
   }
 
   const Driver& driver_;
-  const ContextScope& scope_;
-  const Sizes& sizes_;
+  const MaskKernels& kernels_;
+  const MaskWorkspace& workspace_;
   SnippetParameter& snippet_;
   Stream stream_;
-  StreamMemory states_;
-  StreamMemory counts_;
-  std::shared_ptr<TileListMemory> lists_;
-  bool indices_are_there_ = false;
 };
 
 }  // namespace
 
 BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
                            const MaskKernels& kernels, MaskFingerprint fingerprint,
-                           const Shape& shape, const BindingArguments& bindings, Stream stream) {
-  const Sizes sizes(fingerprint);
-  require_launchable(sizes);
-  SnippetParameter snippet(bindings, shape);
-  Builder builder(driver, scope, sizes, snippet, stream);
-  const TileCounts counts = builder.run(kernels);
-  return BlockMask(std::move(fingerprint), builder.lists(), counts.partial, counts.full, "exact",
-                   sizes.rows * sizes.kv_blocks);
+                           const Shape& shape, const Bindings& bindings,
+                           const BlockMaskOptions& options) {
+  const auto stream = static_cast<Stream>(options.stream);
+  const TileGrid by_rows(fingerprint, false);
+  const TileGrid by_columns(fingerprint, true);
+  require_launchable(by_rows);
+  if (options.transposed) require_launchable(by_columns);
+  SnippetParameter snippet(bindings.cuda_arguments(), shape);
+  auto workspace = std::make_unique<MaskWorkspace>(
+      driver, scope, fingerprint, kernels.tables, bindings, options.transposed, stream,
+      options.capacity ? StreamMemory::Release::when_idle : StreamMemory::Release::in_order);
+  auto lists = std::make_shared<TileListMemory>(driver, scope, by_rows.rows(), stream);
+  if (options.transposed) lists->add_transposed(scope, by_columns.rows(), stream);
+
+  Builder builder(driver, kernels, *workspace, snippet, stream);
+  builder.prepare();
+  std::optional<TileCounts> counts;
+  std::int64_t room = options.capacity.value_or(kUnlimited);
+  builder.count(by_rows, lists->by_rows(), room);
+  if (!options.capacity) {
+    counts = read_totals(driver, workspace->totals(false), stream);
+    room = counts->partial + counts->full;
+  }
+  lists->reserve_indices(scope, room, stream);
+  builder.fill(by_rows, lists->by_rows(), room);
+  if (options.transposed) {
+    builder.count(by_columns, *lists->by_columns(), room);
+    builder.fill(by_columns, *lists->by_columns(), room);
+  }
+  if (options.capacity) lists->keep(std::move(workspace), room);
+  return BlockMask(std::move(fingerprint), std::move(lists), counts,
+                   kernels.extrema ? "proved" : "exact");
+}
+
+void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const MaskKernels& kernels,
+                        const BlockMask& mask, const Shape& shape, const Bindings& bindings,
+                        tilewright::Stream given_stream) {
+  const auto stream = static_cast<Stream>(given_stream);
+  const auto& lists = static_cast<const TileListMemory&>(mask.on_device(scope.id(), []() {
+    throw Error(ErrorCode::block_mask, "the block mask lies in another CUDA context or on the host",
+                "rebuild it in the context that it was made in");
+    return std::shared_ptr<const DeviceTileLists>();
+  }));
+  const MaskWorkspace* workspace = lists.workspace();
+  if (!workspace) {
+    throw Error(ErrorCode::block_mask, "the block mask was made without a capacity",
+                "give BlockMaskOptions one, as the memory of a mask without cannot be used again");
+  }
+  if (!workspace->fits(mask.fingerprint(), kernels.tables, bindings,
+                       lists.by_columns() != nullptr)) {
+    throw Error(ErrorCode::block_mask,
+                "a buffer of mask_mod has another size than when the mask was made",
+                "make the mask again with block_mask(...)");
+  }
+  SnippetParameter snippet(bindings.cuda_arguments(), shape);
+  Builder builder(driver, kernels, *workspace, snippet, stream);
+  builder.prepare();
+  const std::int64_t room = lists.capacity();
+  const TileGrid by_rows(mask.fingerprint(), false);
+  builder.count(by_rows, lists.by_rows(), room);
+  builder.fill(by_rows, lists.by_rows(), room);
+  if (const CsrMemory* by_columns = lists.by_columns()) {
+    const TileGrid grid(mask.fingerprint(), true);
+    builder.count(grid, *by_columns, room);
+    builder.fill(grid, *by_columns, room);
+  }
 }
 
 }  // namespace tilewright::cuda

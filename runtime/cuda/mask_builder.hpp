@@ -1,23 +1,35 @@
 #pragma once
 
+#include <vector>
+
+#include "../../generator/extrema_table.hpp"
 #include "arguments.hpp"
 #include "modules.hpp"
 
 namespace tilewright::cuda {
 
-/// The three kernels of templates/cuda/mask_exact.cu.jinja.
+/// The kernels of templates/cuda/mask.cu.jinja.
 struct MaskKernels {
-  const Kernel& count;
+  const Kernel& rows;
   const Kernel& scan;
-  const Kernel& fill;
+  const Kernel* extrema;             ///< of mask_proved; null for mask_exact
+  std::vector<ExtremaTable> tables;  ///< of mask_proved
 };
 
-/// Classifies every tile and lists them, in the stream's order. Waits once, for the number of
-/// tiles.
+/// Lists the tiles of a block mask in the stream's order. Waits once, for the number of tiles, and
+/// where the caller gives a capacity not at all.
 /// @param fingerprint its batch and heads say how many lists are made
-/// @throws Error with code block_mask for more tiles than a launch takes; device; memory
+/// @throws Error with code block_mask for more rows of tiles than a launch takes; device; memory
 BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
                            const MaskKernels& kernels, MaskFingerprint fingerprint,
-                           const Shape& shape, const BindingArguments& bindings, Stream stream);
+                           const Shape& shape, const Bindings& bindings,
+                           const BlockMaskOptions& options);
+
+/// Lists the tiles anew in the memory of a mask that was built with a capacity in this context.
+/// Neither waits nor allocates.
+/// @throws Error with code block_mask for a mask that was not, or whose tables have grown
+void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const MaskKernels& kernels,
+                        const BlockMask& mask, const Shape& shape, const Bindings& bindings,
+                        tilewright::Stream stream);
 
 }  // namespace tilewright::cuda

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -90,13 +92,25 @@ void append_wheels(std::vector<std::string>& paths) {
   }
 }
 
-std::string file_identity(const void* symbol) {
+// The file that a function was loaded from, links resolved; empty where nobody knows.
+fs::path file_of(const void* symbol) {
   Dl_info info{};
+  if (!dladdr(symbol, &info) || !info.dli_fname) return {};
+  std::error_code error;
+  fs::path path = fs::canonical(info.dli_fname, error);
+  return error ? fs::path(info.dli_fname) : path;
+}
+
+std::string file_identity(const fs::path& path) {
   struct stat status {};
-  if (!dladdr(symbol, &info) || !info.dli_fname || stat(info.dli_fname, &status) != 0)
-    return "unknown file";
+  if (path.empty() || stat(path.c_str(), &status) != 0) return "unknown file";
   return fmt::format("{} bytes, modified {}.{:09}", status.st_size, status.st_mtim.tv_sec,
                      status.st_mtim.tv_nsec);
+}
+
+fs::path builtins_of(const NvrtcFacts& facts) {
+  return fs::path(facts.path).parent_path() /
+         fmt::format("libnvrtc-builtins.so.{}.{}", facts.major, facts.minor);
 }
 
 }  // namespace
@@ -120,6 +134,20 @@ std::vector<std::string> Nvrtc::candidates() {
 const Nvrtc& Nvrtc::get() {
   static const Nvrtc nvrtc = find();
   return nvrtc;
+}
+
+const Nvrtc& Nvrtc::at(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, Nvrtc> opened;
+  const std::lock_guard lock(mutex);
+  const auto found = opened.find(path);
+  if (found != opened.end()) return found->second;
+  DynamicLibrary library = DynamicLibrary::open(path);
+  if (!library) {
+    throw Error(ErrorCode::compiler, fmt::format("cannot open NVRTC: {}", library.reason()),
+                "it was moved or removed meanwhile; try again");
+  }
+  return opened.emplace(path, Nvrtc(std::move(library))).first->second;
 }
 
 Nvrtc Nvrtc::find() {
@@ -167,18 +195,27 @@ Nvrtc::Nvrtc(DynamicLibrary library) : library_(std::move(library)) {
   load(functions_.log, "nvrtcGetProgramLog");
   load(functions_.error_text, "nvrtcGetErrorString");
 
-  check(functions_.version(&major_, &minor_), "asking for its version");
-  if (major_ < kOldestMajor) {
+  check(functions_.version(&facts_.major, &facts_.minor), "asking for its version");
+  if (major() < kOldestMajor) {
     throw Error(ErrorCode::compiler,
                 fmt::format("{} is NVRTC {}.{}; {} is the oldest that is supported",
-                            library_.path(), major_, minor_, kOldestMajor));
+                            library_.path(), major(), minor(), kOldestMajor));
   }
   int count = 0;
   check(functions_.num_architectures(&count), "asking for its targets");
-  architectures_.resize(static_cast<size_t>(count));
-  check(functions_.architectures(architectures_.data()), "asking for its targets");
-  identity_ = fmt::format("nvrtc {}.{}, {}", major_, minor_,
-                          file_identity(reinterpret_cast<const void*>(functions_.version)));
+  facts_.architectures.resize(static_cast<size_t>(count));
+  check(functions_.architectures(facts_.architectures.data()), "asking for its targets");
+  const fs::path file = file_of(reinterpret_cast<const void*>(functions_.version));
+  facts_.path = file.empty() ? library_.path() : file.string();
+  // NVRTC opens its builtins at the first compile, by their bare name. A wheel's folder, or a
+  // toolkit's, need not be in the loader's path, but what is open already is found.
+  DynamicLibrary::open(builtins_of(facts_).string());
+  facts_.identity = identity_of(facts_);
+}
+
+std::string Nvrtc::identity_of(const NvrtcFacts& facts) {
+  return fmt::format("nvrtc {}.{}, {}, builtins {}", facts.major, facts.minor,
+                     file_identity(facts.path), file_identity(builtins_of(facts)));
 }
 
 void Nvrtc::check(int result, std::string_view what) const {
@@ -204,7 +241,9 @@ Nvrtc::Result Nvrtc::compile(const std::string& source, std::string_view target,
   all.insert(all.end(), options.begin(), options.end());
   // NVRTC's own cache in the home directory would answer in place of the compiler: what is kept,
   // and where, is for our cache to say.
-  if (major_ >= 13) all.emplace_back("--no-cache");
+  if (major() >= 13) all.emplace_back("--no-cache");
+  // What stands in the working directory must not be included, whatever a source says.
+  if (major() >= 13) all.emplace_back("--no-source-include");
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());
 
@@ -225,7 +264,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& source, std::string_view target,
                  .place = std::nullopt,
                  .notes = result.log.empty() ? std::vector<std::string>{}
                                              : std::vector<std::string>{result.log},
-                 .hint = fmt::format("target {}, NVRTC {}.{} at {}", target, major_, minor_,
+                 .hint = fmt::format("target {}, NVRTC {}.{} at {}", target, major(), minor(),
                                      library_.path())});
   }
   if (result.succeeded) {

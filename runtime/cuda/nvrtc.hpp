@@ -25,6 +25,19 @@ std::vector<KernelResources> parse_ptxas_log(std::string_view log);
 /// serialised). Their lines.
 std::vector<std::string> performance_warnings(std::string_view log);
 
+/// Which NVRTC there is.
+struct NvrtcFacts {
+  std::string path;  ///< of the library's file
+  int major = 0;
+  int minor = 0;
+  std::vector<int> architectures;  ///< real ones that it compiles for, as numbers: 80, 90, 120
+  /// Changes whenever the same source and options could give other bytes: the version, and size and
+  /// time of the files of the library and of its builtins.
+  std::string identity;
+
+  bool operator==(const NvrtcFacts&) const = default;
+};
+
 /// NVIDIA's run-time compiler, opened at run time.
 class Nvrtc {
  public:
@@ -39,18 +52,20 @@ class Nvrtc {
   /// nvidia-cuda-nvrtc Python wheel. Found once per process.
   /// @throws Error with code compiler, listing where it looked
   static const Nvrtc& get();
+  /// The one in a given file. Each file is opened once per process.
+  /// @throws Error with code compiler where it is none that can be used
+  static const Nvrtc& at(const std::string& path);
+  /// The identity that facts.path would have if it was opened now.
+  static std::string identity_of(const NvrtcFacts& facts);
   /// Where get() looks, in its order.
   static std::vector<std::string> candidates();
 
-  const std::string& path() const { return library_.path(); }
-  int major() const { return major_; }
-  int minor() const { return minor_; }
-  /// Real architectures that it compiles for, as numbers: 80, 90, 120.
-  const std::vector<int>& architectures() const { return architectures_; }
-
-  /// Changes whenever the same source and options could give other bytes: the version, and size and
-  /// time of the library's file.
-  const std::string& identity() const { return identity_; }
+  const NvrtcFacts& facts() const { return facts_; }
+  const std::string& path() const { return facts_.path; }
+  int major() const { return facts_.major; }
+  int minor() const { return facts_.minor; }
+  const std::vector<int>& architectures() const { return facts_.architectures; }
+  const std::string& identity() const { return facts_.identity; }
 
   /// Compiles one translation unit for one target ("sm_90a"). May be called from many threads.
   /// @throws Error with code compiler where NVRTC itself fails, not the source
@@ -80,10 +95,7 @@ class Nvrtc {
 
   DynamicLibrary library_;
   Functions functions_ = {};
-  int major_ = 0;
-  int minor_ = 0;
-  std::vector<int> architectures_;
-  std::string identity_;
+  NvrtcFacts facts_;
 };
 
 }  // namespace tilewright::cuda

@@ -1,5 +1,9 @@
 #include "runtime/cuda/tile_lists.hpp"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace tilewright::cuda {
@@ -45,77 +49,134 @@ void copy_to_device(const Driver& driver, const void* to, const std::vector<T>& 
 
 }  // namespace
 
+TileCounts read_totals(const Driver& driver, const abi::cuda::MaskTotals* totals, Stream stream) {
+  abi::cuda::MaskTotals host = {};
+  driver.check(driver.functions().copy_to_host(&host, device_pointer(totals), sizeof host, stream),
+               "counting a block mask's tiles");
+  driver.check(driver.functions().stream_synchronize(stream), "counting a block mask's tiles");
+  return {.partial = host.partial,
+          .full = host.full,
+          .evaluated = static_cast<std::int64_t>(host.evaluated)};
+}
+
+CsrMemory::CsrMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows,
+                     bool has_order, Stream stream)
+    : driver_(driver),
+      rows_(rows),
+      has_order_(has_order),
+      rows_memory_(driver, scope,
+                   static_cast<std::size_t>(2 * (rows + 1)) * sizeof(long long) +
+                       (has_order ? static_cast<std::size_t>(rows) * sizeof(int) : 0),
+                   stream, StreamMemory::Release::when_idle) {}
+
+void CsrMemory::reserve_indices(const ContextScope& scope, std::int64_t tiles, Stream stream) {
+  index_memory_ =
+      std::make_unique<StreamMemory>(driver_, scope, static_cast<std::size_t>(tiles) * sizeof(int),
+                                     stream, StreamMemory::Release::when_idle);
+}
+
+TileLists CsrMemory::to_host() const {
+  TileLists lists;
+  const auto offsets = static_cast<std::size_t>(rows_ + 1);
+  copy_to_host(driver_, lists.row_offsets, row_offsets(), offsets);
+  copy_to_host(driver_, lists.full_row_offsets, full_row_offsets(), offsets);
+  driver_.check(driver_.functions().stream_synchronize(nullptr),
+                "copying a block mask from the GPU");
+  const std::int64_t partial = lists.row_offsets.back();
+  for (std::int64_t& offset : lists.full_row_offsets) offset -= partial;
+  copy_to_host(driver_, lists.indices, indices(), static_cast<std::size_t>(partial));
+  copy_to_host(driver_, lists.full_indices, indices() + partial,
+               static_cast<std::size_t>(lists.full_row_offsets.back()));
+  driver_.check(driver_.functions().stream_synchronize(nullptr),
+                "copying a block mask from the GPU");
+  return lists;
+}
+
+void CsrMemory::upload(const TileLists& lists) const {
+  std::vector<std::int64_t> full_offsets = lists.full_row_offsets;
+  const auto partial = static_cast<std::int64_t>(lists.indices.size());
+  for (std::int64_t& offset : full_offsets) offset += partial;
+  copy_to_device(driver_, row_offsets(), lists.row_offsets);
+  copy_to_device(driver_, full_row_offsets(), full_offsets);
+  copy_to_device(driver_, indices(), lists.indices);
+  copy_to_device(driver_, indices() + partial, lists.full_indices);
+  // The shifted offsets end here, and any stream may use the lists from now on.
+  driver_.check(driver_.functions().context_synchronize(), "copying a block mask to the GPU");
+}
+
 TileListMemory::TileListMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows,
                                Stream stream)
     : DeviceTileLists(scope.id()),
       driver_(driver),
       context_(scope.context()),
-      rows_(rows),
-      rows_memory_(driver, scope,
-                   static_cast<std::size_t>(2 * (rows + 1)) * sizeof(long long) +
-                       static_cast<std::size_t>(rows) * sizeof(int),
-                   stream, StreamMemory::Release::when_idle) {}
+      by_rows_(driver, scope, rows, true, stream) {}
 
-void TileListMemory::reserve_indices(const ContextScope& scope, const TileCounts& counts,
-                                     Stream stream) {
-  counts_ = counts;
-  index_memory_ = std::make_unique<StreamMemory>(
-      driver_, scope, static_cast<std::size_t>(counts.partial + counts.full) * sizeof(int), stream,
-      StreamMemory::Release::when_idle);
+void TileListMemory::add_transposed(const ContextScope& scope, std::int64_t rows, Stream stream) {
+  by_columns_.emplace(driver_, scope, rows, false, stream);
 }
 
-TileCounts TileListMemory::read_counts(Stream stream) const {
-  const DriverFunctions& f = driver_.functions();
-  TileCounts counts;
-  driver_.check(f.copy_to_host(&counts.partial, device_pointer(row_offsets() + rows_),
-                               sizeof counts.partial, stream),
-                "counting a block mask's tiles");
-  driver_.check(f.copy_to_host(&counts.full, device_pointer(full_row_offsets() + rows_),
-                               sizeof counts.full, stream),
-                "counting a block mask's tiles");
-  driver_.check(f.stream_synchronize(stream), "counting a block mask's tiles");
-  return counts;
+void TileListMemory::reserve_indices(const ContextScope& scope, std::int64_t tiles, Stream stream) {
+  by_rows_.reserve_indices(scope, tiles, stream);
+  if (by_columns_) by_columns_->reserve_indices(scope, tiles, stream);
+}
+
+void TileListMemory::keep(std::unique_ptr<const MaskWorkspace> workspace, std::int64_t capacity) {
+  workspace_ = std::move(workspace);
+  capacity_ = capacity;
 }
 
 void TileListMemory::upload(const TileLists& lists, std::span<const std::int32_t> rows_by_cost,
                             std::int64_t q_blocks) {
   // Rows of the whole mask in order of cost, dealt out to their heads, stay in that order.
   std::vector<std::int32_t> order(rows_by_cost.size());
-  std::vector<std::int64_t> dealt(static_cast<std::size_t>(rows_ / q_blocks));
+  std::vector<std::int64_t> dealt(static_cast<std::size_t>(by_rows_.rows() / q_blocks));
   for (const std::int32_t row : rows_by_cost) {
     const std::int64_t head = row / q_blocks;
     const std::int64_t place = head * q_blocks + dealt[static_cast<std::size_t>(head)]++;
     order[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(row % q_blocks);
   }
-  copy_to_device(driver_, row_offsets(), lists.row_offsets);
-  copy_to_device(driver_, full_row_offsets(), lists.full_row_offsets);
-  copy_to_device(driver_, this->rows_by_cost(), order);
-  copy_to_device(driver_, indices(), lists.indices);
-  copy_to_device(driver_, full_indices(), lists.full_indices);
-  // Any stream may use them from now on.
-  driver_.check(driver_.functions().context_synchronize(), "copying a block mask to the GPU");
+  copy_to_device(driver_, by_rows_.rows_by_cost(), order);
+  by_rows_.upload(lists);
+}
+
+TileCounts TileListMemory::counts() const {
+  if (!workspace_) throw Error(ErrorCode::internal, "a block mask has lost its counts");
+  const CurrentScope current(driver_, context_);
+  driver_.check(driver_.functions().context_synchronize(), "waiting for a block mask");
+  const TileCounts counts = read_totals(driver_, workspace_->totals(false), nullptr);
+  if (counts.partial + counts.full > capacity_) {
+    throw Error(ErrorCode::block_mask,
+                fmt::format("the block mask has {} tiles, and its capacity is {}: its lists are "
+                            "empty",
+                            counts.partial + counts.full, capacity_),
+                "give BlockMaskOptions a greater capacity");
+  }
+  return counts;
+}
+
+TileLists TileListMemory::copy_of(const CsrMemory& lists) const {
+  if (workspace_) counts();
+  const CurrentScope current(driver_, context_);
+  driver_.check(driver_.functions().context_synchronize(), "waiting for a block mask");
+  return lists.to_host();
 }
 
 TileLists TileListMemory::to_host() const {
-  const CurrentScope current(driver_, context_);
-  driver_.check(driver_.functions().context_synchronize(), "waiting for a block mask");
-  TileLists lists;
-  const auto offsets = static_cast<std::size_t>(rows_ + 1);
-  copy_to_host(driver_, lists.row_offsets, row_offsets(), offsets);
-  copy_to_host(driver_, lists.full_row_offsets, full_row_offsets(), offsets);
-  copy_to_host(driver_, lists.indices, indices(), static_cast<std::size_t>(counts_.partial));
-  copy_to_host(driver_, lists.full_indices, full_indices(), static_cast<std::size_t>(counts_.full));
-  driver_.check(driver_.functions().stream_synchronize(nullptr),
-                "copying a block mask from the GPU");
-  return lists;
+  return copy_of(by_rows_);
+}
+
+std::optional<TileLists> TileListMemory::transposed_to_host() const {
+  if (!by_columns_) return std::nullopt;
+  return copy_of(*by_columns_);
 }
 
 abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileListMemory& lists) {
-  return {.row_offsets = lists.row_offsets(),
-          .indices = lists.indices(),
-          .full_row_offsets = lists.full_row_offsets(),
-          .full_indices = lists.full_indices(),
-          .rows_by_cost = lists.rows_by_cost(),
+  const CsrMemory& rows = lists.by_rows();
+  return {.row_offsets = rows.row_offsets(),
+          .indices = rows.indices(),
+          .full_row_offsets = rows.full_row_offsets(),
+          .full_indices = rows.indices(),
+          .rows_by_cost = rows.rows_by_cost(),
           .batch = static_cast<int>(mask.batch()),
           .heads = static_cast<int>(mask.heads()),
           .q_blocks = static_cast<int>(mask.q_blocks()),

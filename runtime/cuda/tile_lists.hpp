@@ -1,53 +1,80 @@
 #pragma once
 
-#include "../../templates/abi/cuda.hpp"
-#include "../block_mask.hpp"
-#include "memory.hpp"
+#include <memory>
+#include <optional>
+
+#include "mask_workspace.hpp"
 
 namespace tilewright::cuda {
 
-/// How many tiles there are of each kind.
-struct TileCounts {
-  long long partial = 0;
-  long long full = 0;
+/// What kernels have counted. Waits for the stream.
+TileCounts read_totals(const Driver& driver, const abi::cuda::MaskTotals* totals, Stream stream);
+
+/// Two CSR lists in a context's memory, in one array: the full tiles stand behind the partial ones,
+/// and full_row_offsets begins with the number of these.
+class CsrMemory {
+ public:
+  /// Makes room for row offsets and, if asked for, the order of rows, in the stream's order.
+  CsrMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows, bool has_order,
+            Stream stream);
+  /// Makes room for the indices.
+  void reserve_indices(const ContextScope& scope, std::int64_t tiles, Stream stream);
+
+  std::int64_t rows() const { return rows_; }
+  long long* row_offsets() const { return reinterpret_cast<long long*>(rows_memory_.pointer()); }
+  long long* full_row_offsets() const { return row_offsets() + rows_ + 1; }
+  int* rows_by_cost() const {  ///< null where there is none
+    return has_order_ ? reinterpret_cast<int*>(full_row_offsets() + rows_ + 1) : nullptr;
+  }
+  int* indices() const {  ///< null before there is room for them
+    return index_memory_ ? reinterpret_cast<int*>(index_memory_->pointer()) : nullptr;
+  }
+
+  /// Copies, when the context is idle.
+  TileLists to_host() const;
+  void upload(const TileLists& lists) const;
+
+ private:
+  const Driver& driver_;
+  std::int64_t rows_;
+  bool has_order_;
+  StreamMemory rows_memory_;
+  std::unique_ptr<StreamMemory> index_memory_;
 };
 
 /// A block mask's lists in a context's memory.
 class TileListMemory final : public DeviceTileLists {
  public:
-  /// Makes room for row offsets and the order of rows, in the stream's order.
   TileListMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows, Stream stream);
-  /// Makes room for the indices.
-  void reserve_indices(const ContextScope& scope, const TileCounts& counts, Stream stream);
 
-  /// Reads the counts off the row offsets. Waits for the stream.
-  TileCounts read_counts(Stream stream) const;
+  void add_transposed(const ContextScope& scope, std::int64_t rows, Stream stream);
+  /// Makes room for the indices of all lists.
+  void reserve_indices(const ContextScope& scope, std::int64_t tiles, Stream stream);
+  /// Keeps what the mask was built with, so that it can be built again.
+  void keep(std::unique_ptr<const MaskWorkspace> workspace, std::int64_t capacity);
 
   /// The mask's lists and their order, which is given as rows of the whole mask.
   void upload(const TileLists& lists, std::span<const std::int32_t> rows_by_cost,
               std::int64_t q_blocks);
 
-  /// Waits for everything in the context that may still write the lists.
   TileLists to_host() const override;
+  std::optional<TileLists> transposed_to_host() const override;
+  TileCounts counts() const override;
 
-  long long* row_offsets() const { return at<long long>(rows_memory_, 0); }
-  long long* full_row_offsets() const { return row_offsets() + rows_ + 1; }
-  int* rows_by_cost() const { return reinterpret_cast<int*>(full_row_offsets() + rows_ + 1); }
-  int* indices() const { return at<int>(*index_memory_, 0); }
-  int* full_indices() const { return indices() + counts_.partial; }
+  const CsrMemory& by_rows() const { return by_rows_; }
+  const CsrMemory* by_columns() const { return by_columns_ ? &*by_columns_ : nullptr; }
+  const MaskWorkspace* workspace() const { return workspace_.get(); }
+  std::int64_t capacity() const { return capacity_; }
 
  private:
-  template <typename T>
-  static T* at(const StreamMemory& memory, std::size_t offset) {
-    return reinterpret_cast<T*>(memory.pointer() + offset);
-  }
+  TileLists copy_of(const CsrMemory& lists) const;
 
   const Driver& driver_;
   Context context_;
-  std::int64_t rows_;
-  TileCounts counts_;
-  StreamMemory rows_memory_;
-  std::unique_ptr<StreamMemory> index_memory_;
+  CsrMemory by_rows_;
+  std::optional<CsrMemory> by_columns_;
+  std::unique_ptr<const MaskWorkspace> workspace_;  // where the mask may be built again
+  std::int64_t capacity_ = 0;
 };
 
 /// As kernels take them.

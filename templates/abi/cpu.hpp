@@ -71,8 +71,15 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 //            const long long tilewright_scratch_bytes; private memory that a call needs, aligned to 64
 //            void tilewright_forward(const ForwardArguments*, int b, int h, int q_tile, void* scratch);
 //
-// mask_exact: void tilewright_classify_row(const SnippetArguments*, int b, int h, int q_block,
-//                 TileState* states);                  states[kv_blocks] of one row of tiles
+// mask_exact, mask_proved: one row of tiles of the block mask, as runs of tiles in the same state
+//            int tilewright_mask_row(const SnippetArguments*, const ExtremaTables*, int b, int h,
+//                 int q_block,
+//                 unsigned* runs,         [kv_blocks] in order: tile behind the run << 2 | TileState
+//                 long long* evaluated);  to which the number of evaluated tiles is added
+//            returns the number of runs
+// mask_proved: also, for a buffer that it has a table of (extrema.hpp), one row of the table
+//            void tilewright_mask_extrema(const SnippetArguments*, const ExtremaTables*, int table,
+//                 long long row);
 //
 // evaluate_float, evaluate_double, evaluate_checked: one row of scores through the snippets, Score
 //            being float, double, float:

@@ -62,7 +62,8 @@ static_assert(sizeof(SnippetArguments<1, 2>) == snippet_argument_bytes(1, 2));
 static_assert(sizeof(SnippetArguments<3, 1>) == snippet_argument_bytes(3, 1));
 
 /// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where
-/// b and h are 0 if the mask's batch or heads is 1.
+/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles stand
+/// behind the partial ones and full_row_offsets begins with their number.
 struct BlockMaskArguments {
   const long long* row_offsets;       // [rows + 1], into indices
   const int* indices;                 // kv blocks of partial tiles, rising in each row
@@ -104,40 +105,21 @@ struct ForwardArguments {
   Scaling scaling;          // of the call's scale
   int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile)
   int heads_in_group;       // >= 1: heads whose tiles run side by side, see forward/place.hpp
+  int whole_groups;         // of so many heads; those behind them are one last group
+  int reserved;             // 0
 };
 
-/// State of one tile of a block mask over its elements inside q_len x kv_len.
-enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2 };
-
-/// mask_exact: the block mask's exact path, three kernels on one stream, with no dynamic shared
-/// memory. None of them depends on what the host knows of the result, so the host need not wait; it
-/// makes the lists as long as those of a mask without an empty tile, or reads both
-/// row_offsets[rows] before mask_fill. counts must be 0 before mask_count.
-///   void tilewright_mask_count(MaskArguments, SnippetArguments<buffers, scalars>)
-///       grid rows * state_words, kMaskThreads threads
-///   void tilewright_mask_scan(MaskArguments)
-///       grid 1 + batch * heads, kMaskScanThreads threads
-///   void tilewright_mask_fill(MaskArguments)
-///       grid ceil(rows / kMaskRowsPerBlock), kMaskThreads threads
-struct MaskArguments {
-  unsigned* states;             // [rows][state_words] two bits a tile, lowest first: a TileState
-  unsigned long long* counts;   // [rows] partial tiles in the low half, full ones in the high half
-  long long* row_offsets;       // [rows + 1]
-  int* indices;                 // partial tiles
-  long long* full_row_offsets;  // [rows + 1]
-  int* full_indices;            // full tiles
-  int* rows_by_cost;            // [batch * heads][q_blocks]
-  int batch;                    // of the mask: 1 or the call's
-  int heads;                    // of the mask: 1 or num_q_heads
-  int q_blocks;
-  int kv_blocks;
-  int state_words;  // ceil(kv_blocks / 16)
-  int reserved;     // 0
+/// A CUtensorMap of cuda.h: where the copy engine finds a tensor, and what boxes it brings of it.
+struct alignas(64) TensorMap {
+  unsigned long long opaque[16];
 };
 
-constexpr int kMaskThreads = 256;
-constexpr int kMaskScanThreads = 1024;
-constexpr int kMaskTilesPerBlock = 16;  // of mask_count: one word of states
-constexpr int kMaskRowsPerBlock = 8;    // of mask_fill: one warp fills one row
+/// Dimensions, fastest first: columns, rows, heads, batch; a dimension of stride 0 has extent 1.
+/// Boxes are 64 columns wide, those of q and out 64 rows high, those of k and v a kv tile.
+///   void tilewright_forward(ForwardArguments, TensorMaps, SnippetArguments<buffers, scalars>)
+struct TensorMaps {
+  TensorMap q, k, v;
+  TensorMap out;  // not read where out is float32
+};
 
 }  // namespace tilewright::abi::cuda

@@ -45,11 +45,13 @@ struct Tally {
   int calls = 0;
   int wrong = 0;
   double worst = 0;  // error as a share of its bound
+  double apart = 0;  // difference to the CPU's result as a share of both bounds; on a GPU
 
   void add(const Tally& other) {
     calls += other.calls;
     wrong += other.wrong;
     worst = std::max(worst, other.worst);
+    apart = std::max(apart, other.apart);
   }
 };
 
@@ -127,6 +129,17 @@ double worst_share(const verify::Verdict& verdict) {
                    share(verdict.lse_error, verdict.lse_bound)});
 }
 
+double share_apart(const verify::Agreement& agreement) {
+  return std::max(share(agreement.difference, agreement.bound),
+                  share(agreement.lse_difference, agreement.lse_bound));
+}
+
+// ", 0.20 of both apart from the CPU"; nothing where the CPU was not asked.
+std::string apart_text(const Settings& settings, const Tally& tally) {
+  if (settings.device == Device::cpu()) return "";
+  return fmt::format("  {:.2f} of both from the CPU", tally.apart);
+}
+
 Tally run_case(const Spec& spec, const Case& call, const verify::CheckOptions& options,
                const verify::Checker& checker, std::uint64_t seed) {
   const battery::CaseInputs inputs(spec, call, checker.attention(), seed);
@@ -142,12 +155,16 @@ Tally run_case(const Spec& spec, const Case& call, const verify::CheckOptions& o
     fmt::print("WRONG {} [{}] {}\n", spec.name, to_string(spec.dtype), call.describe());
     for (const std::string& reason : report.reasons()) fmt::print("      {}\n", reason);
   }
-  return {.calls = 1, .wrong = report.ok ? 0 : 1, .worst = worst_share(report.verdict)};
+  return {.calls = 1,
+          .wrong = report.ok ? 0 : 1,
+          .worst = worst_share(report.verdict),
+          .apart = report.agreement ? share_apart(*report.agreement) : 0};
 }
 
 Tally run_spec(const Spec& spec, const Settings& settings) {
   verify::CheckOptions options;
   options.attention.device = settings.device;
+  if (settings.device != Device::cpu()) options.compared_with = Device::cpu();
   options.check_undefined = settings.full;
   options.max_checked_elements = 1 << 16;
   const auto start = std::chrono::steady_clock::now();
@@ -160,10 +177,10 @@ Tally run_spec(const Spec& spec, const Settings& settings) {
     tally.add(run_case(spec, call, options, checker, seed++));
   }
   fmt::print(
-      "{:<28} {:<5} {:>3} calls  {}  worst {:.2f} of its bound  kernels {:.2f} s  all {:.2f} s\n",
+      "{:<28} {:<5} {:>3} calls  {}  worst {:.2f} of its bound{}  kernels {:.2f} s  all {:.2f} s\n",
       spec.name, to_string(spec.dtype), tally.calls,
       tally.wrong == 0 ? "right" : fmt::format("{} WRONG", tally.wrong), tally.worst,
-      kernel_seconds, seconds_since(start));
+      apart_text(settings, tally), kernel_seconds, seconds_since(start));
   std::fflush(stdout);
   return tally;
 }
@@ -197,9 +214,11 @@ int run(const Settings& settings) {
     }
   }
   fmt::print(
-      "\n{} specs, {} calls on {}: {} wrong; the nearest to its bound came to {:.2f} of it; {:.1f} "
+      "\n{} specs, {} calls on {}: {} wrong; the nearest to its bound came to {:.2f} of it{}; "
+      "{:.1f} "
       "s\n",
-      specs, tally.calls, settings.device.name(), tally.wrong, tally.worst, seconds_since(start));
+      specs, tally.calls, settings.device.name(), tally.wrong, tally.worst,
+      apart_text(settings, tally), seconds_since(start));
   if (tally.calls == 0) fmt::print("nothing was run\n");
   return tally.wrong == 0 && tally.calls > 0 ? 0 : 1;
 }

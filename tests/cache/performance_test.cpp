@@ -3,7 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cache/store.hpp"
 #include "tests/cache/support.hpp"
@@ -55,4 +61,33 @@ TEST_CASE("performance: a hit in memory, a verified hit on disk, and what a miss
       memory, verified, publish);
   REQUIRE(memory < 5);
   REQUIRE(verified < 5000);
+}
+
+TEST_CASE("performance: a hit in memory makes no system call") {
+  constexpr int kHits = 1'000'000;
+  constexpr int kNoSeccomp = 77;
+  const TemporaryFolder folder;
+  const Key key = key_named("a");
+  const auto hit_without_system_calls = [&](bool on_disk) {
+    return run_in_child([&] {
+      Store store({.directory = folder.path()});
+      const auto build = [] { return entry_named("a"); };
+      store.load_or_build(key, build);
+      if (on_disk) store = Store({.directory = folder.path()});
+      // From here on the kernel kills this process for any call but read, write and exit.
+      if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) return kNoSeccomp;
+      bool found = true;
+      for (int i = 0; i < kHits; ++i) found = found && store.load_or_build(key, build).entry;
+      ::syscall(SYS_exit, found ? 0 : 1);
+      return 1;
+    });
+  };
+  const int status = hit_without_system_calls(false);
+  if (status == kNoSeccomp) {
+    std::printf("[SKIP] system calls cannot be forbidden here (no seccomp)\n");
+    return;
+  }
+  std::printf("[cache] %d hits in memory: %s system call\n", kHits, status == 0 ? "no" : "a");
+  REQUIRE(status == 0);
+  REQUIRE(hit_without_system_calls(true) == -SIGKILL);  // the trap works
 }

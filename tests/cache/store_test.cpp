@@ -160,6 +160,34 @@ TEST_CASE("store: what build throws reaches all who waited, and the next caller 
   REQUIRE(warnings.count() == 0);
 }
 
+TEST_CASE("store: a lasting failure is remembered, for this process only") {
+  const TemporaryFolder folder;
+  Warnings warnings;
+  Store store = store_in(folder, warnings);
+  int attempts = 0;
+  const auto fail = [&]() -> Entry {
+    ++attempts;
+    throw LastingFailure(tilewright::Error(tilewright::ErrorCode::snippet, "no such variable"));
+  };
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_THROWS_WITH(store.load_or_build(key_named("a"), fail),
+                        "error[snippet]: no such variable");
+  }
+  REQUIRE(attempts == 1);
+  REQUIRE(store.stats().failed_builds == 2);
+  REQUIRE(files_below(folder.path()).empty());
+  Store next = store_in(folder, warnings);
+  REQUIRE(next.load_or_build(key_named("a"), [] { return entry_named("a"); }).source ==
+          Source::built);
+  // What another process could build is taken.
+  REQUIRE(store.load_or_build(key_named("a"), fail).source == Source::disk);
+  store.clear();
+  REQUIRE_THROWS(store.load_or_build(key_named("b"), fail));
+  store.clear();
+  REQUIRE_THROWS(store.load_or_build(key_named("b"), fail));
+  REQUIRE(attempts == 3);
+}
+
 TEST_CASE("store: a build may use the store for other keys, but not for its own") {
   const TemporaryFolder folder;
   Warnings warnings;

@@ -48,10 +48,12 @@ std::vector<std::string> Folder::names() const {
   return names;
 }
 
-Ended start(std::vector<std::string> arguments, const Environment& environment) {
+Ended start(std::vector<std::string> arguments, const Environment& environment,
+            std::chrono::seconds timeout) {
   arguments.insert(arguments.begin(), TILEWRIGHT_EXECUTABLE);
   ProcessOptions options;
   options.environment = environment;
+  options.timeout = timeout;
   return ended(run_process(arguments, options));
 }
 

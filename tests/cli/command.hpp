@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -43,8 +44,9 @@ struct Ended {
 
 using Environment = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
-/// Starts the built executable, without a shell.
-Ended start(std::vector<std::string> arguments, const Environment& environment = {});
+/// Starts the built executable, without a shell. It is killed after `timeout`.
+Ended start(std::vector<std::string> arguments, const Environment& environment = {},
+            std::chrono::seconds timeout = std::chrono::minutes(2));
 
 /// Starts bash, where `$tilewright` is the executable.
 Ended shell(const std::string& script);

@@ -65,8 +65,6 @@ TEST_CASE("cli: what is missing, superfluous or no number is a usage error") {
 
 TEST_CASE("cli: what is reserved says so") {
   require_usage_error(start({"fuzz", "--seconds", "3"}), "not yet");
-  require_usage_error(start({"precompile", "m.json", "--targets", "cpu"}), "not yet");
-  require_usage_error(start({"cache", "prune"}), "not yet");
   require_usage_error(start({"cache", "lss"}), "did you mean \"ls\"?");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "base/file_io.hpp"
 #include "runtime/safetensors.hpp"
@@ -175,7 +176,7 @@ TEST_CASE("cli: render prints the kernel that run would use, or the one asked fo
   REQUIRE_THAT(forward.out, !ContainsSubstring("#line"));
   const Ended mask = start({"render", spec, "--kernel", "mask_exact", "--lines"});
   REQUIRE(mask.status == 0);
-  REQUIRE_THAT(mask.out, ContainsSubstring("tilewright_classify_row"));
+  REQUIRE_THAT(mask.out, ContainsSubstring("tilewright_mask_row"));
   REQUIRE_THAT(mask.out, ContainsSubstring("#line"));
 }
 
@@ -200,7 +201,7 @@ TEST_CASE("cli: compile --list names the closed set and needs no compiler") {
                  {{"TILEWRIGHT_CXX", "/nonexistent"}}));
   std::vector<std::string> names;
   for (const nlohmann::json& kernel : list["kernels"]) names.push_back(kernel["name"]);
-  for (const char* name : {"forward_masked_lse", "mask_exact"}) {
+  for (const char* name : {"forward_masked_lse", "mask_exact", "mask_proved"}) {
     REQUIRE(std::count(names.begin(), names.end(), name) == 1);
   }
 }
@@ -234,7 +235,7 @@ TEST_CASE("cli: mask counts the tiles and writes the lists") {
   REQUIRE(counts["full"] == 6);
   REQUIRE(counts["empty"] == 6);
   REQUIRE(counts["density"].get<double>() == 10.0 / 16);
-  REQUIRE(counts["path"] == "exact");
+  REQUIRE(counts["path"] == "proved");
   REQUIRE(counts["tiles_evaluated"].get<int>() <= 16);
   const TensorFile lists = read_safetensors(folder.path("lists"));
   REQUIRE(lists.tensors.at("row_offsets").describe() == "i64 [5]");
@@ -270,7 +271,6 @@ TEST_CASE("cli: mask refuses what it cannot draw or has no mask for") {
     REQUIRE(ended.status == 2);
     REQUIRE_THAT(ended.err, ContainsSubstring(words));
   };
-  refused({"mask", spec, "--picture", folder.path("m.svg")}, "not yet");
   refused({"mask", spec, "--picture", folder.path("m.jpg")}, "no known format");
   refused({"mask", folder.write("p.json", kPlain)}, "no mask_mod");
   const Ended empty = start({"mask", spec, "--q-len", "0", "--kv-len", "64"});
@@ -319,16 +319,74 @@ TEST_CASE("cli: doctor finds what this test needs") {
 }
 
 TEST_CASE("cli: every suite of bench measures and reports") {
-  const std::string suite =
-      GENERATE(values<std::string>({"dense", "mods", "growth", "masks", "launch", "compile"}));
+  const std::string suite = GENERATE(
+      values<std::string>({"dense", "mods", "growth", "masks", "launch", "compile", "start"}));
   const Folder folder;
   const std::string spec = folder.write("s.json", kCausal);
   const nlohmann::json results =
       done(start({"bench", "--suite", suite, "--spec", spec, "--q-len", "128", "--heads", "1",
-                  "--budget-ms", "1", "--threads", "1,2", "--json"}));
+                  "--budget-ms", "1", "--threads", "1,2", "--device", "cpu", "--json"}));
   REQUIRE(results["suite"] == suite);
+  REQUIRE(results["device"] == "cpu");
   REQUIRE(results["rows"].size() == (suite == "compile" ? 1 : 2));
   REQUIRE(results["rows"][0]["variant"] == "causal");
+}
+
+TEST_CASE("cli: bench counts the elements that a mask keeps, not its tiles") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const nlohmann::json row =
+      done(start({"bench", "--spec", spec, "--q-len", "200", "--kv-len", "100", "--heads", "1",
+                  "--budget-ms", "1", "--device", "cpu", "--json"}))["rows"][0];
+  // 100 rows that keep 1 to 100 elements, and 100 that keep all.
+  REQUIRE_THAT(row["kept"].get<double>(), Catch::Matchers::WithinAbs(15050.0 / 20000, 1e-9));
+  REQUIRE(row["density"] == 0.875);  // tiles of 64 x 64
+  REQUIRE_THAT(row["gflops"].get<double>() / row["gflops_dense"].get<double>(),
+               Catch::Matchers::WithinAbs(0.7525, 1e-9));
+}
+
+TEST_CASE("cli: bench --serve answers a row for each request, and an error where one is wrong") {
+  const Ended ended = shell(
+      "printf '%s\\n' '{\"spec\": {\"dtype\": \"f32\", \"head_dim\": 16}, \"q_len\": 32}' "
+      "'{\"spc\": 1}' 'no JSON' "
+      "'{\"spec\": {\"dtype\": \"f32\", \"head_dim\": 16}, \"q_len\": 33, \"heads\": 3}' | "
+      "$tilewright bench --serve --device cpu --budget-ms 1");
+  REQUIRE(ended.status == 0);
+  std::istringstream lines(ended.out);
+  std::vector<nlohmann::json> answers;
+  for (std::string line; std::getline(lines, line);) answers.push_back(nlohmann::json::parse(line));
+  REQUIRE(answers.size() == 4);
+  REQUIRE(answers[0]["q_len"] == 32);
+  REQUIRE_THAT(answers[1]["error"]["message"].get<std::string>(), ContainsSubstring("\"spc\""));
+  REQUIRE(answers[1]["error"]["hint"] == "did you mean \"spec\"?");
+  REQUIRE(answers[2]["error"]["code"] == "usage");
+  REQUIRE(answers[3]["num_q_heads"] == 3);
+}
+
+TEST_CASE("cli: bench --list names what a suite measures, and measures nothing") {
+  const Ended ended = start({"bench", "--suite", "mods", "--list", "--device", "cpu"},
+                            {{"TILEWRIGHT_CXX", "/nowhere"}});
+  const nlohmann::json rows = done(ended);
+  REQUIRE(rows.size() == 9);
+  REQUIRE(rows[1]["spec"]["mask_mod"] == "q_idx >= kv_idx");
+  REQUIRE(rows[1]["kv_len"].get<int>() > 0);
+}
+
+TEST_CASE("cli: bench takes buffers from a file, for a spec of one's own alone") {
+  const Folder folder;
+  const std::string spec =
+      folder.write("s.json", R"({"dtype": "f32", "head_dim": 16, "mask_mod": "keep[kv_idx] != 0",
+                    "buffers": {"keep": {"dtype": "i32", "shape": ["kv_len"]}}})");
+  const std::string zeros = write_zeros(folder, "z.safetensors", {{"keep", DType::i32, {40}}});
+  const std::vector<std::string> words = {
+      "bench",       "--spec", spec,       "--q-len", "40",        "--heads", "1",
+      "--budget-ms", "1",      "--device", "cpu",     "--buffers", zeros,     "--json"};
+  REQUIRE(done(start(words))["rows"][0]["kept"] == 0);
+  REQUIRE(start({"bench", "--buffers", zeros, "--device", "cpu"}).status == 2);
+  const std::string others = write_zeros(folder, "o.safetensors", {{"kep", DType::i32, {40}}});
+  const Ended ended = start({"bench", "--spec", spec, "--buffers", others, "--device", "cpu"});
+  REQUIRE(ended.status == 2);
+  REQUIRE_THAT(ended.err, ContainsSubstring("\"kep\""));
 }
 
 TEST_CASE("cli: bench refuses what no memory holds") {
@@ -344,6 +402,7 @@ TEST_CASE("cli: bench refuses suites, dtypes and threads that make no sense") {
       {"--threads", "0", "--threads 0"},
       {"--threads", "1,x", "no whole number"},
       {"--q-len", "-4", "q_len"},
+      {"--device", "gpu", "unknown device"},
   }));
   const Ended ended = start({"bench", option, value});
   INFO(ended.err);

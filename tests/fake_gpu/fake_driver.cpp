@@ -1,6 +1,8 @@
 // A libcuda.so.1 whose GPU is the host's memory and whose kernels do nothing: enough to see which
 // calls the runtime makes, in which context, and that it gives everything back. A function that
 // needs a current context refuses without one, as the real one does.
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -29,9 +31,10 @@ extern "C" {
 
 // What tests look at and set.
 long fake_launches = 0;
-long fake_held = 0;  // allocations and modules
+std::atomic<long> fake_held = 0;  // allocations and modules, of any thread
 int fake_refuse_modules = 0;
 int fake_refuse_memory = 0;
+long fake_tensor_maps = 0;
 unsigned fake_grid = 0;
 unsigned fake_shared_bytes = 0;
 
@@ -116,6 +119,19 @@ int cuLaunchKernel(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned,
   fake_shared_bytes = shared_bytes;
   return in_context();
 }
+// Refuses what the driver refuses.
+int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base, const std::uint64_t* extents,
+                           const std::uint64_t* strides, const std::uint32_t* box,
+                           const std::uint32_t*, int, int, int, int) {
+  bool fits = reinterpret_cast<std::uintptr_t>(map) % 64 == 0 &&
+              reinterpret_cast<std::uintptr_t>(base) % 16 == 0;
+  for (unsigned i = 0; i < rank; ++i) fits = fits && extents[i] > 0 && box[i] > 0 && box[i] <= 256;
+  for (unsigned i = 0; i + 1 < rank; ++i) {
+    fits = fits && strides[i] > 0 && strides[i] % 16 == 0 && strides[i] < std::uint64_t{1} << 40;
+  }
+  ++fake_tensor_maps;
+  return fits ? 0 : kInvalidValue;
+}
 int cuMemAlloc_v2(Pointer* pointer, std::size_t bytes) {
   return allocate(pointer, bytes);
 }
@@ -139,6 +155,23 @@ int cuMemsetD8Async(Pointer to, unsigned char value, std::size_t count, void*) {
   return std::memset(reinterpret_cast<void*>(to), value, count), in_context();
 }
 int cuStreamSynchronize(void*) {
+  return in_context();
+}
+int cuEventCreate(void** event, unsigned) {
+  *event = &contexts;
+  return ++fake_held, in_context();
+}
+int cuEventDestroy_v2(void*) {
+  return --fake_held, in_context();
+}
+int cuEventRecord(void*, void*) {
+  return in_context();
+}
+int cuEventSynchronize(void*) {
+  return in_context();
+}
+int cuEventElapsedTime(float* ms, void*, void*) {
+  *ms = 1;
   return in_context();
 }
 

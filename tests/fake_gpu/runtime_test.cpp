@@ -1,4 +1,5 @@
 // The CUDA runtime against a driver that is not one; see fake_driver.cpp. Needs NVRTC.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,24 +10,16 @@
 #include "runtime/cuda/nvrtc.hpp"
 #include "tests/runtime/allocation_count.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
 
 using namespace tilewright;
 using Catch::Matchers::ContainsSubstring;
+using test::nvrtc_is_missing;
 
 namespace {
 
 const Spec kCausal{.dtype = f16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"};
 const Shape kShape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 300, .kv_len = 200};
-
-bool nvrtc_is_missing() {
-  try {
-    cuda::Nvrtc::get();
-    return false;
-  } catch (const Error& error) {
-    std::printf("[SKIP] %s\n", error.message().c_str());
-    return true;
-  }
-}
 
 // A variable of the fake driver.
 template <typename T>
@@ -67,9 +60,9 @@ TEST_CASE("fake GPU: everything is given back, and no context is left current") 
     REQUIRE(mask.lists().row_offsets.size() == 4);
     attention.forward(tensors.views(), mask);
     REQUIRE(current_context() == nullptr);
-    REQUIRE(fake<long>("fake_held") > 0);
+    REQUIRE(fake<std::atomic<long>>("fake_held") > 0);
   }
-  REQUIRE(fake<long>("fake_held") == 0);
+  REQUIRE(fake<std::atomic<long>>("fake_held") == 0);
 }
 
 TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module") {
@@ -78,16 +71,18 @@ TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module"
   const Tensors tensors;
   const BlockMask mask = attention.block_mask(kShape);
   const ForwardTensors views = tensors.views();
-  const long held = fake<long>("fake_held");
+  const long held = fake<std::atomic<long>>("fake_held");
   const long launches = fake<long>("fake_launches");
+  const long maps = fake<long>("fake_tensor_maps");
   const std::int64_t before = allocation_count();
   attention.forward(views, mask);
   const std::int64_t after = allocation_count();
   REQUIRE(after == before);
-  REQUIRE(fake<long>("fake_held") == held);
+  REQUIRE(fake<std::atomic<long>>("fake_held") == held);
   REQUIRE(fake<long>("fake_launches") == launches + 1);
-  REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);  // q tiles of 128 x heads
-  REQUIRE(fake<unsigned>("fake_shared_bytes") == 49152);
+  REQUIRE(fake<long>("fake_tensor_maps") == maps + 4);  // q, k, v, out
+  REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);        // q tiles of 128 x heads
+  REQUIRE(fake<unsigned>("fake_shared_bytes") == 98816);
 }
 
 TEST_CASE("fake GPU: a cubin that the driver refuses is reported with the GPU and the target") {
@@ -102,13 +97,13 @@ TEST_CASE("fake GPU: a cubin that the driver refuses is reported with the GPU an
   fake<int>("fake_refuse_modules") = 0;
   REQUIRE_THAT(report, ContainsSubstring("error[device]: GPU 0 (Fake, sm_90)") &&
                            ContainsSubstring("sm_90a") && ContainsSubstring("hint: "));
-  REQUIRE(fake<long>("fake_held") == 0);
+  REQUIRE(fake<std::atomic<long>>("fake_held") == 0);
 }
 
 TEST_CASE("fake GPU: want of memory while a block mask is built gives back what was taken") {
   if (nvrtc_is_missing()) return;
   const Attention attention = causal();
-  const long held = fake<long>("fake_held");
+  const long held = fake<std::atomic<long>>("fake_held");
   fake<int>("fake_refuse_memory") = 1;
   ErrorCode code = ErrorCode::internal;
   try {
@@ -118,6 +113,6 @@ TEST_CASE("fake GPU: want of memory while a block mask is built gives back what 
   }
   fake<int>("fake_refuse_memory") = 0;
   REQUIRE(code == ErrorCode::memory);
-  REQUIRE(fake<long>("fake_held") == held);
+  REQUIRE(fake<std::atomic<long>>("fake_held") == held);
   REQUIRE(current_context() == nullptr);
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "templates/abi/extrema.hpp"
 #include "tests/generator/cpu_kernel.hpp"
 #include "tests/support/catch.hpp"
 
@@ -205,10 +206,10 @@ TEST_CASE("cpu snippets: the exact block mask is what every element says") {
   call.buffers = f.buffers();
   call.scalars = f.scalars();
   const BlockLists lists(f.spec, f.shape, mods, f.shape.batch, f.shape.q_heads);
-  const auto classify =
+  const auto list =
       load_kernel(f.spec, "mask_exact")
-          .symbol<void (*)(const abi::SnippetArguments*, int, int, int, abi::TileState*)>(
-              "tilewright_classify_row");
+          .symbol<int (*)(const abi::SnippetArguments*, const abi::ExtremaTables*, int, int, int,
+                          unsigned*, long long*)>("tilewright_mask_row");
   const abi::SnippetArguments arguments = call.snippet_arguments();
   const int kv_blocks =
       (f.shape.kv_len + static_cast<int>(f.spec.block[1]) - 1) / static_cast<int>(f.spec.block[1]);
@@ -216,12 +217,17 @@ TEST_CASE("cpu snippets: the exact block mask is what every element says") {
   for (int b = 0; b < f.shape.batch; ++b) {
     for (int h = 0; h < f.shape.q_heads; ++h) {
       for (int q_block = 0; q_block < lists.q_blocks; ++q_block) {
-        std::vector<abi::TileState> states(static_cast<std::size_t>(kv_blocks));
-        classify(&arguments, b, h, q_block, states.data());
-        for (int i = 0; i < kv_blocks; ++i) {
-          const abi::TileState state = states[static_cast<std::size_t>(i)];
-          if (state == abi::kTilePartial) partial.push_back(i);
-          if (state == abi::kTileFull) full.push_back(i);
+        std::vector<unsigned> runs(static_cast<std::size_t>(kv_blocks));
+        long long evaluated = 0;
+        runs.resize(static_cast<std::size_t>(
+            list(&arguments, nullptr, b, h, q_block, runs.data(), &evaluated)));
+        CHECK(evaluated == kv_blocks);
+        int tile = 0;
+        for (const unsigned run : runs) {
+          for (; tile < static_cast<int>(run >> 2); ++tile) {
+            if ((run & 3) == abi::kTilePartial) partial.push_back(tile);
+            if ((run & 3) == abi::kTileFull) full.push_back(tile);
+          }
         }
       }
     }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,21 +8,13 @@
 #include "generator/templates.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
 
 using namespace tilewright;
 using Catch::Matchers::ContainsSubstring;
+using test::nvrtc_is_missing;
 
 namespace {
-
-bool has_nvrtc() {
-  try {
-    cuda::Nvrtc::get();
-    return true;
-  } catch (const Error&) {
-    std::cout << "[SKIP] NVRTC was not found\n";
-    return false;
-  }
-}
 
 struct Compiled {
   KernelSource source;
@@ -84,7 +75,7 @@ Spec with_tiles(Spec spec, std::int64_t q_tile, std::int64_t kv_tile, std::int64
 }  // namespace
 
 TEST_CASE("CUDA kernels: every kernel of a spec compiles") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   Spec spec = alibi_documents(bf16, 64);
   spec.outputs.lse = GENERATE(false, true);
   for (const KernelId& id : kernel_set(spec, Target::parse("sm_90a"))) {
@@ -93,15 +84,16 @@ TEST_CASE("CUDA kernels: every kernel of a spec compiles") {
 }
 
 TEST_CASE("CUDA kernels: every generation compiles") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}) {
     require_compiles(alibi_documents(f16, 128), target, "forward_masked");
     require_compiles(alibi_documents(f16, 128), target, "mask_exact");
+    require_compiles(alibi_documents(f16, 128), target, "mask_proved");
   }
 }
 
 TEST_CASE("CUDA kernels: head dims that fill no step, and unlike each other") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   for (const std::int64_t head_dim : {16, 24, 72, 200, 256}) {
     const Spec spec{.dtype = bf16, .head_dim = head_dim, .v_head_dim = 272 - head_dim};
     require_compiles(spec, "sm_86", "forward");
@@ -110,7 +102,7 @@ TEST_CASE("CUDA kernels: head dims that fill no step, and unlike each other") {
 }
 
 TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   require_compiles(alibi_documents(f32, 128), "sm_80", "forward_masked");
   require_compiles({.dtype = f32, .head_dim = 256}, "sm_120", "forward_unaligned");
   require_compiles({.dtype = f32, .head_dim = 64, .kv_dtype = bf16}, "sm_80", "forward");
@@ -120,7 +112,7 @@ TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
 }
 
 TEST_CASE("CUDA kernels: small and uneven blocks of the mask") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   for (const std::array<std::int64_t, 2> block :
        {std::array<std::int64_t, 2>{16, 16}, {48, 80}, {64, 256}, {256, 112}}) {
     Spec spec = alibi_documents(bf16, 64);
@@ -130,7 +122,7 @@ TEST_CASE("CUDA kernels: small and uneven blocks of the mask") {
 }
 
 TEST_CASE("CUDA kernels: every function of snippets, fast and precise") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   Spec spec{.dtype = bf16, .head_dim = 64};
   spec.score_mod =
       "float x = tanh(score) + exp(score) + exp2(score) + log(score) + log2(score) + sqrt(score)\n"
@@ -151,7 +143,7 @@ TEST_CASE("CUDA kernels: every function of snippets, fast and precise") {
 }
 
 TEST_CASE("CUDA kernels: what a snippet reads behaves as a number and as a truth") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   Spec spec = alibi_documents(bf16, 64);
   spec.buffers["flag"] = {.dtype = boolean, .shape = {NamedDim::kv_len}};
   spec.buffers["far"] = {.dtype = i64, .shape = {NamedDim::kv_len}};
@@ -169,7 +161,7 @@ TEST_CASE("CUDA kernels: what a snippet reads behaves as a number and as a truth
 }
 
 TEST_CASE("CUDA kernels: the measured tactics spill nothing") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   const Spec plain{.dtype = bf16, .head_dim = 128};
   Spec causal = plain;
   causal.mask_mod = "q_idx >= kv_idx";
@@ -180,6 +172,7 @@ TEST_CASE("CUDA kernels: the measured tactics spill nothing") {
   REQUIRE(spill_bytes(with_tiles(plain, 128, 64, 1), "sm_90a", "forward") == 0);
   REQUIRE(spill_bytes(with_tiles(causal, 128, 64, 1), "sm_90a", "forward_masked") == 0);
   REQUIRE(spill_bytes(with_tiles(softcap, 128, 64, 1), "sm_90a", "forward") == 0);
+  REQUIRE(spill_bytes(with_tiles(documents, 128, 64, 1), "sm_90a", "forward_masked") == 0);
   for (const char* target : {"sm_80", "sm_90a", "sm_120"}) {
     REQUIRE(spill_bytes(with_tiles(documents, 128, 32, 1), target, "forward_masked") == 0);
     REQUIRE(spill_bytes(with_tiles(alibi_documents(bf16, 64), 128, 64, 2), target,
@@ -190,7 +183,7 @@ TEST_CASE("CUDA kernels: the measured tactics spill nothing") {
 }
 
 TEST_CASE("CUDA kernels: shared memory that a tactic understates does not compile") {
-  if (!has_nvrtc()) return;
+  if (nvrtc_is_missing()) return;
   const KernelSource source = render_kernel({.dtype = bf16, .head_dim = 64}, Target::parse("sm_80"),
                                             {"forward"}, *default_template_loader());
   const std::string bytes = std::to_string(source.launch.shared_bytes);

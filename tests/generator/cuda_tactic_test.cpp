@@ -10,8 +10,9 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
+// For tensors that are not aligned, which the portable kernel serves on every GPU.
 Tactic choose(const Spec& spec, std::string_view target = "sm_90a") {
-  return choose_tactic(spec, Target::parse(target));
+  return choose_tactic(spec, Target::parse(target), {.masked = true, .aligned = false});
 }
 
 std::string refusal(std::int64_t head_dim, const TacticSpec& forced) {
@@ -36,11 +37,13 @@ TEST_CASE("tactic for GPUs: every size fits the shared memory of every target") 
         for (const std::int64_t side : {16, 48, 128, 256}) {
           const Spec spec{
               .dtype = dtype, .head_dim = width, .v_head_dim = 272 - width, .block = {side, side}};
-          const Tactic tactic = choose_tactic(spec, target);
-          REQUIRE(shared_bytes(spec, tactic) <= max_shared_bytes(target) - 1024);
-          REQUIRE(side % tactic.parameters.at("q_tile") == 0);
-          REQUIRE(side % tactic.parameters.at("kv_tile") == 0);
-          REQUIRE(tactic.parameters.at("warps") >= 1);
+          for (const bool masked : {false, true}) {
+            const Tactic tactic = choose_tactic(spec, target, {.masked = masked, .aligned = true});
+            REQUIRE(shared_bytes(spec, tactic) <= max_shared_bytes(target) - 1024);
+            if (!masked) continue;
+            REQUIRE(side % tactic.parameters.at("q_tile") == 0);
+            REQUIRE(side % tactic.parameters.at("kv_tile") == 0);
+          }
         }
       }
     }
@@ -63,7 +66,24 @@ TEST_CASE("tactic for GPUs: the table of decision 8") {
   CHECK(tiles(spec, "sm_86") == List{128, 32, 4, 1, 2});
   spec.score_mod = "score + x[h]";
   spec.buffers["x"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
+  CHECK(tiles(spec, "sm_90a") == List{128, 64, 4, 1, 2});
+  spec.score_mod = "score + x[h + 1]";
   CHECK(tiles(spec, "sm_90a") == List{128, 32, 4, 1, 2});
+  spec.head_dim = 64;
+  CHECK(tiles(spec, "sm_89") == List{128, 64, 4, 2, 2});
+  CHECK(tiles(spec, "sm_120") == List{128, 32, 4, 2, 2});
+  spec.score_mod = "score + x[h]";
+  CHECK(tiles(spec, "sm_120") == List{128, 64, 4, 2, 2});
+  CHECK(tiles(spec, "sm_100a") == List{128, 64, 4, 2, 2});
+  spec.head_dim = 128;
+  CHECK(tiles(spec, "sm_100a") == List{128, 32, 4, 1, 2});
+  spec.score_mod.clear();
+  spec.mask_mod = "q_idx >= kv_idx";
+  CHECK(tiles(spec, "sm_100a") == List{128, 64, 4, 1, 2});
+  spec.mask_mod = "q_idx / 64 == kv_idx / 64";
+  CHECK(tiles(spec, "sm_100a") == List{128, 32, 4, 1, 2});
+  CHECK(tiles(spec, "sm_90a") == List{128, 64, 4, 1, 2});
+  spec.mask_mod.clear();
   spec.score_mod = "score * 2.0";
   CHECK(tiles(spec, "sm_90a") == List{128, 64, 4, 1, 2});
   CHECK(tiles(spec, "sm_80") == List{128, 32, 4, 1, 2});

@@ -99,3 +99,15 @@ TEST_CASE("hoisted reads: none where a name may mean something else") {
   CHECK(!is_untouched("float x = 2 * h; return slopes[h] * x;"));
   CHECK(!is_untouched("float x = max(q_idx, h), y = slopes[h]; return x * y;"));
 }
+
+TEST_CASE("hoisted reads: whether a snippet reads for whole heads only") {
+  const auto for_heads = [](const std::string& text) {
+    return reads_for_heads_only(check_snippet(SnippetKind::score_mod, text), spec());
+  };
+  CHECK(for_heads("score + slopes[h] * (kv_idx - q_idx)"));
+  CHECK(for_heads("slopes[h] > 0.5 ? score * slopes[h] : score"));
+  CHECK(!for_heads("score"));
+  CHECK(!for_heads("score + slopes[h] * doc(b, kv_idx)"));
+  CHECK(!for_heads("score + slopes[h] + slopes[h + 1]"));
+  CHECK(!for_heads("score + raw[h]"));
+}

@@ -29,8 +29,8 @@ KernelSource render(const std::string& kernel, const Spec& spec = alibi()) {
 }
 
 const std::vector<std::string> kKernels = {
-    "forward",    "forward_masked", "forward_lse",     "forward_masked_lse",
-    "mask_exact", "evaluate_float", "evaluate_double", "evaluate_checked"};
+    "forward",     "forward_masked", "forward_lse",     "forward_masked_lse", "mask_exact",
+    "mask_proved", "evaluate_float", "evaluate_double", "evaluate_checked"};
 
 std::vector<std::string> names(const std::vector<KernelId>& ids) {
   std::vector<std::string> names;
@@ -44,7 +44,7 @@ TEST_CASE("kernel source: the set of kernels follows outputs and mask_mod") {
   const Target cpu = Target::host_cpu();
   Spec spec = alibi();
   CHECK(names(kernel_set(spec, cpu)) ==
-        std::vector<std::string>{"forward", "forward_masked", "mask_exact"});
+        std::vector<std::string>{"forward", "forward_masked", "mask_exact", "mask_proved"});
   spec.outputs.lse = true;
   spec.mask_mod.clear();
   CHECK(names(kernel_set(spec, cpu)) ==

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "runtime/cuda/context.hpp"
-#include "runtime/cuda/nvrtc.hpp"
+#include "runtime/cuda/empty_kernel.hpp"
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/runtime/allocation_count.hpp"
@@ -35,37 +35,6 @@ double host_microseconds(const Body& body) {
   return times[times.size() / 2];
 }
 
-// An empty kernel with parameters as large as forward's.
-class EmptyKernel {
- public:
-  explicit EmptyKernel(const std::string& target) {
-    const cuda::Nvrtc::Result compiled = cuda::Nvrtc::get().compile(
-        "struct A { char bytes[248]; }; struct B { char bytes[96]; };\n"
-        "extern \"C\" __global__ void empty(const __grid_constant__ A, const __grid_constant__ B) "
-        "{}\n",
-        target, {"--std=c++17"});
-    const cuda::DriverFunctions& f = cuda::Driver::get().functions();
-    require_success(f.module_load(&module_, compiled.cubin.data()), "loading a kernel");
-    require_success(f.module_function(&function_, module_, "empty"), "finding a kernel");
-  }
-  ~EmptyKernel() { cuda::Driver::get().functions().module_unload(module_); }
-  EmptyKernel(const EmptyKernel&) = delete;
-  EmptyKernel& operator=(const EmptyKernel&) = delete;
-
-  void launch() {
-    void* parameters[] = {a_, b_};
-    require_success(cuda::Driver::get().functions().launch(function_, 1, 1, 1, 128, 1, 1, 0,
-                                                           nullptr, parameters, nullptr),
-                    "launching a kernel");
-  }
-
- private:
-  cuda::Module module_ = nullptr;
-  cuda::Function function_ = nullptr;
-  alignas(8) char a_[248] = {};
-  alignas(8) char b_[96] = {};
-};
-
 }  // namespace
 
 TEST_CASE("gpu: forward costs the host the driver's launch and at most 1 us more") {
@@ -76,7 +45,8 @@ TEST_CASE("gpu: forward costs the host the driver's launch and at most 1 us more
   GpuCall call(1, 1);
   const BlockMask mask = attention.block_mask(call.shape());
   const ForwardTensors tensors = call.on_gpu();
-  EmptyKernel empty(attention.target().name());
+  cuda::EmptyKernel empty(cuda::Driver::get(),
+                          cuda::EmptyKernel::compile(attention.target().name()));
   const double launch_us = host_microseconds([&] { empty.launch(); });
   const double forward_us = host_microseconds([&] { attention.forward(tensors, mask); });
   const double again_us = host_microseconds([&] { empty.launch(); });

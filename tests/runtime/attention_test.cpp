@@ -99,7 +99,7 @@ TEST_CASE("attention: a mask that names neither b nor h is made once for all of 
   REQUIRE(mask.heads() == 1);
   REQUIRE(mask.partial_tiles() == 3);
   REQUIRE(mask.full_tiles() == 3);
-  REQUIRE(mask.path() == "exact");
+  REQUIRE(mask.path() == "proved");
 }
 
 TEST_CASE("attention: a mask that names h or b is made for each of them") {
@@ -250,6 +250,6 @@ TEST_CASE("attention: builds tell how each kernel came to be") {
   const std::vector<KernelBuild> builds = causal().builds();
   REQUIRE(builds.size() == 2);
   REQUIRE(builds[0].kernel == "forward_masked");
-  REQUIRE(builds[1].kernel == "mask_exact");
+  REQUIRE(builds[1].kernel == "mask_proved");
   REQUIRE(builds[0].bytes > 0);
 }

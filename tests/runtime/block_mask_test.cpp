@@ -132,3 +132,13 @@ TEST_CASE("block mask: one list serves any batch and any heads") {
   shape.num_q_heads = 8;
   REQUIRE(misfit(fingerprint().source, shape, 64) == "fits");
 }
+
+TEST_CASE("block mask: transposed lists hold the same tiles by columns") {
+  const BlockMask mask = causal();
+  const TileLists& by_columns = mask.transposed();
+  REQUIRE(by_columns == TileLists{.row_offsets = {0, 1, 2, 3, 3},
+                                  .indices = {0, 1, 2},
+                                  .full_row_offsets = {0, 2, 3, 3, 3},
+                                  .full_indices = {1, 2, 2}});
+  REQUIRE(transpose(by_columns, 4, 3) == causal_lists());
+}

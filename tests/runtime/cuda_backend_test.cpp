@@ -83,7 +83,7 @@ TEST_CASE("CUDA arguments: without buffers and scalars there is still a header")
 }
 
 TEST_CASE("CUDA arguments: more buffers than a launch's parameters hold are refused") {
-  REQUIRE_NOTHROW(cuda::require_room(spec_with_buffers(64)));
+  REQUIRE_NOTHROW(cuda::require_room(spec_with_buffers(59)));
   REQUIRE_THAT(report_of([] { cuda::require_room(spec_with_buffers(80)); }),
                ContainsSubstring("80 buffers") && ContainsSubstring("hint: put several"));
 }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "base/error.hpp"
@@ -9,21 +10,14 @@
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/kernel_library.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
+#include "tests/support/slow_kernel.hpp"
 
 using namespace tilewright;
 using Catch::Matchers::ContainsSubstring;
+using test::nvrtc_is_missing;
 
 namespace {
-
-bool nvrtc_is_missing() {
-  try {
-    cuda::Nvrtc::get();
-    return false;
-  } catch (const Error& error) {
-    std::printf("[SKIP] %s\n", error.message().c_str());
-    return true;
-  }
-}
 
 // A cache that forgets everything, so that each test compiles.
 KernelContext fresh_context() {
@@ -52,6 +46,15 @@ Error refusal(const Spec& spec, const char* kernel) {
 }
 
 }  // namespace
+
+TEST_CASE("CUDA compile: NVRTC's builtins are taken from beside it, wherever that is") {
+  if (nvrtc_is_missing()) return;
+  const std::filesystem::path library = cuda::Nvrtc::get().path();
+  std::ifstream maps("/proc/self/maps");
+  const std::string mapped{std::istreambuf_iterator<char>(maps), {}};
+  const auto folder = std::filesystem::canonical(library).parent_path();
+  REQUIRE_THAT(mapped, ContainsSubstring(folder.string() + "/libnvrtc-builtins.so"));
+}
 
 TEST_CASE("CUDA compile: every target gives a cubin, without a GPU") {
   if (nvrtc_is_missing()) return;
@@ -142,4 +145,39 @@ TEST_CASE("CUDA compile: what ptxas says of a kernel is read from its log") {
   REQUIRE(kernels[0].static_shared_bytes == 40);
   REQUIRE(kernels[1].registers == 12);
   REQUIRE(cuda::parse_ptxas_log("nothing of ptxas").empty());
+}
+
+TEST_CASE("CUDA compile: of ptxas's messages those that cost speed are warnings") {
+  const std::string serialized =
+      "ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized due to insufficient register resources for the wgmma pipeline in the function "
+      "'f'";
+  const std::string ignored =
+      "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to "
+      "determine register count at entry.";
+  const std::string log = ignored +
+                          "\nptxas info    : (C7517) warpgroup.wait is injected in around line 49\n"
+                          "ptxas info    : (C7519) warpgroup.arrive is injected\n" +
+                          serialized + "\nptxas info    : Used 30 registers, used 0 barriers\n";
+  REQUIRE(cuda::performance_warnings(log) == std::vector<std::string>{ignored, serialized});
+  REQUIRE(cuda::performance_warnings("").empty());
+}
+
+TEST_CASE("CUDA compile: a serialised wgmma and an ignored setmaxnreg are known of the kernel") {
+  if (nvrtc_is_missing()) return;
+  KernelContext context = fresh_context();
+  context.templates = std::make_shared<jinja::MapLoader>(
+      std::map<std::string, std::string>{{"cuda/forward.cu.jinja", test::kSlowKernel}});
+  Spec plain{.dtype = bf16, .head_dim = 64};
+  plain.tactic = TacticSpec{"portable", {}};  // whose template is the one above
+  for (const char* source : {"built", "memory"}) {
+    const KernelBuild build =
+        build_kernel(plain, Target::parse("sm_90a"), {"forward"}, context).build;
+    REQUIRE(build.source == source);
+    REQUIRE(build.gpu);
+    REQUIRE(build.gpu->performance_warnings.size() == 2);
+    REQUIRE_THAT(build.gpu->performance_warnings[0], ContainsSubstring("(C7508)"));
+    REQUIRE_THAT(build.gpu->performance_warnings[1], ContainsSubstring("(C7511)"));
+  }
+  REQUIRE(compile(plain, "sm_90a", "forward").build.gpu->performance_warnings.empty());
 }

@@ -1,5 +1,6 @@
 #include "runtime/float16.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -145,4 +146,33 @@ TEST_CASE("float16: integers round to nearest even and saturate") {
   std::int64_t large = 0;
   write_element(&large, i64, 0, 1e30);
   CHECK(large == std::numeric_limits<std::int64_t>::max());
+}
+
+namespace {
+
+// By the definition, with ldexp: slow, and for every magnitude alike.
+double rounded_by_definition(int mantissa_bits, int min_exponent, int max_exponent, double value) {
+  const int spacing = std::clamp(std::ilogb(value), min_exponent, max_exponent) - mantissa_bits;
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -spacing)), spacing);
+  return std::abs(rounded) < std::ldexp(1.0, max_exponent + 1) ? rounded
+                                                               : std::copysign(INFINITY, value);
+}
+
+}  // namespace
+
+TEST_CASE("float16: doubles of every magnitude are rounded as the definition says") {
+  std::uint64_t state = 1;
+  int differing = 0;
+  for (int i = 0; i < 300000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    // Exponents around both formats' ranges; every fifth has few bits, so that ties come up.
+    const std::uint64_t exponent = 1023 - 160 + (state >> 33) % 320;
+    std::uint64_t bits = (state & 0x800fffffffffffffu) | exponent << 52;
+    if (i % 5 == 0) bits &= ~std::uint64_t{0} << (28 + i % 20);
+    const double value = std::bit_cast<double>(bits);
+    differing += round_to(f16, value) != rounded_by_definition(10, -14, 15, value);
+    differing += round_to(bf16, value) != rounded_by_definition(7, -126, 127, value);
+    differing += round_to(f32, value) != rounded_by_definition(23, -126, 127, value);
+  }
+  REQUIRE(differing == 0);
 }

@@ -72,6 +72,18 @@ TensorView rows_of(const TensorView& tensor, std::int64_t first, std::int64_t ro
 
 }  // namespace
 
+TEST_CASE("check: two devices are both judged, and compared") {
+  CheckOptions options = on_cpu();
+  options.compared_with = Device::cpu();
+  const Spec spec = causal_documents();
+  const Inputs inputs = random_inputs(spec, kShape, 3);
+  const Report report = check(spec, inputs.problem(), options);
+  REQUIRE(report.ok);
+  REQUIRE(report.other_verdict->error_max == report.verdict.error_max);
+  REQUIRE(report.agreement->difference == 0);
+  REQUIRE(report.agreement->bound == 2 * report.verdict.bound_max);
+}
+
 TEST_CASE("check: a right kernel is right, and every step has a time") {
   const Inputs inputs = random_inputs(causal_documents(), kShape, 1);
   const Report report = check(causal_documents(), inputs.problem(), on_cpu());

@@ -6,10 +6,6 @@
 
 namespace tw_kernel {
 
-TW_INLINE unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 // 16 bytes, both addresses multiples of 16. With `present` false 16 zero bytes are written and
 // nothing is read.
 TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {

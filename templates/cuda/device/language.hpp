@@ -77,4 +77,9 @@ TW_INLINE unsigned thread_number() {
   return number;
 }
 
+// An address in the block's shared memory, as PTX takes it.
+TW_INLINE unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 }  // namespace tw_kernel

@@ -8,7 +8,7 @@
 namespace tw_kernel {
 
 constexpr int kThreads = kWarps * 32;
-constexpr bool kExactDifferences = true;  // see softmax.hpp
+constexpr bool kExactSoftmax = true;  // see softmax.hpp
 constexpr int kRows = 4;
 constexpr int kColumns = kKvTile / 16;
 constexpr int kValuePad = (kValueDim + 63) / 64 * 64;

@@ -9,7 +9,6 @@
 
 namespace tw_kernel {
 
-constexpr int kLookahead = kStages == 1 ? 2 : kStages;  // tiles known at a time
 constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
 static_assert(kSharedBytes <= {{ shared_bytes }}, "a launch has the tactic's shared_bytes");
 
@@ -37,11 +36,12 @@ TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, 
 
 TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments& call,
                        unsigned shared_memory) {
-  const Place place = find_place(arguments, call);
+  const Place place = find_place(arguments, call, blockIdx.x);
   // The block mask's last q block may reach beyond q_len.
   if (place.first_row >= call.q_len) return;
 
   __shared__ Task task;
+  __shared__ tw_snippet::tw_Reads head_reads;
   const Shared shared = {&task, shared_memory, shared_memory + kQBytes,
                          shared_memory + kQBytes + kStages * kKBytes,
                          shared_memory + kQBytes + kStages * (kKBytes + kVBytes)};
@@ -52,21 +52,18 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   if (threadIdx.x == 0) {
     task = {place, head_of<const KvElement>(arguments.k, place.b, place.h_kv),
             head_of<const KvElement>(arguments.v, place.b, place.h_kv)};
+    head_reads = read_for_head(call, place);
   }
   Tiles tiles(arguments.mask, place, task, call.kv_len);
   __syncthreads();  // the task and the list of tiles are there
-  tiles.start();
-  KvTile ahead[kLookahead];  // ahead[0] is the current tile
-#pragma unroll
-  for (int i = 0; i < kLookahead; ++i) ahead[i] = tiles.next();
   if (kStages == 1) {
-    load_k(shared, 0, arguments.k, call.kv_len, ahead[0]);
+    load_k(shared, 0, arguments.k, call.kv_len, tiles.ahead(0));
     commit_copies();
   }
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) {
-    load_k(shared, i, arguments.k, call.kv_len, ahead[i]);
-    load_v(shared, i, arguments.v, call.kv_len, ahead[i]);
+    load_k(shared, i, arguments.k, call.kv_len, tiles.ahead(i));
+    load_v(shared, i, arguments.v, call.kv_len, tiles.ahead(i));
     commit_copies();
   }
 
@@ -76,22 +73,22 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   }
   const QFragments q(shared.q);
 
-  const Scene scene = make_scene(call, task);
+  const Scene scene = make_scene(call, task.place, head_reads);
   const float to_log2 = arguments.scaling.to_log2;
   Softmax softmax = start_softmax();
   float out[kRows][kOutColumns] = {};
   int stage = 0;
 #pragma unroll 1
-  while (ahead[0].exists()) {
-    const KvTile tile = ahead[0];
+  for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
     wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
     __syncthreads();  // the tile is visible to all, and the stage before is no longer read by any
+    tiles.refill();
     if (kStages == 1) {
       load_v(shared, 0, arguments.v, call.kv_len, tile);
     } else {
       const int last = stage == 0 ? kStages - 1 : stage - 1;
-      load_k(shared, last, arguments.k, call.kv_len, ahead[kLookahead - 1]);
-      load_v(shared, last, arguments.v, call.kv_len, ahead[kLookahead - 1]);
+      load_k(shared, last, arguments.k, call.kv_len, tiles.ahead(kStages - 1));
+      load_v(shared, last, arguments.v, call.kv_len, tiles.ahead(kStages - 1));
     }
     commit_copies();
 
@@ -103,26 +100,29 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     float s[kRows][kColumns];
     score_tile(q, shared.k + stage * kKBytes, s);
     if (kHasScoreMod) {
-      modify_scores(scene, tile.first(), arguments.scaling.factor, s);
+      modify_scores<false>(scene, tile.first(), arguments.scaling.factor, s);
     } else if (arguments.scaling.factor != 1.0f) {
       multiply_scores(arguments.scaling.factor, s);
     }
     if (some_dropped) drop_scores(kept, s);
-    raise_max(s, softmax, out, to_log2);
+    float greatest[kRows];
+    if (exceeds_max(s, softmax, to_log2, greatest)) {
+      float alpha[kRows];
+      raise_max(greatest, softmax, to_log2, alpha);
+      rescale(alpha, out);
+    }
     exponentiate(s, softmax, to_log2);
     const Weights weights = make_weights(shared.p, s);
 
     if (kStages == 1) {
       wait_for_groups<0>();
       __syncthreads();  // V is visible to all, and K is no longer read by any
-      load_k(shared, 0, arguments.k, call.kv_len, ahead[1]);
+      load_k(shared, 0, arguments.k, call.kv_len, tiles.ahead(1));
       commit_copies();
     }
     value_tile(weights, shared.v + stage * kVBytes, out);
 
-#pragma unroll
-    for (int i = 0; i < kLookahead - 1; ++i) ahead[i] = ahead[i + 1];
-    ahead[kLookahead - 1] = tiles.next();
+    tiles.advance();
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
   store_tile(arguments, call, task.place, out, softmax, to_log2);

@@ -2,110 +2,100 @@
 // mask's row lists, partial ones before full ones. It is kept in few registers, as it lives beside
 // the accumulators.
 //
-// Needs: kThreads, kKvTile, kBlockKv, kMasked, kHasMaskMod.
+// Needs: KvTile, kThreads, kKvTile, kBlockKv, kMasked, kHasMaskMod.
 
 namespace tw_kernel {
-
-class KvTile {
- public:
-  KvTile() = default;
-  __forceinline__ KvTile(int first, bool partial) : code_(first | static_cast<int>(partial)) {}
-  static __forceinline__ KvTile none() { return {-1, false}; }
-
-  __forceinline__ bool exists() const { return code_ >= 0; }
-  // Its first kv row.
-  __forceinline__ int first() const { return code_ & ~1; }
-  // mask_mod decides over its elements.
-  __forceinline__ bool partial() const { return (code_ & 1) != 0; }
-
- private:
-  int code_;  // first, which is even, and partial in the lowest bit; negative: no tile
-};
 
 class AllTiles {
  public:
   __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, const Task&, int kv_len)
       : kv_len_(kv_len) {}
 
-  // Behind the barrier that follows the construction.
-  __forceinline__ void start() {}
-
-  __forceinline__ KvTile next() {
-    if (first_ >= kv_len_) return KvTile::none();
-    const KvTile tile(first_, kHasMaskMod);
-    first_ += kKvTile;
-    return tile;
+  // The i-th tile from the current one on.
+  __forceinline__ KvTile ahead(int i) const {
+    const int first = first_ + i * kKvTile;
+    return first < kv_len_ ? KvTile(first, kHasMaskMod) : KvTile::none();
   }
+
+  __forceinline__ void advance() { first_ += kKvTile; }
+  __forceinline__ void refill() {}
 
  private:
   int first_ = 0;
   int kv_len_;
 };
 
-// Listed blocks go through a ring in shared memory that one warp fills 32 blocks at a time: no
-// thread waits for the list, and none keeps pointers into it.
-struct ListedBlocks {
-  static constexpr int kHalf = 32;
-  KvTile first_tile[2 * kHalf];  // of listed block i in entry i % (2 * kHalf)
-};
-
+// Listed tiles go through a ring in shared memory that one warp fills 32 tiles at a time: no thread
+// waits for the list, and all that a thread keeps is a number.
 class ListedTiles {
  public:
+  // ahead() may be called behind the barrier that follows.
   __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place, const Task& task,
                               int kv_len)
       : mask_(mask), task_(task), kv_len_(kv_len) {
-    __shared__ ListedBlocks shared_blocks;
-    blocks_ = &shared_blocks;
-    for (int i = threadIdx.x; i < 2 * ListedBlocks::kHalf; i += kThreads) list(i, place.mask_row);
+    __shared__ KvTile ring[kRing];
+    ring_ = ring;
+    for (int i = threadIdx.x; i < kRing; i += kThreads) list(i, place.mask_row);
   }
 
-  // Behind the barrier that follows the construction.
-  __forceinline__ void start() { open_block(0); }
+  // The i-th tile from the current one on; i is less than kHalf.
+  __forceinline__ KvTile ahead(int i) const { return ring_[(current_ + i) % kRing]; }
 
-  // There must be a barrier between any 32 calls.
-  __forceinline__ KvTile next() {
-    const KvTile tile = next_;
-    if (!tile.exists()) return tile;
-    const int behind = tile.first() + kKvTile;
-    if (behind % kBlockKv == 0 || behind >= kv_len_) {
-      open_block(block_ + 1);
-    } else {
-      next_ = KvTile(behind, tile.partial());
-    }
-    return tile;
+  __forceinline__ void advance() { ++current_; }
+
+  // To be called for every tile, behind a barrier at which no thread needs the tiles before it any
+  // more: their half of the ring takes the tiles behind the other half. Here, where no scores live,
+  // it costs no registers; between two tiles it made ptxas spill.
+  __forceinline__ void refill() {
+    if (current_ % kHalf != 0 || current_ == 0) return;
+    const int thread = static_cast<int>(thread_number<kThreads>());
+    if (thread < kHalf) list(current_ + kHalf + thread, task_.place.mask_row);
   }
 
  private:
-  __forceinline__ void open_block(int block) {
-    block_ = block;
-    next_ = blocks_->first_tile[block % (2 * ListedBlocks::kHalf)];
-    // The blocks before are done with; their half of the ring takes those behind the other half.
-    if (block > 0 && block % ListedBlocks::kHalf == 0 && threadIdx.x < ListedBlocks::kHalf) {
-      list(block + ListedBlocks::kHalf + static_cast<int>(threadIdx.x), task_.place.mask_row);
+  static constexpr int kHalf = 32;
+  static constexpr int kRing = 2 * kHalf;  // listed tile i is in entry i % kRing
+  static constexpr int kTilesOfBlock = kBlockKv / kKvTile;
+
+  // Writes listed tile `i` into the ring.
+  __forceinline__ void list(int i, int mask_row) {
+    const List partial(mask_.row_offsets, mask_.indices, mask_row, kv_len_);
+    const List full(mask_.full_row_offsets, mask_.full_indices, mask_row, kv_len_);
+    KvTile tile = KvTile::none();
+    if (i < partial.tiles) {
+      tile = KvTile(partial.first_of(i), true);
+    } else if (i < partial.tiles + full.tiles) {
+      tile = KvTile(full.first_of(i - partial.tiles), false);
     }
+    ring_[i % kRing] = tile;
   }
 
-  // Writes listed block `i` into the ring.
-  __forceinline__ void list(int i, int mask_row) {
-    const long long begin = __ldg(mask_.row_offsets + mask_row);
-    const int partial = static_cast<int>(__ldg(mask_.row_offsets + mask_row + 1) - begin);
-    const long long full_begin = __ldg(mask_.full_row_offsets + mask_row);
-    const int full = static_cast<int>(__ldg(mask_.full_row_offsets + mask_row + 1) - full_begin);
-    KvTile tile = KvTile::none();
-    if (i < partial) {
-      tile = KvTile(__ldg(mask_.indices + begin + i) * kBlockKv, true);
-    } else if (i < partial + full) {
-      tile = KvTile(__ldg(mask_.full_indices + full_begin + i - partial) * kBlockKv, false);
+  // A row of one of the mask's lists. Only the last block of kv may have fewer tiles than others, and
+  // it is the last of a list.
+  struct List {
+    __forceinline__ List(const long long* row_offsets, const int* indices, int mask_row, int kv_len)
+        : blocks(indices + __ldg(row_offsets + mask_row)) {
+      const int count =
+          static_cast<int>(__ldg(row_offsets + mask_row + 1) - __ldg(row_offsets + mask_row));
+      tiles = count * kTilesOfBlock;
+      if (count == 0 || kTilesOfBlock == 1) return;
+      const int rows = kv_len - __ldg(blocks + count - 1) * kBlockKv;
+      if (rows < kBlockKv) tiles -= kTilesOfBlock - (rows + kKvTile - 1) / kKvTile;
     }
-    blocks_->first_tile[i % (2 * ListedBlocks::kHalf)] = tile;
-  }
+
+    __forceinline__ int first_of(int i) const {
+      return __ldg(blocks + i / kTilesOfBlock) * kBlockKv + i % kTilesOfBlock * kKvTile;
+    }
+
+    const int* blocks;
+    int tiles;
+  };
 
   const BlockMaskArguments& mask_;
-  const Task& task_;  // complete from start() on
+  const Task& task_;  // complete behind the barrier that follows the construction
   int kv_len_;
-  ListedBlocks* blocks_;
-  int block_;  // the listed block of next_
-  KvTile next_;
+  KvTile* ring_;
+  int current_ = 0;
 };
 
 }  // namespace tw_kernel

@@ -11,51 +11,126 @@ struct Scene {
   int b;
   int h;
   int h_kv;
-  const Place* place;  // in shared memory
-  int last_row;        // of the call
+  const Place* place;                      // in shared memory
+  const tw_snippet::tw_Reads* head_reads;  // likewise, where registers are few
+  int last_row;                            // of the call
   int q_offset;
   int kv_offset;
   int kv_len;
 };
 
-TW_INLINE Scene make_scene(const SnippetArguments& call, const Task& task) {
-  const Place& place = task.place;
-  return {tw_snippet::tw_make_state(call), place.b,       place.h,        place.h_kv, &place,
-          call.q_len - 1,                  call.q_offset, call.kv_offset, call.kv_len};
+// What the snippets read of their buffers for the whole head.
+TW_INLINE tw_snippet::tw_Reads read_for_head(const SnippetArguments& call, const Place& place) {
+  return tw_snippet::tw_read_for_head(tw_snippet::tw_make_state(call), place.b, place.h,
+                                      place.h_kv);
 }
 
-// q_idx of a thread's rows. Rows behind the last one are computed as if they were it, and not
-// stored. Found again for every tile, see thread_number.
-struct RowIndices {
-  int q_idx[kRows];
+TW_INLINE Scene make_scene(const SnippetArguments& call, const Place& place,
+                           const tw_snippet::tw_Reads& head_reads) {
+  return {tw_snippet::tw_make_state(call),
+          place.b,
+          place.h,
+          place.h_kv,
+          &place,
+          &head_reads,
+          call.q_len - 1,
+          call.q_offset,
+          call.kv_offset,
+          call.kv_len};
+}
+
+// An index as a base and an offset.
+struct SplitIndex {
+  int base;
+  int offset;
+  __forceinline__ int value() const { return base + offset; }
 };
 
+// An index that must not exceed `last`; whoever is behind is seen as the last, so that no snippet
+// reads behind its buffers. kInside: nobody is behind; then the offsets are constants, and what is
+// alike for several elements is found once.
+template <bool kInside>
+TW_INLINE SplitIndex make_split_index(int first, int offset, int last, int offset_of_call) {
+  if (kInside) return {first + offset_of_call, offset};
+  return {min(first + offset, last) + offset_of_call, 0};
+}
+
+// q_idx of a thread's rows. Those behind the last one are not stored. Found again for every tile,
+// see thread_number.
+struct RowIndices {
+  SplitIndex q_idx[kRows];
+};
+
+template <bool kInside>
 TW_INLINE RowIndices find_row_indices(const Scene& scene) {
   RowIndices rows;
   const int row = scene.place->first_row + row_of(0);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    rows.q_idx[i] = min(row + row_offset(i), scene.last_row) + scene.q_offset;
+    rows.q_idx[i] = make_split_index<kInside>(row, row_offset(i), scene.last_row, scene.q_offset);
   }
   return rows;
 }
 
-// A column behind kv_len is seen as the last one, so that no snippet reads behind its buffers.
-TW_INLINE int kv_idx_of(const Scene& scene, int column) {
-  return min(column, scene.kv_len - 1) + scene.kv_offset;
+// What the snippets read for one row of the tile, whatever the column, and the other way round.
+using RowReads = tw_snippet::tw_LaneReads<kRows>;
+
+TW_INLINE RowReads read_for_rows(const Scene& scene, const RowIndices& rows) {
+  RowReads reads;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    reads.read(i, scene.state, scene.b, scene.h, scene.h_kv, rows.q_idx[i].value(), 0);
+  }
+  return reads;
 }
 
+TW_INLINE tw_snippet::tw_Reads read_for_column(const Scene& scene,
+                                               const tw_snippet::tw_Reads& head_reads, int kv_idx) {
+  return tw_snippet::tw_read_for_column(head_reads, scene.state, scene.b, scene.h, scene.h_kv,
+                                        kv_idx);
+}
+
+// kv_idx of a thread's column j. column: its column 0.
+template <bool kInside>
+TW_INLINE SplitIndex find_column_index(const Scene& scene, int column, int j) {
+  return make_split_index<kInside>(column, column_offset(j), scene.kv_len - 1, scene.kv_offset);
+}
+
+// An index as score_mod takes it: an int, or with its base's distance from the tile's first column,
+// `origin` (device/index.hpp).
+template <typename Index>
+TW_INLINE Index make_index(const SplitIndex& index, int origin) {
+  return {index.base, index.offset, static_cast<float>(index.base - origin)};
+}
+template <>
+int make_index<int>(const SplitIndex& index, int) {
+  return index.value();
+}
+
+// kInside: all rows and columns of the tile exist.
+template <bool kInside>
 TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
                              float (&s)[kRows][kColumns]) {
-  const RowIndices rows = find_row_indices(scene);
+  using tw_snippet::tw_ColumnIndex;
+  using tw_snippet::tw_RowIndex;
+  const RowIndices rows = find_row_indices<kInside>(scene);
+  const RowReads row_reads = read_for_rows(scene, rows);
+  const tw_snippet::tw_Reads head_reads = *scene.head_reads;
   const int column = first + column_of(0);
+  const int origin = first + scene.kv_offset;
+  tw_RowIndex q_idx[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) q_idx[i] = make_index<tw_RowIndex>(rows.q_idx[i], origin);
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
-    const int kv_idx = kv_idx_of(scene, column + column_offset(j));
+    const auto kv_idx =
+        make_index<tw_ColumnIndex>(find_column_index<kInside>(scene, column, j), origin);
+    const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      s[i][j] = tw_snippet::tw_score_mod(scene.state, {}, s[i][j] * scale, scene.b, scene.h,
-                                         scene.h_kv, rows.q_idx[i], kv_idx);
+      s[i][j] =
+          tw_snippet::tw_score_mod(scene.state, row_reads.with_lane(column_reads, i),
+                                   s[i][j] * scale, scene.b, scene.h, scene.h_kv, q_idx[i], kv_idx);
     }
   }
 }
@@ -69,16 +144,20 @@ struct Kept {
 static_assert(kColumns <= 32, "a word of Kept holds a row");
 
 TW_INLINE Kept evaluate_mask(const Scene& scene, int first) {
-  const RowIndices rows = find_row_indices(scene);
+  const RowIndices rows = find_row_indices<false>(scene);
+  const RowReads row_reads = read_for_rows(scene, rows);
+  const tw_snippet::tw_Reads head_reads = *scene.head_reads;
   const int column = first + column_of(0);
   Kept kept = {};
 #pragma unroll {{ mask_unroll }}
   for (int j = 0; j < kColumns; ++j) {
-    const int kv_idx = kv_idx_of(scene, column + column_offset(j));
+    const int kv_idx = find_column_index<false>(scene, column, j).value();
+    const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const bool keep = tw_snippet::tw_mask_mod(scene.state, {}, scene.b, scene.h, scene.h_kv,
-                                                rows.q_idx[i], kv_idx);
+      const bool keep =
+          tw_snippet::tw_mask_mod(scene.state, row_reads.with_lane(column_reads, i), scene.b,
+                                  scene.h, scene.h_kv, rows.q_idx[i].value(), kv_idx);
       kept.word[i] |= static_cast<unsigned>(keep) << j;
     }
   }

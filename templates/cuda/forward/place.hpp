@@ -2,7 +2,8 @@
 //
 // Blocks start in the order of their numbers. Heads are taken in groups; within a group the
 // costliest q tiles of all its heads come first, so that no long tile is left to the end, while the
-// K and V of few heads at a time fill the L2 cache.
+// K and V of few heads at a time fill the L2 cache. The last group is a large one, as its longest
+// tiles must not be what the rest waits for.
 //
 // Needs: kQTile, kBlockQ, kMasked, KvElement.
 
@@ -26,13 +27,16 @@ TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
   return (mask_b * mask.heads + mask_h) * mask.q_blocks;
 }
 
-TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call) {
+// number: of the q tile among all of the call's.
+TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
+                           unsigned number) {
   const long long tiles_of_group =
       static_cast<long long>(arguments.q_tiles) * arguments.heads_in_group;
-  const int group = static_cast<int>(blockIdx.x / tiles_of_group);
-  const int in_group = static_cast<int>(blockIdx.x - group * tiles_of_group);
+  const int group = min(static_cast<int>(number / tiles_of_group), arguments.whole_groups);
+  const int in_group = static_cast<int>(number - group * tiles_of_group);
   const int first_head = group * arguments.heads_in_group;
-  const int heads = min(arguments.heads_in_group, call.batch * call.num_q_heads - first_head);
+  const int heads = group < arguments.whole_groups ? arguments.heads_in_group
+                                                   : call.batch * call.num_q_heads - first_head;
   const int head = first_head + in_group % heads;
   const int rank = in_group / heads;
 

@@ -1,12 +1,13 @@
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
-// Needs: kRows, kColumns, kOutColumns, kExactDifferences, reduce_row_max, reduce_row_sum.
+// Needs: kRows, kColumns, kOutColumns, kExactSoftmax, reduce_row_max, reduce_row_sum.
 
 namespace tw_kernel {
 
 struct Softmax {
-  float max[kRows];  // greatest score so far of the whole row, in the scores' units
-  float sum[kRows];  // of 2^((s - max) * to_log2), over this thread's columns
+  float max[kRows];   // greatest score so far of the whole row, in the scores' units
+  float sum[kRows];   // of 2^((s - max) * to_log2), over this thread's columns
+  float lost[kRows];  // what rounding took from `sum`; 0 unless kExactSoftmax
 };
 
 TW_INLINE Softmax start_softmax() {
@@ -15,8 +16,14 @@ TW_INLINE Softmax start_softmax() {
   for (int i = 0; i < kRows; ++i) {
     softmax.max[i] = -kInfinity;
     softmax.sum[i] = 0.0f;
+    softmax.lost[i] = 0.0f;
   }
   return softmax;
+}
+
+// Of the whole row.
+TW_INLINE float row_sum(const Softmax& softmax, int i) {
+  return reduce_row_sum(kExactSoftmax ? softmax.sum[i] + softmax.lost[i] : softmax.sum[i]);
 }
 
 TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
@@ -31,11 +38,10 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 // until all that was summed is rescaled: after a row's first tiles it hardly ever is.
 constexpr float kRescaleAbove = 8.0f;
 
-// Makes `max` the rows' greatest scores, or leaves it where it is near enough.
-TW_INLINE void raise_max(const float (&s)[kRows][kColumns], Softmax& softmax,
-                         float (&out)[kRows][kOutColumns], float to_log2) {
-  float greatest[kRows];
-  bool rescale = false;
+// Whether a tile's greatest scores exceed those so far by too much; the same for all lanes of a warp.
+TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], const Softmax& softmax, float to_log2,
+                           float (&greatest)[kRows]) {
+  bool exceeds = false;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     greatest[i] = s[i][0];
@@ -43,33 +49,62 @@ TW_INLINE void raise_max(const float (&s)[kRows][kColumns], Softmax& softmax,
     for (int j = 1; j < kColumns; ++j)
       greatest[i] = fmaxf(greatest[i], s[i][j]);  // passes over NaN
     greatest[i] = reduce_row_max(greatest[i]);
-    rescale = rescale || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
+    exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
   }
-  if (!__any_sync(~0u, rescale)) return;
+  return __any_sync(~0u, exceeds);
+}
+
+// Makes `max` the rows' greatest scores. alpha: what the output so far is to be multiplied by.
+TW_INLINE void raise_max(const float (&greatest)[kRows], Softmax& softmax, float to_log2,
+                         float (&alpha)[kRows]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const float max = fmaxf(softmax.max[i], greatest[i]);
-    const float alpha = max == -kInfinity ? 1.0f : tw_math::exp2((softmax.max[i] - max) * to_log2);
+    alpha[i] = max == -kInfinity ? 1.0f : tw_math::exp2((softmax.max[i] - max) * to_log2);
     softmax.max[i] = max;
-    softmax.sum[i] *= alpha;
-#pragma unroll
-    for (int j = 0; j < kOutColumns; ++j) out[i][j] *= alpha;
+    softmax.sum[i] *= alpha[i];
+    if (kExactSoftmax) softmax.lost[i] *= alpha[i];
   }
 }
 
-// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0. One multiply-add an element would
-// round max * to_log2, which float32 shows at large scores: there the difference is taken first.
+TW_INLINE void rescale(const float (&alpha)[kRows], float (&out)[kRows][kOutColumns]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kOutColumns; ++j) out[i][j] *= alpha[i];
+  }
+}
+
+// A tile's sum joins the row's without a rounding error (Knuth's TwoSum). The listed tiles of a
+// mask need not come in the order of kv, and small weights behind large ones would each be rounded
+// at the size of the large ones.
+TW_INLINE void add_exactly(float tile_sum, float& sum, float& lost) {
+  const float before = sum;
+  sum += tile_sum;
+  const float added = sum - before;
+  lost += (before - (sum - added)) + (tile_sum - added);
+}
+
+// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0. One multiply-add an element
+// would round max * to_log2, which float32 shows at large scores: there the difference is taken
+// first.
 TW_INLINE void exponentiate(float (&s)[kRows][kColumns], Softmax& softmax, float to_log2) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     // A row without anything yet subtracts 0, as (-inf) - (-inf) would be NaN.
     const float max = softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i];
     const float subtracted = max * to_log2;
+    float sum = kExactSoftmax ? 0.0f : softmax.sum[i];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      s[i][j] = kExactDifferences ? tw_math::exp2((s[i][j] - max) * to_log2)
-                                  : tw_math::exp2(s[i][j] * to_log2 - subtracted);
-      softmax.sum[i] += s[i][j];
+      s[i][j] = kExactSoftmax ? tw_math::exp2((s[i][j] - max) * to_log2)
+                              : tw_math::exp2(s[i][j] * to_log2 - subtracted);
+      sum += s[i][j];
+    }
+    if (kExactSoftmax) {
+      add_exactly(sum, softmax.sum[i], softmax.lost[i]);
+    } else {
+      softmax.sum[i] = sum;
     }
   }
 }

@@ -23,24 +23,28 @@ TW_INLINE void store_row(const float (&out)[kOutColumns], float factor, bool emp
   }
 }
 
+// sum: of the whole row i.
+TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArguments& call,
+                         const Place& place, int i, float sum, const Softmax& softmax,
+                         float to_log2) {
+  const int row = place.first_row + row_of(i);
+  if (!kHasLse || out_column_of(0) != 0 || row >= call.q_len) return;
+  const long long head = static_cast<long long>(place.b) * call.num_q_heads + place.h;
+  arguments.lse[head * call.q_len + row] =
+      sum == 0.0f ? -kInfinity : softmax.max[i] * to_log2 * kLn2 + ::logf(sum);
+}
+
 TW_INLINE void store_tile(const ForwardArguments& arguments, const SnippetArguments& call,
                           const Place& place, const float (&out)[kRows][kOutColumns],
                           const Softmax& softmax, float to_log2) {
   OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h);
-  float* const lse =
-      kHasLse ? arguments.lse +
-                    (static_cast<long long>(place.b) * call.num_q_heads + place.h) * call.q_len
-              : nullptr;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float sum = reduce_row_sum(softmax.sum[i]);
+    const float sum = row_sum(softmax, i);
     const int row = place.first_row + row_of(i);
+    store_lse(arguments, call, place, i, sum, softmax, to_log2);
     if (row >= call.q_len) continue;
-    const bool empty = sum == 0.0f;
-    store_row(out[i], __frcp_rn(sum), empty, head + row * arguments.out.row_stride);
-    if (kHasLse && out_column_of(0) == 0) {
-      lse[row] = empty ? -kInfinity : softmax.max[i] * to_log2 * kLn2 + ::logf(sum);
-    }
+    store_row(out[i], __frcp_rn(sum), sum == 0.0f, head + row * arguments.out.row_stride);
   }
 }
 

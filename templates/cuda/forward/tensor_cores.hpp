@@ -10,13 +10,13 @@
 namespace tw_kernel {
 
 constexpr int kThreads = kWarps * 32;
-constexpr bool kExactDifferences = false;  // see softmax.hpp
+constexpr bool kExactSoftmax = false;  // see softmax.hpp
 constexpr int kHeadPad = (kHeadDim + 15) / 16 * 16;  // padded with zeros to whole steps
 constexpr int kValuePad = (kValueDim + 15) / 16 * 16;
 static_assert(kQTile == kWarps * kRowTiles * 16, "a warp owns kRowTiles tiles of 16 rows");
 static_assert(kKvTile % 16 == 0, "a kv tile is a whole number of steps");
 
-// Of a thread: see mma.hpp.
+// Of a thread: see fragment.hpp.
 constexpr int kRows = 2 * kRowTiles;
 constexpr int kColumns = kKvTile / 4;
 constexpr int kOutColumns = kValuePad / 4;
@@ -27,12 +27,9 @@ TW_INLINE unsigned lane() {
 TW_INLINE unsigned warp_row() {
   return thread_number<kThreads>() / 32 * (kRowTiles * 16);
 }
-// A thread's row i is row_of(0) + row_offset(i), and likewise for columns.
+// A thread's row i is row_of(0) + row_offset(i).
 TW_INLINE constexpr int row_offset(int i) {
   return i / 2 * 16 + i % 2 * 8;
-}
-TW_INLINE constexpr int column_offset(int j) {
-  return j / 2 * 8 + j % 2;
 }
 TW_INLINE int row_of(int i) {
   return static_cast<int>(warp_row() + lane() / 4) + row_offset(i);
@@ -43,16 +40,6 @@ TW_INLINE int column_of(int j) {
 // Two neighbouring columns from an even j on.
 TW_INLINE int out_column_of(int j) {
   return column_of(j);
-}
-
-// Four neighbouring lanes share a row.
-TW_INLINE float reduce_row_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-}
-TW_INLINE float reduce_row_sum(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
 }
 
 using QKTile = SharedTile<kHeadPad>;

@@ -1,87 +1,106 @@
-// From the states and counts of a block mask's tiles to its two CSR lists, and the order in which
-// its rows are best worked on.
+// From the counts of a block mask's tiles to its two CSR lists, and the order in which its rows are
+// best worked on.
 
 namespace tw_kernel {
 
 using tilewright::abi::cuda::kMaskScanThreads;
 
-TW_INLINE int partial_in(unsigned long long count) {
-  return static_cast<int>(count & 0xffffffffu);
-}
-TW_INLINE int full_in(unsigned long long count) {
-  return static_cast<int>(count >> 32);
-}
-
 TW_INLINE long long mask_rows(const MaskArguments& mask) {
-  return static_cast<long long>(mask.batch) * mask.heads * mask.q_blocks;
+  return static_cast<long long>(mask.batch) * mask.heads * mask.rows_of_head;
 }
 
-// The sum of x over the threads before this one. sums: [2 * kMaskScanThreads] of shared memory
+// The sum of x over the threads before this one, of kThreads. sums: [2 * kThreads] of shared memory
+template <int kThreads>
 TW_INLINE long long sum_before(long long x, long long* sums) {
   const int thread = threadIdx.x;
   long long sum = x;
   int from = 0;
   sums[thread] = sum;
   __syncthreads();  // the first half holds every thread's x
-  for (int distance = 1; distance < kMaskScanThreads; distance *= 2) {
+#pragma unroll 1
+  for (int distance = 1; distance < kThreads; distance *= 2) {
     if (thread >= distance) sum += sums[from + thread - distance];
-    from = kMaskScanThreads - from;
+    from = kThreads - from;
     sums[from + thread] = sum;
     __syncthreads();  // the other half is complete, and this one is no longer read
   }
   return sum - x;
 }
 
-// Row offsets, by one block of threads: each thread sums a run of rows, and writes it once it knows
-// what lies before.
+// Row offsets from the counts that stand in their places, by one block of threads: each thread sums
+// a run of rows, and writes it once it knows what lies before. Full tiles stand behind all partial
+// ones. Where there is no room for them all, the lists are left empty.
 TW_INLINE void scan_rows(const MaskArguments& mask) {
   __shared__ long long sums[2 * kMaskScanThreads];
+  __shared__ long long total[2];
   const long long rows = mask_rows(mask);
   const long long run = (rows + kMaskScanThreads - 1) / kMaskScanThreads;
   const long long begin = min(rows, threadIdx.x * run);
   const long long end = min(rows, begin + run);
   long long partial = 0;
   long long full = 0;
+#pragma unroll 2
   for (long long row = begin; row < end; ++row) {
-    partial += partial_in(mask.counts[row]);
-    full += full_in(mask.counts[row]);
+    partial += mask.row_offsets[row + 1];
+    full += mask.full_row_offsets[row + 1];
   }
-  partial = sum_before(partial, sums);
-  full = sum_before(full, sums);
+  const long long partial_before = sum_before<kMaskScanThreads>(partial, sums);
+  const long long full_before = sum_before<kMaskScanThreads>(full, sums);
+  if (threadIdx.x == kMaskScanThreads - 1) {
+    total[0] = partial_before + partial;
+    total[1] = full_before + full;
+    mask.totals->partial = total[0];
+    mask.totals->full = total[1];
+  }
+  __syncthreads();  // total is there
+  const bool fits = total[0] + total[1] <= mask.capacity;
+  partial = partial_before;
+  full = total[0] + full_before;
+#pragma unroll 2
   for (long long row = begin; row < end; ++row) {
-    mask.row_offsets[row] = partial;
-    mask.full_row_offsets[row] = full;
-    partial += partial_in(mask.counts[row]);
-    full += full_in(mask.counts[row]);
+    partial += mask.row_offsets[row + 1];
+    full += mask.full_row_offsets[row + 1];
+    mask.row_offsets[row + 1] = fits ? partial : 0;
+    mask.full_row_offsets[row + 1] = fits ? full : 0;
   }
-  if (threadIdx.x == kMaskScanThreads - 1) {  // its run ends with the last row
-    mask.row_offsets[rows] = partial;
-    mask.full_row_offsets[rows] = full;
+  if (threadIdx.x == 0) {
+    mask.row_offsets[0] = 0;
+    mask.full_row_offsets[0] = fits ? total[0] : 0;
   }
 }
 
 // rows_by_cost of one head of the mask: a counting sort by cost, the costliest rows first. A
 // partial tile costs a little more than a full one.
 TW_INLINE void order_rows(const MaskArguments& mask, int head) {
-  __shared__ long long sums[2 * kMaskScanThreads];
-  __shared__ int next[kMaskScanThreads];  // of each bucket: where its next row goes
-  const unsigned long long* counts = mask.counts + static_cast<long long>(head) * mask.q_blocks;
-  int* const order = mask.rows_by_cost + static_cast<long long>(head) * mask.q_blocks;
+  constexpr int kBuckets = 4 * kMaskThreads;
+  __shared__ long long sums[2 * kMaskThreads];
+  __shared__ int next[kBuckets];  // of each bucket: where its next row goes
+  const int rows = mask.rows_of_head;
+  const long long* partial = mask.row_offsets + static_cast<long long>(head) * rows;
+  const long long* full = mask.full_row_offsets + static_cast<long long>(head) * rows;
+  int* const order = mask.rows_by_cost + static_cast<long long>(head) * rows;
   const auto bucket_of = [&](int row) {
-    const long long cost = 5ll * partial_in(counts[row]) + 4ll * full_in(counts[row]);
-    return kMaskScanThreads - 1 -
-           static_cast<int>(cost * (kMaskScanThreads - 1) / (5ll * mask.kv_blocks));
+    const long long cost =
+        5 * (partial[row + 1] - partial[row]) + 4 * (full[row + 1] - full[row]);
+    return kBuckets - 1 - static_cast<int>(cost * (kBuckets - 1) / (5ll * mask.columns));
   };
-  next[threadIdx.x] = 0;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < kBuckets; i += kMaskThreads) next[i] = 0;
   __syncthreads();  // buckets are empty
-  for (int row = threadIdx.x; row < mask.q_blocks; row += kMaskScanThreads) {
-    atomicAdd(&next[bucket_of(row)], 1);
-  }
+#pragma unroll 1
+  for (int row = threadIdx.x; row < rows; row += kMaskThreads) atomicAdd(&next[bucket_of(row)], 1);
   __syncthreads();  // buckets hold their sizes
-  const int begin = static_cast<int>(sum_before(next[threadIdx.x], sums));
-  next[threadIdx.x] = begin;
+  int* const mine = next + 4 * threadIdx.x;
+  const int4 size = {mine[0], mine[1], mine[2], mine[3]};
+  const int begin = static_cast<int>(
+      sum_before<kMaskThreads>(size.x + size.y + size.z + size.w, sums));
+  mine[0] = begin;
+  mine[1] = begin + size.x;
+  mine[2] = begin + size.x + size.y;
+  mine[3] = begin + size.x + size.y + size.z;
   __syncthreads();  // buckets hold their begins
-  for (int row = threadIdx.x; row < mask.q_blocks; row += kMaskScanThreads) {
+#pragma unroll 1
+  for (int row = threadIdx.x; row < rows; row += kMaskThreads) {
     order[atomicAdd(&next[bucket_of(row)], 1)] = row;
   }
 }
@@ -96,33 +115,78 @@ TW_INLINE int sum_of_lanes_before(int x, int lane) {
   return sum - x;
 }
 
-// Lists the tiles of one row, by one warp: a lane takes a word of 16 tiles at a time.
-TW_INLINE void fill_row(const MaskArguments& mask, long long row, int lane) {
-  constexpr unsigned kLowBits = 0x55555555u;
-  const unsigned* states = mask.states + row * mask.state_words;
-  int* partial = mask.indices + mask.row_offsets[row];
-  int* full = mask.full_indices + mask.full_row_offsets[row];
-  for (int first = 0; first < mask.state_words; first += 32) {
-    const int word = first + lane;
-    const unsigned state = word < mask.state_words ? states[word] : 0;
-    const int partial_count = __popc(state & kLowBits);    // kTilePartial is 01
-    const int full_count = __popc(state >> 1 & kLowBits);  // kTileFull is 10
-    const int partial_before = sum_of_lanes_before(partial_count, lane);
-    const int full_before = sum_of_lanes_before(full_count, lane);
-    int* to_partial = partial + partial_before;
-    int* to_full = full + full_before;
-    for (int i = 0; i < 16; ++i) {
-      if (state >> 2 * i & 1u) *to_partial++ = word * 16 + i;
-      if (state >> 2 * i & 2u) *to_full++ = word * 16 + i;
-    }
-    partial += __shfl_sync(~0u, partial_before + partial_count, 31);
-    full += __shfl_sync(~0u, full_before + full_count, 31);
+// Lists the tiles of one chunk, a lane for each tile of a span, unless partial is null. Returns the
+// chunk's counts.
+TW_INLINE int2 fill_chunk(const ChunkMemory& memory, int first_tile, int* partial, int* full,
+                          int2* sums) {
+  const int warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32;
+  const SpanStates states = memory.spans[threadIdx.x];
+  const int2 count = {__popc(states.partial), __popc(states.full)};
+  int2 before = {sum_of_lanes_before(count.x, lane), sum_of_lanes_before(count.y, lane)};
+  if (lane == 31) sums[warp] = {before.x + count.x, before.y + count.y};
+  __syncthreads();  // sums is complete
+  int2 all = {0, 0};
+#pragma unroll 1
+  for (int i = 0; i < kWarps; ++i) {
+    if (i < warp) before = {before.x + sums[i].x, before.y + sums[i].y};
+    all = {all.x + sums[i].x, all.y + sums[i].y};
   }
+  const unsigned below = (1u << lane) - 1;
+  const bool lists = partial != nullptr && (states.partial | states.full) != 0;
+#pragma unroll 1
+  for (unsigned spans = __ballot_sync(~0u, lists); spans != 0;
+       spans &= spans - 1) {
+    const int i = __ffs(spans) - 1;
+    const unsigned in_partial = __shfl_sync(~0u, states.partial, i);
+    const unsigned in_full = __shfl_sync(~0u, states.full, i);
+    int* const to_partial = partial + __shfl_sync(~0u, before.x, i);
+    int* const to_full = full + __shfl_sync(~0u, before.y, i);
+    const int tile = first_tile + (warp * 32 + i) * kSpan + lane;
+    if (in_partial >> lane & 1u) to_partial[__popc(in_partial & below)] = tile;
+    if (in_full >> lane & 1u) to_full[__popc(in_full & below)] = tile;
+  }
+  __syncthreads();  // memory and sums may be used again
+  return all;
 }
 
-TW_INLINE void fill_lists(const MaskArguments& mask) {
-  const long long row = (blockIdx.x * static_cast<long long>(kMaskThreads) + threadIdx.x) / 32;
-  if (row < mask_rows(mask)) fill_row(mask, row, threadIdx.x % 32);
+// Counts or lists the tiles of a row, which is a block of threads. One kernel does both, as all that
+// they share takes long to compile. To list them all proofs are made once more: that takes less than
+// to keep them.
+template <bool kProve>
+TW_INLINE void work_on_row(const MaskArguments& mask, const SnippetArguments& call,
+                           long long row_number) {
+  __shared__ ChunkMemory memory;
+  __shared__ int2 sums[kWarps];
+  const bool fills = mask.fills != 0;
+  long long partial = fills ? mask.row_offsets[row_number] : 0;
+  long long full = fills ? mask.full_row_offsets[row_number] : 0;
+  if (fills && partial == mask.row_offsets[row_number + 1] &&
+      full == mask.full_row_offsets[row_number + 1]) {
+    return;
+  }
+  const Row row(mask, call, row_number);
+  unsigned long long evaluated = 0;
+#pragma unroll 1
+  for (int chunk = 0; chunk < mask.chunks; ++chunk) {
+    const long long place = row_number * mask.chunks + chunk;
+    const int saved = fills ? mask.saved_begin[place] : -1;
+    const int open =
+        row.classify<kProve>(memory, chunk, saved < 0 ? nullptr : mask.saved + saved);
+    if (!fills) {
+      if (open > 0) evaluated += memory.open_tile_count;
+      save_chunk(mask, memory, place, open);
+    }
+    const int2 count = fill_chunk(memory, chunk * kMaskSpans * kSpan,
+                                  fills ? mask.indices + partial : nullptr,
+                                  fills ? mask.indices + full : nullptr, sums);
+    partial += count.x;
+    full += count.y;
+  }
+  if (fills || threadIdx.x != 0) return;
+  mask.row_offsets[row_number + 1] = partial;
+  mask.full_row_offsets[row_number + 1] = full;
+  if (evaluated > 0) atomicAdd(&mask.totals->evaluated, evaluated);
 }
 
 }  // namespace tw_kernel

@@ -1,0 +1,113 @@
+#include "cli/bench_serve.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <istream>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+#include "cli/bench_workloads.hpp"
+#include "generator/spec_json.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+Error wrong_request(const std::string& message, const std::string& hint = {}) {
+  return Error(ErrorCode::usage, "the request " + message, hint);
+}
+
+// The arguments of a request, over the command line's.
+class Request {
+ public:
+  explicit Request(const std::string& line) : json_(Json::parse(line, nullptr, false)) {
+    if (!json_.is_object()) throw wrong_request("is no JSON object on one line");
+    for (const auto& [key, value] : json_.items()) {
+      if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+      std::string hint = did_you_mean(key, kKeys);
+      if (hint.empty()) hint = "allowed are " + one_of(kKeys);
+      throw wrong_request(fmt::format("has an unknown key \"{}\"", key), hint);
+    }
+  }
+
+  BenchArguments over(BenchArguments arguments) const {
+    if (!json_.contains("spec")) throw wrong_request("has no \"spec\"");
+    arguments.spec = spec_from_json(json_["spec"].dump());
+    read("batch", arguments.batch);
+    read("heads", arguments.heads);
+    read("kv_heads", arguments.kv_heads);
+    read("q_len", arguments.q_len);
+    read("kv_len", arguments.kv_len);
+    read("seed", arguments.seed);
+    read("buffers", arguments.buffers);
+    read("budget_ms", arguments.timing.budget_ms);
+    read("hot", arguments.timing.hot);
+    return arguments;
+  }
+
+  /// Equal for requests that are measured on the same tensors.
+  std::string subject() const {
+    Json subject = json_;
+    subject.erase("budget_ms");
+    subject.erase("hot");
+    return subject.dump();
+  }
+
+ private:
+  inline static const std::vector<std::string> kKeys = {"spec",  "batch",    "heads", "kv_heads",
+                                                        "q_len", "kv_len",   "seed",  "buffers",
+                                                        "hot",   "budget_ms"};
+
+  template <typename T>
+  void read(const std::string& key, T& value) const {
+    if (!json_.contains(key)) return;
+    try {
+      json_[key].get_to(value);
+    } catch (const Json::exception&) {
+      throw wrong_request(fmt::format("has \"{}\": {}", key, json_[key].dump()));
+    }
+  }
+
+  Json json_;
+};
+
+// The call of the last request.
+struct Subject {
+  Subject(std::string its_name, const BenchArguments& arguments)
+      : name(std::move(its_name)),
+        call(workloads("dense", arguments).front(), {.device = arguments.device,
+                                                     .seed = arguments.seed,
+                                                     .buffers = arguments.buffers,
+                                                     .threads = nullptr}),
+        kept(call.kept_share()) {}
+
+  std::string name;
+  PreparedCall call;
+  double kept;
+};
+
+}  // namespace
+
+void serve(std::istream& requests, const BenchArguments& defaults) {
+  std::optional<Subject> subject;
+  for (std::string line; std::getline(requests, line);) {
+    if (line.empty()) continue;
+    try {
+      const Request request(line);
+      const BenchArguments arguments = request.over(defaults);
+      if (!subject || subject->name != request.subject()) {
+        subject.reset();  // two at a time may be more than the device holds
+        subject.emplace(request.subject(), arguments);
+      }
+      print(forward_row(subject->call, arguments.timing, subject->kept).dump() + '\n');
+    } catch (const Error& error) {
+      print(to_json(error).dump() + '\n');
+    }
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,209 @@
+#include "cli/explain.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "cache/bundles.hpp"
+#include "cli/call.hpp"
+#include "cli/kernels.hpp"
+#include "cli/output.hpp"
+#include "generator/generator_digest.hpp"
+#include "generator/spec_json.hpp"
+#include "generator/templates.hpp"
+#include "generator/text_place.hpp"
+#include "runtime/cpu_identity.hpp"
+#include "runtime/kernel_facts.hpp"
+#include "runtime/kernel_search.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::size_t kShownBytes = 100;
+
+// A place where a kernel was looked for.
+struct LookUp {
+  std::string where;
+  bool hit = false;
+  std::string by;   // what it was looked for by: "memo", "request ...", "key ..."
+  std::string why;  // of a miss
+};
+
+// What is the same for every kernel of the spec.
+struct Search {
+  const Spec& spec;
+  KernelContext context;
+  cache::Store store;
+  std::vector<RecordedKernel> bundled;
+  std::vector<RecordedKernel> stored;
+};
+
+std::string why_missed(const Search& search, const KernelSource& source,
+                       const std::vector<RecordedKernel>& recorded, const std::string& where) {
+  std::vector<RecordedKernel> there;
+  for (const RecordedKernel& kernel : recorded) {
+    if (kernel.where == where) there.push_back(kernel);
+  }
+  const std::optional<NearestKernel> nearest = nearest_kernel(search.spec, source, there);
+  if (!nearest) return "there is nothing to compare with";
+  const cache::Metadata& metadata = nearest->kernel->metadata;
+  const auto value = [&](const char* name) {
+    const auto found = metadata.find(name);
+    return found == metadata.end() ? std::string("?") : found->second;
+  };
+  const std::string what = describe(nearest->differences);
+  return fmt::format("the nearest is {} of \"{}\" for {}; {}", value("kernel"), value("spec"),
+                     value("target"),
+                     what.empty() ? "another compiler made it: " + value("compiler") : what);
+}
+
+std::vector<LookUp> look_in_bundles(const Search& search, const KernelSource& source) {
+  std::vector<LookUp> look_ups;
+  const cache::Digest request = kernel_request(source).digest;
+  const cache::Digest memo = kernel_memo(search.spec, source.target, source.id);
+  const bool has_memo = is_embedded(*search.context.templates);
+  for (const cache::Bundles::Opened& opened : search.context.bundles->opened()) {
+    LookUp look_up{.where = opened.path.native(), .hit = false, .by = {}, .why = {}};
+    if (!opened.bundle) {
+      look_up.why = opened.problem;
+    } else if (has_memo && opened.bundle->find_memo(memo)) {
+      look_up.by = "memo " + memo.hex();
+    } else if (opened.bundle->find(request)) {
+      look_up.by = "request " + request.hex();
+    } else {
+      look_up.why = why_missed(search, source, search.bundled, look_up.where);
+    }
+    if (!look_up.by.empty()) {
+      const auto by_memo = opened.bundle->find_memo(memo);
+      const auto loaded = opened.bundle->load(by_memo ? *by_memo : *opened.bundle->find(request));
+      look_up.hit = loaded.entry != nullptr;
+      look_up.why = loaded.problem;
+    }
+    look_ups.push_back(std::move(look_up));
+  }
+  return look_ups;
+}
+
+LookUp look_in_store(Search& search, const KernelSource& source, std::string& compiler) {
+  LookUp look_up{.where = search.store.directory() ? search.store.directory()->native() : "memory",
+                 .hit = false,
+                 .by = {},
+                 .why = search.store.problem()};
+  const cache::Request request = kernel_request(source);
+  try {
+    compiler = find_compiler(source.target)->identity();
+    const cache::Key key = cache::make_key(request, compiler);
+    look_up.by = "key " + key.digest.hex();
+    look_up.hit = search.store.load(key) != nullptr;
+  } catch (const Error& error) {
+    compiler = "none: " + error.message();
+    look_up.by = "request " + request.digest.hex();
+    look_up.hit = find_by_request(search.store, request) != nullptr;
+  }
+  if (look_up.hit || !look_up.why.empty()) return look_up;
+  look_up.why = why_missed(search, source, search.stored, look_up.where);
+  return look_up;
+}
+
+// Everything that decides what the kernel's binary is.
+std::vector<cache::Ingredient> ingredients_of(const Spec& spec, const KernelSource& source,
+                                              const std::string& compiler) {
+  std::vector<cache::Ingredient> all = kernel_request(source).ingredients;
+  for (const cache::Ingredient& field : spec_ingredients(spec)) {
+    all.push_back({"spec." + field.tag, field.value});
+  }
+  all.push_back({"generator", std::string(generator_digest())});
+  all.push_back({"compiler", compiler});
+  return all;
+}
+
+Json to_json(const LookUp& look_up) {
+  return {{"where", look_up.where},
+          {"hit", look_up.hit},
+          {"by", look_up.by.empty() ? Json() : Json(look_up.by)},
+          {"why", look_up.hit || look_up.why.empty() ? Json() : Json(look_up.why)}};
+}
+
+std::string indented(const std::string& text, std::string_view indent) {
+  std::string result;
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result += indent;
+  }
+  return result;
+}
+
+std::string in_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::string describe(const LookUp& look_up) {
+  std::string text = fmt::format("  {} in {}\n", look_up.hit ? "found" : "missed", look_up.where);
+  if (!look_up.by.empty()) text += fmt::format("    by {}\n", look_up.by);
+  if (!look_up.hit && !look_up.why.empty()) {
+    text += fmt::format("    why: {}\n", indented(look_up.why, "      "));
+  }
+  return text;
+}
+
+// As the loader does: for this machine's CPU, what bundles hold for its highest level.
+Target wanted_target(const Search& search, const std::string& name) {
+  const Target target = target_or_default(name);
+  if (target != Target::host_cpu()) return target;
+  const KernelId forward = default_kernel(search.spec);
+  const std::vector<KernelId> ids = {forward};
+  return bundled_target(search.spec, cpu_targets(), ids, search.context).value_or(target);
+}
+
+}  // namespace
+
+void explain(const std::string& spec_path, const std::string& target_name, bool json) {
+  const Spec spec = spec_from_file(spec_path);
+  KernelContext context = with_defaults(kernel_context());
+  Search search{.spec = spec,
+                .context = context,
+                .store = cache::Store({.directory = cache::default_directory(),
+                                       .diagnostics = diagnostics_to_stderr()}),
+                .bundled = recorded_kernels(*context.bundles),
+                .stored = {}};
+  search.stored = recorded_kernels(search.store);
+  const Target target = wanted_target(search, target_name);
+  Json kernels = Json::array();
+  std::string text =
+      fmt::format("{} for {}\n", spec.name.empty() ? spec_path : spec.name, target.name());
+  if (context.bundles->empty()) text += "no bundles: TILEWRIGHT_BUNDLES names none\n";
+  for (const KernelId& id : kernel_set(spec, target)) {
+    const KernelSource source = render_kernel(spec, target, id, *context.templates);
+    std::vector<LookUp> look_ups = look_in_bundles(search, source);
+    std::string compiler;
+    look_ups.push_back(look_in_store(search, source, compiler));
+    const cache::Digest request = kernel_request(source).digest;
+    Json ingredients = Json::object();
+    Json places = Json::array();
+    text += fmt::format("\n{}\n  request {}\n", id.name, request.hex());
+    for (const cache::Ingredient& i : ingredients_of(spec, source, compiler)) {
+      ingredients[i.tag] = i.value;
+      text += fmt::format("    {:<17} {}\n", i.tag, printable(in_one_line(i.value), kShownBytes));
+    }
+    for (const LookUp& look_up : look_ups) {
+      places.push_back(to_json(look_up));
+      text += describe(look_up);
+    }
+    kernels.push_back({{"kernel", id.name},
+                       {"request", request.hex()},
+                       {"ingredients", ingredients},
+                       {"looked_in", places}});
+  }
+  if (!json) return print(text);
+  print_json({{"spec", spec.name},
+              {"target", target.name()},
+              {"jit", *context.jit},
+              {"kernels", kernels}});
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,109 @@
+#include "runtime/precompile.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "cli/arguments.hpp"
+#include "cli/bundle_file.hpp"
+#include "cli/call.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+#include "generator/manifest.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+class PrecompileVerb : public Verb {
+ public:
+  PrecompileVerb()
+      : Verb("precompile", "compile a manifest of specs into a bundle",
+             "tilewright precompile examples/precompile/manifest.json --targets sm_80,sm_90a,cpu "
+             "--out kernels.twb") {}
+
+  void declare(CLI::App& app) override {
+    app.add_option("MANIFEST", manifest_, "what to compile, a JSON file (docs/cache.md)")
+        ->required();
+    app.add_option("--targets", targets_,
+                   "what for, separated by commas: sm_80, sm_90a, ...; cpu stands for "
+                   "cpu-x86-64-v3 and cpu-x86-64-v4 (default: the manifest's)");
+    bundle_.declare(app);
+    app.add_option("--jobs", jobs_, "kernels compiled at a time (default: one for each processor)")
+        ->check(CLI::Range(1u, 1024u));
+    add_json_flag(app, json_);
+  }
+
+  ExitStatus execute() override {
+    const Stopwatch watch;
+    bundle_.prepare();
+    const Manifest manifest = manifest_from_file(manifest_);
+    const std::vector<Target> targets = wanted_targets(manifest);
+    std::vector<cache::BundleItem> items = compile(manifest, targets);
+    const BundleSummary summary = bundle_.write(std::move(items));
+    report(manifest, targets, summary, watch.ms() / 1000);
+    return kDone;
+  }
+
+ private:
+  std::vector<Target> wanted_targets(const Manifest& manifest) const {
+    const std::vector<std::string> named = split_at_commas(targets_);
+    if (named.empty() && manifest.targets.empty()) {
+      throw Error(ErrorCode::usage, "no target is named",
+                  "name some: --targets sm_80,sm_90a,cpu, or \"targets\" in the manifest");
+    }
+    return bundle_targets(named.empty() ? manifest.targets : named);
+  }
+
+  std::vector<cache::BundleItem> compile(const Manifest& manifest,
+                                         const std::vector<Target>& targets) {
+    Progress progress(precompile_count(manifest.specs, targets), json_);
+    const auto step = [&](const PrecompileStep& made) {
+      const bool compiled = made.build.source == "built";
+      (compiled ? compiled_ : found_) += 1;
+      progress.step(fmt::format(
+          "{} for {}, {}: {}", made.spec.empty() ? "the spec" : made.spec, made.target,
+          made.build.kernel,
+          compiled ? "compiled in " + format_ms(made.build.compile_ms) : "there already"));
+    };
+    return precompile(manifest.specs, targets,
+                      {.kernels = kernel_context(), .jobs = jobs_, .progress = step});
+  }
+
+  void report(const Manifest& manifest, const std::vector<Target>& targets,
+              const BundleSummary& summary, double seconds) const {
+    std::vector<std::string> names;
+    for (const Target& target : targets) names.push_back(target.name());
+    if (json_) {
+      Json facts = {{"manifest", manifest_}, {"specs", manifest.specs.size()},
+                    {"targets", names},      {"kernels", summary.kernels},
+                    {"compiled", compiled_}, {"found", found_},
+                    {"seconds", seconds}};
+      facts.update(to_json(summary));
+      return print_json(facts);
+    }
+    print(fmt::format("{} kernels of {} specs for {}: {} compiled, {} there already, {:.1f} s\n",
+                      compiled_ + found_, manifest.specs.size(), fmt::join(names, ", "), compiled_,
+                      found_, seconds) +
+          describe(summary));
+  }
+
+  std::string manifest_;
+  std::string targets_;
+  BundleFile bundle_;
+  unsigned jobs_ = 0;
+  std::size_t compiled_ = 0;
+  std::size_t found_ = 0;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_precompile_verb() {
+  return std::make_unique<PrecompileVerb>();
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,104 @@
+#include "generator/hopper_tactic.hpp"
+
+#include <algorithm>
+
+#include "generator/cuda_tactic.hpp"
+#include "generator/tactic_parameters.hpp"
+
+namespace tilewright {
+namespace {
+
+// Rows of q that a warpgroup owns, columns of a panel, and bytes of a panel's row:
+// hopper/layout.hpp.
+constexpr std::int64_t kGroupRows = 64;
+constexpr std::int64_t kPanelColumns = 64;
+constexpr std::int64_t kPanelRowBytes = 128;
+// Barriers and announcements behind the tiles.
+constexpr std::int64_t kControlBytes = 512;
+// Below this a product is too short to hide anything behind.
+constexpr std::int64_t kLeastKvTile = 64;
+
+std::int64_t panels(std::int64_t columns) {
+  return (columns + kPanelColumns - 1) / kPanelColumns;
+}
+
+bool divides(std::int64_t tile, std::int64_t side, const KernelTraits& kernel) {
+  return !kernel.masked || side % tile == 0;
+}
+
+// The greatest tile up to `limit` that divides the side of a mask's block.
+std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t limit) {
+  std::int64_t tile = limit;
+  while (tile > 0 && !divides(tile, spec.block[1], kernel)) tile -= 16;
+  return tile;
+}
+
+std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
+  if (width <= 64 && divides(192, spec.block[0], kernel)) return 192;
+  return divides(128, spec.block[0], kernel) ? 128 : 64;
+}
+
+// docs/decisions/0016: the fastest on an H200 of those that spill nothing.
+std::int64_t kv_tile_limit(std::int64_t width) {
+  if (width <= 128) return 128;
+  return width <= 192 ? 112 : 80;
+}
+
+}  // namespace
+
+std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& target,
+                                            const KernelTraits& kernel) {
+  if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const std::int64_t q_tile = default_q_tile(spec, kernel, width);
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(width));
+  if (!divides(q_tile, spec.block[0], kernel) || kv_tile < kLeastKvTile) return {};
+  const bool is_wide = width > 128;
+  const bool takes_turns =
+      q_tile > kGroupRows && (kernel.masked ? is_wide : !spec.score_mod.empty());
+  return Tactic{.name = "hopper",
+                .parameters = {{"q_tile", q_tile},
+                               {"kv_tile", kv_tile},
+                               {"stages", 2},
+                               {"take_turns", takes_turns ? 1 : 0},
+                               {"persistent", !kernel.masked ? 1
+                                              : is_wide      ? 0
+                                                             : 2},
+                               {"out_over_q", is_wide ? 1 : 0},
+                               {"mask_unroll", 8},
+                               {"bounded_waits", 0}}};
+}
+
+void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tactic& tactic) {
+  require_range(tactic, "q_tile", kGroupRows, 3 * kGroupRows, kGroupRows);
+  // A thread's row of a tile is one word of bits.
+  require_range(tactic, "kv_tile", 16, 128, 16);
+  if (kernel.masked) {
+    require_divides(tactic, "q_tile", "block[0]", spec.block[0]);
+    require_divides(tactic, "kv_tile", "block[1]", spec.block[1]);
+  }
+  require_range(tactic, "stages", 1, 8);
+  require_range(tactic, "mask_unroll", 1, 64);
+  require_range(tactic, "persistent", 0, 2);
+  for (const char* name : {"take_turns", "out_over_q", "bounded_waits"}) {
+    require_range(tactic, name, 0, 1);
+  }
+  if (parameter(tactic, "take_turns") == 1 && parameter(tactic, "q_tile") == kGroupRows) {
+    fail_tactic("take_turns is 1, but with q_tile 64 there is only one warpgroup to compute");
+  }
+}
+
+std::int64_t hopper_shared_bytes(const Spec& spec, const Tactic& tactic) {
+  const std::int64_t head = panels(spec.head_dim);
+  const std::int64_t value = panels(spec.value_head_dim());
+  const bool stages_out = spec.output_dtype() != DType::f32;
+  const bool over_q = parameter(tactic, "out_over_q") == 1;
+  const std::int64_t q_panels = stages_out && over_q ? std::max(head, value) : head;
+  const std::int64_t out_panels = stages_out && !over_q ? value : 0;
+  const std::int64_t rows =
+      parameter(tactic, "q_tile") * (q_panels + out_panels) +
+      parameter(tactic, "stages") * parameter(tactic, "kv_tile") * (head + value);
+  return rows * kPanelRowBytes + kControlBytes;
+}
+
+}  // namespace tilewright

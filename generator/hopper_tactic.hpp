@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tactic.hpp"
+
+namespace tilewright {
+
+/// The tactic "hopper" of templates/cuda/hopper.cu.jinja, for sm_90a:
+///
+///     q_tile         rows of q that a block of threads works on: 64 for each warpgroup that
+///     computes kv_tile        rows of k and v at a time stages         tiles of K and V in shared
+///     memory take_turns     1: warpgroups issue their products one after the other persistent 0: a
+///     block of threads for each q tile; 1: one for each multiprocessor; 2: as
+///                    the length of the mask's rows wants it (GridSize)
+///     out_over_q     1: the output is staged where Q was
+///     mask_unroll    columns of a tile that mask_mod is compiled for at once
+///     bounded_waits  1: a wait without end is reported and ends the kernel; for debugging
+///
+/// Nothing where it cannot serve a kernel: for other targets, float32, tensors that the copy engine
+/// cannot bring, and blocks of a mask that its tiles do not divide.
+std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& target,
+                                            const KernelTraits& kernel);
+
+/// @throws Error with code spec where the tactic's parameters do not fit
+void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tactic& tactic);
+
+/// Dynamic shared memory of a launch of the tactic, in bytes.
+std::int64_t hopper_shared_bytes(const Spec& spec, const Tactic& tactic);
+
+}  // namespace tilewright

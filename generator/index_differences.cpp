@@ -1,0 +1,51 @@
+#include "generator/index_differences.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "generator/snippet.hpp"
+
+namespace tilewright {
+namespace {
+
+using Tokens = std::vector<SnippetToken>;
+
+bool is_difference(const Tokens& tokens, std::size_t i) {
+  if (i + 2 >= tokens.size() || tokens[i + 1].text != "-") return false;
+  const std::string_view left = tokens[i].text, right = tokens[i + 2].text;
+  return (left == "kv_idx" && right == "q_idx") || (left == "q_idx" && right == "kv_idx");
+}
+
+// A `[` that no value stands before: a lambda, or a structured binding.
+bool opens_lambda(const Tokens& tokens, std::size_t i) {
+  if (tokens[i].text != "[") return false;
+  if (i == 0) return true;
+  const SnippetToken& before = tokens[i - 1];
+  const bool is_value = before.kind == SnippetToken::Kind::identifier && before.text != "return";
+  return !is_value && before.text != ")" && before.text != "]";
+}
+
+bool may_deduce_types(const Tokens& tokens) {
+  constexpr std::array<std::string_view, 4> words = {"auto", "decltype", "typeof", "template"};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (std::find(words.begin(), words.end(), tokens[i].text) != words.end()) return true;
+    if (opens_lambda(tokens, i)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool takes_index_difference(const Spec& spec) {
+  if (spec.score_mod.empty()) return false;
+  const Tokens tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
+  if (may_deduce_types(tokens)) return false;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (is_difference(tokens, i)) return true;
+  }
+  return false;
+}
+
+}  // namespace tilewright

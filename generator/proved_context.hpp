@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+#include "jinja/value.hpp"
+#include "spec.hpp"
+
+namespace tilewright {
+
+/// The variable `proved` of templates/snippet/proved.hpp.jinja: mask_mod spliced for the interval
+/// reading, with the buffers and scalars that it mentions and the tables of its buffers.
+/// @param undecided_header template with the target's tw_undecided()
+jinja::Value proved_context(const Spec& spec, std::string_view undecided_header);
+
+}  // namespace tilewright

@@ -1,0 +1,126 @@
+#include "runtime/cpu/mask_kernel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace tilewright::cpu {
+namespace {
+
+static_assert(kMaxExtremaTables == abi::kMaxExtremaTables);
+
+// The tiles of one row: end << 2 | abi::TileState of each run of tiles in the same state.
+using Runs = std::vector<unsigned>;
+
+// Calls body(state, begin, end) for each run.
+template <typename Body>
+void for_each_run(const Runs& runs, const Body& body) {
+  std::int32_t begin = 0;
+  for (const unsigned run : runs) {
+    const auto end = static_cast<std::int32_t>(run >> 2);
+    body(static_cast<abi::TileState>(run & 3u), begin, end);
+    begin = end;
+  }
+}
+
+// Counted and summed row by row, then filled in.
+TileLists lists_of(const std::vector<Runs>& rows, ThreadPool& threads) {
+  TileLists lists;
+  lists.row_offsets.assign(rows.size() + 1, 0);
+  lists.full_row_offsets.assign(rows.size() + 1, 0);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::int64_t partial = lists.row_offsets[row];
+    std::int64_t full = lists.full_row_offsets[row];
+    for_each_run(rows[row], [&](abi::TileState state, std::int32_t begin, std::int32_t end) {
+      if (state == abi::kTilePartial) partial += end - begin;
+      if (state == abi::kTileFull) full += end - begin;
+    });
+    lists.row_offsets[row + 1] = partial;
+    lists.full_row_offsets[row + 1] = full;
+  }
+  lists.indices.resize(static_cast<std::size_t>(lists.row_offsets.back()));
+  lists.full_indices.resize(static_cast<std::size_t>(lists.full_row_offsets.back()));
+  threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t r, int) {
+    const auto row = static_cast<std::size_t>(r);
+    std::int32_t* partial = lists.indices.data() + lists.row_offsets[row];
+    std::int32_t* full = lists.full_indices.data() + lists.full_row_offsets[row];
+    for_each_run(rows[row], [&](abi::TileState state, std::int32_t begin, std::int32_t end) {
+      std::int32_t*& to = state == abi::kTileFull ? full : partial;
+      if (state == abi::kTileEmpty) return;
+      for (std::int32_t tile = begin; tile < end; ++tile) *to++ = tile;
+    });
+  });
+  return lists;
+}
+
+// One thread's room for the runs of a row.
+unsigned* run_buffer(std::int64_t kv_blocks) {
+  thread_local Runs buffer;
+  if (static_cast<std::int64_t>(buffer.size()) < kv_blocks) {
+    buffer.resize(static_cast<std::size_t>(kv_blocks));
+  }
+  return buffer.data();
+}
+
+}  // namespace
+
+// The tables of least and greatest values that a call's buffers have, filled.
+class MaskKernel::Tables {
+ public:
+  Tables(const MaskKernel& kernel, const std::array<std::int64_t, 2>& block,
+         const abi::SnippetArguments& arguments, ThreadPool& threads) {
+    const int run = abi::extrema_run(static_cast<int>(block[0]), static_cast<int>(block[1]));
+    for (std::size_t table = 0; table < kernel.tables_.size(); ++table) {
+      const ExtremaTable& facts = kernel.tables_[table];
+      const abi::BufferArgument& buffer = arguments.buffers[facts.buffer];
+      std::int64_t rows = 1;
+      for (std::size_t dim = 0; dim + 1 < facts.rank; ++dim) rows *= buffer.size[dim];
+      const std::int64_t entries = rows * abi::extrema_per_row(buffer.size[facts.rank - 1], run);
+      const std::int64_t words_of_entry = facts.is_wide ? 2 : 1;
+      memory_.emplace_back(static_cast<std::size_t>(entries * words_of_entry));
+      tables_.entries[table] = memory_.back().data();
+      threads.parallel_for(rows, [&](std::int64_t row, int) {
+        kernel.extrema_entry_(&arguments, &tables_, static_cast<int>(table), row);
+      });
+    }
+  }
+
+  const abi::ExtremaTables* pointer() const { return &tables_; }
+
+ private:
+  std::vector<std::vector<long long>> memory_;
+  abi::ExtremaTables tables_ = {};
+};
+
+MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel, const Spec& spec)
+    : kernel_(std::move(kernel)), row_entry_(kernel_->entry<RowEntry>("tilewright_mask_row")) {
+  if (kernel_->source.id.name != "mask_proved") return;
+  extrema_entry_ = kernel_->entry<ExtremaEntry>("tilewright_mask_extrema");
+  tables_ = extrema_tables(spec);
+}
+
+BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
+                          const BindingArguments& bindings, ThreadPool& threads) const {
+  const abi::SnippetArguments arguments = snippet_arguments(bindings, shape);
+  const auto& block = fingerprint.source.block;
+  const std::int64_t q_blocks = (shape.q_len + block[0] - 1) / block[0];
+  const std::int64_t kv_blocks = (shape.kv_len + block[1] - 1) / block[1];
+  const std::int64_t heads = fingerprint.shape.num_q_heads;
+  const Tables tables(*this, block, arguments, threads);
+  std::vector<Runs> rows(static_cast<std::size_t>(fingerprint.shape.batch * heads * q_blocks));
+  std::atomic<std::int64_t> evaluated = 0;
+  threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t r, int) {
+    unsigned* runs = run_buffer(kv_blocks);
+    long long evaluated_here = 0;
+    const std::int64_t list = r / q_blocks;
+    const int count = row_entry_(&arguments, tables.pointer(), static_cast<int>(list / heads),
+                                 static_cast<int>(list % heads), static_cast<int>(r % q_blocks),
+                                 runs, &evaluated_here);
+    rows[static_cast<std::size_t>(r)].assign(runs, runs + count);
+    evaluated += evaluated_here;
+  });
+  return BlockMask(std::move(fingerprint), lists_of(rows, threads),
+                   extrema_entry_ ? "proved" : "exact", evaluated);
+}
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,87 @@
+#include "runtime/cuda/tensor_maps.hpp"
+
+#include <cstdint>
+
+#include "runtime/cuda/arguments.hpp"
+
+namespace tilewright::cuda {
+namespace {
+
+using abi::cuda::TensorMap;
+
+// Of cuda.h.
+constexpr int kFloat16 = 6;
+constexpr int kBFloat16 = 9;
+constexpr int kNotInterleaved = 0;
+constexpr int kSwizzle128Bytes = 3;
+constexpr int kPromoteTo256Bytes = 3;
+constexpr int kOutsideIsZero = 0;
+
+constexpr std::uint32_t kBoxColumns = 64;
+constexpr std::uint32_t kQBoxRows = 64;
+constexpr std::int64_t kElementBytes = 2;
+constexpr std::int64_t kGreatestStride = (std::int64_t{1} << 40) - 1;  // in bytes
+
+struct Extents {
+  std::int64_t columns, rows, heads, batch;
+};
+
+bool fits(const ResolvedTensor& tensor, std::int64_t rows) {
+  const auto is_stride = [](std::int64_t elements) {
+    return elements >= 0 && elements <= kGreatestStride / kElementBytes;
+  };
+  return (tensor.row_stride > 0 || rows == 1) && is_stride(tensor.row_stride) &&
+         is_stride(tensor.head_stride) && is_stride(tensor.batch_stride);
+}
+
+// A dimension that is broadcast has extent 1, and its stride does not matter; 0 is no stride.
+std::uint64_t stride_bytes(std::int64_t elements) {
+  constexpr std::uint64_t kAnyStride = 16;
+  return elements == 0 ? kAnyStride : static_cast<std::uint64_t>(elements * kElementBytes);
+}
+
+std::uint64_t extent(std::int64_t size, std::int64_t stride) {
+  return stride == 0 ? 1 : static_cast<std::uint64_t>(size);
+}
+
+void encode(const Driver& driver, DType dtype, const ResolvedTensor& tensor, const Extents& size,
+            std::uint32_t box_rows, TensorMap& map) {
+  const std::uint64_t extents[] = {
+      static_cast<std::uint64_t>(size.columns), static_cast<std::uint64_t>(size.rows),
+      extent(size.heads, tensor.head_stride), extent(size.batch, tensor.batch_stride)};
+  const std::uint64_t strides[] = {stride_bytes(tensor.row_stride),
+                                   stride_bytes(tensor.head_stride),
+                                   stride_bytes(tensor.batch_stride)};
+  const std::uint32_t box[] = {kBoxColumns, box_rows, 1, 1};
+  const std::uint32_t every_element[] = {1, 1, 1, 1};
+  driver.check(
+      driver.functions().tensor_map_encode(
+          &map, dtype == DType::f16 ? kFloat16 : kBFloat16, 4, tensor.data, extents, strides, box,
+          every_element, kNotInterleaved, kSwizzle128Bytes, kPromoteTo256Bytes, kOutsideIsZero),
+      "describing a tensor");
+}
+
+}  // namespace
+
+bool fit_tensor_maps(const Spec& spec, const ForwardCall& call) {
+  return is_aligned(spec, call) && fits(call.q, call.shape.q_len) &&
+         fits(call.k, call.shape.kv_len) && fits(call.v, call.shape.kv_len) &&
+         fits(call.out, call.shape.q_len);
+}
+
+void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
+                      std::int64_t kv_box_rows, abi::cuda::TensorMaps& maps) {
+  const Shape& shape = call.shape;
+  const auto kv_rows = static_cast<std::uint32_t>(kv_box_rows);
+  encode(driver, spec.dtype, call.q, {spec.head_dim, shape.q_len, shape.num_q_heads, shape.batch},
+         kQBoxRows, maps.q);
+  encode(driver, spec.dtype, call.k, {spec.head_dim, shape.kv_len, shape.num_kv_heads, shape.batch},
+         kv_rows, maps.k);
+  encode(driver, spec.dtype, call.v,
+         {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch}, kv_rows, maps.v);
+  if (spec.output_dtype() == DType::f32) return;
+  encode(driver, spec.output_dtype(), call.out,
+         {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch}, kQBoxRows, maps.out);
+}
+
+}  // namespace tilewright::cuda

@@ -1,0 +1,260 @@
+#include "runtime/kernel_search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "generator/spec_json.hpp"
+#include "generator/text_place.hpp"
+#include "runtime/cpu_identity.hpp"
+#include "runtime/kernel_facts.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr std::size_t kShownBytes = 80;
+
+std::string value_of(const cache::Metadata& metadata, const std::string& name) {
+  const auto found = metadata.find(name);
+  return found == metadata.end() ? std::string() : found->second;
+}
+
+// The request's own ingredients without the source, which the spec and the generator say better.
+std::vector<cache::Ingredient> own_ingredients(const std::vector<cache::Ingredient>& ingredients) {
+  std::vector<cache::Ingredient> own;
+  for (const char* tag : {"kernel", "target", "format", "options"}) {
+    for (const cache::Ingredient& i : ingredients) {
+      if (i.tag == tag) own.push_back(i);
+    }
+  }
+  return own;
+}
+
+// The fields of the spec that was recorded; none where this version does not understand it.
+std::vector<cache::Ingredient> recorded_spec(const cache::Metadata& metadata) {
+  try {
+    return spec_ingredients(spec_from_json(value_of(metadata, "spec_json")));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::vector<cache::Ingredient> wanted_ingredients(const Spec& spec, const KernelSource& source) {
+  std::vector<cache::Ingredient> all = spec_ingredients(spec);
+  const std::vector<cache::Ingredient> own = own_ingredients(kernel_request(source).ingredients);
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+std::vector<cache::Ingredient> recorded_ingredients(const RecordedKernel& kernel) {
+  std::vector<cache::Ingredient> all = recorded_spec(kernel.metadata);
+  const std::vector<cache::Ingredient> own = own_ingredients(kernel.ingredients);
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+// "cpu" asks for the highest level that this machine runs, so any of those will do.
+bool is_equal(const std::string& tag, const std::string& wanted, const std::string& recorded) {
+  if (tag == "target" && wanted == "cpu") {
+    const std::vector<Target>& targets = cpu_targets();
+    return std::any_of(targets.begin(), targets.end(),
+                       [&](const Target& target) { return target.name() == recorded; });
+  }
+  return wanted == recorded;
+}
+
+// Fields that take another one's value where they are not given. Where both do, they say nothing
+// new.
+constexpr std::pair<std::string_view, std::string_view> kFollowers[] = {{"v_head_dim", "head_dim"},
+                                                                        {"kv_dtype", "dtype"},
+                                                                        {"out_dtype", "dtype"},
+                                                                        {"kv_layout", "layout"}};
+
+std::string_view value_in(const std::vector<cache::Ingredient>& ingredients, std::string_view tag) {
+  for (const cache::Ingredient& i : ingredients) {
+    if (i.tag == tag) return i.value;
+  }
+  return {};
+}
+
+bool only_follows(const std::string& tag, const std::vector<cache::Ingredient>& wanted,
+                  const std::vector<cache::Ingredient>& recorded) {
+  for (const auto& [follower, leader] : kFollowers) {
+    if (tag != follower) continue;
+    return value_in(wanted, follower) == value_in(wanted, leader) &&
+           value_in(recorded, follower) == value_in(recorded, leader);
+  }
+  return false;
+}
+
+std::vector<KernelDifference> differences(const std::vector<cache::Ingredient>& wanted,
+                                          const std::vector<cache::Ingredient>& recorded) {
+  std::map<std::string, std::string> rest;
+  for (const cache::Ingredient& i : recorded) rest.emplace(i.tag, i.value);
+  std::vector<KernelDifference> found;
+  const bool is_cpu_jit = std::any_of(wanted.begin(), wanted.end(), [](const auto& i) {
+    return i.tag == "target" && i.value == "cpu";
+  });
+  for (const cache::Ingredient& i : wanted) {
+    const auto other = rest.find(i.tag);
+    const std::string there = other == rest.end() ? "none" : other->second;
+    if (other != rest.end()) rest.erase(other);
+    if (is_cpu_jit && i.tag == "options") continue;  // they follow the target
+    if (only_follows(i.tag, wanted, recorded)) continue;
+    if (!is_equal(i.tag, i.value, there)) found.push_back({i.tag, i.value, there});
+  }
+  for (const auto& [tag, value] : rest) found.push_back({tag, "none", value});
+  return found;
+}
+
+// What a difference says against two kernels being meant to be the same.
+int weight(const KernelDifference& difference) {
+  if (difference.ingredient.ends_with("_mod")) return 4;
+  return difference.ingredient == "kernel" ? 2 : 1;
+}
+
+int weight(const std::vector<KernelDifference>& differences) {
+  int sum = 0;
+  for (const KernelDifference& difference : differences) sum += weight(difference);
+  return sum;
+}
+
+std::string host_digest() {
+  return cache::sha256(cpu_identity()).hex();
+}
+
+std::string looked_in(const cache::Bundles& bundles, const cache::Store& store) {
+  std::string text = "looked in:";
+  for (const cache::Bundles::Opened& opened : bundles.opened()) {
+    text += opened.bundle ? fmt::format("\nthe bundle \"{}\", {} kernels", opened.path.native(),
+                                        opened.bundle->size())
+                          : "\n" + opened.problem;
+  }
+  if (bundles.empty()) text += "\nno bundle, because TILEWRIGHT_BUNDLES names none";
+  if (store.directory()) {
+    text += fmt::format("\nthe cache \"{}\", {} kernels", store.directory()->native(),
+                        store.stats().entries);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<RecordedKernel> recorded_kernels(const cache::Bundles& bundles) {
+  std::vector<RecordedKernel> kernels;
+  for (const cache::Bundles::Opened& opened : bundles.opened()) {
+    for (std::size_t entry = 0; opened.bundle && entry < opened.bundle->size(); ++entry) {
+      std::optional<cache::BundleFacts> facts = opened.bundle->facts(entry);
+      if (!facts) continue;
+      kernels.push_back({.where = opened.path.native(),
+                         .ingredients = std::move(facts->ingredients),
+                         .metadata = std::move(facts->metadata)});
+    }
+  }
+  return kernels;
+}
+
+std::vector<RecordedKernel> recorded_kernels(const cache::Store& store) {
+  std::vector<RecordedKernel> kernels;
+  for (cache::Listing& listing : store.ls()) {
+    std::optional<cache::Request> request = recorded_request(listing.metadata);
+    if (!request) continue;
+    kernels.push_back({.where = store.directory()->native(),
+                       .ingredients = std::move(request->ingredients),
+                       .metadata = std::move(listing.metadata)});
+  }
+  return kernels;
+}
+
+std::optional<NearestKernel> nearest_kernel(const Spec& spec, const KernelSource& source,
+                                            std::span<const RecordedKernel> recorded) {
+  const std::vector<cache::Ingredient> wanted = wanted_ingredients(spec, source);
+  std::optional<NearestKernel> nearest;
+  for (const RecordedKernel& kernel : recorded) {
+    std::vector<KernelDifference> found = differences(wanted, recorded_ingredients(kernel));
+    if (nearest && weight(nearest->differences) <= weight(found)) continue;
+    nearest = NearestKernel{&kernel, std::move(found)};
+  }
+  if (!nearest || !nearest->differences.empty()) return nearest;
+  // All that a user wrote is the same, so it was rendered or compiled otherwise.
+  const std::string ours = value_of(kernel_metadata(spec, source), "generator");
+  const std::string theirs = value_of(nearest->kernel->metadata, "generator");
+  if (ours != theirs) {
+    nearest->differences.push_back({"generator", ours.substr(0, 12), theirs.substr(0, 12)});
+  }
+  return nearest;
+}
+
+std::string describe(const std::vector<KernelDifference>& differences) {
+  std::string text;
+  for (const KernelDifference& difference : differences) {
+    if (!text.empty()) text += "\n";
+    text += fmt::format("{}: wanted {}, recorded {}", difference.ingredient,
+                        printable(difference.wanted, kShownBytes),
+                        printable(difference.recorded, kShownBytes));
+    if (difference.ingredient == "generator") {
+      text += " (templates and generator of another version of tilewright)";
+    }
+  }
+  return text;
+}
+
+std::string manifest_line(const Spec& spec) {
+  std::string line;
+  bool skips = false;
+  for (const char c : to_json(spec)) {
+    if (c == '\n') skips = true;
+    if (skips && (c == '\n' || c == ' ')) continue;
+    if (skips && !line.empty() && line.back() == ',') line += ' ';
+    skips = false;
+    line += c;
+  }
+  return fmt::format("{{\"spec\": {}}}", line);
+}
+
+std::shared_ptr<const cache::Entry> find_by_request(cache::Store& store,
+                                                    const cache::Request& request) {
+  for (const cache::Listing& listing : store.ls()) {
+    const std::optional<cache::Request> recorded = recorded_request(listing.metadata);
+    if (!recorded || recorded->digest != request.digest) continue;
+    const std::string host = value_of(listing.metadata, "host");
+    if (!host.empty() && host != host_digest()) continue;
+    if (auto entry = store.load(listing.key)) return entry;
+  }
+  return nullptr;
+}
+
+Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::Bundles& bundles,
+                     const cache::Store& store) {
+  const std::vector<RecordedKernel> recorded = recorded_kernels(bundles);
+  const std::optional<NearestKernel> nearest = nearest_kernel(spec, source, recorded);
+  std::vector<std::string> notes = {looked_in(bundles, store)};
+  if (nearest) {
+    const cache::Metadata& metadata = nearest->kernel->metadata;
+    const std::string what = describe(nearest->differences);
+    notes.push_back(fmt::format(
+        "the nearest entry is {} of \"{}\" for {} in \"{}\"; what differs:\n{}",
+        value_of(metadata, "kernel"), value_of(metadata, "spec"), value_of(metadata, "target"),
+        nearest->kernel->where,
+        what.empty() ? "nothing that is recorded: the entry itself must not be used" : what));
+  }
+  const std::string name = spec.name.empty() ? "this spec" : fmt::format("\"{}\"", spec.name);
+  return Error(
+      {.code = ErrorCode::compiler,
+       .message = fmt::format(
+           "{} of {} for {} was not precompiled, and TILEWRIGHT_JIT=off forbids compiling",
+           source.id.name, name, source.target.name()),
+       .place = std::nullopt,
+       .notes = std::move(notes),
+       .hint = source.id.name.starts_with("evaluate_")
+                   ? "the double-precision reference is never precompiled; unset "
+                     "TILEWRIGHT_JIT where results are checked"
+                   : fmt::format("add this to \"specs\" of the manifest and run tilewright "
+                                 "precompile with --targets {}:\n{}",
+                                 source.target.name(), manifest_line(spec))});
+}
+
+}  // namespace tilewright

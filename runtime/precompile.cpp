@@ -1,0 +1,190 @@
+#include "runtime/precompile.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "cache/bundles.hpp"
+#include "generator/generator_digest.hpp"
+#include "generator/spec_json.hpp"
+#include "generator/templates.hpp"
+#include "runtime/kernel_facts.hpp"
+
+namespace tilewright {
+namespace {
+
+// One kernel to be made.
+struct Job {
+  const ManifestSpec* spec;
+  const Target* target;
+  KernelId id;
+};
+
+std::vector<Job> jobs_of(std::span<const ManifestSpec> specs, std::span<const Target> targets) {
+  std::vector<Job> jobs;
+  for (const ManifestSpec& spec : specs) {
+    for (const Target& target : targets) {
+      for (KernelId& id : kernel_set(spec.spec, target)) {
+        jobs.push_back({&spec, &target, std::move(id)});
+      }
+    }
+  }
+  return jobs;
+}
+
+// What a bundle records beside the request, which it records itself.
+cache::Metadata bundle_metadata(cache::Metadata metadata) {
+  std::erase_if(metadata, [](const auto& item) { return item.first.starts_with("request."); });
+  return metadata;
+}
+
+cache::BundleItem item_of(const Spec& spec, const KernelBinary& binary, bool has_memo) {
+  // The entry may have been compiled for another spec with an equal kernel; then only what its
+  // compiler said of it is true here too.
+  cache::Metadata metadata = kernel_metadata(spec, binary.source);
+  for (const auto& [name, value] : binary.entry->metadata) metadata.emplace(name, value);
+  cache::BundleItem item{.request = kernel_request(binary.source),
+                         .memos = {},
+                         .metadata = bundle_metadata(std::move(metadata)),
+                         .entry = binary.entry};
+  if (has_memo) item.memos.push_back(kernel_memo(spec, binary.source.target, binary.source.id));
+  return item;
+}
+
+Error with_context(const Error& error, const Job& job) {
+  std::vector<std::string> notes = error.notes();
+  notes.push_back(fmt::format("of the kernel {} for {} of the spec \"{}\", at {} of the manifest",
+                              job.id.name, job.target->name(), job.spec->spec.name,
+                              job.spec->pointer));
+  return Error({.code = error.code(),
+                .message = error.message(),
+                .place = error.place(),
+                .notes = std::move(notes),
+                .hint = error.hint()});
+}
+
+unsigned thread_count(unsigned wanted, std::size_t jobs) {
+  const unsigned threads = wanted > 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::min<std::size_t>(threads, jobs));
+}
+
+// Runs body(0), ..., body(count - 1), `threads` at a time, in this order. After an error nothing
+// new is begun, and the error of the first one in the order is thrown.
+template <typename Body>
+void in_parallel(std::size_t count, unsigned threads, const Body& body) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::vector<std::exception_ptr> errors(count);
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count && !failed; i = next++) {
+      try {
+        body(i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+        failed = true;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+    work();
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+// The memo under which a stored kernel of this very generator would be found.
+std::optional<cache::Digest> memo_of(const cache::Metadata& metadata) {
+  const auto generator = metadata.find("generator");
+  const auto spec = metadata.find("spec_json");
+  if (generator == metadata.end() || generator->second != generator_digest()) return std::nullopt;
+  if (spec == metadata.end()) return std::nullopt;
+  try {
+    return kernel_memo(spec_from_json(spec->second), Target::parse(metadata.at("target")),
+                       {metadata.at("kernel")});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<Target> bundle_targets(std::span<const std::string> names) {
+  std::vector<Target> targets;
+  for (const std::string& name : names) {
+    if (name == Target::host_cpu().name()) {
+      targets.push_back(Target::parse("cpu-x86-64-v3"));
+      targets.push_back(Target::parse("cpu-x86-64-v4"));
+    } else {
+      targets.push_back(Target::parse(name));
+    }
+  }
+  std::sort(targets.begin(), targets.end(),
+            [](const Target& a, const Target& b) { return a.name() < b.name(); });
+  targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+  return targets;
+}
+
+std::size_t precompile_count(std::span<const ManifestSpec> specs, std::span<const Target> targets) {
+  return jobs_of(specs, targets).size();
+}
+
+std::vector<cache::BundleItem> precompile(std::span<const ManifestSpec> specs,
+                                          std::span<const Target> targets,
+                                          const PrecompileOptions& options) {
+  // Bundles that are there already must not decide what goes into a new one.
+  KernelContext context = options.kernels;
+  context.bundles = std::make_shared<const cache::Bundles>();
+  context = with_defaults(std::move(context));
+  if (!*context.jit) {
+    throw Error(ErrorCode::usage, "precompile compiles, and TILEWRIGHT_JIT=off forbids that",
+                "unset TILEWRIGHT_JIT here; it is meant for where the bundle is used");
+  }
+  const std::vector<Job> jobs = jobs_of(specs, targets);
+  const bool has_memo = is_embedded(*context.templates);
+  std::vector<cache::BundleItem> items(jobs.size());
+  std::mutex mutex;
+  in_parallel(jobs.size(), thread_count(options.jobs, jobs.size()), [&](std::size_t i) {
+    const Job& job = jobs[i];
+    try {
+      const KernelBinary binary = build_kernel(job.spec->spec, *job.target, job.id, context);
+      items[i] = item_of(job.spec->spec, binary, has_memo);
+      const std::lock_guard lock(mutex);
+      if (options.progress) {
+        options.progress({job.spec->spec.name, job.target->name(), binary.build});
+      }
+    } catch (const Error& error) {
+      throw with_context(error, job);
+    }
+  });
+  return items;
+}
+
+std::vector<cache::BundleItem> exportable(cache::Store& store) {
+  std::vector<cache::BundleItem> items;
+  for (const cache::Listing& listing : store.ls()) {
+    std::optional<cache::Request> request = recorded_request(listing.metadata);
+    const bool is_own = listing.metadata.contains("host");
+    if (!request || is_own) continue;
+    cache::BundleItem item{.request = *std::move(request),
+                           .memos = {},
+                           .metadata = bundle_metadata(listing.metadata),
+                           .entry = store.load(listing.key)};
+    if (!item.entry) continue;  // removed meanwhile
+    if (const auto memo = memo_of(listing.metadata)) item.memos.push_back(*memo);
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+}  // namespace tilewright

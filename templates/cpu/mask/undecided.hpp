@@ -1,0 +1,12 @@
+// Where the interval reading meets a condition that it cannot decide.
+
+static __thread bool tw_met_undecided;
+static __thread unsigned tw_branches;  // a sequence of pseudo-random numbers
+
+TW_NOINLINE bool tw_undecided() {
+  tw_met_undecided = true;
+  tw_branches = tw_branches * 747796405u + 2891336453u;
+  return tw_branches >> 31 != 0;
+}
+
+#define TW_SEPARATE

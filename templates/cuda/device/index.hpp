@@ -1,0 +1,71 @@
+// q_idx and kv_idx of an element for a score_mod that takes their difference. A conversion of an
+// integer takes as long as two multiplications, and `slopes[h] * (kv_idx - q_idx)` would need one
+// for each score. So an index is kept as a base that all of a thread's rows (columns) share and a
+// constant, and of the base also as a float: its distance from the tile's first column. The
+// difference of two distances is what converting the difference of the integers gives, as a
+// column's distance is short and a row's exact up to 2^24; beyond that both round the same number,
+// this one up to three times.
+//
+// A difference adds the bases before the constants: then equal differences of different elements,
+// of which a tile has many, are equal to the compiler too. It computes with them once, and reads a
+// table once for all of them.
+//
+// Everywhere else an index is an int.
+
+struct tw_RowIndex {
+  int base;
+  int offset;
+  float distance;  // of the base
+  __forceinline__ operator int() const { return base + offset; }
+};
+
+struct tw_ColumnIndex {
+  int base;
+  int offset;
+  float distance;
+  __forceinline__ operator int() const { return base + offset; }
+};
+
+// kv_idx - q_idx or q_idx - kv_idx: a float beside floats, an int elsewhere.
+struct tw_IndexDifference {
+  int value;
+  float real;
+  __forceinline__ operator int() const { return value; }
+};
+
+TW_INLINE tw_IndexDifference operator-(tw_ColumnIndex kv_idx, tw_RowIndex q_idx) {
+  return {(kv_idx.base - q_idx.base) + (kv_idx.offset - q_idx.offset),
+          (kv_idx.distance - q_idx.distance) + static_cast<float>(kv_idx.offset - q_idx.offset)};
+}
+TW_INLINE tw_IndexDifference operator-(tw_RowIndex q_idx, tw_ColumnIndex kv_idx) {
+  return {(q_idx.base - kv_idx.base) + (q_idx.offset - kv_idx.offset),
+          (q_idx.distance - kv_idx.distance) + static_cast<float>(q_idx.offset - kv_idx.offset)};
+}
+TW_INLINE tw_IndexDifference operator-(tw_IndexDifference x) {
+  return {-x.value, -x.real};
+}
+TW_INLINE tw_IndexDifference abs(tw_IndexDifference x) {
+  return {abs(x.value), fabs(x.real)};
+}
+
+template <typename T>
+constexpr bool tw_is_real = false;
+template <>
+constexpr bool tw_is_real<float> = true;
+template <>
+constexpr bool tw_is_real<tw_Read<float>> = true;
+
+#define TW_WITH_REAL(op)                                                           \
+  template <typename T>                                                            \
+  TW_INLINE float operator op(tw_IndexDifference a, T b) requires(tw_is_real<T>) { \
+    return a.real op static_cast<float>(b);                                        \
+  }                                                                                \
+  template <typename T>                                                            \
+  TW_INLINE float operator op(T a, tw_IndexDifference b) requires(tw_is_real<T>) { \
+    return static_cast<float>(a) op b.real;                                        \
+  }
+TW_WITH_REAL(+)
+TW_WITH_REAL(-)
+TW_WITH_REAL(*)
+TW_WITH_REAL(/)
+#undef TW_WITH_REAL

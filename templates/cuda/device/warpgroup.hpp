@@ -1,0 +1,47 @@
+// What 128 threads that work together need: registers, named barriers, operands of wgmma (sm_90a).
+
+namespace tw_kernel {
+
+constexpr int kWarpgroup = 128;
+
+// Hands registers over between warpgroups. All of a block's together must not exceed what it was
+// launched with, else the increase waits for ever; multiples of 8 from 24 to 256.
+template <int kRegisters>
+TW_INLINE void decrease_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+TW_INLINE void increase_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// Named barriers of the block; 0 is __syncthreads().
+template <int kThreadsOfBarrier>
+TW_INLINE void sync_named(int barrier) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");
+}
+template <int kThreadsOfBarrier>
+TW_INLINE void arrive_named(int barrier) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");
+}
+
+// Where a product finds an operand in shared memory (PTX, "Matrix Descriptor Format"): panels as
+// tensor_copy.hpp brings them. Rows come in groups of 8, 1024 bytes apart. `panel_bytes` is the
+// distance of panels where they follow each other along the operand's contiguous dimension, which
+// matters only if that is not the one summed over.
+TW_INLINE unsigned long long make_descriptor(unsigned address, unsigned panel_bytes) {
+  constexpr unsigned long long kSwizzle128 = 1ull << 62;
+  constexpr unsigned long long kGroupBytes = 1024;
+  return kSwizzle128 | (kGroupBytes >> 4) << 32 |
+         static_cast<unsigned long long>(panel_bytes >> 4) << 16 | (address & 0x3ffffu) >> 4;
+}
+
+// Four 8 x 8 matrices of 16-bit elements to shared memory; lane l gives the address of row l % 8 of
+// matrix l / 8. Register i holds matrix i: row l / 4, columns 2 (l % 4) and the next.
+TW_INLINE void store_matrices(unsigned to, const unsigned (&matrices)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], { %1, %2, %3, %4};" ::"r"(to),
+               "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
+               : "memory");
+}
+
+}  // namespace tw_kernel

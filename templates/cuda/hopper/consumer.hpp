@@ -1,0 +1,130 @@
+// A warpgroup that computes 64 rows of each q tile: an online softmax over the kv tiles, in which
+// the scores of a tile are multiplied while the values of the tile before are.
+//
+// Needs: pipeline.hpp, products.hpp, modify.hpp, softmax.hpp, store.hpp.
+
+namespace tw_kernel {
+
+// Lets one warpgroup after the other issue its products, so that the others' softmax runs meanwhile.
+struct Turns {
+  static __forceinline__ void start(int consumer) {
+    if (kTakeTurns && consumer == 0) arrive_named<2 * kWarpgroup>(1);
+  }
+  static __forceinline__ void wait_for_mine(int consumer) {
+    if (kTakeTurns) sync_named<2 * kWarpgroup>(1 + consumer);
+  }
+  static __forceinline__ void pass_on(int consumer) {
+    if (kTakeTurns) arrive_named<2 * kWarpgroup>(1 + (consumer + 1) % kConsumers);
+  }
+};
+
+class Consumer {
+ public:
+  __forceinline__ Consumer(const ForwardArguments& arguments, const TensorMaps& maps,
+                           const SnippetArguments& call, const Shared& shared, int number)
+      : arguments_(arguments),
+        maps_(maps),
+        call_(call),
+        shared_(shared),
+        number_(number),
+        q_(make_descriptor(shared.q(number), 0)),
+        k_(make_descriptor(shared.k(0), 0)),
+        v_(make_descriptor(shared.v(0), kPanelBytes)) {}
+
+  __forceinline__ void run() {
+    Turns::start(number_);
+    int round = 0;
+#pragma unroll 1
+    for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
+      compute(round++);
+    }
+    if (kStoresBoxes) wait_for_stores();
+  }
+
+ private:
+  __forceinline__ void compute(int round) {
+    Control& control = *shared_.control;
+    wait(shared_address(&control.q_full), round & 1, "Q of q tile", round);
+    const Work& work = control.work[round & 1];
+    const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
+    const Scene scene = make_scene(call_, work.place, head_reads);
+    const int kv_tiles = work.kv_tiles;
+    const int careful_tiles = work.careful_tiles;
+
+    Softmax softmax = start_softmax();
+    float out[kRows][kOutColumns] = {};
+    unsigned p[kColumns] = {};
+    RingPlace before;
+    int i = 0;
+#pragma unroll 1
+    for (; i < careful_tiles; ++i) visit<true>(scene, i > 0, before, softmax, out, p);
+#pragma unroll 1
+    for (; i < kv_tiles; ++i) visit<false>(scene, i > 0, before, softmax, out, p);
+
+    if (!kOutOverQ || !kStoresBoxes) release(control.q_empty);
+    if (kv_tiles > 0) {
+      wait(shared_address(&control.v_full[before.stage]), before.parity, "V, stage", before.stage);
+      issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
+      wait_for_values(out, p);
+      release(control.v_empty[before.stage]);
+    }
+    store_out(arguments_, maps_, call_, shared_, work.place, number_, softmax, out);
+    if (kOutOverQ && kStoresBoxes) release(control.q_empty);
+  }
+
+  // kCareful: elements may be dropped, and rows or columns may not exist.
+  // before: where V of the tile before is. It becomes this tile's place.
+  template <bool kCareful>
+  __forceinline__ void visit(const Scene& scene, bool has_before, RingPlace& before,
+                             Softmax& softmax, float (&out)[kRows][kOutColumns],
+                             unsigned (&p)[kColumns]) {
+    Control& control = *shared_.control;
+    const float to_log2 = arguments_.scaling.to_log2;
+    const int stage = place_.stage;
+    wait(shared_address(&control.k_full[stage]), place_.parity, "K, stage", stage);
+    Turns::wait_for_mine(number_);
+    float s[kRows][kColumns];
+    issue_scores(s, q_, k_ + stage * (kKBytes >> 4));
+    if (has_before) {
+      wait(shared_address(&control.v_full[before.stage]), before.parity, "V, stage", before.stage);
+      issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
+    } else {
+      issue_nothing();
+    }
+    Turns::pass_on(number_);
+
+    const KvTile tile = control.kv_tile[stage];
+    Kept kept;
+    if (kCareful) kept = find_kept(scene, tile);
+    wait_for_scores(s);
+    release(control.k_empty[stage]);
+    if (kHasScoreMod) {
+      modify_scores<!kCareful>(scene, tile.first(), arguments_.scaling.factor, s);
+    }
+    if (kCareful) drop_scores(kept, s);
+    float greatest[kRows];
+    float alpha[kRows];
+    const bool raises = exceeds_max(s, softmax, to_log2, greatest);
+    if (raises) raise_max(greatest, softmax, to_log2, alpha);
+    exponentiate(s, softmax, to_log2);
+
+    wait_for_values(out, p);
+    if (has_before) release(control.v_empty[before.stage]);
+    pack_weights(s, p);
+    if (raises) rescale(alpha, out);
+    before = place_;
+    place_.advance();
+  }
+
+  const ForwardArguments& arguments_;
+  const TensorMaps& maps_;
+  const SnippetArguments& call_;
+  const Shared shared_;
+  const int number_;
+  const unsigned long long q_;
+  const unsigned long long k_;  // of the first stage
+  const unsigned long long v_;
+  RingPlace place_;  // of the current tile, in the ring of K and in that of V
+};
+
+}  // namespace tw_kernel

@@ -1,0 +1,24 @@
+// The two roles of a block of threads.
+//
+// Needs: producer.hpp, consumer.hpp.
+
+namespace tw_kernel {
+
+TW_INLINE void forward(const ForwardArguments& arguments, const TensorMaps& maps,
+                       const SnippetArguments& call, unsigned char* shared_memory) {
+  const Shared shared = {shared_address(shared_memory),
+                         reinterpret_cast<Control*>(shared_memory + kControlOffset)};
+  if (threadIdx.x == 0) make_pipeline(shared);
+  __syncthreads();  // the barriers are there
+  // From one lane, so that the compiler knows it to be the same for the whole warp.
+  const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / kWarpgroup), 0);
+  if (warpgroup == 0) {
+    decrease_registers<kProducerRegisters>();
+    if (threadIdx.x == 0) Producer(arguments, maps, call, shared).run();
+  } else {
+    increase_registers<kConsumerRegisters>();
+    Consumer(arguments, maps, call, shared, warpgroup - 1).run();
+  }
+}
+
+}  // namespace tw_kernel

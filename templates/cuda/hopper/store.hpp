@@ -1,0 +1,67 @@
+// The end of a warpgroup's 64 rows through shared memory: the copy engine writes whole lines and
+// drops what is outside of the tensor.
+//
+// Needs: layout.hpp, pipeline.hpp, Softmax, store_lse.
+
+namespace tw_kernel {
+
+constexpr int kOwnBarrier = 1 + kConsumers;  // named barriers of the warpgroups, one each
+
+// out: [64][kValueDim] of this warpgroup, where `staged` is its place in shared memory.
+TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns],
+                         const float (&factor)[kRows], const bool (&empty)[kRows]) {
+  const unsigned thread = consumer_thread() % kWarpgroup;
+  const unsigned row = thread / 32 * 16 + thread % 16;
+  const unsigned row_address = staged + row * kPanelRowBytes;
+#pragma unroll
+  for (int step = 0; step < kValuePad / 16; ++step) {
+    const unsigned chunk = 2 * (step % 4) + thread % 32 / 16;
+    unsigned matrices[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = i % 2;
+      const int j = 4 * step + i / 2 * 2;
+      // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
+      matrices[i] = pack<OutElement>(empty[r] ? 0.0f : out[r][j] * factor[r],
+                                     empty[r] ? 0.0f : out[r][j + 1] * factor[r]);
+    }
+    store_matrices(row_address + step / 4 * kBoxBytes + (chunk ^ row % 8) * 16, matrices);
+  }
+}
+
+TW_INLINE void send_out(unsigned staged, const TensorMap& map, const Place& place, int consumer) {
+#pragma unroll
+  for (int panel = 0; panel < kValuePanels; ++panel) {
+    store_box(map, staged + panel * kBoxBytes, panel * kPanelColumns,
+              place.first_row + consumer * 64, place.h, place.b);
+  }
+  commit_stores();
+}
+
+TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& maps,
+                         const SnippetArguments& call, const Shared& shared, const Place& place,
+                         int consumer, const Softmax& softmax,
+                         const float (&out)[kRows][kOutColumns]) {
+  const unsigned staged = shared.out(consumer);
+  const bool sends = consumer_thread() % kWarpgroup == 0;
+  float factor[kRows];
+  bool empty[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float sum = row_sum(softmax, i);
+    factor[i] = __frcp_rn(sum);
+    empty[i] = sum == 0.0f;
+    store_lse(arguments, call, place, i, sum, softmax, arguments.scaling.to_log2);
+  }
+  // The place still holds what was staged last, or other warps' rows of Q.
+  if (sends) wait_until_stores_read();
+  sync_named<kWarpgroup>(kOwnBarrier + consumer);
+  stage_out(staged, out, factor, empty);
+  fence_for_copies();
+  sync_named<kWarpgroup>(kOwnBarrier + consumer);  // all 64 rows are staged
+  if (!sends) return;
+  send_out(staged, maps.out, place, consumer);
+  if (kOutOverQ) wait_until_stores_read();
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,94 @@
+// Classifies one tile by evaluating mask_mod, by one warp: at a few elements first, then at all of
+// them until one is kept and one is dropped.
+//
+// Needs: kBlockQ, kBlockKv, tw_snippet.
+
+namespace tw_kernel {
+
+using tilewright::abi::SnippetArguments;
+using tilewright::abi::cuda::kMaskThreads;
+using tilewright::abi::cuda::MaskArguments;
+
+// The elements of one or more tiles, as they are numbered in the call.
+struct TileRange {
+  int first_q_idx;
+  int rows;
+  int first_kv_idx;
+  int columns;
+};
+
+// What is the same for all tiles of a row.
+struct RowPlace {
+  int b;
+  int h;
+  int h_kv;
+};
+
+// What intervals say of a range of tiles: prove.hpp.
+enum class Proof { empty, full, undecided };
+__noinline__ Proof prove(const MaskArguments& mask, const SnippetArguments& call, RowPlace place,
+                         TileRange range);
+
+// What is known of a tile's elements, the same in all lanes.
+struct Kept {
+  bool some;
+  bool all;
+  __forceinline__ bool is_partial() const { return some && !all; }
+};
+
+TW_INLINE Kept vote(bool some, bool all) {
+  return {__any_sync(~0u, some) != 0, __all_sync(~0u, all) != 0};
+}
+
+TW_INLINE bool keeps(const tw_snippet::tw_State& state, const RowPlace& place,
+                     const TileRange& tile, int row, int column) {
+  return tw_snippet::tw_mask_mod(state, {}, place.b, place.h, place.h_kv, tile.first_q_idx + row,
+                                 tile.first_kv_idx + column);
+}
+
+// The four corners and 28 more elements all over the tile: where a mask changes along a line or at
+// a boundary between documents, they prove most partial tiles partial.
+TW_INLINE Kept try_few(const tw_snippet::tw_State& state, const RowPlace& place,
+                       const TileRange& tile, int lane) {
+  const bool corner = lane < 4;
+  const int row = corner ? lane / 2 * 31 : lane;
+  const int column = corner ? lane % 2 * 31 : lane * 11 % 32;
+  const bool keep = keeps(state, place, tile, row * (tile.rows - 1) / 31,
+                          column * (tile.columns - 1) / 31);
+  return vote(keep, keep);
+}
+
+// Whether all elements of a tile are kept, or none. A lane looks at the same columns in every row;
+// lanes behind a ragged tile look at its last column once more.
+template <bool kKept, int kUnroll>
+TW_INLINE bool all_are(const tw_snippet::tw_State& state, const RowPlace& place,
+                       const TileRange& tile, int lane) {
+  constexpr int kRowsOfVote = 8;
+#pragma unroll 1
+  for (int first_row = 0; first_row < tile.rows; first_row += kRowsOfVote) {
+    bool all = true;
+    const int end_row = min(first_row + kRowsOfVote, tile.rows);
+#pragma unroll 1
+    for (int row = first_row; row < end_row; ++row) {
+#pragma unroll kUnroll
+      for (int first = 0; first < kBlockKv; first += 32) {
+        all &= keeps(state, place, tile, row, min(first + lane, tile.columns - 1)) == kKept;
+      }
+    }
+    if (!__all_sync(~0u, all)) return false;
+  }
+  return true;
+}
+
+// After a few elements, one truth is left to be looked for. Tiles that keep nothing are hardly ever
+// left to evaluation, so their loop is compiled quickly.
+__noinline__ Kept evaluate_tile(const SnippetArguments& call, RowPlace place, TileRange tile) {
+  const tw_snippet::tw_State state = tw_snippet::tw_make_state(call);
+  const int lane = threadIdx.x % 32;
+  const Kept few = try_few(state, place, tile, lane);
+  if (few.is_partial()) return few;
+  if (few.all) return {true, all_are<true, 4>(state, place, tile, lane)};
+  return {!all_are<false, 1>(state, place, tile, lane), false};
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,13 @@
+// Where the interval reading meets a condition that it cannot decide.
+
+// Of each thread: 0, or after an undecided condition pseudo-random numbers, which are odd.
+static __shared__ unsigned tw_branches[tilewright::abi::cuda::kMaskThreads];
+
+static __noinline__ bool tw_undecided() {
+  const unsigned next = (tw_branches[threadIdx.x] * 747796405u + 2891336453u) | 1u;
+  tw_branches[threadIdx.x] = next;
+  return next >> 31 != 0;
+}
+
+// NVRTC takes long for what it inlines.
+#define TW_SEPARATE __noinline__

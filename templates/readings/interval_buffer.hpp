@@ -1,0 +1,134 @@
+// Tensors of the interval reading. A read over an interval of the last index gives the least and
+// greatest value there: of a few elements read at once, of more from a table (abi/extrema.hpp),
+// which may be those of a little more than asked for. Over an interval of a leading index nothing is
+// known. Indices are clamped as in the exact reading, and those of a trusted buffer too: a read that
+// the snippet guards is done here in any case.
+
+// TW_SEPARATE: how a function is compiled on its own where that saves time.
+//
+// Element: in memory. Number: int or long long. Table: whether there is one.
+template <typename Element, typename Number, int kRank, bool kHasTable>
+class tw_Buffer {
+ public:
+  template <typename Argument>
+  TW_MEMBER tw_Buffer(const Argument& argument, const void* table)
+      : data_(static_cast<const Element*>(argument.data)),
+        table_(static_cast<const Extrema*>(table)) {
+    for (int i = 0; i < kRank; ++i) {
+      last_[i] = tw_lesser<long long>(argument.size[i] - 1, 0x7ffffffe);
+      stride_[i] = argument.stride[i];
+    }
+  }
+
+  template <typename Index>
+    requires(kRank == 1)
+  TW_MEMBER tw_Interval<Number> operator[](Index i) const {
+    return read(i);
+  }
+  template <typename... Indices>
+    requires(sizeof...(Indices) == kRank)
+  TW_MEMBER tw_Interval<Number> operator()(Indices... indices) const {
+    return read(indices...);
+  }
+
+  TW_MEMBER int size(int dim) const { return static_cast<int>(last_[dim] + 1); }
+
+ private:
+  struct Extrema {
+    Number least;
+    Number greatest;
+  };
+  static constexpr int kDirect = 4;  // elements that are read one by one
+
+  template <typename... Indices>
+  TW_MEMBER tw_Interval<Number> read(Indices... indices) const {
+    const tw_Interval<long long> index[kRank] = {tw_as<long long>(indices)...};
+    long long row = 0;
+    long long offset = 0;
+    for (int dim = 0; dim < kRank; ++dim) {
+      if (!index[dim].is_known) return {};
+      const long long lo = inside(dim, index[dim].lo), hi = inside(dim, index[dim].hi);
+      if (dim == kRank - 1) return read_last(row, offset, lo, hi);
+      if (lo != hi) return {};
+      row = row * (last_[dim] + 1) + lo;
+      offset += lo * stride_[dim];
+    }
+    return {};
+  }
+
+  TW_MEMBER long long inside(int dim, long long index) const {
+    return tw_greater(0ll, tw_lesser(index, last_[dim]));
+  }
+
+  TW_SEPARATE tw_Interval<Number> read_last(long long row, long long offset, long long lo,
+                                          long long hi) const {
+    if (hi - lo < kDirect) {
+      Number first = at(offset, lo);
+      Extrema all = {first, first};
+      for (long long i = lo + 1; i <= hi; ++i) {
+        const Number value = at(offset, i);
+        all = {tw_lesser(all.least, value), tw_greater(all.greatest, value)};
+      }
+      return {all.least, all.greatest, true};
+    }
+    if (!kHasTable) return {};
+    return read_table(row, static_cast<int>(lo), static_cast<int>(hi));
+  }
+
+  // Few entries that cover the elements from lo to hi.
+  TW_MEMBER tw_Interval<Number> read_table(long long row, int lo, int hi) const {
+    using namespace tilewright::abi;
+    constexpr int kRun = extrema_run(tw_kernel::kBlockQ, tw_kernel::kBlockKv);
+    const long long extent = last_[kRank - 1] + 1;
+    const Extrema* level = table_ + row * extrema_per_row(extent, kRun);
+    int count = static_cast<int>(extrema_runs(extent, kRun));
+    int first = lo / kRun, last = hi / kRun;
+    for (int i = 1; i < kExtremaLevels && last - first >= kExtremaFan; ++i) {
+      level += count;
+      count = static_cast<int>(extrema_runs(count, kExtremaFan));
+      first /= kExtremaFan;
+      last /= kExtremaFan;
+    }
+    Extrema all = level[first];
+    for (int i = first + 1; i <= last; ++i) {
+      const Extrema entry = level[i];
+      all = {tw_lesser(all.least, entry.least), tw_greater(all.greatest, entry.greatest)};
+    }
+    return {all.least, all.greatest, true};
+  }
+
+  TW_MEMBER Number at(long long offset, long long i) const {
+    return static_cast<Number>(tw_kernel::to_number(data_[offset + i * stride_[kRank - 1]]));
+  }
+
+  const Element* data_;
+  const Extrema* table_;
+  long long last_[kRank];  // greatest index of each dimension
+  long long stride_[kRank];
+};
+
+// Floats prove nothing, so they need not be read.
+template <int kRank>
+class tw_RealBuffer {
+ public:
+  template <typename Argument>
+  TW_MEMBER tw_RealBuffer(const Argument& argument, const void*) {
+    for (int i = 0; i < kRank; ++i) {
+      size_[i] = static_cast<int>(tw_lesser<long long>(argument.size[i], 0x7fffffff));
+    }
+  }
+  template <typename Index>
+    requires(kRank == 1)
+  TW_MEMBER tw_Real operator[](Index) const {
+    return {};
+  }
+  template <typename... Indices>
+    requires(sizeof...(Indices) == kRank)
+  TW_MEMBER tw_Real operator()(Indices...) const {
+    return {};
+  }
+  TW_MEMBER int size(int dim) const { return size_[dim]; }
+
+ private:
+  int size_[kRank];
+};

@@ -1,0 +1,46 @@
+#include <filesystem>
+
+#include "tests/cli/command.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
+#include "tests/support/slow_kernel.hpp"
+
+using namespace tilewright::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr const char* kHalf = R"json({"dtype": "bf16", "head_dim": 64})json";
+
+}  // namespace
+
+TEST_CASE("cli: compile says what a GPU's kernel takes, and nothing slow of a good one") {
+  if (nvrtc_is_missing()) return;
+  const Folder folder;
+  const Ended good = start({"compile", folder.write("s.json", kHalf), "--target", "sm_90a",
+                            "--kernel", "forward", "--json"});
+  REQUIRE(good.status == 0);
+  const nlohmann::json kernel = good.json()["kernels"][0];
+  REQUIRE(kernel["registers"] > 32);
+  REQUIRE(kernel["spill_bytes"] == 0);
+  REQUIRE(kernel["shared_bytes"] > 16 * 1024);
+  REQUIRE(kernel["cubin_bytes"] == kernel["bytes"]);
+  REQUIRE(kernel["performance_warnings"] == nlohmann::json::array());
+  REQUIRE(good.err.find("warning") == std::string::npos);
+}
+
+TEST_CASE("cli: compile warns of what ptxas serialises, and is done") {
+  if (nvrtc_is_missing()) return;
+  const Folder folder;
+  std::filesystem::create_directory(folder.path("cuda"));
+  folder.write("cuda/forward.cu.jinja", kSlowKernel);
+  const Ended slow = start({"compile", folder.write("s.json", kHalf), "--target", "sm_90a",
+                            "--kernel", "forward_unaligned", "--json"},
+                           {{"TILEWRIGHT_TEMPLATES", folder.path("")}});
+  REQUIRE(slow.status == 0);
+  const nlohmann::json kernel = slow.json()["kernels"][0];
+  REQUIRE(kernel["performance_warnings"].size() == 2);
+  REQUIRE_THAT(kernel["performance_warnings"][1].get<std::string>(), ContainsSubstring("C7511"));
+  REQUIRE_THAT(slow.err, ContainsSubstring("warning: forward_unaligned for sm_90a will be slow: "));
+  REQUIRE_THAT(slow.err, ContainsSubstring("(C7508)"));
+}

@@ -1,0 +1,94 @@
+#include "tests/compile_matrix/kernels.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "generator/cuda_kernels.hpp"
+#include "generator/tactic.hpp"
+#include "generator/templates.hpp"
+
+namespace tilewright::compile_matrix {
+namespace {
+
+// The version of ptxas in a cubin's notes: "Cuda compilation tools, release 13.0, V13.0.88".
+// NVRTC's own interface tells no more than "13.0".
+std::string ptxas_version(const std::vector<std::byte>& cubin) {
+  const std::string_view text(reinterpret_cast<const char*>(cubin.data()), cubin.size());
+  constexpr std::string_view kIntroduction = "Cuda compilation tools, release ";
+  const std::size_t introduction = text.find(kIntroduction);
+  if (introduction == std::string_view::npos) return {};
+  const std::size_t begin = text.find('V', introduction + kIntroduction.size());
+  const std::size_t end = text.find('\0', introduction);
+  if (begin == std::string_view::npos || end == std::string_view::npos || begin > end) return {};
+  return std::string(text.substr(begin, end - begin));
+}
+
+// Promised are head_dim 64 and 128 at the tactic that is chosen; a template for one architecture
+// promises it for whatever it is chosen for. Kernels of block masks have no tactic that could be
+// chosen otherwise, and run for tens of microseconds.
+bool must_not_spill(const Wish& wish) {
+  if (!wish.kernel.name.starts_with("forward")) return false;
+  if (wish.spec.tactic && !wish.spec.tactic->parameters.empty()) return false;
+  if (tactic_of(wish).name != "portable") return true;
+  return wish.spec.head_dim == 64 || wish.spec.head_dim == 128;
+}
+
+}  // namespace
+
+Tactic tactic_of(const Wish& wish) {
+  if (!wish.kernel.name.starts_with("forward")) return choose_tactic(wish.spec, wish.target);
+  return choose_tactic(wish.spec, wish.target, forward_traits(wish.kernel));
+}
+
+std::string Wish::describe() const {
+  return fmt::format("{} {} {}: {} for {}", spec.name, to_string(spec.dtype), spec.head_dim,
+                     kernel.name, target.name());
+}
+
+std::vector<Kernel> distinct_kernels(const std::vector<Wish>& wishes) {
+  const auto templates = default_template_loader();
+  std::map<std::tuple<std::string, std::vector<std::string>, std::string>, std::size_t> places;
+  std::vector<Kernel> kernels;
+  for (const Wish& wish : wishes) {
+    KernelSource source = render_kernel(wish.spec, wish.target, wish.kernel, *templates);
+    const auto [place, is_new] = places.try_emplace(
+        std::tuple(wish.target.name(), source.options, source.text), kernels.size());
+    if (is_new) kernels.push_back({std::move(source), {}});
+    kernels[place->second].wishes.push_back(wish);
+  }
+  return kernels;
+}
+
+Outcome compile(const Kernel& kernel) {
+  try {
+    const auto output =
+        find_compiler(kernel.source.target)->compile(kernel.wishes.front().spec, kernel.source);
+    const auto resources = gpu_resources(kernel.source, output.facts);
+    if (!resources) return {.error = "its compiler did not say what it uses"};
+    const std::string version = ptxas_version(output.binary);
+    return {.error = {},
+            .compiler = version.empty() ? output.facts.at("compiler") : version,
+            .resources = *resources,
+            .cubin_bytes = output.binary.size()};
+  } catch (const std::exception& error) {
+    return {.error = error.what()};
+  }
+}
+
+std::vector<std::string> problems(const Kernel& kernel, const Outcome& outcome) {
+  if (!outcome.error.empty()) return {outcome.error};
+  std::vector<std::string> found = outcome.resources.performance_warnings;
+  const auto strict = std::find_if(kernel.wishes.begin(), kernel.wishes.end(), must_not_spill);
+  if (outcome.resources.spill_bytes > 0 && strict != kernel.wishes.end()) {
+    found.push_back(fmt::format("spills {} bytes a thread with {} ({})",
+                                outcome.resources.spill_bytes, tactic_of(*strict).describe(),
+                                strict->describe()));
+  }
+  return found;
+}
+
+}  // namespace tilewright::compile_matrix

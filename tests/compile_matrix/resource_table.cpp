@@ -1,0 +1,246 @@
+#include "tests/compile_matrix/resource_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "base/file_io.hpp"
+#include "generator/tactic.hpp"
+#include "tests/compile_matrix/wishes.hpp"
+
+namespace tilewright::compile_matrix {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+// Every template for GPUs. Where one is not the chosen one, forcing it gives a row of its own.
+constexpr std::array kTemplates = {"portable", "hopper"};
+constexpr std::string_view kMaskExact = "mask_exact";
+constexpr std::size_t kFiguresBegin = 5;
+constexpr std::size_t kFiguresEnd = 9;
+constexpr std::string_view kCompilerLine = "Compiled by ptxas ";
+
+const Cells kHead = {"dtype",     "head_dim", "snippets", "kernel", "target",
+                     "registers", "shared",   "spill",    "cubin",  "tactic"};
+
+constexpr std::string_view kIntroduction =
+    R"(# What the kernels take
+
+Registers and spilled bytes are a thread's (stores plus loads), shared memory a block of threads' (static plus
+dynamic), the cubin's size is in bytes. "Snippets" is the example that they are from: its score_mod and mask_mod, or
+none. Every tactic that is chosen for these sizes has its rows. mask_exact depends on the mask alone.
+
+`scripts/kernel_resources.sh` writes this file. The tests compare it with what the same compiler makes now; after a
+change of templates or tactics run it, look at the difference, and commit it with the change.
+
+)";
+
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
+Cells cells_of(std::string_view line) {
+  Cells cells;
+  line.remove_prefix(1);
+  for (std::size_t end = line.find('|'); end != std::string_view::npos; end = line.find('|')) {
+    cells.push_back(trimmed(line.substr(0, end)));
+    line.remove_prefix(end + 1);
+  }
+  return cells;
+}
+
+Cells key_of(const Wish& wish) {
+  const bool has_snippets = !wish.spec.score_mod.empty() || !wish.spec.mask_mod.empty();
+  const std::string snippets = has_snippets ? wish.spec.name : "none";
+  if (wish.kernel.name == kMaskExact) {
+    return {"any", "any", snippets, wish.kernel.name, wish.target.name(), "any"};
+  }
+  return {std::string(to_string(wish.spec.dtype)),
+          std::to_string(wish.spec.head_dim),
+          snippets,
+          wish.kernel.name,
+          wish.target.name(),
+          tactic_of(wish).describe()};
+}
+
+Cells figures_of(const Outcome& outcome) {
+  return {std::to_string(outcome.resources.registers),
+          std::to_string(outcome.resources.shared_bytes),
+          std::to_string(outcome.resources.spill_bytes), std::to_string(outcome.cubin_bytes)};
+}
+
+// The tactics of a spec: the chosen one and, where they exist for this target, the others.
+std::vector<Spec> with_every_template(const Spec& spec, const Target& target) {
+  std::vector<Spec> specs = {spec};
+  std::set<std::string> seen = {choose_tactic(spec, target).describe()};
+  for (const char* name : kTemplates) {
+    Spec forced = spec;
+    forced.tactic = TacticSpec{name, {}};
+    try {
+      if (seen.insert(choose_tactic(forced, target).describe()).second) specs.push_back(forced);
+    } catch (const Error&) {
+      continue;  // not for this target, or not for this size
+    }
+  }
+  return specs;
+}
+
+// Unaligned tensors are rare: they have rows where a spill is a failure, and at the other end.
+bool has_row(const Wish& wish) {
+  const bool is_aligned = !wish.kernel.name.ends_with("_unaligned");
+  const std::int64_t head_dim = wish.spec.head_dim;
+  return is_aligned ||
+         (wish.spec.dtype == bf16 && (head_dim == 64 || head_dim == 128 || head_dim == 256));
+}
+
+std::vector<Spec> table_specs(const Spec& with_snippets) {
+  std::vector<Spec> specs;
+  const auto add = [&](DType dtype, std::int64_t head_dim) {
+    specs.push_back({.name = "plain", .dtype = dtype, .head_dim = head_dim});
+    specs.push_back(with_snippets);
+    specs.back().dtype = dtype;
+    specs.back().head_dim = head_dim;
+    specs.back().outputs.lse = false;
+  };
+  for (const std::int64_t head_dim : {64, 96, 128, 192, 256}) add(bf16, head_dim);
+  for (const std::int64_t head_dim : {64, 128}) add(f32, head_dim);
+  return specs;
+}
+
+bool is_figure(std::size_t column) {
+  return column >= kFiguresBegin && column < kFiguresEnd;
+}
+
+std::string line_of(const Cells& cells, const std::vector<std::size_t>& widths) {
+  std::string line = "|";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += is_figure(i) ? fmt::format(" {:>{}} |", cells[i], widths[i])
+                         : fmt::format(" {:<{}} |", cells[i], widths[i]);
+  }
+  return line + '\n';
+}
+
+std::string rule_of(const std::vector<std::size_t>& widths) {
+  std::string line = "|";
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    line += is_figure(i) ? fmt::format(" {:->{}}: |", "", widths[i] - 1)
+                         : fmt::format(" {:->{}} |", "", widths[i]);
+  }
+  return line + '\n';
+}
+
+// The tactic is the longest cell, so it comes last.
+Cells joined(const Cells& key, const Cells& figures) {
+  Cells cells = key;
+  cells.insert(cells.begin() + kFiguresBegin, figures.begin(), figures.end());
+  return cells;
+}
+
+}  // namespace
+
+bool ResourceTable::NumbersBySize::operator()(const Cells& left, const Cells& right) const {
+  return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end(),
+                                      [](const std::string& a, const std::string& b) {
+                                        return strverscmp(a.c_str(), b.c_str()) < 0;
+                                      });
+}
+
+std::vector<Wish> ResourceTable::wishes(const Spec& with_snippets) {
+  std::vector<Wish> wishes;
+  std::set<Cells> keys;
+  for (const Spec& given : table_specs(with_snippets)) {
+    for (const Target& target : targets()) {
+      for (const Spec& spec : with_every_template(given, target)) {
+        for (const KernelId& id : kernel_set(spec, target)) {
+          const Wish wish{spec, target, id};
+          if (has_row(wish) && keys.insert(key_of(wish)).second) wishes.push_back(wish);
+        }
+      }
+    }
+  }
+  return wishes;
+}
+
+bool ResourceTable::is_in_sample(const Wish& wish) {
+  return wish.spec.dtype == bf16 && wish.spec.head_dim == 128 &&
+         wish.kernel.name == "forward_masked";
+}
+
+ResourceTable ResourceTable::read(const std::string& path) {
+  ResourceTable table;
+  const std::string text = read_text_file(path);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    if (line.starts_with(kCompilerLine)) {
+      table.compiler_ = trimmed(line.substr(kCompilerLine.size()));
+      if (table.compiler_.ends_with('.')) table.compiler_.pop_back();
+    }
+    if (!line.starts_with("| ")) continue;
+    Cells cells = cells_of(line);
+    if (cells.size() != kHead.size() || cells == kHead || cells[0].starts_with("--")) continue;
+    const auto begin = cells.begin() + kFiguresBegin;
+    const auto end_of_figures = cells.begin() + kFiguresEnd;
+    const Cells figures(begin, end_of_figures);
+    cells.erase(begin, end_of_figures);
+    table.rows_[cells] = figures;
+  }
+  if (table.compiler_.empty() || table.rows_.empty()) {
+    throw Error(ErrorCode::file, fmt::format("\"{}\" holds no table of kernels", path),
+                "scripts/kernel_resources.sh writes it");
+  }
+  return table;
+}
+
+void ResourceTable::add(const Wish& wish, const Outcome& outcome) {
+  compiler_ = outcome.compiler;
+  rows_[key_of(wish)] = figures_of(outcome);
+}
+
+std::string ResourceTable::text() const {
+  std::vector<std::size_t> widths;
+  for (const std::string& name : kHead) widths.push_back(name.size());
+  for (const auto& [key, figures] : rows_) {
+    const Cells cells = joined(key, figures);
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  }
+  std::string text = fmt::format("{}{}{}.\n\n", kIntroduction, kCompilerLine, compiler_);
+  text += line_of(kHead, widths) + rule_of(widths);
+  for (const auto& [key, figures] : rows_) text += line_of(joined(key, figures), widths);
+  return text;
+}
+
+std::vector<std::string> ResourceTable::differences(const ResourceTable& fresh,
+                                                    const std::vector<Wish>& wishes) const {
+  std::vector<std::string> found;
+  for (const auto& [key, figures] : fresh.rows_) {
+    const auto recorded = rows_.find(key);
+    if (recorded == rows_.end() || recorded->second == figures) continue;
+    found.push_back(fmt::format("{}: was {}, is {} (registers, shared, spill, cubin)",
+                                fmt::join(key, " "), fmt::join(recorded->second, " "),
+                                fmt::join(figures, " ")));
+  }
+  std::set<Cells> keys;
+  for (const Wish& wish : wishes) keys.insert(key_of(wish));
+  for (const Cells& key : keys) {
+    if (!rows_.contains(key)) found.push_back(fmt::format("{}: has no row", fmt::join(key, " ")));
+  }
+  for (const auto& [key, figures] : rows_) {
+    if (!keys.contains(key)) {
+      found.push_back(fmt::format("{}: is no kernel any more", fmt::join(key, " ")));
+    }
+  }
+  return found;
+}
+
+}  // namespace tilewright::compile_matrix

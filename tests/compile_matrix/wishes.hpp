@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/compile_matrix/kernels.hpp"
+
+namespace tilewright::compile_matrix {
+
+/// One of each generation, and of each amount of shared memory.
+const std::vector<Target>& targets();
+
+/// Specs of a folder's *.json, by name of the file.
+/// @throws Error as spec_from_file
+std::vector<Spec> specs_of(const std::string& folder);
+
+/// Every kernel of the specs for every target.
+std::vector<Wish> all_wishes(const std::vector<Spec>& specs);
+
+/// The specs in 16 bits with head_dim 64 and 128, where nothing may spill; of each the kernel that
+/// `run` would launch.
+std::vector<Wish> tight_wishes(const std::vector<Spec>& specs);
+
+/// One kernel of two specs of three, so that all kernels and all targets have their turns.
+std::vector<Wish> sample_wishes(const std::vector<Spec>& specs);
+
+}  // namespace tilewright::compile_matrix

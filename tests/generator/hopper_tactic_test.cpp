@@ -1,0 +1,84 @@
+#include "generator/hopper_tactic.hpp"
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "generator/cuda_tactic.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+Tactic choose(const Spec& spec, const KernelTraits& kernel = {},
+              std::string_view target = "sm_90a") {
+  return choose_tactic(spec, Target::parse(target), kernel);
+}
+
+std::string refusal(const TacticSpec& forced, const KernelTraits& kernel = {},
+                    std::string_view target = "sm_90a") {
+  Spec spec{.dtype = bf16, .head_dim = 128};
+  spec.tactic = forced;
+  try {
+    choose(spec, kernel, target);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("tactic hopper: serves aligned 16-bit tensors on sm_90a, and nothing else") {
+  const Spec spec{.dtype = bf16, .head_dim = 128};
+  CHECK(choose(spec).name == "hopper");
+  CHECK(choose(spec, {.masked = true}).name == "hopper");
+  CHECK(choose(spec, {.aligned = false}).name == "portable");
+  for (const char* target : {"sm_80", "sm_90", "sm_100a", "sm_120"}) {
+    CHECK(choose(spec, {}, target).name == "portable");
+  }
+  CHECK(choose({.dtype = f32, .head_dim = 128}).name == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 128, .kv_dtype = f16}).name == "portable");
+}
+
+TEST_CASE("tactic hopper: only a mask's kernel heeds the sides of blocks") {
+  const Spec spec{.dtype = bf16, .head_dim = 64, .block = {48, 80}};
+  CHECK(choose(spec, {.masked = false}).name == "hopper");
+  CHECK(choose(spec, {.masked = true}).name == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 64, .block = {64, 32}}, {.masked = true}).name ==
+        "portable");
+}
+
+TEST_CASE("tactic hopper: the table of decision 16") {
+  using List = std::vector<std::int64_t>;
+  const auto tiles = [](std::int64_t head_dim, bool masked, std::array<std::int64_t, 2> block) {
+    const auto parameters =
+        choose({.dtype = bf16, .head_dim = head_dim, .block = block}, {.masked = masked})
+            .parameters;
+    return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("persistent")};
+  };
+  CHECK(tiles(64, false, {128, 128}) == List{192, 128, 1});
+  CHECK(tiles(64, true, {128, 128}) == List{128, 128, 2});
+  CHECK(tiles(64, true, {192, 128}) == List{192, 128, 2});
+  CHECK(tiles(128, false, {128, 128}) == List{128, 128, 1});
+  CHECK(tiles(128, true, {64, 256}) == List{64, 128, 2});
+  CHECK(tiles(192, false, {128, 128}) == List{128, 112, 1});
+  CHECK(tiles(256, false, {128, 128}) == List{128, 80, 1});
+  CHECK(tiles(256, true, {128, 128}) == List{128, 64, 0});
+}
+
+TEST_CASE("tactic hopper: what cannot run is refused with what could") {
+  CHECK_THAT(refusal({"hopper", {}}, {}, "sm_80"), ContainsSubstring("allowed is \"portable\""));
+  CHECK_THAT(refusal({"hoper", {}}), ContainsSubstring("\"portable\" or \"hopper\""));
+  CHECK_THAT(refusal({"hopper", {{"warps", 4}}}), ContainsSubstring("has no parameter \"warps\""));
+  CHECK_THAT(refusal({"hopper", {{"q_tile", 96}}}), ContainsSubstring("multiples of 64"));
+  CHECK_THAT(refusal({"hopper", {{"kv_tile", 96}}}, {.masked = true}),
+             ContainsSubstring("does not divide block[1] = 128"));
+  CHECK_THAT(refusal({"hopper", {{"stages", 8}}}), ContainsSubstring("bytes of shared memory"));
+  CHECK_THAT(refusal({"hopper", {{"q_tile", 64}, {"take_turns", 1}}}),
+             ContainsSubstring("only one warpgroup"));
+  // What needs aligned tensors says nothing of the kernels for others.
+  CHECK(refusal({"hopper", {{"q_tile", 64}}}, {.aligned = false}) == "accepted");
+}

@@ -1,0 +1,136 @@
+// The list of tiles of a CUDA kernel, run on the host: 128 threads by turns, in any order between
+// two barriers.
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+#define __forceinline__ inline
+#define __shared__ static
+
+namespace {
+
+struct {
+  int x;
+} threadIdx;
+
+template <typename T>
+T __ldg(const T* address) {
+  return *address;
+}
+
+struct BlockMaskArguments {
+  const long long* row_offsets;
+  const int* indices;
+  const long long* full_row_offsets;
+  const int* full_indices;
+};
+struct Place {
+  int mask_row;
+};
+struct Task {
+  Place place;
+};
+
+constexpr int kThreads = 128, kKvTile = 32, kBlockKv = 128;
+constexpr bool kHasMaskMod = true;
+
+namespace tw_kernel {
+template <int>
+int thread_number() {
+  return threadIdx.x;
+}
+#include "templates/cuda/forward/kv_tile.hpp"
+#include "templates/cuda/forward/kv_tiles.hpp"
+}  // namespace tw_kernel
+
+using tw_kernel::tw_kernel::KvTile;
+using tw_kernel::tw_kernel::ListedTiles;
+
+struct Tile {
+  int first;
+  bool partial;
+};
+
+// The lists of one row, with entries of other rows before them.
+struct Lists {
+  std::vector<long long> offsets = {0};
+  std::vector<int> blocks = {5, 6, 7};
+
+  Lists() { offsets.push_back(static_cast<long long>(blocks.size())); }
+  void end_row() { offsets.push_back(static_cast<long long>(blocks.size())); }
+};
+
+void append_tiles(const Lists& lists, int kv_len, bool partial, std::vector<Tile>& tiles) {
+  for (auto i = static_cast<std::size_t>(lists.offsets[1]); i < lists.blocks.size(); ++i) {
+    const int first = lists.blocks[i] * kBlockKv;
+    for (int row = first; row < std::min(first + kBlockKv, kv_len); row += kKvTile) {
+      tiles.push_back({row, partial});
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones first") {
+  std::mt19937 random(1);
+  const auto below = [&](int limit) { return static_cast<int>(random() % unsigned(limit)); };
+  for (int round = 0; round < 60; ++round) {
+    const int kv_blocks = 1 + below(round % 4 == 0 ? 100 : 10);
+    const int kv_len = (kv_blocks - 1) * kBlockKv + 1 + below(kBlockKv);
+    Lists partial, full;
+    for (int block = 0; block < kv_blocks; ++block) {
+      const int kind = round % 3 == 0 ? below(3) : round % 3;
+      if (kind == 1) partial.blocks.push_back(block);
+      if (kind == 2) full.blocks.push_back(block);
+    }
+    partial.end_row();
+    full.end_row();
+    std::vector<Tile> expected;
+    append_tiles(partial, kv_len, true, expected);
+    append_tiles(full, kv_len, false, expected);
+
+    const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
+                                  full.offsets.data(), full.blocks.data()};
+    const Task task{{1}};
+    const std::size_t stages = 1 + static_cast<std::size_t>(below(8));
+    std::vector<std::unique_ptr<ListedTiles>> threads(kThreads);
+    std::vector<int> order(kThreads);
+    for (int i = 0; i < kThreads; ++i) order[static_cast<std::size_t>(i)] = i;
+    const auto up_to_barrier = [&](auto&& body) {
+      std::shuffle(order.begin(), order.end(), random);
+      for (const int thread : order) {
+        threadIdx.x = thread;
+        body(threads[static_cast<std::size_t>(thread)]);
+      }
+    };
+    std::size_t wrong = 0;
+    const auto look = [&](const ListedTiles& tiles, std::size_t now, std::size_t ahead) {
+      const KvTile tile = tiles.ahead(static_cast<int>(ahead));
+      const bool exists = now + ahead < expected.size();
+      if (tile.exists() != exists) ++wrong;
+      if (!exists || !tile.exists()) return;
+      const Tile& right = expected[now + ahead];
+      if (tile.first() != right.first || tile.partial() != right.partial) ++wrong;
+    };
+
+    up_to_barrier([&](auto& tiles) {
+      tiles = std::make_unique<ListedTiles>(mask, task.place, task, kv_len);
+    });
+    up_to_barrier([&](auto& tiles) {
+      for (std::size_t i = 0; i < stages; ++i) look(*tiles, 0, i);
+    });
+    for (std::size_t now = 0; now < expected.size(); ++now) {
+      up_to_barrier([&](auto& tiles) {
+        tiles->refill();
+        look(*tiles, now, stages);
+        tiles->advance();
+        look(*tiles, now + 1, 0);
+      });
+    }
+    INFO("round " << round << ", kv_len " << kv_len << ", " << expected.size() << " tiles");
+    REQUIRE(wrong == 0);
+  }
+}

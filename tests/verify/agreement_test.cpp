@@ -1,0 +1,78 @@
+#include "verify/agreement.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using namespace tilewright::verify;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Two devices whose out may be 0.1 and 0.2 off; lse in float32, so about 1e-5 each.
+struct Two {
+  Two() {
+    reference.out = Values::zeros(1, 2, 4, 8);
+    reference.lse = Values::zeros(1, 2, 4, 1);
+    first = second = reference;
+    first_verdict.bound_max = 0.1;
+    second_verdict.bound_max = 0.2;
+  }
+
+  Agreement compared() const {
+    const Rule rule{.dtype = f32, .out_dtype = f32};
+    return compare({first, first_verdict, rule}, {second, second_verdict, rule}, reference);
+  }
+
+  AttentionValues reference, first, second;
+  Verdict first_verdict, second_verdict;
+};
+
+}  // namespace
+
+TEST_CASE("agreement: two devices may be apart by both bounds together, and no more") {
+  Two two;
+  two.first.out.data[5] = 0.14;
+  two.second.out.data[5] = -0.15;
+  const Agreement near = two.compared();
+  REQUIRE(near.ok);
+  REQUIRE_THAT(near.difference, Catch::Matchers::WithinAbs(0.29, 1e-12));
+  REQUIRE_THAT(near.bound, Catch::Matchers::WithinAbs(0.3, 1e-12));
+
+  two.second.out.data[5] = -0.17;
+  REQUIRE_FALSE(two.compared().ok);
+  REQUIRE(two.compared().reasons.size() == 1);
+}
+
+TEST_CASE("agreement: lse is compared row by row") {
+  Two two;
+  two.reference.lse.data[3] = two.first.lse.data[3] = 1000;  // a bound of 0.01 for each device
+  two.second.lse.data[3] = 1000.019;
+  REQUIRE(two.compared().ok);
+  REQUIRE_THAT(two.compared().lse_bound, Catch::Matchers::WithinAbs(0.02, 1e-12));
+  two.second.lse.data[2] = 0.001;
+  REQUIRE_FALSE(two.compared().ok);
+}
+
+TEST_CASE("agreement: no number agrees with nothing where the reference is finite") {
+  Two two;
+  two.second.out.data[0] = kNan;
+  REQUIRE_FALSE(two.compared().ok);
+  two.first.out.data[0] = kNan;
+  REQUIRE_FALSE(two.compared().ok);
+  two.reference.out.data[0] = kNan;  // there each is judged by its pattern
+  REQUIRE(two.compared().ok);
+  two.second.lse.data[1] = kInfinity;
+  REQUIRE_FALSE(two.compared().ok);
+}
+
+TEST_CASE("agreement: results of other sizes are refused") {
+  Two two;
+  two.second.out = Values::zeros(1, 2, 4, 4);
+  REQUIRE_THROWS_AS(two.compared(), Error);
+}

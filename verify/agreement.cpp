@@ -1,0 +1,78 @@
+#include "verify/agreement.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "runtime/float16.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+void require_sizes(const Values& first, const Values& second, const Values& reference) {
+  const std::size_t size = reference.data.size();
+  if (first.data.size() == size && second.data.size() == size) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("results of {} and {} elements are compared, the reference has {}",
+                          first.data.size(), second.data.size(), size));
+}
+
+// Infinite where one of them is no number: they agree on nothing there.
+double distance(double first, double second) {
+  const double difference = std::fabs(first - second);
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
+
+void compare_out(const DeviceResult& first, const DeviceResult& second, const Values& reference,
+                 Agreement& agreement) {
+  require_sizes(first.values.out, second.values.out, reference);
+  agreement.bound = first.verdict.bound_max + second.verdict.bound_max;
+  for (std::size_t i = 0; i < reference.data.size(); ++i) {
+    if (!std::isfinite(round_to(first.rule.out_dtype, reference.data[i]))) continue;
+    agreement.difference = std::max(agreement.difference,
+                                    distance(first.values.out.data[i], second.values.out.data[i]));
+  }
+  if (agreement.difference <= agreement.bound) return;
+  agreement.ok = false;
+  agreement.reasons.push_back(
+      fmt::format("two devices differ by {:.3g} in out, above both bounds together, {:.3g}",
+                  agreement.difference, agreement.bound));
+}
+
+void compare_lse(const DeviceResult& first, const DeviceResult& second, const Values& reference,
+                 Agreement& agreement) {
+  require_sizes(first.values.lse, second.values.lse, reference);
+  double worst_share = -1;
+  for (std::size_t i = 0; i < reference.data.size(); ++i) {
+    if (!std::isfinite(reference.data[i])) continue;
+    const double difference = distance(first.values.lse.data[i], second.values.lse.data[i]);
+    const double bound =
+        lse_bound(reference.data[i], first.rule) + lse_bound(reference.data[i], second.rule);
+    if (difference / bound <= worst_share) continue;
+    worst_share = difference / bound;
+    agreement.lse_difference = difference;
+    agreement.lse_bound = bound;
+  }
+  if (agreement.lse_difference <= agreement.lse_bound) return;
+  agreement.ok = false;
+  agreement.reasons.push_back(
+      fmt::format("two devices differ by {:.3g} in lse, above both bounds together, {:.3g}",
+                  agreement.lse_difference, agreement.lse_bound));
+}
+
+}  // namespace
+
+Agreement compare(const DeviceResult& first, const DeviceResult& second,
+                  const AttentionValues& reference) {
+  Agreement agreement;
+  compare_out(first, second, reference.out, agreement);
+  const bool has_lse = !first.values.lse.data.empty() && !second.values.lse.data.empty() &&
+                       !reference.lse.data.empty();
+  if (has_lse) compare_lse(first, second, reference.lse, agreement);
+  return agreement;
+}
+
+}  // namespace tilewright::verify

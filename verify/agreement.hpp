@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "judge.hpp"
+
+namespace tilewright::verify {
+
+// Whether two devices agree on one call. Each is judged against the reference on its own; beyond
+// that, where the reference is finite,
+//
+//   |first - second| <= bound_max of the first + bound_max of the second       each element of out
+//                       the same with the bounds of lse                       each row of lse
+
+/// One of the two.
+struct DeviceResult {
+  const AttentionValues& values;
+  const Verdict& verdict;
+  const Rule& rule;
+};
+
+struct Agreement {
+  bool ok = true;
+  double difference = 0;                  ///< the greatest, of out
+  double bound = 0;                       ///< both bounds together
+  double lse_difference = 0;              ///< at the row that comes nearest to its bound
+  double lse_bound = 0;                   ///< of that row
+  std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
+};
+
+/// Compares them. lse is compared where both and the reference hold it.
+/// @throws Error with code usage where the sizes of the results differ
+Agreement compare(const DeviceResult& first, const DeviceResult& second,
+                  const AttentionValues& reference);
+
+}  // namespace tilewright::verify
