@@ -1,0 +1,31 @@
+#include "verify/fuzz/outcome.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+constexpr std::array<std::string_view, 13> kNames = {
+    "none",           "wrong_result",     "mask_differs",  "red_zone",  "input_changed",
+    "not_repeatable", "devices_disagree", "compile_error", "undefined", "relation_broken",
+    "crash",          "time_out",         "error"};
+
+}  // namespace
+
+std::string_view to_string(Failure failure) {
+  return kNames[static_cast<std::size_t>(failure)];
+}
+
+Failure failure_from_string(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<Failure>(i);
+  }
+  throw Error(ErrorCode::file, fmt::format("\"{}\" is no class of failures", name));
+}
+
+}  // namespace tilewright::verify::fuzz
