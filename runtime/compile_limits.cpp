@@ -9,21 +9,10 @@
 #include <sys/resource.h>
 
 #include "base/error.hpp"
+#include "base/sanitizers.hpp"
 
 namespace tilewright {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 std::int64_t variable(const char* name, std::int64_t least, std::int64_t most,
                       std::int64_t otherwise, std::string_view unit) {
@@ -74,7 +63,7 @@ void apply_to_this_process(const CompileLimits& limits) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, limits.output * kMiB);
   limit(RLIMIT_CPU, cpu_seconds_used() + static_cast<rlim_t>(limits.cpu.count()));
-  if (!kSanitized) limit(RLIMIT_AS, limits.address_space * kMiB);
+  if (!kHasSanitizer) limit(RLIMIT_AS, limits.address_space * kMiB);
 }
 
 std::string advice_for_time(const CompileLimits& limits) {
