@@ -9,8 +9,8 @@
 namespace tilewright::cli {
 namespace {
 
-constexpr int kWarmUps = 3;
-constexpr int kLooks = 16;           // elements of out that are looked at after each of them
+constexpr std::size_t kWarmUps = 3;
+constexpr std::size_t kLooks = 16;   // elements of out that are looked at after each of them
 constexpr std::size_t kTimesL2 = 4;  // bytes written, so that nothing of a call stays in the cache
 
 bool is_cpu(const Device& device) {
@@ -39,11 +39,11 @@ class L2Flush {
 };
 
 void warm_up(const PreparedCall& call) {
-  for (int i = 0; i < kWarmUps; ++i) {
+  for (std::size_t i = 0; i < kWarmUps; ++i) {
     call.poison_out();
     call.forward();
-    for (int look = 0; look < kLooks; ++look) {
-      call.require_result_at(static_cast<std::size_t>(i * kLooks + look));
+    for (std::size_t look = 0; look < kLooks; ++look) {
+      call.require_result_at(i * kLooks + look);
     }
   }
 }

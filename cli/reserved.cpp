@@ -1,3 +1,6 @@
+#include <memory>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -23,7 +26,7 @@ class ReservedVerb : public Verb {
 }  // namespace
 
 std::unique_ptr<Verb> make_reserved_verb(std::string name, std::string summary) {
-  return std::make_unique<ReservedVerb>(name, summary);
+  return std::make_unique<ReservedVerb>(std::move(name), std::move(summary));
 }
 
 }  // namespace tilewright::cli
