@@ -14,8 +14,8 @@
 namespace tilewright::cache {
 namespace {
 
-constexpr std::string_view kMagic = "TWBUNDLE";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::string_view kBundleMagic = "TWBUNDLE";
+constexpr std::uint32_t kBundleVersion = 1;
 constexpr std::size_t kSignedBytes = 96;
 constexpr std::size_t kDigestedBytes = 160;
 constexpr std::size_t kRecordBytes = 88;
@@ -24,7 +24,7 @@ constexpr std::size_t kMemoBytes = 40;
 using Bytes = std::span<const std::byte>;
 using Texts = std::vector<std::pair<std::string_view, std::string_view>>;
 
-[[noreturn]] void refuse(std::string message) {
+[[noreturn]] void refuse_bundle(std::string message) {
   throw Error(ErrorCode::internal, std::move(message));
 }
 
@@ -57,7 +57,7 @@ std::map<Digest, std::uint64_t> memo_table(const std::map<Digest, BundleItem>& i
   for (const auto& [request, item] : items) {
     for (const Digest& memo : item.memos) {
       if (memos.try_emplace(memo, number).first->second == number) continue;
-      refuse(fmt::format("the memo {} of a bundle belongs to two requests", memo.hex()));
+      refuse_bundle(fmt::format("the memo {} of a bundle belongs to two requests", memo.hex()));
     }
     ++number;
   }
@@ -68,8 +68,8 @@ void put_texts(std::vector<std::byte>& out, const Texts& texts) {
   put_number(out, static_cast<std::uint32_t>(texts.size()));
   for (const auto& [tag, value] : texts) {
     if (tag.size() > kMaxMetadataName || value.size() > kMaxMetadataValue) {
-      refuse(fmt::format("\"{}\" of a bundle's entry is too long ({} bytes)",
-                         tag.substr(0, kMaxMetadataName), value.size()));
+      refuse_bundle(fmt::format("\"{}\" of a bundle's entry is too long ({} bytes)",
+                                tag.substr(0, kMaxMetadataName), value.size()));
     }
     put_number(out, static_cast<std::uint32_t>(tag.size()));
     put_number(out, static_cast<std::uint32_t>(value.size()));
@@ -114,8 +114,8 @@ std::vector<std::byte> encode_index(const std::map<Digest, BundleItem>& items) {
 std::vector<std::byte> encode_header(std::size_t entries, Bytes index, std::uint64_t file_bytes,
                                      const SigningKey* key) {
   std::vector<std::byte> out;
-  put_text(out, kMagic);
-  put_number(out, kVersion);
+  put_text(out, kBundleMagic);
+  put_number(out, kBundleVersion);
   put_number(out, static_cast<std::uint32_t>(entries));
   put_number(out, static_cast<std::uint64_t>(index.size()));
   put_number(out, file_bytes);
@@ -191,7 +191,7 @@ std::vector<std::byte> encode_bundle(std::vector<BundleItem> items, const Signin
   const std::map<Digest, BundleItem> sorted = by_request(std::move(items));
   const std::vector<std::byte> index = encode_index(sorted);
   if (index.size() > kMaxBundleIndexBytes || sorted.size() > UINT32_MAX) {
-    refuse(fmt::format("a bundle of {} entries is too large", sorted.size()));
+    refuse_bundle(fmt::format("a bundle of {} entries is too large", sorted.size()));
   }
   std::uint64_t file_bytes = kBundleHeaderBytes + index.size();
   for (const auto& [request, item] : sorted) file_bytes += item.entry->payload.size();
@@ -205,8 +205,9 @@ std::vector<std::byte> encode_bundle(std::vector<BundleItem> items, const Signin
 DecodedHeader decode_bundle_header(std::span<const std::byte> bytes) {
   if (bytes.size() < kBundleHeaderBytes) return {{}, "it is too short"};
   ByteReader reader(bytes.first(kBundleHeaderBytes));
-  if (reader.text(kMagic.size()) != kMagic) return {{}, "it is not a bundle"};
-  if (reader.number<std::uint32_t>() != kVersion) return {{}, "it has another format version"};
+  if (reader.text(kBundleMagic.size()) != kBundleMagic) return {{}, "it is not a bundle"};
+  if (reader.number<std::uint32_t>() != kBundleVersion)
+    return {{}, "it has another format version"};
   DecodedHeader decoded;
   BundleHeader& header = decoded.header;
   header.entries = reader.number<std::uint32_t>();

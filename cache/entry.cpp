@@ -13,32 +13,32 @@
 namespace tilewright::cache {
 namespace {
 
-constexpr std::string_view kMagic = "TWENTRY\n";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::string_view kEntryMagic = "TWENTRY\n";
+constexpr std::uint32_t kEntryVersion = 1;
 constexpr std::size_t kHeaderBytes = 56;
 constexpr std::size_t kDigestBytes = 32;
 
-[[noreturn]] void refuse(std::string message) {
+[[noreturn]] void refuse_entry(std::string message) {
   throw Error(ErrorCode::internal, std::move(message));
 }
 
 // The size of the encoded entry, once its limits are checked.
 std::size_t checked_size(const Entry& entry) {
   if (entry.metadata.size() > kMaxMetadataItems) {
-    refuse(fmt::format("a cache entry has {} metadata items, and at most {} are allowed",
-                       entry.metadata.size(), kMaxMetadataItems));
+    refuse_entry(fmt::format("a cache entry has {} metadata items, and at most {} are allowed",
+                             entry.metadata.size(), kMaxMetadataItems));
   }
   std::size_t size = kHeaderBytes + kDigestBytes;
   for (const auto& [name, value] : entry.metadata) {
     if (name.size() > kMaxMetadataName || value.size() > kMaxMetadataValue) {
-      refuse(fmt::format("the metadata item \"{}\" of a cache entry is too long ({} bytes)",
-                         name.substr(0, kMaxMetadataName), value.size()));
+      refuse_entry(fmt::format("the metadata item \"{}\" of a cache entry is too long ({} bytes)",
+                               name.substr(0, kMaxMetadataName), value.size()));
     }
     size += 8 + name.size() + value.size();
   }
   if (entry.payload.size() > kMaxEntryBytes - size) {
-    refuse(fmt::format("a cache entry of {} bytes is too large, at most {} are allowed",
-                       entry.payload.size(), kMaxEntryBytes - size));
+    refuse_entry(fmt::format("a cache entry of {} bytes is too large, at most {} are allowed",
+                             entry.payload.size(), kMaxEntryBytes - size));
   }
   return size + entry.payload.size();
 }
@@ -69,8 +69,8 @@ bool digest_matches(std::span<const std::byte> file) {
 std::vector<std::byte> encode(const Entry& entry) {
   std::vector<std::byte> out;
   out.reserve(checked_size(entry));
-  put_text(out, kMagic);
-  put_number(out, kVersion);
+  put_text(out, kEntryMagic);
+  put_number(out, kEntryVersion);
   put_number(out, static_cast<std::uint32_t>(entry.metadata.size()));
   put_number(out, static_cast<std::uint64_t>(entry.payload.size()));
   put_bytes(out, std::as_bytes(std::span(entry.key.digest.bytes)));
@@ -113,8 +113,8 @@ Decoded decode(std::vector<std::byte> file, const Key& expected) {
   if (file.size() < kHeaderBytes + kDigestBytes) return {{}, Defect::too_short};
   const std::span<const std::byte> bytes = file;
   ByteReader reader(bytes.first(bytes.size() - kDigestBytes));
-  if (reader.text(kMagic.size()) != kMagic) return {{}, Defect::magic};
-  if (reader.number<std::uint32_t>() != kVersion) return {{}, Defect::version};
+  if (reader.text(kEntryMagic.size()) != kEntryMagic) return {{}, Defect::magic};
+  if (reader.number<std::uint32_t>() != kEntryVersion) return {{}, Defect::version};
   if (!digest_matches(file)) return {{}, Defect::digest};
 
   const auto items = reader.number<std::uint32_t>();

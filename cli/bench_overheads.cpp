@@ -94,7 +94,7 @@ struct Compiled {
   int spill_bytes = 0;
 };
 
-Compiled summarize(const std::vector<KernelBuild>& builds) {
+Compiled summarize_builds(const std::vector<KernelBuild>& builds) {
   Compiled compiled;
   for (const KernelBuild& build : builds) {
     compiled.compile_ms = std::max(compiled.compile_ms, build.compile_ms);
@@ -171,7 +171,7 @@ BenchResults compile_suite(const BenchArguments& arguments) {
     const auto store = new_store();
     const double disk = sample(kShortBudgetMs, [&] { prepare(new_store()); }).median_ms;
     const double memory = sample(kShortBudgetMs, [&] { prepare(store); }).median_ms;
-    const Compiled compiled = summarize(built);
+    const Compiled compiled = summarize_builds(built);
     std::vector<std::string> cells = {
         spec.name,       format_ms(cold),   format_ms(compiled.compile_ms),
         format_ms(disk), format_ms(memory), format_bytes(compiled.bytes)};

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A kernel for a CPU is a shared object: registers and shared memory are a GPU's words.
-Json to_json(const KernelBuild& build) {
+Json kernel_json(const KernelBuild& build) {
   Json kernel = {{"name", build.kernel},
                  {"source", build.source},
                  {"ms", build.render_ms + build.compile_ms + build.load_ms},
@@ -166,7 +166,7 @@ class CompileVerb : public Verb {
     Json kernels = Json::array();
     Table table(table_head(target));
     for (const KernelBinary& binary : binaries) {
-      kernels.push_back(to_json(binary.build));
+      kernels.push_back(kernel_json(binary.build));
       table.add(table_row(binary.build));
     }
     if (json_) {

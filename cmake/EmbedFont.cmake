@@ -22,5 +22,6 @@ asm(".section .rodata\n"
     ".text\n");
 ]=])
   set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${TILEWRIGHT_FONT})
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()

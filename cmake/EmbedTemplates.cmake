@@ -12,6 +12,7 @@ function(tilewright_embed_templates target)
             -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/cmake/WriteEmbeddedTemplates.cmake
     DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/WriteEmbeddedTemplates.cmake
     VERBATIM COMMENT "Embedding templates")
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${output})
 
   # Embedded beside them: a digest of all that decides what is rendered.
@@ -29,5 +30,6 @@ function(tilewright_embed_templates target)
     COMMAND ${CMAKE_COMMAND} -E touch ${output}
     DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/WriteGeneratorDigest.cmake
     VERBATIM COMMENT "Digest of the generator")
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${output})
 endfunction()

@@ -58,9 +58,9 @@ std::string_view without_indent(std::string_view line) {
   return line.substr(std::min(line.find_first_not_of(kBlanks), line.size()));
 }
 
-class Reader {
+class LogReader {
  public:
-  Reader(std::string_view log, std::string_view source, std::string_view source_name)
+  LogReader(std::string_view log, std::string_view source, std::string_view source_name)
       : log_(lines_of(log)), source_(lines_of(source)), source_name_(source_name) {}
 
   std::vector<CompilerMessage> run() && {
@@ -128,7 +128,7 @@ class Reader {
 
 std::vector<CompilerMessage> parse_nvrtc_messages(std::string_view log, std::string_view source,
                                                   std::string_view source_name) {
-  return Reader(log, source, source_name).run();
+  return LogReader(log, source, source_name).run();
 }
 
 }  // namespace tilewright

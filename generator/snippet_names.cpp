@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/characters.hpp"
 #include "generator/snippet.hpp"
 
 namespace tilewright {
@@ -101,15 +102,9 @@ constexpr auto kRefusedKeywords = std::to_array<RefusedKeyword>({
 bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || is_upper(c) || c == '_';
-}
 
 bool is_identifier(std::string_view name) {
-  const auto is_word = [](char c) { return is_letter(c) || is_digit(c); };
+  const auto is_word = [](char c) { return is_name_start(c) || is_digit(c); };
   return !name.empty() && !is_digit(name[0]) && std::all_of(name.begin(), name.end(), is_word);
 }
 

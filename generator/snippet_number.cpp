@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/characters.hpp"
 #include "generator/text_place.hpp"
 
 namespace tilewright {
@@ -14,9 +15,6 @@ namespace {
 constexpr std::array<std::string_view, 8> kWholeSuffixes = {"",   "u",  "l",   "ul",
                                                             "lu", "ll", "ull", "llu"};
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -30,9 +28,9 @@ std::string normalized(std::string_view text) {
   return result;
 }
 
-class Reader {
+class NumberReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit NumberReader(std::string_view text) : rest_(text) {}
 
   NumberLiteral run() {
     if (rest_.starts_with("0x")) base_ = 16;
@@ -91,7 +89,7 @@ class Reader {
 
 NumberLiteral read_number(std::string_view text) {
   const std::string spelling = normalized(text);
-  return Reader(spelling).run();
+  return NumberReader(spelling).run();
 }
 
 }  // namespace tilewright

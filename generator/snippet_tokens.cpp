@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/characters.hpp"
 #include "generator/snippet.hpp"
 #include "generator/snippet_number.hpp"
 #include "generator/text_place.hpp"
@@ -13,14 +14,8 @@ namespace {
 
 using Kind = SnippetToken::Kind;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
 bool is_word(char c) {
-  return is_letter(c) || is_digit(c);
+  return is_name_start(c) || is_digit(c);
 }
 bool is_ascii(char c) {
   return static_cast<unsigned char>(c) < 0x80;
@@ -127,7 +122,7 @@ class Tokenizer {
     const char c = text_[at_];
     if (c == '"' || c == '\'') return quoted();
     if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
-    if (is_letter(c)) return word();
+    if (is_name_start(c)) return word();
     return punctuation();
   }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ceil_div.hpp"
+
 namespace tilewright::picture {
 namespace {
 
@@ -16,10 +18,6 @@ constexpr double kLeastVisible = 0.3;
 constexpr double kShades = 16;
 // Of each cell, when scores are drawn.
 constexpr std::int64_t kRowsRead = 4;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 ListIndex list_in(const BlockMask& mask, ListIndex list) {
   return {.b = mask.batch() == 1 ? 0 : list.b, .h = mask.heads() == 1 ? 0 : list.h};

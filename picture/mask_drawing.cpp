@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::picture {
@@ -34,10 +35,6 @@ struct PanelSize {
 };
 constexpr std::array<PanelSize, 4> kPanelSizes = {
     {{1, 480, 1}, {4, 300, 2}, {9, 220, 3}, {SIZE_MAX, 170, 4}}};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // A length near the wanted one in which every cell is a whole number of pixels.
 double snapped(double wanted, std::int64_t tokens, std::int64_t tokens_of_cell) {

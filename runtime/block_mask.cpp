@@ -6,14 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 
 namespace tilewright {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 void validate_list(std::string_view name, std::span<const std::int64_t> offsets,
                    std::span<const std::int32_t> indices, std::int64_t rows,

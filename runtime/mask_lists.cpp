@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 
 namespace tilewright {
@@ -65,8 +66,6 @@ struct Tiles {
     return fmt::format("row {} (batch {}, head {}, q block {})", row, list / heads, list % heads,
                        row % q_blocks);
   }
-
-  static std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 };
 
 [[noreturn]] void refuse(const std::string& what, std::string hint = {}) {

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// One stream of the child: a pipe whose both ends close on exec.
-struct Stream {
+struct OutputPipe {
   FileDescriptor read_end;
   FileDescriptor write_end;
   std::string* text;
@@ -75,7 +75,8 @@ int milliseconds_until(Clock::time_point deadline) {
 }
 
 // Until the child ends: not until its streams end, as a grandchild may hold those open for ever.
-void wait_for(pid_t child, const ProcessOptions& options, Stream* streams, ProcessResult* result) {
+void wait_for(pid_t child, const ProcessOptions& options, OutputPipe* streams,
+              ProcessResult* result) {
   const Clock::time_point deadline = Clock::now() + options.timeout;
   const FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
   constexpr int kPollInterval = 10;  // where the kernel has no pidfd, or refuses it
@@ -113,8 +114,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
   }
   const Clock::time_point start = Clock::now();
   ProcessResult result;
-  Stream streams[2] = {{.text = &result.output}, {.text = &result.errors}};
-  for (Stream& stream : streams) {
+  OutputPipe streams[2] = {{.text = &result.output}, {.text = &result.errors}};
+  for (OutputPipe& stream : streams) {
     if (!stream.open()) throw cannot_start(arguments[0], options.error_code, errno);
   }
   const pid_t child = spawn(arguments, {.directory = options.directory,
@@ -122,7 +123,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
                                         .output = streams[0].write_end.get(),
                                         .errors = streams[1].write_end.get(),
                                         .error_code = options.error_code});
-  for (Stream& stream : streams) stream.write_end.close();
+  for (OutputPipe& stream : streams) stream.write_end.close();
   wait_for(child, options, streams, &result);
   result.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return result;

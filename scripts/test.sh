@@ -39,7 +39,7 @@ if [ $full -eq 1 ]; then
   scripts/lint.sh
   title "The second compiler, with address and undefined behaviour sanitizers"
   cmake --preset asan >/dev/null
-  cmake --build --preset asan --parallel "$cores"
+  cmake --build --preset asan --parallel "$cores" --target unit_tests
   ctest --preset asan --parallel "$cores" --label-regex unit
 fi
 

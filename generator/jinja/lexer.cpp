@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "generator/jinja/characters.hpp"
+#include "generator/characters.hpp"
 
 namespace tilewright::jinja {
 namespace {

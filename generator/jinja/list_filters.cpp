@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.hpp"
+#include "generator/characters.hpp"
 #include "generator/jinja/bound_arguments.hpp"
-#include "generator/jinja/characters.hpp"
 #include "generator/jinja/filters.hpp"
 #include "generator/jinja/literals.hpp"
 #include "generator/jinja/operators.hpp"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "generator/jinja/characters.hpp"
+#include "generator/characters.hpp"
 #include "generator/jinja/complaint.hpp"
 
 namespace tilewright::jinja {

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "generator/characters.hpp"
 #include "generator/jinja/bound_arguments.hpp"
-#include "generator/jinja/characters.hpp"
 #include "generator/jinja/filters.hpp"
 #include "generator/jinja/literals.hpp"
 #include "generator/jinja/operators.hpp"

@@ -12,13 +12,14 @@
 namespace tilewright::cuda {
 namespace {
 
-namespace abi = tilewright::abi::cuda;
+namespace cuda_abi = tilewright::abi::cuda;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
-constexpr std::int64_t kAlignment = 16;
+constexpr std::int64_t kCopyBytes = 16;
 
-abi::BufferArgument buffer_argument(const TensorView& view) {
-  abi::BufferArgument argument{.data = view.data, .stride = {0, 0, 0, 0}, .size = {1, 1, 1, 1}};
+cuda_abi::BufferArgument buffer_argument(const TensorView& view) {
+  cuda_abi::BufferArgument argument{
+      .data = view.data, .stride = {0, 0, 0, 0}, .size = {1, 1, 1, 1}};
   for (int i = 0; i < view.rank; ++i) {
     argument.size[i] = static_cast<int>(std::min(view.shape[i], kMaxInt));
     argument.stride[i] = view.shape[i] == 1 ? 0 : view.strides[i];
@@ -26,8 +27,8 @@ abi::BufferArgument buffer_argument(const TensorView& view) {
   return argument;
 }
 
-abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
-  abi::ScalarArgument argument{};
+cuda_abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
+  cuda_abi::ScalarArgument argument{};
   if (spec.dtype == DType::i32) {
     argument.as_i32 = static_cast<int>(value);
   } else {
@@ -36,12 +37,12 @@ abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
   return argument;
 }
 
-bool is_aligned(const ResolvedTensor& tensor, DType dtype) {
+bool is_tensor_aligned(const ResolvedTensor& tensor, DType dtype) {
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
   const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
   return ((base | tensor.batch_stride * bytes | tensor.head_stride * bytes |
            tensor.row_stride * bytes) %
-          kAlignment) == 0;
+          kCopyBytes) == 0;
 }
 
 }  // namespace
@@ -52,17 +53,17 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
   const auto scalar_count = static_cast<int>(scalars.size());
   BindingArguments arguments;
   arguments.bytes.resize(
-      static_cast<std::size_t>(abi::snippet_argument_bytes(buffer_count, scalar_count)));
-  std::byte* to = arguments.bytes.data() + abi::kSnippetHeaderBytes;
+      static_cast<std::size_t>(cuda_abi::snippet_argument_bytes(buffer_count, scalar_count)));
+  std::byte* to = arguments.bytes.data() + cuda_abi::kSnippetHeaderBytes;
   for (const TensorView& view : buffers) {
-    const abi::BufferArgument argument = buffer_argument(view);
+    const cuda_abi::BufferArgument argument = buffer_argument(view);
     std::memcpy(to, &argument, sizeof argument);
     to += sizeof argument;
   }
-  to = arguments.bytes.data() + abi::scalar_offset(buffer_count);
+  to = arguments.bytes.data() + cuda_abi::scalar_offset(buffer_count);
   std::size_t index = 0;
   for (const auto& [name, scalar] : spec.scalars) {
-    const abi::ScalarArgument argument = scalar_argument(scalar, scalars[index++]);
+    const cuda_abi::ScalarArgument argument = scalar_argument(scalar, scalars[index++]);
     std::memcpy(to, &argument, sizeof argument);
     to += sizeof argument;
   }
@@ -70,8 +71,8 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
 }
 
 void require_room(const Spec& spec) {
-  const auto bytes = abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
-                                                 static_cast<int>(spec.scalars.size()));
+  const auto bytes = cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
+                                                      static_cast<int>(spec.scalars.size()));
   if (bytes <= static_cast<long long>(kMaxSnippetBytes)) return;
   throw Error(ErrorCode::spec,
               fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
@@ -101,18 +102,20 @@ SnippetParameter::SnippetParameter(const BindingArguments& bindings, const Shape
                         static_cast<int>(shape.num_kv_heads), static_cast<int>(shape.q_len),
                         static_cast<int>(shape.kv_len),       static_cast<int>(shape.q_offset),
                         static_cast<int>(shape.kv_offset),    0};
-  static_assert(sizeof header == abi::kSnippetHeaderBytes);
+  static_assert(sizeof header == cuda_abi::kSnippetHeaderBytes);
   std::memcpy(bytes_, bindings.bytes.data(), std::min(bindings.bytes.size(), sizeof bytes_));
   std::memcpy(bytes_, header, sizeof header);
 }
 
-abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
+cuda_abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
   return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
 }
 
 bool is_aligned(const Spec& spec, const ForwardCall& call) {
-  return is_aligned(call.q, spec.dtype) && is_aligned(call.k, spec.key_value_dtype()) &&
-         is_aligned(call.v, spec.key_value_dtype()) && is_aligned(call.out, spec.output_dtype());
+  return is_tensor_aligned(call.q, spec.dtype) &&
+         is_tensor_aligned(call.k, spec.key_value_dtype()) &&
+         is_tensor_aligned(call.v, spec.key_value_dtype()) &&
+         is_tensor_aligned(call.out, spec.output_dtype());
 }
 
 }  // namespace tilewright::cuda

@@ -10,7 +10,7 @@
 namespace tilewright::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kGuardAlignment = 64;
 
 DevicePointer pointer_of(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data);
@@ -106,9 +106,10 @@ void synchronize(const Device& device) {
 DeviceTensor::DeviceTensor(const Device& device, const TensorView& host, std::size_t margin,
                            bool copies_margin)
     : view_(host) {
-  margin = (margin + kAlignment - 1) / kAlignment * kAlignment;
+  margin = (margin + kGuardAlignment - 1) / kGuardAlignment * kGuardAlignment;
   const std::size_t span = bytes_spanned(host);
-  const std::size_t data_offset = margin + reinterpret_cast<std::uintptr_t>(host.data) % kAlignment;
+  const std::size_t data_offset =
+      margin + reinterpret_cast<std::uintptr_t>(host.data) % kGuardAlignment;
   memory_ = DeviceMemory(device, data_offset + span + margin);
   const std::size_t copied_margin = copies_margin ? margin : 0;
   host_ = static_cast<char*>(host.data) - copied_margin;

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
+
 namespace tilewright::cuda {
 namespace {
 
 // States of this many spans of tiles are kept between counting and filling: half a megabyte. What
 // does not fit is evaluated twice.
 constexpr std::int64_t kSavedSpans = 65536;
-constexpr std::size_t kAlignment = 16;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
+constexpr std::size_t kSliceAlignment = 16;
 
 }  // namespace
 
@@ -40,7 +38,7 @@ struct MaskWorkspace::Layout {
   std::size_t take(std::int64_t count, std::size_t element) {
     const std::size_t at = bytes;
     bytes += static_cast<std::size_t>(count) * element;
-    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes = (bytes + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
     return at;
   }
 

@@ -11,17 +11,13 @@
 #include "cache/bundle.hpp"
 #include "tests/cache/bundle_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/full_run.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-bool is_full() {
-  const char* const full = std::getenv("TILEWRIGHT_TEST_FULL");
-  return full != nullptr && *full == '1';
-}
 
 // A bundle on disk, to be damaged.
 struct Victim {
@@ -64,7 +60,7 @@ struct Victim {
 }  // namespace
 
 TEST_CASE("bundle integrity: every single bit flip is detected") {
-  const Victim victim(is_full() ? 16 : 3, is_full() ? 3700 : 300);
+  const Victim victim(is_full_run() ? 16 : 3, is_full_run() ? 3700 : 300);
   std::size_t undetected = 0;
   for (std::size_t bit = 0; bit < 8 * victim.bytes.size(); ++bit) {
     const std::size_t at = bit / 8;
@@ -76,7 +72,7 @@ TEST_CASE("bundle integrity: every single bit flip is detected") {
               8 * victim.bytes.size(), undetected);
   REQUIRE(undetected == 0);
   REQUIRE(victim.bytes.size() <= 64u << 10);
-  if (is_full()) REQUIRE(victim.bytes.size() > 60'000);
+  if (is_full_run()) REQUIRE(victim.bytes.size() > 60'000);
   REQUIRE(refusal(victim.path).empty());
 }
 

@@ -18,6 +18,7 @@
 #include "cache/store.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/full_run.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
@@ -26,14 +27,9 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-bool is_full() {
-  const char* value = std::getenv("TILEWRIGHT_TEST_FULL");
-  return value && std::string_view(value) == "1";
-}
-
 int kills_wanted() {
   if (const char* value = std::getenv("TILEWRIGHT_TEST_KILLS")) return std::atoi(value);
-  return is_full() ? 2000 : 200;
+  return is_full_run() ? 2000 : 200;
 }
 
 double seconds_since(Clock::time_point start) {
@@ -141,7 +137,7 @@ TEST_CASE("campaign: 16 processes mix everything under a small limit") {
   ::unsetenv("TMPDIR");
   constexpr unsigned kKeys = 2000;
   constexpr std::uint64_t kLimit = 200'000;  // a tenth of all
-  const int operations = is_full() ? 1'000'000 : 10'000;
+  const int operations = is_full_run() ? 1'000'000 : 10'000;
   const auto start = Clock::now();
   std::vector<pid_t> children;
   for (unsigned child = 0; child < 16; ++child) {
@@ -194,7 +190,7 @@ TEST_CASE("campaign: 16 processes mix everything under a small limit") {
 
 TEST_CASE("campaign: every bit flip and truncation of a long entry is detected") {
   // The short ones of integrity_test.cpp go through files; here it is the decoder alone.
-  const Entry entry = entry_named("a", is_full() ? 65'000 : 3'000);
+  const Entry entry = entry_named("a", is_full_run() ? 65'000 : 3'000);
   std::vector<std::byte> bytes = encode(entry);
   std::size_t undetected = 0;
   const auto start = Clock::now();

@@ -9,6 +9,7 @@
 #include "tests/cli/command.hpp"
 #include "tests/cli/specs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/full_run.hpp"
 
 using namespace tilewright;
 using namespace tilewright::test;
@@ -250,8 +251,7 @@ TEST_CASE("cli: a snippet that does not compile is named with its spec and its p
 }
 
 TEST_CASE("cli: 200 kernels of one manifest all load with no compiler") {
-  const char* const full = std::getenv("TILEWRIGHT_TEST_FULL");
-  if (full == nullptr || *full != '1') return;
+  if (!is_full_run()) return;
   const Setup setup;
   std::string values;
   for (int i = 1; i <= 34; ++i) {

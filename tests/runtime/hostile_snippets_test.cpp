@@ -14,6 +14,7 @@
 #include "generator/templates.hpp"
 #include "runtime/kernel_library.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/full_run.hpp"
 #include "tests/support/nvrtc.hpp"
 
 using namespace tilewright;
@@ -78,11 +79,6 @@ std::string outcome(const Hostile& hostile, const Target& target, const KernelCo
   }
 }
 
-bool is_full() {
-  const char* value = std::getenv("TILEWRIGHT_TEST_FULL");
-  return value && std::string_view(value) == "1";
-}
-
 bool shows_a_file(const std::string& words) {
   for (const char* content : {"root:x:", "root:*:", "daemon:", "HOME=", "PATH="}) {
     if (words.find(content) != std::string::npos) return true;
@@ -95,7 +91,7 @@ bool shows_a_file(const std::string& words) {
 TEST_CASE("hostile snippets: each ends in a structured error within its limits") {
   const std::vector<Hostile> all = hostile_snippets();
   const Variables variables({{"TILEWRIGHT_WORKER", TILEWRIGHT_TEST_WORKER},
-                             {"TILEWRIGHT_COMPILE_TIMEOUT", is_full() ? "10" : "2"},
+                             {"TILEWRIGHT_COMPILE_TIMEOUT", is_full_run() ? "10" : "2"},
                              {"TILEWRIGHT_COMPILE_MEMORY", "1024"}});
   const KernelContext context{.store = std::make_shared<cache::Store>(cache::Store::Options{}),
                               .templates = default_template_loader(),
@@ -118,7 +114,7 @@ TEST_CASE("hostile snippets: each ends in a structured error within its limits")
       if (refused && !target.is_cpu()) continue;
       // The short run gives each compiler every other one.
       const bool is_turn = (number % 2 == 0) == target.is_cpu();
-      if (!refused && !is_full() && targets.size() > 1 && !is_turn) continue;
+      if (!refused && !is_full_run() && targets.size() > 1 && !is_turn) continue;
       CAPTURE(target.name());
       const auto start = Clock::now();
       ErrorCode code = ErrorCode::internal;

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "runtime/float16.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/limits.hpp"
 #include "tests/verify/faulty_attention.hpp"
 #include "verify/naive.hpp"
 #include "verify/random.hpp"
@@ -15,9 +16,6 @@ using namespace tilewright::verify;
 using tilewright::tests::Fault;
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Values normal_values(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t width,
                      DType dtype, std::string_view stream) {
@@ -126,7 +124,7 @@ TEST_CASE("judge: one bad element in a million is found and named") {
 }
 
 TEST_CASE("judge: NaN or infinity in the result is judged wrong where the reference is finite") {
-  for (const double bad : {kNan, kInfinity, -kInfinity}) {
+  for (const double bad : {kNan, kInf, -kInf}) {
     Rounded sample(bf16);
     sample.got.out.at(0, 0, 5, 6) = bad;
     const Verdict verdict = sample.verdict();
@@ -136,7 +134,7 @@ TEST_CASE("judge: NaN or infinity in the result is judged wrong where the refere
 }
 
 TEST_CASE("judge: NaN and infinity are demanded where the reference has them") {
-  for (const double wanted : {kNan, kInfinity, -kInfinity}) {
+  for (const double wanted : {kNan, kInf, -kInf}) {
     Rounded sample(bf16);
     sample.reference.out.at(0, 0, 5, 6) = wanted;
     CHECK_FALSE(sample.verdict().ok);
@@ -144,8 +142,8 @@ TEST_CASE("judge: NaN and infinity are demanded where the reference has them") {
     CHECK(sample.verdict().ok);
   }
   Rounded sample(bf16);
-  sample.reference.out.at(0, 0, 5, 6) = kInfinity;
-  sample.got.out.at(0, 0, 5, 6) = -kInfinity;
+  sample.reference.out.at(0, 0, 5, 6) = kInf;
+  sample.got.out.at(0, 0, 5, 6) = -kInf;
   CHECK_FALSE(sample.verdict().ok);
 }
 
@@ -154,21 +152,21 @@ TEST_CASE("judge: a reference that overflows out's dtype demands infinity") {
   sample.reference.out.at(0, 0, 0, 0) = 1e6;
   sample.got.out.at(0, 0, 0, 0) = 65504;
   CHECK_FALSE(sample.verdict().ok);
-  sample.got.out.at(0, 0, 0, 0) = kInfinity;
+  sample.got.out.at(0, 0, 0, 0) = kInf;
   CHECK(sample.verdict().ok);
 }
 
 TEST_CASE("judge: an empty row's lse must be -inf, neither NaN nor a large number") {
   Rounded sample(f32);
-  sample.reference.lse.at(0, 0, 9, 0) = -kInfinity;
-  for (const double bad : {kNan, kInfinity, -3.4e38, 0.0}) {
+  sample.reference.lse.at(0, 0, 9, 0) = -kInf;
+  for (const double bad : {kNan, kInf, -3.4e38, 0.0}) {
     sample.got.lse.at(0, 0, 9, 0) = bad;
     const Verdict verdict = sample.verdict();
     CHECK_FALSE(verdict.ok);
     CHECK(verdict.first_bad->tensor == "lse");
     CHECK(verdict.first_bad->row == 9);
   }
-  sample.got.lse.at(0, 0, 9, 0) = -kInfinity;
+  sample.got.lse.at(0, 0, 9, 0) = -kInf;
   CHECK(sample.verdict().ok);
 }
 
@@ -219,7 +217,7 @@ TEST_CASE("judge: fast functions widen the bounds in proportion to the greatest 
 
 TEST_CASE("judge: where naive itself breaks down it widens nothing") {
   Rounded sample(f16);
-  sample.naive.out.at(0, 0, 0, 0) = kInfinity;
+  sample.naive.out.at(0, 0, 0, 0) = kInf;
   sample.naive.out.at(0, 0, 0, 1) = kNan;
   CHECK(sample.verdict().ok);
   CHECK(sample.verdict().bound_max < 0.02);

@@ -1,31 +1,31 @@
 #pragma once
 
-namespace tilewright::jinja {
+namespace tilewright {
 
-// The classes of <cctype> without its locale and its trap with negative characters.
-inline bool is_space(char c) {
+// The classes of <cctype> for ASCII, without its locale and its trap with negative characters.
+constexpr bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
-inline bool is_sign(char c) {
+constexpr bool is_sign(char c) {
   return c == '-' || c == '+';
 }
-inline bool is_digit(char c) {
+constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-inline char to_lower(char c) {
+constexpr char to_lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
-inline char to_upper(char c) {
+constexpr char to_upper(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
 }
-inline bool is_hex_digit(char c) {
+constexpr bool is_hex_digit(char c) {
   return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'f');
 }
-inline bool is_name_start(char c) {
+constexpr bool is_name_start(char c) {
   return (to_lower(c) >= 'a' && to_lower(c) <= 'z') || c == '_';
 }
-inline bool is_name_part(char c) {
+constexpr bool is_name_part(char c) {
   return is_name_start(c) || is_digit(c);
 }
 
-}  // namespace tilewright::jinja
+}  // namespace tilewright

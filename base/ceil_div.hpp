@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tilewright {
+
+/// How many pieces of `size` > 0 it takes to cover `extent` >= 0.
+constexpr std::int64_t ceil_div(std::int64_t extent, std::int64_t size) {
+  return (extent + size - 1) / size;
+}
+
+}  // namespace tilewright
