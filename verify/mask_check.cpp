@@ -21,33 +21,32 @@ struct TileRow {
   std::vector<std::int64_t> kept;  // elements of each tile
 };
 
-TileRow count_kept(const Spec& spec, const Shape& shape, const abi::SnippetArguments& arguments,
-                   const FloatReading& reading, TileRow tiles) {
-  const std::vector<float> scores(static_cast<std::size_t>(shape.kv_len));
-  std::vector<float> modified(scores.size());
-  std::vector<unsigned char> keep(scores.size());
-  const std::int64_t first = tiles.q_block * spec.block[0];
-  const std::int64_t last = std::min(first + spec.block[0], shape.q_len);
+TileRow count_kept(const std::array<std::int64_t, 2>& block, const Shape& shape,
+                   const KeptRow& kept_row, TileRow tiles) {
+  std::vector<unsigned char> keep(static_cast<std::size_t>(shape.kv_len));
+  const std::int64_t first = tiles.q_block * block[0];
+  const std::int64_t last = std::min(first + block[0], shape.q_len);
   tiles.rows = last - first;
   for (std::int64_t row = first; row < last; ++row) {
-    reading.row(arguments, tiles.b, tiles.h, row, scores.data(), modified.data(), keep.data());
+    kept_row(tiles.b, tiles.h, row, keep.data());
     for (std::int64_t column = 0; column < shape.kv_len; ++column) {
-      tiles.kept[static_cast<std::size_t>(column / spec.block[1])] +=
+      tiles.kept[static_cast<std::size_t>(column / block[1])] +=
           keep[static_cast<std::size_t>(column)] != 0;
     }
   }
   return tiles;
 }
 
-std::int64_t columns_of(const Spec& spec, const Shape& shape, std::size_t kv_block) {
-  const std::int64_t first = static_cast<std::int64_t>(kv_block) * spec.block[1];
-  return std::min(first + spec.block[1], shape.kv_len) - first;
+std::int64_t columns_of(const std::array<std::int64_t, 2>& block, const Shape& shape,
+                        std::size_t kv_block) {
+  const std::int64_t first = static_cast<std::int64_t>(kv_block) * block[1];
+  return std::min(first + block[1], shape.kv_len) - first;
 }
 
-void compare(MaskVerdict& verdict, const Spec& spec, const Shape& shape, const TileRow& tiles,
-             const std::vector<Tile>& listed) {
+void compare(MaskVerdict& verdict, const std::array<std::int64_t, 2>& block, const Shape& shape,
+             const TileRow& tiles, const std::vector<Tile>& listed) {
   for (std::size_t kv_block = 0; kv_block < listed.size(); ++kv_block) {
-    const std::int64_t elements = tiles.rows * columns_of(spec, shape, kv_block);
+    const std::int64_t elements = tiles.rows * columns_of(block, shape, kv_block);
     const std::int64_t kept = tiles.kept[kv_block];
     const Tile wanted = kept == 0 ? Tile::empty : kept == elements ? Tile::full : Tile::partial;
     ++verdict.tiles;
@@ -65,11 +64,20 @@ void compare(MaskVerdict& verdict, const Spec& spec, const Shape& shape, const T
 
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
                              const FloatReading& reading, ThreadPool& threads) {
-  const Shape& shape = problem.shape;
-  const SnippetValues values(spec, problem.snippet, shape);
+  const SnippetValues values(spec, problem.snippet, problem.shape);
   const abi::SnippetArguments arguments = values.arguments();
-  const std::int64_t q_blocks = (shape.q_len + spec.block[0] - 1) / spec.block[0];
-  const std::int64_t kv_blocks = (shape.kv_len + spec.block[1] - 1) / spec.block[1];
+  const std::vector<float> scores(static_cast<std::size_t>(problem.shape.kv_len));
+  const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row, unsigned char* keep) {
+    std::vector<float> modified(scores.size());
+    reading.row(arguments, b, h, row, scores.data(), modified.data(), keep);
+  };
+  return check_block_mask(spec.block, problem.shape, mask, kept_row, threads);
+}
+
+MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
+                             const BlockMask& mask, const KeptRow& kept_row, ThreadPool& threads) {
+  const std::int64_t q_blocks = (shape.q_len + block[0] - 1) / block[0];
+  const std::int64_t kv_blocks = (shape.kv_len + block[1] - 1) / block[1];
   std::vector<TileRow> rows(static_cast<std::size_t>(shape.batch * shape.num_q_heads * q_blocks));
   threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t item, int) {
     TileRow tiles{.b = item / q_blocks / shape.num_q_heads,
@@ -77,15 +85,14 @@ MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const Blo
                   .q_block = item % q_blocks,
                   .rows = 0,
                   .kept = std::vector<std::int64_t>(static_cast<std::size_t>(kv_blocks))};
-    rows[static_cast<std::size_t>(item)] =
-        count_kept(spec, shape, arguments, reading, std::move(tiles));
+    rows[static_cast<std::size_t>(item)] = count_kept(block, shape, kept_row, std::move(tiles));
   });
 
   MaskVerdict verdict;
   for (const TileRow& tiles : rows) {
     const std::int64_t b = mask.batch() == 1 ? 0 : tiles.b;
     const std::int64_t h = mask.heads() == 1 ? 0 : tiles.h;
-    compare(verdict, spec, shape, tiles, mask.row(b, h, tiles.q_block));
+    compare(verdict, block, shape, tiles, mask.row(b, h, tiles.q_block));
   }
   verdict.ok = verdict.wrong_tiles == 0;
   return verdict;

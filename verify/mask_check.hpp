@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "../generator/spec.hpp"
 #include "../runtime/block_mask.hpp"
+#include "../runtime/shape.hpp"
 #include "../runtime/thread_pool.hpp"
 #include "problem.hpp"
 #include "snippet_evaluator.hpp"
@@ -24,5 +27,13 @@ struct MaskVerdict {
 /// lists are shared by batches or heads must hold for each of them.
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
                              const FloatReading& reading, ThreadPool& threads);
+
+/// Which elements of one row of one head are kept: kv_len times 0 or not. Called from many threads.
+using KeptRow =
+    std::function<void(std::int64_t b, std::int64_t h, std::int64_t row, unsigned char* keep)>;
+
+/// The same for a mask_mod that somebody else evaluates.
+MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
+                             const BlockMask& mask, const KeptRow& kept_row, ThreadPool& threads);
 
 }  // namespace tilewright::verify

@@ -197,6 +197,13 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
     if (!target->is_string()) fail("target must be a text");
     fuzz_case.target = target->get<std::string>();
   }
+  if (const Json* kernel = top.take("kernel")) {
+    if (!kernel->is_string()) fail("kernel must be a text");
+    fuzz_case.kernel = kernel->get<std::string>();
+  }
+  if (!is_run(fuzz_case) && fuzz_case.kernel.empty()) {
+    fail("kernel must say what is compiled for " + fuzz_case.target);
+  }
   if (const Json* shape = top.take("shape")) {
     const Reader reader(*shape);
     visit_shape(fuzz_case, reader);
@@ -235,6 +242,7 @@ std::string to_json(const FuzzCase& fuzz_case) {
   Json json;
   json["spec"] = Json::parse(tilewright::to_json(fuzz_case.spec));
   json["target"] = fuzz_case.target;
+  if (!fuzz_case.kernel.empty()) json["kernel"] = fuzz_case.kernel;
   if (is_run(fuzz_case)) {
     visit_shape(fuzz_case, Writer(json["shape"], true));
     visit_contents(fuzz_case, Writer(json, false));
@@ -268,8 +276,8 @@ std::string describe(const FuzzCase& fuzz_case) {
   if (is_run(fuzz_case)) text += ", " + fuzz_case.shape.describe();
   if (!spec.score_mod.empty()) text += ", score_mod";
   if (!spec.mask_mod.empty()) text += ", mask_mod";
-  return fmt::format("{}, {} {}", text, is_run(fuzz_case) ? "on" : "compiled for",
-                     fuzz_case.target);
+  if (is_run(fuzz_case)) return fmt::format("{}, on {}", text, fuzz_case.target);
+  return fmt::format("{}, {} compiled for {}", text, fuzz_case.kernel, fuzz_case.target);
 }
 
 }  // namespace tilewright::verify::fuzz

@@ -27,6 +27,7 @@ struct FuzzCase {
   /// "cpu" or "cuda": the call is run. Any other target ("sm_90a", "cpu-x86-64-v3"): its kernels
   /// are only compiled, and what follows does not matter.
   std::string target = "cpu";
+  std::string kernel = {};  ///< that is only compiled: "forward_masked_lse"; empty where it is run
 
   Shape shape = {};                  ///< offsets among it
   bool broadcast_kv = false;         ///< k and v have batch 1

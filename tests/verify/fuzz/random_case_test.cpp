@@ -1,0 +1,105 @@
+#include "verify/fuzz/random_case.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "generator/snippet.hpp"
+#include "generator/spec.hpp"
+#include "runtime/shape.hpp"
+#include "tests/support/catch.hpp"
+#include "verify/fuzz/case_inputs.hpp"
+#include "verify/fuzz/readings.hpp"
+
+namespace {
+
+using namespace tilewright;
+using namespace tilewright::verify::fuzz;
+
+TEST_CASE("fuzz: a seed gives its cases again, another one gives others") {
+  const auto cases_of = [](std::uint64_t seed) {
+    CaseMaker maker({}, seed);
+    std::vector<std::string> texts;
+    for (int group = 0; group < 5; ++group) {
+      for (const FuzzCase& fuzz_case : maker.next_group(3)) texts.push_back(to_json(fuzz_case));
+    }
+    texts.push_back(to_json(maker.next_compile()));
+    return texts;
+  };
+  CHECK(cases_of(7) == cases_of(7));
+  CHECK(cases_of(7) != cases_of(8));
+}
+
+TEST_CASE("fuzz: cases are valid, survive JSON, and come to show every pair of features") {
+  CaseMaker maker({}, 11);
+  std::set<std::string> snippets;
+  int cases = 0;
+  for (int group = 0; group < 260; ++group) {
+    for (const FuzzCase& fuzz_case : maker.next_group(5)) {
+      ++cases;
+      if (cases % 10 != 0) continue;
+      CHECK_NOTHROW(validate(fuzz_case.spec));
+      CHECK_NOTHROW(validate(fuzz_case.shape));
+      CHECK(case_from_json(to_json(fuzz_case)) == fuzz_case);
+      for (const std::string& text : {fuzz_case.spec.score_mod, fuzz_case.spec.mask_mod}) {
+        if (!text.empty()) snippets.insert(text);
+      }
+    }
+  }
+  for (const FeaturePair& pair : maker.coverage().all_missing()) CHECK(pair.describe().empty());
+  CHECK(maker.coverage().possible() > 4000);
+  CHECK(snippets.size() > 150);
+}
+
+// The interpreter throws where an integer overflows or a divisor is 0.
+TEST_CASE("fuzz: random snippets have no undefined behaviour") {
+  CaseMaker maker({.max_elements = 2000}, 12);
+  for (int group = 0; group < 60; ++group) {
+    for (const FuzzCase& fuzz_case : maker.next_group(2)) {
+      const CaseInputs inputs(fuzz_case);
+      const CaseReadings readings(fuzz_case, inputs.problem(), nullptr);
+      const auto columns = static_cast<std::size_t>(fuzz_case.shape.kv_len);
+      const std::vector<double> scores(columns, 1.5);
+      std::vector<double> modified(columns);
+      std::vector<unsigned char> keep(columns);
+      CHECK_NOTHROW(readings.in_double()(0, 0, fuzz_case.shape.q_len - 1, scores.data(),
+                                         modified.data(), keep.data()));
+    }
+  }
+}
+
+TEST_CASE("fuzz: a user's snippets stay, the rest varies") {
+  const Spec user{.dtype = bf16,
+                  .head_dim = 64,
+                  .mask_mod = "q_idx >= kv_idx + w",
+                  .scalars = {{"w", {.dtype = i32, .default_value = 3}}}};
+  CaseMaker maker({.user_spec = user}, 13);
+  std::set<std::string> dtypes;
+  std::set<std::int64_t> dims, lengths;
+  for (int group = 0; group < 30; ++group) {
+    for (const FuzzCase& fuzz_case : maker.next_group(2)) {
+      CHECK(fuzz_case.spec.mask_mod == user.mask_mod);
+      CHECK(fuzz_case.spec.score_mod.empty());
+      CHECK(fuzz_case.spec.scalars == user.scalars);
+      CHECK_FALSE(fuzz_case.mask_mod);
+      dtypes.insert(std::string(to_string(fuzz_case.spec.dtype)));
+      dims.insert(fuzz_case.spec.head_dim);
+      lengths.insert(fuzz_case.shape.q_len);
+    }
+  }
+  CHECK(dtypes.size() == 3);
+  CHECK(dims.size() > 5);
+  CHECK(lengths.size() > 10);
+}
+
+TEST_CASE("fuzz: kernels that are only compiled show every pair of features") {
+  CaseMaker maker({}, 14);
+  std::set<std::string> targets;
+  for (int i = 0; i < 500; ++i) targets.insert(maker.next_compile().target);
+  CHECK(targets.contains("sm_90a"));
+  CHECK(targets.size() == 8);
+  const auto missing = maker.compile_coverage().all_missing();
+  for (const FeaturePair& pair : missing) CHECK(pair.describe().empty());
+}
+
+}  // namespace

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "../guarded_tensor.hpp"
+#include "../problem.hpp"
+#include "case.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// The inputs of a case's call, each in guarded memory, placed as the case says.
+class CaseInputs {
+ public:
+  /// @throws Error with code tensor for a shape that no kernel can run, with code memory
+  explicit CaseInputs(const FuzzCase& fuzz_case);
+
+  /// Views; the inputs must outlive it.
+  const Problem& problem() const { return problem_; }
+
+  /// Fills each row of k that no query of its heads and batches keeps with NaN.
+  /// @param keep whether an element of the score matrices is kept
+  void plant_nan_in_dropped(const std::function<bool(std::int64_t b, std::int64_t h,
+                                                     std::int64_t row, std::int64_t column)>& keep);
+
+  /// A number that changes where any input does, its guards included.
+  std::uint64_t fingerprint() const;
+
+ private:
+  TensorView place(const TensorView& source, const Placement& placement);
+
+  Layout kv_layout_;
+  Problem problem_;
+  std::deque<GuardedTensor> tensors_;
+};
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../../generator/spec.hpp"
+#include "../random.hpp"
+#include "case.hpp"
+#include "coverage.hpp"
+#include "features.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// What cases are made of and where they run.
+struct CaseSource {
+  /// A user's spec: its snippets, buffers and scalars stay, all the rest varies.
+  std::optional<Spec> user_spec = {};
+  std::string device = "cpu";     ///< "cpu" or "cuda"
+  std::string gpu_target = {};    ///< of the GPU that runs them: "sm_90a"; for tactics
+  std::int64_t max_length = 600;  ///< of q and kv
+  /// Of all score matrices of a call: batch and heads, then lengths, are made smaller for it.
+  std::int64_t max_elements = 150'000;
+};
+
+/// Makes cases, steering to pairs of features that no case has shown yet. The same seed and the
+/// same calls give the same cases.
+class CaseMaker {
+ public:
+  CaseMaker(CaseSource source, std::uint64_t seed);
+
+  /// Cases of one spec, which share kernels: the spec changes from one call to the next.
+  /// @param calls how many
+  std::vector<FuzzCase> next_group(int calls);
+
+  /// A kernel of another spec for a GPU, to be compiled only.
+  FuzzCase next_compile();
+
+  /// Of the cases that were made, which are taken to be run.
+  const PairCoverage& coverage() const { return coverage_; }
+  /// Of those that are compiled only.
+  const PairCoverage& compile_coverage() const { return compile_coverage_; }
+  std::uint64_t seed() const { return seed_; }
+
+ private:
+  CaseSource source_;
+  std::uint64_t seed_;
+  Random random_;
+  std::int64_t number_ = 0;
+  PairCoverage coverage_;
+  PairCoverage compile_coverage_;
+};
+
+}  // namespace tilewright::verify::fuzz

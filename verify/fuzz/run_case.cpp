@@ -1,0 +1,318 @@
+#include "verify/fuzz/run_case.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "generator/target.hpp"
+#include "runtime/attention.hpp"
+#include "runtime/staged_call.hpp"
+#include "verify/agreement.hpp"
+#include "verify/attention_values.hpp"
+#include "verify/fast_math.hpp"
+#include "verify/fuzz/case_inputs.hpp"
+#include "verify/fuzz/readings.hpp"
+#include "verify/fuzz/yardstick.hpp"
+#include "verify/mask_check.hpp"
+#include "verify/undefined_behaviour.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+// Ends a case with what is wrong.
+struct Failed {
+  Failure failure;
+  std::string message;
+};
+
+[[noreturn]] void fail(Failure failure, std::string message) {
+  throw Failed{failure, std::move(message)};
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  return fmt::format("{}", fmt::join(lines, "; "));
+}
+
+// The memory that one forward writes to.
+struct Written {
+  explicit Written(const FuzzCase& c)
+      : out(c.spec.output_dtype(), out_shape(c), c.out), layout(c.spec.layout) {
+    const Shape& shape = c.shape;
+    if (!c.spec.outputs.lse) return;
+    lse.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
+  }
+
+  static std::array<std::int64_t, 4> out_shape(const FuzzCase& c) {
+    const Shape& shape = c.shape;
+    const std::int64_t width = c.spec.value_head_dim();
+    return c.spec.layout == Layout::bhsd
+               ? std::array{shape.batch, shape.num_q_heads, shape.q_len, width}
+               : std::array{shape.batch, shape.q_len, shape.num_q_heads, width};
+  }
+
+  AttentionValues values() const {
+    AttentionValues values{.out = read_values(out.view(), layout), .lse = {}};
+    if (lse) values.lse = read_lse(lse->view());
+    return values;
+  }
+
+  void check_red_zones(const std::string& device) const {
+    if (const auto found = out.damage()) {
+      fail(Failure::red_zone, "memory around out was written to on " + device + ": " + *found);
+    }
+    if (!lse) return;
+    if (const auto found = lse->damage()) {
+      fail(Failure::red_zone, "memory around lse was written to on " + device + ": " + *found);
+    }
+  }
+
+  GuardedTensor out;
+  std::optional<GuardedTensor> lse;
+  Layout layout;
+};
+
+bool same_bits(const Values& a, const Values& b) {
+  // NaN for NaN: its payload is not promised.
+  return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(),
+                    [](double x, double y) { return x == y || (x != x && y != y); });
+}
+
+double share(double error, double bound) {
+  return bound > 0 ? error / bound : 0;
+}
+
+double share_of(const Verdict& verdict) {
+  return std::max({share(verdict.error_max, verdict.bound_max),
+                   share(verdict.error_rms, verdict.bound_rms),
+                   share(verdict.lse_error, verdict.lse_bound)});
+}
+
+bool is_compile_error(ErrorCode code) {
+  return code == ErrorCode::snippet || code == ErrorCode::kernel_template ||
+         code == ErrorCode::compiler;
+}
+
+// The kernels of one spec on one device.
+struct Kernels {
+  Kernels(const FuzzCase& c, const RunOptions& options, ThreadPool& threads)
+      : target(c.target),
+        spec(c.spec),
+        attention(
+            c.spec,
+            {.device = Device::parse(c.target), .kernels = options.kernels, .threads = &threads}) {
+    const bool needs_readings =
+        (!c.spec.score_mod.empty() && !c.score_mod) || (!c.spec.mask_mod.empty() && !c.mask_mod);
+    if (needs_readings) user.emplace(c.spec, options.kernels);
+    const bool on_gpu = attention.device().kind() == Device::Kind::cuda;
+    if (on_gpu && options.beside_cpu) {
+      Spec there = c.spec;
+      there.tactic.reset();  // of the GPU
+      beside.emplace(there,
+                     AttentionOptions{
+                         .device = Device::cpu(), .kernels = options.kernels, .threads = &threads});
+    }
+    const std::int64_t every = options.check_undefined_every;
+    const bool has_snippet = !c.spec.score_mod.empty() || !c.spec.mask_mod.empty();
+    const bool is_sample = every > 0 && c.number / 4 % every == 0;
+    if (has_snippet && (needs_readings || is_sample)) checked.emplace(c.spec, options.kernels);
+  }
+
+  bool serves(const FuzzCase& c) const { return c.target == target && c.spec == spec; }
+
+  bool any_compiled() const {
+    const std::vector<KernelBuild> builds = attention.builds();
+    return std::any_of(builds.begin(), builds.end(),
+                       [](const KernelBuild& build) { return build.source == "built"; });
+  }
+
+  std::string target;
+  Spec spec;
+  Attention attention;
+  std::optional<Attention> beside;
+  std::optional<UserReadings> user;
+  std::optional<CheckedReading> checked;
+};
+
+}  // namespace
+
+class CaseRunner::Implementation {
+ public:
+  explicit Implementation(RunOptions options)
+      : options_(std::move(options)),
+        threads_(options_.threads ? *options_.threads : ThreadPool::shared()) {}
+
+  Outcome run(const FuzzCase& c) {
+    const auto start = std::chrono::steady_clock::now();
+    Outcome outcome;
+    try {
+      outcome = is_run(c) ? run_call(c) : compile(c);
+    } catch (const Failed& failed) {
+      outcome = {.failure = failed.failure, .message = failed.message};
+    } catch (const Error& error) {
+      outcome = {
+          .failure = is_compile_error(error.code()) ? Failure::compile_error : Failure::error,
+          .message = error.what()};
+    } catch (const std::exception& error) {
+      outcome = {.failure = Failure::error, .message = error.what()};
+    }
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    outcome.ms = took.count();
+    return outcome;
+  }
+
+ private:
+  Outcome compile(const FuzzCase& c) const {
+    const KernelBinary binary =
+        build_kernel(c.spec, Target::parse(c.target), {c.kernel}, options_.kernels);
+    return {.kernels_compiled = binary.build.source == "built"};
+  }
+
+  Outcome run_call(const FuzzCase& c) {
+    const bool is_new = !kernels_ || !kernels_->serves(c);
+    if (is_new) {
+      kernels_.reset();
+      kernels_.emplace(c, options_, threads_);
+    }
+    Outcome outcome{.kernels_compiled = is_new && kernels_->any_compiled()};
+    CaseInputs inputs(c);
+    find_undefined(c, inputs.problem());
+    const CaseReadings readings(c, inputs.problem(), kernels_->user ? &*kernels_->user : nullptr);
+    if (c.nan_in_dropped) {
+      inputs.plant_nan_in_dropped(
+          [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
+            return readings.keep(b, h, row, column);
+          });
+    }
+    outcome.share_of_bound = judge_call(c, inputs, readings);
+    return outcome;
+  }
+
+  void find_undefined(const FuzzCase& c, const Problem& problem) const {
+    if (!kernels_->checked) return;
+    const UndefinedOperations found = find_undefined_operations(c.spec, problem, *kernels_->checked,
+                                                                options_.max_checked_elements);
+    for (const UndefinedOperation& operation : found.operations) {
+      if (!operation.fatal && !operation.kept) continue;
+      fail(Failure::undefined, fmt::format("{}\n  --> {}\n   | {}", operation.message,
+                                           to_string(operation.place), operation.place.excerpt));
+    }
+  }
+
+  // How near to its bound the result is.
+  double judge_call(const FuzzCase& c, const CaseInputs& inputs, const CaseReadings& readings) {
+    const Problem& problem = inputs.problem();
+    const std::uint64_t before = inputs.fingerprint();
+    const Written first(c);
+    const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, first);
+    first.check_red_zones(c.target);
+    if (mask) check_mask(c, *mask, readings);
+
+    const DenseProblem dense{.q = read_values(problem.q, c.spec.layout),
+                             .k = read_values(problem.k, c.spec.key_value_layout()),
+                             .v = read_values(problem.v, c.spec.key_value_layout()),
+                             .scale = scale_of(c.spec, problem)};
+    const Reference reference = reference_attention(dense, readings.in_double(), threads_);
+    const AttentionValues values = first.values();
+    const Rule rule = rule_on(c.spec, kernels_->attention.device(), reference);
+    const Verdict verdict =
+        judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
+    if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
+    check_repeatable(c, problem, values);
+    if (inputs.fingerprint() != before) {
+      fail(Failure::input_changed, "an input, a buffer or the memory around one was written to");
+    }
+    if (kernels_->beside) {
+      compare_with_cpu(c, problem, dense, reference, readings, {values, verdict, rule});
+    }
+    return share_of(verdict);
+  }
+
+  static Rule rule_on(const Spec& spec, const Device& device, const Reference& reference) {
+    Rule rule{.dtype = spec.dtype, .out_dtype = spec.output_dtype()};
+    if (uses_fast_math(spec, device)) rule.fast_math_score = reference.max_abs_score;
+    return rule;
+  }
+
+  static std::optional<BlockMask> run_on(const Attention& attention, const Problem& problem,
+                                         const Written& written) {
+    ForwardTensors tensors{
+        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out.view(), .lse = {}};
+    if (written.lse) tensors.lse = written.lse->view();
+    const StagedCall staged(attention.device(), tensors, problem.snippet,
+                            GuardedTensor::kGuardBytes);
+    const Bindings bindings = attention.bind(staged.inputs());
+    const ForwardOptions call{.q_offset = problem.shape.q_offset,
+                              .kv_offset = problem.shape.kv_offset,
+                              .scale = problem.scale};
+    std::optional<BlockMask> mask;
+    if (attention.spec().mask_mod.empty()) {
+      attention.forward(staged.tensors(), bindings, call);
+    } else {
+      mask.emplace(attention.block_mask(problem.shape, bindings));
+      attention.forward(staged.tensors(), *mask, bindings, call);
+    }
+    staged.wait();
+    staged.copy_back();
+    return mask;
+  }
+
+  void check_mask(const FuzzCase& c, const BlockMask& mask, const CaseReadings& readings) const {
+    const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row,
+                              unsigned char* keep) {
+      const unsigned char* kept = readings.kept_row(b, h, row);
+      std::copy(kept, kept + c.shape.kv_len, keep);
+    };
+    const MaskVerdict verdict = check_block_mask(c.spec.block, c.shape, mask, kept_row, threads_);
+    if (verdict.ok) return;
+    fail(Failure::mask_differs,
+         fmt::format("the block mask is wrong in {} of {} tiles: {}", verdict.wrong_tiles,
+                     verdict.tiles, verdict.first_wrong));
+  }
+
+  void check_repeatable(const FuzzCase& c, const Problem& problem,
+                        const AttentionValues& values) const {
+    const Written second(c);
+    run_on(kernels_->attention, problem, second);
+    const AttentionValues again = second.values();
+    if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
+      fail(Failure::not_repeatable, "a second run of the same call gave other bits");
+    }
+  }
+
+  void compare_with_cpu(const FuzzCase& c, const Problem& problem, const DenseProblem& dense,
+                        const Reference& reference, const CaseReadings& readings,
+                        const DeviceResult& there) const {
+    const Written written(c);
+    run_on(*kernels_->beside, problem, written);
+    written.check_red_zones("cpu");
+    const AttentionValues values = written.values();
+    const Rule rule = rule_on(c.spec, Device::cpu(), reference);
+    const Verdict verdict =
+        judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
+    if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
+    const Agreement agreement = compare(there, {values, verdict, rule}, reference.values);
+    if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));
+  }
+
+  RunOptions options_;
+  ThreadPool& threads_;
+  std::optional<Kernels> kernels_;
+};
+
+CaseRunner::CaseRunner(RunOptions options)
+    : implementation_(std::make_unique<Implementation>(std::move(options))) {}
+CaseRunner::CaseRunner(CaseRunner&&) noexcept = default;
+CaseRunner::~CaseRunner() = default;
+
+Outcome CaseRunner::run(const FuzzCase& fuzz_case) {
+  return implementation_->run(fuzz_case);
+}
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "../../runtime/kernel_library.hpp"
+#include "../../runtime/thread_pool.hpp"
+#include "case.hpp"
+#include "outcome.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// How cases are run.
+struct RunOptions {
+  KernelContext kernels = {};     ///< store, templates
+  ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+  /// Random snippets run in their checked reading too for one spec in so many; 0: never. A user's
+  /// own text always does.
+  std::int64_t check_undefined_every = 16;
+  std::int64_t max_checked_elements = std::int64_t{1} << 18;
+  bool beside_cpu = true;  ///< what runs on a GPU runs on the CPU too, and both are compared
+};
+
+/// Runs cases in this process. Kernels of the last spec are kept, so cases that share one should
+/// follow each other. One thread at a time.
+class CaseRunner {
+ public:
+  explicit CaseRunner(RunOptions options);
+  CaseRunner(CaseRunner&&) noexcept;
+  ~CaseRunner();
+
+  /// Compiles what the case needs and, where it is run: runs the checked reading of its snippets,
+  /// then forward twice, into poisoned memory with red zones, and judges it all. What the library
+  /// throws becomes an outcome.
+  Outcome run(const FuzzCase& fuzz_case);
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace tilewright::verify::fuzz
