@@ -29,12 +29,30 @@ std::vector<Spec> specs_of(const std::string& folder) {
   return specs;
 }
 
+namespace {
+
+// Where everything is aligned.
+KernelId launched_kernel(const Spec& spec) {
+  const std::string kernel = spec.mask_mod.empty() ? "forward" : "forward_masked";
+  return {kernel + (spec.outputs.lse ? "_lse" : "")};
+}
+
+}  // namespace
+
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
   std::vector<Wish> wishes;
   for (const Spec& spec : specs) {
     for (const Target& target : targets()) {
       for (const KernelId& id : kernel_set(spec, target)) wishes.push_back({spec, target, id});
     }
+  }
+  return wishes;
+}
+
+std::vector<Wish> main_wishes(const std::vector<Spec>& specs) {
+  std::vector<Wish> wishes;
+  for (const Spec& spec : specs) {
+    for (const Target& target : targets()) wishes.push_back({spec, target, launched_kernel(spec)});
   }
   return wishes;
 }
@@ -48,8 +66,7 @@ std::vector<Wish> tight_wishes(const std::vector<Spec>& specs) {
     for (const std::int64_t head_dim : {64, 128}) {
       spec.head_dim = head_dim;
       for (const Target& target : targets()) {
-        const std::string kernel = spec.mask_mod.empty() ? "forward" : "forward_masked";
-        wishes.push_back({spec, target, {kernel + (spec.outputs.lse ? "_lse" : "")}});
+        wishes.push_back({spec, target, launched_kernel(spec)});
       }
     }
   }

@@ -17,6 +17,9 @@ std::vector<Spec> specs_of(const std::string& folder);
 /// Every kernel of the specs for every target.
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs);
 
+/// Of every spec, for every target, the kernel that `run` would launch.
+std::vector<Wish> main_wishes(const std::vector<Spec>& specs);
+
 /// The specs in 16 bits with head_dim 64 and 128, where nothing may spill; of each the kernel that
 /// `run` would launch.
 std::vector<Wish> tight_wishes(const std::vector<Spec>& specs);
