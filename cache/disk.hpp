@@ -12,21 +12,9 @@
 #include "directory.hpp"
 #include "entry.hpp"
 #include "lock.hpp"
+#include "look_up.hpp"
 
 namespace tilewright::cache {
-
-/// What the disk has for a key.
-struct DiskEntry {
-  enum class Status {
-    hit,
-    miss,
-    bad,     ///< there is a file, but it must not be used; `problem` says why
-    failed,  ///< the disk could not be asked; `problem` says why
-  };
-  Status status = Status::miss;
-  std::shared_ptr<const Entry> entry;  ///< hit: verified
-  std::string problem;
-};
 
 /// One line of `cache ls`.
 struct Listing {
@@ -67,7 +55,7 @@ class Disk {
   explicit Disk(std::optional<std::filesystem::path> directory);
 
   /// Reads, verifies, and notes the time of use.
-  DiskEntry load(const Key& key) const;
+  LookUp load(const Key& key) const;
 
   /// KeyLock::try_acquire() for this directory, which is created where it is absent.
   KeyLock try_lock(const Key& key) const;

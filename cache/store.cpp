@@ -18,7 +18,7 @@ namespace tilewright::cache {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Status = DiskEntry::Status;
+using Status = LookUp::Status;
 using EntryPointer = std::shared_ptr<const Entry>;
 
 constexpr auto kFirstPause = std::chrono::milliseconds(1);
@@ -41,12 +41,16 @@ struct Store::State {
 
   EntryPointer load_from_disk(const Key& key);
   EntryPointer load_under_lock(const Key& key);
+  EntryPointer load_from_remote(const Key& key);
+  void offer_to_remote(const Entry& entry);
   EntryPointer build_and_publish(const Key& key, const std::function<Entry()>& build);
+  void publish(const Entry& entry);
   void make_room(std::uint64_t added);
   void rethrow_known_failure(const Key& key);
   void remember_failure(const Key& key, std::exception_ptr failure);
   EntryPointer keep(EntryPointer entry, std::atomic<std::uint64_t>& counter);
   void report_failure(const std::string& problem);
+  void report_remote(const std::string& problem);
   void report(const std::string& message) const;
 
   const Options options;
@@ -62,6 +66,7 @@ struct Store::State {
   std::atomic<std::uint64_t> bad_entries{0};
   std::atomic<std::uint64_t> failures{0};
   std::atomic<bool> has_warned{false};
+  std::atomic<bool> has_warned_of_remote{false};
 
   std::mutex failures_mutex;
   std::unordered_map<Key, std::exception_ptr> known_failures;
@@ -78,6 +83,8 @@ std::string_view to_string(Source source) {
       return "memory";
     case Source::disk:
       return "disk";
+    case Source::remote:
+      return "remote";
     case Source::built:
       return "built";
   }
@@ -110,6 +117,7 @@ Store::Result Store::load_or_build(const Key& key, const std::function<Entry()>&
     return std::move(result.entry);
   });
   if (source == Source::memory) state.hits_memory.fetch_add(1, std::memory_order_relaxed);
+  if (source == Source::built) state.offer_to_remote(*outcome.entry);  // nobody waits for that
   return {std::move(outcome.entry), source};
 }
 
@@ -130,6 +138,7 @@ Stats Store::stats() const {
   stats.evictions = state_->evictions;
   stats.bad_entries = state_->bad_entries;
   stats.failures = state_->failures;
+  if (state_->options.remote) stats.remote = state_->options.remote->stats();
   return stats;
 }
 
@@ -168,7 +177,7 @@ const std::optional<std::filesystem::path>& Store::directory() const {
 }
 
 EntryPointer Store::State::load(const Key& key) {
-  const DiskEntry found = disk.load(key);
+  const LookUp found = disk.load(key);
   if (found.status == Status::hit) return keep(found.entry, hits_disk);
   if (found.status == Status::failed) report_failure(found.problem);
   if (found.status != Status::bad) return nullptr;
@@ -177,7 +186,8 @@ EntryPointer Store::State::load(const Key& key) {
   return load_under_lock(key);
 }
 
-// Memory, disk, build: later layers (bundles before the disk, a fleet's cache behind it) fit here.
+// Memory, disk, remote cache, build. The remote cache is asked under the lock, so one process of a
+// machine asks it for a key.
 Store::Result Store::State::find_or_build(const Key& key, const std::function<Entry()>& build) {
   // Another thread may have finished between our look into memory and our turn.
   if (EntryPointer entry = memory.find(key)) return {std::move(entry), Source::memory};
@@ -196,6 +206,7 @@ Store::Result Store::State::find_or_build(const Key& key, const std::function<En
       } else if (EntryPointer entry = load_under_lock(key)) {
         return {std::move(entry), Source::disk};
       }
+      if (EntryPointer entry = load_from_remote(key)) return {std::move(entry), Source::remote};
       return {build_and_publish(key, build), Source::built};
     }
     std::this_thread::sleep_for(pause);
@@ -205,12 +216,12 @@ Store::Result Store::State::find_or_build(const Key& key, const std::function<En
 
 // Everything but a hit is left to load_under_lock(), which comes next.
 EntryPointer Store::State::load_from_disk(const Key& key) {
-  const DiskEntry found = disk.load(key);
+  const LookUp found = disk.load(key);
   return found.status == Status::hit ? keep(found.entry, hits_disk) : nullptr;
 }
 
 EntryPointer Store::State::load_under_lock(const Key& key) {
-  const DiskEntry found = disk.load(key);
+  const LookUp found = disk.load(key);
   if (found.status == Status::hit) return keep(found.entry, hits_disk);
   if (found.status == Status::failed) report_failure(found.problem);
   if (found.status == Status::bad) {
@@ -219,6 +230,22 @@ EntryPointer Store::State::load_under_lock(const Key& key) {
     report(fmt::format("cache: {}; it was set aside", found.problem));
   }
   return nullptr;
+}
+
+EntryPointer Store::State::load_from_remote(const Key& key) {
+  if (!options.remote) return nullptr;
+  const LookUp found = options.remote->load(key);
+  if (!found.problem.empty()) report_remote(found.problem);
+  if (found.status != Status::hit) return nullptr;
+  memory.insert(found.entry);
+  publish(*found.entry);
+  return found.entry;
+}
+
+void Store::State::offer_to_remote(const Entry& entry) {
+  if (!options.remote) return;
+  const std::string problem = options.remote->publish(entry);
+  if (!problem.empty()) report_remote(problem);
 }
 
 EntryPointer Store::State::build_and_publish(const Key& key, const std::function<Entry()>& build) {
@@ -231,10 +258,14 @@ EntryPointer Store::State::build_and_publish(const Key& key, const std::function
   }
   built.key = key;
   EntryPointer entry = keep(std::make_shared<const Entry>(std::move(built)), builds);
-  const std::string problem = disk.publish(*entry);
-  if (!problem.empty()) report_failure(problem);
-  if (problem.empty()) make_room(entry->payload.size() + kBytesBesidePayload);
+  publish(*entry);
   return entry;
+}
+
+void Store::State::publish(const Entry& entry) {
+  const std::string problem = disk.publish(entry);
+  if (!problem.empty()) report_failure(problem);
+  if (problem.empty()) make_room(entry.payload.size() + kBytesBesidePayload);
 }
 
 // The directory is looked at for the first entry, and again after every sixteenth of the limit, so
@@ -282,6 +313,15 @@ void Store::State::report_failure(const std::string& problem) {
       "cache: {}; what cannot be stored is built again in each process (TILEWRIGHT_CACHE names "
       "another directory)",
       problem));
+}
+
+// Once, for the same reason.
+void Store::State::report_remote(const std::string& problem) {
+  if (has_warned_of_remote.exchange(true)) return;
+  report(fmt::format(
+      "cache: the remote cache {} cannot be relied on: {}; kernels are compiled here instead "
+      "(TILEWRIGHT_REMOTE_CACHE names it; tilewright doctor asks it)",
+      options.remote->name(), problem));
 }
 
 void Store::State::report(const std::string& message) const {

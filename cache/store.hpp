@@ -14,13 +14,14 @@
 #include "../base/error.hpp"
 #include "disk.hpp"
 #include "entry.hpp"
+#include "remote_cache.hpp"
 
 namespace tilewright::cache {
 
 /// Where an entry came from.
-enum class Source { memory, disk, built };
+enum class Source { memory, disk, remote, built };
 
-/// "memory", "disk", "built".
+/// "memory", "disk", "remote", "built".
 std::string_view to_string(Source source);
 
 /// What is stored now, and what happened since this Store was made.
@@ -36,6 +37,7 @@ struct Stats {
   std::uint64_t evictions = 0;      ///< entries that this Store removed to make room
   std::uint64_t bad_entries = 0;    ///< torn, altered, swapped or foreign: set aside
   std::uint64_t failures = 0;       ///< times that the disk could not be used
+  RemoteStats remote;               ///< of the remote cache, whoever uses it beside this Store
 };
 
 /// A failure that would be met again: where `build` throws it, the Store remembers it for its own
@@ -52,6 +54,10 @@ class LastingFailure : public Error {
 /// bad one is set aside and built again. Where the directory cannot be used (read-only, full,
 /// missing, somebody else's), everything works without it, and the sink hears of it once.
 ///
+/// Behind the directory there may be a remote cache, which many machines share. What it has is
+/// written to the directory; what is built is offered to it. Where it fails or lies, the sink hears
+/// of that once as well.
+///
 /// Safe to use from many threads. A child made by fork() while another thread builds must not use
 /// its parent's Store.
 class Store {
@@ -67,6 +73,7 @@ class Store {
     /// How long to wait for a process that builds the same key before building it here too. It
     /// only matters where that process is stopped; one that died holds nothing.
     std::chrono::milliseconds lock_patience = std::chrono::minutes(5);
+    std::shared_ptr<RemoteCache> remote = {};  ///< asked after the disk, before building; or none
   };
 
   struct Result {
@@ -82,11 +89,10 @@ class Store {
   /// The entry of `key` from memory or disk, or null. Does not wait for one that is being built.
   std::shared_ptr<const Entry> load(const Key& key);
 
-  /// The entry of `key`, from memory, from disk, or from `build`, whose result is stored under
-  /// `key` (the key that it holds itself is ignored). What `build` throws goes to this caller and
-  /// to the threads that waited for it; nothing is stored, and the next caller tries again, except
-  /// after a LastingFailure.
-  /// `build` may use the store for other keys.
+  /// The entry of `key`, from memory, disk, the remote cache, or from `build`, whose result is
+  /// stored under `key` (the key that it holds itself is ignored). What `build` throws goes to this
+  /// caller and to the threads that waited for it; nothing is stored, and the next caller tries
+  /// again, except after a LastingFailure. `build` may use the store for other keys.
   Result load_or_build(const Key& key, const std::function<Entry()>& build);
 
   /// The entries on disk, verified, by rising key; bad ones with their problem.

@@ -13,6 +13,7 @@
 #include "cli/bundle_file.hpp"
 #include "cli/explain.hpp"
 #include "cli/output.hpp"
+#include "cli/remote.hpp"
 #include "cli/verb.hpp"
 #include "runtime/precompile.hpp"
 
@@ -120,13 +121,15 @@ class CacheVerb : public Verb {
   }
 
   void count(const cache::Stats& stats) const {
+    const RemoteReport remote = examine_remote();
     if (json_) {
       return print_json(
           {{"directory", directory_},
            {"entries", stats.entries},
            {"bytes", stats.bytes},
            {"max_bytes", cache::default_max_bytes()},
-           {"leftovers", {{"files", stats.leftovers.entries}, {"bytes", stats.leftovers.bytes}}}});
+           {"leftovers", {{"files", stats.leftovers.entries}, {"bytes", stats.leftovers.bytes}}},
+           {"remote_cache", remote.facts}});
     }
     const std::uint64_t most = cache::default_max_bytes();
     std::string text =
@@ -136,6 +139,7 @@ class CacheVerb : public Verb {
       text += fmt::format("{} files set aside or left by killed processes, {}\n",
                           stats.leftovers.entries, format_bytes(stats.leftovers.bytes));
     }
+    text += fmt::format("remote cache: {}\n", remote.text);
     print(text);
   }
 

@@ -16,6 +16,7 @@
 #include "cli/arguments.hpp"
 #include "cli/machine.hpp"
 #include "cli/output.hpp"
+#include "cli/remote.hpp"
 #include "cli/verb.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
@@ -167,6 +168,22 @@ void examine_cache(Diagnosis& diagnosis) {
   }
 }
 
+// Optional, so only what is wrong with a server that was named is a problem.
+void examine_remote(Diagnosis& diagnosis) {
+  diagnosis.facts["remote_cache"] = nullptr;
+  try {
+    RemoteReport report = cli::examine_remote();
+    diagnosis.line("remote cache", report.text);
+    diagnosis.facts["remote_cache"] = std::move(report.facts);
+    if (report.problem.empty()) return;
+    diagnosis.problems.push_back(
+        {"the remote cache cannot be used: " + report.problem, std::move(report.advice)});
+  } catch (const Error& error) {
+    diagnosis.line("remote cache", error.message());
+    diagnosis.problems.push_back({error.message(), error.hint(), true});
+  }
+}
+
 void examine_worker(Diagnosis& diagnosis) {
   const WorkerFacts worker = tilewright::examine_worker();
   const std::string program = worker.location.program.string();
@@ -278,6 +295,7 @@ Diagnosis examine() {
   examine_gpu(diagnosis);
   examine_nvrtc(diagnosis);
   examine_cache(diagnosis);
+  examine_remote(diagnosis);
   examine_bundles(diagnosis);
   examine_worker(diagnosis);
   examine_environment(diagnosis);

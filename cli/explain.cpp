@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
+#include "cache/remote_cache.hpp"
 #include "cli/call.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
@@ -38,6 +40,7 @@ struct Search {
   const Spec& spec;
   KernelContext context;
   cache::Store store;
+  std::shared_ptr<cache::RemoteCache> remote;  // null: none is named
   std::vector<RecordedKernel> bundled;
   std::vector<RecordedKernel> stored;
 };
@@ -109,6 +112,24 @@ LookUp look_in_store(Search& search, const KernelSource& source, std::string& co
   return look_up;
 }
 
+// By key alone, so only where there is a compiler.
+std::optional<LookUp> look_in_remote(const Search& search, const KernelSource& source,
+                                     const std::string& compiler) {
+  if (!search.remote) return std::nullopt;
+  LookUp look_up{.where = search.remote->name(), .hit = false, .by = {}, .why = {}};
+  try {
+    const std::string identity = find_compiler(source.target)->identity();
+    const cache::Key key = cache::make_key(kernel_request(source), identity);
+    const cache::LookUp found = search.remote->load(key);
+    look_up.by = "key " + key.digest.hex();
+    look_up.hit = found.entry != nullptr;
+    look_up.why = found.problem.empty() ? "the server has no such key" : found.problem;
+  } catch (const Error&) {
+    look_up.why = "it is asked by key, which needs a compiler: " + compiler;
+  }
+  return look_up;
+}
+
 // Everything that decides what the kernel's binary is.
 std::vector<cache::Ingredient> ingredients_of(const Spec& spec, const KernelSource& source,
                                               const std::string& compiler) {
@@ -169,6 +190,7 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
                 .context = context,
                 .store = cache::Store({.directory = cache::default_directory(),
                                        .diagnostics = diagnostics_to_stderr()}),
+                .remote = cache::RemoteCache::from_environment(),
                 .bundled = recorded_kernels(*context.bundles),
                 .stored = {}};
   search.stored = recorded_kernels(search.store);
@@ -182,6 +204,9 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
     std::vector<LookUp> look_ups = look_in_bundles(search, source);
     std::string compiler;
     look_ups.push_back(look_in_store(search, source, compiler));
+    if (auto remote = look_in_remote(search, source, compiler)) {
+      look_ups.push_back(*std::move(remote));
+    }
     const cache::Digest request = kernel_request(source).digest;
     Json ingredients = Json::object();
     Json places = Json::array();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cache/remote_options.hpp"
 #include "runtime/cpu_identity.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
@@ -71,7 +72,13 @@ CpuFacts cpu_facts() {
 std::vector<std::string> tilewright_variables() {
   std::vector<std::string> variables;
   for (char** entry = ::environ; entry && *entry; ++entry) {
-    if (std::string(*entry).starts_with("TILEWRIGHT_")) variables.emplace_back(*entry);
+    const std::string variable = *entry;
+    if (!variable.starts_with("TILEWRIGHT_")) continue;
+    const std::size_t value = variable.find('=') + 1;
+    variables.push_back(variable.starts_with("TILEWRIGHT_REMOTE_CACHE=")
+                            ? variable.substr(0, value) +
+                                  cache::without_credentials(variable.substr(value))
+                            : variable);
   }
   std::sort(variables.begin(), variables.end());
   return variables;

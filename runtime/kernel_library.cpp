@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
+#include "cache/remote_cache.hpp"
 #include "generator/templates.hpp"
 #include "runtime/compile_limits.hpp"
 #include "runtime/kernel_facts.hpp"
@@ -41,7 +42,8 @@ std::shared_ptr<cache::Store> default_store(const DiagnosticsSink& diagnostics) 
     store = std::make_shared<cache::Store>(
         cache::Store::Options{.directory = cache::default_directory(),
                               .diagnostics = diagnostics,
-                              .max_bytes = cache::default_max_bytes()});
+                              .max_bytes = cache::default_max_bytes(),
+                              .remote = cache::RemoteCache::from_environment()});
   }
   return store;
 }

@@ -47,7 +47,7 @@ bool jit_is_allowed();
 /// How one kernel came to be, for `--json`, bench and the example.
 struct KernelBuild {
   std::string kernel;                    ///< "forward_masked"
-  std::string source;                    ///< "memory", "disk", "bundle" or "built"
+  std::string source;                    ///< "memory", "disk", "bundle", "remote" or "built"
   double render_ms = 0;                  ///< template to text
   double compile_ms = 0;                 ///< 0 where nothing was compiled
   double load_ms = 0;                    ///< look-up, verification and dlopen

@@ -20,14 +20,16 @@ install_missing() {
   fi
   echo "Installing ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  # Offline: a package of a server (nginx, which tests start themselves) starts no service here.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
   libssl-dev libpng-dev libfreetype-dev fonts-dejavu-core)
-TEST_PACKAGES=(catch2 git)
-FULL_TEST_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev)
+TEST_PACKAGES=(catch2 git libcurl4)
+FULL_TEST_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev nginx-light)
+FUZZ_PACKAGES=(clang libclang-rt-14-dev)
 NVRTC_PACKAGES=(python3 python3-venv ca-certificates)
 
 # Whether the loader or a toolkit in /usr/local offers NVRTC 13, where the library looks first.

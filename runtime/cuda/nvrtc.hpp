@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dynamic_library.hpp"
+#include "../../base/dynamic_library.hpp"
 
 namespace tilewright::cuda {
 

@@ -24,7 +24,7 @@ const Shape kShape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 300
 // A variable of the fake driver.
 template <typename T>
 T& fake(const char* name) {
-  static const cuda::DynamicLibrary library = cuda::DynamicLibrary::open("libcuda.so.1");
+  static const DynamicLibrary library = DynamicLibrary::open("libcuda.so.1");
   return *reinterpret_cast<T*>(library.function<void()>(name));
 }
 

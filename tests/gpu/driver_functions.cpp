@@ -11,7 +11,7 @@ using namespace tilewright;
 
 const TestDriver& TestDriver::get() {
   static const TestDriver driver = [] {
-    static const cuda::DynamicLibrary library = cuda::DynamicLibrary::open("libcuda.so.1");
+    static const DynamicLibrary library = DynamicLibrary::open("libcuda.so.1");
     TestDriver d;
     const auto load = [&](auto& function, const char* name) {
       using Type = std::remove_pointer_t<std::remove_reference_t<decltype(function)>>;

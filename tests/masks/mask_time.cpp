@@ -14,11 +14,11 @@
 
 #include <fmt/format.h>
 
+#include "base/dynamic_library.hpp"
 #include "base/error.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/device_memory.hpp"
-#include "runtime/cuda/dynamic_library.hpp"
 
 namespace {
 
@@ -28,7 +28,7 @@ using namespace tilewright;
 struct Timing {
   using Event = struct CUevent_st*;
   using Pool = struct CUmemPoolHandle_st*;
-  cuda::DynamicLibrary library = cuda::DynamicLibrary::open("libcuda.so.1");
+  DynamicLibrary library = DynamicLibrary::open("libcuda.so.1");
   int (*event_create)(Event*, unsigned) = nullptr;
   int (*event_record)(Event, void*) = nullptr;
   int (*event_synchronize)(Event) = nullptr;

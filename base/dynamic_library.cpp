@@ -1,8 +1,8 @@
-#include "runtime/cuda/dynamic_library.hpp"
+#include "base/dynamic_library.hpp"
 
 #include <dlfcn.h>
 
-namespace tilewright::cuda {
+namespace tilewright {
 
 DynamicLibrary DynamicLibrary::open(const std::string& path) {
   DynamicLibrary library;
@@ -19,4 +19,4 @@ void* DynamicLibrary::symbol(const char* name) const {
   return handle_ ? dlsym(handle_, name) : nullptr;
 }
 
-}  // namespace tilewright::cuda
+}  // namespace tilewright

@@ -2,10 +2,10 @@
 
 #include <string>
 
-namespace tilewright::cuda {
+namespace tilewright {
 
-/// A library opened at run time, so that one binary runs with and without CUDA. Never closed:
-/// drivers and compilers keep threads and memory of their own.
+/// A library opened at run time, so that one binary runs with and without CUDA or libcurl. Never
+/// closed: drivers and compilers keep threads and memory of their own.
 class DynamicLibrary {
  public:
   /// Nothing opened.
@@ -32,4 +32,4 @@ class DynamicLibrary {
   std::string reason_;
 };
 
-}  // namespace tilewright::cuda
+}  // namespace tilewright
