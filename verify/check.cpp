@@ -1,6 +1,5 @@
 #include "verify/check.hpp"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <utility>
@@ -8,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "runtime/kernel_library.hpp"
-#include "runtime/staged_call.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
+#include "verify/outputs.hpp"
 #include "verify/reference.hpp"
 #include "verify/snippet_evaluator.hpp"
 
@@ -35,7 +34,7 @@ auto timed(double& ms, Body body) {
 struct Readings {
   Readings(const Spec& spec, const CheckOptions& options) {
     if (spec.score_mod.empty() && spec.mask_mod.empty()) return;
-    const KernelContext& context = options.attention.kernels;
+    const KernelContext& context = options.readings ? *options.readings : options.attention.kernels;
     std::vector<KernelId> ids = {{"evaluate_float"}, {"evaluate_double"}};
     if (options.check_undefined) ids.push_back({"evaluate_checked"});
     // Compiled side by side; the readings below find them loaded.
@@ -58,40 +57,6 @@ RowSnippets<Score> unchanged(std::int64_t kv_len) {
     std::fill(keep, keep + kv_len, static_cast<unsigned char>(1));
   };
 }
-
-Tensor contiguous_lse(const Shape& shape) {
-  return Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
-}
-
-std::array<std::int64_t, 4> out_shape(const Spec& spec, const Shape& shape) {
-  return spec.layout == Layout::bhsd
-             ? std::array{shape.batch, shape.num_q_heads, shape.q_len, spec.value_head_dim()}
-             : std::array{shape.batch, shape.q_len, shape.num_q_heads, spec.value_head_dim()};
-}
-
-// The memory that forward writes to.
-struct Outputs {
-  Outputs(const Spec& spec, const Shape& shape, const Placement& placement)
-      : out(spec.output_dtype(), out_shape(spec, shape), placement) {
-    if (spec.outputs.lse) lse.emplace(DType::f32, contiguous_lse(shape).shape());
-  }
-
-  AttentionValues values(const Spec& spec) const {
-    AttentionValues values{.out = read_values(out.view(), spec.layout), .lse = {}};
-    if (lse) values.lse = read_lse(lse->view());
-    return values;
-  }
-
-  std::optional<std::string> damage() const {
-    if (const auto found = out.damage()) return "memory around out was written to: " + *found;
-    if (!lse) return std::nullopt;
-    if (const auto found = lse->damage()) return "memory around lse was written to: " + *found;
-    return std::nullopt;
-  }
-
-  GuardedTensor out;
-  std::optional<GuardedTensor> lse;
-};
 
 }  // namespace
 
@@ -117,7 +82,10 @@ class Checker::Implementation {
     report.builds = attention_.builds();
     find_undefined(problem, report);
     const Outputs outputs(spec(), problem.shape, out);
-    report.mask = run(attention_, problem, outputs, report.ms);
+    CallTimes times;
+    report.mask = run_call(attention_, problem, outputs, &times);
+    report.ms.mask = times.mask;
+    report.ms.forward = times.forward;
     const Expected wanted = expected(problem);
     report.mask_disagreements = wanted.mask_disagreements;
     report.ms.reference = wanted.reference_ms;
@@ -169,39 +137,10 @@ class Checker::Implementation {
     return rule;
   }
 
-  // Fills the outputs; returns the block mask where there is one.
-  std::optional<BlockMask> run(const Attention& attention, const Problem& problem,
-                               const Outputs& outputs, StepTimes& ms) const {
-    ForwardTensors tensors{
-        .q = problem.q, .k = problem.k, .v = problem.v, .out = outputs.out.view(), .lse = {}};
-    if (outputs.lse) tensors.lse = outputs.lse->view();
-    const StagedCall staged(attention.device(), tensors, problem.snippet,
-                            GuardedTensor::kGuardBytes);
-    const Bindings bindings = attention.bind(staged.inputs());
-    const ForwardOptions call{.q_offset = problem.shape.q_offset,
-                              .kv_offset = problem.shape.kv_offset,
-                              .scale = problem.scale};
-    std::optional<BlockMask> mask;
-    if (!spec().mask_mod.empty()) {
-      mask.emplace(timed(ms.mask, [&] { return attention.block_mask(problem.shape, bindings); }));
-    }
-    timed(ms.forward, [&] {
-      if (mask) {
-        attention.forward(staged.tensors(), *mask, bindings, call);
-      } else {
-        attention.forward(staged.tensors(), bindings, call);
-      }
-      staged.wait();
-    });
-    staged.copy_back();
-    return mask;
-  }
-
   void compare_with_other(const Problem& problem, const Placement& placement,
                           const Outputs& outputs, const Expected& wanted, Report& report) const {
     const Outputs there(spec(), problem.shape, placement);
-    StepTimes unused;
-    run(*other_, problem, there, unused);
+    run_call(*other_, problem, there);
     const Rule rule = rule_on(other_->device(), wanted.reference);
     const AttentionValues values = outputs.values(spec());
     const AttentionValues other_values = there.values(spec());
