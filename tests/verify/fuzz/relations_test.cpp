@@ -1,0 +1,200 @@
+#include "verify/fuzz/relations.hpp"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generator/spec_json.hpp"
+#include "runtime/float16.hpp"
+#include "tests/support/catch.hpp"
+#include "verify/fuzz/rewrite.hpp"
+
+namespace {
+
+using namespace tilewright;
+using namespace tilewright::verify;
+using namespace tilewright::verify::fuzz;
+
+Spec rich_spec(DType dtype) {
+  Spec spec = spec_from_json(R"({
+    "name": "rich", "dtype": "f32", "head_dim": 16, "block": [32, 32],
+    "score_mod": "const float x = score + slopes[h] * (kv_idx - q_idx);\nif (kv_idx % 7 == 3) return 0.5 * x;\nreturn x + bias(b, kv_idx) - 0.001 * kv_len;  // a comment",
+    "mask_mod": "q_idx + 20 >= kv_idx && kv_idx % 5 != h_kv",
+    "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"], "range": [0.01, 0.1]},
+                "bias": {"dtype": "f32", "shape": ["batch", "kv_len"]}}})",
+                             "rich");
+  spec.dtype = dtype;
+  return spec;
+}
+
+Inputs rich_inputs(const Spec& spec) {
+  const Shape shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 37, .kv_len = 71};
+  return random_inputs(spec, shape, 5);
+}
+
+// The library's kernels with a fault in one of the ways in which they are used.
+class FaultyRunner : public KernelRelationRunner {
+ public:
+  FaultyRunner() : KernelRelationRunner(Device::cpu()) {}
+
+  AttentionValues forward(const Spec& spec, const Problem& problem, Way way) override {
+    Spec wrong_spec = spec;
+    Problem wrong_problem = problem;
+    if (before) before(wrong_spec, wrong_problem);
+    AttentionValues values = KernelRelationRunner::forward(wrong_spec, wrong_problem, way);
+    if (after) after(spec, problem, way, values);
+    return values;
+  }
+  BlockMask block_mask(const Spec& spec, const Problem& problem) override {
+    Spec wrong = spec;
+    if (mask) mask(wrong);
+    return KernelRelationRunner::block_mask(wrong, problem);
+  }
+  Spec reread(const Spec& spec) override {
+    Spec read = KernelRelationRunner::reread(spec);
+    if (reading) reading(read);
+    return read;
+  }
+
+  std::function<void(Spec&, Problem&)> before = {};
+  std::function<void(const Spec&, const Problem&, Way, AttentionValues&)> after = {};
+  std::function<void(Spec&)> mask = {};
+  std::function<void(Spec&)> reading = {};
+};
+
+void expect_broken(Relation relation, FaultyRunner& runner) {
+  const Spec spec = rich_spec(DType::f32);
+  const RelationResult result = check_relation(relation, spec, rich_inputs(spec), runner);
+  CAPTURE(to_string(relation));
+  CHECK(result.applies);
+  CHECK(!result.holds());
+  CHECK(result.message.starts_with(to_string(relation)));
+}
+
+void spoil_row(AttentionValues& values, std::int64_t b, std::int64_t h) {
+  for (std::int64_t row = 0; row < values.out.rows; ++row) values.out.at(b, h, row, 0) += 0.25;
+}
+
+}  // namespace
+
+TEST_CASE("relations: all of them hold for the library's kernels") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Spec spec = rich_spec(dtype);
+    const Inputs inputs = rich_inputs(spec);
+    KernelRelationRunner runner(Device::cpu());
+    for (const Relation relation : all_relations()) {
+      const RelationResult result = check_relation(relation, spec, inputs, runner);
+      CAPTURE(to_string(relation), result.message);
+      CHECK(result.applies);
+      CHECK(result.holds());
+      CHECK(result.share_of_bound <= 1);
+    }
+  }
+}
+
+TEST_CASE("relations: one that says nothing of a spec does not apply") {
+  Spec spec = rich_spec(DType::f32);
+  spec.mask_mod.clear();
+  const Inputs inputs = random_inputs(spec, {.q_len = 9, .kv_len = 12}, 1);
+  KernelRelationRunner runner(Device::cpu());
+  for (const Relation relation :
+       {Relation::mask_as_score, Relation::proved_mask, Relation::one_head, Relation::one_batch}) {
+    CHECK(!check_relation(relation, spec, inputs, runner).applies);
+  }
+  CHECK(check_relation(Relation::padding, spec, inputs, runner).holds());
+}
+
+TEST_CASE("relations: names are read back") {
+  for (const Relation relation : all_relations()) {
+    CHECK(relation_from_string(to_string(relation)) == relation);
+  }
+  CHECK(all_relations().size() == 14);
+}
+
+TEST_CASE("relations: each is broken by a fault that it is there for") {
+  FaultyRunner runner;
+  SECTION("the first key counts twice") {
+    runner.after = [](const Spec&, const Problem& problem, auto, AttentionValues& values) {
+      const double first = read_element(problem.v.data, problem.v.dtype, 0);
+      values.out.at(0, 0, 36, 0) += 0.25 * first;
+    };
+    expect_broken(Relation::permuted_keys, runner);
+  }
+  SECTION("lse in units of log 2") {
+    runner.after = [](const Spec&, const Problem&, auto, AttentionValues& values) {
+      for (double& lse : values.lse.data) lse *= 1.4426950408889634;
+    };
+    expect_broken(Relation::split_keys, runner);
+    expect_broken(Relation::added_constant, runner);
+    expect_broken(Relation::duplicated_keys, runner);
+  }
+  SECTION("mask_mod is forgotten") {
+    runner.before = [](Spec& spec, Problem&) {
+      if (!spec.mask_mod.empty()) spec.mask_mod = "true";
+    };
+    expect_broken(Relation::mask_as_score, runner);
+    expect_broken(Relation::padding, runner);
+  }
+  SECTION("a result depends on the tiles") {
+    runner.after = [](const Spec& spec, const Problem&, auto, AttentionValues& values) {
+      if (spec.block[1] == 48) spoil_row(values, 0, 0);
+    };
+    expect_broken(Relation::tactics, runner);
+  }
+  SECTION("a result depends on the threads") {
+    runner.after = [](const Spec&, const Problem&, auto way, AttentionValues& values) {
+      if (way == RelationRunner::Way::one_thread) spoil_row(values, 0, 0);
+    };
+    expect_broken(Relation::tactics, runner);
+  }
+  SECTION("a head is taken for another") {
+    runner.after = [](const Spec&, const Problem& problem, auto, AttentionValues& values) {
+      if (problem.shape.num_q_heads > 1) spoil_row(values, 0, problem.shape.num_q_heads - 1);
+    };
+    expect_broken(Relation::one_head, runner);
+  }
+  SECTION("a batch is taken for another") {
+    runner.after = [](const Spec&, const Problem& problem, auto, AttentionValues& values) {
+      if (problem.shape.batch > 1) spoil_row(values, problem.shape.batch - 1, 0);
+    };
+    expect_broken(Relation::one_batch, runner);
+  }
+  SECTION("something is added to out") {
+    runner.after = [](const Spec&, const Problem&, auto, AttentionValues& values) {
+      spoil_row(values, 1, 1);
+    };
+    expect_broken(Relation::linear_in_v, runner);
+  }
+  SECTION("offsets are forgotten") {
+    runner.before = [](Spec&, Problem& problem) { problem.shape.q_offset = 0; };
+    expect_broken(Relation::offsets, runner);
+  }
+  SECTION("a proof is wrong") {
+    runner.mask = [](Spec& spec) {
+      if (spec.mask_mod.find("undecided") == std::string::npos) spec.mask_mod = "q_idx >= kv_idx";
+    };
+    expect_broken(Relation::proved_mask, runner);
+  }
+  SECTION("the JSON loses the scale") {
+    runner.reading = [](Spec& spec) { spec.scale = 0.5; };
+    expect_broken(Relation::json_spec, runner);
+  }
+  SECTION("the cache gives another kernel") {
+    runner.after = [](const Spec&, const Problem&, auto way, AttentionValues& values) {
+      if (way != RelationRunner::Way::fresh_kernels) spoil_row(values, 0, 0);
+    };
+    expect_broken(Relation::cached, runner);
+  }
+}
+
+TEST_CASE("rewriting: names are replaced, members, comments and longer names are not") {
+  const auto kind = SnippetKind::score_mod;
+  CHECK(with_names(kind, "h + x.h * h_kv  // h\n - slopes[h]", {{"h", "3"}}) ==
+        "3 + x.h * h_kv  // h\n - slopes[3]");
+  CHECK(around(kind, "score * 2", "original() + 1.0") ==
+        "const auto original = [&]() -> float {\nreturn (score * 2\n);\n};\nreturn original() + "
+        "1.0;");
+  CHECK(around(SnippetKind::mask_mod, "", "original()") ==
+        "const auto original = [&]() -> bool {\nreturn (true\n);\n};\nreturn original();");
+}

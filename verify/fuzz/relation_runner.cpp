@@ -1,0 +1,39 @@
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cache/store.hpp"
+#include "generator/spec_json.hpp"
+#include "runtime/attention.hpp"
+#include "runtime/staged_call.hpp"
+#include "runtime/thread_pool.hpp"
+#include "verify/fuzz/relations.hpp"
+#include "verify/outputs.hpp"
+
+namespace tilewright::verify::fuzz {
+
+KernelRelationRunner::KernelRelationRunner(const Device& device, KernelContext kernels)
+    : device_(device), kernels_(std::move(kernels)) {}
+
+AttentionValues KernelRelationRunner::forward(const Spec& spec, const Problem& problem, Way way) {
+  AttentionOptions options{.device = device_, .kernels = kernels_};
+  std::optional<ThreadPool> one_thread;
+  if (way == Way::one_thread) options.threads = &one_thread.emplace(1);
+  if (way == Way::fresh_kernels) {
+    options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
+    options.kernels.bundles = nullptr;
+  }
+  return run_call(Attention(spec, options), problem);
+}
+
+BlockMask KernelRelationRunner::block_mask(const Spec& spec, const Problem& problem) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_, .masks_only = true});
+  const StagedCall staged(attention.device(), problem.snippet);
+  return attention.block_mask(problem.shape, attention.bind(staged.inputs()));
+}
+
+Spec KernelRelationRunner::reread(const Spec& spec) {
+  return spec_from_json(to_json(spec), "the spec as JSON");
+}
+
+}  // namespace tilewright::verify::fuzz

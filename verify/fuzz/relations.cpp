@@ -1,0 +1,421 @@
+#include "verify/fuzz/relations.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "generator/snippet.hpp"
+#include "runtime/float16.hpp"
+#include "verify/fuzz/relation_calls.hpp"
+#include "verify/fuzz/rewrite.hpp"
+#include "verify/random.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+constexpr std::array kNames = {
+    std::pair{Relation::permuted_keys, std::string_view("permuted_keys")},
+    std::pair{Relation::split_keys, std::string_view("split_keys")},
+    std::pair{Relation::added_constant, std::string_view("added_constant")},
+    std::pair{Relation::mask_as_score, std::string_view("mask_as_score")},
+    std::pair{Relation::tactics, std::string_view("tactics")},
+    std::pair{Relation::duplicated_keys, std::string_view("duplicated_keys")},
+    std::pair{Relation::one_head, std::string_view("one_head")},
+    std::pair{Relation::one_batch, std::string_view("one_batch")},
+    std::pair{Relation::linear_in_v, std::string_view("linear_in_v")},
+    std::pair{Relation::padding, std::string_view("padding")},
+    std::pair{Relation::offsets, std::string_view("offsets")},
+    std::pair{Relation::proved_mask, std::string_view("proved_mask")},
+    std::pair{Relation::json_spec, std::string_view("json_spec")},
+    std::pair{Relation::cached, std::string_view("cached")}};
+
+double greatest(const Values& values) {
+  double result = 0;
+  for (const double value : values.data) {
+    if (std::isfinite(value)) result = std::max(result, std::abs(value));
+  }
+  return result;
+}
+
+// One side against the other. P is rounded to the spec's dtype and sums are in float32, in another
+// order on each side; an error of the scores goes with their size, which lse tells.
+class Comparison {
+ public:
+  Comparison(const Spec& spec, const AttentionValues& wanted) : wanted_(wanted) {
+    const double scores = greatest(wanted.lse);
+    const bool in_float = spec.dtype == DType::f32;
+    const double rounding = 4 * ulp_at(spec.dtype, 1) + 4 * ulp_at(spec.output_dtype(), 1);
+    const double of_scores = (in_float ? 0x1p-20 : 0x1p-13) * std::max(1.0, scores);
+    out_bound_ = (rounding + of_scores) * std::max(greatest(wanted.out), 0x1p-10);
+    lse_bound_ = (in_float ? 2e-5 : 4e-3) * std::max(1.0, in_float ? scores : scores / 8);
+  }
+
+  RelationResult with(const AttentionValues& got, double lse_more = 0) const {
+    RelationResult result;
+    compare("out", got.out, wanted_.out, out_bound_, 0, result);
+    compare("lse", got.lse, wanted_.lse, lse_bound_, lse_more, result);
+    return result;
+  }
+
+ private:
+  static void compare(const char* name, const Values& got, const Values& wanted, double bound,
+                      double more, RelationResult& result) {
+    if (got.data.size() != wanted.data.size()) {
+      result.message = fmt::format("{} has {} elements instead of {}", name, got.data.size(),
+                                   wanted.data.size());
+      return;
+    }
+    for (std::size_t i = 0; i < got.data.size(); ++i) {
+      const double expected = wanted.data[i] + more;
+      const bool both_nan = std::isnan(got.data[i]) && std::isnan(expected);
+      if (got.data[i] == expected || both_nan) continue;
+      const double share = std::abs(got.data[i] - expected) / bound;
+      if (share <= 1) {
+        result.share_of_bound = std::max(result.share_of_bound, share);
+      } else if (result.message.empty()) {
+        result.message = fmt::format("{}[{}] is {}, but the other side says {} (at most {} apart)",
+                                     name, i, got.data[i], expected, bound);
+      }
+    }
+  }
+
+  const AttentionValues& wanted_;
+  double out_bound_;
+  double lse_bound_;
+};
+
+std::string same_bits(const AttentionValues& got, const AttentionValues& wanted, const char* what) {
+  const auto same = [](const Values& a, const Values& b) {
+    return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(),
+                      [](double x, double y) { return x == y || (x != x && y != y); });
+  };
+  if (same(got.out, wanted.out) && same(got.lse, wanted.lse)) return "";
+  return fmt::format("{} gives other bits", what);
+}
+
+class Checks {
+ public:
+  Checks(const Spec& spec, const Inputs& inputs, RelationRunner& runner)
+      : base_(spec, inputs), runner_(runner), wanted_(run(base_)), comparison_(spec, wanted_) {}
+
+  RelationResult permuted_keys() {
+    const std::int64_t n = base_.inputs.shape.kv_len;
+    if (base_.inputs.shape.kv_offset != 0) return not_applicable();
+    std::vector<std::int64_t> from(static_cast<std::size_t>(n));
+    std::iota(from.begin(), from.end(), 0);
+    Random random(1, "permuted keys");
+    for (std::int64_t i = n - 1; i > 0; --i) {
+      std::swap(from[static_cast<std::size_t>(i)],
+                from[static_cast<std::size_t>(random.integer(0, i))]);
+    }
+    RelationCall call = base_;
+    Tensor old_key = Tensor::zeros(DType::i32, {n});
+    for (std::int64_t i = 0; i < n; ++i) {
+      write_element(old_key.data(), DType::i32, i,
+                    static_cast<double>(from[static_cast<std::size_t>(i)]));
+    }
+    call.take_keys(from);
+    call.rename({{"kv_idx", "old_key[kv_idx]"}});
+    call.spec.buffers["old_key"] = {.dtype = DType::i32, .shape = {NamedDim::kv_len}};
+    call.inputs.buffers.emplace("old_key", std::move(old_key));
+    return comparison_.with(run(call));
+  }
+
+  RelationResult split_keys() {
+    const Shape& shape = base_.inputs.shape;
+    const std::int64_t middle = shape.kv_offset + shape.kv_len * 2 / 5;
+    const auto part = [&](const char* comparison) {
+      RelationCall call = base_;
+      call.spec.mask_mod = around(SnippetKind::mask_mod, base_.spec.mask_mod,
+                                  fmt::format("kv_idx {} {} && original()", comparison, middle));
+      return run(call);
+    };
+    return comparison_.with(merged(part("<"), part(">=")));
+  }
+
+  RelationResult added_constant() {
+    RelationCall call = base_;
+    call.spec.score_mod = around(SnippetKind::score_mod, base_.spec.score_mod, "original() + 1.5");
+    return comparison_.with(run(call), 1.5);
+  }
+
+  RelationResult mask_as_score() {
+    if (base_.spec.mask_mod.empty()) return not_applicable();
+    RelationCall call = base_;
+    call.spec.score_mod =
+        as_lambda(SnippetKind::mask_mod, base_.spec.mask_mod, "kept") +
+        around(SnippetKind::score_mod, base_.spec.score_mod, "kept() ? original() : -INFINITY");
+    call.spec.mask_mod.clear();
+    return comparison_.with(run(call));
+  }
+
+  RelationResult tactics() {
+    RelationResult result = comparison_.with(
+        runner_.forward(base_.spec, base_.inputs.problem(), RelationRunner::Way::one_thread));
+    if (!result.holds()) return result;
+    for (const std::array<std::int64_t, 2> block :
+         {std::array<std::int64_t, 2>{16, 32}, {64, 48}}) {
+      RelationCall call = base_;
+      call.spec.tactic.reset();
+      call.spec.block = block;
+      result = comparison_.with(run(call));
+      if (!result.holds()) break;
+    }
+    return result;
+  }
+
+  RelationResult duplicated_keys() {
+    const std::int64_t n = base_.inputs.shape.kv_len;
+    RelationCall call = base_;
+    call.freeze();
+    const std::int64_t offset = base_.inputs.shape.kv_offset;
+    call.rename({{"kv_idx", fmt::format("((kv_idx - {0}) % {1} + {0})", offset, n)}});
+    std::vector<std::int64_t> from(static_cast<std::size_t>(2 * n));
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::int64_t>(i) % n;
+    call.take_keys(from);
+    return comparison_.with(run(call), std::log(2.0));
+  }
+
+  RelationResult one_head() {
+    const std::int64_t heads = base_.inputs.shape.num_q_heads;
+    if (heads == 1) return not_applicable();
+    RelationCall call = base_;
+    call.freeze();
+    call.take_head(heads - 1);
+    return Comparison(base_.spec, alone(wanted_, -1, heads - 1)).with(run(call));
+  }
+
+  RelationResult one_batch() {
+    const std::int64_t batch = base_.inputs.shape.batch;
+    if (batch == 1) return not_applicable();
+    RelationCall call = base_;
+    call.freeze();
+    call.take_batch(batch - 1);
+    return Comparison(base_.spec, alone(wanted_, batch - 1, -1)).with(run(call));
+  }
+
+  RelationResult linear_in_v() {
+    RelationCall twice = base_, other = base_, sum = base_;
+    const DType dtype = base_.inputs.v.dtype();
+    for (std::int64_t i = 0; i < base_.inputs.v.numel(); ++i) {
+      const double v = read_element(base_.inputs.v.data(), dtype, i);
+      const double w = read_element(base_.inputs.v.data(), dtype, base_.inputs.v.numel() - 1 - i);
+      write_element(twice.inputs.v.data(), dtype, i, 2 * v);
+      write_element(other.inputs.v.data(), dtype, i, w);
+      write_element(sum.inputs.v.data(), dtype, i, v + w);
+    }
+    AttentionValues doubled = wanted_;
+    for (double& value : doubled.out.data) value *= 2;
+    std::string wrong = same_bits(run(twice), doubled, "twice v");
+    if (!wrong.empty()) return {.message = std::move(wrong)};
+    AttentionValues added = run(other);
+    for (std::size_t i = 0; i < added.out.data.size(); ++i)
+      added.out.data[i] += wanted_.out.data[i];
+    return Comparison(base_.spec, added).with(run(sum));
+  }
+
+  RelationResult padding() {
+    const Shape& shape = base_.inputs.shape;
+    RelationCall call = base_;
+    call.freeze();
+    std::vector<std::int64_t> from(static_cast<std::size_t>(shape.kv_len + 37), 0);
+    std::iota(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(shape.kv_len), 0);
+    call.take_keys(from);
+    fill_padding_with_nan(call, shape.kv_len);
+    call.spec.mask_mod =
+        around(SnippetKind::mask_mod, call.spec.mask_mod,
+               fmt::format("kv_idx < {} && original()", shape.kv_len + shape.kv_offset));
+    return comparison_.with(run(call));
+  }
+
+  RelationResult offsets() {
+    RelationCall call = base_;
+    call.freeze();
+    call.rename({{"q_idx", "(q_idx - 7)"}, {"kv_idx", "(kv_idx - 5)"}});
+    call.inputs.shape.q_offset += 7;
+    call.inputs.shape.kv_offset += 5;
+    return comparison_.with(run(call));
+  }
+
+  RelationResult proved_mask() {
+    if (base_.spec.mask_mod.empty()) return not_applicable();
+    // Floating-point numbers are never proved.
+    RelationCall call = base_;
+    call.spec.mask_mod =
+        "const float undecided = kv_idx;\n" +
+        around(SnippetKind::mask_mod, base_.spec.mask_mod, "original() && undecided == undecided");
+    const BlockMask proved = runner_.block_mask(base_.spec, base_.inputs.problem());
+    const BlockMask exact = runner_.block_mask(call.spec, call.inputs.problem());
+    return {.message = difference(proved, exact)};
+  }
+
+  RelationResult json_spec() {
+    const Spec spec = runner_.reread(base_.spec);
+    std::string wrong =
+        same_bits(runner_.forward(spec, base_.inputs.problem()), wanted_, "the spec from JSON");
+    return {.message = std::move(wrong)};
+  }
+
+  RelationResult cached() {
+    const AttentionValues fresh =
+        runner_.forward(base_.spec, base_.inputs.problem(), RelationRunner::Way::fresh_kernels);
+    return {.message = same_bits(fresh, wanted_, "a kernel compiled anew")};
+  }
+
+ private:
+  static RelationResult not_applicable() { return {.applies = false}; }
+
+  AttentionValues run(const RelationCall& call) const {
+    return runner_.forward(call.spec, call.inputs.problem());
+  }
+
+  // One head or batch of a result; -1: all.
+  static AttentionValues alone(const AttentionValues& all, std::int64_t b, std::int64_t h) {
+    const auto part = [&](const Values& from) {
+      Values to =
+          Values::zeros(b < 0 ? from.batch : 1, h < 0 ? from.heads : 1, from.rows, from.width);
+      for (std::int64_t i = 0; i < to.batch; ++i) {
+        for (std::int64_t j = 0; j < to.heads; ++j) {
+          const double* row = from.row(b < 0 ? i : b, h < 0 ? j : h, 0);
+          std::copy(row, row + from.rows * from.width, to.row(i, j, 0));
+        }
+      }
+      return to;
+    };
+    return {.out = part(all.out), .lse = part(all.lse)};
+  }
+
+  // Of two calls that share no key.
+  static AttentionValues merged(const AttentionValues& a, const AttentionValues& b) {
+    AttentionValues result = a;
+    for (std::size_t row = 0; row < a.lse.data.size(); ++row) {
+      const double x = a.lse.data[row], y = b.lse.data[row];
+      const double most = std::max(x, y);
+      const bool is_empty = most == -std::numeric_limits<double>::infinity();
+      const double of_a = is_empty ? 0 : std::exp(x - most),
+                   of_b = is_empty ? 0 : std::exp(y - most);
+      const double sum = is_empty ? 1 : of_a + of_b;
+      result.lse.data[row] = is_empty ? most : most + std::log(sum);
+      const auto width = static_cast<std::size_t>(a.out.width);
+      for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+        result.out.data[i] = (of_a * a.out.data[i] + of_b * b.out.data[i]) / sum;
+      }
+    }
+    return result;
+  }
+
+  static void fill_padding_with_nan(RelationCall& call, std::int64_t first) {
+    Tensor& k = call.inputs.k;
+    const bool bhsd = call.spec.key_value_layout() == Layout::bhsd;
+    const std::int64_t width = k.shape()[3];
+    const std::int64_t between = bhsd ? 1 : k.shape()[2];
+    for (std::int64_t i = 0; i < k.numel(); ++i) {
+      const std::int64_t row = i / width / between % call.inputs.shape.kv_len;
+      if (row < first) continue;
+      write_element(k.data(), k.dtype(), i, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+
+  static std::string difference(const BlockMask& a, const BlockMask& b) {
+    for (std::int64_t batch = 0; batch < a.batch(); ++batch) {
+      for (std::int64_t h = 0; h < a.heads(); ++h) {
+        for (std::int64_t q = 0; q < a.q_blocks(); ++q) {
+          if (a.row(batch, h, q) == b.row(batch, h, q)) continue;
+          return fmt::format("tiles of batch {}, head {}, q block {} are others by evaluation",
+                             batch, h, q);
+        }
+      }
+    }
+    return "";
+  }
+
+  RelationCall base_;
+  RelationRunner& runner_;
+  AttentionValues wanted_;
+  Comparison comparison_;
+};
+
+using Check = RelationResult (Checks::*)();
+
+Check check_of(Relation relation) {
+  switch (relation) {
+    case Relation::permuted_keys:
+      return &Checks::permuted_keys;
+    case Relation::split_keys:
+      return &Checks::split_keys;
+    case Relation::added_constant:
+      return &Checks::added_constant;
+    case Relation::mask_as_score:
+      return &Checks::mask_as_score;
+    case Relation::tactics:
+      return &Checks::tactics;
+    case Relation::duplicated_keys:
+      return &Checks::duplicated_keys;
+    case Relation::one_head:
+      return &Checks::one_head;
+    case Relation::one_batch:
+      return &Checks::one_batch;
+    case Relation::linear_in_v:
+      return &Checks::linear_in_v;
+    case Relation::padding:
+      return &Checks::padding;
+    case Relation::offsets:
+      return &Checks::offsets;
+    case Relation::proved_mask:
+      return &Checks::proved_mask;
+    case Relation::json_spec:
+      return &Checks::json_spec;
+    case Relation::cached:
+      return &Checks::cached;
+  }
+  return nullptr;
+}
+
+constexpr std::array kRelations = [] {
+  std::array<Relation, kNames.size()> relations{};
+  for (std::size_t i = 0; i < kNames.size(); ++i) relations[i] = kNames[i].first;
+  return relations;
+}();
+
+}  // namespace
+
+std::string_view to_string(Relation relation) {
+  for (const auto& [value, name] : kNames) {
+    if (value == relation) return name;
+  }
+  return "";
+}
+
+Relation relation_from_string(std::string_view name) {
+  for (const auto& [value, text] : kNames) {
+    if (text == name) return value;
+  }
+  throw Error(ErrorCode::file, fmt::format("there is no relation \"{}\"", name));
+}
+
+std::span<const Relation> all_relations() {
+  return kRelations;
+}
+
+RelationResult check_relation(Relation relation, const Spec& spec, const Inputs& inputs,
+                              RelationRunner& runner) {
+  Spec with_lse = spec;
+  with_lse.outputs.lse = true;
+  Checks checks(with_lse, inputs, runner);
+  RelationResult result = (checks.*check_of(relation))();
+  if (!result.holds()) {
+    result.message = fmt::format("{} does not hold: {}", to_string(relation), result.message);
+  }
+  return result;
+}
+
+}  // namespace tilewright::verify::fuzz
