@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "case.hpp"
+#include "outcome.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// Runs a case; CaseRunner::run, in this process or another.
+using RunCase = std::function<Outcome(const FuzzCase&)>;
+
+struct ShrinkOptions {
+  std::int64_t max_runs = 1500;  ///< of cases
+  double max_seconds = 120;
+  /// Hears of each smaller case that still fails.
+  std::function<void(const FuzzCase&, std::int64_t runs)> progress = {};
+};
+
+/// A failing case made small.
+struct Shrunk {
+  FuzzCase smallest;
+  Outcome outcome;        ///< of the smallest case: the same failure as the first one's
+  std::int64_t runs = 0;  ///< cases that were run
+  bool finished = false;  ///< nothing smaller fails alike; false: runs or time were used up
+};
+
+/// The smallest case of the same failure that is found by trying what is simpler: first the shapes,
+/// then the spec's features and the inputs', then the trees of the snippets; again from the start
+/// until nothing simpler fails alike. The same case and the same `run` give the same result.
+/// Snippets that a user wrote stay as they are, or go whole.
+Shrunk shrink(const FuzzCase& failing, const Outcome& outcome, const RunCase& run,
+              const ShrinkOptions& options = {});
+
+/// What a minimal case still needs to fail, one word for each feature that shrinking could not take
+/// away: "bf16", "offsets", "mask_mod", "less", "buffers". In a fixed order.
+std::vector<std::string> needed_features(const FuzzCase& minimal);
+
+/// Failures that are likely to have one cause: the same class, and the same features needed.
+class FailureGroups {
+ public:
+  struct Group {
+    std::string name;  ///< "wrong_result: bf16, mask_mod, less"
+    Shrunk smallest;   ///< the case with the fewest tokens
+    std::int64_t count = 0;
+  };
+
+  /// @return whether it is the first of its group
+  bool add(Shrunk shrunk);
+  /// In the order in which they were met.
+  const std::vector<Group>& groups() const { return groups_; }
+
+ private:
+  std::vector<Group> groups_;
+};
+
+/// q_len + kv_len: what "a case of few tokens" means.
+std::int64_t tokens(const FuzzCase& fuzz_case);
+
+}  // namespace tilewright::verify::fuzz
