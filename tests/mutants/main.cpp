@@ -1,0 +1,264 @@
+// The self-test of what finds wrong kernels: mutants of the templates, one change each, must not
+// survive the calls of subjects.cpp. Each mutant is run by a child process with a time limit, as it
+// may crash or never end.
+//
+//     mutants [--device cpu|cuda] [--compile] [--list] [--sample N] [--seed S] [--jobs N]
+//             [--only WORD] [--equivalents]
+//
+// --device       which mutants are run, and where: those of CPU templates (default) or of CUDA's
+// --compile      CUDA's mutants are compiled for sm_80 and sm_90a, and not run: needs no GPU
+// --list         prints the mutants
+// --sample N     only so many, by --seed; without one each run takes others
+// --only WORD    only those whose description contains it
+// --equivalents  runs those in equivalent.json too: none may be killed
+//
+// TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
+// Exit status 1 where fewer than 95 in 100 of the mutants that are not equivalent are killed.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "runtime/cuda/backend.hpp"
+#include "runtime/process.hpp"
+#include "tests/mutants/population.hpp"
+#include "tests/mutants/trial.hpp"
+
+namespace {
+
+using namespace tilewright;
+using namespace tilewright::mutants;
+
+struct Settings {
+  std::string program;
+  Device device = Device::cpu();
+  bool compile = false;
+  bool list = false;
+  bool equivalents = false;
+  std::size_t sample = 0;  // 0: all
+  unsigned seed = std::random_device()();
+  unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
+  std::string only;
+  std::string one;  // the id of the mutant that this process is to run
+
+  bool on_cpu() const { return device == Device::cpu() && !compile; }
+};
+
+struct Ended {
+  Mutant mutant;
+  Trial trial;
+  std::string equivalent;  // the reason, where it is listed
+};
+
+Settings read_settings(int argc, char** argv) {
+  Settings settings;
+  settings.program = argv[0];
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto value = [&] {
+      if (++i == argc) throw Error(ErrorCode::usage, name + " needs a value");
+      return std::string(argv[i]);
+    };
+    if (name == "--device") {
+      settings.device = Device::parse(value());
+    } else if (name == "--compile") {
+      settings.compile = true;
+    } else if (name == "--list") {
+      settings.list = true;
+    } else if (name == "--equivalents") {
+      settings.equivalents = true;
+    } else if (name == "--sample") {
+      settings.sample = std::stoul(value());
+    } else if (name == "--seed") {
+      settings.seed = static_cast<unsigned>(std::stoul(value()));
+    } else if (name == "--jobs") {
+      settings.jobs = static_cast<unsigned>(std::stoul(value()));
+    } else if (name == "--only") {
+      settings.only = value();
+    } else if (name == "--one") {
+      settings.one = value();
+    } else {
+      throw Error(ErrorCode::usage, fmt::format("{} is not an option of mutants", name),
+                  "the options stand at the top of tests/mutants/main.cpp");
+    }
+  }
+  const char* full = std::getenv("TILEWRIGHT_TEST_FULL");
+  if (full && std::string(full) == "1") settings.sample *= 10;
+  return settings;
+}
+
+std::vector<Mutant> wanted(const Settings& settings, const Equivalents& equivalents) {
+  std::vector<Mutant> mutants;
+  for (Mutant& mutant : population()) {
+    const bool fits = settings.list || runs_on_cpu(mutant.group) == settings.on_cpu();
+    const bool listed = !equivalents.reason(mutant.mutation).empty();
+    if (!fits || (listed && !settings.equivalents && !settings.list)) continue;
+    if (mutant.mutation.describe().find(settings.only) == std::string::npos) continue;
+    mutants.push_back(std::move(mutant));
+  }
+  if (settings.sample == 0 || settings.sample >= mutants.size()) return mutants;
+  std::shuffle(mutants.begin(), mutants.end(), std::mt19937(settings.seed));
+  mutants.resize(settings.sample);
+  return mutants;
+}
+
+Target target_of(Group group) {
+  return Target::parse(group == Group::hopper ? "sm_90a" : "sm_80");
+}
+
+Trial try_here(const Settings& settings, const Mutant& mutant) {
+  const auto kind = settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda;
+  if (settings.compile) {
+    return compile_mutant(mutant.mutation, subjects(kind), target_of(mutant.group));
+  }
+  return try_mutant(mutant.mutation, subjects(kind), settings.device);
+}
+
+// The child: one line of output.
+int run_one(const Settings& settings) {
+  for (const Mutant& mutant : population()) {
+    if (mutant.mutation.id() != settings.one) continue;
+    const Trial trial = try_here(settings, mutant);
+    std::string detail = trial.detail.substr(0, 300);
+    std::replace(detail.begin(), detail.end(), '\n', ' ');
+    fmt::print("{}\t{}\t{}\n", to_string(trial.fate), trial.calls, detail);
+    return 0;
+  }
+  throw Error(ErrorCode::usage, settings.one + " is no mutant's id", "--list prints them");
+}
+
+Trial read_trial(const std::string& line) {
+  const std::size_t first = line.find('\t');
+  const std::size_t second = line.find('\t', first + 1);
+  if (second == std::string::npos) throw Error(ErrorCode::internal, "a child said " + line);
+  return {fate_from_string(line.substr(0, first)),
+          std::atoi(line.substr(first + 1, second - first - 1).c_str()),
+          line.substr(second + 1, line.find('\n', second) - second - 1)};
+}
+
+// In a child process. A crash and a time-out kill the mutant.
+Trial try_apart(const Settings& settings, const Mutant& mutant) {
+  std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
+                                        settings.device.name()};
+  if (settings.compile) arguments.emplace_back("--compile");
+  ProcessOptions options;
+  options.timeout = std::chrono::minutes(4);
+  const ProcessResult result = run_process(arguments, options);
+  if (result.timed_out || result.signal) return {Fate::killed, 0, result.describe_end()};
+  if (!result.succeeded()) throw Error(ErrorCode::internal, result.output + result.errors);
+  return read_trial(result.output);
+}
+
+std::vector<Ended> run_all(const Settings& settings, const std::vector<Mutant>& mutants,
+                           const Equivalents& equivalents) {
+  std::vector<Ended> ended;
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < mutants.size(); i = next++) {
+      const Mutant& mutant = mutants[i];
+      Trial trial;
+      try {
+        trial = try_apart(settings, mutant);
+      } catch (const std::exception& error) {
+        trial = {Fate::not_reached, 0, error.what()};
+      }
+      const std::lock_guard lock(mutex);
+      ended.push_back({mutant, trial, equivalents.reason(mutant.mutation)});
+      fmt::print("{:<17} {:>3} calls  {}\n", to_string(trial.fate), trial.calls,
+                 mutant.mutation.describe());
+      if (!trial.detail.empty()) fmt::print("                             {}\n", trial.detail);
+      std::fflush(stdout);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < settings.jobs; ++i) threads.emplace_back(work);
+  threads.clear();
+  return ended;
+}
+
+// 0 where enough were killed.
+int judge_killing(const std::vector<Ended>& ended) {
+  std::map<Group, std::map<Fate, int>> counts;
+  int killed = 0, alive = 0, wrongly_listed = 0;
+  for (const Ended& one : ended) {
+    const bool is_alive = one.trial.fate == Fate::survived || one.trial.fate == Fate::not_reached;
+    if (!one.equivalent.empty()) {
+      wrongly_listed += is_alive ? 0 : 1;
+      continue;
+    }
+    ++counts[one.mutant.group][one.trial.fate];
+    killed += one.trial.fate == Fate::killed ? 1 : 0;
+    alive += is_alive ? 1 : 0;
+  }
+  fmt::print("\n{:<10}{:>9}{:>18}{:>10}{:>13}\n", "", "killed", "does not compile", "survived",
+             "not reached");
+  for (auto& [group, of_group] : counts) {
+    fmt::print("{:<10}{:>9}{:>18}{:>10}{:>13}\n", to_string(group), of_group[Fate::killed],
+               of_group[Fate::does_not_compile], of_group[Fate::survived],
+               of_group[Fate::not_reached]);
+  }
+  const double rate = killed + alive == 0 ? 0 : 100.0 * killed / (killed + alive);
+  fmt::print("kill rate: {} of {} that compile, {:.1f} %\n", killed, killed + alive, rate);
+  if (wrongly_listed > 0) {
+    fmt::print("{} are listed as equivalent, and were killed\n", wrongly_listed);
+  }
+  return rate >= 95 && wrongly_listed == 0 ? 0 : 1;
+}
+
+// 0 where all of them change a kernel, and nearly all compile.
+int judge_compiling(const std::vector<Ended>& ended) {
+  std::map<Fate, int> counts;
+  for (const Ended& one : ended) ++counts[one.trial.fate];
+  fmt::print("\n{} compile, {} do not, {} change no kernel\n", counts[Fate::survived],
+             counts[Fate::does_not_compile], counts[Fate::not_reached]);
+  return counts[Fate::not_reached] == 0 && counts[Fate::survived] > 0 ? 0 : 1;
+}
+
+int run(const Settings& settings) {
+  const Equivalents equivalents(TILEWRIGHT_SOURCE_DIR "/tests/mutants/equivalent.json",
+                                all_mutants());
+  const std::vector<Mutant> mutants = wanted(settings, equivalents);
+  if (settings.list) {
+    for (const Mutant& mutant : mutants) {
+      fmt::print("{:<9}{}\n", to_string(mutant.group), mutant.mutation.describe());
+    }
+    fmt::print("{} mutants of {} that the operators make\n", mutants.size(), all_mutants().size());
+    return 0;
+  }
+  if (settings.sample > 0) fmt::print("--seed {}\n", settings.seed);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Ended> ended = run_all(settings, mutants, equivalents);
+  const int status = settings.compile ? judge_compiling(ended) : judge_killing(ended);
+  fmt::print("{} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(),
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+             equivalents.size());
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Settings settings = read_settings(argc, argv);
+    if (settings.device != Device::cpu() && !cuda::why_not_available().empty()) {
+      fmt::print("[SKIP] no GPU: {}\n", cuda::why_not_available());
+      return 0;
+    }
+    return settings.one.empty() ? run(settings) : run_one(settings);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

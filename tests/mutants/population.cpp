@@ -1,0 +1,161 @@
+#include "tests/mutants/population.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "generator/embedded_templates.hpp"
+
+namespace tilewright::mutants {
+namespace {
+
+// The group of a template; none for what is not mutated: interfaces, the kernels that evaluate
+// snippets for the reference, and the reading that looks for undefined behaviour.
+std::optional<Group> group_of(std::string_view file) {
+  if (file.starts_with("cpu/evaluate") || file.starts_with("abi/")) return std::nullopt;
+  if (file.starts_with("readings/interval") || file == "snippet/proved.hpp.jinja" ||
+      file == "cpu/mask/prove.hpp") {
+    return Group::proofs;
+  }
+  if (file.starts_with("cpu/") || file.starts_with("snippet/") || file == "math/elementary.hpp") {
+    return Group::cpu;
+  }
+  if (file.starts_with("cuda/mask/") || file == "cuda/mask.cu.jinja") return Group::gpu_mask;
+  if (file.starts_with("cuda/hopper") || file == "cuda/device/mbarrier.hpp" ||
+      file == "cuda/device/tensor_copy.hpp" || file == "cuda/device/warpgroup.hpp") {
+    return Group::hopper;
+  }
+  if (file.starts_with("cuda/") && file != "cuda/empty.cu.jinja") return Group::portable;
+  return std::nullopt;
+}
+
+// Per mille of the group's mutants that are tried.
+unsigned share(Group group) {
+  switch (group) {
+    case Group::cpu:
+      return 250;
+    case Group::proofs:
+      return 100;
+    case Group::portable:
+      return 80;
+    case Group::gpu_mask:
+      return 100;
+    case Group::hopper:
+      return 150;
+  }
+  return 0;
+}
+
+bool is_chosen(const Mutant& mutant) {
+  const Operator kind = mutant.mutation.kind;
+  if (kind == Operator::dropped_barrier || kind == Operator::dropped_rescale) return true;
+  return std::stoul(mutant.mutation.id(), nullptr, 16) % 1000 < share(mutant.group);
+}
+
+class MutatedTemplates : public jinja::Loader {
+ public:
+  explicit MutatedTemplates(Mutation mutation) : mutation_(std::move(mutation)) {}
+
+  std::optional<std::string> load(std::string_view name) const override {
+    for (const EmbeddedTemplate& file : embedded_templates()) {
+      if (file.name != name) continue;
+      return name == mutation_.file ? mutation_.apply(file.text) : std::string(file.text);
+    }
+    return std::nullopt;
+  }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const EmbeddedTemplate& file : embedded_templates()) names.emplace_back(file.name);
+    return names;
+  }
+
+ private:
+  Mutation mutation_;
+};
+
+}  // namespace
+
+std::string_view to_string(Group group) {
+  switch (group) {
+    case Group::cpu:
+      return "cpu";
+    case Group::proofs:
+      return "proofs";
+    case Group::portable:
+      return "portable";
+    case Group::gpu_mask:
+      return "mask";
+    case Group::hopper:
+      return "hopper";
+  }
+  return "";
+}
+
+bool runs_on_cpu(Group group) {
+  return group == Group::cpu || group == Group::proofs;
+}
+
+std::vector<Mutant> all_mutants() {
+  std::vector<Mutant> mutants;
+  for (const EmbeddedTemplate& file : embedded_templates()) {
+    const auto group = group_of(file.name);
+    if (!group) continue;
+    for (Mutation& mutation : mutations_of(std::string(file.name), file.text)) {
+      mutants.push_back({*group, std::move(mutation)});
+    }
+  }
+  std::stable_sort(mutants.begin(), mutants.end(),
+                   [](const Mutant& a, const Mutant& b) { return a.group < b.group; });
+  return mutants;
+}
+
+std::vector<Mutant> population() {
+  std::vector<Mutant> mutants = all_mutants();
+  mutants.erase(std::remove_if(mutants.begin(), mutants.end(),
+                               [](const Mutant& mutant) { return !is_chosen(mutant); }),
+                mutants.end());
+  return mutants;
+}
+
+Equivalents::Equivalents(const std::string& path, const std::vector<Mutant>& known) {
+  std::ifstream file(path);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_array()) throw Error(ErrorCode::file, path + " is not a JSON array");
+  for (const auto& item : json) {
+    Entry entry{item.at("file"), item.at("before"), item.at("after"), item.at("reason")};
+    const bool exists = std::any_of(known.begin(), known.end(), [&](const Mutant& mutant) {
+      return mutant.mutation.file == entry.file && mutant.mutation.before == entry.before &&
+             mutant.mutation.after == entry.after;
+    });
+    if (!exists) {
+      throw Error(ErrorCode::file,
+                  fmt::format("{} lists a mutant that does not exist: {}: `{}` -> `{}`", path,
+                              entry.file, entry.before, entry.after),
+                  "the template has changed; take the entry out or adapt it");
+    }
+    entries_.push_back(std::move(entry));
+  }
+}
+
+std::string Equivalents::reason(const Mutation& mutation) const {
+  for (const Entry& entry : entries_) {
+    if (entry.file == mutation.file && entry.before == mutation.before &&
+        entry.after == mutation.after) {
+      return entry.reason;
+    }
+  }
+  return "";
+}
+
+std::shared_ptr<const jinja::Loader> mutated_templates(const Mutation& mutation) {
+  return std::make_shared<MutatedTemplates>(mutation);
+}
+
+}  // namespace tilewright::mutants

@@ -1,0 +1,106 @@
+#include "tests/mutants/subjects.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "generator/cuda_tactic.hpp"
+#include "generator/spec_json.hpp"
+
+namespace tilewright::mutants {
+namespace {
+
+// What kills most comes first.
+constexpr std::array kSpecs = {"examples/alibi",
+                               "tests/battery/variants/dense_f16",
+                               "tests/battery/variants/empty_rows_f32",
+                               "tests/battery/variants/causal_alibi_softcap",
+                               "tests/battery/variants/integer_buffers",
+                               "tests/battery/variants/per_kv_head",
+                               "tests/battery/variants/out_of_bounds",
+                               "examples/alibi_documents",
+                               "tests/battery/variants/minus_infinity",
+                               "tests/battery/variants/many_functions",
+                               "tests/battery/variants/layout_bshd",
+                               "tests/battery/variants/lambda_and_loop",
+                               "tests/battery/variants/block_48_80",
+                               "examples/natten_2d",
+                               "tests/battery/variants/locals_and_branches",
+                               "tests/battery/variants/sizes_of_the_call",
+                               "examples/t5_bias",
+                               "examples/shared_prefix",
+                               "tests/battery/variants/large_scores",
+                               "tests/battery/variants/padded_both_ways",
+                               "tests/battery/variants/mixed_dtypes",
+                               "tests/battery/variants/division_up_to_the_end",
+                               "tests/battery/variants/free_dimensions",
+                               "examples/dilated",
+                               "tests/mutants/specs/causal_in_float",
+                               "tests/mutants/specs/table_in_mask",
+                               "tests/mutants/specs/many_tiles",
+                               "tests/mutants/specs/product_in_mask",
+                               "tests/mutants/specs/unknown_in_mask"};
+
+battery::Case long_call(std::int64_t heads, std::int64_t kv_heads, std::int64_t q_len,
+                        std::int64_t kv_len) {
+  return {.name = fmt::format("{} rows, {} keys", q_len, kv_len),
+          .shape = {.batch = 2,
+                    .num_q_heads = heads,
+                    .num_kv_heads = kv_heads,
+                    .q_len = q_len,
+                    .kv_len = kv_len}};
+}
+
+// Every subject has some calls, all of them together each call several times.
+std::vector<battery::Case> some_calls(const Spec& spec, std::size_t subject, std::size_t count) {
+  std::vector<battery::Case> all = battery::all_cases(false);
+  std::vector<battery::Case> calls;
+  // 4 and the number of calls have no common divisor.
+  for (std::size_t i = 0; i < all.size() && calls.size() < count; ++i) {
+    const battery::Case& call = all[(subject + 1 + 4 * i) % all.size()];
+    if (!call.masked_only || !spec.mask_mod.empty()) calls.push_back(call);
+  }
+  return calls;
+}
+
+// The spec as each of the GPU's templates serves it.
+std::vector<Spec> by_template(const Spec& spec) {
+  std::vector<Spec> specs;
+  const Target hopper = Target::parse("sm_90a");
+  if (choose_cuda_tactic(spec, hopper, {.masked = !spec.mask_mod.empty()}).name == "hopper") {
+    specs.push_back(spec);
+    // A wait that a dropped arrival leaves without end ends all the same.
+    specs.back().tactic = TacticSpec{.name = "hopper", .parameters = {{"bounded_waits", 1}}};
+  }
+  specs.push_back(spec);
+  specs.back().tactic = TacticSpec{.name = "portable", .parameters = {}};
+  return specs;
+}
+
+}  // namespace
+
+std::vector<Subject> subjects(Device::Kind device) {
+  const bool on_gpu = device == Device::Kind::cuda;
+  std::vector<Subject> subjects;
+  std::size_t calls = 0;
+  for (const char* name : kSpecs) {
+    const Spec spec = spec_from_file(fmt::format("{}/{}.json", TILEWRIGHT_SOURCE_DIR, name));
+    for (const Spec& variant : on_gpu ? by_template(spec) : std::vector<Spec>{spec}) {
+      Subject subject{variant, some_calls(variant, subjects.size(), on_gpu ? 3 : 6)};
+      const bool has_small_tiles = spec.block[0] == 16;
+      if (on_gpu) subject.calls.push_back(long_call(8, 2, 777, 1500));
+      if (has_small_tiles) subject.calls.push_back(long_call(2, 1, 300, 700));
+      const std::size_t left = static_cast<std::size_t>(kMaxCalls) - calls;
+      if (subject.calls.size() > left) subject.calls.resize(left);
+      calls += subject.calls.size();
+      if (!subject.calls.empty()) subjects.push_back(std::move(subject));
+    }
+  }
+  return subjects;
+}
+
+}  // namespace tilewright::mutants

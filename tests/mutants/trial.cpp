@@ -1,0 +1,177 @@
+#include "tests/mutants/trial.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "generator/kernel_source.hpp"
+#include "generator/templates.hpp"
+#include "runtime/kernel_compiler.hpp"
+#include "runtime/staged_call.hpp"
+#include "tests/mutants/special_calls.hpp"
+#include "verify/check.hpp"
+
+namespace tilewright::mutants {
+namespace {
+
+constexpr std::array<std::pair<Fate, std::string_view>, 4> kFates = {
+    {{Fate::killed, "killed"},
+     {Fate::does_not_compile, "does not compile"},
+     {Fate::survived, "survived"},
+     {Fate::not_reached, "not reached"}}};
+
+// The kernels of a spec whose text is another with the mutated templates.
+std::vector<KernelSource> changed_kernels(const Spec& spec, const Target& target,
+                                          const jinja::Loader& mutated) {
+  static const std::unique_ptr<jinja::Loader> original = default_template_loader();
+  std::vector<KernelSource> changed;
+  for (const KernelId& id : kernel_set(spec, target)) {
+    KernelSource source = render_kernel(spec, target, id, mutated);
+    if (source.text != render_kernel(spec, target, id, *original).text) {
+      changed.push_back(std::move(source));
+    }
+  }
+  return changed;
+}
+
+KernelContext mutated_kernels(const Mutation& mutation) {
+  KernelContext context;
+  context.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  context.templates = mutated_templates(mutation);
+  return context;
+}
+
+verify::CheckOptions options_for(const Mutation& mutation, const Device& device) {
+  verify::CheckOptions options;
+  options.attention.device = device;
+  options.attention.kernels = mutated_kernels(mutation);
+  options.readings = KernelContext{};
+  options.check_undefined = false;
+  return options;
+}
+
+// Divides by kv_len - kv_idx, which offsets make 0, or else does what C++ leaves undefined there.
+bool applies(const Spec& spec, const battery::Case& call) {
+  return !call.has_offsets || spec.name != "division_up_to_the_end";
+}
+
+// What is wrong with a call; empty if nothing is.
+std::string wrong_in(const Subject& subject, const battery::Case& call, std::uint64_t seed,
+                     const verify::Checker& checker, const Attention& original) {
+  const battery::CaseInputs inputs(subject.spec, call, original, seed);
+  const auto name = [&] { return fmt::format("{} {}", subject.spec.name, call.name); };
+  // On a GPU a race need not show at once.
+  const int repeats = original.device().kind() == Device::Kind::cuda ? 3 : 1;
+  for (int i = 0; i < repeats; ++i) {
+    const verify::Report report = checker.check(inputs.problem(), call.placement);
+    if (!report.ok) return fmt::format("{}: {}", name(), report.reasons().front());
+    if (!report.mask || i > 0) continue;
+    const StagedCall staged(original.device(), inputs.problem().snippet);
+    const BlockMask mask = original.block_mask(call.shape, original.bind(staged.inputs()));
+    if (report.mask->tiles_evaluated() > mask.tiles_evaluated()) {
+      return fmt::format("{}: {} tiles are evaluated instead of {}", name(),
+                         report.mask->tiles_evaluated(), mask.tiles_evaluated());
+    }
+  }
+  return "";
+}
+
+// Nothing where all of the subject's calls are right.
+std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
+                                 const Device& device, int& calls) {
+  const verify::CheckOptions options = options_for(mutation, device);
+  const Attention original(subject.spec, {.device = device});
+  std::optional<verify::Checker> checker;
+  try {
+    checker.emplace(subject.spec, options);
+  } catch (const Error& error) {
+    return Trial{Fate::does_not_compile, calls, error.message()};
+  }
+  for (const battery::Case& call : subject.calls) {
+    if (!applies(subject.spec, call)) continue;
+    const auto seed = static_cast<std::uint64_t>(++calls);
+    try {
+      const std::string wrong = wrong_in(subject, call, seed, *checker, original);
+      if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
+    } catch (const Error& error) {
+      return Trial{Fate::killed, calls, error.message()};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Trial> try_special_calls(const Mutation& mutation, const Device& device,
+                                       Trial& trial) {
+  const auto templates = mutated_templates(mutation);
+  for (const SpecialCall& call : special_calls(device.kind())) {
+    const Attention original(call.spec, {.device = device});
+    if (changed_kernels(call.spec, original.target(), *templates).empty()) continue;
+    trial.fate = Fate::survived;
+    ++trial.calls;
+    try {
+      const AttentionOptions options = options_for(mutation, device).attention;
+      const Attention attention(call.spec, options);
+      const std::string wrong = call.run(attention, options.kernels);
+      if (!wrong.empty()) return Trial{Fate::killed, trial.calls, wrong};
+    } catch (const Error& error) {
+      return Trial{Fate::does_not_compile, trial.calls, error.message()};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(Fate fate) {
+  for (const auto& [value, name] : kFates) {
+    if (value == fate) return name;
+  }
+  return "";
+}
+
+Fate fate_from_string(std::string_view name) {
+  for (const auto& [value, text] : kFates) {
+    if (text == name) return value;
+  }
+  throw Error(ErrorCode::internal, fmt::format("\"{}\" is no fate of a mutant", name));
+}
+
+Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
+                 const Device& device) {
+  const auto templates = mutated_templates(mutation);
+  Trial trial{Fate::not_reached, 0, {}};
+  for (const Subject& subject : subjects) {
+    const Attention original(subject.spec, {.device = device});
+    if (changed_kernels(subject.spec, original.target(), *templates).empty()) continue;
+    trial.fate = Fate::survived;
+    const auto end = try_subject(mutation, subject, device, trial.calls);
+    if (end) return *end;
+  }
+  const auto end = try_special_calls(mutation, device, trial);
+  return end ? *end : trial;
+}
+
+Trial compile_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
+                     const Target& target) {
+  const auto templates = mutated_templates(mutation);
+  for (const Subject& subject : subjects) {
+    const bool needs_hopper = subject.spec.tactic && subject.spec.tactic->name == "hopper";
+    if (needs_hopper && target.name() != "sm_90a") continue;
+    const std::vector<KernelSource> kernels = changed_kernels(subject.spec, target, *templates);
+    if (kernels.empty()) continue;
+    try {
+      find_compiler(target)->compile(subject.spec, kernels.back());
+    } catch (const Error& error) {
+      return {Fate::does_not_compile, 0, error.message()};
+    }
+    return {Fate::survived, 0, {}};
+  }
+  return {Fate::not_reached, 0, {}};
+}
+
+}  // namespace tilewright::mutants

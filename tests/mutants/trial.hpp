@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/device.hpp"
+#include "tests/mutants/population.hpp"
+#include "tests/mutants/subjects.hpp"
+
+namespace tilewright::mutants {
+
+enum class Fate : std::uint8_t {
+  killed,            ///< a call's result is wrong, or it costs tiles that the original does not
+  does_not_compile,  ///< the compiler refuses it: killed, but by nobody's merit
+  survived,          ///< all calls are right
+  not_reached,       ///< no subject's kernels hold the changed text
+};
+
+std::string_view to_string(Fate fate);
+/// @throws Error with code internal for a name that is none
+Fate fate_from_string(std::string_view name);
+
+struct Trial {
+  Fate fate = Fate::survived;
+  int calls = 0;       ///< that were run
+  std::string detail;  ///< what killed it: spec, call, reason
+};
+
+/// Runs a mutant's kernels in this process, which may therefore crash or never come back.
+/// @throws Error where the unchanged templates fail
+Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
+                 const Device& device);
+
+/// Compiles a mutant's kernels for a target, the first that hold the changed text. `survived` where
+/// they compile.
+Trial compile_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
+                     const Target& target);
+
+}  // namespace tilewright::mutants
