@@ -112,6 +112,8 @@ class Parser {
       return json::parse(text, check);
     } catch (const json::parse_error& error) {
       fail(fmt::format("its header is no JSON (byte {} of {})", error.byte, text.size()));
+    } catch (const json::out_of_range&) {
+      fail("its header holds a number too large for any file");
     }
   }
 

@@ -41,6 +41,7 @@ if [ $full -eq 1 ]; then
   cmake --preset asan >/dev/null
   cmake --build --preset asan --parallel "$cores" --target unit_tests
   ctest --preset asan --parallel "$cores" --label-regex unit
+  title "Fuzzers of text and files" && scripts/fuzz_text.sh
 fi
 
 title "Tests"

@@ -202,6 +202,7 @@ TEST_CASE("safetensors: a file that is damaged or lies is refused, and the messa
       {file_of("{\"a\":" + entry("F32", "[\"1\"]", "[0,4]") + "}", 4), "holds \"1\""},
       {file_of("{\"a\":" + entry("F32", "[" + max + "]", "[0,4]") + "}", 4), "holds 18446744"},
       {file_of("{\"a\":" + entry("F32", "[1e2]", "[0,400]") + "}", 400), "holds 100.0"},
+      {file_of("{\"a\":" + entry("F32", "[1e999]", "[0,4]") + "}", 4), "a number too large"},
       {file_of("{\"a\":" + entry("F32", "[4294967296,4294967296]", "[0,0]") + "}", 0),
        "more than 2^63"},
       {file_of("{\"a\":" + entry("U8", "[4294967296,4294967296,0]", "[0,0]") + "}", 0),
