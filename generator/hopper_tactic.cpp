@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generator/cuda_tactic.hpp"
+#include "generator/snippet.hpp"
 #include "generator/tactic_parameters.hpp"
 
 namespace tilewright {
@@ -38,8 +39,17 @@ std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::i
   return divides(128, spec.block[0], kernel) ? 128 : 64;
 }
 
+// A loop is unrolled for every element of a fragment, whose values then crowd out the accumulators.
+bool score_mod_loops(const Spec& spec) {
+  const std::vector<SnippetToken> tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
+  return std::any_of(tokens.begin(), tokens.end(), [](const SnippetToken& token) {
+    return token.text == "for" || token.text == "while";  // which a do ends with
+  });
+}
+
 // docs/decisions/0016: the fastest on an H200 of those that spill nothing.
-std::int64_t kv_tile_limit(std::int64_t width) {
+std::int64_t kv_tile_limit(const Spec& spec, std::int64_t width) {
+  if (score_mod_loops(spec)) return 64;
   if (width <= 128) return 128;
   return width <= 192 ? 112 : 80;
 }
@@ -51,7 +61,7 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(spec, kernel, width);
-  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(width));
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, width));
   if (!divides(q_tile, spec.block[0], kernel) || kv_tile < kLeastKvTile) return {};
   const bool is_wide = width > 128;
   const bool takes_turns =

@@ -82,3 +82,10 @@ TEST_CASE("tactic hopper: what cannot run is refused with what could") {
   // What needs aligned tensors says nothing of the kernels for others.
   CHECK(refusal({"hopper", {{"q_tile", 64}}}, {.aligned = false}) == "accepted");
 }
+
+TEST_CASE("Hopper tactic: a score_mod with a loop gets narrower tiles, which leave it registers") {
+  Spec spec = {.dtype = bf16, .head_dim = 64, .score_mod = "return score * 2;"};
+  CHECK(choose(spec).parameters.at("kv_tile") == 128);
+  spec.score_mod = "for (int i = 1; i < 4; ++i) score += q_idx >= i ? 1 : 0;\nreturn score;";
+  CHECK(choose(spec).parameters.at("kv_tile") == 64);
+}
