@@ -13,7 +13,8 @@
 // --equivalents  runs those in equivalent.json too: none may be killed
 //
 // TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
-// Exit status 1 where fewer than 95 in 100 of the mutants that are not equivalent are killed.
+// Exit status 1 where fewer than 95 in 100 of the mutants that are not equivalent are killed; of a
+// sample one may survive.
 
 #include <algorithm>
 #include <atomic>
@@ -153,7 +154,7 @@ Trial try_apart(const Settings& settings, const Mutant& mutant) {
                                         settings.device.name()};
   if (settings.compile) arguments.emplace_back("--compile");
   ProcessOptions options;
-  options.timeout = std::chrono::minutes(4);
+  options.timeout = std::chrono::minutes(10);
   const ProcessResult result = run_process(arguments, options);
   if (result.timed_out || result.signal) return {Fate::killed, 0, result.describe_end()};
   if (!result.succeeded()) throw Error(ErrorCode::internal, result.output + result.errors);
@@ -176,8 +177,9 @@ std::vector<Ended> run_all(const Settings& settings, const std::vector<Mutant>& 
       }
       const std::lock_guard lock(mutex);
       ended.push_back({mutant, trial, equivalents.reason(mutant.mutation)});
-      fmt::print("{:<17} {:>3} calls  {}\n", to_string(trial.fate), trial.calls,
-                 mutant.mutation.describe());
+      const bool compiles = settings.compile && trial.fate == Fate::survived;
+      fmt::print("{:<17} {:>3} calls  {}\n", compiles ? "compiles" : to_string(trial.fate),
+                 trial.calls, mutant.mutation.describe());
       if (!trial.detail.empty()) fmt::print("                             {}\n", trial.detail);
       std::fflush(stdout);
     }
@@ -189,7 +191,7 @@ std::vector<Ended> run_all(const Settings& settings, const std::vector<Mutant>& 
 }
 
 // 0 where enough were killed.
-int judge_killing(const std::vector<Ended>& ended) {
+int judge_killing(const std::vector<Ended>& ended, bool is_sample) {
   std::map<Group, std::map<Fate, int>> counts;
   int killed = 0, alive = 0, wrongly_listed = 0;
   for (const Ended& one : ended) {
@@ -214,7 +216,9 @@ int judge_killing(const std::vector<Ended>& ended) {
   if (wrongly_listed > 0) {
     fmt::print("{} are listed as equivalent, and were killed\n", wrongly_listed);
   }
-  return rate >= 95 && wrongly_listed == 0 ? 0 : 1;
+  // One of the few that are known to survive may be in a sample.
+  const bool enough = rate >= 95 || (is_sample && killed > 0 && alive <= 1);
+  return enough && wrongly_listed == 0 ? 0 : 1;
 }
 
 // 0 where all of them change a kernel, and nearly all compile.
@@ -240,7 +244,8 @@ int run(const Settings& settings) {
   if (settings.sample > 0) fmt::print("--seed {}\n", settings.seed);
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Ended> ended = run_all(settings, mutants, equivalents);
-  const int status = settings.compile ? judge_compiling(ended) : judge_killing(ended);
+  const int status =
+      settings.compile ? judge_compiling(ended) : judge_killing(ended, settings.sample > 0);
   fmt::print("{} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
              equivalents.size());

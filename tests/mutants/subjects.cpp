@@ -43,7 +43,8 @@ constexpr std::array kSpecs = {"examples/alibi",
                                "tests/mutants/specs/table_in_mask",
                                "tests/mutants/specs/many_tiles",
                                "tests/mutants/specs/product_in_mask",
-                               "tests/mutants/specs/unknown_in_mask"};
+                               "tests/mutants/specs/unknown_in_mask",
+                               "tests/mutants/specs/remainder_in_mask"};
 
 battery::Case long_call(std::int64_t heads, std::int64_t kv_heads, std::int64_t q_len,
                         std::int64_t kv_len) {
