@@ -27,9 +27,9 @@ std::vector<std::unique_ptr<Verb>> all_verbs() {
   verbs.push_back(make_precompile_verb());
   verbs.push_back(make_mask_verb());
   verbs.push_back(make_bench_verb());
+  verbs.push_back(make_fuzz_verb());
   verbs.push_back(make_cache_verb());
   verbs.push_back(make_doctor_verb());
-  verbs.push_back(make_reserved_verb("fuzz", "generate variants and compare with the reference"));
   return verbs;
 }
 

@@ -51,8 +51,6 @@ std::unique_ptr<Verb> make_precompile_verb();
 std::unique_ptr<Verb> make_bench_verb();
 std::unique_ptr<Verb> make_cache_verb();
 std::unique_ptr<Verb> make_doctor_verb();
-
-/// A verb whose name is taken for a later version. It has --help, and otherwise says "not yet".
-std::unique_ptr<Verb> make_reserved_verb(std::string name, std::string summary);
+std::unique_ptr<Verb> make_fuzz_verb();
 
 }  // namespace tilewright::cli

@@ -34,8 +34,8 @@ struct Outcome {
   std::string message = {};  ///< what is wrong, where; empty where nothing is
   /// How near the result came to its bound; above 1 is wrong. 0 where nothing was judged.
   double share_of_bound = 0;
-  bool kernels_compiled = false;  ///< not all of its kernels were found in a cache
-  double ms = 0;                  ///< all that it took
+  std::int64_t kernels_compiled = 0;  ///< kernels that were found in no cache
+  double ms = 0;                      ///< all that it took
 
   bool ok() const { return failure == Failure::none; }
 };

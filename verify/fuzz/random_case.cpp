@@ -59,6 +59,7 @@ Features allowed_runs(const CaseSource& source) {
     if (!is_of_compile(factor)) allowed[f] = every_value(factor);
   }
   bits(allowed, Factor::tactic) = run_tactics(source);
+  if (!source.offsets) bits(allowed, Factor::offsets) = 1;
   if (source.user_spec) fix_user_factors(*source.user_spec, allowed);
   return allowed;
 }

@@ -82,42 +82,47 @@ class Maker {
     return static_cast<std::size_t>(1 + below(2));
   }
 
+  // Few of a buffer's dimensions are lengths, or it would fill the memory.
   std::vector<BufferDim> random_dims(std::size_t rank) {
     std::vector<BufferDim> dims;
-    const bool must_share = is_wanted(wish_, Factor::buffer_sharing, 1);
+    std::size_t lengths_left = rank <= 2 ? 2 : 1;
     for (std::size_t d = 0; d < rank; ++d) {
-      if (d == 0 && must_share) {
-        // What a call can share: the batch where there is one, else heads.
+      if (d == 0 && is_wanted(wish_, Factor::buffer_sharing, 1)) {
         dims.emplace_back(one_of({NamedDim::batch, NamedDim::num_q_heads}));
-        continue;
-      }
-      switch (below(10)) {
-        case 0:
-          dims.emplace_back(NamedDim::batch);
-          break;
-        case 1:
-          dims.emplace_back(NamedDim::num_q_heads);
-          break;
-        case 2:
-          dims.emplace_back(NamedDim::num_kv_heads);
-          break;
-        case 3:
-        case 4:
-          dims.emplace_back(NamedDim::q_len);
-          break;
-        case 5:
-        case 6:
-        case 7:
-          dims.emplace_back(NamedDim::kv_len);
-          break;
-        case 8:
-          dims.emplace_back(FreeDim{});
-          break;
-        default:
-          dims.emplace_back(std::int64_t{1} << below(5));
+      } else if (lengths_left > 0 && below(10) < 6) {
+        --lengths_left;
+        dims.push_back(random_length());
+      } else {
+        dims.push_back(random_short_dim());
       }
     }
     return dims;
+  }
+
+  BufferDim random_length() {
+    switch (below(6)) {
+      case 0:
+      case 1:
+        return NamedDim::q_len;
+      case 2:
+        return FreeDim{};
+      default:
+        return NamedDim::kv_len;
+    }
+  }
+
+  // A mask that heads and batches share reads nothing of theirs.
+  BufferDim random_short_dim() {
+    switch (is_wanted(wish_, Factor::mask_scope, 1) ? 3 : below(4)) {
+      case 0:
+        return NamedDim::batch;
+      case 1:
+        return NamedDim::num_q_heads;
+      case 2:
+        return NamedDim::num_kv_heads;
+      default:
+        return std::int64_t{1} << below(5);
+    }
   }
 
   static std::array<double, 2> range_of(DType dtype, Random& random) {

@@ -126,10 +126,10 @@ struct Kernels {
 
   bool serves(const FuzzCase& c) const { return c.target == target && c.spec == spec; }
 
-  bool any_compiled() const {
+  std::int64_t compiled() const {
     const std::vector<KernelBuild> builds = attention.builds();
-    return std::any_of(builds.begin(), builds.end(),
-                       [](const KernelBuild& build) { return build.source == "built"; });
+    return std::count_if(builds.begin(), builds.end(),
+                         [](const KernelBuild& build) { return build.source == "built"; });
   }
 
   std::string target;
@@ -171,7 +171,7 @@ class CaseRunner::Implementation {
   Outcome compile(const FuzzCase& c) const {
     const KernelBinary binary =
         build_kernel(c.spec, Target::parse(c.target), {c.kernel}, options_.kernels);
-    return {.kernels_compiled = binary.build.source == "built"};
+    return {.kernels_compiled = binary.build.source == "built" ? 1 : 0};
   }
 
   Outcome run_call(const FuzzCase& c) {
@@ -180,7 +180,7 @@ class CaseRunner::Implementation {
       kernels_.reset();
       kernels_.emplace(c, options_, threads_);
     }
-    Outcome outcome{.kernels_compiled = is_new && kernels_->any_compiled()};
+    Outcome outcome{.kernels_compiled = is_new ? kernels_->compiled() : 0};
     CaseInputs inputs(c);
     find_undefined(c, inputs.problem());
     const CaseReadings readings(c, inputs.problem(), kernels_->user ? &*kernels_->user : nullptr);

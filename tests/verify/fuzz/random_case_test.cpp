@@ -1,5 +1,6 @@
 #include "verify/fuzz/random_case.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,13 +41,20 @@ TEST_CASE("fuzz: cases are valid, survive JSON, and come to show every pair of f
       if (cases % 10 != 0) continue;
       CHECK_NOTHROW(validate(fuzz_case.spec));
       CHECK_NOTHROW(validate(fuzz_case.shape));
+      for (const auto& [name, buffer] : fuzz_case.spec.buffers) {
+        const auto lengths =
+            std::count_if(buffer.shape.begin(), buffer.shape.end(), [](const BufferDim& dim) {
+              return dim == BufferDim(NamedDim::q_len) || dim == BufferDim(NamedDim::kv_len);
+            });
+        CHECK(lengths <= 2);
+      }
       CHECK(case_from_json(to_json(fuzz_case)) == fuzz_case);
       for (const std::string& text : {fuzz_case.spec.score_mod, fuzz_case.spec.mask_mod}) {
         if (!text.empty()) snippets.insert(text);
       }
     }
   }
-  for (const FeaturePair& pair : maker.coverage().all_missing()) CHECK(pair.describe().empty());
+  for (const FeaturePair& pair : maker.coverage().all_missing()) CHECK(pair.describe() == "");
   CHECK(maker.coverage().possible() > 4000);
   CHECK(snippets.size() > 150);
 }
@@ -99,7 +107,7 @@ TEST_CASE("fuzz: kernels that are only compiled show every pair of features") {
   CHECK(targets.contains("sm_90a"));
   CHECK(targets.size() == 8);
   const auto missing = maker.compile_coverage().all_missing();
-  for (const FeaturePair& pair : missing) CHECK(pair.describe().empty());
+  for (const FeaturePair& pair : missing) CHECK(pair.describe() == "");
 }
 
 }  // namespace

@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "cli/arguments.hpp"
+#include "cli/fuzz_machine.hpp"
+#include "cli/fuzz_progress.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+#include "generator/spec_json.hpp"
+#include "runtime/thread_pool.hpp"
+#include "verify/fuzz/campaign.hpp"
+#include "verify/fuzz/failure_files.hpp"
+#include "verify/fuzz/workers.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+namespace fuzz = verify::fuzz;
+
+// What a reader of JSON can hold exactly.
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) >> 11;
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  std::size_t end = 0;
+  std::uint64_t seed = 0;
+  try {
+    seed = std::stoull(text, &end, 0);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  if (end == 0 || end != text.size() || text[0] == '-') {
+    throw Error(ErrorCode::usage,
+                fmt::format("--seed is \"{}\", but must be a whole number below 2^64", text));
+  }
+  return seed;
+}
+
+Json to_json(const fuzz::FailureGroup& group, const fuzz::FailureFiles& files) {
+  return {{"failure", fuzz::to_string(group.failure)},
+          {"features", group.features},
+          {"count", group.count},
+          {"message", group.outcome.message},
+          {"case", files.fuzz_case.string()},
+          {"replay", files.replay}};
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return fmt::format(
+      "{:.1f} %",
+      whole == 0 ? 100.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string verdict_text(const fuzz::CampaignState& state, const std::string& device) {
+  std::string text = fmt::format(
+      "Seed {}: {} calls of kernels from {} distinct snippets ran on {} in {:.0f} s{}; {} kernels "
+      "were compiled",
+      state.seed, state.cases, state.snippets, device, state.seconds,
+      state.stopped ? " until they were stopped" : "", state.kernels);
+  if (state.compiles > 0) text += fmt::format(", {} of them for GPUs only", state.compiles);
+  text += fmt::format(". {} of {} pairs of features were shown",
+                      percent(state.pairs_covered, state.pairs_possible), state.pairs_possible);
+  if (state.compile_pairs_possible > 0) {
+    text += fmt::format(" (compiled only: {} of {})",
+                        percent(state.compile_pairs_covered, state.compile_pairs_possible),
+                        state.compile_pairs_possible);
+  }
+  text += fmt::format("; the result that came nearest to its bound reached {:.2f} of it. ",
+                      state.worst_share);
+  if (state.ok()) return text + "Nothing failed.\n";
+  return text + fmt::format("{} failed, in {} different ways.\n",
+                            state.failed == 1 ? "1 case" : fmt::format("{} cases", state.failed),
+                            state.failures.size());
+}
+
+class FuzzVerb : public Verb {
+ public:
+  FuzzVerb()
+      : Verb("fuzz", "generate cases, run them, and judge each result by the reference",
+             "tilewright fuzz --spec my.json --seconds 60") {}
+
+  void declare(CLI::App& app) override {
+    app.add_option("--spec", spec_,
+                   "keep this spec's snippets and vary all the rest; without it snippets are made");
+    auto* seconds = app.add_option("--seconds", seconds_, "how long (default 60)")
+                        ->check(CLI::Range(1, 1'000'000));
+    app.add_option("--cases", cases_, "how many calls instead")
+        ->check(CLI::Range(1, 100'000'000))
+        ->excludes(seconds);
+    app.add_option("--compiles", compiles_,
+                   "kernels for GPUs to compile, without a GPU, for each 100 calls (default 25 "
+                   "where NVRTC is found)")
+        ->check(CLI::Range(0, 10'000));
+    app.add_option("--seed", seed_, "makes the same cases again (default: a new one)");
+    app.add_option("--device", device_, "auto, cpu or cuda (default auto)");
+    app.add_flag("--no-offsets", no_offsets_,
+                 "q_idx and kv_idx start at 0: for snippets that index buffers by them");
+    app.add_option("--workers", workers_, "processes (default: one for each core)")
+        ->check(CLI::Range(1, 1024));
+    app.add_option("--out", out_, "folder for cases that fail (default fuzz-failures)");
+    app.add_option("--replay", replay_, "run this case, which an earlier run wrote")
+        ->excludes(seconds);
+    add_json_flag(app, json_);
+  }
+
+  ExitStatus execute() override { return replay_.empty() ? run_campaign() : replay(); }
+
+ private:
+  ExitStatus run_campaign() {
+    const FuzzMachine machine = fuzz_machine(device_);
+    fuzz::CampaignOptions options;
+    options.source.device = machine.device;
+    options.source.gpu_target = machine.gpu_target;
+    options.source.offsets = !no_offsets_;
+    if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
+    options.seed = seed_.empty() ? random_seed() : parse_seed(seed_);
+    if (cases_ > 0) options.cases = cases_;
+    if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
+    options.workers = workers_ > 0 ? workers_ : ThreadPool::default_size();
+    options.compiles_per_case =
+        static_cast<double>(compiles_.value_or(machine.has_nvrtc ? 25 : 0)) / 100;
+
+    FuzzProgress progress(json_);
+    progress.line(
+        fmt::format("seed {}, on {}, {} processes", options.seed, machine.device, options.workers));
+    std::vector<fuzz::FailureFiles> files;
+    options.found = [&](const fuzz::FailureGroup& group) {
+      files.push_back(fuzz::write_failure(out_, group.fuzz_case));
+      progress.line(fmt::format("FAILED {}: {}\n  {}\n  {}", fuzz::to_string(group.failure),
+                                fuzz::describe(group.fuzz_case), group.outcome.message,
+                                files.back().replay));
+    };
+    options.progress = [&](const fuzz::CampaignState& state) { progress.update(state); };
+    options.stop = interrupted;
+    stop_on_interrupt();
+    const fuzz::CampaignState state = fuzz::run_campaign(options);
+    progress.end();
+    print_result(state, files, machine.device);
+    return state.ok() ? kDone : kNegativeVerdict;
+  }
+
+  void print_result(const fuzz::CampaignState& state, const std::vector<fuzz::FailureFiles>& files,
+                    const std::string& device) const {
+    if (!json_) {
+      std::string text = verdict_text(state, device);
+      for (std::size_t i = 0; i < state.failures.size(); ++i) {
+        const fuzz::FailureGroup& group = state.failures[i];
+        text +=
+            fmt::format("{:>5} x {}: {}\n        {}\n", group.count, fuzz::to_string(group.failure),
+                        fuzz::describe(group.fuzz_case), files[i].replay);
+      }
+      return print(text);
+    }
+    Json failures = Json::array();
+    for (std::size_t i = 0; i < state.failures.size(); ++i) {
+      failures.push_back(to_json(state.failures[i], files[i]));
+    }
+    print_json(
+        {{"seed", state.seed},
+         {"cases", state.cases},
+         {"kernels", state.kernels},
+         {"failures", failures},
+         {"device", device},
+         {"compiled_only", state.compiles},
+         {"snippets", state.snippets},
+         {"failed", state.failed},
+         {"pairs", {{"covered", state.pairs_covered}, {"possible", state.pairs_possible}}},
+         {"compile_pairs",
+          {{"covered", state.compile_pairs_covered}, {"possible", state.compile_pairs_possible}}},
+         {"pairs_missing", state.pairs_missing},
+         {"worst_share_of_bound", state.worst_share},
+         {"seconds", state.seconds},
+         {"stopped", state.stopped}});
+  }
+
+  ExitStatus replay() const {
+    const fuzz::FuzzCase fuzz_case = fuzz::case_from_file(replay_);
+    if (fuzz_case.target == "cuda") fuzz_machine("cuda");
+    const fuzz::Outcome outcome = fuzz::run_isolated(fuzz_case, {.check_undefined_every = 1});
+    if (json_) {
+      Json failures = Json::array();
+      if (!outcome.ok()) {
+        failures.push_back({{"failure", fuzz::to_string(outcome.failure)},
+                            {"message", outcome.message},
+                            {"case", replay_}});
+      }
+      print_json({{"seed", fuzz_case.run_seed},
+                  {"cases", 1},
+                  {"kernels", outcome.kernels_compiled},
+                  {"failures", failures},
+                  {"share_of_bound", outcome.share_of_bound}});
+    } else if (outcome.ok()) {
+      print(fmt::format("ok: {}; {:.2f} of its bound, {}\n", fuzz::describe(fuzz_case),
+                        outcome.share_of_bound, format_ms(outcome.ms)));
+    } else {
+      print(fmt::format("FAILED {}: {}\n  {}\n", fuzz::to_string(outcome.failure),
+                        fuzz::describe(fuzz_case), outcome.message));
+    }
+    return outcome.ok() ? kDone : kNegativeVerdict;
+  }
+
+  std::string spec_;
+  std::int64_t seconds_ = 60;
+  std::int64_t cases_ = 0;
+  std::optional<std::int64_t> compiles_;
+  std::string seed_;
+  std::string device_ = "auto";
+  int workers_ = 0;
+  std::string out_ = "fuzz-failures";
+  std::string replay_;
+  bool no_offsets_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_fuzz_verb() {
+  return std::make_unique<FuzzVerb>();
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,190 @@
+// The fuzzing campaign of CI. Exit status 1 where a case fails, or where the campaign shows less
+// than it must.
+//
+//     fuzz_campaign [--full] [--seed N] [--cases N] [--workers N]
+//
+// Without --full (or TILEWRIGHT_TEST_FULL=1) it takes some seconds and shows what it can. What
+// fails is written to fuzz-failures/ of the current folder, with the line that replays it. The
+// cases of tests/fuzz/corpus/ run first.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include "base/error.hpp"
+#include "runtime/thread_pool.hpp"
+#include "tests/support/full_run.hpp"
+#include "tests/support/nvrtc.hpp"
+#include "verify/fuzz/campaign.hpp"
+#include "verify/fuzz/failure_files.hpp"
+#include "verify/fuzz/workers.hpp"
+
+namespace {
+
+using namespace tilewright;
+using namespace tilewright::verify::fuzz;
+
+// What the campaign of CI must show.
+constexpr std::int64_t kLeastCases = 1000;
+constexpr std::int64_t kLeastSnippets = 250;
+constexpr std::int64_t kLeastCompiles = 300;
+constexpr double kMostSeconds = 600;
+
+struct Settings {
+  bool full = is_full_run();
+  std::uint64_t seed = 0;
+  std::int64_t cases = 0;
+  int workers = ThreadPool::default_size();
+  bool has_nvrtc = true;
+};
+
+std::uint64_t new_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) >> 11;
+}
+
+Settings read_settings(int argc, char** argv) {
+  Settings settings;
+  settings.seed = new_seed();
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto number = [&] {
+      if (i + 1 >= argc) throw Error(ErrorCode::usage, word + " needs a number");
+      return std::stoull(argv[++i]);
+    };
+    if (word == "--full") {
+      settings.full = true;
+    } else if (word == "--seed") {
+      settings.seed = number();
+    } else if (word == "--cases") {
+      settings.cases = static_cast<std::int64_t>(number());
+    } else if (word == "--workers") {
+      settings.workers = static_cast<int>(number());
+    } else {
+      throw Error(ErrorCode::usage, "there is no option " + word);
+    }
+  }
+  if (settings.cases == 0) settings.cases = settings.full ? 1100 : 30;
+  return settings;
+}
+
+// A kernel that does not end is given up, and the next case runs. Here and not among the unit
+// tests: workers are forked, so nothing else may have run in this process.
+bool endless_kernels_are_given_up() {
+  FuzzCase fuzz_case;
+  fuzz_case.spec = {.dtype = f32, .head_dim = 16};
+  fuzz_case.shape = {.q_len = 5, .kv_len = 7};
+  FuzzCase endless = fuzz_case;
+  endless.spec.score_mod = "int i = 0; while (i < 1) i = (i + q_len) % q_len; return score + i;";
+  Workers workers({.run = {}, .count = 1, .time_limit = std::chrono::seconds(10)});
+  workers.submit({endless, fuzz_case});
+  std::vector<Failure> failures;
+  while (workers.pending() > 0) {
+    const auto finished = workers.wait(std::chrono::seconds(1));
+    if (finished) failures.push_back(finished->outcome.failure);
+  }
+  if (failures == std::vector{Failure::time_out, Failure::none}) return true;
+  fmt::print("FAILED an endless kernel was not given up, or the next case did not run\n");
+  return false;
+}
+
+// Of this process and of those that worked for it, their compilers included.
+double cpu_seconds() {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    getrusage(who, &usage);
+    sum += seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  }
+  return sum;
+}
+
+void print_progress(const CampaignState& state) {
+  static auto next = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  if (std::chrono::steady_clock::now() < next) return;
+  next += std::chrono::seconds(15);
+  fmt::print(
+      "{:.0f} s: {} cases, {} compiled only, {} kernels, {} snippets, pairs {}/{} and {}/{}, "
+      "{} failed\n",
+      state.seconds, state.cases, state.compiles, state.kernels, state.snippets,
+      state.pairs_covered, state.pairs_possible, state.compile_pairs_covered,
+      state.compile_pairs_possible, state.failed);
+  std::fflush(stdout);
+}
+
+void print_failure(const FailureGroup& group) {
+  const FailureFiles files = write_failure("fuzz-failures", group.fuzz_case);
+  fmt::print("FAILED {}: {}\n  {}\n  {}\n", to_string(group.failure), describe(group.fuzz_case),
+             group.outcome.message, files.replay);
+  std::fflush(stdout);
+}
+
+// Shortfalls of the full campaign.
+std::vector<std::string> shortfalls(const CampaignState& state, bool has_nvrtc) {
+  std::vector<std::string> found;
+  const auto require = [&](bool holds, std::string text) {
+    if (!holds) found.push_back(std::move(text));
+  };
+  require(state.cases >= kLeastCases, fmt::format("only {} cases", state.cases));
+  require(state.snippets >= kLeastSnippets, fmt::format("only {} snippets", state.snippets));
+  if (has_nvrtc) {
+    require(state.compiles >= kLeastCompiles, fmt::format("only {} compiles", state.compiles));
+  }
+  require(state.seconds <= kMostSeconds, fmt::format("it took {:.0f} s", state.seconds));
+  for (const std::string& pair : state.pairs_missing) found.push_back("no case shows " + pair);
+  return found;
+}
+
+int run(const Settings& settings) {
+  fmt::print("seed {}: {} cases, {} processes\n", settings.seed, settings.cases, settings.workers);
+  std::fflush(stdout);
+  const int wrong_before = endless_kernels_are_given_up() ? 0 : 1;
+  CampaignOptions options;
+  options.seed = settings.seed;
+  options.cases = settings.cases;
+  options.workers = settings.workers;
+  options.compiles_per_case = settings.has_nvrtc ? 0.29 : 0;
+  options.progress = print_progress;
+  options.found = print_failure;
+  const CampaignState state = run_campaign(options);
+  fmt::print(
+      "seed {}: {} cases from {} distinct snippets, {} kernels for GPUs compiled only, {} kernels "
+      "in all; pairs of features {}/{} and {}/{}; nearest to its bound {:.2f}; longest case {:.1f} "
+      "s; {} failed; {:.0f} s, {:.0f} s of CPU\n",
+      state.seed, state.cases, state.snippets, state.compiles, state.kernels, state.pairs_covered,
+      state.pairs_possible, state.compile_pairs_covered, state.compile_pairs_possible,
+      state.worst_share, state.longest_ms / 1000, state.failed, state.seconds, cpu_seconds());
+  fmt::print("replay: fuzz_campaign --seed {} --cases {}{}\n", settings.seed, settings.cases,
+             settings.full ? " --full" : "");
+  int wrong = wrong_before + static_cast<int>(state.failed);
+  if (!settings.full) return wrong == 0 && state.cases == settings.cases ? 0 : 1;
+  for (const std::string& text : shortfalls(state, settings.has_nvrtc)) {
+    fmt::print("SHORT {}\n", text);
+    ++wrong;
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Settings settings = read_settings(argc, argv);
+    settings.has_nvrtc = !test::nvrtc_is_missing();
+    return run(settings);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,82 @@
+#include "verify/fuzz/run_case.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cache/store.hpp"
+#include "generator/spec.hpp"
+#include "tests/support/catch.hpp"
+#include "verify/fuzz/case.hpp"
+#include "verify/fuzz/outcome.hpp"
+
+namespace {
+
+using namespace tilewright;
+using namespace tilewright::verify::fuzz;
+using Catch::Matchers::ContainsSubstring;
+
+FuzzCase user_case(Spec spec) {
+  FuzzCase fuzz_case;
+  fuzz_case.spec = std::move(spec);
+  fuzz_case.spec.dtype = f32;
+  fuzz_case.spec.head_dim = 16;
+  fuzz_case.shape = {.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 33, .kv_len = 70};
+  return fuzz_case;
+}
+
+RunOptions with_own_store() {
+  RunOptions options;
+  options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  return options;
+}
+
+// mask_mod as a tree: q_idx >= kv_idx, or with the comparison turned round.
+SnippetTree mask_tree(Op comparison) {
+  Statement result;
+  result.value = apply(comparison, {variable("q_idx"), variable("kv_idx")});
+  return {.kind = SnippetKind::mask_mod, .statements = {result}};
+}
+
+TEST_CASE("fuzz: an honest case is right, with a tree and without one") {
+  CaseRunner runner(with_own_store());
+  FuzzCase fuzz_case = user_case({.mask_mod = "q_idx >= kv_idx", .outputs = {.lse = true}});
+  fuzz_case.nan_in_dropped = true;
+  const Outcome without = runner.run(fuzz_case);
+  CHECK(without.message.empty());
+  CHECK(without.kernels_compiled == 2);
+  CHECK(without.share_of_bound > 0);
+  fuzz_case.mask_mod = mask_tree(Op::greater_equal);
+  print_snippets(fuzz_case);
+  CHECK(runner.run(fuzz_case).ok());
+  CHECK(runner.run(fuzz_case).kernels_compiled == 0);
+}
+
+// The interpreter reads the tree, the kernels the text: where they differ, both oracles must see
+// it.
+TEST_CASE("fuzz: kernels that compute something else are found") {
+  CaseRunner runner(with_own_store());
+  FuzzCase mask = user_case({.mask_mod = "q_idx >= kv_idx", .block = {16, 16}});
+  mask.mask_mod = mask_tree(Op::greater);
+  CHECK(runner.run(mask).failure == Failure::mask_differs);
+
+  FuzzCase score = user_case({.score_mod = "score + 0.01 * h"});
+  Statement result;
+  result.value = apply(Op::add, {variable("score", Type::floating),
+                                 apply(Op::multiply, {floating(0.01), variable("kv_idx")})});
+  score.score_mod = SnippetTree{.kind = SnippetKind::score_mod, .statements = {result}};
+  const Outcome outcome = runner.run(score);
+  CHECK(outcome.failure == Failure::wrong_result);
+  CHECK_THAT(outcome.message, ContainsSubstring("above its bound"));
+}
+
+TEST_CASE(
+    "fuzz: what a snippet must not do, and what does not compile, have classes of their own") {
+  CaseRunner runner(with_own_store());
+  const Outcome zero = runner.run(user_case({.mask_mod = "kv_idx / (q_idx - 3) >= 0"}));
+  CHECK(zero.failure == Failure::undefined);
+  CHECK_THAT(zero.message, ContainsSubstring("divided by zero"));
+  CHECK(runner.run(user_case({.score_mod = "score + slope"})).failure == Failure::compile_error);
+}
+
+}  // namespace

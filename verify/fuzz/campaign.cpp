@@ -1,0 +1,152 @@
+#include "verify/fuzz/campaign.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "verify/fuzz/features.hpp"
+#include "verify/fuzz/workers.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string features_of_spec(const FuzzCase& fuzz_case) {
+  Features features = features_of(fuzz_case);
+  for (std::size_t f = kSpecFactors; f < kFactors; ++f) features[f] = 0;
+  return describe(features);
+}
+
+// Undefined behaviour is one finding for each place in a snippet, whatever the call.
+std::string group_of(const FuzzCase& fuzz_case, const Outcome& outcome) {
+  const std::size_t place = outcome.message.find("\n  --> ");
+  if (outcome.failure != Failure::undefined || place == std::string::npos) {
+    return features_of_spec(fuzz_case);
+  }
+  return outcome.message.substr(place + 7);
+}
+
+class Campaign {
+ public:
+  explicit Campaign(const CampaignOptions& options)
+      : options_(options),
+        maker_(options.source, options.seed),
+        shown_(maker_.coverage().allowed()),
+        shown_by_compiles_(maker_.compile_coverage().allowed()),
+        workers_({.run = options.run, .count = options.workers, .time_limit = options.time_limit}) {
+    state_.seed = options.seed;
+  }
+
+  CampaignState run() {
+    while (true) {
+      while (workers_.idle() > 0 && !is_enough()) submit_next();
+      if (workers_.pending() == 0 && is_enough()) break;
+      // The rest of what was begun is not waited for once the time is over.
+      if (is_over()) break;
+      const auto finished = workers_.wait(std::chrono::milliseconds(250));
+      if (finished) add(*finished);
+      report();
+    }
+    finish();
+    return std::move(state_);
+  }
+
+ private:
+  bool is_over() {
+    if (options_.stop && options_.stop()) state_.stopped = true;
+    if (options_.time && Clock::now() - start_ >= *options_.time) return true;
+    return state_.stopped;
+  }
+
+  bool is_enough() { return is_over() || (options_.cases && submitted_ >= *options_.cases); }
+
+  // By numbers of what was submitted, so that the cases do not depend on who is quick.
+  void submit_next() {
+    const double wanted = options_.compiles_per_case * static_cast<double>(submitted_);
+    if (static_cast<double>(compiles_submitted_ + 1) <= wanted) {
+      ++compiles_submitted_;
+      return workers_.submit({maker_.next_compile()});
+    }
+    std::int64_t calls = options_.calls_of_spec;
+    if (options_.cases) calls = std::min(calls, *options_.cases - submitted_);
+    submitted_ += calls;
+    workers_.submit(maker_.next_group(static_cast<int>(calls)));
+  }
+
+  void add(const Workers::Finished& finished) {
+    const FuzzCase& fuzz_case = finished.fuzz_case;
+    const Outcome& outcome = finished.outcome;
+    ++(is_run(fuzz_case) ? state_.cases : state_.compiles);
+    (is_run(fuzz_case) ? shown_ : shown_by_compiles_).add(features_of(fuzz_case));
+    state_.kernels += outcome.kernels_compiled;
+    state_.longest_ms = std::max(state_.longest_ms, outcome.ms);
+    for (const std::string* text : {&fuzz_case.spec.score_mod, &fuzz_case.spec.mask_mod}) {
+      if (is_run(fuzz_case) && !text->empty()) snippets_.insert(*text);
+    }
+    if (outcome.share_of_bound > state_.worst_share) {
+      state_.worst_share = outcome.share_of_bound;
+      state_.worst_case = fuzz_case;
+    }
+    if (!outcome.ok()) add_failure(finished);
+  }
+
+  void add_failure(const Workers::Finished& finished) {
+    ++state_.failed;
+    const std::string features = group_of(finished.fuzz_case, finished.outcome);
+    for (FailureGroup& group : state_.failures) {
+      if (group.failure != finished.outcome.failure || group.features != features) continue;
+      ++group.count;
+      return;
+    }
+    state_.failures.push_back({.failure = finished.outcome.failure,
+                               .features = features,
+                               .fuzz_case = finished.fuzz_case,
+                               .outcome = finished.outcome,
+                               .count = 1});
+    if (options_.found) options_.found(state_.failures.back());
+  }
+
+  void report() {
+    state_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    state_.snippets = static_cast<std::int64_t>(snippets_.size());
+    state_.pairs_covered = shown_.covered();
+    state_.pairs_possible = shown_.possible();
+    if (options_.compiles_per_case > 0) {
+      state_.compile_pairs_covered = shown_by_compiles_.covered();
+      state_.compile_pairs_possible = shown_by_compiles_.possible();
+    }
+    if (options_.progress) options_.progress(state_);
+  }
+
+  void finish() {
+    report();
+    std::vector<FeaturePair> missing = shown_.all_missing();
+    if (options_.compiles_per_case > 0) {
+      for (const FeaturePair& pair : shown_by_compiles_.all_missing()) {
+        missing.push_back(pair);
+      }
+    }
+    for (const FeaturePair& pair : missing) state_.pairs_missing.push_back(pair.describe());
+  }
+
+  const CampaignOptions& options_;
+  CaseMaker maker_;
+  // Of cases that are finished; the maker's own count those that were made.
+  PairCoverage shown_;
+  PairCoverage shown_by_compiles_;
+  Workers workers_;
+  Clock::time_point start_ = Clock::now();
+  CampaignState state_;
+  std::set<std::string> snippets_;
+  std::int64_t submitted_ = 0;
+  std::int64_t compiles_submitted_ = 0;
+};
+
+}  // namespace
+
+CampaignState run_campaign(const CampaignOptions& options) {
+  return Campaign(options).run();
+}
+
+}  // namespace tilewright::verify::fuzz

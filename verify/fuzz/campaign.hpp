@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "case.hpp"
+#include "coverage.hpp"
+#include "outcome.hpp"
+#include "random_case.hpp"
+#include "run_case.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// A failure class and what the specs of its cases show, with the first case of it.
+struct FailureGroup {
+  Failure failure = Failure::none;
+  std::string features;  ///< of the spec: "dtype=bf16 outputs=lse score_mod=body"; of undefined
+                         ///< behaviour its place
+  FuzzCase fuzz_case;
+  Outcome outcome;
+  std::int64_t count = 0;  ///< cases
+};
+
+/// How far a campaign is, and in the end what it found.
+struct CampaignState {
+  std::uint64_t seed = 0;
+  std::int64_t cases = 0;     ///< that were run
+  std::int64_t compiles = 0;  ///< kernels for GPUs that were compiled only
+  std::int64_t kernels = 0;   ///< compiled, of both
+  std::int64_t snippets = 0;  ///< distinct texts of cases that were run
+  std::int64_t failed = 0;    ///< cases
+  std::vector<FailureGroup> failures = {};
+  std::int64_t pairs_covered = 0;  ///< of features
+  std::int64_t pairs_possible = 0;
+  std::int64_t compile_pairs_covered = 0;
+  std::int64_t compile_pairs_possible = 0;      ///< 0 where nothing is compiled only
+  std::vector<std::string> pairs_missing = {};  ///< in the end, of both
+  double worst_share = 0;                       ///< of its bound that the result of a case came to
+  FuzzCase worst_case = {};                     ///< that case
+  double seconds = 0;
+  double longest_ms = 0;  ///< of a case
+  bool stopped = false;   ///< before its end
+
+  bool ok() const { return failed == 0; }
+};
+
+struct CampaignOptions {
+  CaseSource source = {};
+  std::uint64_t seed = 0;
+  std::optional<std::int64_t> cases = {};  ///< to run; none: until the time is over
+  std::optional<std::chrono::seconds> time = {};
+  std::int64_t calls_of_spec = 5;
+  /// Kernels for GPUs to compile beside each case; 0.25 is one for four cases.
+  double compiles_per_case = 0;
+  int workers = 1;
+  std::chrono::seconds time_limit{120};  ///< of one case
+  RunOptions run = {};
+  std::function<void(const CampaignState&)> progress =
+      {};                                               ///< after each case, at least 4 a second
+  std::function<void(const FailureGroup&)> found = {};  ///< after the first case of a group
+  std::function<bool()> stop = {};                      ///< asked often
+};
+
+/// Makes cases and runs them in processes of their own until there are enough, the time is over, or
+/// it is told to stop. The cases depend on seed and source alone, not on time.
+/// @throws Error as Workers; what goes wrong with a case is part of the result
+CampaignState run_campaign(const CampaignOptions& options);
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,257 @@
+#include "verify/fuzz/workers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "cache/store.hpp"
+#include "runtime/thread_pool.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// ---- messages: eight bytes of length, then the text
+
+bool write_all(int descriptor, const char* data, std::size_t size) {
+  while (size > 0) {
+    // MSG_NOSIGNAL: the other side may be gone.
+    const ssize_t written = ::send(descriptor, data, size, MSG_NOSIGNAL);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+bool read_all(int descriptor, char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t got = ::read(descriptor, data, size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    data += got;
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool send_text(int descriptor, const std::string& text) {
+  const std::uint64_t size = text.size();
+  return write_all(descriptor, reinterpret_cast<const char*>(&size), sizeof size) &&
+         write_all(descriptor, text.data(), text.size());
+}
+
+std::optional<std::string> receive_text(int descriptor) {
+  std::uint64_t size = 0;
+  if (!read_all(descriptor, reinterpret_cast<char*>(&size), sizeof size)) return std::nullopt;
+  std::string text(size, '\0');
+  if (!read_all(descriptor, text.data(), text.size())) return std::nullopt;
+  return text;
+}
+
+std::string to_message(const Outcome& outcome) {
+  const nlohmann::json json = {{"failure", to_string(outcome.failure)},
+                               {"message", outcome.message},
+                               {"share_of_bound", outcome.share_of_bound},
+                               {"kernels_compiled", outcome.kernels_compiled},
+                               {"ms", outcome.ms}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Outcome from_message(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  return {.failure = failure_from_string(json.at("failure").get<std::string>()),
+          .message = json.at("message"),
+          .share_of_bound = json.at("share_of_bound"),
+          .kernels_compiled = json.at("kernels_compiled"),
+          .ms = json.at("ms")};
+}
+
+// ---- the child
+
+Outcome run_text(CaseRunner& runner, const std::string& text) {
+  try {
+    return runner.run(case_from_json(text));
+  } catch (const std::exception& error) {
+    return {.failure = Failure::error, .message = error.what()};
+  }
+}
+
+[[noreturn]] void serve(int descriptor, RunOptions options) {
+  // Ctrl-C is for the parent, which ends with a verdict and closes the connection.
+  std::signal(SIGINT, SIG_IGN);
+  ThreadPool one_thread(1);
+  options.threads = &one_thread;
+  if (!options.kernels.store) {
+    options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  }
+  CaseRunner runner(options);
+  while (const auto text = receive_text(descriptor)) {
+    if (!send_text(descriptor, to_message(run_text(runner, *text)))) break;
+  }
+  // Not exit(): what the parent registered is not this process's to run.
+  ::_exit(0);
+}
+
+}  // namespace
+
+struct Workers::Worker {
+  pid_t process = -1;
+  int descriptor = -1;
+  std::deque<FuzzCase> cases;  // the first one is being run
+  Clock::time_point started = {};
+};
+
+Workers::Workers(Options options) : options_(std::move(options)) {
+  for (int i = 0; i < std::max(1, options_.count); ++i) {
+    workers_.push_back(std::make_unique<Worker>());
+    start(*workers_.back());
+  }
+}
+
+Workers::~Workers() {
+  for (const auto& worker : workers_) {
+    if (worker->process <= 0) continue;
+    if (worker->cases.empty()) {
+      ::close(worker->descriptor);
+    } else {
+      ::kill(worker->process, SIGKILL);
+      ::close(worker->descriptor);
+    }
+    ::waitpid(worker->process, nullptr, 0);
+  }
+}
+
+void Workers::start(Worker& worker) {
+  std::array<int, 2> pair = {};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    throw Error(ErrorCode::internal, fmt::format("socketpair: {}", std::strerror(errno)));
+  }
+  const pid_t process = ::fork();
+  if (process < 0) {
+    throw Error(ErrorCode::internal, fmt::format("fork: {}", std::strerror(errno)),
+                "ulimit -u limits the number of processes");
+  }
+  if (process == 0) {
+    // Another worker's connection held open here would hide that worker's end from the parent.
+    for (const auto& other : workers_) {
+      if (other->descriptor >= 0) ::close(other->descriptor);
+    }
+    ::close(pair[0]);
+    serve(pair[1], options_.run);
+  }
+  ::close(pair[1]);
+  worker.process = process;
+  worker.descriptor = pair[0];
+}
+
+std::size_t Workers::idle() const {
+  return static_cast<std::size_t>(std::count_if(
+      workers_.begin(), workers_.end(), [](const auto& worker) { return worker->cases.empty(); }));
+}
+
+std::size_t Workers::pending() const {
+  std::size_t sum = 0;
+  for (const auto& worker : workers_) sum += worker->cases.size();
+  return sum;
+}
+
+void Workers::submit(std::vector<FuzzCase> cases) {
+  const auto worker = std::find_if(workers_.begin(), workers_.end(),
+                                   [](const auto& one) { return one->cases.empty(); });
+  if (worker == workers_.end()) throw Error(ErrorCode::internal, "every worker is busy");
+  (*worker)->cases.assign(std::make_move_iterator(cases.begin()),
+                          std::make_move_iterator(cases.end()));
+  send_next(**worker);
+}
+
+// A process that is gone shows when its answer is read.
+void Workers::send_next(Worker& worker) {
+  if (worker.cases.empty()) return;
+  worker.started = Clock::now();
+  send_text(worker.descriptor, to_json(worker.cases.front()));
+}
+
+std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patience) {
+  const auto deadline = Clock::now() + patience;
+  while (true) {
+    std::vector<pollfd> polled;
+    std::vector<Worker*> busy;
+    for (const auto& worker : workers_) {
+      if (worker->cases.empty()) continue;
+      if (Clock::now() - worker->started > options_.time_limit) {
+        return give_up(*worker, Failure::time_out,
+                       fmt::format("it ran for more than {} s", options_.time_limit.count()));
+      }
+      polled.push_back({.fd = worker->descriptor, .events = POLLIN, .revents = 0});
+      busy.push_back(worker.get());
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (busy.empty() || left.count() <= 0) return std::nullopt;
+    const auto slice = std::min<std::int64_t>(left.count(), 200);
+    const int ready = ::poll(polled.data(), polled.size(), static_cast<int>(slice));
+    if (ready < 0) return std::nullopt;  // a signal: the caller may want to stop
+    for (std::size_t i = 0; i < polled.size(); ++i) {
+      if (polled[i].revents != 0) return take(*busy[i]);
+    }
+  }
+}
+
+Workers::Finished Workers::take(Worker& worker) {
+  const std::optional<std::string> text = receive_text(worker.descriptor);
+  if (!text) return give_up(worker, Failure::crash, {});
+  Finished finished{std::move(worker.cases.front()), from_message(*text)};
+  worker.cases.pop_front();
+  send_next(worker);
+  return finished;
+}
+
+// The case that was being run is finished; a new process goes on with those behind it.
+Workers::Finished Workers::give_up(Worker& worker, Failure failure, std::string message) {
+  ::close(worker.descriptor);
+  worker.descriptor = -1;
+  if (failure == Failure::time_out) ::kill(worker.process, SIGKILL);
+  int status = 0;
+  ::waitpid(worker.process, &status, 0);
+  if (failure == Failure::crash) {
+    message = WIFSIGNALED(status) ? fmt::format("the process that ran it ended by signal {} ({})",
+                                                WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                                  : fmt::format("the process that ran it ended with status {}",
+                                                WEXITSTATUS(status));
+  }
+  const std::chrono::duration<double, std::milli> took = Clock::now() - worker.started;
+  Finished finished{std::move(worker.cases.front()),
+                    {.failure = failure, .message = std::move(message), .ms = took.count()}};
+  worker.cases.pop_front();
+  start(worker);
+  send_next(worker);
+  return finished;
+}
+
+Outcome run_isolated(const FuzzCase& fuzz_case, const RunOptions& options,
+                     std::chrono::seconds time_limit) {
+  Workers workers({.run = options, .count = 1, .time_limit = time_limit});
+  workers.submit({fuzz_case});
+  while (true) {
+    if (auto finished = workers.wait(std::chrono::seconds(1))) return finished->outcome;
+  }
+}
+
+}  // namespace tilewright::verify::fuzz
