@@ -18,12 +18,17 @@
 #include "runtime/thread_pool.hpp"
 #include "verify/fuzz/campaign.hpp"
 #include "verify/fuzz/failure_files.hpp"
+#include "verify/fuzz/shrink.hpp"
 #include "verify/fuzz/workers.hpp"
 
 namespace tilewright::cli {
 namespace {
 
 namespace fuzz = verify::fuzz;
+
+// Of groups of failures, and seconds for each.
+constexpr std::size_t kMostShrunk = 5;
+constexpr double kShrinkSeconds = 30;
 
 // What a reader of JSON can hold exactly.
 std::uint64_t random_seed() {
@@ -46,13 +51,21 @@ std::uint64_t parse_seed(const std::string& text) {
   return seed;
 }
 
-Json to_json(const fuzz::FailureGroup& group, const fuzz::FailureFiles& files) {
+Json failure_json(const fuzz::FailureGroup& group, const fuzz::FailureFiles& files) {
   return {{"failure", fuzz::to_string(group.failure)},
           {"features", group.features},
           {"count", group.count},
           {"message", group.outcome.message},
           {"case", files.fuzz_case.string()},
           {"replay", files.replay}};
+}
+
+// Each line as part of a list's item.
+std::string as_item(std::string text) {
+  for (std::size_t i = text.find('\n'); i != std::string::npos; i = text.find('\n', i + 1)) {
+    text.insert(i + 1, "        ");
+  }
+  return "        " + text;
 }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
@@ -143,10 +156,36 @@ class FuzzVerb : public Verb {
     options.progress = [&](const fuzz::CampaignState& state) { progress.update(state); };
     options.stop = interrupted;
     stop_on_interrupt();
-    const fuzz::CampaignState state = fuzz::run_campaign(options);
+    fuzz::CampaignState state = fuzz::run_campaign(options);
     progress.end();
+    shrink_failures(state, progress);
     print_result(state, files, machine.device);
     return state.ok() ? kDone : kNegativeVerdict;
+  }
+
+  // Each file is written anew with the smallest case that fails alike.
+  void shrink_failures(fuzz::CampaignState& state, FuzzProgress& progress) const {
+    const std::size_t count = std::min<std::size_t>(state.failures.size(), kMostShrunk);
+    for (std::size_t i = 0; i < count && !interrupted(); ++i) {
+      fuzz::FailureGroup& group = state.failures[i];
+      if (group.failure == fuzz::Failure::time_out) continue;  // each try would take as long
+      progress.line(fmt::format("making case {} of {} smaller", i + 1, count));
+      const bool checks = group.failure == fuzz::Failure::undefined;
+      fuzz::Workers worker({.run = {.check_undefined_every = checks ? 1 : 0},
+                            .count = 1,
+                            .time_limit = std::chrono::seconds(60)});
+      const auto run = [&worker](const fuzz::FuzzCase& fuzz_case) {
+        worker.submit({fuzz_case});
+        std::optional<fuzz::Workers::Finished> finished;
+        while (!finished) finished = worker.wait(std::chrono::seconds(1));
+        return finished->outcome;
+      };
+      const fuzz::Shrunk shrunk =
+          fuzz::shrink(group.fuzz_case, group.outcome, run, {.max_seconds = kShrinkSeconds});
+      group.fuzz_case = shrunk.smallest;
+      group.outcome = shrunk.outcome;
+      fuzz::write_failure(out_, group.fuzz_case);
+    }
   }
 
   void print_result(const fuzz::CampaignState& state, const std::vector<fuzz::FailureFiles>& files,
@@ -155,15 +194,15 @@ class FuzzVerb : public Verb {
       std::string text = verdict_text(state, device);
       for (std::size_t i = 0; i < state.failures.size(); ++i) {
         const fuzz::FailureGroup& group = state.failures[i];
-        text +=
-            fmt::format("{:>5} x {}: {}\n        {}\n", group.count, fuzz::to_string(group.failure),
-                        fuzz::describe(group.fuzz_case), files[i].replay);
+        text += fmt::format("{:>5} x {}: {}\n{}\n        {}\n", group.count,
+                            fuzz::to_string(group.failure), fuzz::describe(group.fuzz_case),
+                            as_item(group.outcome.message), files[i].replay);
       }
       return print(text);
     }
     Json failures = Json::array();
     for (std::size_t i = 0; i < state.failures.size(); ++i) {
-      failures.push_back(to_json(state.failures[i], files[i]));
+      failures.push_back(failure_json(state.failures[i], files[i]));
     }
     print_json(
         {{"seed", state.seed},

@@ -25,7 +25,7 @@ bool nvrtc_is_there() {
   }
 }
 
-nlohmann::json look(const std::string& wanted) {
+nlohmann::json look_for_gpu(const std::string& wanted) {
   try {
     const Device device = Device::parse(wanted);
     if (device.kind() == Device::Kind::cpu) {
@@ -52,7 +52,7 @@ std::string read_to_end(int descriptor) {
 }
 
 [[noreturn]] void look_and_exit(const std::string& wanted, int descriptor) {
-  const std::string text = look(wanted).dump();
+  const std::string text = look_for_gpu(wanted).dump();
   const ssize_t written = ::write(descriptor, text.data(), text.size());
   ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
 }

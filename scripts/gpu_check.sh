@@ -6,8 +6,8 @@
 #   scripts/gpu_check.sh FOLDER [PART]...         on the machine with the GPU: runs them
 #
 # Parts: tests, battery, sanitizers, figures (these four without one: under 3 minutes); bundle, which
-# precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; and peers,
-# which needs PyTorch and takes another 3. The battery and the tests compare with kernels for the CPU, so a
+# precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
+# random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS); and peers, which needs PyTorch and takes another 3. The battery and the tests compare with kernels for the CPU, so a
 # C++ compiler must be there. CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs,
 # tables and charts there.
 set -u
@@ -161,6 +161,8 @@ wants battery && battery
 wants sanitizers && sanitizers
 wants figures && figures
 wants bundle && bundle
+wants fuzz && LINES_SHOWN=40 step fuzz "${FUZZ_SECONDS:-480}" "$folder/tilewright" fuzz --device cuda \
+  --cases "${FUZZ_CASES:-5000}" --compiles 0 --out "$logs/fuzz"
 wants peers && peers
 
 echo

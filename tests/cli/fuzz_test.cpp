@@ -40,6 +40,8 @@ TEST_CASE("cli: fuzz finds undefined behaviour of a user's snippet, and replays 
   REQUIRE(ended.status == 1);
   CHECK_THAT(ended.err, ContainsSubstring("outside its extent"));
   CHECK_THAT(ended.out, ContainsSubstring("undefined"));
+  // The message of the smallest case: one query suffices.
+  CHECK_THAT(ended.out, ContainsSubstring("index 1 of buffer \"bias\" is outside its extent 1"));
   CHECK_THAT(ended.out, ContainsSubstring("tilewright fuzz --replay"));
   std::string found;
   bool has_source = false;
