@@ -172,7 +172,7 @@ HttpAnswer RemoteCache::put(const std::string& path, std::span<const std::byte> 
 }
 
 // What may pass is tried once more, after a pause, where the time allows it.
-HttpAnswer RemoteCache::ask(HttpRequest request) const {
+HttpAnswer RemoteCache::ask(const HttpRequest& request) const {
   HttpAnswer answer = http_.ask(request);
   if (!http_.problem().empty()) return answer;
   for (int tries = 1; tries < kTries && may_pass(answer); ++tries) {

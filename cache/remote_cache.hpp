@@ -61,7 +61,7 @@ class RemoteCache {
   HttpAnswer get(const std::string& path, std::size_t max_bytes, Clock::time_point deadline) const;
   HttpAnswer put(const std::string& path, std::span<const std::byte> bytes,
                  Clock::time_point deadline) const;
-  HttpAnswer ask(HttpRequest request) const;
+  HttpAnswer ask(const HttpRequest& request) const;
   LookUp fetch(const Key& key) const;
   LookUp fetch_blob(const Key& key, const BlobName& blob, Clock::time_point deadline) const;
   std::string upload(const Entry& entry) const;

@@ -86,22 +86,22 @@ std::string hint_for_name(const std::string& name, const Spec& spec, SnippetKind
                      name);
 }
 
-bool contains(const std::string& text, std::string_view part) {
+bool has_text(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
 std::string hint_for_message(const std::string& message) {
-  const bool about_buffer = contains(message, "'buffer'") || contains(message, "'(buffer)") ||
-                            contains(message, "'const buffer'");
+  const bool about_buffer = has_text(message, "'buffer'") || has_text(message, "'(buffer)") ||
+                            has_text(message, "'const buffer'");
   if (about_buffer) {
     return "a buffer of one dimension is read as x[i], one of more as x(i, j), with an index for "
            "each";
   }
-  if (contains(message, "read-only") || contains(message, "const-qualified")) {
+  if (has_text(message, "read-only") || has_text(message, "const-qualified")) {
     return "positions, lengths, scalars and buffers are constants; copy one into a local variable";
   }
-  if (contains(message, "no return") || contains(message, "non-void") ||
-      contains(message, "end of non-void")) {
+  if (has_text(message, "no return") || has_text(message, "non-void") ||
+      has_text(message, "end of non-void")) {
     return "add a return at the end: some way through the snippet reaches it";
   }
   return {};

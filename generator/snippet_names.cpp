@@ -108,7 +108,7 @@ bool is_identifier(std::string_view name) {
   return !name.empty() && !is_digit(name[0]) && std::all_of(name.begin(), name.end(), is_word);
 }
 
-bool contains(const std::vector<std::string>& names, std::string_view name) {
+bool is_among(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -164,9 +164,9 @@ std::string name_fault(std::string_view name) {
   if (is_reserved_name(name)) {
     return "is reserved (tw_*, tilewright*, names that contain __ or start with _ and a capital)";
   }
-  if (contains(snippet_variables(), name))
+  if (is_among(snippet_variables(), name))
     return "is what every snippet calls one of its arguments";
-  if (contains(snippet_functions(), name)) return "is a function that every snippet can call";
+  if (is_among(snippet_functions(), name)) return "is a function that every snippet can call";
   if (name == "INFINITY" || name == "NAN") return "is a constant of C";
   return {};
 }

@@ -35,7 +35,7 @@ const Names kDims = {"batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len"};
 const Names kBounds = {"clamped", "trusted"};
 const Names kOutputs = {"out", "lse"};
 
-bool contains(const Names& names, std::string_view name) {
+bool is_listed(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -163,7 +163,7 @@ class SpecReader {
     if (key == "outputs") return read_outputs(path, value);
     if (key == "precise_math") return void(spec_.precise_math = bool_at(path, value));
     if (key == "tactic") return read_tactic(path, value);
-    if (contains(kReservedKeys, key)) {
+    if (is_listed(kReservedKeys, key)) {
       fail_key(path, fmt::format("\"{}\" is reserved and not yet supported", key), "leave it out");
     }
     fail_unknown_key(path, kTopKeys);
@@ -304,10 +304,10 @@ class SpecReader {
     const std::string name = value.get<std::string>();
     if (is_fp8(name)) fail_not_yet(path, name, allowed);
     const std::optional<DType> dtype = dtype_from_string(name);
-    if (dtype && contains(allowed, name)) return *dtype;
+    if (dtype && is_listed(allowed, name)) return *dtype;
     const std::string alias = dtype_alias(name);
-    const std::string hint =
-        contains(allowed, alias) ? fmt::format("write \"{}\"", alias) : did_you_mean(name, allowed);
+    const std::string hint = is_listed(allowed, alias) ? fmt::format("write \"{}\"", alias)
+                                                       : did_you_mean(name, allowed);
     fail(path, wrong_value(path, shown(value), "be " + one_of(allowed)), hint);
   }
 
@@ -363,7 +363,7 @@ class SpecReader {
                       std::string_view also = {}) const {
     expect(path, value, value.is_string(), "be " + one_of(allowed));
     const std::string name = value.get<std::string>();
-    if (!contains(allowed, name)) {
+    if (!is_listed(allowed, name)) {
       fail(path, wrong_value(path, shown(value), "be " + one_of(allowed) + std::string(also)),
            did_you_mean(name, allowed));
     }

@@ -71,7 +71,7 @@ std::string field(std::string_view key, std::string_view value) {
   return fmt::format("{}: {}", string_text(key), value);
 }
 
-std::string buffer_text(const BufferSpec& buffer) {
+std::string declared_buffer(const BufferSpec& buffer) {
   std::vector<std::string> dims;
   for (const BufferDim& dim : buffer.shape) dims.push_back(dim_text(dim));
   std::vector<std::string> fields = {field("dtype", string_text(to_string(buffer.dtype))),
@@ -86,7 +86,7 @@ std::string buffer_text(const BufferSpec& buffer) {
   return object(fields);
 }
 
-std::string scalar_text(const ScalarSpec& scalar) {
+std::string declared_scalar(const ScalarSpec& scalar) {
   std::vector<std::string> fields = {field("dtype", string_text(to_string(scalar.dtype)))};
   if (scalar.default_value) {
     fields.push_back(field("default", number(*scalar.default_value, scalar.dtype)));
@@ -134,8 +134,8 @@ std::string to_json(const Spec& spec) {
   if (spec.scale) add(true, "scale", number(*spec.scale, false));
   add(!spec.score_mod.empty(), "score_mod", string_text(spec.score_mod));
   add(!spec.mask_mod.empty(), "mask_mod", string_text(spec.mask_mod));
-  add(!spec.buffers.empty(), "buffers", group_text(spec.buffers, buffer_text));
-  add(!spec.scalars.empty(), "scalars", group_text(spec.scalars, scalar_text));
+  add(!spec.buffers.empty(), "buffers", group_text(spec.buffers, declared_buffer));
+  add(!spec.scalars.empty(), "scalars", group_text(spec.scalars, declared_scalar));
   add(spec.block != defaults.block, "block",
       list({std::to_string(spec.block[0]), std::to_string(spec.block[1])}));
   add(spec.outputs != defaults.outputs, "outputs",

@@ -122,7 +122,9 @@ void assign(const Json& json, const std::string& name, bool& value) {
 
 void assign(const Json& json, const std::string& name, std::map<std::string, double>& values) {
   if (!json.is_object()) fail(name + " must be an object of numbers");
-  for (const auto& [key, value] : json.items()) assign(value, name + "." + key, values[key]);
+  for (const auto& [key, value] : json.items()) {
+    assign(value, fmt::format("{}.{}", name, key), values[key]);
+  }
 }
 
 void assign(const Json& json, const std::string& name, Placement& placement) {

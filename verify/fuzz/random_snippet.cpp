@@ -314,7 +314,7 @@ class Maker {
     }
   }
 
-  TrackedInteger limited(TrackedInteger x, std::int64_t limit) {
+  TrackedInteger limited(const TrackedInteger& x, std::int64_t limit) {
     return x.bound() <= limit ? x : remainder(x, limit);
   }
 
@@ -759,7 +759,7 @@ class Maker {
     return {.op = Op::call, .type = type, .name = name, .operands = {argument}};
   }
 
-  TrackedInteger with_integer(TrackedInteger parameter) {
+  TrackedInteger with_integer(const TrackedInteger& parameter) {
     integers_.push_back(parameter);
     TrackedInteger value = add(limited(integer_value(1), kHalfOfInt), parameter);
     integers_.pop_back();
