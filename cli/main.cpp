@@ -56,7 +56,7 @@ ExitStatus status_of(ErrorCode code) {
 ExitStatus report(const Error& error, bool json) {
   std::fputs((std::string(error.what()) + '\n').c_str(), stderr);
   try {
-    if (json) print_json(to_json(error));
+    if (json) print_json(cli::to_json(error));
   } catch (const Error&) {
     // Standard output is full or closed: stderr has said it all.
   }
