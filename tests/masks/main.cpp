@@ -12,6 +12,7 @@
 // TILEWRIGHT_TEST_DEVICE   cpu (default), cuda, cuda:N
 // TILEWRIGHT_TEST_FULL     1: as --full, then as --faults
 // TILEWRIGHT_TEST_BATCHES  compiles of random masks
+// TILEWRIGHT_TEST_FIRST    the first one's number: others are other masks
 // TILEWRIGHT_TEST_MASKS    masks in each
 
 #include <algorithm>
@@ -215,9 +216,10 @@ bool check_batches(const Device& device, const KernelContext& context, int batch
                    int masks_of_each) {
   Tally all;
   std::mutex mutex;
-  std::atomic<int> next = 0;
+  const int first = std::atoi(environment("TILEWRIGHT_TEST_FIRST").c_str());
+  std::atomic<int> next = first;
   const auto work = [&] {
-    for (int batch = next++; batch < batches; batch = next++) {
+    for (int batch = next++; batch < first + batches; batch = next++) {
       const Tally tally =
           check_random(device, context, static_cast<std::uint64_t>(batch), masks_of_each, 1);
       const std::lock_guard lock(mutex);
