@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/sanitizers.hpp"
 #include "cache/bundles.hpp"
 #include "tests/cache/bundle_support.hpp"
 #include "tests/support/catch.hpp"
@@ -63,7 +64,9 @@ TEST_CASE("bundle performance: opening 200 kernels, the first one, and each hit"
       first.least_us / 1000, first.median_us / 1000);
   std::printf("[bundle] a verified hit %.0f us (median %.0f), again from memory %.2f us\n",
               hit.least_us, hit.median_us, memory.median_us / 100);
-  REQUIRE(first.least_us < 5000);
-  REQUIRE(hit.least_us < 250);
-  REQUIRE(memory.least_us / 100 < 1);
+  // The promise is of code without a sanitizer; under one a hit took 690 us.
+  const double slower = tilewright::kHasSanitizer ? 10 : 1;
+  REQUIRE(first.least_us < 5000 * slower);
+  REQUIRE(hit.least_us < 250 * slower);
+  REQUIRE(memory.least_us / 100 < 1 * slower);
 }

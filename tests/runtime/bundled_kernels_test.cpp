@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/sanitizers.hpp"
 #include "cache/bundles.hpp"
 #include "generator/templates.hpp"
 #include "runtime/attention.hpp"
@@ -254,5 +255,6 @@ TEST_CASE("bundled kernels: a hit costs little beside the driver's own load") {
   std::sort(times.begin(), times.end());
   std::printf("[bundle] from a spec to a verified binary: %.0f us (median %.0f)\n", times[0],
               times[25]);
-  REQUIRE(times[0] < 250);
+  // The promise is of code without a sanitizer.
+  REQUIRE(times[0] < (kHasSanitizer ? 2500 : 250));
 }
