@@ -16,25 +16,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void refuse_tree(const std::string& what) {
   throw Error(ErrorCode::file, "the tree of a snippet: " + what,
               "take the tree out to run the snippet's text alone");
 }
 
 const Json& element(const Json& json, std::size_t index) {
-  if (!json.is_array() || index >= json.size()) fail("a list is too short: " + json.dump());
+  if (!json.is_array() || index >= json.size()) refuse_tree("a list is too short: " + json.dump());
   return json[index];
 }
 
 std::string text_at(const Json& json, std::size_t index) {
   const Json& value = element(json, index);
-  if (!value.is_string()) fail("a name is expected in " + json.dump());
+  if (!value.is_string()) refuse_tree("a name is expected in " + json.dump());
   return value.get<std::string>();
 }
 
 std::int64_t integer_at(const Json& json, std::size_t index) {
   const Json& value = element(json, index);
-  if (!value.is_number_integer()) fail("a whole number is expected in " + json.dump());
+  if (!value.is_number_integer()) refuse_tree("a whole number is expected in " + json.dump());
   return value.get<std::int64_t>();
 }
 
@@ -48,7 +48,7 @@ double number_at(const Json& json, std::size_t index) {
   const Json& value = element(json, index);
   if (value == "inf") return std::numeric_limits<double>::infinity();
   if (value == "-inf") return -std::numeric_limits<double>::infinity();
-  if (!value.is_number()) fail("a number is expected in " + json.dump());
+  if (!value.is_number()) refuse_tree("a number is expected in " + json.dump());
   return value.get<double>();
 }
 
@@ -107,7 +107,8 @@ Expression expression_from(const Json& json) {
     case Op::integer_literal:
       return integer(integer_at(json, 1));
     case Op::truth_literal:
-      if (!element(json, 1).is_boolean()) fail("true or false is expected in " + json.dump());
+      if (!element(json, 1).is_boolean())
+        refuse_tree("true or false is expected in " + json.dump());
       return truth(json[1].get<bool>());
     case Op::floating_literal:
       return floating(number_at(json, 1));
@@ -124,7 +125,8 @@ Expression expression_from(const Json& json) {
       break;
   }
   std::vector<Expression> operands = operands_from(json, 1);
-  if (operands.size() != operands_of(op)) fail("a wrong number of operands in " + json.dump());
+  if (operands.size() != operands_of(op))
+    refuse_tree("a wrong number of operands in " + json.dump());
   return apply(op, std::move(operands));
 }
 
@@ -183,7 +185,7 @@ Statement statement_from(const Json& json) {
             .body = statements_from(element(json, 2)),
             .otherwise = statements_from(element(json, 3))};
   }
-  if (kind != "lambda") fail("\"" + kind + "\" is no statement");
+  if (kind != "lambda") refuse_tree("\"" + kind + "\" is no statement");
   Statement lambda{
       .kind = Kind::lambda, .name = text_at(json, 1), .value = expression_from(element(json, 3))};
   for (const Json& parameter : json[2]) {
@@ -194,7 +196,7 @@ Statement statement_from(const Json& json) {
 }
 
 std::vector<Statement> statements_from(const Json& json) {
-  if (!json.is_array()) fail("a list of statements is expected instead of " + json.dump());
+  if (!json.is_array()) refuse_tree("a list of statements is expected instead of " + json.dump());
   std::vector<Statement> statements;
   for (const Json& statement : json) statements.push_back(statement_from(statement));
   return statements;
@@ -208,9 +210,9 @@ std::string tree_to_json(const SnippetTree& tree) {
 
 SnippetTree tree_from_json(SnippetKind kind, std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) fail("it is no JSON");
+  if (json.is_discarded()) refuse_tree("it is no JSON");
   SnippetTree tree{.kind = kind, .statements = statements_from(json)};
-  if (tree.statements.empty()) fail("it has no statement");
+  if (tree.statements.empty()) refuse_tree("it has no statement");
   return tree;
 }
 

@@ -390,9 +390,9 @@ Features fixed_by_spec(const FuzzCase& fuzz_case, const Features& allowed, bool 
 }
 
 std::string target_name(int target_class, Random& random) {
-  static const std::array<std::vector<const char*>, 5> kNames = {
+  static const std::array<std::vector<const char*>, 5> kTargetNames = {
       {{"sm_80"}, {"sm_86", "sm_89"}, {"sm_90a"}, {"sm_100a", "sm_103a"}, {"sm_120", "sm_121a"}}};
-  const auto& names = kNames[static_cast<std::size_t>(target_class)];
+  const auto& names = kTargetNames[static_cast<std::size_t>(target_class)];
   return names[static_cast<std::size_t>(
       random.integer(0, static_cast<std::int64_t>(names.size()) - 1))];
 }

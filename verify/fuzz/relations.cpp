@@ -22,7 +22,7 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-constexpr std::array kNames = {
+constexpr std::array kRelationNames = {
     std::pair{Relation::permuted_keys, std::string_view("permuted_keys")},
     std::pair{Relation::split_keys, std::string_view("split_keys")},
     std::pair{Relation::added_constant, std::string_view("added_constant")},
@@ -381,22 +381,22 @@ Check check_of(Relation relation) {
 }
 
 constexpr std::array kRelations = [] {
-  std::array<Relation, kNames.size()> relations{};
-  for (std::size_t i = 0; i < kNames.size(); ++i) relations[i] = kNames[i].first;
+  std::array<Relation, kRelationNames.size()> relations{};
+  for (std::size_t i = 0; i < kRelationNames.size(); ++i) relations[i] = kRelationNames[i].first;
   return relations;
 }();
 
 }  // namespace
 
 std::string_view to_string(Relation relation) {
-  for (const auto& [value, name] : kNames) {
+  for (const auto& [value, name] : kRelationNames) {
     if (value == relation) return name;
   }
   return "";
 }
 
 Relation relation_from_string(std::string_view name) {
-  for (const auto& [value, text] : kNames) {
+  for (const auto& [value, text] : kRelationNames) {
     if (text == name) return value;
   }
   throw Error(ErrorCode::file, fmt::format("there is no relation \"{}\"", name));
