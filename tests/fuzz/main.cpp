@@ -3,6 +3,7 @@
 //
 //     fuzz_campaign [--full] [--seed N] [--cases N] [--workers N]
 //
+// TILEWRIGHT_TEST_SEED is a seed, too; else it is a new one each time.
 // Without --full (or TILEWRIGHT_TEST_FULL=1) it takes some seconds and shows what it can. What
 // fails is written to fuzz-failures/ of the current folder, with the line that replays it. The
 // cases of tests/fuzz/corpus/ run first.
@@ -47,6 +48,8 @@ struct Settings {
 };
 
 std::uint64_t new_seed() {
+  if (const char* seed = std::getenv("TILEWRIGHT_TEST_SEED"))
+    return std::strtoull(seed, nullptr, 10);
   std::random_device device;
   return (std::uint64_t{device()} << 32 | device()) >> 11;
 }

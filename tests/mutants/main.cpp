@@ -8,7 +8,8 @@
 // --device       which mutants are run, and where: those of CPU templates (default) or of CUDA's
 // --compile      CUDA's mutants are compiled for sm_80 and sm_90a, and not run: needs no GPU
 // --list         prints the mutants
-// --sample N     only so many, by --seed; without one each run takes others
+// --sample N     only so many, by --seed; without one (nor TILEWRIGHT_TEST_SEED) each run takes
+// others
 // --only WORD    only those whose description contains it
 // --equivalents  runs those in equivalent.json too: none may be killed
 //
@@ -41,6 +42,13 @@ namespace {
 using namespace tilewright;
 using namespace tilewright::mutants;
 
+unsigned first_seed() {
+  if (const char* seed = std::getenv("TILEWRIGHT_TEST_SEED")) {
+    return static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
+  }
+  return std::random_device()();
+}
+
 struct Settings {
   std::string program;
   Device device = Device::cpu();
@@ -48,7 +56,7 @@ struct Settings {
   bool list = false;
   bool equivalents = false;
   std::size_t sample = 0;  // 0: all
-  unsigned seed = std::random_device()();
+  unsigned seed = first_seed();
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   std::string only;
   std::string one;  // the id of the mutant that this process is to run
