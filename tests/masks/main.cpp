@@ -10,7 +10,7 @@
 // --show     instead: prints a spec of random masks
 //
 // TILEWRIGHT_TEST_DEVICE   cpu (default), cuda, cuda:N
-// TILEWRIGHT_TEST_FULL     1: as --full, then as --faults
+// TILEWRIGHT_TEST_FULL     1: as --full
 // TILEWRIGHT_TEST_BATCHES  compiles of random masks
 // TILEWRIGHT_TEST_FIRST    the first one's number: others are other masks
 // TILEWRIGHT_TEST_MASKS    masks in each
@@ -316,7 +316,6 @@ int run(int argc, char** argv) {
   const std::string name = environment("TILEWRIGHT_TEST_DEVICE");
   const Device device = name.empty() ? Device::cpu() : Device::parse(name);
   bool full = environment("TILEWRIGHT_TEST_FULL") == "1";
-  bool with_faults = full;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     full = full || argument == "--full";
@@ -334,7 +333,6 @@ int run(int argc, char** argv) {
   bool ok = check_batches(device, {.templates = with_template()}, batches, masks_of_batch(full));
   ok = check_folder("examples", device, {}) && ok;
   if (full) ok = check_folder("tests/battery/variants", device, {}) && ok;
-  if (with_faults) ok = check_faults(device, {}) && ok;
   return ok ? 0 : 1;
 }
 
