@@ -1,30 +1,12 @@
 // Classifies one tile of a block mask by evaluating mask_mod: at a few elements first, which settle
 // most partial tiles, then at all of them until one is kept and one is dropped.
 //
-// Needs: kBlockQ, kBlockKv, tw_snippet.
+// Needs: kBlockQ, kBlockKv, tw_snippet, TileRange (mask/tile_range.hpp).
 
 namespace tw_kernel {
 
 using tilewright::abi::SnippetArguments;
 using tilewright::abi::TileState;
-
-// The elements of one or more tiles, as they are numbered in the call.
-struct TileRange {
-  int first_q_idx;
-  int rows;
-  int first_kv_idx;
-  int columns;
-};
-
-// What is the same for all tiles of a row.
-struct RowPlace {
-  int b;
-  int h;
-  int h_kv;
-};
-
-// What intervals say of a range.
-enum class Proof { empty, full, undecided };
 
 // What is known of a tile's elements.
 struct Kept {

@@ -1,7 +1,7 @@
 // Classifies one tile by evaluating mask_mod, by one warp: at a few elements first, then at all of
 // them until one is kept and one is dropped.
 //
-// Needs: kBlockQ, kBlockKv, tw_snippet.
+// Needs: kBlockQ, kBlockKv, tw_snippet, TileRange (mask/tile_range.hpp).
 
 namespace tw_kernel {
 
@@ -9,23 +9,7 @@ using tilewright::abi::SnippetArguments;
 using tilewright::abi::cuda::kMaskThreads;
 using tilewright::abi::cuda::MaskArguments;
 
-// The elements of one or more tiles, as they are numbered in the call.
-struct TileRange {
-  int first_q_idx;
-  int rows;
-  int first_kv_idx;
-  int columns;
-};
-
-// What is the same for all tiles of a row.
-struct RowPlace {
-  int b;
-  int h;
-  int h_kv;
-};
-
-// What intervals say of a range of tiles: prove.hpp.
-enum class Proof { empty, full, undecided };
+// prove.hpp
 __noinline__ Proof prove(const MaskArguments& mask, const SnippetArguments& call, RowPlace place,
                          TileRange range);
 
