@@ -2,6 +2,8 @@
 
 #include <fstream>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
@@ -94,29 +96,30 @@ TEST_CASE("mask file: a mask without tiles survives too") {
 }
 
 TEST_CASE("mask file: what contradicts itself is refused with what is wrong") {
-  CHECK_THAT(refusal_after("tilewright_block_mask", "tilewright_black_mask"),
-             ContainsSubstring("its metadata has no \"tilewright_block_mask\""));
-  CHECK_THAT(refusal_after(R"(\"version\":1)", R"(\"version\":2)"),
-             ContainsSubstring("it is of version 2"));
-  CHECK_THAT(refusal_after(R"(\"q_len\":300)", R"(\"q_len\":500)"),
-             ContainsSubstring("7 row offsets, but 8 rows of tiles"));
-  CHECK_THAT(refusal_after(R"(\"kv_len\":100)", R"(\"kv_len\":050)"),
-             ContainsSubstring("no JSON object"));
-  CHECK_THAT(refusal_after(R"(\"kv_len\":100)", R"(\"kv_len\": 50)"),
-             ContainsSubstring("partial list is wrong: row 1 holds kv block 1; there are 1"));
-  CHECK_THAT(refusal_after(R"(\"kv_len\":100)", R"(\"kv_len\":-10)"),
-             ContainsSubstring("kv_len is -10"));
-  CHECK_THAT(refusal_after(R"(\"kv_len\")", R"(\"kv_lan\")"),
-             ContainsSubstring("has no \"kv_len\""));
-  CHECK_THAT(refusal_after(R"([128,64])", R"([128,60])"),
-             ContainsSubstring("\"block\" is [128,60], not two multiples of 16"));
-  CHECK_THAT(refusal_after(R"(\"batch\":1)", R"(\"batch\":0)"), ContainsSubstring("batch is 0"));
-  CHECK_THAT(refusal_after(R"(\"-inf\")", R"(\"-ing\")"),
-             ContainsSubstring("\"value\" is \"-ing\", not a number"));
-  CHECK_THAT(refusal_after(R"(\"path\":\"exact\")", R"(\"path\":123456789)"),
-             ContainsSubstring("\"path\" is 123456789, not a text"));
-  CHECK_THAT(refusal_after(R"({"dtype":"I32")", R"({"dtype":"F32")"),
-             ContainsSubstring("is f32 ["));
+  struct Case {
+    const char* from;
+    const char* to;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      {"tilewright_block_mask", "tilewright_black_mask",
+       "its metadata has no \"tilewright_block_mask\""},
+      {R"(\"version\":1)", R"(\"version\":2)", "it is of version 2"},
+      {R"(\"q_len\":300)", R"(\"q_len\":500)", "7 row offsets, but 8 rows of tiles"},
+      {R"(\"kv_len\":100)", R"(\"kv_len\":050)", "no JSON object"},
+      {R"(\"kv_len\":100)", R"(\"kv_len\": 50)",
+       "partial list is wrong: row 1 holds kv block 1; there are 1"},
+      {R"(\"kv_len\":100)", R"(\"kv_len\":-10)", "kv_len is -10"},
+      {R"(\"kv_len\")", R"(\"kv_lan\")", "has no \"kv_len\""},
+      {R"([128,64])", R"([128,60])", "\"block\" is [128,60], not two multiples of 16"},
+      {R"(\"batch\":1)", R"(\"batch\":0)", "batch is 0"},
+      {R"(\"-inf\")", R"(\"-ing\")", "\"value\" is \"-ing\", not a number"},
+      {R"(\"path\":\"exact\")", R"(\"path\":123456789)", "\"path\" is 123456789, not a text"},
+      {R"({"dtype":"I32")", R"({"dtype":"F32")", "is f32 ["},
+  };
+  for (const Case& one : cases) {
+    CHECK_THAT(refusal_after(one.from, one.to), ContainsSubstring(one.message));
+  }
 }
 
 TEST_CASE("mask file: damaged lists are refused with their first bad entry") {
