@@ -3,6 +3,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/generator/tile_lists.hpp"
 #include "tests/support/catch.hpp"
 
 #define __forceinline__ inline
@@ -51,31 +52,7 @@ constexpr int kBlockKv = 192;
 #include "templates/cuda/hopper/work.hpp"
 }  // namespace blocks_of_192
 
-struct Tile {
-  int first;
-  bool partial;
-  bool operator==(const Tile&) const = default;
-};
-
-// The blocks of one row, with those of another row before them.
-struct Lists {
-  std::vector<long long> offsets = {0, 2};
-  std::vector<int> blocks = {5, 6};
-  void end_row() { offsets.push_back(static_cast<long long>(blocks.size())); }
-};
-
-// What is visited of a list: the last block and the last tile first.
-void append_tiles(const Lists& lists, int block_kv, int kv_len, bool partial,
-                  std::vector<Tile>& tiles) {
-  for (std::size_t i = lists.blocks.size(); i-- > 2;) {
-    const int begin = lists.blocks[i] * block_kv;
-    const int end = std::min(begin + block_kv, kv_len);
-    for (int first = begin + (end - begin - 1) / kKvTile * kKvTile; first >= begin;
-         first -= kKvTile) {
-      tiles.push_back({first, partial});
-    }
-  }
-}
+using tile_lists::Tile;
 
 template <typename Tiles>
 std::vector<Tile> visited(Tiles tiles) {
@@ -103,17 +80,11 @@ void check_lists(int block_kv) {
   for (int round = 0; round < 300; ++round) {
     const int kv_blocks = 1 + below(12);
     const int kv_len = (kv_blocks - 1) * block_kv + 1 + below(block_kv);
-    Lists partial, full;
-    for (int block = 0; block < kv_blocks; ++block) {
-      const int kind = round % 3 == 0 ? below(3) : round % 3;
-      if (kind == 1) partial.blocks.push_back(block);
-      if (kind == 2) full.blocks.push_back(block);
-    }
-    partial.end_row();
-    full.end_row();
-    std::vector<Tile> expected;
-    append_tiles(partial, block_kv, kv_len, true, expected);
-    append_tiles(full, block_kv, kv_len, false, expected);
+    const auto [partial, full] = tile_lists::random_row(random, round, kv_blocks);
+    std::vector<Tile> expected;  // the last block and the last tile first, partial ones before full
+    append_tiles(full, block_kv, kKvTile, kv_len, false, expected);
+    append_tiles(partial, block_kv, kKvTile, kv_len, true, expected);
+    std::reverse(expected.begin(), expected.end());
 
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
                                   full.offsets.data(), full.blocks.data()};

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/generator/tile_lists.hpp"
 #include "tests/support/catch.hpp"
 
 #define __forceinline__ inline
@@ -46,31 +47,9 @@ int thread_number() {
 #include "templates/cuda/forward/kv_tiles.hpp"
 }  // namespace tw_kernel
 
+using tile_lists::Tile;
 using tw_kernel::tw_kernel::KvTile;
 using tw_kernel::tw_kernel::ListedTiles;
-
-struct Tile {
-  int first;
-  bool partial;
-};
-
-// The lists of one row, with entries of other rows before them.
-struct Lists {
-  std::vector<long long> offsets = {0};
-  std::vector<int> blocks = {5, 6, 7};
-
-  Lists() { offsets.push_back(static_cast<long long>(blocks.size())); }
-  void end_row() { offsets.push_back(static_cast<long long>(blocks.size())); }
-};
-
-void append_tiles(const Lists& lists, int kv_len, bool partial, std::vector<Tile>& tiles) {
-  for (auto i = static_cast<std::size_t>(lists.offsets[1]); i < lists.blocks.size(); ++i) {
-    const int first = lists.blocks[i] * kBlockKv;
-    for (int row = first; row < std::min(first + kBlockKv, kv_len); row += kKvTile) {
-      tiles.push_back({row, partial});
-    }
-  }
-}
 
 }  // namespace
 
@@ -80,17 +59,10 @@ TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones f
   for (int round = 0; round < 60; ++round) {
     const int kv_blocks = 1 + below(round % 4 == 0 ? 100 : 10);
     const int kv_len = (kv_blocks - 1) * kBlockKv + 1 + below(kBlockKv);
-    Lists partial, full;
-    for (int block = 0; block < kv_blocks; ++block) {
-      const int kind = round % 3 == 0 ? below(3) : round % 3;
-      if (kind == 1) partial.blocks.push_back(block);
-      if (kind == 2) full.blocks.push_back(block);
-    }
-    partial.end_row();
-    full.end_row();
+    const auto [partial, full] = tile_lists::random_row(random, round, kv_blocks);
     std::vector<Tile> expected;
-    append_tiles(partial, kv_len, true, expected);
-    append_tiles(full, kv_len, false, expected);
+    append_tiles(partial, kBlockKv, kKvTile, kv_len, true, expected);
+    append_tiles(full, kBlockKv, kKvTile, kv_len, false, expected);
 
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
                                   full.offsets.data(), full.blocks.data()};
