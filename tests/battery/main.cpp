@@ -20,6 +20,8 @@
 #include "generator/spec_json.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "tests/battery/cases.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/full_run.hpp"
 #include "verify/check.hpp"
 
 namespace {
@@ -59,17 +61,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 Settings read_settings(int argc, char** argv) {
   Settings settings;
   if (const std::string device = environment("TILEWRIGHT_TEST_DEVICE"); !device.empty()) {
     settings.device = Device::parse(device);
   }
-  settings.full = environment("TILEWRIGHT_TEST_FULL") == "1";
+  settings.full = is_full_run();
   const std::string part = environment("TILEWRIGHT_TEST_PART");  // "2/6": the third of six
   if (std::sscanf(part.c_str(), "%d/%d", &settings.part, &settings.parts) == 2 &&
       settings.parts < 1) {

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
@@ -29,6 +28,8 @@
 #include "tests/compile_matrix/progress.hpp"
 #include "tests/compile_matrix/resource_table.hpp"
 #include "tests/compile_matrix/wishes.hpp"
+#include "tests/support/cpu_seconds.hpp"
+#include "tests/support/full_run.hpp"
 #include "tests/support/nvrtc.hpp"
 
 namespace {
@@ -55,8 +56,7 @@ struct Settings {
 
 Settings read_settings(int argc, char** argv) {
   Settings settings;
-  const char* full = std::getenv("TILEWRIGHT_TEST_FULL");
-  settings.full = full && std::string(full) == "1";
+  settings.full = is_full_run();
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--full") {
@@ -150,20 +150,6 @@ int report_differences(const ResourceTable& fresh, const std::vector<Wish>& rows
     fmt::print("docs/kernel_resources.md is out of date: run scripts/kernel_resources.sh\n");
   }
   return static_cast<int>(differences.size());
-}
-
-// Of this process and of the workers that compiled for it.
-double cpu_seconds() {
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  double sum = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage{};
-    getrusage(who, &usage);
-    sum += seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  }
-  return sum;
 }
 
 std::vector<Wish> wishes_of(const Settings& settings, const std::vector<Wish>& rows) {

@@ -13,17 +13,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include "base/error.hpp"
 #include "runtime/thread_pool.hpp"
+#include "tests/support/cpu_seconds.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/nvrtc.hpp"
+#include "tests/support/test_seed.hpp"
 #include "verify/fuzz/campaign.hpp"
 #include "verify/fuzz/failure_files.hpp"
 #include "verify/fuzz/workers.hpp"
@@ -47,16 +47,9 @@ struct Settings {
   bool has_nvrtc = true;
 };
 
-std::uint64_t new_seed() {
-  if (const char* seed = std::getenv("TILEWRIGHT_TEST_SEED"))
-    return std::strtoull(seed, nullptr, 10);
-  std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) >> 11;
-}
-
 Settings read_settings(int argc, char** argv) {
   Settings settings;
-  settings.seed = new_seed();
+  settings.seed = test_seed();
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto number = [&] {
@@ -97,20 +90,6 @@ bool endless_kernels_are_given_up() {
   if (failures == std::vector{Failure::time_out, Failure::none}) return true;
   fmt::print("FAILED an endless kernel was not given up, or the next case did not run\n");
   return false;
-}
-
-// Of this process and of those that worked for it, their compilers included.
-double cpu_seconds() {
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  double sum = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage{};
-    getrusage(who, &usage);
-    sum += seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  }
-  return sum;
 }
 
 void print_progress(const CampaignState& state) {

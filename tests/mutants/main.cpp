@@ -36,18 +36,13 @@
 #include "runtime/process.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/trial.hpp"
+#include "tests/support/full_run.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace {
 
 using namespace tilewright;
 using namespace tilewright::mutants;
-
-unsigned first_seed() {
-  if (const char* seed = std::getenv("TILEWRIGHT_TEST_SEED")) {
-    return static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
-  }
-  return std::random_device()();
-}
 
 struct Settings {
   std::string program;
@@ -56,7 +51,7 @@ struct Settings {
   bool list = false;
   bool equivalents = false;
   std::size_t sample = 0;  // 0: all
-  unsigned seed = first_seed();
+  unsigned seed = static_cast<unsigned>(test_seed());
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   std::string only;
   std::string one;  // the id of the mutant that this process is to run
@@ -102,8 +97,7 @@ Settings read_settings(int argc, char** argv) {
                   "the options stand at the top of tests/mutants/main.cpp");
     }
   }
-  const char* full = std::getenv("TILEWRIGHT_TEST_FULL");
-  if (full && std::string(full) == "1") settings.sample *= 10;
+  if (is_full_run()) settings.sample *= 10;
   return settings;
 }
 
