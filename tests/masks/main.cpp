@@ -10,7 +10,7 @@
 // --show     instead: prints a spec of random masks
 //
 // TILEWRIGHT_TEST_DEVICE   cpu (default), cuda, cuda:N
-// TILEWRIGHT_TEST_FULL     1: as --full
+// TILEWRIGHT_TEST_FULL     1: as --full, then as --faults
 // TILEWRIGHT_TEST_BATCHES  compiles of random masks
 // TILEWRIGHT_TEST_FIRST    the first one's number: others are other masks
 // TILEWRIGHT_TEST_MASKS    masks in each
@@ -34,6 +34,8 @@
 #include "runtime/attention.hpp"
 #include "runtime/staged_call.hpp"
 #include "tests/masks/random_masks.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/full_run.hpp"
 #include "verify/mask_check.hpp"
 #include "verify/random_inputs.hpp"
 
@@ -44,11 +46,7 @@ using namespace tilewright;
 constexpr int kMasksOfBatch = 100;
 constexpr int kMasksOfAll = 20'000;
 constexpr int kMasksOfSample = 40;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
+constexpr std::uint64_t kBatchesOfFault = 12;  // of so few masks, at most
 
 int masks_of_batch(bool full) {
   const std::string given = environment("TILEWRIGHT_TEST_MASKS");
@@ -252,6 +250,7 @@ struct Fault {
   const char* file;
   const char* from;
   const char* to;
+  const char* mask = nullptr;  // that shows it, where random ones hardly do
 };
 
 const std::vector<Fault>& faults() {
@@ -278,17 +277,32 @@ const std::vector<Fault>& faults() {
        "a.may_hold && b.may_hold, a.may_fail && b.may_fail"},
       {"a condition that is not decided", kInterval, "is_decided() ? may_hold : tw_undecided()",
        "may_hold"},
-      {"unknown bits", kInterval, "differ |= differ >> distance", "differ |= differ >> 1"},
+      {"unknown bits", kInterval, "differ |= differ >> distance", "differ |= differ >> 1",
+       "((kv_idx + 255) & 2) != 0"},
       {"both branches of select", kInterval,
        "if (condition.is_decided()) return condition.may_hold ? a : b;",
        "return condition.may_hold ? a : b;"},
       {"the last run of a table", kBuffer, "i <= last; ++i", "i < last; ++i"},
-      {"the last of a few elements", kBuffer, "i <= hi; ++i", "i < hi; ++i"},
+      {"the last of a few elements", kBuffer, "i <= hi; ++i", "i < hi; ++i",
+       "levels[kv_idx / 128] > 0"},
       {"a range of a leading index", kBuffer, "if (lo != hi) return {};", ""},
       {"the clamp of an index", kBuffer, "tw_greater(0ll, tw_lesser(index, last_[dim]))",
        "tw_greater(0ll, tw_lesser(index + 1, last_[dim]))"},
   };
   return all;
+}
+
+// One mask over the buffers of the random ones.
+std::int64_t wrong_tiles(const char* mask, const Device& device, const KernelContext& context) {
+  Spec spec = masks::random_masks(0, 1);
+  spec.mask_mod = mask;
+  spec.block = {256, 256};
+  const Subject subject(spec, device, context);
+  Tally tally;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    subject.check(shape_of(1, 1, 300, 2048, 0, 0), seed, {}, tally, mask);
+  }
+  return tally.wrong;
 }
 
 bool check_faults(const Device& device, KernelContext context) {
@@ -300,8 +314,12 @@ bool check_faults(const Device& device, KernelContext context) {
     std::string faulty = sound;
     if (at != std::string::npos) faulty.replace(at, std::string(fault.from).size(), fault.to);
     context.templates = with_template(fault.file, faulty);
-    std::int64_t wrong = 0;
-    for (std::uint64_t batch = 0; batch < 2 && wrong == 0; ++batch) {
+    if (fault.mask && wrong_tiles(fault.mask, device, {.templates = with_template()}) > 0) {
+      fmt::print("WRONG without a fault: {}\n", fault.mask);
+      ok = false;
+    }
+    std::int64_t wrong = fault.mask ? wrong_tiles(fault.mask, device, context) : 0;
+    for (std::uint64_t batch = 0; batch < kBatchesOfFault && wrong == 0; ++batch) {
       const Tally tally = check_random(device, context, batch, masks_of_batch(false), 3);
       wrong += tally.wrong;
     }
@@ -315,7 +333,8 @@ bool check_faults(const Device& device, KernelContext context) {
 int run(int argc, char** argv) {
   const std::string name = environment("TILEWRIGHT_TEST_DEVICE");
   const Device device = name.empty() ? Device::cpu() : Device::parse(name);
-  bool full = environment("TILEWRIGHT_TEST_FULL") == "1";
+  bool full = is_full_run();
+  const bool with_faults = full;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     full = full || argument == "--full";
@@ -333,6 +352,7 @@ int run(int argc, char** argv) {
   bool ok = check_batches(device, {.templates = with_template()}, batches, masks_of_batch(full));
   ok = check_folder("examples", device, {}) && ok;
   if (full) ok = check_folder("tests/battery/variants", device, {}) && ok;
+  if (with_faults) ok = check_faults(device, {}) && ok;
   return ok ? 0 : 1;
 }
 
