@@ -84,6 +84,15 @@ struct tw_Operand {
   static constexpr bool is_real = tw_IsFloating<T>::value;
   using Number = typename tw_Width<(sizeof(T) > sizeof(int))>::Type;
 };
+// What a comparison of constants gives is a truth, too.
+template <>
+struct tw_Operand<bool> {
+  static constexpr bool is_native = true;
+  static constexpr bool is_truth = true;
+  static constexpr bool is_integer = true;
+  static constexpr bool is_real = false;
+  using Number = int;
+};
 template <typename T>
 struct tw_Operand<tw_Interval<T>> {
   static constexpr bool is_native = false;
@@ -200,7 +209,8 @@ struct tw_Interval {
   // A value that does not fit is not known, though C++ would wrap it.
   template <typename U>
     requires(tw_IsInteger<U>::value)
-  TW_MEMBER constexpr tw_Interval(U value) : tw_Interval(of(value, value, true)) {}
+  TW_MEMBER constexpr tw_Interval(U value)
+      : tw_Interval(of<typename tw_Operand<U>::Number>(value, value, true)) {}
   template <typename U>
     requires(tw_IsFloating<U>::value)
   TW_MEMBER constexpr explicit tw_Interval(U) : tw_Interval() {}

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tests/support/catch.hpp"
@@ -208,6 +209,17 @@ TEST_CASE("interval: an int and a long long meet as long long, a truth and an in
   REQUIRE(count.is_known);
   REQUIRE(count.lo == 1);
   REQUIRE(count.hi == 1);
+}
+
+TEST_CASE("interval: bits of two truths stay a truth, a constant's included") {
+  const tw_Truth either = tw_either();
+  CHECK(std::is_same_v<decltype(either & true), tw_Truth>);
+  CHECK(std::is_same_v<decltype(false | either), tw_Truth>);
+  CHECK(std::is_same_v<decltype(either ^ 1), tw_Interval<int>>);
+  // Both arms have one type, so this compiles.
+  const tw_Truth chosen = tw_Truth(true) ? (true & either) : !either;
+  CHECK(chosen.may_hold);
+  CHECK(chosen.may_fail);
 }
 
 TEST_CASE("interval: a condition that is not decided marks the tile, a decided one does not") {
