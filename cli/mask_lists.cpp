@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "runtime/mask_file.hpp"
 #include "runtime/mask_lists.hpp"
@@ -81,8 +82,8 @@ void write_flex_lists(const std::string& path, const BlockMask& mask) {
 BlockMask mask_of_everything(const Attention& attention, const Shape& shape,
                              const Bindings& bindings) {
   const auto [q_side, kv_side] = attention.spec().block;
-  const std::int64_t q_blocks = (shape.q_len + q_side - 1) / q_side;
-  const std::int64_t kv_blocks = (shape.kv_len + kv_side - 1) / kv_side;
+  const std::int64_t q_blocks = ceil_div(shape.q_len, q_side);
+  const std::int64_t kv_blocks = ceil_div(shape.kv_len, kv_side);
   std::vector<std::int64_t> crow(static_cast<std::size_t>(q_blocks + 1));
   std::vector<std::int32_t> col(static_cast<std::size_t>(q_blocks * kv_blocks));
   for (std::size_t row = 0; row < crow.size(); ++row) {

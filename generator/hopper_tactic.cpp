@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "generator/cuda_tactic.hpp"
 #include "generator/snippet.hpp"
 #include "generator/tactic_parameters.hpp"
@@ -20,7 +21,7 @@ constexpr std::int64_t kControlBytes = 512;
 constexpr std::int64_t kLeastKvTile = 64;
 
 std::int64_t panels(std::int64_t columns) {
-  return (columns + kPanelColumns - 1) / kPanelColumns;
+  return ceil_div(columns, kPanelColumns);
 }
 
 bool divides(std::int64_t tile, std::int64_t side, const KernelTraits& kernel) {

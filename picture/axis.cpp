@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
+
 namespace tilewright::picture {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<Tick> axis_ticks(std::int64_t length, std::int64_t block, std::int64
                              std::int64_t max_ticks) {
   const std::int64_t intervals = std::max<std::int64_t>(1, max_ticks - 1);
   std::int64_t step = length > block ? block : 1;
-  while ((length + step - 1) / step > intervals) step *= 2;
+  while (ceil_div(length, step) > intervals) step *= 2;
   const bool in_units = length >= kLongAxis && step % kUnit == 0;
   std::vector<Tick> ticks;
   for (std::int64_t position = 0; position < length; position += step) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
+
 namespace tilewright::picture {
 namespace {
 
@@ -24,7 +26,7 @@ Symbols symbols(const TextOptions& options) {
 // How many tiles one cell stands for, so that `count` of them need at most `max` cells.
 std::int64_t tiles_per_cell(std::int64_t count, int max) {
   const std::int64_t cells = std::max(max, 1);
-  return (count + cells - 1) / cells;
+  return ceil_div(count, cells);
 }
 
 // Tiles that share a cell.
@@ -53,8 +55,7 @@ struct Drawing {
 
 std::string cells_of(const Drawing& drawing, std::int64_t first_row, const Symbols& symbols) {
   const BlockMask& mask = drawing.mask;
-  const std::int64_t columns =
-      (mask.kv_blocks() + drawing.columns_per_cell - 1) / drawing.columns_per_cell;
+  const std::int64_t columns = ceil_div(mask.kv_blocks(), drawing.columns_per_cell);
   std::vector<Cell> cells(static_cast<std::size_t>(columns));
   const std::int64_t last_row = std::min(first_row + drawing.rows_per_cell, mask.q_blocks());
   for (std::int64_t row = first_row; row < last_row; ++row) {
@@ -72,8 +73,7 @@ std::string cells_of(const Drawing& drawing, std::int64_t first_row, const Symbo
 // "kv 0            1024", the ends standing above the first and the last cell.
 std::string column_axis(const Drawing& drawing) {
   const BlockMask& mask = drawing.mask;
-  const std::int64_t cells =
-      (mask.kv_blocks() + drawing.columns_per_cell - 1) / drawing.columns_per_cell;
+  const std::int64_t cells = ceil_div(mask.kv_blocks(), drawing.columns_per_cell);
   const std::string end = std::to_string(mask.fingerprint().shape.kv_len);
   const auto width = static_cast<std::size_t>(
       std::max<std::int64_t>(2 * cells, static_cast<std::int64_t>(end.size()) + 2));

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "runtime/safetensors.hpp"
 
@@ -190,7 +191,7 @@ class Reader {
   void require_rows(const MaskFingerprint& fingerprint, std::size_t offsets) const {
     const Shape& shape = fingerprint.shape;
     const std::int64_t side = fingerprint.source.block[0];
-    const std::int64_t q_blocks = (shape.q_len + side - 1) / side;
+    const std::int64_t q_blocks = ceil_div(shape.q_len, side);
     const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
                         static_cast<double>(q_blocks);
     if (rows + 1 == static_cast<double>(offsets)) return;

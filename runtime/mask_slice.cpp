@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "generator/snippet.hpp"
 
@@ -100,7 +101,7 @@ BlockMask slice_rows(const BlockMask& mask, const RowSlice& slice) {
   require_same_meaning(mask.fingerprint(), fingerprint.shape);
 
   const auto [q_block, kv_block] = mask.block();
-  const std::int64_t kv_blocks = (fingerprint.shape.kv_len + kv_block - 1) / kv_block;
+  const std::int64_t kv_blocks = ceil_div(fingerprint.shape.kv_len, kv_block);
   const TileLists& whole = mask.lists();
   TileLists lists{.row_offsets = {0}, .indices = {}, .full_row_offsets = {0}, .full_indices = {}};
   for (std::int64_t list = 0; list < mask.batch() * mask.heads(); ++list) {

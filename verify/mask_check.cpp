@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
+
 namespace tilewright::verify {
 namespace {
 
@@ -76,8 +78,8 @@ MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const Blo
 
 MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
                              const BlockMask& mask, const KeptRow& kept_row, ThreadPool& threads) {
-  const std::int64_t q_blocks = (shape.q_len + block[0] - 1) / block[0];
-  const std::int64_t kv_blocks = (shape.kv_len + block[1] - 1) / block[1];
+  const std::int64_t q_blocks = ceil_div(shape.q_len, block[0]);
+  const std::int64_t kv_blocks = ceil_div(shape.kv_len, block[1]);
   std::vector<TileRow> rows(static_cast<std::size_t>(shape.batch * shape.num_q_heads * q_blocks));
   threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t item, int) {
     TileRow tiles{.b = item / q_blocks / shape.num_q_heads,

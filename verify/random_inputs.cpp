@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "runtime/float16.hpp"
 #include "runtime/thread_pool.hpp"
 #include "verify/random.hpp"
@@ -26,7 +27,7 @@ constexpr std::int64_t kChunk = std::int64_t{1} << 20;
 // and any number of them gives the same.
 void fill_normal(Tensor& tensor, double factor, std::uint64_t seed, const std::string& stream) {
   const std::int64_t count = tensor.numel();
-  ThreadPool::shared().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t chunk, int) {
+  ThreadPool::shared().parallel_for(ceil_div(count, kChunk), [&](std::int64_t chunk, int) {
     Random random(seed, chunk == 0 ? stream : fmt::format("{} {}", stream, chunk));
     const std::int64_t end = std::min(count, (chunk + 1) * kChunk);
     for (std::int64_t i = chunk * kChunk; i < end; ++i) {

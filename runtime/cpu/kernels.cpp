@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::cpu {
@@ -81,7 +82,7 @@ void ForwardKernel::run(const ForwardCall& call, const BindingArguments& binding
                         ThreadPool& threads) const {
   const abi::ForwardArguments arguments = forward_arguments(call, bindings);
   const std::int64_t heads = call.shape.num_q_heads;
-  const std::int64_t tiles = (call.shape.q_len + q_tile_ - 1) / q_tile_;
+  const std::int64_t tiles = ceil_div(call.shape.q_len, q_tile_);
   threads.parallel_for(call.shape.batch * heads * tiles, [&](std::int64_t item, int) {
     const std::int64_t head = item / tiles;
     run_tile(arguments, head / heads, head % heads, item % tiles);

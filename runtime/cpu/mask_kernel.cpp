@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/ceil_div.hpp"
+
 namespace tilewright::cpu {
 namespace {
 
@@ -103,8 +105,8 @@ BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
                           const BindingArguments& bindings, ThreadPool& threads) const {
   const abi::SnippetArguments arguments = snippet_arguments(bindings, shape);
   const auto& block = fingerprint.source.block;
-  const std::int64_t q_blocks = (shape.q_len + block[0] - 1) / block[0];
-  const std::int64_t kv_blocks = (shape.kv_len + block[1] - 1) / block[1];
+  const std::int64_t q_blocks = ceil_div(shape.q_len, block[0]);
+  const std::int64_t kv_blocks = ceil_div(shape.kv_len, block[1]);
   const std::int64_t heads = fingerprint.shape.num_q_heads;
   const Tables tables(*this, block, arguments, threads);
   std::vector<Runs> rows(static_cast<std::size_t>(fingerprint.shape.batch * heads * q_blocks));

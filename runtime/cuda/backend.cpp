@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
@@ -115,7 +116,7 @@ class CudaBackend final : public Backend {
     const ContextKernels& kernels = modules_->in(scope);
     abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels.gpu());
     const Kernel& kernel = kernel_for(call, arguments.scaling, kernels);
-    std::int64_t q_tiles = (call.shape.q_len + kernel.launch.q_tile - 1) / kernel.launch.q_tile;
+    std::int64_t q_tiles = ceil_div(call.shape.q_len, kernel.launch.q_tile);
     if (mask) {
       q_tiles = mask->q_blocks() * (mask->block()[0] / kernel.launch.q_tile);
       arguments.mask = mask_arguments(*mask, lists_of(*mask, scope));
