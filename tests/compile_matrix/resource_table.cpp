@@ -22,7 +22,6 @@ using Cells = std::vector<std::string>;
 
 // Every template for GPUs. Where one is not the chosen one, forcing it gives a row of its own.
 constexpr std::array kTemplates = {"portable", "hopper"};
-constexpr std::string_view kMaskExact = "mask_exact";
 constexpr std::size_t kFiguresBegin = 5;
 constexpr std::size_t kFiguresEnd = 9;
 constexpr std::string_view kCompilerLine = "Compiled by ptxas ";
@@ -35,7 +34,7 @@ constexpr std::string_view kIntroduction =
 
 Registers and spilled bytes are a thread's (stores plus loads), shared memory a block of threads' (static plus
 dynamic), the cubin's size is in bytes. "Snippets" is the example that they are from: its score_mod and mask_mod, or
-none. Every tactic that is chosen for these sizes has its rows. mask_exact depends on the mask alone.
+none. Every tactic that is chosen for these sizes has its rows. Kernels of block masks depend on the mask alone.
 
 `scripts/kernel_resources.sh` writes this file. The tests compare it with what the same compiler makes now; after a
 change of templates or tactics run it, look at the difference, and commit it with the change.
@@ -58,10 +57,14 @@ Cells cells_of(std::string_view line) {
   return cells;
 }
 
+bool is_forward(const Wish& wish) {
+  return wish.kernel.name.starts_with("forward");
+}
+
 Cells key_of(const Wish& wish) {
   const bool has_snippets = !wish.spec.score_mod.empty() || !wish.spec.mask_mod.empty();
   const std::string snippets = has_snippets ? wish.spec.name : "none";
-  if (wish.kernel.name == kMaskExact) {
+  if (!is_forward(wish)) {
     return {"any", "any", snippets, wish.kernel.name, wish.target.name(), "any"};
   }
   return {std::string(to_string(wish.spec.dtype)),
@@ -171,6 +174,7 @@ std::vector<Wish> ResourceTable::wishes(const Spec& with_snippets) {
 }
 
 bool ResourceTable::is_in_sample(const Wish& wish) {
+  if (!is_forward(wish)) return true;
   return wish.spec.dtype == bf16 && wish.spec.head_dim == 128 &&
          wish.kernel.name == "forward_masked";
 }

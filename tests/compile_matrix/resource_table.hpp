@@ -16,7 +16,8 @@ class ResourceTable {
   /// and the others that there are, with and without snippets.
   /// @param with_snippets a spec with score_mod and mask_mod
   static std::vector<Wish> wishes(const Spec& with_snippets);
-  /// Whether a short run compiles the row: those that have the least registers to spare.
+  /// Whether a short run compiles the row: those that have the least registers to spare, and block
+  /// masks, which follow every change of the interval reading.
   static bool is_in_sample(const Wish& wish);
 
   /// @throws Error with code file where there is no table in it

@@ -97,7 +97,12 @@ TEST_CASE("kernel resources: every target, size and kind of kernel has its rows,
   const auto count = [&](auto&& is_meant) {
     return std::count_if(wishes.begin(), wishes.end(), is_meant);
   };
-  REQUIRE(count([](const Wish& w) { return w.kernel.name == "mask_exact"; }) == 6);
+  for (const char* kernel : {"mask_exact", "mask_proved"}) {
+    REQUIRE(count([&](const Wish& wish) { return wish.kernel.name == kernel; }) == 6);
+    REQUIRE(count([&](const Wish& wish) {
+              return wish.kernel.name == kernel && ResourceTable::is_in_sample(wish);
+            }) == 6);
+  }
   for (const std::int64_t head_dim : {64, 96, 128, 192, 256}) {
     for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}) {
       const auto forward = count([&](const Wish& wish) {
