@@ -61,6 +61,8 @@ std::string_view to_string(ErrorCode code) {
       return "device";
     case ErrorCode::compiler:
       return "compiler";
+    case ErrorCode::missing_kernel:
+      return "missing_kernel";
     case ErrorCode::memory:
       return "memory";
     case ErrorCode::disk:

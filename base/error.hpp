@@ -19,11 +19,12 @@ enum class ErrorCode {
   block_mask,       ///< a block mask does not fit the call, or its lists are wrong
   file,             ///< an input file is unreadable, truncated or lies about its contents
 
-  device,    ///< no such device, or the device refuses
-  compiler,  ///< no compiler, or it failed for a reason that is not the snippet's
-  memory,    ///< an allocation failed
-  disk,      ///< a file could not be written
-  internal,  ///< a defect of tilewright
+  device,          ///< no such device, or the device refuses
+  compiler,        ///< no compiler, or it failed for a reason that is not the snippet's
+  missing_kernel,  ///< not precompiled, and compiling is forbidden (TILEWRIGHT_JIT=off)
+  memory,          ///< an allocation failed
+  disk,            ///< a file could not be written
+  internal,        ///< a defect of tilewright
 };
 
 /// The code's name as it is printed: "spec", "kernel_template", ...

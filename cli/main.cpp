@@ -45,6 +45,7 @@ ExitStatus status_of(ErrorCode code) {
       return kWrongInput;
     case ErrorCode::device:
     case ErrorCode::compiler:
+    case ErrorCode::missing_kernel:
     case ErrorCode::memory:
     case ErrorCode::disk:
     case ErrorCode::internal:

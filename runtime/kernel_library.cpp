@@ -191,6 +191,14 @@ bool is_bundled(const Spec& spec, const Target& target, const KernelId& id,
   return static_cast<bool>(context.bundles->find(kernel_request(source).digest));
 }
 
+// Whether a kernel or what serves in its place is held.
+template <typename Holds>
+bool is_served(const Spec& spec, const Target& target, const KernelId& id, const Holds& holds) {
+  if (holds(id)) return true;
+  const std::optional<KernelId> fallback = describe_kernel(spec, target, id).fallback;
+  return fallback && holds(*fallback);
+}
+
 KernelBinary build_usable(const Spec& spec, const Target& target, const KernelId& id,
                           const KernelContext& context) {
   const std::optional<KernelId> fallback = describe_kernel(spec, target, id).fallback;
@@ -199,8 +207,9 @@ KernelBinary build_usable(const Spec& spec, const Target& target, const KernelId
     KernelBinary binary = build(spec, target, id, context);
     if (binary.compiles()) return binary;
   } catch (const Error& error) {
-    // The compiler gave up or is not there: nothing that is kept, and the fallback says no less.
-    if (error.code() != ErrorCode::compiler) throw;
+    // The compiler gave up, is not there or must not be used: nothing that is kept, and the
+    // fallback says no less.
+    if (error.code() != ErrorCode::compiler && error.code() != ErrorCode::missing_kernel) throw;
   }
   return build(spec, target, *fallback, context);
 }
@@ -302,9 +311,12 @@ std::optional<Target> stored_target(const Spec& spec, std::span<const Target> ta
                                     std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
   for (const Target& target : targets) {
-    const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
+    const auto holds = [&](const KernelId& id) {
       const KernelSource source = render_kernel(spec, target, id, *context.templates);
       return find_by_request(*context.store, kernel_request(source)) != nullptr;
+    };
+    const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
+      return is_served(spec, target, id, holds);
     });
     if (has_all) return target;
   }
@@ -315,9 +327,10 @@ std::optional<Target> bundled_target(const Spec& spec, std::span<const Target> t
                                      std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
   for (const Target& target : targets) {
+    const auto holds = [&](const KernelId& id) { return is_bundled(spec, target, id, context); };
     const bool has_all = may_be_bundled(target, context) &&
                          std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
-                           return is_bundled(spec, target, id, context);
+                           return is_served(spec, target, id, holds);
                          });
     if (has_all) return target;
   }

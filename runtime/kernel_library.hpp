@@ -80,8 +80,8 @@ struct LoadedKernel {
   }
 };
 
-/// The first of `targets`, the best one first, for which the bundles hold all of these kernels;
-/// nothing where there is none. Opens no compiler.
+/// The first of `targets`, the best one first, for which the bundles hold all of these kernels, or
+/// the fallbacks of those that they lack; nothing where there is none. Opens no compiler.
 std::optional<Target> bundled_target(const Spec& spec, std::span<const Target> targets,
                                      std::span<const KernelId> ids, const KernelContext& context);
 

@@ -243,7 +243,7 @@ Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::
   }
   const std::string name = spec.name.empty() ? "this spec" : fmt::format("\"{}\"", spec.name);
   return Error(
-      {.code = ErrorCode::compiler,
+      {.code = ErrorCode::missing_kernel,
        .message = fmt::format(
            "{} of {} for {} was not precompiled, and TILEWRIGHT_JIT=off forbids compiling",
            source.id.name, name, source.target.name()),

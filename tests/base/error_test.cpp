@@ -28,3 +28,7 @@ TEST_CASE("error: a caret stands below the right letter where the line holds tab
                      .hint = ""});
   REQUIRE_THAT(error.what(), Catch::Matchers::ContainsSubstring("   | \t x\n   | \t ^"));
 }
+
+TEST_CASE("error: what was not precompiled has a code of its own") {
+  REQUIRE(std::string(Error(ErrorCode::missing_kernel, "m").what()) == "error[missing_kernel]: m");
+}

@@ -119,10 +119,10 @@ TEST_CASE(
                        "mask_mod": "q_idx >= kv_idx", "outputs": ["out", "lse"]})");
   const Ended ended = setup.run(setup.production(), other);
   require_refused(ended, 3,
-                  {"error[compiler]", "\"wide\"", "TILEWRIGHT_JIT=off", "of \"causal\"",
+                  {"error[missing_kernel]", "\"wide\"", "TILEWRIGHT_JIT=off", "of \"causal\"",
                    "head_dim: wanted 32, recorded 16", "\"specs\" of the manifest",
                    R"({"spec": {"name": "wide", "dtype": "f32", "head_dim": 32)"});
-  REQUIRE(ended.json()["error"]["code"] == "compiler");
+  REQUIRE(ended.json()["error"]["code"] == "missing_kernel");
   REQUIRE_FALSE(std::filesystem::exists(setup.folder.path("out")));
   require_refused(setup.run(setup.production({{"TILEWRIGHT_JIT", "of"}})), 2,
                   {"TILEWRIGHT_JIT is \"of\""});

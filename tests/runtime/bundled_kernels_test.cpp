@@ -171,7 +171,7 @@ TEST_CASE("bundled kernels: other templates are not taken for the embedded ones"
   KernelContext context = bundled().context();
   context.templates = std::make_shared<const Changed>();
   const Error error = miss(kSpec, context);
-  REQUIRE(error.code() == ErrorCode::compiler);
+  REQUIRE(error.code() == ErrorCode::missing_kernel);
   context.templates = default_template_loader();
   REQUIRE(miss(kSpec, context).message() == "found");
 }
@@ -183,7 +183,7 @@ TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to d
   const Error error = miss(spec, bundled().context());
   const std::string report = error.what();
   INFO(report);
-  REQUIRE(error.code() == ErrorCode::compiler);
+  REQUIRE(error.code() == ErrorCode::missing_kernel);
   REQUIRE_THAT(report, ContainsSubstring("\"wide\"") && ContainsSubstring("TILEWRIGHT_JIT=off") &&
                            ContainsSubstring(bundled().path().native()) &&
                            ContainsSubstring("of \"causal\"") &&
@@ -199,6 +199,31 @@ TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to d
   absent.bundles = std::make_shared<const cache::Bundles>(
       cache::Bundles::Options{.paths = {"/nonexistent.twb"}});
   REQUIRE_THAT(miss(kSpec, absent).what(), ContainsSubstring("/nonexistent.twb"));
+}
+
+TEST_CASE("bundled kernels: a compiler that is missing is not a kernel that is missing") {
+  const NoCompiler scope;
+  const KernelContext context = {
+      .store = no_store(), .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
+  REQUIRE(miss(kSpec, context).code() == ErrorCode::compiler);
+}
+
+TEST_CASE("bundled kernels: a reading that only saves time may be missing") {
+  const std::filesystem::path path = bundled().path().parent_path() / "fewer.twb";
+  std::vector<cache::BundleItem> items = bundled().items;
+  const std::size_t left_out = std::erase_if(items, [](const cache::BundleItem& item) {
+    return item.metadata.at("kernel").starts_with("mask_proved");
+  });
+  REQUIRE(left_out > 0);
+  cache::write_bundle(path, items);
+  const KernelContext context = {
+      .store = no_store(),
+      .bundles = std::make_shared<const cache::Bundles>(cache::Bundles::Options{.paths = {path}}),
+      .jit = false};
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = context});
+  const std::vector<float> ours = run(attention);
+  const Attention complete(kSpec, {.device = Device::cpu(), .kernels = bundled().context()});
+  REQUIRE(ours == run(complete));
 }
 
 TEST_CASE("bundled kernels: the line for the manifest is the spec") {
