@@ -22,6 +22,7 @@ enum Option : int {
   kUrl = 10002,
   kReadData = 10009,
   kErrorBuffer = 10010,
+  kCaFile = 10065,
   kWriteFunction = 20011,
   kReadFunction = 20012,
   kUserAgent = 10018,
@@ -151,6 +152,7 @@ HttpAnswer Http::ask(const HttpRequest& request) const {
   };
   set(kUrl, request.url.c_str());
   set(kProtocols, kHttpAndHttps);
+  if (!request.ca_file.empty()) set(kCaFile, request.ca_file.c_str());
   set(kUserAgent, "tilewright");
   set(kHttpHeader, headers.get());
   set(kErrorBuffer, static_cast<char*>(reason));

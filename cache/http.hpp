@@ -15,7 +15,8 @@ namespace tilewright::cache {
 struct HttpRequest {
   using Clock = std::chrono::steady_clock;
 
-  std::string url;                                   ///< http or https
+  std::string url;           ///< http or https
+  std::string ca_file = {};  ///< PEM certificates that https trusts; empty: those of the system
   std::optional<std::span<const std::byte>> upload;  ///< what a PUT sends; none: a GET
   std::size_t max_bytes = 0;                         ///< of the answer's body
   std::chrono::milliseconds connect_timeout{0};

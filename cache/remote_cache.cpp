@@ -156,6 +156,7 @@ std::string RemoteCache::upload(const Entry& entry) const {
 HttpAnswer RemoteCache::get(const std::string& path, std::size_t max_bytes,
                             Clock::time_point deadline) const {
   return ask({.url = options_.url + path,
+              .ca_file = options_.ca_file,
               .upload = {},
               .max_bytes = max_bytes,
               .connect_timeout = options_.connect_timeout,
@@ -165,6 +166,7 @@ HttpAnswer RemoteCache::get(const std::string& path, std::size_t max_bytes,
 HttpAnswer RemoteCache::put(const std::string& path, std::span<const std::byte> bytes,
                             Clock::time_point deadline) const {
   return ask({.url = options_.url + path,
+              .ca_file = options_.ca_file,
               .upload = bytes,
               .max_bytes = kMaxRefusalBytes,
               .connect_timeout = options_.connect_timeout,

@@ -61,6 +61,9 @@ std::optional<RemoteOptions> remote_options_from_environment() {
       !text.empty()) {
     options.timeout = parse_seconds(text);
   }
+  for (const char* variable : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (options.ca_file.empty()) options.ca_file = value_of_variable(variable);
+  }
   return checked(std::move(options));
 }
 

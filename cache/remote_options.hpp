@@ -22,11 +22,13 @@ struct RemoteOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(3);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(1);
   CircuitBreaker::Limits breaker = {};
+  std::string ca_file = {};  ///< for https: PEM certificates to trust; empty: those of the system
 };
 
 /// What $TILEWRIGHT_REMOTE_CACHE (the URL), $TILEWRIGHT_REMOTE_CACHE_MODE ("read", which is the
-/// default, or "readwrite") and $TILEWRIGHT_REMOTE_CACHE_TIMEOUT (seconds) say. Nothing where no
-/// URL is set, and in a set-user-id program, whose environment belongs to somebody else.
+/// default, or "readwrite") and $TILEWRIGHT_REMOTE_CACHE_TIMEOUT (seconds) say, and as the ca_file
+/// $CURL_CA_BUNDLE or else $SSL_CERT_FILE, as for the command curl. Nothing where no URL is set,
+/// and in a set-user-id program, whose environment belongs to somebody else.
 /// @throws Error with code usage where one of them cannot be understood
 std::optional<RemoteOptions> remote_options_from_environment();
 

@@ -245,18 +245,21 @@ TEST_CASE("remote: what may pass is tried once more") {
 }
 
 TEST_CASE("remote: a server that stalls is waited for no longer than the limit") {
-  const auto how = GENERATE(as<std::string>(), "before the answer", "within the answer",
-                            "within the blob", "while it is put");
+  const auto how =
+      GENERATE(as<std::string>(), "before the answer", "within the answer", "within the handshake",
+               "within the blob", "with a byte a second", "while it is put");
   const Truth truth("a");
   const HttpServer server([&](const Asked& asked) {
     if (how == "before the answer") return Reply{.stall = 1h};
     if (how == "while it is put" && asked.method == "PUT") return Reply{.stall = 1h};
     if (how == "while it is put") return Reply{.status = 404};
     if (how == "within the answer") return Reply{.body = truth.action, .pause_per_byte = 100ms};
+    if (how == "with a byte a second") return Reply{.body = truth.action, .pause_per_byte = 1s};
     if (asked.path.starts_with("/ac/")) return Reply{.body = truth.action};
     return Reply{.body = truth.blob, .pause_per_byte = 100ms};
   });
   RemoteOptions options = options_for(server.url());
+  if (how == "within the handshake") options.url.replace(0, 4, "https");
   options.mode = how == "while it is put" ? RemoteMode::read_write : RemoteMode::read;
   options.timeout = 300ms;
   Machine machine(options);

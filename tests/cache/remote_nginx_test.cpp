@@ -99,7 +99,7 @@ TEST_CASE("remote: what was altered on nginx's disk is built again and replaced"
 TEST_CASE("remote: nginx without PUT refuses, and is read all the same") {
   if (!has_nginx()) return;
   const TemporaryFolder folder;
-  const Nginx server(folder / "nginx", true);
+  const Nginx server(folder / "nginx", {.is_read_only = true});
   Warnings warnings;
   Store store({.directory = folder / "cache",
                .diagnostics = warnings.sink(),

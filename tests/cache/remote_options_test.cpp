@@ -19,6 +19,8 @@ class Variables {
     set("TILEWRIGHT_REMOTE_CACHE", url);
     set("TILEWRIGHT_REMOTE_CACHE_MODE", mode);
     set("TILEWRIGHT_REMOTE_CACHE_TIMEOUT", timeout);
+    set("CURL_CA_BUNDLE", nullptr);
+    set("SSL_CERT_FILE", nullptr);
   }
   Variables(const Variables&) = delete;
   Variables& operator=(const Variables&) = delete;
@@ -92,4 +94,15 @@ TEST_CASE("remote options: no message holds a password") {
   REQUIRE(without_credentials("me:secret@cache") == "cache");
   const std::string text = refusal("https://me:secret@cache/?a");
   REQUIRE_THAT(text, ContainsSubstring("\"https://cache/?a\"") && !ContainsSubstring("secret"));
+}
+
+TEST_CASE("remote options: the certificates are those that the command curl takes") {
+  const Variables variables("https://cache", nullptr, nullptr);
+  REQUIRE(remote_options_from_environment()->ca_file.empty());
+  ::setenv("SSL_CERT_FILE", "/b.pem", 1);
+  REQUIRE(remote_options_from_environment()->ca_file == "/b.pem");
+  ::setenv("CURL_CA_BUNDLE", "/a.pem", 1);
+  REQUIRE(remote_options_from_environment()->ca_file == "/a.pem");
+  ::unsetenv("CURL_CA_BUNDLE");
+  ::unsetenv("SSL_CERT_FILE");
 }

@@ -19,6 +19,12 @@
 
 namespace tilewright::test {
 
+struct NginxOptions {
+  bool is_read_only = false;                   ///< refuses PUT
+  std::filesystem::path certificate = {};      ///< PEM; none: http
+  std::filesystem::path certificate_key = {};  ///< PEM
+};
+
 /// nginx as the remote cache that docs/cache.md describes: WebDAV's PUT, on a free port of the
 /// loopback, without privileges, with all of its files in one folder. Ends with its scope.
 class Nginx {
@@ -31,15 +37,14 @@ class Nginx {
     return {};
   }
 
-  /// @param is_read_only refuses PUT
-  explicit Nginx(std::filesystem::path folder, bool is_read_only = false)
-      : folder_(std::move(folder)) {
+  explicit Nginx(std::filesystem::path folder, NginxOptions options = {})
+      : folder_(std::move(folder)), options_(std::move(options)) {
     ::setenv("no_proxy", "127.0.0.1", 1);
     std::filesystem::create_directories(folder_ / "kept");
     // Somebody else may take a port between our look and nginx's.
     for (int tries = 0; tries < 5; ++tries) {
       port_ = free_port();
-      write_configuration(is_read_only);
+      write_configuration();
       start();
       if (answers()) return;
       stop();
@@ -52,7 +57,9 @@ class Nginx {
   Nginx& operator=(const Nginx&) = delete;
   ~Nginx() { stop(); }
 
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string url() const {
+    return (has_tls() ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port_);
+  }
   std::filesystem::path kept() const { return folder_ / "kept"; }
 
  private:
@@ -74,16 +81,22 @@ class Nginx {
     return ntohs(address.sin_port);
   }
 
-  void write_configuration(bool is_read_only) const {
+  bool has_tls() const { return !options_.certificate.empty(); }
+
+  void write_configuration() const {
     const std::string folder = folder_.native();
     std::ofstream(folder_ / "nginx.conf")
         << "daemon off;\nmaster_process off;\npid " << folder << "/pid;\nerror_log " << folder
         << "/error.log;\nevents {}\nhttp {\n  access_log off;\n  client_body_temp_path " << folder
         << "/body;\n  proxy_temp_path " << folder << "/proxy;\n  fastcgi_temp_path " << folder
         << "/fastcgi;\n  uwsgi_temp_path " << folder << "/uwsgi;\n  scgi_temp_path " << folder
-        << "/scgi;\n  server {\n    listen 127.0.0.1:" << port_ << ";\n    root " << folder
-        << "/kept;\n    client_max_body_size 256m;\n"
-        << (is_read_only ? "" : "    dav_methods PUT;\n    create_full_put_path on;\n")
+        << "/scgi;\n  server {\n    listen 127.0.0.1:" << port_ << (has_tls() ? " ssl" : "")
+        << ";\n    root " << folder << "/kept;\n    client_max_body_size 256m;\n"
+        << (options_.is_read_only ? "" : "    dav_methods PUT;\n    create_full_put_path on;\n")
+        << (has_tls()
+                ? "    ssl_certificate " + options_.certificate.native() +
+                      ";\n    ssl_certificate_key " + options_.certificate_key.native() + ";\n"
+                : "")
         << "  }\n}\n";
   }
 
@@ -125,6 +138,7 @@ class Nginx {
   }
 
   std::filesystem::path folder_;
+  NginxOptions options_;
   int port_ = 0;
   pid_t process_ = -1;
 };
