@@ -1,53 +1,19 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "../../generator/spec.hpp"
-#include "../../runtime/bindings.hpp"
-#include "../../runtime/shape.hpp"
+#include "call_values.hpp"
 #include "expression.hpp"
+#include "tree_arithmetic.hpp"
 
 namespace tilewright::verify::fuzz {
-
-/// A buffer of a call as the interpreter reads it.
-struct BufferValues {
-  std::vector<std::int64_t> extents;  ///< of the tensor; 1 where it is broadcast
-  std::vector<double> elements;       ///< dense, row-major
-};
-
-/// A scalar of a call.
-struct ScalarValue {
-  Type type = Type::floating;
-  double value = 0;
-};
-
-/// What snippets read besides indices, copied from a call's inputs.
-struct CallValues {
-  /// @throws Error with code usage for a scalar that has no value
-  CallValues(const Spec& spec, const Shape& shape, const SnippetInputs& inputs);
-
-  Shape shape;
-  std::map<std::string, BufferValues> buffers;
-  std::map<std::string, ScalarValue> scalars;
-};
 
 /// A row of the score matrices: row and columns are counted from 0, without offsets.
 struct RowPlace {
   std::int64_t b = 0;
   std::int64_t h = 0;
   std::int64_t row = 0;
-};
-
-/// How exactly the interpreter computes elementary functions.
-struct FunctionErrors {
-  /// Each result is off by up to this many times docs/math.md's figure, in either direction; 0: by
-  /// the C library's error alone. For yardsticks: a float reading may be as wrong as that.
-  double factor = 0;
-  std::uint64_t seed = 0;
 };
 
 /// Evaluates the tree of a snippet, in double for the reference and in float for naive. It shares
