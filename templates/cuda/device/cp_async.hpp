@@ -23,10 +23,4 @@ TW_INLINE void wait_for_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// 16 bytes from registers.
-TW_INLINE void store_shared_16(unsigned to, unsigned a, unsigned b, unsigned c, unsigned d) {
-  asm volatile("st.shared.v4.b32 [%0], { %1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
-               : "memory");
-}
-
 }  // namespace tw_kernel

@@ -57,18 +57,6 @@ constexpr int kKBytes = kKvTile * kHeadPitch * 4;
 constexpr int kVBytes = kKvTile * kValuePad * 4;
 constexpr int kPBytes = kQTile * kPPitch * 4;
 
-TW_INLINE float4 load_shared_4(unsigned from) {
-  float4 x;
-  asm volatile("ld.shared.v4.f32 { %0, %1, %2, %3}, [%4];"
-               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-               : "r"(from)
-               : "memory");
-  return x;
-}
-TW_INLINE void store_shared(unsigned to, float x) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
-}
-
 class QFragments {
  public:
   __forceinline__ explicit QFragments(unsigned q_tile)
