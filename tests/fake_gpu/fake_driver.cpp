@@ -1,10 +1,14 @@
 // A libcuda.so.1 whose GPU is the host's memory and whose kernels do nothing: enough to see which
 // calls the runtime makes, in which context, and that it gives everything back. A function that
 // needs a current context refuses without one, as the real one does.
+//
+// What tests/emulated_gpu does in earnest is weak here: it links this file and its own.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+
+#define WEAK __attribute__((weak))
 
 namespace {
 
@@ -56,10 +60,10 @@ int cuDeviceGetCount(int* count) {
 int cuDeviceGet(int* device, int ordinal) {
   return *device = ordinal, 0;
 }
-int cuDeviceGetName(char* name, int, int) {
+WEAK int cuDeviceGetName(char* name, int, int) {
   return std::strcpy(name, "Fake"), 0;
 }
-int cuDeviceGetAttribute(int* value, int attribute, int) {
+WEAK int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {
     case 16:
       return *value = 132, 0;
@@ -97,32 +101,33 @@ int cuCtxSynchronize() {
 int cuCtxGetId(void* context, unsigned long long* id) {
   return *id = static_cast<unsigned long long>(static_cast<char*>(context) - contexts) + 1, 0;
 }
-int cuModuleLoadData(void** module, const void* image) {
+WEAK int cuModuleLoadData(void** module, const void* image) {
   if (fake_refuse_modules != 0) return kNoBinaryForGpu;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
   *module = &contexts;
   return ++fake_held, in_context();
 }
-int cuModuleUnload(void*) {
+WEAK int cuModuleUnload(void*) {
   return --fake_held, in_context();
 }
-int cuModuleGetFunction(void** function, void* module, const char*) {
+WEAK int cuModuleGetFunction(void** function, void* module, const char*) {
   return *function = module, in_context();
 }
 int cuFuncSetAttribute(void*, int attribute, int) {
   return attribute == 8 ? 0 : kInvalidValue;
 }
-int cuLaunchKernel(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   unsigned shared_bytes, void*, void**, void**) {
+WEAK int cuLaunchKernel(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned shared_bytes, void*, void**, void**) {
   ++fake_launches;
   fake_grid = grid;
   fake_shared_bytes = shared_bytes;
   return in_context();
 }
 // Refuses what the driver refuses.
-int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base, const std::uint64_t* extents,
-                           const std::uint64_t* strides, const std::uint32_t* box,
-                           const std::uint32_t*, int, int, int, int) {
+WEAK int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base,
+                                const std::uint64_t* extents, const std::uint64_t* strides,
+                                const std::uint32_t* box, const std::uint32_t*, int, int, int,
+                                int) {
   bool fits = reinterpret_cast<std::uintptr_t>(map) % 64 == 0 &&
               reinterpret_cast<std::uintptr_t>(base) % 16 == 0;
   for (unsigned i = 0; i < rank; ++i) fits = fits && extents[i] > 0 && box[i] > 0 && box[i] <= 256;

@@ -1,0 +1,40 @@
+// In place of templates/cuda/device/warpgroup.hpp.
+
+namespace tw_kernel {
+
+constexpr int kWarpgroup = 128;
+
+template <int kRegisters>
+TW_INLINE void decrease_registers() {}
+template <int kRegisters>
+TW_INLINE void increase_registers() {}
+
+template <int kThreadsOfBarrier>
+TW_INLINE void sync_named(int barrier) {
+  emulated::sync_at(emulated::thread().block->barriers[barrier], kThreadsOfBarrier,
+                    "a named barrier");
+}
+template <int kThreadsOfBarrier>
+TW_INLINE void arrive_named(int barrier) {
+  emulated::arrive_at(emulated::thread().block->barriers[barrier], kThreadsOfBarrier);
+}
+
+// As the instruction takes it: products.hpp reads it.
+TW_INLINE unsigned long long make_descriptor(unsigned address, unsigned panel_bytes) {
+  constexpr unsigned long long kSwizzle128 = 1ull << 62;
+  constexpr unsigned long long kGroupBytes = 1024;
+  return kSwizzle128 | (kGroupBytes >> 4) << 32 |
+         static_cast<unsigned long long>(panel_bytes >> 4) << 16 | (address & 0x3ffffu) >> 4;
+}
+
+TW_INLINE void store_matrices(unsigned to, const unsigned (&matrices)[4]) {
+  if (to % 16 != 0) emulated_core->fail("stmatrix: an address is no multiple of 16");
+  const auto rows = emulated::exchange(to);
+  const unsigned lane = threadIdx.x % 32;
+  for (int i = 0; i < 4; ++i) {
+    std::memcpy(emulated::at_shared(rows.of[8 * i + lane / 4]) + lane % 4 * 4, &matrices[i], 4);
+  }
+  __syncwarp();
+}
+
+}  // namespace tw_kernel

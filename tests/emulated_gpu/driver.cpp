@@ -1,0 +1,157 @@
+// The part of libcuda.so.1 that runs kernels: a module is a library for the host that nvrtc.cpp
+// made, and a launch runs its blocks side by side on the host's cores. The rest is tests/fake_gpu's
+// driver.
+//
+// TILEWRIGHT_EMULATED_SM    the GPU's compute capability, 90 unless given
+// TILEWRIGHT_EMULATED_SEED  of the order in which threads run, 1 unless given
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
+
+#include "tests/emulated_gpu/block.hpp"
+#include "tests/emulated_gpu/tensor_map.hpp"
+
+namespace {
+
+constexpr int kInvalidValue = 1;
+constexpr int kNotFound = 500;
+constexpr int kLaunchFailed = 719;
+
+using Entry = void (*)(void** parameters);
+
+long number_from(const char* variable, long otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::atol(text) : otherwise;
+}
+
+// The length of a library's image, from its last part: the section headers.
+std::size_t image_bytes(const void* image) {
+  const auto& header = *static_cast<const Elf64_Ehdr*>(image);
+  return header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize;
+}
+
+// The loader knows libraries by their names, so each gets one of its own.
+void* open_image(const void* image) {
+  std::string path = std::filesystem::temp_directory_path() / "emulated_kernel_XXXXXX";
+  const int file = mkstemp(path.data());
+  if (file < 0) return nullptr;
+  const auto bytes = static_cast<ssize_t>(image_bytes(image));
+  const bool is_written = write(file, image, static_cast<std::size_t>(bytes)) == bytes;
+  close(file);
+  void* library = is_written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  unlink(path.c_str());
+  return library;
+}
+
+// Runs blocks first, first + step, ...; returns why one did not end.
+std::string run_blocks(Entry entry, void** parameters, unsigned first, unsigned step, unsigned grid,
+                       unsigned threads) {
+  const auto seed = static_cast<std::uint64_t>(number_from("TILEWRIGHT_EMULATED_SEED", 1));
+  for (unsigned block = first; block < grid; block += step) {
+    std::string failure =
+        emulated::run_block(block, grid, threads, seed, [&] { entry(parameters); });
+    if (!failure.empty()) return failure;
+  }
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuDeviceGetName(char* name, int, int) {
+  return std::strcpy(name, "emulated GPU"), 0;
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  const int sm = static_cast<int>(number_from("TILEWRIGHT_EMULATED_SM", 90));
+  switch (attribute) {
+    case 16:  // multiprocessors: few, so that small calls make blocks work on several tiles
+      return *value = 3, 0;
+    case 38:
+      return *value = 50 << 20, 0;
+    case 75:
+      return *value = sm / 10, 0;
+    case 76:
+      return *value = sm % 10, 0;
+    case 97:
+      return *value = (sm >= 90 ? 227 : sm == 80 ? 163 : 99) * 1024, 0;
+    default:
+      return kInvalidValue;
+  }
+}
+
+int cuModuleLoadData(void** module, const void* image) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (std::memcmp(image, ELFMAG, SELFMAG) != 0) return kInvalidValue;
+  *module = open_image(image);
+  if (!*module) {
+    std::fprintf(stderr, "emulated GPU: %s\n", dlerror());
+    return kInvalidValue;
+  }
+  const auto core = static_cast<const emulated::Core**>(dlsym(*module, "emulated_core"));
+  if (!core) return kInvalidValue;
+  *core = &emulated::core();
+  return 0;
+}
+int cuModuleUnload(void* module) {
+  return dlclose(module);
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  *function = dlsym(module, (std::string("emulated_") + name).c_str());
+  return *function ? 0 : kNotFound;
+}
+
+int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
+                   unsigned, unsigned, void*, void** parameters, void**) {
+  const auto entry = reinterpret_cast<Entry>(function);
+  const unsigned workers = std::min(grid, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::string> failures(workers);
+  std::vector<std::thread> running;
+  for (unsigned i = 0; i < workers; ++i) {
+    running.emplace_back(
+        [&, i] { failures[i] = run_blocks(entry, parameters, i, workers, grid, threads); });
+  }
+  for (std::thread& worker : running) worker.join();
+  for (const std::string& failure : failures) {
+    if (failure.empty()) continue;
+    std::fprintf(stderr, "emulated GPU: %s\n", failure.c_str());
+    return kLaunchFailed;
+  }
+  return 0;
+}
+
+int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base, const std::uint64_t* extents,
+                           const std::uint64_t* strides, const std::uint32_t* box,
+                           const std::uint32_t*, int, int, int, int) {
+  if (rank != 4 || reinterpret_cast<std::uintptr_t>(base) % 16 != 0) return kInvalidValue;
+  emulated::TensorMap made = {
+      emulated::TensorMap::kMagic, {box[0], box[1]}, static_cast<unsigned char*>(base), {}, {}};
+  for (unsigned i = 0; i < rank; ++i) {
+    if (extents[i] == 0 || box[i] == 0 || box[i] > 256) return kInvalidValue;
+    made.extents[i] = extents[i];
+  }
+  for (unsigned i = 0; i + 1 < rank; ++i) {
+    if (strides[i] == 0 || strides[i] % 16 != 0) return kInvalidValue;
+    made.strides[i] = strides[i];
+  }
+  std::memset(map, 0, 128);
+  std::memcpy(map, &made, sizeof made);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,211 @@
+// Faults planted in kernels for GPUs, run on the emulated one: each must be seen. What the emulator
+// does not show (a missing fence, two warps that race within one instruction) only a GPU can.
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "generator/templates.hpp"
+#include "tests/support/catch.hpp"
+#include "verify/check.hpp"
+#include "verify/random_inputs.hpp"
+
+using namespace tilewright;
+
+namespace {
+
+constexpr std::string_view kNotTried = "not tried: ";
+
+struct Fault {
+  std::string what;
+  std::string file;
+  std::string text;         // stands once in the file
+  std::string replacement;  // what stands there instead
+};
+
+class FaultyTemplates final : public jinja::Loader {
+ public:
+  explicit FaultyTemplates(Fault fault) : fault_(std::move(fault)) {}
+
+  std::optional<std::string> load(std::string_view name) const override {
+    std::optional<std::string> text = sound_->load(name);
+    if (!text || name != fault_.file) return text;
+    const std::size_t place = text->find(fault_.text);
+    if (place == std::string::npos || text->find(fault_.text, place + 1) != std::string::npos) {
+      throw Error(ErrorCode::usage, "\"" + fault_.text + "\" does not stand once in " + fault_.file,
+                  "the template was changed: write the fault anew");
+    }
+    return text->replace(place, fault_.text.size(), fault_.replacement);
+  }
+  std::vector<std::string> names() const override { return sound_->names(); }
+
+ private:
+  Fault fault_;
+  std::unique_ptr<jinja::Loader> sound_ = default_template_loader();
+};
+
+Spec causal(const char* tactic) {
+  return {.name = "causal",
+          .dtype = bf16,
+          .head_dim = 64,
+          .score_mod = "score + 0.01f * (kv_idx - q_idx)",
+          .mask_mod = "q_idx >= kv_idx",
+          .tactic = TacticSpec{tactic, {}}};
+}
+
+// A window whose blocks are small, so that a row has several spans.
+Spec windowed() {
+  return {.name = "windowed",
+          .dtype = bf16,
+          .head_dim = 16,
+          .mask_mod = "abs(q_idx - kv_idx) * 7 % 31 < 12",
+          .block = {16, 16},
+          .tactic = TacticSpec{"portable", {}}};
+}
+
+// Empty where the call is right, else what was noticed.
+std::string findings_here(const Spec& spec, const Shape& shape,
+                          std::shared_ptr<const jinja::Loader> templates) {
+  verify::CheckOptions options;
+  options.attention.device = Device::parse("cuda");
+  options.attention.kernels.templates = std::move(templates);
+  options.readings = KernelContext();
+  options.check_undefined = false;
+  try {
+    const auto inputs = verify::random_inputs(spec, shape, 7, {.q_factor = 8});
+    const verify::Report report = verify::check(spec, inputs.problem(), options);
+    return report.ok ? "" : report.reasons().at(0);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::device) return error.message();
+    throw;
+  }
+}
+
+// The same in a process of its own, as a faulty kernel may write anywhere.
+std::string findings(const Spec& spec, const Shape& shape,
+                     std::shared_ptr<const jinja::Loader> templates) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);
+    std::signal(SIGABRT, SIG_DFL);
+    std::string found;
+    try {
+      found = findings_here(spec, shape, std::move(templates));
+    } catch (const std::exception& error) {
+      found = std::string(kNotTried) + error.what();
+    }
+    const bool is_written = write(ends[1], found.data(), found.size()) >= 0;
+    _exit(is_written ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string found(4096, '\0');
+  found.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read(ends[0], found.data(), 4096))));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (found.starts_with(kNotTried)) FAIL(found);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? found : "it crashed";
+}
+
+Shape shape_of(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
+  return {.batch = 1, .num_q_heads = heads, .num_kv_heads = 1, .q_len = q_len, .kv_len = kv_len};
+}
+
+const Shape kSeveralTiles = shape_of(4, 300, 420);
+const Shape kLongRows = shape_of(1, 200, 1100);
+
+}  // namespace
+
+TEST_CASE("emulated GPU: sound kernels are right") {
+  const std::shared_ptr<const jinja::Loader> templates = default_template_loader();
+  for (const char* tactic : {"hopper", "portable"}) {
+    CAPTURE(tactic);
+    REQUIRE(findings(causal(tactic), kSeveralTiles, templates).empty());
+  }
+  REQUIRE(findings(windowed(), kLongRows, templates).empty());
+}
+
+TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
+  const std::string forward = "cuda/forward/forward.hpp";
+  const std::vector<Fault> faults = {
+      {"nobody waits for a tile's copies", forward,
+       "    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();\n    __syncthreads();  // the tile "
+       "is",
+       "    __syncthreads();  // the tile is"},
+      {"a tile is read before all threads' copies of it are there", forward,
+       "__syncthreads();  // the tile is visible to all, and the stage before is no longer read by "
+       "any",
+       ""},
+      {"the task is read before it is there", forward,
+       "__syncthreads();  // the task and the list of tiles are there", ""},
+      {"what was summed is not rescaled", forward, "rescale(alpha, out);", ""},
+      {"a tile is dropped", forward, "tiles.advance();", "tiles.advance(); tiles.advance();"},
+  };
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.what);
+    const std::string found =
+        findings(causal("portable"), kSeveralTiles, std::make_shared<const FaultyTemplates>(fault));
+    INFO(found);
+    CHECK(!found.empty());
+  }
+}
+
+TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
+  const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::string producer = "cuda/hopper/producer.hpp";
+  const std::string store = "cuda/hopper/store.hpp";
+  const std::vector<Fault> faults = {
+      {"K is read before it is there", consumer,
+       "wait(shared_address(&control.k_full[stage]), place_.parity, \"K, stage\", stage);", ""},
+      {"scores are read before they are there", consumer, "    wait_for_scores(s);\n", ""},
+      {"a place of K is never given back", consumer, "release(control.k_empty[stage]);", ""},
+      {"V's place is given back while it is read", consumer,
+       "    wait_for_values(out, p);\n    if (has_before) release(control.v_empty[before.stage]);",
+       "    if (has_before) release(control.v_empty[before.stage]);\n    wait_for_values(out, p);"},
+      {"half of a tile's bytes are announced", producer,
+       "arrive_and_expect(full, kPanels * kPanelBytes)",
+       "arrive_and_expect(full, kPanels * kPanelBytes / 2)"},
+      {"K's place is filled before it is empty", producer,
+       "wait(shared_address(&control.k_empty[k_.stage]), k_.parity ^ 1",
+       "wait(shared_address(&control.k_empty[k_.stage]), k_.parity ^ 0 * 1"},
+      {"a tile of V is another's", producer, "load_v(before, v_b, v_h)", "load_v(tile, v_b, v_h)"},
+      {"rows are sent before all are staged", store,
+       "sync_named<kWarpgroup>(kOwnBarrier + consumer);  // all 64 rows are staged", ""},
+      {"stores are not committed", store, "  commit_stores();\n", ""},
+  };
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.what);
+    const std::string found =
+        findings(causal("hopper"), kSeveralTiles, std::make_shared<const FaultyTemplates>(fault));
+    INFO(found);
+    CHECK(!found.empty());
+  }
+}
+
+TEST_CASE("emulated GPU: faults of the block mask's kernel are seen") {
+  const std::vector<Fault> faults = {
+      {"spans are worked on before all are listed", "cuda/mask/rows.hpp",
+       "__syncthreads();  // open_spans is complete", ""},
+      {"tiles are evaluated before all are listed", "cuda/mask/rows.hpp",
+       "__syncthreads();  // open_tiles is complete", ""},
+      {"a list begins before all counts are there", "cuda/mask/lists.hpp",
+       "__syncthreads();  // sums is complete", ""},
+      {"a tile too many is taken for full", "cuda/mask/rows.hpp", "full = proof == Proof::full;",
+       "full = true;"},
+  };
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.what);
+    const std::string found =
+        findings(windowed(), kLongRows, std::make_shared<const FaultyTemplates>(fault));
+    INFO(found);
+    CHECK(!found.empty());
+  }
+}
