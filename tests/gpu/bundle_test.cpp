@@ -86,6 +86,7 @@ TEST_CASE("gpu: every kernel of a bundle for this GPU loads, and nothing is comp
   for (const Target& target : Precompiled::targets_of_gpu()) targets.insert(target.name());
   const auto bundle = cache::Bundle::open(precompiled.bundle);
   std::size_t loaded = 0;
+  std::size_t empty = 0;
   double verify_ms = 0;
   double driver_ms = 0;
   for (std::size_t i = 0; i < bundle->size(); ++i) {
@@ -96,6 +97,10 @@ TEST_CASE("gpu: every kernel of a bundle for this GPU loads, and nothing is comp
     const cache::Bundle::Loaded found = bundle->load(i);
     verify_ms += ms_since(start);
     REQUIRE(found.entry);
+    if (found.entry->payload.empty()) {  // a reading that does not compile, whose fallback serves
+      ++empty;
+      continue;
+    }
     start = std::chrono::steady_clock::now();
     cuda::Module module = nullptr;
     require_success(driver.functions().module_load(&module, found.entry->payload.data()),
@@ -104,9 +109,10 @@ TEST_CASE("gpu: every kernel of a bundle for this GPU loads, and nothing is comp
     driver.functions().module_unload(module);
     ++loaded;
   }
-  std::printf("bundle: %zu of %zu kernels loaded; verified in %.0f us each, loaded in %.0f us\n",
-              loaded, bundle->size(), 1000 * verify_ms / static_cast<double>(loaded),
-              1000 * driver_ms / static_cast<double>(loaded));
+  std::printf(
+      "bundle: %zu of %zu kernels loaded, %zu empty; verified in %.0f us each, loaded in %.0f us\n",
+      loaded, bundle->size(), empty, 1000 * verify_ms / static_cast<double>(loaded),
+      1000 * driver_ms / static_cast<double>(loaded));
   REQUIRE(loaded > 0);
 }
 
@@ -140,6 +146,5 @@ TEST_CASE("gpu: a kernel from a bundle gives what the CPU gives") {
   const Attention attention(kSpec, {.device = gpu(), .kernels = precompiled.context()});
   GpuCall call;
   attention.forward(call.on_gpu(), attention.block_mask(call.shape()));
-  require_success(cuda::Driver::get().functions().context_synchronize(), "waiting");
   REQUIRE(distance(call.out(), call.expected(kSpec)) < 2e-5f);
 }
