@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "generator/embedded_templates.hpp"
+#include "generator/templates.hpp"
 
 namespace tilewright::mutants {
 namespace {
@@ -63,22 +66,22 @@ class MutatedTemplates : public jinja::Loader {
   explicit MutatedTemplates(Mutation mutation) : mutation_(std::move(mutation)) {}
 
   std::optional<std::string> load(std::string_view name) const override {
-    for (const EmbeddedTemplate& file : embedded_templates()) {
-      if (file.name != name) continue;
-      return name == mutation_.file ? mutation_.apply(file.text) : std::string(file.text);
-    }
-    return std::nullopt;
+    const std::optional<std::string> text = sound_->load(name);
+    return text && name == mutation_.file ? mutation_.apply(*text) : text;
   }
 
-  std::vector<std::string> names() const override {
-    std::vector<std::string> names;
-    for (const EmbeddedTemplate& file : embedded_templates()) names.emplace_back(file.name);
-    return names;
-  }
+  std::vector<std::string> names() const override { return sound_->names(); }
 
  private:
   Mutation mutation_;
+  std::unique_ptr<jinja::Loader> sound_ = default_template_loader();
 };
+
+// Mutations are of the embedded templates; TILEWRIGHT_TEMPLATES may put others in their place.
+bool is_in_use(const EmbeddedTemplate& file) {
+  static const std::unique_ptr<jinja::Loader> used = default_template_loader();
+  return used->load(file.name) == file.text;
+}
 
 }  // namespace
 
@@ -118,9 +121,13 @@ std::vector<Mutant> all_mutants() {
 
 std::vector<Mutant> population() {
   std::vector<Mutant> mutants = all_mutants();
-  mutants.erase(std::remove_if(mutants.begin(), mutants.end(),
-                               [](const Mutant& mutant) { return !is_chosen(mutant); }),
-                mutants.end());
+  std::erase_if(mutants, [](const Mutant& mutant) { return !is_chosen(mutant); });
+  std::set<std::string_view> used;
+  for (const EmbeddedTemplate& file : embedded_templates()) {
+    if (is_in_use(file)) used.insert(file.name);
+  }
+  std::erase_if(mutants,
+                [&](const Mutant& mutant) { return !used.contains(mutant.mutation.file); });
   return mutants;
 }
 

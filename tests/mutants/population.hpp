@@ -36,7 +36,8 @@ struct Mutant {
 
 /// The mutants that are tried: of all that the operators make of a group's templates, a share that
 /// a mutation's own id decides, so that an edit of one line changes no other line's mutants. All
-/// dropped barriers and rescales are among them.
+/// dropped barriers and rescales are among them. Without those of templates in whose place
+/// TILEWRIGHT_TEMPLATES puts others.
 std::vector<Mutant> population();
 
 /// All that the operators make, for people who want to try more.
@@ -60,7 +61,7 @@ class Equivalents {
   std::vector<Entry> entries_;
 };
 
-/// The embedded templates with one change.
+/// The templates with one change.
 std::shared_ptr<const jinja::Loader> mutated_templates(const Mutation& mutation);
 
 }  // namespace tilewright::mutants
