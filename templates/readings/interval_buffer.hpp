@@ -4,7 +4,8 @@
 // known. Indices are clamped as in the exact reading, and those of a trusted buffer too: a read that
 // the snippet guards is done here in any case.
 
-// TW_SEPARATE: how a function is compiled on its own where that saves time.
+// TW_SEPARATE: how a function is compiled on its own where that saves time. TW_ROLLED: before a
+// loop, that it is compiled as it stands where that does.
 //
 // Element: in memory. Number: int or long long. Table: whether there is one.
 template <typename Element, typename Number, int kRank, bool kHasTable>
@@ -65,6 +66,7 @@ class tw_Buffer {
     if (hi - lo < kDirect) {
       Number first = at(offset, lo);
       Extrema all = {first, first};
+      TW_ROLLED
       for (long long i = lo + 1; i <= hi; ++i) {
         const Number value = at(offset, i);
         all = {tw_lesser(all.least, value), tw_greater(all.greatest, value)};
@@ -83,6 +85,7 @@ class tw_Buffer {
     const Extrema* level = table_ + row * extrema_per_row(extent, kRun);
     int count = static_cast<int>(extrema_runs(extent, kRun));
     int first = lo / kRun, last = hi / kRun;
+    TW_ROLLED
     for (int i = 1; i < kExtremaLevels && last - first >= kExtremaFan; ++i) {
       level += count;
       count = static_cast<int>(extrema_runs(count, kExtremaFan));
@@ -90,6 +93,7 @@ class tw_Buffer {
       last /= kExtremaFan;
     }
     Extrema all = level[first];
+    TW_ROLLED
     for (int i = first + 1; i <= last; ++i) {
       const Extrema entry = level[i];
       all = {tw_lesser(all.least, entry.least), tw_greater(all.greatest, entry.greatest)};

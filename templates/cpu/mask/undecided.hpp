@@ -10,3 +10,4 @@ TW_NOINLINE bool tw_undecided() {
 }
 
 #define TW_SEPARATE
+#define TW_ROLLED
