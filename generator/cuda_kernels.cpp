@@ -19,6 +19,7 @@ namespace {
 using jinja::List;
 using jinja::Map;
 
+constexpr std::string_view kMaskLists = "mask_lists";
 constexpr std::string_view kMaskExact = "mask_exact";
 constexpr std::string_view kMaskProved = "mask_proved";
 
@@ -46,6 +47,7 @@ std::vector<ForwardKind> forward_kinds() {
 [[noreturn]] void refuse(const KernelId& id) {
   std::vector<std::string> names;
   for (const ForwardKind& kind : forward_kinds()) names.push_back(kind.name());
+  names.emplace_back(kMaskLists);
   names.emplace_back(kMaskExact);
   names.emplace_back(kMaskProved);
   const std::string hint = id.name.starts_with("evaluate_") ? "evaluate_* are kernels for the CPU"
@@ -72,9 +74,13 @@ Reading cuda_reading(const Spec& spec) {
 }
 
 // ptxas says in its log what a kernel uses; the log has no influence on the kernel.
+std::vector<std::string> common_options() {
+  return {"--std=c++20",     "-minimal", "-default-device",
+          "--device-int128", "-w",       "--ptxas-options=-v"};
+}
+
 std::vector<std::string> compile_options(const Spec& spec) {
-  std::vector<std::string> options = {"--std=c++20",     "-minimal", "-default-device",
-                                      "--device-int128", "-w",       "--ptxas-options=-v"};
+  std::vector<std::string> options = common_options();
   if (!spec.precise_math) {
     options.insert(options.end(), {"--prec-div=false", "--prec-sqrt=false"});
   }
@@ -85,11 +91,15 @@ std::string_view tensor_type(DType dtype) {
   return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
 }
 
+Map size_context(const Spec& spec) {
+  return Map{{"block", List{spec.block[0], spec.block[1]}},
+             {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
+             {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
+}
+
 Map common_context(const Spec& spec, ReadAhead read_ahead) {
   Map context = snippet_context(spec, cuda_reading(spec), read_ahead);
-  context.merge(Map{{"block", List{spec.block[0], spec.block[1]}},
-                    {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
-                    {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}});
+  context.merge(size_context(spec));
   return context;
 }
 
@@ -160,11 +170,23 @@ KernelSource render_mask_kernel(const Spec& spec, const Target& target, const Ke
   context["proved"] = proves ? proved_context(spec, "cuda/mask/undecided.hpp") : jinja::Value();
   KernelSource source =
       make_source(spec, target, id, jinja::render(loader, "cuda/mask.cu.jinja", context));
-  source.entry_points = {"tilewright_mask_rows", "tilewright_mask_scan"};
-  if (proves) {
-    source.entry_points.emplace_back("tilewright_mask_extrema");
-    source.fallback = KernelId{std::string(kMaskExact)};
-  }
+  source.entry_points = {"tilewright_mask_rows"};
+  if (proves) source.fallback = KernelId{std::string(kMaskExact)};
+  return source;
+}
+
+// Without tables the source and its options are the same for every spec, so all share one entry of
+// the cache.
+KernelSource render_mask_lists(const Spec& spec, const Target& target, const KernelId& id,
+                               const jinja::Loader& loader) {
+  const List tables = tables_context(spec);
+  Map context = {{"tables", tables}};
+  if (!tables.empty()) context.merge(size_context(spec));
+  KernelSource source =
+      make_source(spec, target, id, jinja::render(loader, "cuda/mask_lists.cu.jinja", context));
+  source.options = common_options();
+  source.entry_points = {"tilewright_mask_scan"};
+  if (!tables.empty()) source.entry_points.emplace_back("tilewright_mask_extrema");
   return source;
 }
 
@@ -206,6 +228,7 @@ std::vector<KernelId> cuda_kernel_set(const Spec& spec) {
     if (kind.lse == spec.outputs.lse) ids.push_back({kind.name()});
   }
   if (!spec.mask_mod.empty()) {
+    ids.push_back({std::string(kMaskLists)});
     ids.push_back({std::string(kMaskExact)});
     ids.push_back({std::string(kMaskProved)});
   }
@@ -222,6 +245,7 @@ KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const Ke
   if (id.name == kMaskExact || id.name == kMaskProved) {
     return render_mask_kernel(spec, target, id, loader);
   }
+  if (id.name == kMaskLists) return render_mask_lists(spec, target, id, loader);
   const ForwardKind kind = forward_kind(id);
   const Tactic tactic = choose_tactic(spec, target, forward_traits(id));
   return tactic.name == "hopper" ? render_hopper(spec, target, id, kind, tactic, loader)

@@ -129,6 +129,7 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
   if (kind.template_name == kMask) {
     context["proved"] =
         kind.proves ? proved_context(spec, "cpu/mask/undecided.hpp") : jinja::Value();
+    context["tables"] = kind.proves ? tables_context(spec) : jinja::List();
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
   return {.id = id,

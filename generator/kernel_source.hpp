@@ -23,6 +23,8 @@ namespace tilewright {
 ///                                      multiple of 16 bytes
 ///     mask_exact                       classifies tiles of the block mask by evaluation
 ///     mask_proved                      the same, by intervals wherever they decide
+///     mask_lists                       on a GPU: what either of these needs beside it and no
+///                                      snippet takes part in
 ///     evaluate_float, evaluate_double, evaluate_checked
 ///                                      the snippets alone, in one reading each, for verify
 struct KernelId {

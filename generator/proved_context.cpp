@@ -66,25 +66,11 @@ List scalar_values(const Spec& spec, const Snippet& snippet) {
   return values;
 }
 
-List table_values(const Spec& spec, const std::vector<ExtremaTable>& tables) {
-  List values;
-  for (const ExtremaTable& table : tables) {
-    const BufferSpec& buffer =
-        std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(table.buffer))->second;
-    values.push_back(Map{{"buffer", static_cast<std::int64_t>(table.buffer)},
-                         {"element", element_type(buffer.dtype)},
-                         {"number", number_type(table.is_wide)},
-                         {"rank", static_cast<std::int64_t>(table.rank)}});
-  }
-  return values;
-}
-
 }  // namespace
 
 Value proved_context(const Spec& spec, std::string_view undecided_header) {
   const Reading& types = reading("interval");
   const Snippet snippet = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
-  const std::vector<ExtremaTable> tables = extrema_tables(spec);
   List words;
   for (const Reading::Word& word : types.words) {
     words.push_back(Map{{"word", word.word}, {"type", word.type}});
@@ -94,9 +80,21 @@ Value proved_context(const Spec& spec, std::string_view undecided_header) {
              {"undecided_header", undecided_header},
              {"words", std::move(words)},
              {"body", splice_snippet(snippet, types.literals)},
-             {"buffers", buffer_values(spec, snippet, tables)},
-             {"scalars", scalar_values(spec, snippet)},
-             {"tables", table_values(spec, tables)}};
+             {"buffers", buffer_values(spec, snippet, extrema_tables(spec))},
+             {"scalars", scalar_values(spec, snippet)}};
+}
+
+List tables_context(const Spec& spec) {
+  List values;
+  for (const ExtremaTable& table : extrema_tables(spec)) {
+    const BufferSpec& buffer =
+        std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(table.buffer))->second;
+    values.push_back(Map{{"buffer", static_cast<std::int64_t>(table.buffer)},
+                         {"element", element_type(buffer.dtype)},
+                         {"number", number_type(table.is_wide)},
+                         {"rank", static_cast<std::int64_t>(table.rank)}});
+  }
+  return values;
 }
 
 }  // namespace tilewright

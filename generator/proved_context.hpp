@@ -12,4 +12,8 @@ namespace tilewright {
 /// @param undecided_header template with the target's tw_undecided()
 jinja::Value proved_context(const Spec& spec, std::string_view undecided_header);
 
+/// The variable `tables` of the templates that make tables of extrema: {buffer, element, number,
+/// rank} of each of extrema_tables(spec), in their order.
+jinja::List tables_context(const Spec& spec);
+
 }  // namespace tilewright

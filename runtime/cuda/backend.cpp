@@ -22,7 +22,7 @@ namespace {
 // On a thread of its own, or where there is none to be had, when the result is asked for.
 constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
 
-// Places of the binaries in kernels_needed(); the mask's is the last.
+// Places of the binaries in kernels_needed(); the mask's are the last two.
 constexpr std::size_t kAligned = 0;
 constexpr std::size_t kUnaligned = 1;
 
@@ -30,7 +30,7 @@ std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& o
   const std::string name = forward_kernel_name(spec, options);
   std::vector<KernelId> ids;
   if (!options.masks_only) ids = {{name}, {name + "_unaligned"}};
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_proved"});
+  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {{"mask_lists"}, {"mask_proved"}});
   return ids;
 }
 
@@ -160,11 +160,15 @@ class CudaBackend final : public Backend {
   MaskKernels mask_kernels(const ContextScope& scope) const {
     const ContextKernels& kernels = modules_->in(scope);
     const std::size_t mask = modules_->binaries().size() - 1;
+    const std::size_t lists = mask - 1;
     const bool proves = modules_->binaries()[mask].source.id.name == "mask_proved";
+    std::vector<ExtremaTable> tables;
+    if (proves) tables = extrema_tables(spec_);
     return {.rows = kernels.kernel(mask, 0),
-            .scan = kernels.kernel(mask, 1),
-            .extrema = proves ? &kernels.kernel(mask, 2) : nullptr,
-            .tables = proves ? extrema_tables(spec_) : std::vector<ExtremaTable>()};
+            .scan = kernels.kernel(lists, 0),
+            .extrema = tables.empty() ? nullptr : &kernels.kernel(lists, 1),
+            .tables = std::move(tables),
+            .proves = proves};
   }
 
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,

@@ -132,7 +132,7 @@ BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
   }
   if (options.capacity) lists->keep(std::move(workspace), room);
   return BlockMask(std::move(fingerprint), std::move(lists), counts,
-                   kernels.extrema ? "proved" : "exact");
+                   kernels.proves ? "proved" : "exact");
 }
 
 void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const MaskKernels& kernels,

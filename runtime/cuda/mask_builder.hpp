@@ -8,12 +8,13 @@
 
 namespace tilewright::cuda {
 
-/// The kernels of templates/cuda/mask.cu.jinja.
+/// The kernels of templates/cuda/mask.cu.jinja and mask_lists.cu.jinja.
 struct MaskKernels {
   const Kernel& rows;
   const Kernel& scan;
-  const Kernel* extrema;             ///< of mask_proved; null for mask_exact
-  std::vector<ExtremaTable> tables;  ///< of mask_proved
+  const Kernel* extrema;             ///< null where there are no tables
+  std::vector<ExtremaTable> tables;  ///< what proofs read; none for mask_exact
+  bool proves;                       ///< whether rows are mask_proved's
 };
 
 /// Lists the tiles of a block mask in the stream's order. Waits once, for the number of tiles, and

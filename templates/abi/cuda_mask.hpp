@@ -1,7 +1,7 @@
 #pragma once
 
-// Arguments of the CUDA kernels that make a block mask. Needs extrema.hpp before it, and like all of
-// these files includes nothing.
+// Arguments of the CUDA kernels that make a block mask. Needs extrema.hpp before it, and like all
+// of these files includes nothing.
 
 namespace tilewright::abi::cuda {
 
@@ -10,22 +10,23 @@ struct MaskTotals {
   long long partial;             // tiles
   long long full;                // tiles
   unsigned long long evaluated;  // tiles that were decided element by element
-  unsigned long long saved;      // spans in MaskArguments::saved, or that would be if there were room
+  unsigned long long saved;  // spans in MaskArguments::saved, or that would be if there were room
 };
 
-/// mask_exact, mask_proved: three launches on one stream, with no dynamic shared memory: mask_rows
-/// counts, mask_scan sums, mask_rows lists. totals must be 0 before the first. None of them depends
-/// on what the host knows of the result, so the host need not wait where it knows how many tiles
-/// there can be; or it runs mask_scan with an unlimited capacity, reads the totals, and makes room
-/// for the indices before the last.
-///   void tilewright_mask_extrema(MaskArguments, SnippetArguments<buffers, scalars>, int table)
-///       of mask_proved, for each of its tables, before mask_rows:
-///       grid rows of the table * ceil(runs of a row / kExtremaFan^2), kMaskThreads threads
+/// Three launches on one stream, with no dynamic shared memory: mask_rows counts, mask_scan sums,
+/// mask_rows lists. totals must be 0 before the first. None of them depends on what the host knows
+/// of the result, so the host need not wait where it knows how many tiles there can be; or it runs
+/// mask_scan with an unlimited capacity, reads the totals, and makes room for the indices before
+/// the last. Of mask_exact and of mask_proved:
 ///   void tilewright_mask_rows(MaskArguments, SnippetArguments<buffers, scalars>)
 ///       grid rows, and where it lists batch * heads more if there is rows_by_cost; kMaskThreads
 ///       threads
+/// Of mask_lists:
 ///   void tilewright_mask_scan(MaskArguments)
 ///       grid 1, kMaskScanThreads threads
+///   void tilewright_mask_extrema(MaskArguments, SnippetArguments<buffers, scalars>, int table)
+///       for each of the tables that mask_proved reads, before mask_rows:
+///       grid rows of the table * ceil(runs of a row / kExtremaFan^2), kMaskThreads threads
 /// A row of tiles is cut into chunks of kMaskSpans spans of 32 tiles each.
 struct MaskArguments {
   MaskTotals* totals;

@@ -97,7 +97,7 @@ TEST_CASE("kernel resources: every target, size and kind of kernel has its rows,
   const auto count = [&](auto&& is_meant) {
     return std::count_if(wishes.begin(), wishes.end(), is_meant);
   };
-  for (const char* kernel : {"mask_exact", "mask_proved"}) {
+  for (const char* kernel : {"mask_lists", "mask_exact", "mask_proved"}) {
     REQUIRE(count([&](const Wish& wish) { return wish.kernel.name == kernel; }) == 6);
     REQUIRE(count([&](const Wish& wish) {
               return wish.kernel.name == kernel && ResourceTable::is_in_sample(wish);

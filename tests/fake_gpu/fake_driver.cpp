@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
 
 #define WEAK __attribute__((weak))
 
@@ -35,7 +38,8 @@ extern "C" {
 
 // What tests look at and set.
 long fake_launches = 0;
-std::atomic<long> fake_held = 0;  // allocations and modules, of any thread
+const char* fake_launched[256] = {};  // launch i's kernel at i % 256
+std::atomic<long> fake_held = 0;      // allocations and modules, of any thread
 int fake_refuse_modules = 0;
 int fake_refuse_memory = 0;
 long fake_tensor_maps = 0;
@@ -110,15 +114,19 @@ WEAK int cuModuleLoadData(void** module, const void* image) {
 WEAK int cuModuleUnload(void*) {
   return --fake_held, in_context();
 }
-WEAK int cuModuleGetFunction(void** function, void* module, const char*) {
-  return *function = module, in_context();
+// A function is its name.
+WEAK int cuModuleGetFunction(void** function, void*, const char* name) {
+  static std::mutex mutex;
+  static std::set<std::string> names;
+  const std::lock_guard lock(mutex);
+  return *function = const_cast<char*>(names.insert(name).first->c_str()), in_context();
 }
 int cuFuncSetAttribute(void*, int attribute, int) {
   return attribute == 8 ? 0 : kInvalidValue;
 }
-WEAK int cuLaunchKernel(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned,
-                        unsigned shared_bytes, void*, void**, void**) {
-  ++fake_launches;
+WEAK int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, unsigned shared_bytes, void*, void**, void**) {
+  fake_launched[fake_launches++ % 256] = static_cast<const char*>(function);
   fake_grid = grid;
   fake_shared_bytes = shared_bytes;
   return in_context();

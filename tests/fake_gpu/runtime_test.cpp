@@ -2,6 +2,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "runtime/attention.hpp"
@@ -46,6 +48,30 @@ cuda::Context current_context() {
   cuda::Context context = nullptr;
   cuda::Driver::get().functions().context_current(&context);
   return context;
+}
+
+// The kernels of what `work` launches, in order.
+template <typename Work>
+std::vector<std::string> launched_by(const Work& work) {
+  const long begin = fake<long>("fake_launches");
+  work();
+  std::vector<std::string> names;
+  for (long i = begin; i < fake<long>("fake_launches"); ++i) {
+    names.emplace_back(fake<const char* [256]>("fake_launched")[i % 256]);
+  }
+  return names;
+}
+
+std::vector<std::string> mask_launches(const Spec& spec) {
+  const Attention attention(spec, {.device = Device::parse("cuda"), .masks_only = true});
+  REQUIRE(attention.builds().size() == 2);
+  REQUIRE(attention.builds().front().kernel == "mask_lists");
+  const cuda::DeviceMemory memory(Device::parse("cuda"), 4 * 200);
+  SnippetInputs inputs;
+  for (const auto& [name, buffer] : spec.buffers) {
+    inputs.buffers[name] = TensorView::contiguous(memory.data(), buffer.dtype, {200});
+  }
+  return launched_by([&] { attention.block_mask(kShape, attention.bind(inputs)); });
 }
 
 }  // namespace
@@ -115,4 +141,29 @@ TEST_CASE("fake GPU: want of memory while a block mask is built gives back what 
   REQUIRE(code == ErrorCode::memory);
   REQUIRE(fake<std::atomic<long>>("fake_held") == held);
   REQUIRE(current_context() == nullptr);
+}
+
+TEST_CASE("fake GPU: a block mask is counted, summed and listed, behind a launch for each table") {
+  if (nvrtc_is_missing()) return;
+  const std::vector<std::string> lists = {"tilewright_mask_rows", "tilewright_mask_scan",
+                                          "tilewright_mask_rows"};
+  REQUIRE(mask_launches(kCausal) == lists);
+
+  Spec spec = kCausal;
+  spec.mask_mod = "a[q_idx] == a[kv_idx] && b_[q_idx] <= b_[kv_idx] && w[kv_idx] > 0";
+  spec.buffers["a"] = spec.buffers["b_"] = {.dtype = i32, .shape = {NamedDim::kv_len}};
+  spec.buffers["w"] = {.dtype = f32, .shape = {NamedDim::kv_len}};
+  std::vector<std::string> with_tables(2, "tilewright_mask_extrema");
+  with_tables.insert(with_tables.end(), lists.begin(), lists.end());
+  REQUIRE(mask_launches(spec) == with_tables);
+}
+
+TEST_CASE("fake GPU: where intervals do not understand a mask_mod, no table is made") {
+  if (nvrtc_is_missing()) return;
+  Spec spec = kCausal;
+  spec.mask_mod = "unsigned first = a[q_idx]; return first <= a[kv_idx];";
+  spec.buffers["a"] = {.dtype = i32, .shape = {NamedDim::kv_len}};
+  REQUIRE(mask_launches(spec) == std::vector<std::string>{"tilewright_mask_rows",
+                                                          "tilewright_mask_scan",
+                                                          "tilewright_mask_rows"});
 }

@@ -87,6 +87,7 @@ TEST_CASE("CUDA kernels: every generation compiles") {
   if (nvrtc_is_missing()) return;
   for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}) {
     require_compiles(alibi_documents(f16, 128), target, "forward_masked");
+    require_compiles(alibi_documents(f16, 128), target, "mask_lists");
     require_compiles(alibi_documents(f16, 128), target, "mask_exact");
     require_compiles(alibi_documents(f16, 128), target, "mask_proved");
   }
@@ -111,6 +112,46 @@ TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
   require_compiles({.dtype = f16, .head_dim = 64, .out_dtype = bf16}, "sm_80", "forward_unaligned");
 }
 
+TEST_CASE("CUDA kernels: without tables mask_lists is one kernel for all specs") {
+  const auto render = [](const Spec& spec) {
+    return render_kernel(spec, Target::parse("sm_90a"), {"mask_lists"}, *default_template_loader());
+  };
+  const KernelSource causal =
+      render({.dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"});
+  Spec other{.dtype = f32, .head_dim = 16, .mask_mod = "weight[kv_idx] > limit"};
+  other.buffers["weight"] = {.dtype = f32, .shape = {NamedDim::kv_len}};
+  other.scalars["limit"] = {.dtype = f32};
+  other.block = {64, 256};
+  other.precise_math = true;
+  const KernelSource same = render(other);
+  REQUIRE(same.text == causal.text);
+  REQUIRE(same.options == causal.options);
+  REQUIRE(same.entry_points == std::vector<std::string>{"tilewright_mask_scan"});
+
+  other.buffers["weight"].dtype = i32;
+  const KernelSource tables = render(other);
+  REQUIRE(tables.text != causal.text);
+  REQUIRE(tables.entry_points ==
+          std::vector<std::string>{"tilewright_mask_scan", "tilewright_mask_extrema"});
+}
+
+TEST_CASE("CUDA kernels: mask_lists makes the tables that mask_proved reads") {
+  Spec spec = alibi_documents(bf16, 64);
+  spec.mask_mod = "doc(b, q_idx) == far[kv_idx]";
+  spec.buffers["far"] = {.dtype = i64, .shape = {NamedDim::kv_len}};  // slopes is the third
+  const auto text = [&](const char* kernel) {
+    return render_kernel(spec, Target::parse("sm_90a"), {kernel}, *default_template_loader()).text;
+  };
+  const std::string proved = text("mask_proved"), lists = text("mask_lists");
+  REQUIRE_THAT(proved, ContainsSubstring("{tw_arguments.buffers[0], tw_tables.entries[0]},") &&
+                           ContainsSubstring("{tw_arguments.buffers[1], tw_tables.entries[1]},"));
+  const auto made = [&](const std::string& number, const std::string& types, int buffer) {
+    return ContainsSubstring("if (table == " + number + ") {\n    tw_kernel::make_table<" + types +
+                             ">(\n        call.buffers[" + std::to_string(buffer) + "],");
+  };
+  REQUIRE_THAT(lists, made("0", "int, int, 2", 0) && made("1", "long long, long long, 1", 1));
+}
+
 TEST_CASE("CUDA kernels: small and uneven blocks of the mask") {
   if (nvrtc_is_missing()) return;
   for (const std::array<std::int64_t, 2> block :
@@ -118,6 +159,7 @@ TEST_CASE("CUDA kernels: small and uneven blocks of the mask") {
     Spec spec = alibi_documents(bf16, 64);
     spec.block = block;
     require_compiles(spec, "sm_90a", "forward_masked");
+    require_compiles(spec, "sm_90a", "mask_lists");
   }
 }
 

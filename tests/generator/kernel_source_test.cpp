@@ -41,14 +41,19 @@ std::vector<std::string> names(const std::vector<KernelId>& ids) {
 }  // namespace
 
 TEST_CASE("kernel source: the set of kernels follows outputs and mask_mod") {
-  const Target cpu = Target::host_cpu();
+  const Target cpu = Target::host_cpu(), gpu = Target::parse("sm_90a");
   Spec spec = alibi();
   CHECK(names(kernel_set(spec, cpu)) ==
         std::vector<std::string>{"forward", "forward_masked", "mask_exact", "mask_proved"});
+  CHECK(names(kernel_set(spec, gpu)) ==
+        std::vector<std::string>{"forward", "forward_unaligned", "forward_masked",
+                                 "forward_masked_unaligned", "mask_lists", "mask_exact",
+                                 "mask_proved"});
   spec.outputs.lse = true;
   spec.mask_mod.clear();
   CHECK(names(kernel_set(spec, cpu)) ==
         std::vector<std::string>{"forward_lse", "forward_masked_lse"});
+  CHECK(kernel_set(spec, gpu).size() == 4);
 }
 
 TEST_CASE("kernel source: every kernel is one text that includes nothing") {

@@ -29,7 +29,7 @@ std::optional<Group> group_of(std::string_view file) {
   if (file.starts_with("cpu/") || file.starts_with("snippet/") || file == "math/elementary.hpp") {
     return Group::cpu;
   }
-  if (file.starts_with("cuda/mask/") || file == "cuda/mask.cu.jinja") return Group::gpu_mask;
+  if (file.starts_with("cuda/mask")) return Group::gpu_mask;
   if (file.starts_with("cuda/hopper") || file == "cuda/device/mbarrier.hpp" ||
       file == "cuda/device/tensor_copy.hpp" || file == "cuda/device/warpgroup.hpp") {
     return Group::hopper;

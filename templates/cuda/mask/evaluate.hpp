@@ -37,15 +37,14 @@ TW_INLINE Kept try_few(const tw_snippet::tw_State& state, const RowPlace& place,
   const bool corner = lane < 4;
   const int row = corner ? lane / 2 * 31 : lane;
   const int column = corner ? lane % 2 * 31 : lane * 11 % 32;
-  const bool keep = keeps(state, place, tile, row * (tile.rows - 1) / 31,
-                          column * (tile.columns - 1) / 31);
+  const bool keep =
+      keeps(state, place, tile, row * (tile.rows - 1) / 31, column * (tile.columns - 1) / 31);
   return vote(keep, keep);
 }
 
 // Whether all elements of a tile are kept, or none. A lane looks at the same columns in every row;
 // lanes behind a ragged tile look at its last column once more.
-template <bool kKept, int kUnroll>
-TW_INLINE bool all_are(const tw_snippet::tw_State& state, const RowPlace& place,
+TW_INLINE bool all_are(bool kept, const tw_snippet::tw_State& state, const RowPlace& place,
                        const TileRange& tile, int lane) {
   constexpr int kRowsOfVote = 8;
 #pragma unroll 1
@@ -54,9 +53,9 @@ TW_INLINE bool all_are(const tw_snippet::tw_State& state, const RowPlace& place,
     const int end_row = min(first_row + kRowsOfVote, tile.rows);
 #pragma unroll 1
     for (int row = first_row; row < end_row; ++row) {
-#pragma unroll kUnroll
+#pragma unroll 4
       for (int first = 0; first < kBlockKv; first += 32) {
-        all &= keeps(state, place, tile, row, min(first + lane, tile.columns - 1)) == kKept;
+        all &= keeps(state, place, tile, row, min(first + lane, tile.columns - 1)) == kept;
       }
     }
     if (!__all_sync(~0u, all)) return false;
@@ -64,15 +63,15 @@ TW_INLINE bool all_are(const tw_snippet::tw_State& state, const RowPlace& place,
   return true;
 }
 
-// After a few elements, one truth is left to be looked for. Tiles that keep nothing are hardly ever
-// left to evaluation, so their loop is compiled quickly.
+// After a few elements, one truth is left to be looked for, in one loop for either, as the snippet
+// takes long to compile wherever it stands.
 __noinline__ Kept evaluate_tile(const SnippetArguments& call, RowPlace place, TileRange tile) {
   const tw_snippet::tw_State state = tw_snippet::tw_make_state(call);
   const int lane = threadIdx.x % 32;
   const Kept few = try_few(state, place, tile, lane);
   if (few.is_partial()) return few;
-  if (few.all) return {true, all_are<true, 4>(state, place, tile, lane)};
-  return {!all_are<false, 1>(state, place, tile, lane), false};
+  const bool same = all_are(few.all, state, place, tile, lane);
+  return {few.all || !same, few.all && same};
 }
 
 }  // namespace tw_kernel

@@ -1,73 +1,9 @@
-// From the counts of a block mask's tiles to its two CSR lists, and the order in which its rows are
-// best worked on.
+// From the states of a row's tiles to its parts of the mask's two CSR lists, and the order in which
+// rows are best worked on.
+//
+// Needs: Row (rows.hpp), sum_before().
 
 namespace tw_kernel {
-
-using tilewright::abi::cuda::kMaskScanThreads;
-
-TW_INLINE long long mask_rows(const MaskArguments& mask) {
-  return static_cast<long long>(mask.batch) * mask.heads * mask.rows_of_head;
-}
-
-// The sum of x over the threads before this one, of kThreads. sums: [2 * kThreads] of shared memory
-template <int kThreads>
-TW_INLINE long long sum_before(long long x, long long* sums) {
-  const int thread = threadIdx.x;
-  long long sum = x;
-  int from = 0;
-  sums[thread] = sum;
-  __syncthreads();  // the first half holds every thread's x
-#pragma unroll 1
-  for (int distance = 1; distance < kThreads; distance *= 2) {
-    if (thread >= distance) sum += sums[from + thread - distance];
-    from = kThreads - from;
-    sums[from + thread] = sum;
-    __syncthreads();  // the other half is complete, and this one is no longer read
-  }
-  return sum - x;
-}
-
-// Row offsets from the counts that stand in their places, by one block of threads: each thread sums
-// a run of rows, and writes it once it knows what lies before. Full tiles stand behind all partial
-// ones. Where there is no room for them all, the lists are left empty.
-TW_INLINE void scan_rows(const MaskArguments& mask) {
-  __shared__ long long sums[2 * kMaskScanThreads];
-  __shared__ long long total[2];
-  const long long rows = mask_rows(mask);
-  const long long run = (rows + kMaskScanThreads - 1) / kMaskScanThreads;
-  const long long begin = min(rows, threadIdx.x * run);
-  const long long end = min(rows, begin + run);
-  long long partial = 0;
-  long long full = 0;
-#pragma unroll 2
-  for (long long row = begin; row < end; ++row) {
-    partial += mask.row_offsets[row + 1];
-    full += mask.full_row_offsets[row + 1];
-  }
-  const long long partial_before = sum_before<kMaskScanThreads>(partial, sums);
-  const long long full_before = sum_before<kMaskScanThreads>(full, sums);
-  if (threadIdx.x == kMaskScanThreads - 1) {
-    total[0] = partial_before + partial;
-    total[1] = full_before + full;
-    mask.totals->partial = total[0];
-    mask.totals->full = total[1];
-  }
-  __syncthreads();  // total is there
-  const bool fits = total[0] + total[1] <= mask.capacity;
-  partial = partial_before;
-  full = total[0] + full_before;
-#pragma unroll 2
-  for (long long row = begin; row < end; ++row) {
-    partial += mask.row_offsets[row + 1];
-    full += mask.full_row_offsets[row + 1];
-    mask.row_offsets[row + 1] = fits ? partial : 0;
-    mask.full_row_offsets[row + 1] = fits ? full : 0;
-  }
-  if (threadIdx.x == 0) {
-    mask.row_offsets[0] = 0;
-    mask.full_row_offsets[0] = fits ? total[0] : 0;
-  }
-}
 
 // rows_by_cost of one head of the mask: a counting sort by cost, the costliest rows first. A
 // partial tile costs a little more than a full one.
@@ -79,10 +15,13 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head) {
   const long long* partial = mask.row_offsets + static_cast<long long>(head) * rows;
   const long long* full = mask.full_row_offsets + static_cast<long long>(head) * rows;
   int* const order = mask.rows_by_cost + static_cast<long long>(head) * rows;
+  // A cost is at most 5 * columns, below 2^31. Roundings make its product with the scale greater by
+  // less than 2^-20 of it, so it stays below kBuckets; and it never falls where the cost rises.
+  const float scale = (kBuckets - 1) / (5.0f * static_cast<float>(mask.columns));
   const auto bucket_of = [&](int row) {
-    const long long cost =
-        5 * (partial[row + 1] - partial[row]) + 4 * (full[row + 1] - full[row]);
-    return kBuckets - 1 - static_cast<int>(cost * (kBuckets - 1) / (5ll * mask.columns));
+    const int cost =
+        static_cast<int>(5 * (partial[row + 1] - partial[row]) + 4 * (full[row + 1] - full[row]));
+    return kBuckets - 1 - static_cast<int>(static_cast<float>(cost) * scale);
   };
 #pragma unroll 1
   for (int i = threadIdx.x; i < kBuckets; i += kMaskThreads) next[i] = 0;
@@ -92,8 +31,8 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head) {
   __syncthreads();  // buckets hold their sizes
   int* const mine = next + 4 * threadIdx.x;
   const int4 size = {mine[0], mine[1], mine[2], mine[3]};
-  const int begin = static_cast<int>(
-      sum_before<kMaskThreads>(size.x + size.y + size.z + size.w, sums));
+  const int begin =
+      static_cast<int>(sum_before<kMaskThreads>(size.x + size.y + size.z + size.w, sums));
   mine[0] = begin;
   mine[1] = begin + size.x;
   mine[2] = begin + size.x + size.y;
@@ -108,6 +47,7 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head) {
 // The sum of x over the lanes before this one.
 TW_INLINE int sum_of_lanes_before(int x, int lane) {
   int sum = x;
+#pragma unroll 1
   for (int distance = 1; distance < 32; distance *= 2) {
     const int other = __shfl_up_sync(~0u, sum, distance);
     if (lane >= distance) sum += other;
@@ -123,7 +63,9 @@ TW_INLINE int2 fill_chunk(const ChunkMemory& memory, int first_tile, int* partia
   const int lane = threadIdx.x % 32;
   const SpanStates states = memory.spans[threadIdx.x];
   const int2 count = {__popc(states.partial), __popc(states.full)};
-  int2 before = {sum_of_lanes_before(count.x, lane), sum_of_lanes_before(count.y, lane)};
+  static_assert(32 * kSpan < 1 << 16, "two sums over a warp fit in one int");
+  const int both = sum_of_lanes_before(count.y << 16 | count.x, lane);
+  int2 before = {both & 0xffff, both >> 16};
   if (lane == 31) sums[warp] = {before.x + count.x, before.y + count.y};
   __syncthreads();  // sums is complete
   int2 all = {0, 0};
@@ -135,8 +77,7 @@ TW_INLINE int2 fill_chunk(const ChunkMemory& memory, int first_tile, int* partia
   const unsigned below = (1u << lane) - 1;
   const bool lists = partial != nullptr && (states.partial | states.full) != 0;
 #pragma unroll 1
-  for (unsigned spans = __ballot_sync(~0u, lists); spans != 0;
-       spans &= spans - 1) {
+  for (unsigned spans = __ballot_sync(~0u, lists); spans != 0; spans &= spans - 1) {
     const int i = __ffs(spans) - 1;
     const unsigned in_partial = __shfl_sync(~0u, states.partial, i);
     const unsigned in_full = __shfl_sync(~0u, states.full, i);
@@ -150,9 +91,9 @@ TW_INLINE int2 fill_chunk(const ChunkMemory& memory, int first_tile, int* partia
   return all;
 }
 
-// Counts or lists the tiles of a row, which is a block of threads. One kernel does both, as all that
-// they share takes long to compile. To list them all proofs are made once more: that takes less than
-// to keep them.
+// Counts or lists the tiles of a row, which is a block of threads. One kernel does both, as all
+// that they share takes long to compile. To list them all proofs are made once more: that takes
+// less than to keep them.
 template <bool kProve>
 TW_INLINE void work_on_row(const MaskArguments& mask, const SnippetArguments& call,
                            long long row_number) {
@@ -165,21 +106,20 @@ TW_INLINE void work_on_row(const MaskArguments& mask, const SnippetArguments& ca
       full == mask.full_row_offsets[row_number + 1]) {
     return;
   }
-  const Row row(mask, call, row_number);
+  const Row row(mask, call, static_cast<int>(row_number));  // below 2^31, as a launch has no more
   unsigned long long evaluated = 0;
 #pragma unroll 1
   for (int chunk = 0; chunk < mask.chunks; ++chunk) {
     const long long place = row_number * mask.chunks + chunk;
     const int saved = fills ? mask.saved_begin[place] : -1;
-    const int open =
-        row.classify<kProve>(memory, chunk, saved < 0 ? nullptr : mask.saved + saved);
+    const int open = row.classify<kProve>(memory, chunk, saved < 0 ? nullptr : mask.saved + saved);
     if (!fills) {
       if (open > 0) evaluated += memory.open_tile_count;
       save_chunk(mask, memory, place, open);
     }
-    const int2 count = fill_chunk(memory, chunk * kMaskSpans * kSpan,
-                                  fills ? mask.indices + partial : nullptr,
-                                  fills ? mask.indices + full : nullptr, sums);
+    const int2 count =
+        fill_chunk(memory, chunk * kMaskSpans * kSpan, fills ? mask.indices + partial : nullptr,
+                   fills ? mask.indices + full : nullptr, sums);
     partial += count.x;
     full += count.y;
   }

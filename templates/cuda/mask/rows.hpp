@@ -19,18 +19,18 @@ struct SpanStates {
 
 struct ChunkMemory {
   SpanStates spans[kMaskSpans];
-  unsigned short open_spans[kMaskSpans];            // spans that were not proved, in order
-  unsigned short open_tiles[kMaskSpans * kSpan];    // tiles of the chunk likewise, in any order
+  unsigned short open_spans[kMaskSpans];          // spans that were not proved, in order
+  unsigned short open_tiles[kMaskSpans * kSpan];  // tiles of the chunk likewise, in any order
   int open_spans_of_warp[kWarps];
   int open_tile_count;
 };
 
 class Row {
  public:
-  __forceinline__ Row(const MaskArguments& mask, const SnippetArguments& call, long long row)
+  __forceinline__ Row(const MaskArguments& mask, const SnippetArguments& call, int row)
       : mask_(mask), call_(call) {
-    const int head = static_cast<int>(row / mask.rows_of_head);
-    row_of_head_ = static_cast<int>(row % mask.rows_of_head);
+    const int head = row / mask.rows_of_head;
+    row_of_head_ = row % mask.rows_of_head;
     place_.b = head / mask.heads;
     place_.h = head % mask.heads;
     place_.h_kv = place_.h / (call.num_q_heads / call.num_kv_heads);
@@ -140,10 +140,13 @@ class Row {
   }
 
   __forceinline__ TileRange range_of(int first_tile, int tiles) const {
-    const Range q = mask_.transposed ? part(first_tile, tiles, kBlockQ, call_.q_len)
-                                     : part(row_of_head_, 1, kBlockQ, call_.q_len);
-    const Range kv = mask_.transposed ? part(row_of_head_, 1, kBlockKv, call_.kv_len)
-                                      : part(first_tile, tiles, kBlockKv, call_.kv_len);
+    const bool down = mask_.transposed != 0;
+    const Range along =
+        part(first_tile, tiles, down ? kBlockQ : kBlockKv, down ? call_.q_len : call_.kv_len);
+    const Range across =
+        part(row_of_head_, 1, down ? kBlockKv : kBlockQ, down ? call_.kv_len : call_.q_len);
+    const Range q = down ? along : across;
+    const Range kv = down ? across : along;
     return {q.first + call_.q_offset, q.count, kv.first + call_.kv_offset, kv.count};
   }
 
