@@ -42,13 +42,13 @@ constexpr std::array<Exclusion, 27> kExclusions = {{
     // The Hopper kernel: 16 bits of one type, aligned tensors, its own machine.
     {Factor::tactic, 1 << 3, Factor::dtype, 1 << 0},
     {Factor::tactic, 1 << 3, Factor::mixed, 1 << 1},
-    {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4},
+    {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5},
     {Factor::tactic, 1 << 3, Factor::target, 0x3b},
     {Factor::tactic, 1 << 3, Factor::placement, 1 << 2},
     {Factor::tactic, 1 << 2 | 1 << 3, Factor::target, 1 << 5},
     {Factor::tactic, 1 << 1, Factor::target, 0x1f},
-    {Factor::mask_mod, kFirst, Factor::kernel, 1 << 3 | 1 << 4},
-    {Factor::mask_scope, kFirst, Factor::kernel, 1 << 3 | 1 << 4},
+    {Factor::mask_mod, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5},
+    {Factor::mask_scope, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5},
     // Tiles of at least 64 rows and columns divide no small block; such a spec is never masked.
     {Factor::tactic, 1 << 3, Factor::block, 1 << 1},
 }};

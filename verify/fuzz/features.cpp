@@ -47,7 +47,7 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"scale", {"default", "given", "not-positive"}},
       {"contents", {"normal", "large", "nan"}},
       {"target", {"sm_80", "sm_8x", "sm_90a", "sm_10x", "sm_12x", "cpu"}},
-      {"kernel", {"forward", "masked", "unaligned", "mask_exact", "mask_proved"}},
+      {"kernel", {"forward", "masked", "unaligned", "mask_exact", "mask_proved", "mask_lists"}},
   }};
   return names;
 }

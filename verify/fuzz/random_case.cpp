@@ -402,6 +402,7 @@ std::string kernel_name(const Plan& plan, const Spec& spec) {
   const int kind = at(plan, Factor::kernel);
   if (kind == 3) return "mask_exact";
   if (kind == 4) return "mask_proved";
+  if (kind == 5) return "mask_lists";
   std::string name = kind == 2 ? (spec.mask_mod.empty() ? "forward" : "forward_masked")
                                : kStems[static_cast<std::size_t>(kind)];
   if (spec.outputs.lse) name += "_lse";
