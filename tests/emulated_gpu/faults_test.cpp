@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/error.hpp"
 #include "generator/templates.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/environment.hpp"
 #include "verify/check.hpp"
 #include "verify/random_inputs.hpp"
 
@@ -115,6 +117,20 @@ std::string findings(const Spec& spec, const Shape& shape,
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? found : "it crashed";
 }
 
+// What the first order of threads shows that shows anything.
+std::string findings_in_any_order(const Spec& spec, const Shape& shape,
+                                  const std::shared_ptr<const jinja::Loader>& templates) {
+  constexpr const char* kSeed = "TILEWRIGHT_EMULATED_SEED";
+  const std::string given = environment(kSeed);
+  std::string found;
+  for (int seed = 1; seed <= 8 && found.empty(); ++seed) {
+    setenv(kSeed, std::to_string(seed).c_str(), 1);
+    found = findings(spec, shape, templates);
+  }
+  given.empty() ? unsetenv(kSeed) : setenv(kSeed, given.c_str(), 1);
+  return found;
+}
+
 Shape shape_of(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
   return {.batch = 1, .num_q_heads = heads, .num_kv_heads = 1, .q_len = q_len, .kv_len = kv_len};
 }
@@ -190,7 +206,7 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
   }
 }
 
-TEST_CASE("emulated GPU: faults of the block mask's kernel are seen") {
+TEST_CASE("emulated GPU: faults of the block mask's kernels are seen") {
   const std::vector<Fault> faults = {
       {"spans are worked on before all are listed", "cuda/mask/rows.hpp",
        "__syncthreads();  // open_spans is complete", ""},
@@ -198,13 +214,15 @@ TEST_CASE("emulated GPU: faults of the block mask's kernel are seen") {
        "__syncthreads();  // open_tiles is complete", ""},
       {"a list begins before all counts are there", "cuda/mask/lists.hpp",
        "__syncthreads();  // sums is complete", ""},
+      {"a sum is read before its half is complete", "cuda/mask/sum_before.hpp",
+       "__syncthreads();  // the other half is complete, and this one is no longer read", ""},
       {"a tile too many is taken for full", "cuda/mask/rows.hpp", "full = proof == Proof::full;",
        "full = true;"},
   };
   for (const Fault& fault : faults) {
     CAPTURE(fault.what);
-    const std::string found =
-        findings(windowed(), kLongRows, std::make_shared<const FaultyTemplates>(fault));
+    const std::string found = findings_in_any_order(windowed(), kLongRows,
+                                                    std::make_shared<const FaultyTemplates>(fault));
     INFO(found);
     CHECK(!found.empty());
   }
