@@ -140,7 +140,7 @@ TEST_CASE("cli: a signature that is required is looked for") {
   const std::string foreign = std::string(64, 'a');
   REQUIRE(setup.precompile().status == 0);
   require_refused(setup.run(setup.production({{"TILEWRIGHT_BUNDLE_KEY", trusted}})), 3,
-                  {"it is not signed", "error[compiler]"});
+                  {"it is not signed", "error[missing_kernel]"});
   REQUIRE(done(setup.precompile({"--sign", key, "--json"}))["signer"] == trusted);
   const auto once = read_file(setup.bundle);
   REQUIRE(setup.precompile({"--sign", key}).status == 0);
