@@ -18,6 +18,7 @@
 #include "runtime/thread_pool.hpp"
 #include "verify/fuzz/campaign.hpp"
 #include "verify/fuzz/failure_files.hpp"
+#include "verify/fuzz/failure_groups.hpp"
 #include "verify/fuzz/shrink.hpp"
 #include "verify/fuzz/workers.hpp"
 
@@ -52,8 +53,8 @@ std::uint64_t parse_seed(const std::string& text) {
 }
 
 Json failure_json(const fuzz::FailureGroup& group, const fuzz::FailureFiles& files) {
-  return {{"failure", fuzz::to_string(group.failure)},
-          {"features", group.features},
+  return {{"failure", fuzz::to_string(group.failure())},
+          {"group", group.name},
           {"count", group.count},
           {"message", group.outcome.message},
           {"case", files.fuzz_case.string()},
@@ -88,12 +89,15 @@ std::string verdict_text(const fuzz::CampaignState& state, const std::string& de
                         percent(state.compile_pairs_covered, state.compile_pairs_possible),
                         state.compile_pairs_possible);
   }
+  std::int64_t relations = 0;
+  for (const auto& [name, count] : state.relations) relations += count;
+  text += fmt::format("; relations between calls were checked {} times", relations);
   text += fmt::format("; the result that came nearest to its bound reached {:.2f} of it. ",
                       state.worst_share);
   if (state.ok()) return text + "Nothing failed.\n";
   return text + fmt::format("{} failed, in {} different ways.\n",
                             state.failed == 1 ? "1 case" : fmt::format("{} cases", state.failed),
-                            state.failures.size());
+                            state.failures.groups().size());
 }
 
 class FuzzVerb : public Verb {
@@ -146,63 +150,77 @@ class FuzzVerb : public Verb {
     FuzzProgress progress(json_);
     progress.line(
         fmt::format("seed {}, on {}, {} processes", options.seed, machine.device, options.workers));
-    std::vector<fuzz::FailureFiles> files;
     options.found = [&](const fuzz::FailureGroup& group) {
-      files.push_back(fuzz::write_failure(out_, group.fuzz_case));
-      progress.line(fmt::format("FAILED {}: {}\n  {}\n  {}", fuzz::to_string(group.failure),
+      const fuzz::FailureFiles files = fuzz::write_failure(out_, group.fuzz_case);
+      progress.line(fmt::format("FAILED {}: {}\n  {}\n  {}", fuzz::to_string(group.failure()),
                                 fuzz::describe(group.fuzz_case), group.outcome.message,
-                                files.back().replay));
+                                files.replay));
     };
     options.progress = [&](const fuzz::CampaignState& state) { progress.update(state); };
     options.stop = interrupted;
     stop_on_interrupt();
     fuzz::CampaignState state = fuzz::run_campaign(options);
     progress.end();
-    shrink_failures(state, progress);
-    print_result(state, files, machine.device);
+    state.failures = shrunk_failures(state.failures, progress);
+    print_result(state, machine.device);
     return state.ok() ? kDone : kNegativeVerdict;
   }
 
-  // Each file is written anew with the smallest case that fails alike.
-  void shrink_failures(fuzz::CampaignState& state, FuzzProgress& progress) const {
-    const std::size_t count = std::min<std::size_t>(state.failures.size(), kMostShrunk);
-    for (std::size_t i = 0; i < count && !interrupted(); ++i) {
-      fuzz::FailureGroup& group = state.failures[i];
-      if (group.failure == fuzz::Failure::time_out) continue;  // each try would take as long
+  // What is the same when it is minimal is one group.
+  fuzz::FailureGroups shrunk_failures(const fuzz::FailureGroups& found,
+                                      FuzzProgress& progress) const {
+    fuzz::FailureGroups minimal(fuzz::FailureGroups::Of::minimal_cases);
+    const std::size_t count = std::min<std::size_t>(found.groups().size(), kMostShrunk);
+    for (std::size_t i = 0; i < found.groups().size(); ++i) {
+      const fuzz::FailureGroup& group = found.groups()[i];
+      // Each try of what takes too long would take as long.
+      const bool is_shrunk =
+          i < count && !interrupted() && group.failure() != fuzz::Failure::time_out;
+      if (!is_shrunk) {
+        minimal.add(group.fuzz_case, group.outcome, group.count);
+        continue;
+      }
       progress.line(fmt::format("making case {} of {} smaller", i + 1, count));
-      const bool checks = group.failure == fuzz::Failure::undefined;
-      fuzz::Workers worker({.run = {.check_undefined_every = checks ? 1 : 0},
-                            .count = 1,
-                            .time_limit = std::chrono::seconds(60)});
-      const auto run = [&worker](const fuzz::FuzzCase& fuzz_case) {
-        worker.submit({fuzz_case});
-        std::optional<fuzz::Workers::Finished> finished;
-        while (!finished) finished = worker.wait(std::chrono::seconds(1));
-        return finished->outcome;
-      };
-      const fuzz::Shrunk shrunk =
-          fuzz::shrink(group.fuzz_case, group.outcome, run, {.max_seconds = kShrinkSeconds});
-      group.fuzz_case = shrunk.smallest;
-      group.outcome = shrunk.outcome;
-      fuzz::write_failure(out_, group.fuzz_case);
+      fuzz::Shrunk shrunk = shrunk_failure(group);
+      minimal.add(std::move(shrunk.smallest), std::move(shrunk.outcome), group.count);
     }
+    return minimal;
   }
 
-  void print_result(const fuzz::CampaignState& state, const std::vector<fuzz::FailureFiles>& files,
-                    const std::string& device) const {
+  static fuzz::Shrunk shrunk_failure(const fuzz::FailureGroup& group) {
+    const bool checks = group.failure() == fuzz::Failure::undefined;
+    fuzz::Workers worker({.run = {.check_undefined_every = checks ? 1 : 0},
+                          .count = 1,
+                          .time_limit = std::chrono::seconds(60)});
+    const auto run = [&worker](const fuzz::FuzzCase& fuzz_case) {
+      worker.submit({fuzz_case});
+      std::optional<fuzz::Workers::Finished> finished;
+      while (!finished) finished = worker.wait(std::chrono::seconds(1));
+      return finished->outcome;
+    };
+    return fuzz::shrink(group.fuzz_case, group.outcome, run, {.max_seconds = kShrinkSeconds});
+  }
+
+  // The files of the cases that are left are written anew.
+  void print_result(const fuzz::CampaignState& state, const std::string& device) const {
+    const std::vector<fuzz::FailureGroup>& groups = state.failures.groups();
+    std::vector<fuzz::FailureFiles> files;
+    for (const fuzz::FailureGroup& group : groups) {
+      files.push_back(fuzz::write_failure(out_, group.fuzz_case));
+    }
     if (!json_) {
       std::string text = verdict_text(state, device);
-      for (std::size_t i = 0; i < state.failures.size(); ++i) {
-        const fuzz::FailureGroup& group = state.failures[i];
-        text += fmt::format("{:>5} x {}: {}\n{}\n        {}\n", group.count,
-                            fuzz::to_string(group.failure), fuzz::describe(group.fuzz_case),
-                            as_item(group.outcome.message), files[i].replay);
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        text +=
+            fmt::format("{:>5} x {}: {}\n{}\n        {}\n", groups[i].count,
+                        fuzz::to_string(groups[i].failure()), fuzz::describe(groups[i].fuzz_case),
+                        as_item(groups[i].outcome.message), files[i].replay);
       }
       return print(text);
     }
     Json failures = Json::array();
-    for (std::size_t i = 0; i < state.failures.size(); ++i) {
-      failures.push_back(failure_json(state.failures[i], files[i]));
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      failures.push_back(failure_json(groups[i], files[i]));
     }
     print_json(
         {{"seed", state.seed},
@@ -211,8 +229,11 @@ class FuzzVerb : public Verb {
          {"failures", failures},
          {"device", device},
          {"compiled_only", state.compiles},
+         {"spilling", {{"chosen", state.spills_chosen}, {"forced", state.spills_forced}}},
          {"snippets", state.snippets},
          {"failed", state.failed},
+         {"relations", state.relations},
+         {"sanitized", state.sanitized},
          {"pairs", {{"covered", state.pairs_covered}, {"possible", state.pairs_possible}}},
          {"compile_pairs",
           {{"covered", state.compile_pairs_covered}, {"possible", state.compile_pairs_possible}}},

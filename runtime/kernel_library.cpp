@@ -90,13 +90,17 @@ Rendered render(const Spec& spec, const Target& target, const KernelId& id,
                 const KernelContext& context) {
   const Stopwatch watch;
   KernelSource source = render_kernel(spec, target, id, *context.templates);
+  if (target.is_cpu()) {
+    source.options.insert(source.options.end(), context.instrumentation.begin(),
+                          context.instrumentation.end());
+  }
   return {std::move(source), watch.milliseconds()};
 }
 
 // Bundles hold no kernels for "cpu", which is another instruction set on each machine.
 bool may_be_bundled(const Target& target, const KernelContext& context) {
-  return !context.bundles->empty() && target != Target::host_cpu() &&
-         context.bundles->has_ingredient("target", target.name());
+  return !context.bundles->empty() && context.instrumentation.empty() &&
+         target != Target::host_cpu() && context.bundles->has_ingredient("target", target.name());
 }
 
 // A binary that was found, not compiled.

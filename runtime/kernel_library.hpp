@@ -30,6 +30,9 @@ struct KernelContext {
   std::shared_ptr<const cache::Bundles> bundles = {};
   /// Whether kernels may be compiled; none: unless TILEWRIGHT_JIT is "off".
   std::optional<bool> jit = {};
+  /// Options of the compiler that kernels for the CPU get besides their own, for tests of the
+  /// kernels themselves: `-fsanitize=...`. Never what a user wrote: nothing checks them.
+  std::vector<std::string> instrumentation = {};
 };
 
 /// The context with its defaults filled in.

@@ -7,16 +7,17 @@
 #
 # Parts: tests, battery, sanitizers, figures (these four without one: under 3 minutes); bundle, which
 # precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
-# random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS); and peers, which needs PyTorch and takes another 3. The battery and the tests compare with kernels for the CPU, so a
-# C++ compiler must be there. CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs,
-# tables and charts there.
+# random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS) and 40 mutants in 8 more (MUTANTS, MUTANTS_SECONDS;
+# FUZZ_DEVICE=cpu tries both without a GPU); and peers, which needs PyTorch and takes another 3. The
+# battery, the cases and the tests compare with kernels for the CPU, so a C++ compiler must be there.
+# CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
 
 if [ "${1:-}" = pack ]; then
   set -e
   [ $# -eq 3 ] || { echo "usage: $0 pack BUILD FOLDER" >&2; exit 2; }
   mkdir -p "$3/lib"
-  for program in cli/tilewright tests/battery/battery tests/gpu/gpu_tests; do
+  for program in cli/tilewright tests/battery/battery tests/gpu/gpu_tests tests/mutants/mutants; do
     cp "$2/$program" "$3/"
     ldd "$2/$program" | awk '/libfmt|libcrypto|libCatch2|libpng|libfreetype|libbrotli|libz\./ {print $3}' |
       while read -r library; do cp -L "$library" "$3/lib/"; done
@@ -26,6 +27,8 @@ if [ "${1:-}" = pack ]; then
   cp "$0" "$root/bench/peers.py" "$3/"
   cp -r "$root/examples" "$3/"
   mkdir -p "$3/tests/battery" && cp -r "$root/tests/battery/variants" "$3/tests/battery/"
+  mkdir -p "$3/tests/fuzz" && cp -r "$root/tests/fuzz/corpus" "$3/tests/fuzz/"
+  mkdir -p "$3/tests/mutants" && cp -r "$root/tests/mutants/equivalent.json" "$root/tests/mutants/specs" "$3/tests/mutants/"
   mkdir -p "$3/tests/gpu" && cp "$root/tests/gpu/bundle_manifest.json" "$3/tests/gpu/"
   git -C "$root" describe --always --dirty --abbrev=7 --exclude '*' >"$3/COMMIT"
   ls -la "$3" "$3/lib"
@@ -38,6 +41,7 @@ shift
 parts=" ${*:-tests battery sanitizers figures} "
 logs=${OUT:-$(mktemp -d)}
 seconds=${CHECK_SECONDS:-120}
+fuzz_device=${FUZZ_DEVICE:-cuda}
 table=()
 commit=$(cat "$folder/COMMIT" 2>/dev/null || git describe --always --dirty 2>/dev/null || echo unknown)
 work=$(mktemp -d)
@@ -56,7 +60,7 @@ for library in "$folder"/lib/*; do
   fi
 done
 ours() { LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
-chmod +x "$folder"/{tilewright,battery,gpu_tests} 2>/dev/null
+chmod +x "$folder"/{tilewright,battery,gpu_tests,mutants} 2>/dev/null
 wants() { [[ $parts == *" $1 "* ]]; }
 started=$SECONDS
 
@@ -147,6 +151,11 @@ figures() {
     --device cuda --beside cpu --inputs random:2,4,2,257,511
 }
 
+mutants() {
+  LINES_SHOWN=40 step mutants "${MUTANTS_SECONDS:-480}" "$folder/mutants" \
+    --device "$fuzz_device" --sample "${MUTANTS:-40}"
+}
+
 peers() {
   LINES_SHOWN=80 step peers 280 python3 "$folder/peers.py" --tilewright "$folder/tilewright" \
     --commit "$commit" --json "$logs/peers.json" --markdown "$logs/peers.md" --chart "$logs/peers.svg" \
@@ -161,8 +170,9 @@ wants battery && battery
 wants sanitizers && sanitizers
 wants figures && figures
 wants bundle && bundle
-wants fuzz && LINES_SHOWN=40 step fuzz "${FUZZ_SECONDS:-480}" "$folder/tilewright" fuzz --device cuda \
-  --cases "${FUZZ_CASES:-5000}" --compiles 0 --out "$logs/fuzz"
+wants fuzz && LINES_SHOWN=40 step fuzz "${FUZZ_SECONDS:-480}" "$folder/tilewright" fuzz \
+  --device "$fuzz_device" --cases "${FUZZ_CASES:-5000}" --compiles 0 --out "$logs/fuzz"
+wants fuzz && mutants
 wants peers && peers
 
 echo

@@ -22,6 +22,7 @@
 #include "tests/battery/cases.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/source_root.hpp"
 #include "verify/check.hpp"
 
 namespace {
@@ -193,8 +194,7 @@ Tally run_spec_or_report(const Spec& spec, const Settings& settings) {
 }
 
 int run(const Settings& settings) {
-  const std::string other_root = environment("TILEWRIGHT_TEST_ROOT");
-  const std::filesystem::path root = other_root.empty() ? TILEWRIGHT_SOURCE_DIR : other_root;
+  const std::filesystem::path root = source_root(TILEWRIGHT_SOURCE_DIR);
   std::vector<Subject> subjects;
   read_folder(root / "examples", true, subjects);
   read_folder(root / "tests/battery/variants", false, subjects);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "tests/support/nvrtc.hpp"
 #include "tests/support/test_seed.hpp"
 #include "verify/fuzz/campaign.hpp"
+#include "verify/fuzz/expression.hpp"
 #include "verify/fuzz/failure_files.hpp"
 #include "verify/fuzz/workers.hpp"
 
@@ -92,6 +94,30 @@ bool endless_kernels_are_given_up() {
   return false;
 }
 
+// A product that overflows, in a kernel that was compiled to trap it: the process ends before
+// anything else could find it. Not so in another kernel, where the reference's interpreter refuses
+// the tree.
+bool undefined_behaviour_is_trapped() {
+  FuzzCase fuzz_case;
+  fuzz_case.spec = {.dtype = f32, .head_dim = 16};
+  fuzz_case.shape = {.q_len = 5, .kv_len = 7};
+  const Expression product =
+      apply(Op::multiply, {integer(std::numeric_limits<std::int32_t>::max()), variable("q_idx")});
+  Statement result;
+  result.value = apply(Op::add, {variable("score", Type::floating), product});
+  fuzz_case.score_mod = SnippetTree{.kind = SnippetKind::score_mod, .statements = {result}};
+  print_snippets(fuzz_case);
+  FuzzCase trapping = fuzz_case;
+  trapping.sanitized = true;
+  const RunOptions unchecked{.check_undefined_every = 0};
+  const Failure trapped = run_isolated(trapping, unchecked).failure;
+  const Failure usual = run_isolated(fuzz_case, unchecked).failure;
+  if (trapped == Failure::crash && usual == Failure::error) return true;
+  fmt::print("FAILED undefined behaviour of a kernel was not trapped: {}, without a trap {}\n",
+             to_string(trapped), to_string(usual));
+  return false;
+}
+
 void print_progress(const CampaignState& state) {
   static auto next = std::chrono::steady_clock::now() + std::chrono::seconds(15);
   if (std::chrono::steady_clock::now() < next) return;
@@ -107,7 +133,7 @@ void print_progress(const CampaignState& state) {
 
 void print_failure(const FailureGroup& group) {
   const FailureFiles files = write_failure("fuzz-failures", group.fuzz_case);
-  fmt::print("FAILED {}: {}\n  {}\n  {}\n", to_string(group.failure), describe(group.fuzz_case),
+  fmt::print("FAILED {}: {}\n  {}\n  {}\n", to_string(group.failure()), describe(group.fuzz_case),
              group.outcome.message, files.replay);
   std::fflush(stdout);
 }
@@ -124,6 +150,10 @@ std::vector<std::string> shortfalls(const CampaignState& state, bool has_nvrtc) 
     require(state.compiles >= kLeastCompiles, fmt::format("only {} compiles", state.compiles));
   }
   require(state.seconds <= kMostSeconds, fmt::format("it took {:.0f} s", state.seconds));
+  for (const auto& [relation, count] : state.relations) {
+    require(count > 0, "no case checked the relation " + relation);
+  }
+  require(state.sanitized > 0, "no kernel was compiled to trap undefined behaviour");
   for (const std::string& pair : state.pairs_missing) found.push_back("no case shows " + pair);
   return found;
 }
@@ -131,7 +161,8 @@ std::vector<std::string> shortfalls(const CampaignState& state, bool has_nvrtc) 
 int run(const Settings& settings) {
   fmt::print("seed {}: {} cases, {} processes\n", settings.seed, settings.cases, settings.workers);
   std::fflush(stdout);
-  const int wrong_before = endless_kernels_are_given_up() ? 0 : 1;
+  const int wrong_before =
+      (endless_kernels_are_given_up() ? 0 : 1) + (undefined_behaviour_is_trapped() ? 0 : 1);
   CampaignOptions options;
   options.seed = settings.seed;
   options.cases = settings.cases;
@@ -147,6 +178,11 @@ int run(const Settings& settings) {
       state.seed, state.cases, state.snippets, state.compiles, state.kernels, state.pairs_covered,
       state.pairs_possible, state.compile_pairs_covered, state.compile_pairs_possible,
       state.worst_share, state.longest_ms / 1000, state.failed, state.seconds, cpu_seconds());
+  fmt::print("relations:");
+  for (const auto& [relation, count] : state.relations) fmt::print(" {} {}", relation, count);
+  fmt::print("; kernels for GPUs that spill: {} with chosen tactics, {} with forced ones",
+             state.spills_chosen, state.spills_forced);
+  fmt::print("; {} cases with kernels that trap undefined behaviour\n", state.sanitized);
   fmt::print("replay: fuzz_campaign --seed {} --cases {}{}\n", settings.seed, settings.cases,
              settings.full ? " --full" : "");
   int wrong = wrong_before + static_cast<int>(state.failed);

@@ -37,6 +37,7 @@
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/trial.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/source_root.hpp"
 #include "tests/support/test_seed.hpp"
 
 namespace {
@@ -234,8 +235,8 @@ int judge_compiling(const std::vector<Ended>& ended) {
 }
 
 int run(const Settings& settings) {
-  const Equivalents equivalents(TILEWRIGHT_SOURCE_DIR "/tests/mutants/equivalent.json",
-                                all_mutants());
+  const Equivalents equivalents(
+      source_root(TILEWRIGHT_SOURCE_DIR) / "tests/mutants/equivalent.json", all_mutants());
   const std::vector<Mutant> mutants = wanted(settings, equivalents);
   if (settings.list) {
     for (const Mutant& mutant : mutants) {

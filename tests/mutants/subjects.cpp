@@ -10,6 +10,7 @@
 
 #include "generator/cuda_tactic.hpp"
 #include "generator/spec_json.hpp"
+#include "tests/support/source_root.hpp"
 
 namespace tilewright::mutants {
 namespace {
@@ -86,10 +87,11 @@ std::vector<Spec> by_template(const Spec& spec) {
 
 std::vector<Subject> subjects(Device::Kind device) {
   const bool on_gpu = device == Device::Kind::cuda;
+  const std::filesystem::path root = source_root(TILEWRIGHT_SOURCE_DIR);
   std::vector<Subject> subjects;
   std::size_t calls = 0;
   for (const char* name : kSpecs) {
-    const Spec spec = spec_from_file(fmt::format("{}/{}.json", TILEWRIGHT_SOURCE_DIR, name));
+    const Spec spec = spec_from_file(root / fmt::format("{}.json", name));
     for (const Spec& variant : on_gpu ? by_template(spec) : std::vector<Spec>{spec}) {
       Subject subject{variant, some_calls(variant, subjects.size(), on_gpu ? 3 : 6)};
       const bool has_small_tiles = spec.block[0] == 16;

@@ -2,30 +2,17 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "verify/fuzz/features.hpp"
+#include "verify/fuzz/relation.hpp"
 #include "verify/fuzz/workers.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string features_of_spec(const FuzzCase& fuzz_case) {
-  Features features = features_of(fuzz_case);
-  for (std::size_t f = kSpecFactors; f < kFactors; ++f) features[f] = 0;
-  return describe(features);
-}
-
-// Undefined behaviour is one finding for each place in a snippet, whatever the call.
-std::string group_of(const FuzzCase& fuzz_case, const Outcome& outcome) {
-  const std::size_t place = outcome.message.find("\n  --> ");
-  if (outcome.failure != Failure::undefined || place == std::string::npos) {
-    return features_of_spec(fuzz_case);
-  }
-  return outcome.message.substr(place + 7);
-}
 
 class Campaign {
  public:
@@ -36,6 +23,9 @@ class Campaign {
         shown_by_compiles_(maker_.compile_coverage().allowed()),
         workers_({.run = options.run, .count = options.workers, .time_limit = options.time_limit}) {
     state_.seed = options.seed;
+    for (const Relation relation : all_relations()) {
+      state_.relations[std::string(to_string(relation))] = 0;
+    }
   }
 
   CampaignState run() {
@@ -88,23 +78,18 @@ class Campaign {
       state_.worst_share = outcome.share_of_bound;
       state_.worst_case = fuzz_case;
     }
+    if (outcome.spills) {
+      ++(fuzz_case.spec.tactic ? state_.spills_forced : state_.spills_chosen);
+    }
+    if (outcome.relation_ran) ++state_.relations[fuzz_case.relation];
+    if (fuzz_case.sanitized) ++state_.sanitized;
     if (!outcome.ok()) add_failure(finished);
   }
 
   void add_failure(const Workers::Finished& finished) {
     ++state_.failed;
-    const std::string features = group_of(finished.fuzz_case, finished.outcome);
-    for (FailureGroup& group : state_.failures) {
-      if (group.failure != finished.outcome.failure || group.features != features) continue;
-      ++group.count;
-      return;
-    }
-    state_.failures.push_back({.failure = finished.outcome.failure,
-                               .features = features,
-                               .fuzz_case = finished.fuzz_case,
-                               .outcome = finished.outcome,
-                               .count = 1});
-    if (options_.found) options_.found(state_.failures.back());
+    const bool is_new = state_.failures.add(finished.fuzz_case, finished.outcome);
+    if (is_new && options_.found) options_.found(state_.failures.groups().back());
   }
 
   void report() {

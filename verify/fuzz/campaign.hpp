@@ -3,37 +3,34 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "case.hpp"
 #include "coverage.hpp"
+#include "failure_groups.hpp"
 #include "outcome.hpp"
 #include "random_case.hpp"
 #include "run_case.hpp"
 
 namespace tilewright::verify::fuzz {
 
-/// A failure class and what the specs of its cases show, with the first case of it.
-struct FailureGroup {
-  Failure failure = Failure::none;
-  std::string features;  ///< of the spec: "dtype=bf16 outputs=lse score_mod=body"; of undefined
-                         ///< behaviour its place
-  FuzzCase fuzz_case;
-  Outcome outcome;
-  std::int64_t count = 0;  ///< cases
-};
-
 /// How far a campaign is, and in the end what it found.
 struct CampaignState {
   std::uint64_t seed = 0;
   std::int64_t cases = 0;     ///< that were run
   std::int64_t compiles = 0;  ///< kernels for GPUs that were compiled only
+  /// Of them those that spill registers: with tactics that are chosen, and with forced ones.
+  std::int64_t spills_chosen = 0, spills_forced = 0;
   std::int64_t kernels = 0;   ///< compiled, of both
   std::int64_t snippets = 0;  ///< distinct texts of cases that were run
   std::int64_t failed = 0;    ///< cases
-  std::vector<FailureGroup> failures = {};
+  FailureGroups failures{FailureGroups::Of::found_cases};
+  /// How often each relation was checked, those that never were among them.
+  std::map<std::string, std::int64_t, std::less<>> relations = {};
+  std::int64_t sanitized = 0;      ///< cases whose kernels were compiled with sanitizers
   std::int64_t pairs_covered = 0;  ///< of features
   std::int64_t pairs_possible = 0;
   std::int64_t compile_pairs_covered = 0;

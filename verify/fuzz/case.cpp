@@ -12,6 +12,7 @@
 #include "generator/json_position.hpp"
 #include "generator/spec_json.hpp"
 #include "verify/fuzz/expression_json.hpp"
+#include "verify/fuzz/relation.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -41,6 +42,8 @@ void visit_contents(Case& c, const Visit& visit) {
   visit("seed", c.seed);
   visit("q_factor", c.q_factor);
   visit("nan_in_dropped", c.nan_in_dropped);
+  visit("relation", c.relation);
+  visit("sanitized", c.sanitized);
 }
 
 template <typename Case, typename Visit>
@@ -118,6 +121,11 @@ void assign(const Json& json, const std::string& name, double& value) {
 void assign(const Json& json, const std::string& name, bool& value) {
   if (!json.is_boolean()) fail(name + " must be true or false");
   value = json.get<bool>();
+}
+
+void assign(const Json& json, const std::string& name, std::string& value) {
+  if (!json.is_string()) fail(name + " must be a text");
+  value = json.get<std::string>();
 }
 
 void assign(const Json& json, const std::string& name, std::map<std::string, double>& values) {
@@ -212,6 +220,7 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
     reader.refuse_the_rest();
   }
   visit_contents(fuzz_case, top);
+  if (!fuzz_case.relation.empty()) relation_from_string(fuzz_case.relation);
   if (const Json* scale = top.take("scale")) assign(*scale, "scale", fuzz_case.scale.emplace());
   if (const Json* placement = top.take("placement")) {
     const Reader reader(*placement);
@@ -278,6 +287,7 @@ std::string describe(const FuzzCase& fuzz_case) {
   if (is_run(fuzz_case)) text += ", " + fuzz_case.shape.describe();
   if (!spec.score_mod.empty()) text += ", score_mod";
   if (!spec.mask_mod.empty()) text += ", mask_mod";
+  if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;
   if (is_run(fuzz_case)) return fmt::format("{}, on {}", text, fuzz_case.target);
   return fmt::format("{}, {} compiled for {}", text, fuzz_case.kernel, fuzz_case.target);
 }

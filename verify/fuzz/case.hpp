@@ -43,6 +43,11 @@ struct FuzzCase {
   double q_factor = 1;          ///< q is multiplied by it
   bool nan_in_dropped = false;  ///< k rows that no query of their heads keeps hold NaN
 
+  /// The metamorphic relation that is checked beside (relations.hpp); empty: none.
+  std::string relation = {};
+  /// On a CPU: undefined behaviour of the kernels themselves ends the process that runs them.
+  bool sanitized = false;
+
   /// The seed of the run that made it, and its number in that run; for people.
   std::uint64_t run_seed = 0;
   std::int64_t number = 0;

@@ -6,7 +6,6 @@
 
 #include "generator/dtype.hpp"
 #include "runtime/float16.hpp"
-#include "verify/random_inputs.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -17,14 +16,6 @@ std::size_t head_dimension(Layout layout) {
 
 std::size_t row_dimension(Layout layout) {
   return layout == Layout::bhsd ? 2 : 1;
-}
-
-Inputs random_inputs_of(const FuzzCase& fuzz_case) {
-  const RandomOptions options{.broadcast_kv = fuzz_case.broadcast_kv,
-                              .broadcast_buffers = fuzz_case.broadcast_buffers,
-                              .free_dim = fuzz_case.free_dim,
-                              .q_factor = fuzz_case.q_factor};
-  return random_inputs(fuzz_case.spec, fuzz_case.shape, fuzz_case.seed, options);
 }
 
 // FNV-1a over every element in the order of its indices.
@@ -48,12 +39,21 @@ std::uint64_t hash_of(const TensorView& view, std::uint64_t hash) {
 
 }  // namespace
 
+Inputs dense_inputs(const FuzzCase& fuzz_case) {
+  const RandomOptions options{.broadcast_kv = fuzz_case.broadcast_kv,
+                              .broadcast_buffers = fuzz_case.broadcast_buffers,
+                              .free_dim = fuzz_case.free_dim,
+                              .q_factor = fuzz_case.q_factor};
+  Inputs inputs = random_inputs(fuzz_case.spec, fuzz_case.shape, fuzz_case.seed, options);
+  for (const auto& [name, value] : fuzz_case.scalars) inputs.scalars[name] = value;
+  return inputs;
+}
+
 CaseInputs::CaseInputs(const FuzzCase& fuzz_case) : kv_layout_(fuzz_case.spec.key_value_layout()) {
-  const Inputs inputs = random_inputs_of(fuzz_case);
+  const Inputs inputs = dense_inputs(fuzz_case);
   problem_.shape = fuzz_case.shape;
   problem_.scale = fuzz_case.scale;
   problem_.snippet.scalars = inputs.scalars;
-  for (const auto& [name, value] : fuzz_case.scalars) problem_.snippet.scalars[name] = value;
   problem_.q = place(inputs.q, fuzz_case.q);
   problem_.k = place(inputs.k, fuzz_case.k);
   problem_.v = place(inputs.v, fuzz_case.v);

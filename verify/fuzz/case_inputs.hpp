@@ -6,9 +6,14 @@
 
 #include "../guarded_tensor.hpp"
 #include "../problem.hpp"
+#include "../random_inputs.hpp"
 #include "case.hpp"
 
 namespace tilewright::verify::fuzz {
+
+/// The contents of a case's call, dense and without NaN; its scalars are those that are read.
+/// @throws Error as random_inputs
+Inputs dense_inputs(const FuzzCase& fuzz_case);
 
 /// The inputs of a case's call, each in guarded memory, placed as the case says.
 class CaseInputs {

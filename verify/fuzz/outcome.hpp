@@ -35,6 +35,8 @@ struct Outcome {
   /// How near the result came to its bound; above 1 is wrong. 0 where nothing was judged.
   double share_of_bound = 0;
   std::int64_t kernels_compiled = 0;  ///< kernels that were found in no cache
+  bool spills = false;                ///< a kernel that was compiled only keeps registers in memory
+  bool relation_ran = false;          ///< and was judged
   double ms = 0;                      ///< all that it took
 
   bool ok() const { return failure == Failure::none; }

@@ -13,6 +13,7 @@
 #include "runtime/float16.hpp"
 #include "verify/fuzz/plan.hpp"
 #include "verify/fuzz/random_snippet.hpp"
+#include "verify/fuzz/random_tactic.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -105,17 +106,13 @@ class SpecMaker {
     return fuzz_case;
   }
 
-  // For targets where the plan's tactic is to be forced; tile sizes that fit are looked for.
+  // The plan's tactic with parameters that fit; none where it cannot serve.
   void force_tactic(Spec& spec, const Target& target, const KernelTraits& traits) {
     if (source_.user_spec && source_.user_spec->tactic) return;
     const std::string_view name =
         names_of(Factor::tactic).values[static_cast<std::size_t>(value(Factor::tactic))];
     if (name == "chosen") return;
-    for (int i = 0; i < 20; ++i) {
-      spec.tactic = random_tactic(std::string(name), i < 16);
-      if (fits(spec, target, traits)) return;
-    }
-    spec.tactic.reset();
+    spec.tactic = random_tactic(std::string(name), spec, target, traits, random_);
   }
 
  private:
@@ -123,32 +120,6 @@ class SpecMaker {
   std::int64_t below(std::int64_t count) { return random_.integer(0, count - 1); }
   std::int64_t one_of(std::initializer_list<std::int64_t> values) {
     return values.begin()[below(static_cast<std::int64_t>(values.size()))];
-  }
-
-  static bool fits(const Spec& spec, const Target& target, const KernelTraits& traits) {
-    try {
-      choose_tactic(spec, target, traits);
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
-  TacticSpec random_tactic(const std::string& name, bool with_parameters) {
-    TacticSpec tactic{.name = name};
-    if (!with_parameters) return tactic;
-    if (below(3) != 0) tactic.parameters["q_tile"] = 16 * (1 + below(name == "hopper" ? 12 : 8));
-    if (below(3) != 0) tactic.parameters["kv_tile"] = 16 * (1 + below(8));
-    if (name == "cpu") return tactic;
-    if (below(2) == 0) tactic.parameters["stages"] = 1 + below(3);
-    if (below(3) == 0) tactic.parameters["mask_unroll"] = one_of({1, 4, 8, 16});
-    if (name == "portable" && below(3) == 0) tactic.parameters["q_in_registers"] = below(2);
-    if (name != "hopper") return tactic;
-    if (below(2) == 0) tactic.parameters["q_tile"] = one_of({64, 128, 192});
-    if (below(2) == 0) tactic.parameters["take_turns"] = below(2);
-    if (below(2) == 0) tactic.parameters["persistent"] = below(3);
-    if (below(2) == 0) tactic.parameters["out_over_q"] = below(2);
-    return tactic;
   }
 
   DType other_dtype(DType dtype) {
@@ -466,7 +437,24 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
     coverage_.add(features_of(best));
     cases.push_back(std::move(best));
   }
+  ++groups_;
+  const auto is_turn = [&](std::int64_t every) { return every > 0 && groups_ % every == 0; };
+  if (is_turn(source_.relation_every)) ask_for_relation(cases.back());
+  const bool traps = source_.device == "cpu" && is_turn(source_.sanitize_every);
+  for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = traps;
   return cases;
+}
+
+// For the one of those that apply which was asked for least often.
+void CaseMaker::ask_for_relation(FuzzCase& fuzz_case) {
+  std::optional<Relation> rarest;
+  for (const Relation relation : all_relations()) {
+    if (!applies(relation, fuzz_case.spec, fuzz_case.shape)) continue;
+    if (!rarest || relations_[relation] < relations_[*rarest]) rarest = relation;
+  }
+  if (!rarest) return;
+  ++relations_[*rarest];
+  fuzz_case.relation = to_string(*rarest);
 }
 
 FuzzCase CaseMaker::next_compile() {

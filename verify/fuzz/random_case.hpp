@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "case.hpp"
 #include "coverage.hpp"
 #include "features.hpp"
+#include "relation.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -23,6 +25,11 @@ struct CaseSource {
   std::int64_t max_length = 600;  ///< of q and kv
   /// Of all score matrices of a call: batch and heads, then lengths, are made smaller for it.
   std::int64_t max_elements = 150'000;
+  /// One spec in so many has a case that checks a metamorphic relation too; 0: none.
+  std::int64_t relation_every = 5;
+  /// One spec in so many for a CPU has kernels that end their process at undefined behaviour; 0:
+  /// none.
+  std::int64_t sanitize_every = 12;
 };
 
 /// Makes cases, steering to pairs of features that no case has shown yet. The same seed and the
@@ -45,10 +52,14 @@ class CaseMaker {
   std::uint64_t seed() const { return seed_; }
 
  private:
+  void ask_for_relation(FuzzCase& fuzz_case);
+
   CaseSource source_;
   std::uint64_t seed_;
   Random random_;
   std::int64_t number_ = 0;
+  std::int64_t groups_ = 0;
+  std::map<Relation, std::int64_t> relations_ = {};  // that were asked for
   PairCoverage coverage_;
   PairCoverage compile_coverage_;
 };

@@ -7,6 +7,7 @@
 #include "runtime/attention.hpp"
 #include "runtime/staged_call.hpp"
 #include "runtime/thread_pool.hpp"
+#include "verify/fuzz/random_tactic.hpp"
 #include "verify/fuzz/relations.hpp"
 #include "verify/outputs.hpp"
 
@@ -30,6 +31,13 @@ BlockMask KernelRelationRunner::block_mask(const Spec& spec, const Problem& prob
   const Attention attention(spec, {.device = device_, .kernels = kernels_, .masks_only = true});
   const StagedCall staged(attention.device(), problem.snippet);
   return attention.block_mask(problem.shape, attention.bind(staged.inputs()));
+}
+
+std::vector<TacticSpec> KernelRelationRunner::tactics(const Spec& spec) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_});
+  Spec open = spec;
+  open.tactic.reset();
+  return different_tactics(open, attention.target(), {.masked = !spec.mask_mod.empty()});
 }
 
 Spec KernelRelationRunner::reread(const Spec& spec) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "verify/fast_math.hpp"
 #include "verify/fuzz/case_inputs.hpp"
 #include "verify/fuzz/readings.hpp"
+#include "verify/fuzz/relations.hpp"
 #include "verify/fuzz/yardstick.hpp"
 #include "verify/mask_check.hpp"
 #include "verify/undefined_behaviour.hpp"
@@ -104,9 +106,10 @@ struct Kernels {
   Kernels(const FuzzCase& c, const RunOptions& options, ThreadPool& threads)
       : target(c.target),
         spec(c.spec),
-        attention(
-            c.spec,
-            {.device = Device::parse(c.target), .kernels = options.kernels, .threads = &threads}) {
+        sanitized(c.sanitized),
+        attention(c.spec, {.device = Device::parse(c.target),
+                           .kernels = under_test(c, options.kernels),
+                           .threads = &threads}) {
     const bool needs_readings =
         (!c.spec.score_mod.empty() && !c.score_mod) || (!c.spec.mask_mod.empty() && !c.mask_mod);
     if (needs_readings) user.emplace(c.spec, options.kernels);
@@ -124,7 +127,17 @@ struct Kernels {
     if (has_snippet && (needs_readings || is_sample)) checked.emplace(c.spec, options.kernels);
   }
 
-  bool serves(const FuzzCase& c) const { return c.target == target && c.spec == spec; }
+  // A sanitizer that needs no library: what it finds ends the process.
+  static KernelContext under_test(const FuzzCase& c, KernelContext context) {
+    if (c.sanitized && c.target == "cpu") {
+      context.instrumentation = {"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"};
+    }
+    return context;
+  }
+
+  bool serves(const FuzzCase& c) const {
+    return c.target == target && c.spec == spec && c.sanitized == sanitized;
+  }
 
   std::int64_t compiled() const {
     const std::vector<KernelBuild> builds = attention.builds();
@@ -134,6 +147,7 @@ struct Kernels {
 
   std::string target;
   Spec spec;
+  bool sanitized;
   Attention attention;
   std::optional<Attention> beside;
   std::optional<UserReadings> user;
@@ -171,7 +185,8 @@ class CaseRunner::Implementation {
   Outcome compile(const FuzzCase& c) const {
     const KernelBinary binary =
         build_kernel(c.spec, Target::parse(c.target), {c.kernel}, options_.kernels);
-    return {.kernels_compiled = binary.build.source == "built" ? 1 : 0};
+    const bool spills = binary.build.gpu && binary.build.gpu->spill_bytes > 0;
+    return {.kernels_compiled = binary.build.source == "built" ? 1 : 0, .spills = spills};
   }
 
   Outcome run_call(const FuzzCase& c) {
@@ -191,7 +206,23 @@ class CaseRunner::Implementation {
           });
     }
     outcome.share_of_bound = judge_call(c, inputs, readings);
+    outcome.relation_ran = check_relation_of(c);
     return outcome;
+  }
+
+  // Whether there was one that applies. Its calls are dense and without NaN.
+  bool check_relation_of(const FuzzCase& c) const {
+    if (c.relation.empty()) return false;
+    Spec spec = c.spec;
+    if (c.scale) spec.scale = c.scale;
+    const Device device = Device::parse(c.target);
+    const std::unique_ptr<RelationRunner> runner =
+        options_.relations ? options_.relations(device, options_.kernels)
+                           : std::make_unique<KernelRelationRunner>(device, options_.kernels);
+    const RelationResult result =
+        check_relation(relation_from_string(c.relation), spec, dense_inputs(c), *runner);
+    if (!result.holds()) fail(Failure::relation_broken, result.message);
+    return result.applies;
   }
 
   void find_undefined(const FuzzCase& c, const Problem& problem) const {

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
+#include "../../runtime/device.hpp"
 #include "../../runtime/kernel_library.hpp"
 #include "../../runtime/thread_pool.hpp"
 #include "case.hpp"
 #include "outcome.hpp"
+#include "relations.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -18,6 +21,10 @@ struct RunOptions {
   /// own text always does.
   std::int64_t check_undefined_every = 16;
   std::int64_t max_checked_elements = std::int64_t{1} << 18;
+  /// Makes what runs the calls of relations: a test puts a faulty one in its place. None: the
+  /// library's kernels.
+  std::function<std::unique_ptr<RelationRunner>(const Device&, const KernelContext&)> relations =
+      {};
   bool beside_cpu = true;  ///< what runs on a GPU runs on the CPU too, and both are compared
 };
 
@@ -30,8 +37,8 @@ class CaseRunner {
   ~CaseRunner();
 
   /// Compiles what the case needs and, where it is run: runs the checked reading of its snippets,
-  /// then forward twice, into poisoned memory with red zones, and judges it all. What the library
-  /// throws becomes an outcome.
+  /// then forward twice, into poisoned memory with red zones, and judges it all; then the case's
+  /// relation. What the library throws becomes an outcome.
   Outcome run(const FuzzCase& fuzz_case);
 
  private:

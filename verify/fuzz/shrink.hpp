@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "case.hpp"
 #include "outcome.hpp"
@@ -34,28 +32,6 @@ struct Shrunk {
 /// Snippets that a user wrote stay as they are, or go whole.
 Shrunk shrink(const FuzzCase& failing, const Outcome& outcome, const RunCase& run,
               const ShrinkOptions& options = {});
-
-/// What a minimal case still needs to fail, one word for each feature that shrinking could not take
-/// away: "bf16", "offsets", "mask_mod", "less", "buffers". In a fixed order.
-std::vector<std::string> needed_features(const FuzzCase& minimal);
-
-/// Failures that are likely to have one cause: the same class, and the same features needed.
-class FailureGroups {
- public:
-  struct Group {
-    std::string name;  ///< "wrong_result: bf16, mask_mod, less"
-    Shrunk smallest;   ///< the case with the fewest tokens
-    std::int64_t count = 0;
-  };
-
-  /// @return whether it is the first of its group
-  bool add(Shrunk shrunk);
-  /// In the order in which they were met.
-  const std::vector<Group>& groups() const { return groups_; }
-
- private:
-  std::vector<Group> groups_;
-};
 
 /// q_len + kv_len: what "a case of few tokens" means.
 std::int64_t tokens(const FuzzCase& fuzz_case);

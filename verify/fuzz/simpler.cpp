@@ -123,6 +123,8 @@ void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
                                      &FuzzCase::broadcast_buffers, &FuzzCase::nan_in_dropped}) {
     candidates.add([&](FuzzCase& c) { c.*flag = false; });
   }
+  candidates.add([](FuzzCase& c) { c.relation.clear(); });
+  candidates.add([](FuzzCase& c) { c.sanitized = false; });
   candidates.add([](FuzzCase& c) { c.scale = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.q_factor = 1; });
   for (const auto& [key, value] : from.scalars) {

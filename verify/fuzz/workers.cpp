@@ -70,6 +70,8 @@ std::string to_message(const Outcome& outcome) {
                                {"message", outcome.message},
                                {"share_of_bound", outcome.share_of_bound},
                                {"kernels_compiled", outcome.kernels_compiled},
+                               {"spills", outcome.spills},
+                               {"relation_ran", outcome.relation_ran},
                                {"ms", outcome.ms}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -80,6 +82,8 @@ Outcome from_message(const std::string& text) {
           .message = json.at("message"),
           .share_of_bound = json.at("share_of_bound"),
           .kernels_compiled = json.at("kernels_compiled"),
+          .spills = json.at("spills"),
+          .relation_ran = json.at("relation_ran"),
           .ms = json.at("ms")};
 }
 

@@ -1,6 +1,7 @@
 #include "verify/fuzz/random_case.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "verify/fuzz/case_inputs.hpp"
 #include "verify/fuzz/readings.hpp"
+#include "verify/fuzz/relation.hpp"
 
 namespace {
 
@@ -74,6 +76,27 @@ TEST_CASE("fuzz: random snippets have no undefined behaviour") {
                                          modified.data(), keep.data()));
     }
   }
+}
+
+TEST_CASE("fuzz: cases ask for every relation about as often, where it applies") {
+  CaseMaker maker({}, 15);
+  std::map<std::string, int> asked;
+  int trapped = 0;
+  for (int group = 0; group < 220; ++group) {
+    for (const FuzzCase& fuzz_case : maker.next_group(1)) {
+      trapped += fuzz_case.sanitized ? 1 : 0;
+      if (fuzz_case.relation.empty()) continue;
+      const Relation relation = relation_from_string(fuzz_case.relation);
+      CHECK(applies(relation, fuzz_case.spec, fuzz_case.shape));
+      ++asked[fuzz_case.relation];
+    }
+  }
+  for (const Relation relation : all_relations()) {
+    CAPTURE(to_string(relation));
+    CHECK(asked[std::string(to_string(relation))] >= 2);
+  }
+  CHECK(trapped >= 10);
+  CHECK(CaseMaker({.device = "cuda"}, 15).next_group(1).front().sanitized == false);
 }
 
 TEST_CASE("fuzz: a user's snippets stay, the rest varies") {

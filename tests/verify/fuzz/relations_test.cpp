@@ -142,6 +142,12 @@ TEST_CASE("relations: each is broken by a fault that it is there for") {
     };
     expect_broken(Relation::tactics, runner);
   }
+  SECTION("a result depends on the tactic") {
+    runner.after = [](const Spec& spec, const Problem&, auto, AttentionValues& values) {
+      if (spec.tactic && !spec.tactic->parameters.empty()) spoil_row(values, 0, 0);
+    };
+    expect_broken(Relation::tactics, runner);
+  }
   SECTION("a result depends on the threads") {
     runner.after = [](const Spec&, const Problem&, auto way, AttentionValues& values) {
       if (way == RelationRunner::Way::one_thread) spoil_row(values, 0, 0);

@@ -4,11 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "cache/store.hpp"
 #include "generator/spec.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/fuzz/case.hpp"
 #include "verify/fuzz/outcome.hpp"
+#include "verify/fuzz/relations.hpp"
 
 namespace {
 
@@ -50,6 +52,54 @@ TEST_CASE("fuzz: an honest case is right, with a tree and without one") {
   print_snippets(fuzz_case);
   CHECK(runner.run(fuzz_case).ok());
   CHECK(runner.run(fuzz_case).kernels_compiled == 0);
+}
+
+// Adds to every result, so out of 2 v is not twice out of v.
+class AddingRunner : public KernelRelationRunner {
+ public:
+  using KernelRelationRunner::KernelRelationRunner;
+  verify::AttentionValues forward(const Spec& spec, const verify::Problem& problem,
+                                  Way way) override {
+    verify::AttentionValues values = KernelRelationRunner::forward(spec, problem, way);
+    values.out.data[0] += 0.25;
+    return values;
+  }
+};
+
+TEST_CASE("fuzz: a case's relation is checked where it applies, and one that breaks is found") {
+  FuzzCase fuzz_case = user_case({.score_mod = "score * 0.5"});
+  fuzz_case.relation = "one_batch";
+  CaseRunner honest(with_own_store());
+  CHECK(honest.run(fuzz_case).ok());
+  CHECK_FALSE(honest.run(fuzz_case).relation_ran);
+  fuzz_case.relation = "linear_in_v";
+  CHECK(case_from_json(to_json(fuzz_case)) == fuzz_case);
+  const Outcome held = honest.run(fuzz_case);
+  CHECK(held.ok());
+  CHECK(held.relation_ran);
+
+  RunOptions options = with_own_store();
+  options.relations = [](const Device& device, const KernelContext& kernels) {
+    return std::make_unique<AddingRunner>(device, kernels);
+  };
+  CaseRunner faulty(options);
+  const Outcome broken = faulty.run(fuzz_case);
+  CHECK(broken.failure == Failure::relation_broken);
+  CHECK_THAT(broken.message, ContainsSubstring("linear_in_v does not hold: twice v"));
+
+  std::string text = to_json(fuzz_case);
+  text.replace(text.find("linear_in_v"), 11, "linear_in_w");
+  CHECK_THROWS_AS(case_from_json(text), Error);
+}
+
+TEST_CASE("fuzz: kernels that trap undefined behaviour are kernels of their own") {
+  CaseRunner runner(with_own_store());
+  FuzzCase fuzz_case = user_case({.score_mod = "score * 0.25"});
+  CHECK(runner.run(fuzz_case).kernels_compiled == 1);
+  fuzz_case.sanitized = true;
+  const Outcome outcome = runner.run(fuzz_case);
+  CHECK(outcome.message.empty());
+  CHECK(outcome.kernels_compiled == 1);
 }
 
 // The interpreter reads the tree, the kernels the text: where they differ, both oracles must see

@@ -9,6 +9,7 @@
 
 #include "generator/spec_json.hpp"
 #include "tests/support/catch.hpp"
+#include "verify/fuzz/failure_groups.hpp"
 #include "verify/fuzz/simpler.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/snippet_evaluator.hpp"
@@ -168,22 +169,46 @@ TEST_CASE("shrinking: every simpler case is valid and says what its trees say") 
 }
 
 TEST_CASE("groups: failures of one cause are one group, with its smallest case") {
-  FailureGroups groups;
+  FailureGroups groups(FailureGroups::Of::minimal_cases);
   const Shrunk shrunk = shrink(large_case(), kWrong, planted);
-  CHECK(groups.add(shrunk));
-  Shrunk larger = shrunk;
-  larger.smallest.shape.q_len = 7;
-  CHECK(!groups.add(larger));
-  Shrunk other = shrunk;
-  other.outcome.failure = Failure::red_zone;
-  CHECK(groups.add(other));
-  Shrunk another = shrunk;
-  another.smallest.spec.dtype = DType::f16;
-  CHECK(groups.add(another));
+  FuzzCase larger = shrunk.smallest;
+  larger.shape.q_len = 7;
+  CHECK(groups.add(larger, shrunk.outcome));
+  CHECK(!groups.add(shrunk.smallest, shrunk.outcome, 3));
+  Outcome other = shrunk.outcome;
+  other.failure = Failure::red_zone;
+  CHECK(groups.add(shrunk.smallest, other));
+  FuzzCase another = shrunk.smallest;
+  another.spec.dtype = DType::f16;
+  CHECK(groups.add(another, shrunk.outcome));
   REQUIRE(groups.groups().size() == 3);
-  CHECK(groups.groups()[0].count == 2);
+  CHECK(groups.groups()[0].count == 4);
   CHECK(groups.groups()[0].name == "wrong_result: batch, mask_mod, less");
-  CHECK(groups.groups()[0].smallest.smallest.shape.q_len == 5);
+  CHECK(groups.groups()[0].fuzz_case.shape.q_len == 5);
+}
+
+TEST_CASE("groups: of cases as they were found, calls of one spec are one group") {
+  FailureGroups groups(FailureGroups::Of::found_cases);
+  FuzzCase first = large_case();
+  FuzzCase second = first;
+  second.shape.batch += 1;
+  CHECK(groups.add(first, kWrong));
+  CHECK(!groups.add(second, kWrong));
+  second.relation = "padding";
+  CHECK(groups.add(second, kWrong));
+}
+
+TEST_CASE("groups: undefined behaviour is one group for each place in a snippet") {
+  for (const auto of : {FailureGroups::Of::found_cases, FailureGroups::Of::minimal_cases}) {
+    FailureGroups groups(of);
+    const Outcome here{.failure = Failure::undefined, .message = "index 9\n  --> score_mod:1:9"};
+    const Outcome there{.failure = Failure::undefined, .message = "index 9\n  --> score_mod:2:1"};
+    FuzzCase other = large_case();
+    other.spec.dtype = DType::f16;
+    CHECK(groups.add(large_case(), here));
+    CHECK(!groups.add(other, here));
+    CHECK(groups.add(other, there));
+  }
 }
 
 TEST_CASE("a planted read past a buffer's end is shrunk to few tokens and explained by its line") {

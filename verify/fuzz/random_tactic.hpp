@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../../generator/spec.hpp"
+#include "../../generator/tactic.hpp"
+#include "../../generator/target.hpp"
+#include "../random.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// A tactic of a template with some of its parameters forced, valid for the kernel: tiles divide
+/// the spec's block, each warp gets rows, all of it fits into shared memory.
+/// @param name "cpu", "portable" or "hopper"
+/// @return nothing where the template cannot serve the spec there
+std::optional<TacticSpec> random_tactic(const std::string& name, const Spec& spec,
+                                        const Target& target, const KernelTraits& traits,
+                                        Random& random);
+
+/// Two tactics with different tiles (for GPUs also stages and warps) where the spec allows it; in
+/// any case valid ones. Of each template that serves the spec there.
+std::vector<TacticSpec> different_tactics(const Spec& spec, const Target& target,
+                                          const KernelTraits& traits);
+
+}  // namespace tilewright::verify::fuzz
