@@ -14,7 +14,8 @@ namespace tilewright::verify::fuzz {
 class RelationComparison {
  public:
   /// @param wanted must outlive it
-  RelationComparison(const Spec& spec, const AttentionValues& wanted);
+  /// @param out_more how much further apart elements of out may be, as inputs were rounded
+  RelationComparison(const Spec& spec, const AttentionValues& wanted, double out_more = 0);
 
   /// @param lse_more what lse of the other side is greater by
   RelationResult with(const AttentionValues& got, double lse_more = 0) const;

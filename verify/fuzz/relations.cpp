@@ -123,12 +123,14 @@ class Checks {
   RelationResult linear_in_v() {
     RelationCall twice = base_, other = base_, sum = base_;
     const DType dtype = base_.inputs.v.dtype();
+    double greatest_sum = 0;
     for (std::int64_t i = 0; i < base_.inputs.v.numel(); ++i) {
       const double v = read_element(base_.inputs.v.data(), dtype, i);
       const double w = read_element(base_.inputs.v.data(), dtype, base_.inputs.v.numel() - 1 - i);
       write_element(twice.inputs.v.data(), dtype, i, 2 * v);
       write_element(other.inputs.v.data(), dtype, i, w);
       write_element(sum.inputs.v.data(), dtype, i, v + w);
+      greatest_sum = std::max(greatest_sum, std::abs(v + w));
     }
     AttentionValues doubled = wanted_;
     for (double& value : doubled.out.data) value *= 2;
@@ -139,7 +141,7 @@ class Checks {
     AttentionValues added = run(other);
     for (std::size_t i = 0; i < added.out.data.size(); ++i)
       added.out.data[i] += wanted_.out.data[i];
-    return RelationComparison(base_.spec, added).with(run(sum));
+    return RelationComparison(base_.spec, added, ulp_at(dtype, greatest_sum)).with(run(sum));
   }
 
   RelationResult padding() {

@@ -93,6 +93,19 @@ TEST_CASE("relations: all of them hold for the library's kernels") {
   }
 }
 
+TEST_CASE("relations: v + w is rounded to the dtype of v, out of 2 v to that of out") {
+  Spec spec = rich_spec(DType::f32);
+  KernelRelationRunner runner(Device::cpu());
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    spec.kv_dtype = dtype;
+    spec.out_dtype.reset();
+    CHECK(check_relation(Relation::linear_in_v, spec, rich_inputs(spec), runner).message == "");
+    spec.kv_dtype.reset();
+    spec.out_dtype = dtype;
+    CHECK(check_relation(Relation::linear_in_v, spec, rich_inputs(spec), runner).message == "");
+  }
+}
+
 TEST_CASE("relations: one that says nothing of a spec does not apply") {
   Spec spec = rich_spec(DType::f32);
   spec.mask_mod.clear();
