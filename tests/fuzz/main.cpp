@@ -70,7 +70,7 @@ Settings read_settings(int argc, char** argv) {
       throw Error(ErrorCode::usage, "there is no option " + word);
     }
   }
-  if (settings.cases == 0) settings.cases = settings.full ? 1100 : 30;
+  if (settings.cases == 0) settings.cases = settings.full ? 1040 : 30;
   return settings;
 }
 
@@ -167,7 +167,7 @@ int run(const Settings& settings) {
   options.seed = settings.seed;
   options.cases = settings.cases;
   options.workers = settings.workers;
-  options.compiles_per_case = settings.has_nvrtc ? 0.29 : 0;
+  options.compiles_per_case = settings.has_nvrtc ? 0.3 : 0;
   options.progress = print_progress;
   options.found = print_failure;
   const CampaignState state = run_campaign(options);

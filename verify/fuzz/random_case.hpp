@@ -26,7 +26,7 @@ struct CaseSource {
   /// Of all score matrices of a call: batch and heads, then lengths, are made smaller for it.
   std::int64_t max_elements = 150'000;
   /// One spec in so many has a case that checks a metamorphic relation too; 0: none.
-  std::int64_t relation_every = 5;
+  std::int64_t relation_every = 7;
   /// One spec in so many for a CPU has kernels that end their process at undefined behaviour; 0:
   /// none.
   std::int64_t sanitize_every = 12;
