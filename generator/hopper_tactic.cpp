@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/ceil_div.hpp"
 #include "generator/cuda_tactic.hpp"
 #include "generator/snippet.hpp"
@@ -15,6 +17,9 @@ namespace {
 constexpr std::int64_t kGroupRows = 64;
 constexpr std::int64_t kPanelColumns = 64;
 constexpr std::int64_t kPanelRowBytes = 128;
+// With three warpgroups that compute, ptxas gives each thread 128 registers. A product that is
+// wider than this holds more of out than fits beside its operands, and does not compile.
+constexpr std::int64_t kWidestValueOfThreeGroups = 192;
 // Barriers and announcements behind the tiles.
 constexpr std::int64_t kControlBytes = 512;
 // Below this a product is too short to hide anything behind.
@@ -93,6 +98,13 @@ void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tac
   require_range(tactic, "persistent", 0, 2);
   for (const char* name : {"take_turns", "out_over_q", "bounded_waits"}) {
     require_range(tactic, name, 0, 1);
+  }
+  const std::int64_t value = spec.value_head_dim();
+  if (parameter(tactic, "q_tile") == 3 * kGroupRows && value > kWidestValueOfThreeGroups) {
+    fail_tactic(fmt::format("q_tile is 192, but with v_head_dim {} that leaves a thread too few "
+                            "registers",
+                            value),
+                "force 128 or 64, or leave q_tile out");
   }
   if (parameter(tactic, "take_turns") == 1 && parameter(tactic, "q_tile") == kGroupRows) {
     fail_tactic("take_turns is 1, but with q_tile 64 there is only one warpgroup to compute");

@@ -79,6 +79,15 @@ TEST_CASE("tactic hopper: what cannot run is refused with what could") {
   CHECK_THAT(refusal({"hopper", {{"stages", 8}}}), ContainsSubstring("bytes of shared memory"));
   CHECK_THAT(refusal({"hopper", {{"q_tile", 64}, {"take_turns", 1}}}),
              ContainsSubstring("only one warpgroup"));
+  Spec wide{.dtype = bf16,
+            .head_dim = 64,
+            .v_head_dim = 192,
+            .tactic = TacticSpec{"hopper", {{"q_tile", 192}, {"kv_tile", 16}, {"stages", 1}}}};
+  CHECK_NOTHROW(choose(wide));
+  wide.v_head_dim = 200;
+  CHECK_THROWS_WITH(choose(wide), ContainsSubstring("too few registers"));
+  wide.tactic->parameters["q_tile"] = 128;
+  CHECK_NOTHROW(choose(wide));
   // What needs aligned tensors says nothing of the kernels for others.
   CHECK(refusal({"hopper", {{"q_tile", 64}}}, {.aligned = false}) == "accepted");
 }
