@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests; installs what is missing.
 #
-#   scripts/test.sh          what every change must pass: about 8 minutes on two cores
+#   scripts/test.sh          what every change must pass: about 9 minutes on two cores
 #   scripts/test.sh --full   also the long tests, the sanitizers, the second compiler, the fuzzers and the linters: about 45 minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
