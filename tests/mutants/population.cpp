@@ -31,7 +31,8 @@ std::optional<Group> group_of(std::string_view file) {
   }
   if (file.starts_with("cuda/mask")) return Group::gpu_mask;
   if (file.starts_with("cuda/hopper") || file == "cuda/device/mbarrier.hpp" ||
-      file == "cuda/device/tensor_copy.hpp" || file == "cuda/device/warpgroup.hpp") {
+      file == "cuda/device/panel.hpp" || file == "cuda/device/tensor_copy.hpp" ||
+      file == "cuda/device/warpgroup.hpp") {
     return Group::hopper;
   }
   if (file.starts_with("cuda/") && file != "cuda/empty.cu.jinja") return Group::portable;

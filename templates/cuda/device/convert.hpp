@@ -1,14 +1,8 @@
-// The 16-bit types of elements, and the instructions that convert them (sm_80).
+// The instructions that convert elements of 16 bits (sm_80).
+//
+// Needs: float16.hpp.
 
 namespace tw_kernel {
-
-struct Half {
-  unsigned short bits;
-};
-
-struct BFloat16 {
-  unsigned short bits;
-};
 
 TW_INLINE float to_float(Half x) {
   float y;

@@ -1,26 +1,8 @@
-// Fast elementary functions: one instruction of the special function unit and at most two around
-// it. Errors as the PTX manual states them: ex2 2^-22 relative, lg2 2^-22 absolute near 1, tanh
-// 2^-11 relative, numbers below 2^-126 count as 0.
+// Fast elementary functions: at most two instructions around one of the special function unit.
+//
+// Needs: special_functions.hpp.
 
 namespace tw_math {
-
-TW_INLINE float exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-TW_INLINE float log2(float x) {
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-TW_INLINE float tanh(float x) {
-  float y;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 TW_INLINE float exp(float x) {
   return exp2(x * 1.44269504088896341f);

@@ -57,29 +57,3 @@ TW_BUILTIN(sin)
 TW_BUILTIN(cos)
 TW_BUILTIN(tan)
 #undef TW_BUILTIN
-
-namespace tw_kernel {
-constexpr float kInfinity = __builtin_inff();
-constexpr float kLog2E = 1.44269504088896341f;
-constexpr float kLn2 = 0.693147180559945309f;
-}  // namespace tw_kernel
-
-namespace tw_kernel {
-
-// The thread's number, which the compiler cannot know to be the same each time. What is computed
-// from it anew costs few instructions; kept over a loop it would cost registers, of which the
-// accumulators leave hardly any.
-template <int kThreads>
-TW_INLINE unsigned thread_number() {
-  unsigned number;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
-  __builtin_assume(number < kThreads);
-  return number;
-}
-
-// An address in the block's shared memory, as PTX takes it.
-TW_INLINE unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
-}  // namespace tw_kernel

@@ -9,9 +9,6 @@ namespace tw_kernel {
 
 using tilewright::abi::cuda::TensorMap;
 
-constexpr int kPanelColumns = 64;
-constexpr int kPanelRowBytes = 128;
-
 TW_INLINE void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }

@@ -1,8 +1,7 @@
-// What 128 threads that work together need: registers, named barriers, operands of wgmma (sm_90a).
+// What 128 threads that work together need: registers, named barriers, stores of fragments
+// (sm_90a).
 
 namespace tw_kernel {
-
-constexpr int kWarpgroup = 128;
 
 // Hands registers over between warpgroups. All of a block's together must not exceed what it was
 // launched with, else the increase waits for ever; multiples of 8 from 24 to 256.
@@ -23,17 +22,6 @@ TW_INLINE void sync_named(int barrier) {
 template <int kThreadsOfBarrier>
 TW_INLINE void arrive_named(int barrier) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");
-}
-
-// Where a product finds an operand in shared memory (PTX, "Matrix Descriptor Format"): panels as
-// tensor_copy.hpp brings them. Rows come in groups of 8, 1024 bytes apart. `panel_bytes` is the
-// distance of panels where they follow each other along the operand's contiguous dimension, which
-// matters only if that is not the one summed over.
-TW_INLINE unsigned long long make_descriptor(unsigned address, unsigned panel_bytes) {
-  constexpr unsigned long long kSwizzle128 = 1ull << 62;
-  constexpr unsigned long long kGroupBytes = 1024;
-  return kSwizzle128 | (kGroupBytes >> 4) << 32 |
-         static_cast<unsigned long long>(panel_bytes >> 4) << 16 | (address & 0x3ffffu) >> 4;
 }
 
 // Four 8 x 8 matrices of 16-bit elements to shared memory; lane l gives the address of row l % 8 of

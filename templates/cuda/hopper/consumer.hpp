@@ -18,6 +18,16 @@ struct Turns {
   }
 };
 
+// P as the first operand of the second product: a score's accumulators are where that operand's
+// elements must be, so nothing moves between lanes.
+TW_INLINE void pack_weights(const float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+#pragma unroll
+  for (int j = 0; j < kColumns / 2; ++j) {
+    p[2 * j] = pack<QElement>(s[0][2 * j], s[0][2 * j + 1]);
+    p[2 * j + 1] = pack<QElement>(s[1][2 * j], s[1][2 * j + 1]);
+  }
+}
+
 class Consumer {
  public:
   __forceinline__ Consumer(const ForwardArguments& arguments, const TensorMaps& maps,

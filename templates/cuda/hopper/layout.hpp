@@ -9,6 +9,7 @@
 
 namespace tw_kernel {
 
+constexpr int kWarpgroup = 128;  // threads
 constexpr int kConsumers = kQTile / 64;
 constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
 static_assert(kQTile % 64 == 0, "a warpgroup owns 64 rows of q");

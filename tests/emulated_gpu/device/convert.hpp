@@ -2,14 +2,6 @@
 
 namespace tw_kernel {
 
-struct Half {
-  unsigned short bits;
-};
-
-struct BFloat16 {
-  unsigned short bits;
-};
-
 TW_INLINE float to_float(Half x) {
   return static_cast<float>(__builtin_bit_cast(_Float16, x.bits));
 }

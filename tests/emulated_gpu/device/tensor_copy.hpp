@@ -4,9 +4,6 @@ namespace tw_kernel {
 
 using tilewright::abi::cuda::TensorMap;
 
-constexpr int kPanelColumns = 64;
-constexpr int kPanelRowBytes = 128;
-
 TW_INLINE void prefetch_map(const TensorMap&) {}
 
 // Calls move(in shared memory, in global memory or null) for every 16 bytes of a box.

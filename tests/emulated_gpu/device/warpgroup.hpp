@@ -2,8 +2,6 @@
 
 namespace tw_kernel {
 
-constexpr int kWarpgroup = 128;
-
 template <int kRegisters>
 TW_INLINE void decrease_registers() {}
 template <int kRegisters>
@@ -17,14 +15,6 @@ TW_INLINE void sync_named(int barrier) {
 template <int kThreadsOfBarrier>
 TW_INLINE void arrive_named(int barrier) {
   emulated::arrive_at(emulated::thread().block->barriers[barrier], kThreadsOfBarrier);
-}
-
-// As the instruction takes it: products.hpp reads it.
-TW_INLINE unsigned long long make_descriptor(unsigned address, unsigned panel_bytes) {
-  constexpr unsigned long long kSwizzle128 = 1ull << 62;
-  constexpr unsigned long long kGroupBytes = 1024;
-  return kSwizzle128 | (kGroupBytes >> 4) << 32 |
-         static_cast<unsigned long long>(panel_bytes >> 4) << 16 | (address & 0x3ffffu) >> 4;
 }
 
 TW_INLINE void store_matrices(unsigned to, const unsigned (&matrices)[4]) {

@@ -1,0 +1,4 @@
+namespace tw_kernel {
+constexpr float kInfinity = __builtin_inff();
+constexpr float kLn2 = 0.693147180559945309f;
+}  // namespace tw_kernel

@@ -1,0 +1,10 @@
+// In place of templates/cuda/device/thread.hpp.
+
+namespace tw_kernel {
+
+template <int kThreads>
+TW_INLINE unsigned thread_number() {
+  return threadIdx.x;
+}
+
+}  // namespace tw_kernel
