@@ -162,7 +162,7 @@ class FuzzVerb : public Verb {
     fuzz::CampaignState state = fuzz::run_campaign(options);
     progress.end();
     state.failures = shrunk_failures(state.failures, progress);
-    print_result(state, machine.device);
+    print_result(state, write_failures(state.failures), machine.device);
     return state.ok() ? kDone : kNegativeVerdict;
   }
 
@@ -201,13 +201,19 @@ class FuzzVerb : public Verb {
     return fuzz::shrink(group.fuzz_case, group.outcome, run, {.max_seconds = kShrinkSeconds});
   }
 
-  // The files of the cases that are left are written anew.
-  void print_result(const fuzz::CampaignState& state, const std::string& device) const {
-    const std::vector<fuzz::FailureGroup>& groups = state.failures.groups();
+  // Of the cases that are left, over what was written when they were found.
+  std::vector<fuzz::FailureFiles> write_failures(const fuzz::FailureGroups& failures) const {
     std::vector<fuzz::FailureFiles> files;
-    for (const fuzz::FailureGroup& group : groups) {
+    for (const fuzz::FailureGroup& group : failures.groups()) {
       files.push_back(fuzz::write_failure(out_, group.fuzz_case));
     }
+    return files;
+  }
+
+  // files: one for each group of failures
+  void print_result(const fuzz::CampaignState& state, const std::vector<fuzz::FailureFiles>& files,
+                    const std::string& device) const {
+    const std::vector<fuzz::FailureGroup>& groups = state.failures.groups();
     if (!json_) {
       std::string text = verdict_text(state, device);
       for (std::size_t i = 0; i < groups.size(); ++i) {

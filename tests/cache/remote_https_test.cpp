@@ -1,6 +1,5 @@
 // The remote cache by https: whose certificate is accepted. Real ones, made here, on a real nginx.
 
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -11,21 +10,20 @@
 #include "cache/store.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/installed.hpp"
 #include "tests/support/nginx.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
 using Catch::Matchers::ContainsSubstring;
+using tilewright::test::is_installed;
 using tilewright::test::Nginx;
 
 namespace {
 
-// scripts/test.sh --full installs both, so there nothing may be skipped.
 bool has_nginx_and_openssl() {
-  if (!Nginx::program().empty() && ::access("/usr/bin/openssl", X_OK) == 0) return true;
-  REQUIRE(std::getenv("TILEWRIGHT_TEST_FULL") == nullptr);
-  std::printf("[SKIP] remote: nginx and openssl are not both there\n");
-  return false;
+  return is_installed(!Nginx::program().empty() && ::access("/usr/bin/openssl", X_OK) == 0,
+                      "remote: nginx and openssl are not both there");
 }
 
 // An authority of a test's own, in a folder.

@@ -1,28 +1,25 @@
 // The remote cache beside a real server: Debian's nginx with WebDAV's PUT.
 
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 
 #include "cache/remote_cache.hpp"
 #include "cache/store.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/installed.hpp"
 #include "tests/support/nginx.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
 using Catch::Matchers::ContainsSubstring;
+using tilewright::test::is_installed;
 using tilewright::test::Nginx;
 
 namespace {
 
-// scripts/test.sh --full installs it, so there nothing may be skipped.
 bool has_nginx() {
-  if (!Nginx::program().empty()) return true;
-  REQUIRE(std::getenv("TILEWRIGHT_TEST_FULL") == nullptr);
-  std::printf("[SKIP] remote: there is no nginx (Debian: nginx-light)\n");
-  return false;
+  return is_installed(!Nginx::program().empty(), "remote: there is no nginx (Debian: nginx-light)");
 }
 
 std::shared_ptr<RemoteCache> remote_at(const std::string& url,

@@ -91,7 +91,7 @@ std::string findings_here(const Spec& spec, const Shape& shape,
 
 // The same in a process of its own, as a faulty kernel may write anywhere.
 std::string findings(const Spec& spec, const Shape& shape,
-                     std::shared_ptr<const jinja::Loader> templates) {
+                     const std::shared_ptr<const jinja::Loader>& templates) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
@@ -100,7 +100,7 @@ std::string findings(const Spec& spec, const Shape& shape,
     std::signal(SIGABRT, SIG_DFL);
     std::string found;
     try {
-      found = findings_here(spec, shape, std::move(templates));
+      found = findings_here(spec, shape, templates);
     } catch (const std::exception& error) {
       found = std::string(kNotTried) + error.what();
     }
@@ -138,6 +138,20 @@ Shape shape_of(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
 const Shape kSeveralTiles = shape_of(4, 300, 420);
 const Shape kLongRows = shape_of(1, 200, 1100);
 
+using Findings = std::string (*)(const Spec&, const Shape&,
+                                 const std::shared_ptr<const jinja::Loader>&);
+
+void check_each_is_seen(const std::vector<Fault>& faults, const Spec& spec, const Shape& shape,
+                        Findings findings_of) {
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.what);
+    const std::string found =
+        findings_of(spec, shape, std::make_shared<const FaultyTemplates>(fault));
+    INFO(found);
+    CHECK(!found.empty());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("emulated GPU: sound kernels are right") {
@@ -165,13 +179,7 @@ TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
       {"what was summed is not rescaled", forward, "rescale(alpha, out);", ""},
       {"a tile is dropped", forward, "tiles.advance();", "tiles.advance(); tiles.advance();"},
   };
-  for (const Fault& fault : faults) {
-    CAPTURE(fault.what);
-    const std::string found =
-        findings(causal("portable"), kSeveralTiles, std::make_shared<const FaultyTemplates>(fault));
-    INFO(found);
-    CHECK(!found.empty());
-  }
+  check_each_is_seen(faults, causal("portable"), kSeveralTiles, &findings);
 }
 
 TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
@@ -197,13 +205,7 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
        "sync_named<kWarpgroup>(kOwnBarrier + consumer);  // all 64 rows are staged", ""},
       {"stores are not committed", store, "  commit_stores();\n", ""},
   };
-  for (const Fault& fault : faults) {
-    CAPTURE(fault.what);
-    const std::string found =
-        findings(causal("hopper"), kSeveralTiles, std::make_shared<const FaultyTemplates>(fault));
-    INFO(found);
-    CHECK(!found.empty());
-  }
+  check_each_is_seen(faults, causal("hopper"), kSeveralTiles, &findings);
 }
 
 TEST_CASE("emulated GPU: faults of the block mask's kernels are seen") {
@@ -219,11 +221,5 @@ TEST_CASE("emulated GPU: faults of the block mask's kernels are seen") {
       {"a tile too many is taken for full", "cuda/mask/rows.hpp", "full = proof == Proof::full;",
        "full = true;"},
   };
-  for (const Fault& fault : faults) {
-    CAPTURE(fault.what);
-    const std::string found = findings_in_any_order(windowed(), kLongRows,
-                                                    std::make_shared<const FaultyTemplates>(fault));
-    INFO(found);
-    CHECK(!found.empty());
-  }
+  check_each_is_seen(faults, windowed(), kLongRows, &findings_in_any_order);
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/enum_names.hpp"
 #include "base/error.hpp"
 #include "generator/kernel_source.hpp"
 #include "generator/templates.hpp"
@@ -128,16 +129,11 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const Device& d
 }  // namespace
 
 std::string_view to_string(Fate fate) {
-  for (const auto& [value, name] : kFates) {
-    if (value == fate) return name;
-  }
-  return "";
+  return name_in(kFates, fate);
 }
 
 Fate fate_from_string(std::string_view name) {
-  for (const auto& [value, text] : kFates) {
-    if (text == name) return value;
-  }
+  if (const auto fate = value_in(kFates, name)) return *fate;
   throw Error(ErrorCode::internal, fmt::format("\"{}\" is no fate of a mutant", name));
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/enum_names.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -234,9 +235,7 @@ std::string_view to_string(Op op) {
 }
 
 Op op_from_string(std::string_view name) {
-  for (const auto& [op, text] : kOps) {
-    if (text == name) return op;
-  }
+  if (const auto op = value_in(kOps, name)) return *op;
   throw Error(ErrorCode::file, fmt::format("\"{}\" is no operation of a snippet's tree", name));
 }
 
@@ -245,9 +244,7 @@ std::string_view to_string(Type type) {
 }
 
 Type type_from_string(std::string_view name) {
-  for (const auto& [type, text] : kTypes) {
-    if (text == name) return type;
-  }
+  if (const auto type = value_in(kTypes, name)) return *type;
   throw Error(ErrorCode::file,
               fmt::format("\"{}\" is no type of a snippet's tree, write int, float or bool", name));
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/enum_names.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -36,16 +37,11 @@ constexpr std::array kRelations = [] {
 }  // namespace
 
 std::string_view to_string(Relation relation) {
-  for (const auto& [value, name] : kRelationNames) {
-    if (value == relation) return name;
-  }
-  return "";
+  return name_in(kRelationNames, relation);
 }
 
 Relation relation_from_string(std::string_view name) {
-  for (const auto& [value, text] : kRelationNames) {
-    if (text == name) return value;
-  }
+  if (const auto relation = value_in(kRelationNames, name)) return *relation;
   throw Error(ErrorCode::file, fmt::format("there is no relation \"{}\"", name));
 }
 
