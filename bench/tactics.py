@@ -2,7 +2,7 @@
 """Which tactic is fastest: measures candidates on the workloads of `tilewright bench`, in turns.
 
     python3 bench/tactics.py --tilewright build/release/cli/tilewright [--suite dense|mods|all] [--only NAME]
-        [--try q_tile=128,kv_tile=64]... [--budget-ms N] [--json F]
+        [--try q_tile=128,kv_tile=64]... [--templates NAME=FOLDER]... [--budget-ms N] [--json F]
 
 The table in generator/hopper_tactic.cpp was made with it. A candidate is the default with some
 parameters replaced; `--try` names candidates in place of the usual ones. Kernels are compiled ahead,
@@ -12,8 +12,10 @@ default / candidate, so above 1 the candidate is faster.
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,39 +32,97 @@ USUAL = {
 }
 
 
-def candidates(workload, tries):
-    """Specs with a forced tactic, by the candidate's name; the first is the default."""
+def candidates(workload, tries, templates):
+    """(name, spec with a forced tactic, environment) of each candidate; the first is the default."""
     spec = workload["spec"]
-    yield "default", spec
+    tactics = [("", spec)]
     for text in tries or USUAL.get(spec["head_dim"], []):
+        if not text:
+            continue
         parameters = {name: int(value) for name, value in (item.split("=") for item in text.split(","))}
         block = parameters.pop("block", None)
         forced = spec | {"tactic": {"name": "hopper"} | parameters}
         if block:
             forced["block"] = [block, 128]
-        yield text, forced
+        tactics.append((text, forced))
+    for text, forced in tactics:
+        yield text or "default", forced, ""
+        for named in templates:
+            name, folder = named.split("=", 1)
+            yield (name + " " + text).strip(), forced, folder
 
 
-def compile_all(executable, specs):
-    def compile_one(spec):
+def environment(folder):
+    return os.environ | ({"TILEWRIGHT_TEMPLATES": folder} if folder else {})
+
+
+def compile_all(executable, rows):
+    def compile_one(row):
+        spec = row["request"]["spec"]
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(spec, file)
             file.flush()
             kernel = "forward_masked" if "mask_mod" in spec else "forward"
             result = subprocess.run([executable, "compile", file.name, "--kernel", kernel, "--target", "sm_90a"],
-                                    capture_output=True, text=True)
+                                    capture_output=True, text=True, env=environment(row["templates"]))
             return result.returncode == 0
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(compile_one, specs))
+        return list(pool.map(compile_one, rows))
+
+
+class Servers:
+    """A process for each folder of templates, that measures what it is asked for."""
+
+    def __init__(self, executable):
+        self.executable = executable
+        self.processes = {}
+
+    def measure(self, row, budget_ms):
+        folder = row["templates"]
+        if folder not in self.processes:
+            self.processes[folder] = subprocess.Popen(
+                [self.executable, "bench", "--serve", "--device", "cuda"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True, env=environment(folder))
+        process = self.processes[folder]
+        process.stdin.write(json.dumps(row["request"] | {"budget_ms": budget_ms}) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    def close(self):
+        for process in self.processes.values():
+            process.stdin.close()
+            process.wait(timeout=30)
+
+
+def measure_workload(servers, rows, rounds, budget_ms):
+    """Candidates of one workload take turns; each gets the median of its rounds."""
+    for row in rows * rounds:
+        if "error" in row:
+            continue
+        answer = servers.measure(row, budget_ms)
+        if "error" in answer:
+            row["error"] = answer["error"]["message"]
+        else:
+            row.setdefault("samples", []).append(answer["ms"])
+    for row in rows:
+        if "error" in row:
+            print("%-24s %-44s %s" % (row["workload"], row["candidate"], row["error"]))
+            continue
+        row["ms"] = statistics.median(row["samples"])
+        print("%-24s %-44s %8.3f ms  %5.3f" % (row["workload"], row["candidate"], row["ms"],
+                                               rows[0].get("ms", row["ms"]) / row["ms"]))
+    sys.stdout.flush()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tilewright", required=True)
     parser.add_argument("--suite", default="all", choices=["dense", "mods", "all"])
-    parser.add_argument("--only", help="workloads whose name holds this")
+    parser.add_argument("--only", action="append", help="workloads whose name holds this; may be repeated")
     parser.add_argument("--try", dest="tries", action="append", metavar="NAME=N,...")
+    parser.add_argument("--templates", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--budget-ms", type=float, default=60)
     parser.add_argument("--json", metavar="F")
     arguments = parser.parse_args()
@@ -73,31 +133,18 @@ def main():
                                 check=True, stdout=subprocess.PIPE)
         for workload in json.loads(listed.stdout):
             name = "%s d%d %d" % (workload["spec"].get("name", ""), workload["spec"]["head_dim"], workload["q_len"])
-            if arguments.only and arguments.only not in name:
+            if arguments.only and not any(text in name for text in arguments.only):
                 continue
-            for candidate, spec in candidates(workload, arguments.tries):
-                rows.append({"workload": name, "candidate": candidate, "request": workload | {"spec": spec}})
-    fits = compile_all(arguments.tilewright, [row["request"]["spec"] for row in rows])
+            for candidate, spec, folder in candidates(workload, arguments.tries, arguments.templates):
+                rows.append({"workload": name, "candidate": candidate, "templates": folder,
+                             "request": workload | {"spec": spec}})
+    fits = compile_all(arguments.tilewright, rows)
+    rows = [row for row, fit in zip(rows, fits) if fit]
 
-    server = subprocess.Popen([arguments.tilewright, "bench", "--serve", "--device", "cuda"],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    default_ms = None
-    for row, fit in zip(rows, fits):
-        if not fit:
-            continue
-        server.stdin.write(json.dumps(row["request"] | {"budget_ms": arguments.budget_ms}) + "\n")
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
-        if "error" in answer:
-            print("%-24s %-44s %s" % (row["workload"], row["candidate"], answer["error"]["message"]))
-            continue
-        row["ms"] = answer["ms"]
-        if row["candidate"] == "default":
-            default_ms = row["ms"]
-        print("%-24s %-44s %8.3f ms  %5.3f" % (row["workload"], row["candidate"], row["ms"], default_ms / row["ms"]))
-        sys.stdout.flush()
-    server.stdin.close()
-    server.wait(timeout=30)
+    servers = Servers(arguments.tilewright)
+    for _, of_workload in itertools.groupby(rows, lambda row: row["workload"]):
+        measure_workload(servers, list(of_workload), arguments.rounds, arguments.budget_ms)
+    servers.close()
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(rows, file, indent=1)

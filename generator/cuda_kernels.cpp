@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/cuda_tactic.hpp"
+#include "generator/index_bounds.hpp"
 #include "generator/index_differences.hpp"
 #include "generator/kernel_context.hpp"
 #include "generator/proved_context.hpp"
@@ -106,6 +107,7 @@ Map common_context(const Spec& spec, ReadAhead read_ahead) {
 Map forward_context(const Spec& spec, const ForwardKind& kind) {
   Map context = common_context(spec, ReadAhead::lanes_are_rows);
   context["index_differences"] = takes_index_difference(spec);
+  context["bounds_indices"] = needs_bounded_indices(spec);
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
                     {"masked", kind.masked},
@@ -142,6 +144,7 @@ Map hopper_context(const Spec& spec, const Tactic& tactic, const ForwardKind& ki
                     {"q_tile", parameters.at("q_tile")},
                     {"kv_tile", parameters.at("kv_tile")},
                     {"stages", parameters.at("stages")},
+                    {"q_stages", parameters.at("q_stages")},
                     {"take_turns", parameters.at("take_turns") != 0},
                     {"out_over_q", parameters.at("out_over_q") != 0},
                     {"mask_unroll", parameters.at("mask_unroll")},

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.hpp"
-#include "generator/hoisted_reads.hpp"
 #include "generator/hopper_tactic.hpp"
+#include "generator/score_mod_reads.hpp"
 #include "generator/snippet.hpp"
 #include "generator/tactic_parameters.hpp"
 
@@ -43,26 +43,13 @@ std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_
   return uses_tensor_cores(spec) ? q_tile / (16 * tiles_of_warp) : q_tile / 8;
 }
 
-enum class Reads { none, for_heads, more };
-
-// What score_mod reads of its buffers: for a whole head at most, or more.
-Reads score_mod_reads(const Spec& spec) {
-  if (spec.score_mod.empty() || spec.buffers.empty()) return Reads::none;
-  const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
-  if (std::none_of(spec.buffers.begin(), spec.buffers.end(),
-                   [&](const auto& buffer) { return snippet.mentions(buffer.first); })) {
-    return Reads::none;
-  }
-  return reads_for_heads_only(snippet, spec) ? Reads::for_heads : Reads::more;
-}
-
 // Whether snippets leave no registers for 128 x 64 at head_dim 128 where shared memory has room for
 // it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
 // so, and so does a mask_mod that divides.
 bool snippets_take_registers(const Spec& spec, const Target& target) {
-  const Reads reads = score_mod_reads(spec);
-  if (target.sm() == 90) return reads == Reads::more;
-  return reads != Reads::none || spec.mask_mod.find_first_of("/%") != std::string::npos;
+  const ScoreModReads reads = score_mod_reads(spec);
+  if (target.sm() == 90) return reads == ScoreModReads::more;
+  return reads != ScoreModReads::none || spec.mask_mod.find_first_of("/%") != std::string::npos;
 }
 
 // Tiles that a block of 128 x 128 gets.
@@ -83,7 +70,7 @@ Choice best_choice(const Spec& spec, const Target& target) {
   if (!uses_tensor_cores(spec)) return float32_choice(width, room);
   if (width <= 64) {
     // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
-    const bool is_narrow = target.sm() >= 100 && score_mod_reads(spec) == Reads::more;
+    const bool is_narrow = target.sm() >= 100 && score_mod_reads(spec) == ScoreModReads::more;
     return {128, is_narrow ? 32 : 64, 2, 2};
   }
   if (width <= 96) return {128, 64, 2, 1};

@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "generator/cuda_tactic.hpp"
+#include "generator/score_mod_reads.hpp"
 #include "generator/snippet.hpp"
 #include "generator/tactic_parameters.hpp"
 
@@ -40,11 +41,6 @@ std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::
   return tile;
 }
 
-std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
-  if (width <= 64 && divides(192, spec.block[0], kernel)) return 192;
-  return divides(128, spec.block[0], kernel) ? 128 : 64;
-}
-
 // A loop is unrolled for every element of a fragment, whose values then crowd out the accumulators.
 bool score_mod_loops(const Spec& spec) {
   const std::vector<SnippetToken> tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
@@ -53,10 +49,25 @@ bool score_mod_loops(const Spec& spec) {
   });
 }
 
+// Three warpgroups that compute hide what each of them waits for better than two. They leave a
+// thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
+bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
+  if (!divides(3 * kGroupRows, spec.block[0], kernel)) return false;
+  if (width <= 64) return true;
+  return width <= 128 && !kernel.masked && !score_mod_loops(spec) &&
+         score_mod_reads(spec) != ScoreModReads::more;
+}
+
+std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
+  if (suits_three_groups(spec, kernel, width)) return 3 * kGroupRows;
+  return divides(2 * kGroupRows, spec.block[0], kernel) ? 2 * kGroupRows : kGroupRows;
+}
+
 // docs/decisions/0016: the fastest on an H200 of those that spill nothing.
-std::int64_t kv_tile_limit(const Spec& spec, std::int64_t width) {
+std::int64_t kv_tile_limit(const Spec& spec, std::int64_t q_tile, std::int64_t width) {
   if (score_mod_loops(spec)) return 64;
-  if (width <= 128) return 128;
+  if (width <= 64) return 128;
+  if (width <= 128) return q_tile == 3 * kGroupRows ? 80 : 128;
   return width <= 192 ? 112 : 80;
 }
 
@@ -67,7 +78,7 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(spec, kernel, width);
-  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, width));
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
   if (!divides(q_tile, spec.block[0], kernel) || kv_tile < kLeastKvTile) return {};
   const bool is_wide = width > 128;
   const bool takes_turns =
@@ -76,6 +87,7 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
                 .parameters = {{"q_tile", q_tile},
                                {"kv_tile", kv_tile},
                                {"stages", 2},
+                               {"q_stages", is_wide ? 1 : 2},
                                {"take_turns", takes_turns ? 1 : 0},
                                {"persistent", !kernel.masked ? 1
                                               : is_wide      ? 0
@@ -94,6 +106,7 @@ void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tac
     require_divides(tactic, "kv_tile", "block[1]", spec.block[1]);
   }
   require_range(tactic, "stages", 1, 8);
+  require_range(tactic, "q_stages", 1, 2);
   require_range(tactic, "mask_unroll", 1, 64);
   require_range(tactic, "persistent", 0, 2);
   for (const char* name : {"take_turns", "out_over_q", "bounded_waits"}) {
@@ -119,7 +132,7 @@ std::int64_t hopper_shared_bytes(const Spec& spec, const Tactic& tactic) {
   const std::int64_t q_panels = stages_out && over_q ? std::max(head, value) : head;
   const std::int64_t out_panels = stages_out && !over_q ? value : 0;
   const std::int64_t rows =
-      parameter(tactic, "q_tile") * (q_panels + out_panels) +
+      parameter(tactic, "q_tile") * (parameter(tactic, "q_stages") * q_panels + out_panels) +
       parameter(tactic, "stages") * parameter(tactic, "kv_tile") * (head + value);
   return rows * kPanelRowBytes + kControlBytes;
 }

@@ -63,8 +63,8 @@ void force(Tactic& tactic, const TacticSpec& forced) {
 std::string Tactic::describe() const {
   std::string text = name;
   for (const std::string_view parameter :
-       {"q_tile", "kv_tile", "vector_bytes", "warps", "stages", "q_in_registers", "blocks_per_sm",
-        "take_turns", "persistent", "out_over_q", "mask_unroll"}) {
+       {"q_tile", "kv_tile", "vector_bytes", "warps", "stages", "q_stages", "q_in_registers",
+        "blocks_per_sm", "take_turns", "persistent", "out_over_q", "mask_unroll"}) {
     const auto found = parameters.find(std::string(parameter));
     if (found != parameters.end()) text += fmt::format(" {}={}", found->first, found->second);
   }

@@ -18,7 +18,8 @@ constexpr int kPromoteTo256Bytes = 3;
 constexpr int kOutsideIsZero = 0;
 
 constexpr std::uint32_t kBoxColumns = 64;
-constexpr std::uint32_t kQBoxRows = 64;
+constexpr std::uint32_t kQBoxRows = 64;    // a warpgroup's
+constexpr std::uint32_t kOutBoxRows = 16;  // a warp's
 constexpr std::int64_t kElementBytes = 2;
 constexpr std::int64_t kGreatestStride = (std::int64_t{1} << 40) - 1;  // in bytes
 
@@ -81,7 +82,8 @@ void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall&
          {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch}, kv_rows, maps.v);
   if (spec.output_dtype() == DType::f32) return;
   encode(driver, spec.output_dtype(), call.out,
-         {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch}, kQBoxRows, maps.out);
+         {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch}, kOutBoxRows,
+         maps.out);
 }
 
 }  // namespace tilewright::cuda

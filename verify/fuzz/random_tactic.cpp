@@ -65,6 +65,7 @@ class TacticDice : private SnippetDice {
   void throw_for_hopper(std::map<std::string, std::int64_t>& parameters) {
     if (one_in(2)) parameters["q_tile"] = one_of<std::int64_t>({64, 128, 192});
     if (one_in(4)) parameters["kv_tile"] = 16 * (1 + below(8));
+    if (one_in(2)) parameters["q_stages"] = 1 + below(2);
     if (one_in(2)) parameters["take_turns"] = below(2);
     if (one_in(2)) parameters["persistent"] = below(3);
     if (one_in(2)) parameters["out_over_q"] = below(2);

@@ -90,10 +90,13 @@ class tw_Buffer {
 
   template <typename... Indices>
   __forceinline__ Read operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
-    // Added from the left, so that all but the last index can be hoisted together with the base.
+    // All but the last index are added to the base first, so that they are hoisted with it and stay
+    // one value.
     const char* from = data_;
     int dim = 0;
-    ((from += offset(dim++, indices)), ...);
+    ((from = (dim == kRank - 1 ? tw_kernel::as_one_value(from) : from) + offset(dim, indices),
+      ++dim),
+     ...);
     return load(from);
   }
 

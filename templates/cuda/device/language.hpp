@@ -4,6 +4,16 @@
 #define TW_INLINE static __forceinline__
 #define TW_MEMBER __forceinline__
 
+namespace tw_kernel {
+
+// The pointer, as a value whose making the compiler does not know.
+TW_INLINE const char* as_one_value(const char* pointer) {
+  asm("" : "+l"(pointer));
+  return pointer;
+}
+
+}  // namespace tw_kernel
+
 TW_INLINE constexpr float __builtin_inff() {
   return __builtin_bit_cast(float, 0x7f800000u);
 }

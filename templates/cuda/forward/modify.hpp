@@ -1,7 +1,7 @@
 // The snippets over a thread's scores of one tile.
 //
 // Needs: kRows, kColumns, row_of, row_offset, column_of, column_offset, kHasScoreMod, kHasMaskMod,
-// tw_snippet.
+// kBoundsIndices, kMaskUnroll, tw_snippet.
 
 namespace tw_kernel {
 
@@ -46,12 +46,12 @@ struct SplitIndex {
   __forceinline__ int value() const { return base + offset; }
 };
 
-// An index that must not exceed `last`; whoever is behind is seen as the last, so that no snippet
-// reads behind its buffers. kInside: nobody is behind; then the offsets are constants, and what is
-// alike for several elements is found once.
+// An index that does not exceed `last` where kBoundsIndices; whoever is behind is seen as the last.
+// kInside: nobody is behind. Unless bounded, the offsets are constants, and what is alike for
+// several elements is found once.
 template <bool kInside>
 TW_INLINE SplitIndex make_split_index(int first, int offset, int last, int offset_of_call) {
-  if (kInside) return {first + offset_of_call, offset};
+  if (kInside || !kBoundsIndices) return {first + offset_of_call, offset};
   return {min(first + offset, last) + offset_of_call, 0};
 }
 
@@ -136,30 +136,45 @@ TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
 }
 
 // Which elements of a tile take part: bit j of word i is for column j of row i. It needs no scores,
-// so it is found while K is on its way. The loop over columns stays rolled: unrolled it would cost
-// most of the compile time, and registers that the matrix products need.
+// so it is found while K is on its way.
 struct Kept {
   unsigned word[kRows];
 };
 static_assert(kColumns <= 32, "a word of Kept holds a row");
 
+// Columns that mask_mod is compiled for at once; all of them would cost most of the compile time,
+// and registers that the matrix products need. Even, so that a group's offsets add up, or 1.
+TW_INLINE constexpr int mask_group() {
+  for (int size = kMaskUnroll; size > 1; --size) {
+    if (size % 2 == 0 && kColumns % size == 0) return size;
+  }
+  return 1;
+}
+constexpr int kMaskGroup = mask_group();
+
 TW_INLINE Kept evaluate_mask(const Scene& scene, int first) {
   const RowIndices rows = find_row_indices<false>(scene);
   const RowReads row_reads = read_for_rows(scene, rows);
   const tw_snippet::tw_Reads head_reads = *scene.head_reads;
-  const int column = first + column_of(0);
   Kept kept = {};
-#pragma unroll {{ mask_unroll }}
-  for (int j = 0; j < kColumns; ++j) {
-    const int kv_idx = find_column_index<false>(scene, column, j).value();
-    const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
+#pragma unroll 1
+  for (int group = 0; group < kColumns; group += kMaskGroup) {
+    const int column = first + column_of(0) + column_offset(group);
+    unsigned bits[kRows] = {};
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const bool keep =
-          tw_snippet::tw_mask_mod(scene.state, row_reads.with_lane(column_reads, i), scene.b,
-                                  scene.h, scene.h_kv, rows.q_idx[i].value(), kv_idx);
-      kept.word[i] |= static_cast<unsigned>(keep) << j;
+    for (int j = 0; j < kMaskGroup; ++j) {
+      const int kv_idx = find_column_index<false>(scene, column, j).value();
+      const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        const bool keep =
+            tw_snippet::tw_mask_mod(scene.state, row_reads.with_lane(column_reads, i), scene.b,
+                                    scene.h, scene.h_kv, rows.q_idx[i].value(), kv_idx);
+        bits[i] |= keep ? 1u << j : 0u;
+      }
     }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) kept.word[i] |= bits[i] << group;
   }
   return kept;
 }

@@ -38,17 +38,18 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 // until all that was summed is rescaled: after a row's first tiles it hardly ever is.
 constexpr float kRescaleAbove = 8.0f;
 
-// Whether a tile's greatest scores exceed those so far by too much; the same for all lanes of a warp.
+// Whether a tile's greatest scores exceed those so far by too much; the same for all lanes of a
+// warp. greatest: of the thread's own columns.
 TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], const Softmax& softmax, float to_log2,
                            float (&greatest)[kRows]) {
   bool exceeds = false;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    greatest[i] = s[i][0];
+    float chain[2] = {s[i][0], s[i][1]};
 #pragma unroll
-    for (int j = 1; j < kColumns; ++j)
-      greatest[i] = fmaxf(greatest[i], s[i][j]);  // passes over NaN
-    greatest[i] = reduce_row_max(greatest[i]);
+    for (int j = 2; j < kColumns; ++j)
+      chain[j % 2] = fmaxf(chain[j % 2], s[i][j]);  // passes over NaN
+    greatest[i] = fmaxf(chain[0], chain[1]);
     exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
   }
   return __any_sync(~0u, exceeds);
@@ -59,7 +60,7 @@ TW_INLINE void raise_max(const float (&greatest)[kRows], Softmax& softmax, float
                          float (&alpha)[kRows]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float max = fmaxf(softmax.max[i], greatest[i]);
+    const float max = fmaxf(softmax.max[i], reduce_row_max(greatest[i]));
     alpha[i] = max == -kInfinity ? 1.0f : tw_math::exp2((softmax.max[i] - max) * to_log2);
     softmax.max[i] = max;
     softmax.sum[i] *= alpha[i];

@@ -5,7 +5,8 @@
 
 namespace tw_kernel {
 
-// Lets one warpgroup after the other issue its products, so that the others' softmax runs meanwhile.
+// Lets one warpgroup after the other issue its products, so that the others' softmax runs
+// meanwhile.
 struct Turns {
   static __forceinline__ void start(int consumer) {
     if (kTakeTurns && consumer == 0) arrive_named<2 * kWarpgroup>(1);
@@ -37,25 +38,26 @@ class Consumer {
         call_(call),
         shared_(shared),
         number_(number),
-        q_(make_descriptor(shared.q(number), 0)),
+        q_(make_descriptor(shared.q(0, number), 0)),
         k_(make_descriptor(shared.k(0), 0)),
         v_(make_descriptor(shared.v(0), kPanelBytes)) {}
 
   __forceinline__ void run() {
     Turns::start(number_);
-    int round = 0;
 #pragma unroll 1
     for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
-      compute(round++);
+      compute();
+      q_place_.advance();
     }
     if (kStoresBoxes) wait_for_stores();
   }
 
  private:
-  __forceinline__ void compute(int round) {
+  __forceinline__ void compute() {
     Control& control = *shared_.control;
-    wait(shared_address(&control.q_full), round & 1, "Q of q tile", round);
-    const Work& work = control.work[round & 1];
+    const int q_stage = q_place_.q.stage;
+    wait(shared_address(&control.q_full[q_stage]), q_place_.q.parity, "Q, stage", q_stage);
+    const Work& work = control.work[q_place_.work.stage];
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
     const int kv_tiles = work.kv_tiles;
@@ -71,15 +73,15 @@ class Consumer {
 #pragma unroll 1
     for (; i < kv_tiles; ++i) visit<false>(scene, i > 0, before, softmax, out, p);
 
-    if (!kOutOverQ || !kStoresBoxes) release(control.q_empty);
+    if (!kOutOverQ || !kStoresBoxes) release(control.q_empty[q_stage]);
     if (kv_tiles > 0) {
-      wait(shared_address(&control.v_full[before.stage]), before.parity, "V, stage", before.stage);
+      wait_for_v(before);
       issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
       wait_for_values(out, p);
       release(control.v_empty[before.stage]);
     }
-    store_out(arguments_, maps_, call_, shared_, work.place, number_, softmax, out);
-    if (kOutOverQ && kStoresBoxes) release(control.q_empty);
+    store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, softmax, out);
+    if (kOutOverQ && kStoresBoxes) release(control.q_empty[q_stage]);
   }
 
   // kCareful: elements may be dropped, and rows or columns may not exist.
@@ -94,9 +96,10 @@ class Consumer {
     wait(shared_address(&control.k_full[stage]), place_.parity, "K, stage", stage);
     Turns::wait_for_mine(number_);
     float s[kRows][kColumns];
-    issue_scores(s, q_, k_ + stage * (kKBytes >> 4));
+    issue_scores(s, q_ + q_place_.q.stage * (kConsumers * kQGroupBytes >> 4),
+                 k_ + stage * (kKBytes >> 4));
     if (has_before) {
-      wait(shared_address(&control.v_full[before.stage]), before.parity, "V, stage", before.stage);
+      wait_for_v(before);
       issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     } else {
       issue_nothing();
@@ -126,14 +129,20 @@ class Consumer {
     place_.advance();
   }
 
+  __forceinline__ void wait_for_v(const RingPlace& place) {
+    wait(shared_address(&shared_.control->v_full[place.stage]), place.parity, "V, stage",
+         place.stage);
+  }
+
   const ForwardArguments& arguments_;
   const TensorMaps& maps_;
   const SnippetArguments& call_;
   const Shared shared_;
   const int number_;
-  const unsigned long long q_;
-  const unsigned long long k_;  // of the first stage
+  const unsigned long long q_;  // of the first stage, like the next two
+  const unsigned long long k_;
   const unsigned long long v_;
+  QPlace q_place_;
   RingPlace place_;  // of the current tile, in the ring of K and in that of V
 };
 

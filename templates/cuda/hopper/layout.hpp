@@ -2,10 +2,11 @@
 //
 // A block has one warpgroup that brings tiles and kConsumers that compute; each of those owns 64
 // rows of the q tile. Q lies in shared memory warpgroup by warpgroup, each [panels][64 rows][128
-// bytes], so that a warpgroup may put its rows of the output over its rows of Q. A tile of K or V is
-// [panels][kKvTile rows][128 bytes]; columns behind the head dimension are 0.
+// bytes], so that a warpgroup may put its rows of the output over its rows of Q. A tile of K or V
+// is [panels][kKvTile rows][128 bytes]; columns behind the head dimension are 0.
 //
-// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kStages, kOutOverQ, kStoresBoxes, QElement.
+// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kStages, kQStages, kOutOverQ, kStoresBoxes,
+// QElement.
 
 namespace tw_kernel {
 
@@ -37,7 +38,7 @@ constexpr int kKBytes = kHeadPanels * kPanelBytes;
 constexpr int kVBytes = kValuePanels * kPanelBytes;
 
 constexpr int kQOffset = 0;
-constexpr int kKOffset = kQOffset + kConsumers * kQGroupBytes;
+constexpr int kKOffset = kQOffset + kQStages * kConsumers * kQGroupBytes;
 constexpr int kVOffset = kKOffset + kStages * kKBytes;
 constexpr int kOutOffset = kVOffset + kStages * kVBytes;
 constexpr int kControlOffset = kOutOffset + kConsumers * kOutGroupBytes;

@@ -1,6 +1,7 @@
-// How tiles travel from the copy engine to the products, through two rings of kStages places, one of
-// K and one of V, and one place for Q. Every place has a barrier for "full", which the copies
-// complete, and one for "empty", at which every consuming warp arrives when it is done with it.
+// How tiles travel from the copy engine to the products, through two rings of kStages places, one
+// of K and one of V, and one of kQStages places for Q. Every place has a barrier for "full", which
+// the copies complete, and one for "empty", at which every consuming warp arrives when it is done
+// with it.
 //
 // Needs: layout.hpp, work.hpp.
 
@@ -8,45 +9,64 @@ namespace tw_kernel {
 
 // In shared memory behind the tiles.
 struct Control {
-  unsigned long long q_full, q_empty;
+  unsigned long long q_full[kQStages], q_empty[kQStages];
   unsigned long long k_full[kStages], k_empty[kStages];
   unsigned long long v_full[kStages], v_empty[kStages];
   KvTile kv_tile[kStages];  // whose K is in the stage
-  // The producer may announce a q tile while the consumers still store the one before.
-  Work work[2];
+  // One more than places of Q: the producer may announce a q tile as soon as there is an empty
+  // place, while the consumers still store the one whose place it was.
+  Work work[kQStages + 1];
 };
-static_assert(kControlOffset + sizeof(Control) <= {{ shared_bytes }},
+static_assert(kControlOffset + sizeof(Control) <= {{shared_bytes}},
               "a launch has the tactic's shared_bytes");
 
 struct Shared {
   unsigned tiles;  // address of all tiles, a multiple of 1024
   Control* control;
 
-  __forceinline__ unsigned q(int consumer) const { return tiles + kQOffset + consumer * kQGroupBytes; }
+  __forceinline__ unsigned q(int stage, int consumer) const {
+    return tiles + kQOffset + (stage * kConsumers + consumer) * kQGroupBytes;
+  }
   __forceinline__ unsigned k(int stage) const { return tiles + kKOffset + stage * kKBytes; }
   __forceinline__ unsigned v(int stage) const { return tiles + kVOffset + stage * kVBytes; }
-  __forceinline__ unsigned out(int consumer) const {
-    return kOutOverQ ? q(consumer) : tiles + kOutOffset + consumer * kOutGroupBytes;
+  // q_stage: where the q tile's Q was.
+  __forceinline__ unsigned out(int q_stage, int consumer) const {
+    return kOutOverQ ? q(q_stage, consumer) : tiles + kOutOffset + consumer * kOutGroupBytes;
   }
 };
 
 // A place in a ring and the parity of the phase in which it becomes full this time round.
-struct RingPlace {
+template <int kPlaces>
+struct PlaceInRing {
   int stage = 0;
   unsigned parity = 0;
 
   __forceinline__ void advance() {
-    if (++stage < kStages) return;
+    if (++stage < kPlaces) return;
     stage = 0;
     parity ^= 1;
+  }
+};
+using RingPlace = PlaceInRing<kStages>;
+
+// A q tile's place among those of Q, and its announcement.
+struct QPlace {
+  PlaceInRing<kQStages> q;
+  PlaceInRing<kQStages + 1> work;
+
+  __forceinline__ void advance() {
+    q.advance();
+    work.advance();
   }
 };
 
 TW_INLINE void make_pipeline(const Shared& shared) {
   constexpr int kWarpsThatRead = kConsumers * 4;
   Control& control = *shared.control;
-  init_barrier(shared_address(&control.q_full), 1);
-  init_barrier(shared_address(&control.q_empty), kWarpsThatRead);
+  for (int i = 0; i < kQStages; ++i) {
+    init_barrier(shared_address(&control.q_full[i]), 1);
+    init_barrier(shared_address(&control.q_empty[i]), kWarpsThatRead);
+  }
   for (int i = 0; i < kStages; ++i) {
     init_barrier(shared_address(&control.k_full[i]), 1);
     init_barrier(shared_address(&control.k_empty[i]), kWarpsThatRead);

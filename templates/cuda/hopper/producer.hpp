@@ -14,25 +14,24 @@ class Producer {
     prefetch_map(maps_.q);
     prefetch_map(maps_.k);
     prefetch_map(maps_.v);
-    int round = 0;
 #pragma unroll 1
     for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
-      bring(find_place(arguments_, call_, schedule.number()), round++);
+      bring(find_place(arguments_, call_, schedule.number()));
+      q_.advance();
     }
   }
 
  private:
-  __forceinline__ void bring(const Place& place, int round) {
-    Control& control = *shared_.control;
+  __forceinline__ void bring(const Place& place) {
     // The block mask's last q block may reach beyond q_len.
     const bool has_rows = place.first_row < call_.q_len;
     const bool has_all_rows = place.first_row + kQTile <= call_.q_len;
     Tiles tiles(arguments_.mask, place, call_.kv_len);
     const int count = has_rows ? tiles.count() : 0;
-    wait(shared_address(&control.q_empty), (round & 1) ^ 1, "an empty place for Q, q tile", round);
-    control.work[round & 1] = {place, count, has_all_rows ? min(count, tiles.careful()) : count};
+    const Work work = {place, count, has_all_rows ? min(count, tiles.careful()) : count};
     if (count == 0) {
-      arrive(shared_address(&control.q_full));
+      announce(work);
+      arrive(shared_address(&shared_.control->q_full[q_.q.stage]));
       return;
     }
     // A dimension that is broadcast has extent 1 in its map.
@@ -41,7 +40,9 @@ class Producer {
     const int v_b = arguments_.v.batch_stride == 0 ? 0 : place.b;
     const int v_h = arguments_.v.head_stride == 0 ? 0 : place.h_kv;
     KvTile tile = tiles.next();
+    // K first: it finds an empty place before Q does.
     load_k(tile, k_b, k_h);
+    announce(work);
     load_q(place);
 #pragma unroll 1
     for (int i = 1; i < count; ++i) {
@@ -53,8 +54,16 @@ class Producer {
     load_v(tile, v_b, v_h);
   }
 
+  // Behind it there is an empty place for Q.
+  __forceinline__ void announce(const Work& work) {
+    Control& control = *shared_.control;
+    wait(shared_address(&control.q_empty[q_.q.stage]), q_.q.parity ^ 1,
+         "an empty place for Q, stage", q_.q.stage);
+    control.work[q_.work.stage] = work;
+  }
+
   __forceinline__ void load_q(const Place& place) {
-    const unsigned full = shared_address(&shared_.control->q_full);
+    const unsigned full = shared_address(&shared_.control->q_full[q_.q.stage]);
     const int b = arguments_.q.batch_stride == 0 ? 0 : place.b;
     const int h = arguments_.q.head_stride == 0 ? 0 : place.h;
     arrive_and_expect(full, kConsumers * kHeadPanels * kBoxBytes);
@@ -62,8 +71,8 @@ class Producer {
     for (int consumer = 0; consumer < kConsumers; ++consumer) {
 #pragma unroll
       for (int panel = 0; panel < kHeadPanels; ++panel) {
-        load_box(shared_.q(consumer) + panel * kBoxBytes, maps_.q, full, panel * kPanelColumns,
-                 place.first_row + consumer * 64, h, b);
+        load_box(shared_.q(q_.q.stage, consumer) + panel * kBoxBytes, maps_.q, full,
+                 panel * kPanelColumns, place.first_row + consumer * 64, h, b);
       }
     }
   }
@@ -101,6 +110,7 @@ class Producer {
   const TensorMaps& maps_;
   const SnippetArguments& call_;
   const Shared shared_;
+  QPlace q_;
   RingPlace k_;
   RingPlace v_;
 };

@@ -1,21 +1,22 @@
 // The end of a warpgroup's 64 rows through shared memory: the copy engine writes whole lines and
-// drops what is outside of the tensor.
+// drops what is outside of the tensor. Every warp sends its own 16 rows and waits for no other.
 //
 // Needs: layout.hpp, pipeline.hpp, Softmax, store_lse.
 
 namespace tw_kernel {
 
 constexpr int kOwnBarrier = 1 + kConsumers;  // named barriers of the warpgroups, one each
+constexpr int kWarpRows = 16;
 
-// out: [64][kValueDim] of this warpgroup, where `staged` is its place in shared memory.
+// out: [16][kValueDim] of the warp, where `staged` is its place in shared memory: rows of a panel
+// of 64 rows.
 TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns],
                          const float (&factor)[kRows], const bool (&empty)[kRows]) {
-  const unsigned thread = consumer_thread() % kWarpgroup;
-  const unsigned row = thread / 32 * 16 + thread % 16;
+  const unsigned row = lane() % kWarpRows;
   const unsigned row_address = staged + row * kPanelRowBytes;
 #pragma unroll
   for (int step = 0; step < kValuePad / 16; ++step) {
-    const unsigned chunk = 2 * (step % 4) + thread % 32 / 16;
+    const unsigned chunk = 2 * (step % 4) + lane() / 16;
     unsigned matrices[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -29,21 +30,21 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
   }
 }
 
-TW_INLINE void send_out(unsigned staged, const TensorMap& map, const Place& place, int consumer) {
+TW_INLINE void send_out(unsigned staged, const TensorMap& map, const Place& place, int first_row) {
 #pragma unroll
   for (int panel = 0; panel < kValuePanels; ++panel) {
-    store_box(map, staged + panel * kBoxBytes, panel * kPanelColumns,
-              place.first_row + consumer * 64, place.h, place.b);
+    store_box(map, staged + panel * kBoxBytes, panel * kPanelColumns, first_row, place.h, place.b);
   }
   commit_stores();
 }
 
 TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& maps,
                          const SnippetArguments& call, const Shared& shared, const Place& place,
-                         int consumer, const Softmax& softmax,
+                         int q_stage, int consumer, const Softmax& softmax,
                          const float (&out)[kRows][kOutColumns]) {
-  const unsigned staged = shared.out(consumer);
-  const bool sends = consumer_thread() % kWarpgroup == 0;
+  const int warp = static_cast<int>(consumer_thread() % kWarpgroup / 32);
+  const unsigned staged = shared.out(q_stage, consumer) + warp * kWarpRows * kPanelRowBytes;
+  const bool sends = lane() == 0;
   float factor[kRows];
   bool empty[kRows];
 #pragma unroll
@@ -53,14 +54,18 @@ TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& ma
     empty[i] = sum == 0.0f;
     store_lse(arguments, call, place, i, sum, softmax, arguments.scaling.to_log2);
   }
-  // The place still holds what was staged last, or other warps' rows of Q.
-  if (sends) wait_until_stores_read();
-  sync_named<kWarpgroup>(kOwnBarrier + consumer);
+  if (kOutOverQ) {
+    // The place holds rows of Q, which the other warps' last product may still read.
+    sync_named<kWarpgroup>(kOwnBarrier + consumer);
+  } else {
+    if (sends) wait_until_stores_read();  // of what was staged last
+    __syncwarp();
+  }
   stage_out(staged, out, factor, empty);
   fence_for_copies();
-  sync_named<kWarpgroup>(kOwnBarrier + consumer);  // all 64 rows are staged
+  __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;
-  send_out(staged, maps.out, place, consumer);
+  send_out(staged, maps.out, place, place.first_row + consumer * 64 + warp * kWarpRows);
   if (kOutOverQ) wait_until_stores_read();
 }
 

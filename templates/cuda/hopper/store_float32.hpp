@@ -5,7 +5,7 @@
 namespace tw_kernel {
 
 TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps&,
-                         const SnippetArguments& call, const Shared&, const Place& place, int,
+                         const SnippetArguments& call, const Shared&, const Place& place, int, int,
                          const Softmax& softmax, const float (&out)[kRows][kOutColumns]) {
   store_tile(arguments, call, place, out, softmax, arguments.scaling.to_log2);
 }

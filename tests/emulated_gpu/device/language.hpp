@@ -2,3 +2,11 @@
 
 #define TW_INLINE static inline
 #define TW_MEMBER inline
+
+namespace tw_kernel {
+
+TW_INLINE const char* as_one_value(const char* pointer) {
+  return pointer;
+}
+
+}  // namespace tw_kernel
