@@ -8,7 +8,8 @@
 # Parts: tests, battery, sanitizers, figures (these four without one: under 3 minutes); bundle, which
 # precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
 # random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS) and 40 mutants in 8 more (MUTANTS, MUTANTS_SECONDS;
-# FUZZ_DEVICE=cpu tries both without a GPU); and peers, which needs PyTorch and takes another 3. The
+# FUZZ_DEVICE=cpu tries both without a GPU); masks, 20,000 random block masks (BATCHES=N: N hundreds) and
+# their times beside PyTorch's, 6 minutes; first and peers, which need PyTorch and take 1 and 3. The
 # battery, the cases and the tests compare with kernels for the CPU, so a C++ compiler must be there.
 # CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
@@ -17,14 +18,15 @@ if [ "${1:-}" = pack ]; then
   set -e
   [ $# -eq 3 ] || { echo "usage: $0 pack BUILD FOLDER" >&2; exit 2; }
   mkdir -p "$3/lib"
-  for program in cli/tilewright tests/battery/battery tests/gpu/gpu_tests tests/mutants/mutants; do
+  for program in cli/tilewright tests/battery/battery tests/gpu/gpu_tests tests/mutants/mutants \
+    tests/masks/mask_time tests/masks/mask_equality; do
     cp "$2/$program" "$3/"
     ldd "$2/$program" | awk '/libfmt|libcrypto|libCatch2|libpng|libfreetype|libbrotli|libz\./ {print $3}' |
       while read -r library; do cp -L "$library" "$3/lib/"; done
   done
   # The other machine's checkout may be another one, or none.
   root=$(cd "$(dirname "$0")/.." && pwd)
-  cp "$0" "$root/bench/peers.py" "$3/"
+  cp "$0" "$root"/bench/{peers,first_result,masks,nvrtc_times,tactics}.py "$3/"
   cp -r "$root/examples" "$3/"
   mkdir -p "$3/tests/battery" && cp -r "$root/tests/battery/variants" "$3/tests/battery/"
   mkdir -p "$3/tests/fuzz" && cp -r "$root/tests/fuzz/corpus" "$3/tests/fuzz/"
@@ -60,7 +62,7 @@ for library in "$folder"/lib/*; do
   fi
 done
 ours() { LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
-chmod +x "$folder"/{tilewright,battery,gpu_tests,mutants} 2>/dev/null
+chmod +x "$folder"/{tilewright,battery,gpu_tests,mutants,mask_time,mask_equality} 2>/dev/null
 wants() { [[ $parts == *" $1 "* ]]; }
 started=$SECONDS
 
@@ -156,6 +158,18 @@ mutants() {
     --device "$fuzz_device" --sample "${MUTANTS:-40}"
 }
 
+masks() {
+  LINES_SHOWN=24 step "mask equality" 360 env TILEWRIGHT_TEST_BATCHES="${BATCHES:-200}" \
+    "$folder/mask_equality" --full
+  LINES_SHOWN=40 step "masks beside PyTorch" 120 python3 "$folder/masks.py" --mask-time "$folder/mask_time" \
+    --json "$logs/masks.json" --chart "$logs/masks.svg"
+}
+
+first() {
+  LINES_SHOWN=8 step "first result" 120 python3 "$folder/first_result.py" \
+    --tilewright "$folder/tilewright" --json "$logs/first.json"
+}
+
 peers() {
   LINES_SHOWN=80 step peers 280 python3 "$folder/peers.py" --tilewright "$folder/tilewright" \
     --commit "$commit" --json "$logs/peers.json" --markdown "$logs/peers.md" --chart "$logs/peers.svg" \
@@ -173,6 +187,8 @@ wants bundle && bundle
 wants fuzz && LINES_SHOWN=40 step fuzz "${FUZZ_SECONDS:-480}" "$folder/tilewright" fuzz \
   --device "$fuzz_device" --cases "${FUZZ_CASES:-5000}" --compiles 0 --out "$logs/fuzz"
 wants fuzz && mutants
+wants masks && masks
+wants first && first
 wants peers && peers
 
 echo
