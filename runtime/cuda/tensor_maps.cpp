@@ -1,5 +1,6 @@
 #include "runtime/cuda/tensor_maps.hpp"
 
+#include <array>
 #include <cstdint>
 
 #include "runtime/cuda/arguments.hpp"
@@ -45,21 +46,53 @@ std::uint64_t extent(std::int64_t size, std::int64_t stride) {
   return stride == 0 ? 1 : static_cast<std::uint64_t>(size);
 }
 
-void encode(const Driver& driver, DType dtype, const ResolvedTensor& tensor, const Extents& size,
-            std::uint32_t box_rows, TensorMap& map) {
-  const std::uint64_t extents[] = {
-      static_cast<std::uint64_t>(size.columns), static_cast<std::uint64_t>(size.rows),
-      extent(size.heads, tensor.head_stride), extent(size.batch, tensor.batch_stride)};
-  const std::uint64_t strides[] = {stride_bytes(tensor.row_stride),
-                                   stride_bytes(tensor.head_stride),
-                                   stride_bytes(tensor.batch_stride)};
-  const std::uint32_t box[] = {kBoxColumns, box_rows, 1, 1};
+// What a map is made of: fastest dimension first.
+struct MapRequest {
+  int type = 0;
+  void* data = nullptr;
+  std::array<std::uint64_t, 4> extents = {};
+  std::array<std::uint64_t, 3> strides = {};  // in bytes
+  std::array<std::uint32_t, 4> box = {};
+
+  friend bool operator==(const MapRequest&, const MapRequest&) = default;
+};
+
+MapRequest make_request(DType dtype, const ResolvedTensor& tensor, const Extents& size,
+                        std::uint32_t box_rows) {
+  return {
+      .type = dtype == DType::f16 ? kFloat16 : kBFloat16,
+      .data = tensor.data,
+      .extents = {static_cast<std::uint64_t>(size.columns), static_cast<std::uint64_t>(size.rows),
+                  extent(size.heads, tensor.head_stride), extent(size.batch, tensor.batch_stride)},
+      .strides = {stride_bytes(tensor.row_stride), stride_bytes(tensor.head_stride),
+                  stride_bytes(tensor.batch_stride)},
+      .box = {kBoxColumns, box_rows, 1, 1}};
+}
+
+void encode(const Driver& driver, const MapRequest& request, TensorMap& map) {
   const std::uint32_t every_element[] = {1, 1, 1, 1};
-  driver.check(
-      driver.functions().tensor_map_encode(
-          &map, dtype == DType::f16 ? kFloat16 : kBFloat16, 4, tensor.data, extents, strides, box,
-          every_element, kNotInterleaved, kSwizzle128Bytes, kPromoteTo256Bytes, kOutsideIsZero),
-      "describing a tensor");
+  driver.check(driver.functions().tensor_map_encode(
+                   &map, request.type, 4, request.data, request.extents.data(),
+                   request.strides.data(), request.box.data(), every_element, kNotInterleaved,
+                   kSwizzle128Bytes, kPromoteTo256Bytes, kOutsideIsZero),
+               "describing a tensor");
+}
+
+// The last map of a thread, as the driver takes about 100 ns for each and calls often come with the
+// tensors of the call before.
+struct LastMap {
+  MapRequest request;
+  TensorMap map;
+};
+
+void find_or_encode(const Driver& driver, const MapRequest& request, LastMap& last,
+                    TensorMap& map) {
+  if (!(request == last.request)) {
+    last.request = {};  // nothing is known should the driver refuse
+    encode(driver, request, last.map);
+    last.request = request;
+  }
+  map = last.map;
 }
 
 }  // namespace
@@ -72,18 +105,19 @@ bool fit_tensor_maps(const Spec& spec, const ForwardCall& call) {
 
 void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
                       std::int64_t kv_box_rows, abi::cuda::TensorMaps& maps) {
+  thread_local LastMap last[4];
   const Shape& shape = call.shape;
   const auto kv_rows = static_cast<std::uint32_t>(kv_box_rows);
-  encode(driver, spec.dtype, call.q, {spec.head_dim, shape.q_len, shape.num_q_heads, shape.batch},
-         kQBoxRows, maps.q);
-  encode(driver, spec.dtype, call.k, {spec.head_dim, shape.kv_len, shape.num_kv_heads, shape.batch},
-         kv_rows, maps.k);
-  encode(driver, spec.dtype, call.v,
-         {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch}, kv_rows, maps.v);
+  const Extents q = {spec.head_dim, shape.q_len, shape.num_q_heads, shape.batch};
+  const Extents k = {spec.head_dim, shape.kv_len, shape.num_kv_heads, shape.batch};
+  const Extents v = {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch};
+  const Extents out = {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch};
+  find_or_encode(driver, make_request(spec.dtype, call.q, q, kQBoxRows), last[0], maps.q);
+  find_or_encode(driver, make_request(spec.dtype, call.k, k, kv_rows), last[1], maps.k);
+  find_or_encode(driver, make_request(spec.dtype, call.v, v, kv_rows), last[2], maps.v);
   if (spec.output_dtype() == DType::f32) return;
-  encode(driver, spec.output_dtype(), call.out,
-         {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch}, kOutBoxRows,
-         maps.out);
+  find_or_encode(driver, make_request(spec.output_dtype(), call.out, out, kOutBoxRows), last[3],
+                 maps.out);
 }
 
 }  // namespace tilewright::cuda

@@ -115,7 +115,7 @@ struct alignas(64) TensorMap {
 };
 
 /// Dimensions, fastest first: columns, rows, heads, batch; a dimension of stride 0 has extent 1.
-/// Boxes are 64 columns wide, those of q and out 64 rows high, those of k and v a kv tile.
+/// Boxes are 64 columns wide, and 64 rows high for q, a kv tile for k and v, 16 rows for out.
 ///   void tilewright_forward(ForwardArguments, TensorMaps, SnippetArguments<buffers, scalars>)
 struct TensorMaps {
   TensorMap q, k, v;

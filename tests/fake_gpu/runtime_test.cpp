@@ -107,7 +107,12 @@ TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module"
   REQUIRE(fake<std::atomic<long>>("fake_held") == held);
   REQUIRE(fake<long>("fake_launches") == launches + 1);
   REQUIRE(fake<long>("fake_tensor_maps") == maps + 4);  // q, k, v, out
-  REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);        // q tiles of 128 x heads
+  attention.forward(views, mask);
+  REQUIRE(fake<long>("fake_tensor_maps") == maps + 4);  // the same tensors: no new ones
+  const Tensors others;
+  attention.forward(others.views(), mask);
+  REQUIRE(fake<long>("fake_tensor_maps") == maps + 8);
+  REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);  // q tiles of 128 x heads
   // Two tiles of Q and one of out, two of K and two of V, 128 rows of 128 bytes each; barriers.
   REQUIRE(fake<unsigned>("fake_shared_bytes") == (2 + 1 + 2 + 2) * 128 * 128 + 512);
 }
