@@ -228,6 +228,10 @@ class FuzzVerb : public Verb {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       failures.push_back(failure_json(groups[i], files[i]));
     }
+    Json spilling = Json::array();
+    for (const fuzz::FuzzCase& fuzz_case : state.spilling) {
+      spilling.push_back(Json::parse(fuzz::to_json(fuzz_case)));
+    }
     print_json(
         {{"seed", state.seed},
          {"cases", state.cases},
@@ -235,7 +239,8 @@ class FuzzVerb : public Verb {
          {"failures", failures},
          {"device", device},
          {"compiled_only", state.compiles},
-         {"spilling", {{"chosen", state.spills_chosen}, {"forced", state.spills_forced}}},
+         {"spilling",
+          {{"chosen", state.spills_chosen}, {"forced", state.spills_forced}, {"cases", spilling}}},
          {"snippets", state.snippets},
          {"failed", state.failed},
          {"relations", state.relations},

@@ -183,6 +183,9 @@ int run(const Settings& settings) {
   fmt::print("; kernels for GPUs that spill: {} with chosen tactics, {} with forced ones",
              state.spills_chosen, state.spills_forced);
   fmt::print("; {} cases with kernels that trap undefined behaviour\n", state.sanitized);
+  for (const FuzzCase& spilling : state.spilling) {
+    fmt::print("spills: {}\n{}\n", describe(spilling), to_json(spilling));
+  }
   fmt::print("replay: fuzz_campaign --seed {} --cases {}{}\n", settings.seed, settings.cases,
              settings.full ? " --full" : "");
   int wrong = wrong_before + static_cast<int>(state.failed);

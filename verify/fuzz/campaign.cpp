@@ -78,12 +78,18 @@ class Campaign {
       state_.worst_share = outcome.share_of_bound;
       state_.worst_case = fuzz_case;
     }
-    if (outcome.spills) {
-      ++(fuzz_case.spec.tactic ? state_.spills_forced : state_.spills_chosen);
-    }
+    if (outcome.spills) add_spilling(fuzz_case);
     if (outcome.relation_ran) ++state_.relations[fuzz_case.relation];
     if (fuzz_case.sanitized) ++state_.sanitized;
     if (!outcome.ok()) add_failure(finished);
+  }
+
+  void add_spilling(const FuzzCase& fuzz_case) {
+    constexpr std::size_t kShown = 8;
+    ++(fuzz_case.spec.tactic ? state_.spills_forced : state_.spills_chosen);
+    if (!fuzz_case.spec.tactic && state_.spilling.size() < kShown) {
+      state_.spilling.push_back(fuzz_case);
+    }
   }
 
   void add_failure(const Workers::Finished& finished) {

@@ -24,6 +24,7 @@ struct CampaignState {
   std::int64_t compiles = 0;  ///< kernels for GPUs that were compiled only
   /// Of them those that spill registers: with tactics that are chosen, and with forced ones.
   std::int64_t spills_chosen = 0, spills_forced = 0;
+  std::vector<FuzzCase> spilling;  ///< the first few with tactics that are chosen
   std::int64_t kernels = 0;   ///< compiled, of both
   std::int64_t snippets = 0;  ///< distinct texts of cases that were run
   std::int64_t failed = 0;    ///< cases
