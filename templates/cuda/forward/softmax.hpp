@@ -45,10 +45,13 @@ TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], const Softmax& sof
   bool exceeds = false;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    float chain[2] = {s[i][0], s[i][1]};
+    // Two chains where there are columns for them: each comparison waits for the one before.
+    constexpr int kChains = kColumns > 1 ? 2 : 1;
+    float chain[2] = {s[i][0], s[i][kChains - 1]};
 #pragma unroll
-    for (int j = 2; j < kColumns; ++j)
-      chain[j % 2] = fmaxf(chain[j % 2], s[i][j]);  // passes over NaN
+    for (int j = kChains; j < kColumns; ++j) {
+      chain[j % kChains] = fmaxf(chain[j % kChains], s[i][j]);  // passes over NaN
+    }
     greatest[i] = fmaxf(chain[0], chain[1]);
     exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
   }
