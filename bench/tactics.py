@@ -22,11 +22,11 @@ import tempfile
 
 # Replacements of the default's parameters, per head_dim; those that do not fit are left out.
 USUAL = {
-    64: ["take_turns=1", "persistent=0", "q_tile=128", "q_tile=128,take_turns=1", "stages=3",
+    64: ["take_turns=1", "persistent=0", "q_tile=128", "q_tile=128,take_turns=1", "stages=3", "q_stages=1",
          "q_tile=192,kv_tile=128,block=192", "q_tile=192,kv_tile=128,block=192,persistent=0",
          "q_tile=192,kv_tile=128,block=192,take_turns=1"],
-    128: ["take_turns=1", "persistent=0", "persistent=0,take_turns=1", "kv_tile=176,out_over_q=1",
-          "kv_tile=176,out_over_q=1,take_turns=1", "kv_tile=64,stages=4", "out_over_q=1,stages=3"],
+    128: ["take_turns=1", "persistent=0", "persistent=0,take_turns=1", "q_tile=128", "q_tile=128,take_turns=1",
+          "q_tile=192,kv_tile=64", "kv_tile=64,stages=4", "out_over_q=1,stages=3", "q_stages=1"],
     256: ["take_turns=1", "persistent=0", "persistent=0,take_turns=1", "kv_tile=64",
           "kv_tile=64,take_turns=1"],
 }

@@ -138,19 +138,23 @@ void check_portable(const Spec& spec, const Tactic& tactic) {
   require_range(tactic, "mask_unroll", 1, 64);
 }
 
+std::int64_t room(const Target& target) {
+  return max_shared_bytes(target) - kReservedSharedBytes;
+}
+
 void check_room(const Spec& spec, const Target& target, const Tactic& tactic) {
   const std::int64_t bytes = shared_bytes(spec, tactic);
-  const std::int64_t room = max_shared_bytes(target) - kReservedSharedBytes;
-  if (bytes <= room) return;
+  if (bytes <= room(target)) return;
   fail_tactic(fmt::format("{} needs {} bytes of shared memory; a block of threads on {} has {}",
-                          tactic.describe(), bytes, target.name(), room),
+                          tactic.describe(), bytes, target.name(), room(target)),
               "force smaller tiles or fewer stages");
 }
 
-void force(const Spec& spec, const TacticSpec& forced, Tactic& tactic) {
+void force(const Spec& spec, const Target& target, const KernelTraits& kernel,
+           const TacticSpec& forced, Tactic& tactic) {
   force_parameters(forced, tactic);
-  const bool follows = tactic.name == kPortable && forced.parameters.contains("q_tile") &&
-                       !forced.parameters.contains("warps");
+  if (tactic.name == kHopper) return follow_forced(spec, kernel, forced, room(target), tactic);
+  const bool follows = forced.parameters.contains("q_tile") && !forced.parameters.contains("warps");
   if (follows) tactic.parameters["warps"] = warps_of(spec, parameter(tactic, "q_tile"), 1);
 }
 
@@ -212,7 +216,7 @@ Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTr
   Tactic tactic = hopper && !is_forced(kPortable) ? *hopper : default_tactic(spec, target);
   if (spec.tactic && !left_alone) {
     if (!is_forced(tactic.name)) refuse_name(spec, target, kernel);
-    force(spec, *spec.tactic, tactic);
+    force(spec, target, kernel, *spec.tactic, tactic);
   }
   if (tactic.name == kHopper) {
     check_hopper_tactic(spec, kernel, tactic);

@@ -97,6 +97,23 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
                                {"bounded_waits", 0}}};
 }
 
+void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpec& forced,
+                   std::int64_t room, Tactic& tactic) {
+  const auto is_free = [&](const char* name) { return !forced.parameters.contains(name); };
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  std::int64_t& q_tile = tactic.parameters.at("q_tile");
+  std::int64_t& kv_tile = tactic.parameters.at("kv_tile");
+  if (is_free("q_tile") && kv_tile > kv_tile_limit(spec, q_tile, width)) {
+    q_tile = std::min(q_tile, 2 * kGroupRows);
+  }
+  if (is_free("kv_tile")) {
+    kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
+  }
+  if (is_free("q_stages") && hopper_shared_bytes(spec, tactic) > room) {
+    tactic.parameters.at("q_stages") = 1;
+  }
+}
+
 void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tactic& tactic) {
   require_range(tactic, "q_tile", kGroupRows, 3 * kGroupRows, kGroupRows);
   // A thread's row of a tile is one word of bits.

@@ -25,6 +25,12 @@ namespace tilewright {
 std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& target,
                                             const KernelTraits& kernel);
 
+/// Lets parameters that are not forced follow those that are: kv_tile an own q_tile, q_tile an own
+/// kv_tile, and q_stages what shared memory has room for.
+/// @param room  bytes of shared memory that a block of threads has
+void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpec& forced,
+                   std::int64_t room, Tactic& tactic);
+
 /// @throws Error with code spec where the tactic's parameters do not fit
 void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tactic& tactic);
 

@@ -70,6 +70,21 @@ TEST_CASE("tactic hopper: the table of decision 16") {
   CHECK(tiles(256, true, {128, 128}) == List{128, 64, 0});
 }
 
+TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
+  using List = std::vector<std::int64_t>;
+  const auto chosen = [](std::map<std::string, std::int64_t> forced) {
+    Spec spec{.dtype = bf16, .head_dim = 128};
+    spec.tactic = TacticSpec{"hopper", std::move(forced)};
+    const auto parameters = choose(spec).parameters;
+    return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("q_stages")};
+  };
+  CHECK(chosen({}) == List{192, 80, 2});
+  CHECK(chosen({{"q_tile", 128}}) == List{128, 128, 2});
+  CHECK(chosen({{"kv_tile", 128}}) == List{128, 128, 2});
+  CHECK(chosen({{"kv_tile", 64}}) == List{192, 64, 2});
+  CHECK(chosen({{"kv_tile", 64}, {"stages", 3}}) == List{192, 64, 1});
+}
+
 TEST_CASE("tactic hopper: what cannot run is refused with what could") {
   CHECK_THAT(refusal({"hopper", {}}, {}, "sm_80"), ContainsSubstring("allowed is \"portable\""));
   CHECK_THAT(refusal({"hoper", {}}), ContainsSubstring("\"portable\" or \"hopper\""));
