@@ -25,9 +25,9 @@ struct CampaignState {
   /// Of them those that spill registers: with tactics that are chosen, and with forced ones.
   std::int64_t spills_chosen = 0, spills_forced = 0;
   std::vector<FuzzCase> spilling;  ///< the first few with tactics that are chosen
-  std::int64_t kernels = 0;   ///< compiled, of both
-  std::int64_t snippets = 0;  ///< distinct texts of cases that were run
-  std::int64_t failed = 0;    ///< cases
+  std::int64_t kernels = 0;        ///< compiled, of both
+  std::int64_t snippets = 0;       ///< distinct texts of cases that were run
+  std::int64_t failed = 0;         ///< cases
   FailureGroups failures{FailureGroups::Of::found_cases};
   /// How often each relation was checked, those that never were among them.
   std::map<std::string, std::int64_t, std::less<>> relations = {};
