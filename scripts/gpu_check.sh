@@ -9,7 +9,7 @@
 # precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
 # random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS) and 40 mutants in 8 more (MUTANTS, MUTANTS_SECONDS;
 # FUZZ_DEVICE=cpu tries both without a GPU); masks, 20,000 random block masks (BATCHES=N: N hundreds) and
-# their times beside PyTorch's, 6 minutes; first and peers, which need PyTorch and take 1 and 3. The
+# their times beside PyTorch's, 6 minutes; first and peers, which need PyTorch and take 2 and 3. The
 # battery, the cases and the tests compare with kernels for the CPU, so a C++ compiler must be there.
 # CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
@@ -166,8 +166,8 @@ masks() {
 }
 
 first() {
-  LINES_SHOWN=8 step "first result" 120 python3 "$folder/first_result.py" \
-    --tilewright "$folder/tilewright" --json "$logs/first.json"
+  LINES_SHOWN=8 step "first result" 240 python3 "$folder/first_result.py" \
+    --tilewright "$folder/tilewright" --repeats 2 --json "$logs/first.json"
 }
 
 peers() {
