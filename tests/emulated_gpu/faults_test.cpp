@@ -71,6 +71,15 @@ Spec windowed() {
           .tactic = TacticSpec{"portable", {}}};
 }
 
+// A thread has a single column of a tile.
+Spec with_short_tiles() {
+  return {.name = "short_tiles",
+          .dtype = f32,
+          .head_dim = 16,
+          .mask_mod = "q_idx >= kv_idx",
+          .tactic = TacticSpec{"portable", {{"kv_tile", 16}}}};
+}
+
 // Empty where the call is right, else what was noticed.
 std::string findings_here(const Spec& spec, const Shape& shape,
                           std::shared_ptr<const jinja::Loader> templates) {
@@ -98,6 +107,7 @@ std::string findings(const Spec& spec, const Shape& shape,
   if (child == 0) {
     std::signal(SIGSEGV, SIG_DFL);
     std::signal(SIGABRT, SIG_DFL);
+    std::signal(SIGILL, SIG_DFL);  // an array's bounds, see nvrtc.cpp
     std::string found;
     try {
       found = findings_here(spec, shape, templates);
@@ -209,6 +219,13 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"stores are not committed", store, "  commit_stores();\n", ""},
   };
   check_each_is_seen(faults, causal("hopper"), kSeveralTiles, &findings);
+}
+
+TEST_CASE("emulated GPU: a read behind an array of a thread is seen") {
+  const std::vector<Fault> faults = {
+      {"a column is compared that no thread has", "cuda/forward/softmax.hpp",
+       "constexpr int kChains = kColumns > 1 ? 2 : 1;", "constexpr int kChains = 2;"}};
+  check_each_is_seen(faults, with_short_tiles(), kSeveralTiles, &findings);
 }
 
 TEST_CASE("emulated GPU: faults of the block mask's kernels are seen") {

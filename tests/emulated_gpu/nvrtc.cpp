@@ -54,8 +54,10 @@ void compile(Program& program, const fs::path& folder) {
                  log = folder / "log";
   std::ofstream(source) << with_calls(program.source);
   const std::string command =
+      // A kernel that leaves the bounds of an array traps.
       "g++ -std=c++20 -O1 -w -fPIC -shared -fno-gnu-unique -fvisibility=hidden "
-      "-fno-strict-aliasing -I'" EMULATED_SOURCE_DIR "' -o '" +
+      "-fno-strict-aliasing -fsanitize=bounds -fsanitize-undefined-trap-on-error "
+      "-I'" EMULATED_SOURCE_DIR "' -o '" +
       library.string() + "' '" + source.string() + "' >'" + log.string() + "' 2>&1";
   const bool succeeded = std::system(command.c_str()) == 0;
   program.log = read_file(log);
