@@ -37,9 +37,10 @@ LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench_t
 class Tilewright:
     """A process that measures what it is asked for, and waits otherwise."""
 
-    def __init__(self, executable, tactic):
+    def __init__(self, executable, tactic=None, environment=None):
         self.executable = executable
         self.tactic = tactic
+        self.environment = environment
         self.process = None
 
     def command(self, *words):
@@ -57,7 +58,8 @@ class Tilewright:
     def measure(self, workload, budget_ms):
         if not self.process:
             self.process = subprocess.Popen([self.executable, "bench", "--serve", "--device", "cuda"],
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                            env=self.environment)
         self.process.stdin.write(json.dumps(workload | {"budget_ms": budget_ms}) + "\n")
         self.process.stdin.flush()
         row = json.loads(self.process.stdout.readline())

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+from peers import Tilewright
+
 # Replacements of the default's parameters, per head_dim; those that do not fit are left out.
 USUAL = {
     64: ["take_turns=1", "persistent=0", "q_tile=128", "q_tile=128,take_turns=1", "stages=3", "q_stages=1",
@@ -71,40 +73,17 @@ def compile_all(executable, rows):
         return list(pool.map(compile_one, rows))
 
 
-class Servers:
-    """A process for each folder of templates, that measures what it is asked for."""
-
-    def __init__(self, executable):
-        self.executable = executable
-        self.processes = {}
-
-    def measure(self, row, budget_ms):
-        folder = row["templates"]
-        if folder not in self.processes:
-            self.processes[folder] = subprocess.Popen(
-                [self.executable, "bench", "--serve", "--device", "cuda"], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, text=True, env=environment(folder))
-        process = self.processes[folder]
-        process.stdin.write(json.dumps(row["request"] | {"budget_ms": budget_ms}) + "\n")
-        process.stdin.flush()
-        return json.loads(process.stdout.readline())
-
-    def close(self):
-        for process in self.processes.values():
-            process.stdin.close()
-            process.wait(timeout=30)
-
-
 def measure_workload(servers, rows, rounds, budget_ms):
-    """Candidates of one workload take turns; each gets the median of its rounds."""
+    """Candidates of one workload take turns; each gets the median of its rounds. servers: a Tilewright
+    for each folder of templates."""
     for row in rows * rounds:
         if "error" in row:
             continue
-        answer = servers.measure(row, budget_ms)
-        if "error" in answer:
-            row["error"] = answer["error"]["message"]
-        else:
+        try:
+            answer = servers[row["templates"]].measure(row["request"], budget_ms)
             row.setdefault("samples", []).append(answer["ms"])
+        except RuntimeError as error:
+            row["error"] = str(error)
     for row in rows:
         if "error" in row:
             print("%-24s %-44s %s" % (row["workload"], row["candidate"], row["error"]))
@@ -129,9 +108,7 @@ def main():
 
     rows = []
     for suite in ["dense", "mods"] if arguments.suite == "all" else [arguments.suite]:
-        listed = subprocess.run([arguments.tilewright, "bench", "--suite", suite, "--list", "--device", "cuda"],
-                                check=True, stdout=subprocess.PIPE)
-        for workload in json.loads(listed.stdout):
+        for workload in Tilewright(arguments.tilewright).workloads(suite):
             name = "%s d%d %d" % (workload["spec"].get("name", ""), workload["spec"]["head_dim"], workload["q_len"])
             if arguments.only and not any(text in name for text in arguments.only):
                 continue
@@ -141,10 +118,12 @@ def main():
     fits = compile_all(arguments.tilewright, rows)
     rows = [row for row, fit in zip(rows, fits) if fit]
 
-    servers = Servers(arguments.tilewright)
+    servers = {folder: Tilewright(arguments.tilewright, environment=environment(folder))
+               for folder in {row["templates"] for row in rows}}
     for _, of_workload in itertools.groupby(rows, lambda row: row["workload"]):
         measure_workload(servers, list(of_workload), arguments.rounds, arguments.budget_ms)
-    servers.close()
+    for server in servers.values():
+        server.close()
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(rows, file, indent=1)

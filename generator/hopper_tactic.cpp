@@ -43,10 +43,7 @@ std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::
 
 // A loop is unrolled for every element of a fragment, whose values then crowd out the accumulators.
 bool score_mod_loops(const Spec& spec) {
-  const std::vector<SnippetToken> tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
-  return std::any_of(tokens.begin(), tokens.end(), [](const SnippetToken& token) {
-    return token.text == "for" || token.text == "while";  // which a do ends with
-  });
+  return has_loop(SnippetKind::score_mod, spec.score_mod);
 }
 
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a

@@ -13,21 +13,11 @@ namespace {
 
 using Tokens = std::vector<SnippetToken>;
 
-template <std::size_t kCount>
-bool is_one_of(std::string_view text, const std::array<std::string_view, kCount>& words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
-bool loops(const SnippetToken& token) {
-  constexpr std::array<std::string_view, 3> words = {"for", "while", "goto"};  // a do has a while
-  return is_one_of(token.text, words);
-}
-
 // By anything but a number that stands there or comes with the call, which does not depend on an
 // index.
 bool divides_by_unknown(const Spec& spec, const Tokens& tokens, std::size_t i) {
   constexpr std::array<std::string_view, 4> words = {"/", "%", "/=", "%="};
-  if (!is_one_of(tokens[i].text, words)) return false;
+  if (std::find(words.begin(), words.end(), tokens[i].text) == words.end()) return false;
   if (i + 1 == tokens.size()) return true;
   const SnippetToken& divisor = tokens[i + 1];
   return divisor.kind != SnippetToken::Kind::number &&
@@ -41,11 +31,10 @@ bool opens_array(const Spec& spec, const Tokens& tokens, std::size_t i) {
 }
 
 bool may_do_harm(const Spec& spec, const std::string& text, SnippetKind kind) {
+  if (has_loop(kind, text)) return true;
   const Tokens tokens = tokenize(text, kind);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (loops(tokens[i]) || divides_by_unknown(spec, tokens, i) || opens_array(spec, tokens, i)) {
-      return true;
-    }
+    if (divides_by_unknown(spec, tokens, i) || opens_array(spec, tokens, i)) return true;
   }
   return false;
 }

@@ -250,6 +250,13 @@ bool Snippet::mentions(std::string_view name) const {
   return std::binary_search(names.begin(), names.end(), name);
 }
 
+bool has_loop(SnippetKind kind, std::string_view text) {
+  const std::vector<SnippetToken> tokens = tokenize(text, kind);
+  return std::any_of(tokens.begin(), tokens.end(), [](const SnippetToken& token) {
+    return token.text == "for" || token.text == "while";  // which a do ends with; goto is refused
+  });
+}
+
 Snippet check_snippet(SnippetKind kind, std::string_view text) {
   return Checker(kind, text).run();
 }

@@ -58,6 +58,9 @@ std::vector<SnippetToken> tokenize(std::string_view text, SnippetKind kind);
 /// @throws Error with code snippet, with line and column in the snippet and a hint
 Snippet check_snippet(SnippetKind kind, std::string_view text);
 
+/// Whether a snippet's text holds a loop. @throws Error as tokenize does
+bool has_loop(SnippetKind kind, std::string_view text);
+
 /// The names that a snippet of this spec may use, for messages: indices, lengths, buffers (with
 /// their shapes), scalars, functions. Several lines.
 std::string names_available(const Spec& spec, SnippetKind kind);

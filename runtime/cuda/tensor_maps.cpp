@@ -78,8 +78,7 @@ void encode(const Driver& driver, const MapRequest& request, TensorMap& map) {
                "describing a tensor");
 }
 
-// The last map of a thread, as the driver takes about 100 ns for each and calls often come with the
-// tensors of the call before.
+// The last map of a thread, as calls often come with the tensors of the call before.
 struct LastMap {
   MapRequest request;
   TensorMap map;

@@ -17,7 +17,7 @@ struct Control {
   // place, while the consumers still store the one whose place it was.
   Work work[kQStages + 1];
 };
-static_assert(kControlOffset + sizeof(Control) <= {{shared_bytes}},
+static_assert(kControlOffset + sizeof(Control) <= {{ shared_bytes }},
               "a launch has the tactic's shared_bytes");
 
 struct Shared {
