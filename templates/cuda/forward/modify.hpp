@@ -191,6 +191,16 @@ TW_INLINE void bound_columns(const Scene& scene, int first, Kept& kept) {
   for (int i = 0; i < kRows; ++i) kept.word[i] &= inside;
 }
 
+// Drops the scores of the columns behind kv_len.
+TW_INLINE void drop_columns(const Scene& scene, int first, float (&s)[kRows][kColumns]) {
+  const int left = scene.kv_len - (first + column_of(0));
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) s[i][j] = column_offset(j) < left ? s[i][j] : -kInfinity;
+  }
+}
+
 TW_INLINE Kept find_kept(const Scene& scene, const KvTile& tile) {
   Kept kept;
   if (kHasMaskMod && tile.partial()) {

@@ -45,19 +45,28 @@ class Consumer {
   __forceinline__ void run() {
     Turns::start(number_);
 #pragma unroll 1
-    for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
-      compute();
-      q_place_.advance();
-    }
+    while (compute()) q_place_.advance();
     if (kStoresBoxes) wait_for_stores();
   }
 
  private:
-  __forceinline__ void compute() {
+  // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
+  // the compile time, and the branch around what drops them costs up to 3 % (decision 16). So kernels
+  // without a snippet keep two loops, but for wide heads, which compile longest and where the branch
+  // costs nothing.
+  static constexpr bool kOneLoop =
+      (kHasMaskMod || kHasScoreMod || kHeadDim > 128) && !kBoundsIndices;
+
+  // Without a block mask a mask_mod is asked about every element.
+  static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
+
+  // The next q tile. False where there is none left.
+  __forceinline__ bool compute() {
     Control& control = *shared_.control;
-    const int q_stage = q_place_.q.stage;
-    wait(shared_address(&control.q_full[q_stage]), q_place_.q.parity, "Q, stage", q_stage);
-    const Work& work = control.work[q_place_.work.stage];
+    const int q_stage = q_place_.q().stage();
+    wait(shared_address(&control.q_full[q_stage]), q_place_.q().parity(), "Q, stage", q_stage);
+    const Work& work = control.work[q_place_.work()];
+    if (work.kv_tiles == 0) return false;
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
     const int kv_tiles = work.kv_tiles;
@@ -65,42 +74,44 @@ class Consumer {
 
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
-    unsigned p[kColumns] = {};
-    RingPlace before;
+    unsigned p[kColumns];
     int i = 0;
+    if (!kOneLoop) {
 #pragma unroll 1
-    for (; i < careful_tiles; ++i) visit<true>(scene, i > 0, before, softmax, out, p);
+      for (; i < careful_tiles; ++i) {
+        visit<!kBoundsIndices>(scene, true, i > 0, softmax, out, p);
+      }
+    }
 #pragma unroll 1
-    for (; i < kv_tiles; ++i) visit<false>(scene, i > 0, before, softmax, out, p);
+    for (; i < kv_tiles; ++i) {
+      const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
+      visit<true>(scene, careful, i > 0, softmax, out, p);
+    }
 
     if (!kOutOverQ || !kStoresBoxes) release(control.q_empty[q_stage]);
-    if (kv_tiles > 0) {
-      wait_for_v(before);
-      issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
-      wait_for_values(out, p);
-      release(control.v_empty[before.stage]);
-    }
+    issue_last_values(out, p);
+    wait_for_values(out, p);
+    release(control.v_empty[place_.before().stage()]);
     store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, softmax, out);
     if (kOutOverQ && kStoresBoxes) release(control.q_empty[q_stage]);
+    return true;
   }
 
-  // kCareful: elements may be dropped, and rows or columns may not exist.
-  // before: where V of the tile before is. It becomes this tile's place.
-  template <bool kCareful>
-  __forceinline__ void visit(const Scene& scene, bool has_before, RingPlace& before,
-                             Softmax& softmax, float (&out)[kRows][kOutColumns],
-                             unsigned (&p)[kColumns]) {
+  // kInside: no index needs bounds. careful: elements may be dropped, and rows or columns may not
+  // exist. has_before: p holds the weights of the tile before.
+  template <bool kInside>
+  __forceinline__ void visit(const Scene& scene, bool careful, bool has_before, Softmax& softmax,
+                             float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     Control& control = *shared_.control;
     const float to_log2 = arguments_.scaling.to_log2;
-    const int stage = place_.stage;
-    wait(shared_address(&control.k_full[stage]), place_.parity, "K, stage", stage);
+    const int stage = place_.stage();
+    wait(shared_address(&control.k_full[stage]), place_.parity(), "K, stage", stage);
     Turns::wait_for_mine(number_);
     float s[kRows][kColumns];
-    issue_scores(s, q_ + q_place_.q.stage * (kConsumers * kQGroupBytes >> 4),
+    issue_scores(s, q_ + q_place_.q().stage() * (kConsumers * kQGroupBytes >> 4),
                  k_ + stage * (kKBytes >> 4));
     if (has_before) {
-      wait_for_v(before);
-      issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
+      issue_last_values(out, p);
     } else {
       issue_nothing();
     }
@@ -108,13 +119,17 @@ class Consumer {
 
     const KvTile tile = control.kv_tile[stage];
     Kept kept;
-    if (kCareful) kept = find_kept(scene, tile);
+    if (kHasMaskMod && careful) kept = find_kept(scene, tile);
     wait_for_scores(s);
     release(control.k_empty[stage]);
-    if (kHasScoreMod) {
-      modify_scores<!kCareful>(scene, tile.first(), arguments_.scaling.factor, s);
+    if (kHasScoreMod) modify_scores<kInside>(scene, tile.first(), arguments_.scaling.factor, s);
+    if (careful) {
+      if (kHasMaskMod) {
+        drop_scores(kept, s);
+      } else {
+        drop_columns(scene, tile.first(), s);
+      }
     }
-    if (kCareful) drop_scores(kept, s);
     float greatest[kRows];
     float alpha[kRows];
     const bool raises = exceeds_max(s, softmax, to_log2, greatest);
@@ -122,16 +137,19 @@ class Consumer {
     exponentiate(s, softmax, to_log2);
 
     wait_for_values(out, p);
-    if (has_before) release(control.v_empty[before.stage]);
+    if (has_before) release(control.v_empty[place_.before().stage()]);
     pack_weights(s, p);
     if (raises) rescale(alpha, out);
-    before = place_;
     place_.advance();
   }
 
-  __forceinline__ void wait_for_v(const RingPlace& place) {
-    wait(shared_address(&shared_.control->v_full[place.stage]), place.parity, "V, stage",
-         place.stage);
+  // Those of the tile visited last.
+  __forceinline__ void issue_last_values(float (&out)[kRows][kOutColumns],
+                                         const unsigned (&p)[kColumns]) {
+    const RingPlace place = place_.before();
+    const int stage = place.stage();
+    wait(shared_address(&shared_.control->v_full[stage]), place.parity(), "V, stage", stage);
+    issue_values(out, p, v_ + stage * (kVBytes >> 4));
   }
 
   const ForwardArguments& arguments_;

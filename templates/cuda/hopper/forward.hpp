@@ -1,6 +1,6 @@
-// The two roles of a block of threads.
+// The roles of a block of threads.
 //
-// Needs: producer.hpp, consumer.hpp.
+// Needs: planner.hpp, producer.hpp, consumer.hpp.
 
 namespace tw_kernel {
 
@@ -15,6 +15,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const TensorMaps& maps
   if (warpgroup == 0) {
     decrease_registers<kProducerRegisters>();
     if (threadIdx.x == 0) Producer(arguments, maps, call, shared).run();
+    else if (threadIdx.x == 32) Planner(arguments, call, shared).run();  // of another warp
   } else {
     increase_registers<kConsumerRegisters>();
     Consumer(arguments, maps, call, shared, warpgroup - 1).run();

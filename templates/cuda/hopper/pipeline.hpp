@@ -1,21 +1,32 @@
 // How tiles travel from the copy engine to the products, through two rings of kStages places, one
 // of K and one of V, and one of kQStages places for Q. Every place has a barrier for "full", which
 // the copies complete, and one for "empty", at which every consuming warp arrives when it is done
-// with it.
+// with it. A fourth ring brings plans from the planner to the producer, a thread each.
 //
-// Needs: layout.hpp, work.hpp.
+// Needs: layout.hpp, work.hpp, Tiles.
 
 namespace tw_kernel {
+
+constexpr int kPlans = 2;
+
+// A q tile that the producer has not begun.
+struct Plan {
+  Work work;
+  Tiles::Lists lists;
+  KvTile instead;  // what to visit where the lists are empty; else none
+};
 
 // In shared memory behind the tiles.
 struct Control {
   unsigned long long q_full[kQStages], q_empty[kQStages];
   unsigned long long k_full[kStages], k_empty[kStages];
   unsigned long long v_full[kStages], v_empty[kStages];
+  unsigned long long plan_full[kPlans], plan_empty[kPlans];
   KvTile kv_tile[kStages];  // whose K is in the stage
   // One more than places of Q: the producer may announce a q tile as soon as there is an empty
   // place, while the consumers still store the one whose place it was.
   Work work[kQStages + 1];
+  Plan plan[kPlans];
 };
 static_assert(kControlOffset + sizeof(Control) <= {{ shared_bytes }},
               "a launch has the tactic's shared_bytes");
@@ -35,29 +46,29 @@ struct Shared {
   }
 };
 
-// A place in a ring and the parity of the phase in which it becomes full this time round.
+// A place in a ring, by how many were before it, and the parity of the phase in which it becomes full
+// this time round.
 template <int kPlaces>
 struct PlaceInRing {
-  int stage = 0;
-  unsigned parity = 0;
+  unsigned count = 0;
 
-  __forceinline__ void advance() {
-    if (++stage < kPlaces) return;
-    stage = 0;
-    parity ^= 1;
-  }
+  __forceinline__ int stage() const { return static_cast<int>(count % kPlaces); }
+  __forceinline__ unsigned parity() const { return count / kPlaces % 2; }
+  __forceinline__ void advance() { ++count; }
+  __forceinline__ PlaceInRing before() const { return {count - 1}; }
+  __forceinline__ PlaceInRing next() const { return {count + 1}; }
 };
 using RingPlace = PlaceInRing<kStages>;
 
-// A q tile's place among those of Q, and its announcement.
+// Places of a q tile, by how many the block had before: its plan's, its Q's and its announcement's.
 struct QPlace {
-  PlaceInRing<kQStages> q;
-  PlaceInRing<kQStages + 1> work;
+  unsigned count = 0;
 
-  __forceinline__ void advance() {
-    q.advance();
-    work.advance();
-  }
+  __forceinline__ PlaceInRing<kPlans> plan() const { return {count}; }
+  __forceinline__ PlaceInRing<kQStages> q() const { return {count}; }
+  __forceinline__ int work() const { return static_cast<int>(count % (kQStages + 1)); }
+  __forceinline__ void advance() { ++count; }
+  __forceinline__ QPlace before() const { return {count - 1}; }
 };
 
 TW_INLINE void make_pipeline(const Shared& shared) {
@@ -72,6 +83,10 @@ TW_INLINE void make_pipeline(const Shared& shared) {
     init_barrier(shared_address(&control.k_empty[i]), kWarpsThatRead);
     init_barrier(shared_address(&control.v_full[i]), 1);
     init_barrier(shared_address(&control.v_empty[i]), kWarpsThatRead);
+  }
+  for (int i = 0; i < kPlans; ++i) {
+    init_barrier(shared_address(&control.plan_full[i]), 1);
+    init_barrier(shared_address(&control.plan_empty[i]), 1);
   }
   publish_barriers();
 }

@@ -15,83 +15,98 @@ class Producer {
     prefetch_map(maps_.k);
     prefetch_map(maps_.v);
 #pragma unroll 1
-    for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
-      bring(find_place(arguments_, call_, schedule.number()));
-      q_.advance();
+    while (bring(next_plan())) {
+      arrive(shared_address(&shared_.control->plan_empty[place_.plan().stage()]));
+      place_.advance();
     }
   }
 
  private:
-  __forceinline__ void bring(const Place& place) {
-    // The block mask's last q block may reach beyond q_len.
-    const bool has_rows = place.first_row < call_.q_len;
-    const bool has_all_rows = place.first_row + kQTile <= call_.q_len;
-    Tiles tiles(arguments_.mask, place, call_.kv_len);
-    const int count = has_rows ? tiles.count() : 0;
-    const Work work = {place, count, has_all_rows ? min(count, tiles.careful()) : count};
-    if (count == 0) {
-      announce(work);
-      arrive(shared_address(&shared_.control->q_full[q_.q.stage]));
-      return;
+  // It stays in shared memory, as the producer has few registers.
+  __forceinline__ const Plan& next_plan() const {
+    const PlaceInRing<kPlans> plan = place_.plan();
+    wait(shared_address(&shared_.control->plan_full[plan.stage()]), plan.parity(), "a plan, stage",
+         plan.stage());
+    return shared_.control->plan[plan.stage()];
+  }
+
+  // False where there is no q tile left.
+  __forceinline__ bool bring(const Plan& plan) {
+    const Place& place = plan.work.place;
+    const int kv_tiles = plan.work.kv_tiles;
+    if (kv_tiles == 0) {
+      announce(plan.work);
+      arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
+      return false;
     }
-    // A dimension that is broadcast has extent 1 in its map.
-    const int k_b = arguments_.k.batch_stride == 0 ? 0 : place.b;
-    const int k_h = arguments_.k.head_stride == 0 ? 0 : place.h_kv;
-    const int v_b = arguments_.v.batch_stride == 0 ? 0 : place.b;
-    const int v_h = arguments_.v.head_stride == 0 ? 0 : place.h_kv;
-    KvTile tile = tiles.next();
+    Tiles tiles(plan.lists, call_.kv_len);
+    KvTile tile = plan.instead.exists() ? plan.instead : tiles.next();
     // K first: it finds an empty place before Q does.
-    load_k(tile, k_b, k_h);
-    announce(work);
+    load_k(tile, kv_place_, place);
+    announce(plan.work);
     load_q(place);
 #pragma unroll 1
-    for (int i = 1; i < count; ++i) {
+    for (int i = 1; i < kv_tiles; ++i) {
       const KvTile before = tile;
       tile = tiles.next();
-      load_k(tile, k_b, k_h);
-      load_v(before, v_b, v_h);
+      load_k(tile, kv_place_.next(), place);
+      load_v(before, place);
     }
-    load_v(tile, v_b, v_h);
+    load_v(tile, place);
+    return true;
   }
 
   // Behind it there is an empty place for Q.
   __forceinline__ void announce(const Work& work) {
     Control& control = *shared_.control;
-    wait(shared_address(&control.q_empty[q_.q.stage]), q_.q.parity ^ 1,
-         "an empty place for Q, stage", q_.q.stage);
-    control.work[q_.work.stage] = work;
+    const PlaceInRing<kQStages> q = place_.q();
+    wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 1,
+         "an empty place for Q, stage", q.stage());
+    control.work[place_.work()] = work;
   }
 
   __forceinline__ void load_q(const Place& place) {
-    const unsigned full = shared_address(&shared_.control->q_full[q_.q.stage]);
-    const int b = arguments_.q.batch_stride == 0 ? 0 : place.b;
-    const int h = arguments_.q.head_stride == 0 ? 0 : place.h;
+    const int stage = place_.q().stage();
+    const unsigned full = shared_address(&shared_.control->q_full[stage]);
+    const int b = batch_in(arguments_.q, place);
+    const int h = head_in(arguments_.q, place.h);
     arrive_and_expect(full, kConsumers * kHeadPanels * kBoxBytes);
 #pragma unroll
     for (int consumer = 0; consumer < kConsumers; ++consumer) {
 #pragma unroll
       for (int panel = 0; panel < kHeadPanels; ++panel) {
-        load_box(shared_.q(q_.q.stage, consumer) + panel * kBoxBytes, maps_.q, full,
+        load_box(shared_.q(stage, consumer) + panel * kBoxBytes, maps_.q, full,
                  panel * kPanelColumns, place.first_row + consumer * 64, h, b);
       }
     }
   }
 
-  __forceinline__ void load_k(const KvTile& tile, int b, int h) {
+  __forceinline__ void load_k(const KvTile& tile, RingPlace to, const Place& place) {
     Control& control = *shared_.control;
-    wait(shared_address(&control.k_empty[k_.stage]), k_.parity ^ 1, "an empty place for K, stage",
-         k_.stage);
-    control.kv_tile[k_.stage] = tile;
-    fill<kHeadPanels>(maps_.k, control.k_full[k_.stage], shared_.k(k_.stage), tile, b, h);
-    k_.advance();
+    const int stage = to.stage();
+    wait(shared_address(&control.k_empty[stage]), to.parity() ^ 1, "an empty place for K, stage",
+         stage);
+    control.kv_tile[stage] = tile;
+    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), tile,
+                      batch_in(arguments_.k, place), head_in(arguments_.k, place.h_kv));
   }
 
-  __forceinline__ void load_v(const KvTile& tile, int b, int h) {
+  __forceinline__ void load_v(const KvTile& tile, const Place& place) {
     Control& control = *shared_.control;
-    wait(shared_address(&control.v_empty[v_.stage]), v_.parity ^ 1, "an empty place for V, stage",
-         v_.stage);
-    fill<kValuePanels>(maps_.v, control.v_full[v_.stage], shared_.v(v_.stage), tile, b, h);
-    v_.advance();
+    const int stage = kv_place_.stage();
+    wait(shared_address(&control.v_empty[stage]), kv_place_.parity() ^ 1, "an empty place for V, stage",
+         stage);
+    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), tile,
+                       batch_in(arguments_.v, place), head_in(arguments_.v, place.h_kv));
+    kv_place_.advance();
+  }
+
+  // A dimension that is broadcast has extent 1 in its map.
+  static __forceinline__ int batch_in(const TensorArgument& tensor, const Place& place) {
+    return tensor.batch_stride == 0 ? 0 : place.b;
+  }
+  static __forceinline__ int head_in(const TensorArgument& tensor, int h) {
+    return tensor.head_stride == 0 ? 0 : h;
   }
 
   // Brings a tile of K or V into an empty place of its ring.
@@ -110,9 +125,8 @@ class Producer {
   const TensorMaps& maps_;
   const SnippetArguments& call_;
   const Shared shared_;
-  QPlace q_;
-  RingPlace k_;
-  RingPlace v_;
+  QPlace place_;
+  RingPlace kv_place_;  // of the next tile of V; K is one ahead in a q tile
 };
 
 }  // namespace tw_kernel

@@ -7,7 +7,7 @@ namespace tw_kernel {
 // One q tile, as its producer announces it to the consumers.
 struct Work {
   Place place;
-  int kv_tiles;       // to visit
+  int kv_tiles;       // to visit, at least 1; 0: there is no q tile left
   int careful_tiles;  // of them, visited first: elements may be dropped or may not exist
 };
 
@@ -16,81 +16,95 @@ struct Work {
 class Schedule {
  public:
   __forceinline__ Schedule(const ForwardArguments& arguments, const SnippetArguments& call)
-      : count_(arguments.q_tiles * call.batch * call.num_q_heads),
-        number_(static_cast<int>(blockIdx.x)) {}
+      : count_(arguments.q_tiles * call.batch * call.num_q_heads) {}
 
-  __forceinline__ bool done() const { return number_ >= count_; }
-  __forceinline__ int number() const { return number_; }
+  __forceinline__ bool done() const { return number() >= count_; }
+  __forceinline__ int number() const {
+    const int block = static_cast<int>(blockIdx.x);
+    return round_begin_ + (backwards_ ? static_cast<int>(gridDim.x) - 1 - block : block);
+  }
   __forceinline__ void advance() {
-    const int grid = static_cast<int>(gridDim.x);
-    const int round_begin = number_ / grid * grid;
-    number_ = round_begin + grid + (grid - 1 - (number_ - round_begin));
+    round_begin_ += static_cast<int>(gridDim.x);
+    backwards_ = !backwards_;
   }
 
  private:
   int count_;
-  int number_;
+  int round_begin_ = 0;
+  bool backwards_ = false;
 };
 
 // Visits go from the last tile to the first, because it is the last that may reach behind kv_len.
 
 class AllTiles {
  public:
-  __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, int kv_len)
-      : left_((kv_len + kKvTile - 1) / kKvTile), ragged_(kv_len % kKvTile != 0) {}
+  // What is to be looked up for a q tile.
+  struct Lists {
+    __forceinline__ Lists(const BlockMaskArguments&, const Place&, int kv_len)
+        : kv_tiles((kv_len + kKvTile - 1) / kKvTile),
+          careful_tiles(kHasMaskMod ? kv_tiles : static_cast<int>(kv_len % kKvTile != 0)) {}
 
-  __forceinline__ int count() const { return left_; }
-  __forceinline__ int careful() const { return kHasMaskMod ? left_ : ragged_; }
+    int kv_tiles;
+    int careful_tiles;  // visited first: elements may be dropped or may not exist
+  };
+
+  __forceinline__ AllTiles(const Lists& lists, int) : left_(lists.kv_tiles) {}
+
   __forceinline__ KvTile next() { return KvTile(--left_ * kKvTile, kHasMaskMod); }
 
  private:
   int left_;
-  int ragged_;
 };
 
 // The blocks that the mask's row lists, partial ones first.
 class ListedTiles {
  public:
-  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place, int kv_len)
-      : kv_len_(kv_len) {
-    const long long partial_end = __ldg(mask.row_offsets + place.mask_row + 1);
-    const long long full_end = __ldg(mask.full_row_offsets + place.mask_row + 1);
-    partial_left_ = static_cast<int>(partial_end - __ldg(mask.row_offsets + place.mask_row));
-    full_left_ = static_cast<int>(full_end - __ldg(mask.full_row_offsets + place.mask_row));
-    partial_ = mask.indices + partial_end - 1;
-    full_ = mask.full_indices + full_end - 1;
-    const int last_full = full_left_ > 0 ? __ldg(full_) : 0;
-    ahead_ = partial_left_ > 0 ? __ldg(partial_) : last_full;
-    const int partial_tiles = count_tiles(partial_left_, ahead_);
-    count_ = partial_tiles + count_tiles(full_left_, last_full);
-    const bool full_is_ragged = full_left_ > 0 && (last_full + 1) * kBlockKv > kv_len &&
-                                kv_len % kKvTile != 0;
-    careful_ = partial_tiles + static_cast<int>(full_is_ragged);
-    tiles_of_block_ = 0;
-  }
+  struct Lists {
+    __forceinline__ Lists(const BlockMaskArguments& mask, const Place& place, int kv_len) {
+      const long long partial_end = __ldg(mask.row_offsets + place.mask_row + 1);
+      const long long full_end = __ldg(mask.full_row_offsets + place.mask_row + 1);
+      partial_blocks = static_cast<int>(partial_end - __ldg(mask.row_offsets + place.mask_row));
+      full_blocks = static_cast<int>(full_end - __ldg(mask.full_row_offsets + place.mask_row));
+      last_partial = mask.indices + partial_end - 1;
+      last_full = mask.full_indices + full_end - 1;
+      const int full_block = full_blocks > 0 ? __ldg(last_full) : 0;
+      first_block = partial_blocks > 0 ? __ldg(last_partial) : full_block;
+      const int partial_tiles = count_tiles(partial_blocks, first_block, kv_len);
+      const bool full_is_ragged = full_blocks > 0 && (full_block + 1) * kBlockKv > kv_len &&
+                                  kv_len % kKvTile != 0;
+      kv_tiles = partial_tiles + count_tiles(full_blocks, full_block, kv_len);
+      careful_tiles = partial_tiles + static_cast<int>(full_is_ragged);
+    }
 
-  __forceinline__ int count() const { return count_; }
-  __forceinline__ int careful() const { return careful_; }
+    static __forceinline__ int count_tiles(int blocks, int last_block, int kv_len) {
+      return blocks == 0 ? 0 : (blocks - 1) * kTilesOfBlock + tiles_of(last_block, kv_len);
+    }
+
+    const int* last_partial;  // entry of the list
+    const int* last_full;
+    int partial_blocks;
+    int full_blocks;
+    int first_block;  // to be visited
+    int kv_tiles;
+    int careful_tiles;
+  };
+
+  __forceinline__ ListedTiles(const Lists& lists, int kv_len)
+      : lists_(lists),
+        kv_len_(kv_len),
+        left_(lists.partial_blocks + lists.full_blocks),
+        ahead_(lists.first_block),
+        at_(lists.partial_blocks > 0 ? lists.last_partial : lists.last_full) {}
 
   // Reads one block ahead, so that nobody waits for the list.
   __forceinline__ KvTile next() {
     if (tiles_of_block_ == 0) {
       block_ = ahead_;
-      is_partial_ = partial_left_ > 0;
-      tiles_of_block_ = tiles_of(block_);
-      if (is_partial_) {
-        --partial_left_;
-        --partial_;
-      } else {
-        --full_left_;
-        --full_;
-      }
-      ahead_ = 0;
-      if (partial_left_ > 0) {
-        ahead_ = __ldg(partial_);
-      } else if (full_left_ > 0) {
-        ahead_ = __ldg(full_);
-      }
+      is_partial_ = left_ > lists_.full_blocks;
+      tiles_of_block_ = tiles_of(block_, kv_len_);
+      --left_;
+      at_ = is_partial_ && left_ == lists_.full_blocks ? lists_.last_full : at_ - 1;
+      if (left_ > 0) ahead_ = __ldg(at_);
     }
     --tiles_of_block_;
     return KvTile(block_ * kBlockKv + tiles_of_block_ * kKvTile, is_partial_);
@@ -100,25 +114,19 @@ class ListedTiles {
   static constexpr int kTilesOfBlock = kBlockKv / kKvTile;
 
   // Tiles of a block that begin in front of kv_len.
-  __forceinline__ int tiles_of(int block) const {
+  static __forceinline__ int tiles_of(int block, int kv_len) {
     if (kTilesOfBlock == 1) return 1;
-    return min(kTilesOfBlock, (kv_len_ - block * kBlockKv + kKvTile - 1) / kKvTile);
-  }
-  __forceinline__ int count_tiles(int blocks, int last_block) const {
-    return blocks == 0 ? 0 : (blocks - 1) * kTilesOfBlock + tiles_of(last_block);
+    return min(kTilesOfBlock, (kv_len - block * kBlockKv + kKvTile - 1) / kKvTile);
   }
 
+  const Lists& lists_;
   int kv_len_;
-  const int* partial_;  // the next block of each list
-  const int* full_;
-  int partial_left_;
-  int full_left_;
-  int ahead_;  // the block that comes next
+  int left_;       // blocks to come
+  int ahead_;      // the first of them
+  const int* at_;  // its entry
   int block_;
-  int tiles_of_block_;  // not yet visited
   bool is_partial_;
-  int count_;
-  int careful_;
+  int tiles_of_block_ = 0;  // not yet visited
 };
 
 }  // namespace tw_kernel

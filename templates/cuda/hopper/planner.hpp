@@ -1,0 +1,61 @@
+// The thread that looks up which q tile comes next and what its kv tiles are: some loads from global
+// memory, each of which waits for the one before. It is done while the producer brings the q tile
+// before.
+//
+// Needs: pipeline.hpp.
+
+namespace tw_kernel {
+
+// Behind the last one. A q tile without kv tiles visits it, as all others visit theirs; none of its
+// elements exists.
+TW_INLINE KvTile tile_behind(int kv_len) {
+  return KvTile((kv_len + kKvTile - 1) / kKvTile * kKvTile, false);
+}
+
+class Planner {
+ public:
+  __forceinline__ Planner(const ForwardArguments& arguments, const SnippetArguments& call,
+                          const Shared& shared)
+      : arguments_(arguments), call_(call), shared_(shared) {}
+
+  __forceinline__ void run() {
+#pragma unroll 1
+    for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
+      make_plan(find_place(arguments_, call_, schedule.number()), empty_place());
+      hand_over();
+    }
+    empty_place().work.kv_tiles = 0;  // no q tile
+    hand_over();
+  }
+
+ private:
+  __forceinline__ Plan& empty_place() const {
+    const int stage = place_.stage();
+    wait(shared_address(&shared_.control->plan_empty[stage]), place_.parity() ^ 1,
+         "an empty place for a plan, stage", stage);
+    return shared_.control->plan[stage];
+  }
+
+  __forceinline__ void make_plan(const Place& place, Plan& plan) const {
+    plan.lists = {arguments_.mask, place, call_.kv_len};
+    // The block mask's last q block may reach beyond q_len.
+    const bool has_rows = place.first_row < call_.q_len;
+    const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > call_.q_len;
+    const int count = has_rows ? plan.lists.kv_tiles : 0;
+    const int careful = bounds_rows ? count : plan.lists.careful_tiles;
+    plan.instead = count > 0 ? KvTile::none() : tile_behind(call_.kv_len);
+    plan.work = {place, max(count, 1), count > 0 ? careful : 1};
+  }
+
+  __forceinline__ void hand_over() {
+    arrive(shared_address(&shared_.control->plan_full[place_.stage()]));
+    place_.advance();
+  }
+
+  const ForwardArguments& arguments_;
+  const SnippetArguments& call_;
+  const Shared& shared_;
+  PlaceInRing<kPlans> place_;
+};
+
+}  // namespace tw_kernel
