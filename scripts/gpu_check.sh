@@ -7,10 +7,12 @@
 #
 # Parts: tests, battery, sanitizers, figures (these four without one: under 3 minutes); bundle, which
 # precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
-# random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS) and 40 mutants in 8 more (MUTANTS, MUTANTS_SECONDS;
-# FUZZ_DEVICE=cpu tries both without a GPU); masks, 20,000 random block masks (BATCHES=N: N hundreds) and
-# their times beside PyTorch's, 6 minutes; first and peers, which need PyTorch and take 2 and 3. The
-# battery, the cases and the tests compare with kernels for the CPU, so a C++ compiler must be there.
+# random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS; FUZZ_DEVICE=cpu tries it without a GPU, and the
+# mutants); sanitized, random cases under compute-sanitizer (SANITIZED_CASES with each of its four tools,
+# which run at once); mutants, those of CUDA's templates (MUTANTS=N: a sample; MUTANTS_SECONDS: begins none
+# later); mask_equality, 20,000 random block masks (BATCHES=N: N hundreds); mask_times, block masks beside
+# PyTorch's; first and peers, which need PyTorch and take 1 and 2. The battery, the cases and the tests
+# compare with kernels for the CPU, so a C++ compiler must be there. CUDA_VISIBLE_DEVICES chooses a GPU.
 # CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
 
@@ -37,7 +39,7 @@ if [ "${1:-}" = pack ]; then
   exit 0
 fi
 
-[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,14p "$0"; exit 2; }
+[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,19p "$0"; exit 2; }
 folder=$(cd "$1" && pwd)
 shift
 parts=" ${*:-tests battery sanitizers figures} "
@@ -81,7 +83,7 @@ step() {
   shift 2
   log=$logs/${name//[^a-z0-9]/_}.log
   echo "== $name ($((SECONDS - started)) s)"
-  ours timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1
+  ours timeout --signal="${STOP:-TERM}" --kill-after=20 "$limit" "$@" >"$log" 2>&1
   status=$?
   grep -v -e '^[[:space:]]*$' -e '^\[[0-9]*/[0-9]*\]' "$log" | tail -n "${LINES_SHOWN:-12}"
   record "$name" $status "$log"
@@ -153,14 +155,50 @@ figures() {
     --device cuda --beside cpu --inputs random:2,4,2,257,511
 }
 
-mutants() {
-  LINES_SHOWN=40 step mutants "${MUTANTS_SECONDS:-480}" "$folder/mutants" \
-    --device "$fuzz_device" --sample "${MUTANTS:-40}"
+# Interrupted, it still reports what it did.
+fuzz() {
+  STOP=INT LINES_SHOWN=40 step fuzz "${FUZZ_SECONDS:-480}" "$folder/tilewright" fuzz \
+    --device "$fuzz_device" --cases "${FUZZ_CASES:-5000}" --compiles 0 --out "$logs/fuzz"
 }
 
-masks() {
-  LINES_SHOWN=24 step "mask equality" 360 env TILEWRIGHT_TEST_BATCHES="${BATCHES:-200}" \
+sanitized() {
+  local sanitizer tool tools="memcheck initcheck synccheck racecheck" pids=() status
+  sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+  if [ -z "$sanitizer" ]; then
+    table+=("$(printf '%-26s %-12s' "sanitized cases" "not there")")
+    return
+  fi
+  echo "== random cases under $tools ($((SECONDS - started)) s)"
+  for tool in $tools; do
+    ours timeout --kill-after=5 240 "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 \
+      "$folder/tilewright" fuzz --device cuda --cases "${SANITIZED_CASES:-40}" --compiles 0 --workers 4 \
+      --seed "${SANITIZED_SEED:-7}" --out "$logs/sanitized_$tool" >"$logs/sanitized_$tool.log" 2>&1 &
+    pids+=($!)
+  done
+  for tool in $tools; do
+    wait "${pids[0]}"
+    status=$?
+    pids=("${pids[@]:1}")
+    # The processes that run cases report for themselves, and what ends them does not end the run.
+    grep -E '^========= .*SUMMARY' "$logs/sanitized_$tool.log" | grep -qv ' 0 \(errors\|hazards\)' && status=9
+    grep -E '^========= .*(error|hazard|Invalid|Uninit|Race|Barrier|SUMMARY)' "$logs/sanitized_$tool.log" |
+      sort | uniq -c | sort -rn | head -n 6
+    grep '^Seed' "$logs/sanitized_$tool.log" >"$logs/sanitized_$tool.last" || status=1
+    record "$tool, random cases" $status "$logs/sanitized_$tool.last"
+  done
+}
+
+mutants() {
+  LINES_SHOWN=60 step mutants $((${MUTANTS_SECONDS:-300} + 240)) "$folder/mutants" --device "$fuzz_device" \
+    --sample "${MUTANTS:-0}" --seconds "${MUTANTS_SECONDS:-300}"
+}
+
+mask_equality() {
+  LINES_SHOWN=24 step "mask equality" 420 env TILEWRIGHT_TEST_BATCHES="${BATCHES:-200}" \
     "$folder/mask_equality" --full
+}
+
+mask_times() {
   LINES_SHOWN=40 step "masks beside PyTorch" 120 python3 "$folder/masks.py" --mask-time "$folder/mask_time" \
     --json "$logs/masks.json" --chart "$logs/masks.svg"
 }
@@ -184,10 +222,11 @@ wants battery && battery
 wants sanitizers && sanitizers
 wants figures && figures
 wants bundle && bundle
-wants fuzz && LINES_SHOWN=40 step fuzz "${FUZZ_SECONDS:-480}" "$folder/tilewright" fuzz \
-  --device "$fuzz_device" --cases "${FUZZ_CASES:-5000}" --compiles 0 --out "$logs/fuzz"
-wants fuzz && mutants
-wants masks && masks
+wants fuzz && fuzz
+wants sanitized && sanitized
+wants mutants && mutants
+wants mask_equality && mask_equality
+wants mask_times && mask_times
 wants first && first
 wants peers && peers
 

@@ -3,13 +3,14 @@
 // may crash or never end.
 //
 //     mutants [--device cpu|cuda] [--compile] [--list] [--sample N] [--seed S] [--jobs N]
-//             [--only WORD] [--equivalents]
+//             [--seconds N] [--only WORD] [--equivalents]
 //
 // --device       which mutants are run, and where: those of CPU templates (default) or of CUDA's
 // --compile      CUDA's mutants are compiled for sm_80 and sm_90a, and not run: needs no GPU
 // --list         prints the mutants
 // --sample N     only so many, by --seed; without one (nor TILEWRIGHT_TEST_SEED) each run takes
 // others
+// --seconds N    begins no mutant later than that, and runs them in another order each time
 // --only WORD    only those whose description contains it
 // --equivalents  runs those in equivalent.json too: none may be killed
 //
@@ -54,6 +55,7 @@ struct Settings {
   std::size_t sample = 0;  // 0: all
   unsigned seed = static_cast<unsigned>(test_seed());
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
+  std::chrono::seconds begin_within{0};  // 0: no limit
   std::string only;
   std::string one;  // the id of the mutant that this process is to run
 
@@ -89,6 +91,8 @@ Settings read_settings(int argc, char** argv) {
       settings.seed = static_cast<unsigned>(std::stoul(value()));
     } else if (name == "--jobs") {
       settings.jobs = static_cast<unsigned>(std::stoul(value()));
+    } else if (name == "--seconds") {
+      settings.begin_within = std::chrono::seconds(std::stol(value()));
     } else if (name == "--only") {
       settings.only = value();
     } else if (name == "--one") {
@@ -111,9 +115,11 @@ std::vector<Mutant> wanted(const Settings& settings, const Equivalents& equivale
     if (mutant.mutation.describe().find(settings.only) == std::string::npos) continue;
     mutants.push_back(std::move(mutant));
   }
-  if (settings.sample == 0 || settings.sample >= mutants.size()) return mutants;
-  std::shuffle(mutants.begin(), mutants.end(), std::mt19937(settings.seed));
-  mutants.resize(settings.sample);
+  const bool is_sample = settings.sample > 0 && settings.sample < mutants.size();
+  if (is_sample || settings.begin_within.count() > 0) {
+    std::shuffle(mutants.begin(), mutants.end(), std::mt19937(settings.seed));
+  }
+  if (is_sample) mutants.resize(settings.sample);
   return mutants;
 }
 
@@ -169,8 +175,13 @@ std::vector<Ended> run_all(const Settings& settings, const std::vector<Mutant>& 
   std::vector<Ended> ended;
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
+  const auto start = std::chrono::steady_clock::now();
+  const auto is_late = [&] {
+    return settings.begin_within.count() > 0 &&
+           std::chrono::steady_clock::now() - start > settings.begin_within;
+  };
   const auto work = [&] {
-    for (std::size_t i = next++; i < mutants.size(); i = next++) {
+    for (std::size_t i = next++; i < mutants.size() && !is_late(); i = next++) {
       const Mutant& mutant = mutants[i];
       Trial trial;
       try {
@@ -245,12 +256,14 @@ int run(const Settings& settings) {
     fmt::print("{} mutants of {} that the operators make\n", mutants.size(), all_mutants().size());
     return 0;
   }
-  if (settings.sample > 0) fmt::print("--seed {}\n", settings.seed);
+  if (settings.sample > 0 || settings.begin_within.count() > 0) {
+    fmt::print("--seed {}\n", settings.seed);
+  }
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Ended> ended = run_all(settings, mutants, equivalents);
   const int status =
       settings.compile ? judge_compiling(ended) : judge_killing(ended, settings.sample > 0);
-  fmt::print("{} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(),
+  fmt::print("{} of {} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(), mutants.size(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
              equivalents.size());
   return status;

@@ -52,10 +52,10 @@ class Consumer {
  private:
   // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
   // the compile time, and the branch around what drops them costs up to 3 % (decision 16). So kernels
-  // without a snippet keep two loops, but for wide heads, which compile longest and where the branch
-  // costs nothing.
+  // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
+  // the branch costs nothing, and for a score_mod on tiles of 128 rows.
   static constexpr bool kOneLoop =
-      (kHasMaskMod || kHasScoreMod || kHeadDim > 128) && !kBoundsIndices;
+      (kHasMaskMod || kHeadDim > 128 || (kHasScoreMod && kConsumers == 2)) && !kBoundsIndices;
 
   // Without a block mask a mask_mod is asked about every element.
   static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
@@ -75,43 +75,48 @@ class Consumer {
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
     unsigned p[kColumns];
+    const unsigned long long q = q_ + q_stage * (kConsumers * kQGroupBytes >> 4);
+    KvPlace before;
     int i = 0;
     if (!kOneLoop) {
 #pragma unroll 1
       for (; i < careful_tiles; ++i) {
-        visit<!kBoundsIndices>(scene, true, i > 0, softmax, out, p);
+        visit<!kBoundsIndices>(scene, q, true, i > 0, before, softmax, out, p);
       }
     }
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
       const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
-      visit<true>(scene, careful, i > 0, softmax, out, p);
+      visit<true>(scene, q, careful, i > 0, before, softmax, out, p);
     }
 
     if (!kOutOverQ || !kStoresBoxes) release(control.q_empty[q_stage]);
-    issue_last_values(out, p);
+    wait_for_v(before);
+    issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     wait_for_values(out, p);
-    release(control.v_empty[place_.before().stage()]);
+    release(control.v_empty[before.stage]);
     store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, softmax, out);
     if (kOutOverQ && kStoresBoxes) release(control.q_empty[q_stage]);
     return true;
   }
 
-  // kInside: no index needs bounds. careful: elements may be dropped, and rows or columns may not
-  // exist. has_before: p holds the weights of the tile before.
+  // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and
+  // rows or columns may not exist. has_before: p holds the weights of the tile before.
+  // before: where V of the tile before is. It becomes this tile's place.
   template <bool kInside>
-  __forceinline__ void visit(const Scene& scene, bool careful, bool has_before, Softmax& softmax,
+  __forceinline__ void visit(const Scene& scene, unsigned long long q, bool careful,
+                             bool has_before, KvPlace& before, Softmax& softmax,
                              float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     Control& control = *shared_.control;
     const float to_log2 = arguments_.scaling.to_log2;
-    const int stage = place_.stage();
-    wait(shared_address(&control.k_full[stage]), place_.parity(), "K, stage", stage);
+    const int stage = place_.stage;
+    wait(shared_address(&control.k_full[stage]), place_.parity, "K, stage", stage);
     Turns::wait_for_mine(number_);
     float s[kRows][kColumns];
-    issue_scores(s, q_ + q_place_.q().stage() * (kConsumers * kQGroupBytes >> 4),
-                 k_ + stage * (kKBytes >> 4));
+    issue_scores(s, q, k_ + stage * (kKBytes >> 4));
     if (has_before) {
-      issue_last_values(out, p);
+      wait_for_v(before);
+      issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     } else {
       issue_nothing();
     }
@@ -137,19 +142,16 @@ class Consumer {
     exponentiate(s, softmax, to_log2);
 
     wait_for_values(out, p);
-    if (has_before) release(control.v_empty[place_.before().stage()]);
+    if (has_before) release(control.v_empty[before.stage]);
     pack_weights(s, p);
     if (raises) rescale(alpha, out);
+    before = place_;
     place_.advance();
   }
 
-  // Those of the tile visited last.
-  __forceinline__ void issue_last_values(float (&out)[kRows][kOutColumns],
-                                         const unsigned (&p)[kColumns]) {
-    const RingPlace place = place_.before();
-    const int stage = place.stage();
-    wait(shared_address(&shared_.control->v_full[stage]), place.parity(), "V, stage", stage);
-    issue_values(out, p, v_ + stage * (kVBytes >> 4));
+  __forceinline__ void wait_for_v(const KvPlace& place) {
+    wait(shared_address(&shared_.control->v_full[place.stage]), place.parity, "V, stage",
+         place.stage);
   }
 
   const ForwardArguments& arguments_;
@@ -161,7 +163,7 @@ class Consumer {
   const unsigned long long k_;
   const unsigned long long v_;
   QPlace q_place_;
-  RingPlace place_;  // of the current tile, in the ring of K and in that of V
+  KvPlace place_;  // of the current tile, in the ring of K and in that of V
 };
 
 }  // namespace tw_kernel

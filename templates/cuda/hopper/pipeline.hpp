@@ -55,10 +55,8 @@ struct PlaceInRing {
   __forceinline__ int stage() const { return static_cast<int>(count % kPlaces); }
   __forceinline__ unsigned parity() const { return count / kPlaces % 2; }
   __forceinline__ void advance() { ++count; }
-  __forceinline__ PlaceInRing before() const { return {count - 1}; }
   __forceinline__ PlaceInRing next() const { return {count + 1}; }
 };
-using RingPlace = PlaceInRing<kStages>;
 
 // Places of a q tile, by how many the block had before: its plan's, its Q's and its announcement's.
 struct QPlace {
@@ -68,7 +66,18 @@ struct QPlace {
   __forceinline__ PlaceInRing<kQStages> q() const { return {count}; }
   __forceinline__ int work() const { return static_cast<int>(count % (kQStages + 1)); }
   __forceinline__ void advance() { ++count; }
-  __forceinline__ QPlace before() const { return {count - 1}; }
+};
+
+// A place in the rings of K and V where the next one is to be known soon: for the consumers.
+struct KvPlace {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __forceinline__ void advance() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
 };
 
 TW_INLINE void make_pipeline(const Shared& shared) {

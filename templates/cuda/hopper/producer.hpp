@@ -81,23 +81,25 @@ class Producer {
     }
   }
 
-  __forceinline__ void load_k(const KvTile& tile, RingPlace to, const Place& place) {
+  __forceinline__ void load_k(const KvTile& tile, PlaceInRing<kStages> to, const Place& place) {
     Control& control = *shared_.control;
     const int stage = to.stage();
+    const int b = batch_in(arguments_.k, place);
+    const int h = head_in(arguments_.k, place.h_kv);
     wait(shared_address(&control.k_empty[stage]), to.parity() ^ 1, "an empty place for K, stage",
          stage);
     control.kv_tile[stage] = tile;
-    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), tile,
-                      batch_in(arguments_.k, place), head_in(arguments_.k, place.h_kv));
+    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), tile, b, h);
   }
 
   __forceinline__ void load_v(const KvTile& tile, const Place& place) {
     Control& control = *shared_.control;
     const int stage = kv_place_.stage();
+    const int b = batch_in(arguments_.v, place);
+    const int h = head_in(arguments_.v, place.h_kv);
     wait(shared_address(&control.v_empty[stage]), kv_place_.parity() ^ 1, "an empty place for V, stage",
          stage);
-    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), tile,
-                       batch_in(arguments_.v, place), head_in(arguments_.v, place.h_kv));
+    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), tile, b, h);
     kv_place_.advance();
   }
 
@@ -126,7 +128,7 @@ class Producer {
   const SnippetArguments& call_;
   const Shared shared_;
   QPlace place_;
-  RingPlace kv_place_;  // of the next tile of V; K is one ahead in a q tile
+  PlaceInRing<kStages> kv_place_;  // of the next tile of V; K is one ahead in a q tile
 };
 
 }  // namespace tw_kernel
