@@ -80,7 +80,8 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   const bool is_wide = width > 128;
   const bool takes_turns =
       q_tile > kGroupRows && (kernel.masked ? is_wide : !spec.score_mod.empty());
-  // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom does.
+  // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
+  // does.
   const std::int64_t mask_unroll = q_tile == 3 * kGroupRows && !kernel.masked ? 4 : 8;
   return Tactic{.name = "hopper",
                 .parameters = {{"q_tile", q_tile},

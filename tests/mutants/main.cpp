@@ -263,7 +263,8 @@ int run(const Settings& settings) {
   const std::vector<Ended> ended = run_all(settings, mutants, equivalents);
   const int status =
       settings.compile ? judge_compiling(ended) : judge_killing(ended, settings.sample > 0);
-  fmt::print("{} of {} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(), mutants.size(),
+  fmt::print("{} of {} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(),
+             mutants.size(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
              equivalents.size());
   return status;
