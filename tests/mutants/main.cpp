@@ -12,6 +12,9 @@
 // others
 // --seconds N    begins no mutant later than that, and runs them in another order each time
 // --only WORD    only those whose description contains it
+// --one ID       runs that one here, with no time limit; "original": the templates as they are,
+// which
+//                must survive
 // --equivalents  runs those in equivalent.json too: none may be killed
 //
 // TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
@@ -135,20 +138,32 @@ Trial try_here(const Settings& settings, const Mutant& mutant) {
   return try_mutant(mutant.mutation, subjects(kind), settings.device);
 }
 
-// The child: one line of output.
-int run_one(const Settings& settings) {
-  for (const Mutant& mutant : population()) {
-    if (mutant.mutation.id() != settings.one) continue;
-    const Trial trial = try_here(settings, mutant);
-    std::string detail = trial.detail.substr(0, 300);
-    std::replace(detail.begin(), detail.end(), '\n', ' ');
-    fmt::print("{}\t{}\t{}\n", to_string(trial.fate), trial.calls, detail);
-    return 0;
+Mutant find_mutant(const Settings& settings) {
+  if (settings.one == "original") {
+    return {settings.on_cpu() ? Group::cpu : Group::portable, comment_alone(settings.on_cpu())};
+  }
+  for (Mutant& mutant : population()) {
+    if (mutant.mutation.id() == settings.one) return std::move(mutant);
   }
   throw Error(ErrorCode::usage, settings.one + " is no mutant's id", "--list prints them");
 }
 
-Trial read_trial(const std::string& line) {
+constexpr std::string_view kReport = "trial:\t";
+
+// The child: one line of output.
+int run_one(const Settings& settings) {
+  const Trial trial = try_here(settings, find_mutant(settings));
+  std::string detail = trial.detail.substr(0, 300);
+  std::replace(detail.begin(), detail.end(), '\n', ' ');
+  fmt::print("\n{}{}\t{}\t{}\n", kReport, to_string(trial.fate), trial.calls, detail);
+  return 0;
+}
+
+// Beside it there may be what a kernel printed whose wait never ended.
+Trial read_trial(const std::string& output) {
+  const std::size_t begin = output.rfind(kReport);
+  if (begin == std::string::npos) throw Error(ErrorCode::internal, "a child said " + output);
+  const std::string line = output.substr(begin + kReport.size());
   const std::size_t first = line.find('\t');
   const std::size_t second = line.find('\t', first + 1);
   if (second == std::string::npos) throw Error(ErrorCode::internal, "a child said " + line);

@@ -162,6 +162,13 @@ std::string Equivalents::reason(const Mutation& mutation) const {
   return "";
 }
 
+Mutation comment_alone(bool on_cpu) {
+  Mutation mutation;
+  mutation.file = on_cpu ? "cpu/vector.hpp" : "cuda/device/language.hpp";
+  mutation.inserted = "// The original.\n";
+  return mutation;
+}
+
 std::shared_ptr<const jinja::Loader> mutated_templates(const Mutation& mutation) {
   return std::make_shared<MutatedTemplates>(mutation);
 }

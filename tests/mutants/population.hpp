@@ -61,6 +61,9 @@ class Equivalents {
   std::vector<Entry> entries_;
 };
 
+/// A change that changes nothing but the text of every kernel of a kind: a comment.
+Mutation comment_alone(bool on_cpu);
+
 /// The templates with one change.
 std::shared_ptr<const jinja::Loader> mutated_templates(const Mutation& mutation);
 

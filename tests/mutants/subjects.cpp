@@ -15,6 +15,12 @@
 namespace tilewright::mutants {
 namespace {
 
+// For GPUs alone: tactics of Hopper's kernel, each with more q tiles than blocks of threads run at
+// once, and masks with more tiles in a row, and more rows, than a warp or a block of threads takes
+// at once.
+constexpr std::array kGpuSpecs = {"hopper_turns", "hopper_two_turns", "hopper_wide",
+                                  "hopper_listed", "stripes"};
+
 // What kills most comes first.
 constexpr std::array kSpecs = {"examples/alibi",
                                "tests/battery/variants/dense_f16",
@@ -69,18 +75,30 @@ std::vector<battery::Case> some_calls(const Spec& spec, std::size_t subject, std
   return calls;
 }
 
+// A wait that a dropped arrival leaves without end ends all the same.
+Spec with_bounded_waits(Spec spec) {
+  if (!spec.tactic) spec.tactic = TacticSpec{.name = "hopper", .parameters = {}};
+  spec.tactic->parameters["bounded_waits"] = 1;
+  return spec;
+}
+
 // The spec as each of the GPU's templates serves it.
 std::vector<Spec> by_template(const Spec& spec) {
   std::vector<Spec> specs;
   const Target hopper = Target::parse("sm_90a");
   if (choose_cuda_tactic(spec, hopper, {.masked = !spec.mask_mod.empty()}).name == "hopper") {
-    specs.push_back(spec);
-    // A wait that a dropped arrival leaves without end ends all the same.
-    specs.back().tactic = TacticSpec{.name = "hopper", .parameters = {{"bounded_waits", 1}}};
+    specs.push_back(with_bounded_waits(spec));
   }
   specs.push_back(spec);
   specs.back().tactic = TacticSpec{.name = "portable", .parameters = {}};
   return specs;
+}
+
+Subject gpu_subject(const Spec& spec, std::size_t number) {
+  if (!spec.tactic) return {spec, {long_call(1, 1, 20, 40'000), long_call(1, 1, 17'000, 40)}};
+  Subject subject{with_bounded_waits(spec), some_calls(spec, number, 2)};
+  subject.calls.push_back(long_call(24, 6, 1'100, 300));  // 384 or more q tiles
+  return subject;
 }
 
 }  // namespace
@@ -90,6 +108,12 @@ std::vector<Subject> subjects(Device::Kind device) {
   const std::filesystem::path root = source_root(TILEWRIGHT_SOURCE_DIR);
   std::vector<Subject> subjects;
   std::size_t calls = 0;
+  for (std::size_t i = 0; on_gpu && i < kGpuSpecs.size(); ++i) {
+    const Spec spec =
+        spec_from_file(root / fmt::format("tests/mutants/specs/{}.json", kGpuSpecs[i]));
+    subjects.push_back(gpu_subject(spec, i));
+    calls += subjects.back().calls.size();
+  }
   for (const char* name : kSpecs) {
     const Spec spec = spec_from_file(root / fmt::format("{}.json", name));
     for (const Spec& variant : on_gpu ? by_template(spec) : std::vector<Spec>{spec}) {

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/enum_names.hpp"
 #include "base/error.hpp"
 #include "generator/kernel_source.hpp"
 #include "generator/templates.hpp"
 #include "runtime/kernel_compiler.hpp"
+#include "runtime/kernel_library.hpp"
 #include "runtime/staged_call.hpp"
 #include "tests/mutants/special_calls.hpp"
 #include "verify/check.hpp"
@@ -82,20 +84,51 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   return "";
 }
 
+GpuResources resources_of(const KernelBinary& binary) {
+  return binary.build.gpu.value_or(GpuResources{});
+}
+
+// What the table of kernels (tests/compile_matrix) refuses, where the original does without.
+std::string wrong_in_compile(const Subject& subject, const KernelSource& changed,
+                             const KernelContext& kernels) {
+  const GpuResources before =
+      resources_of(build_kernel(subject.spec, changed.target, changed.id, KernelContext{}));
+  const GpuResources after =
+      resources_of(build_kernel(subject.spec, changed.target, changed.id, kernels));
+  if (before.performance_warnings.empty() && !after.performance_warnings.empty()) {
+    return fmt::format("{}: {}", subject.spec.name, after.performance_warnings.front());
+  }
+  if (before.spill_bytes == 0 && after.spill_bytes > 0) {
+    return fmt::format("{}: spills {} bytes a thread", subject.spec.name, after.spill_bytes);
+  }
+  return "";
+}
+
+// A kernel that never ends is ended with its process, by SIGALRM.
+constexpr unsigned kSecondsOfBuild = 300;
+constexpr unsigned kSecondsOfCall = 90;
+
 // Nothing where all of the subject's calls are right.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
-                                 const Device& device, int& calls) {
+                                 const std::vector<KernelSource>& changed, const Device& device,
+                                 int& calls) {
   const verify::CheckOptions options = options_for(mutation, device);
+  alarm(kSecondsOfBuild);
   const Attention original(subject.spec, {.device = device});
   std::optional<verify::Checker> checker;
   try {
     checker.emplace(subject.spec, options);
+    for (const KernelSource& source : changed) {
+      const std::string wrong = wrong_in_compile(subject, source, options.attention.kernels);
+      if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
+    }
   } catch (const Error& error) {
     return Trial{Fate::does_not_compile, calls, error.message()};
   }
   for (const battery::Case& call : subject.calls) {
     if (!applies(subject.spec, call)) continue;
     const auto seed = static_cast<std::uint64_t>(++calls);
+    alarm(kSecondsOfCall);
     try {
       const std::string wrong = wrong_in(subject, call, seed, *checker, original);
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
@@ -114,6 +147,7 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const Device& d
     if (changed_kernels(call.spec, original.target(), *templates).empty()) continue;
     trial.fate = Fate::survived;
     ++trial.calls;
+    alarm(kSecondsOfBuild);
     try {
       const AttentionOptions options = options_for(mutation, device).attention;
       const Attention attention(call.spec, options);
@@ -143,9 +177,11 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
   Trial trial{Fate::not_reached, 0, {}};
   for (const Subject& subject : subjects) {
     const Attention original(subject.spec, {.device = device});
-    if (changed_kernels(subject.spec, original.target(), *templates).empty()) continue;
+    const std::vector<KernelSource> changed =
+        changed_kernels(subject.spec, original.target(), *templates);
+    if (changed.empty()) continue;
     trial.fate = Fate::survived;
-    const auto end = try_subject(mutation, subject, device, trial.calls);
+    const auto end = try_subject(mutation, subject, changed, device, trial.calls);
     if (end) return *end;
   }
   const auto end = try_special_calls(mutation, device, trial);

@@ -11,7 +11,8 @@
 namespace tilewright::mutants {
 
 enum class Fate : std::uint8_t {
-  killed,            ///< a call's result is wrong, or it costs tiles that the original does not
+  killed,  ///< a call's result is wrong, or it costs what the original does not: block mask
+           ///< tiles, or what tests/compile_matrix refuses
   does_not_compile,  ///< the compiler refuses it: killed, but by nobody's merit
   survived,          ///< all calls are right
   not_reached,       ///< no subject's kernels hold the changed text
