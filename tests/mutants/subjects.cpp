@@ -10,6 +10,7 @@
 
 #include "generator/cuda_tactic.hpp"
 #include "generator/spec_json.hpp"
+#include "tests/support/environment.hpp"
 #include "tests/support/source_root.hpp"
 
 namespace tilewright::mutants {
@@ -18,8 +19,8 @@ namespace {
 // For GPUs alone: tactics of Hopper's kernel, each with more q tiles than blocks of threads run at
 // once, and masks with more tiles in a row, and more rows, than a warp or a block of threads takes
 // at once.
-constexpr std::array kGpuSpecs = {"hopper_turns", "hopper_two_turns", "hopper_wide",
-                                  "hopper_listed", "stripes"};
+constexpr std::array kGpuSpecs = {"hopper_turns",  "hopper_two_turns", "hopper_wide",
+                                  "hopper_listed", "stripes",          "levels"};
 
 // What kills most comes first.
 constexpr std::array kSpecs = {"examples/alibi",
@@ -95,9 +96,11 @@ std::vector<Spec> by_template(const Spec& spec) {
 }
 
 Subject gpu_subject(const Spec& spec, std::size_t number) {
-  if (!spec.tactic) return {spec, {long_call(1, 1, 20, 40'000), long_call(1, 1, 17'000, 40)}};
+  if (!spec.tactic) return {spec, {long_call(1, 1, 20, 40'000), long_call(1, 1, 16'384, 40)}};
   Subject subject{with_bounded_waits(spec), some_calls(spec, number, 2)};
-  subject.calls.push_back(long_call(24, 6, 1'100, 300));  // 384 or more q tiles
+  // 384 or more q tiles. The emulated GPU has three multiprocessors.
+  const bool is_emulated = !environment("TILEWRIGHT_EMULATED_SM").empty();
+  subject.calls.push_back(is_emulated ? long_call(1, 1, 1'100, 300) : long_call(24, 6, 1'100, 300));
   return subject;
 }
 
