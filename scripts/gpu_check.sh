@@ -189,8 +189,10 @@ sanitized() {
 }
 
 mutants() {
+  local sanitizer
+  sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
   LINES_SHOWN=60 step mutants $((${MUTANTS_SECONDS:-300} + 240)) "$folder/mutants" --device "$fuzz_device" \
-    --sample "${MUTANTS:-0}" --seconds "${MUTANTS_SECONDS:-300}"
+    --sample "${MUTANTS:-0}" --seconds "${MUTANTS_SECONDS:-300}" ${sanitizer:+--racecheck "$sanitizer"}
 }
 
 mask_equality() {

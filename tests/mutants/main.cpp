@@ -3,19 +3,19 @@
 // may crash or never end.
 //
 //     mutants [--device cpu|cuda] [--compile] [--list] [--sample N] [--seed S] [--jobs N]
-//             [--seconds N] [--only WORD] [--equivalents]
+//             [--seconds N] [--only WORD] [--equivalents] [--racecheck PROGRAM]
 //
 // --device       which mutants are run, and where: those of CPU templates (default) or of CUDA's
 // --compile      CUDA's mutants are compiled for sm_80 and sm_90a, and not run: needs no GPU
 // --list         prints the mutants
-// --sample N     only so many, by --seed; without one (nor TILEWRIGHT_TEST_SEED) each run takes
-// others
+// --sample N     only so many, by --seed; without one (nor TILEWRIGHT_TEST_SEED) others each run
 // --seconds N    begins no mutant later than that, and runs them in another order each time
 // --only WORD    only those whose description contains it
-// --one ID       runs that one here, with no time limit; "original": the templates as they are,
-// which
-//                must survive
 // --equivalents  runs those in equivalent.json too: none may be killed
+// --racecheck P  P is compute-sanitizer: a dropped barrier that survives is run once more by its
+//                racecheck, a call of each subject, unless that reports the original too
+// --one ID       runs that one here; "original": the templates as they are, which must survive
+// --calls N      of each subject at most N calls, each run once
 //
 // TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
 // Exit status 1 where fewer than 95 in 100 of the mutants that are not equivalent are killed; of a
@@ -60,7 +60,9 @@ struct Settings {
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   std::chrono::seconds begin_within{0};  // 0: no limit
   std::string only;
-  std::string one;  // the id of the mutant that this process is to run
+  std::string racecheck;  // compute-sanitizer
+  std::string one;        // the id of the mutant that this process is to run
+  std::size_t calls = 0;  // of each subject; 0: all
 
   bool on_cpu() const { return device == Device::cpu() && !compile; }
 };
@@ -98,6 +100,10 @@ Settings read_settings(int argc, char** argv) {
       settings.begin_within = std::chrono::seconds(std::stol(value()));
     } else if (name == "--only") {
       settings.only = value();
+    } else if (name == "--racecheck") {
+      settings.racecheck = value();
+    } else if (name == "--calls") {
+      settings.calls = std::stoul(value());
     } else if (name == "--one") {
       settings.one = value();
     } else {
@@ -131,11 +137,13 @@ Target target_of(Group group) {
 }
 
 Trial try_here(const Settings& settings, const Mutant& mutant) {
-  const auto kind = settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda;
-  if (settings.compile) {
-    return compile_mutant(mutant.mutation, subjects(kind), target_of(mutant.group));
+  std::vector<Subject> tried = subjects(settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda);
+  if (settings.compile) return compile_mutant(mutant.mutation, tried, target_of(mutant.group));
+  if (settings.calls == 0) return try_mutant(mutant.mutation, tried, settings.device);
+  for (Subject& subject : tried) {
+    subject.calls.resize(std::min(subject.calls.size(), settings.calls));
   }
-  return try_mutant(mutant.mutation, subjects(kind), settings.device);
+  return try_mutant(mutant.mutation, tried, settings.device, 1);
 }
 
 Mutant find_mutant(const Settings& settings) {
@@ -172,6 +180,25 @@ Trial read_trial(const std::string& output) {
           line.substr(second + 1, line.find('\n', second) - second - 1)};
 }
 
+// Whether racecheck reports a hazard of a mutant's kernels.
+bool races(const Settings& settings, const std::string& id) {
+  constexpr int kReported = 9;
+  ProcessOptions options;
+  options.timeout = std::chrono::minutes(10);
+  const ProcessResult result = run_process(
+      {settings.racecheck, "--tool", "racecheck", "--error-exitcode", std::to_string(kReported),
+       settings.program, "--one", id, "--device", settings.device.name(), "--calls", "1"},
+      options);
+  return result.exit_status == kReported;
+}
+
+// Hazards that are reported of the templates as they are cannot be told from a mutant's.
+void leave_out_racecheck_if_it_errs(Settings& settings) {
+  if (settings.racecheck.empty() || !races(settings, "original")) return;
+  fmt::print("racecheck reports hazards of the templates as they are: it is left out\n");
+  settings.racecheck.clear();
+}
+
 // In a child process. A crash and a time-out kill the mutant.
 Trial try_apart(const Settings& settings, const Mutant& mutant) {
   std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
@@ -201,6 +228,11 @@ std::vector<Ended> run_all(const Settings& settings, const std::vector<Mutant>& 
       Trial trial;
       try {
         trial = try_apart(settings, mutant);
+        const bool is_barrier = mutant.mutation.kind == Operator::dropped_barrier;
+        if (!settings.racecheck.empty() && is_barrier && trial.fate == Fate::survived &&
+            races(settings, mutant.mutation.id())) {
+          trial = {Fate::killed, trial.calls, "racecheck reports a hazard"};
+        }
       } catch (const std::exception& error) {
         trial = {Fate::not_reached, 0, error.what()};
       }
@@ -260,7 +292,7 @@ int judge_compiling(const std::vector<Ended>& ended) {
   return counts[Fate::not_reached] == 0 && counts[Fate::survived] > 0 ? 0 : 1;
 }
 
-int run(const Settings& settings) {
+int run(Settings settings) {
   const Equivalents equivalents(
       source_root(TILEWRIGHT_SOURCE_DIR) / "tests/mutants/equivalent.json", all_mutants());
   const std::vector<Mutant> mutants = wanted(settings, equivalents);
@@ -274,6 +306,7 @@ int run(const Settings& settings) {
   if (settings.sample > 0 || settings.begin_within.count() > 0) {
     fmt::print("--seed {}\n", settings.seed);
   }
+  leave_out_racecheck_if_it_errs(settings);
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Ended> ended = run_all(settings, mutants, equivalents);
   const int status =

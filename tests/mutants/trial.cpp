@@ -66,11 +66,10 @@ bool applies(const Spec& spec, const battery::Case& call) {
 
 // What is wrong with a call; empty if nothing is.
 std::string wrong_in(const Subject& subject, const battery::Case& call, std::uint64_t seed,
-                     const verify::Checker& checker, const Attention& original) {
+                     const verify::Checker& checker, const Attention& original, int repeats) {
   const battery::CaseInputs inputs(subject.spec, call, original, seed);
   const auto name = [&] { return fmt::format("{} {}", subject.spec.name, call.name); };
-  // On a GPU a race need not show at once.
-  const int repeats = original.device().kind() == Device::Kind::cuda ? 3 : 1;
+  if (original.device().kind() == Device::Kind::cpu) repeats = 1;
   for (int i = 0; i < repeats; ++i) {
     const verify::Report report = checker.check(inputs.problem(), call.placement);
     if (!report.ok) return fmt::format("{}: {}", name(), report.reasons().front());
@@ -116,7 +115,7 @@ constexpr unsigned kSecondsOfCall = 90;
 // Nothing where all of the subject's calls are right.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
                                  const std::vector<KernelSource>& changed, const Device& device,
-                                 int& calls) {
+                                 int repeats, int& calls) {
   const verify::CheckOptions options = options_for(mutation, device);
   end_within(kSecondsOfBuild);
   const Attention original(subject.spec, {.device = device});
@@ -135,7 +134,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
     const auto seed = static_cast<std::uint64_t>(++calls);
     end_within(kSecondsOfCall);
     try {
-      const std::string wrong = wrong_in(subject, call, seed, *checker, original);
+      const std::string wrong = wrong_in(subject, call, seed, *checker, original, repeats);
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
     } catch (const std::exception& error) {
       // Whatever is thrown: a count that a kernel got wrong is too large for memory, say.
@@ -178,7 +177,7 @@ Fate fate_from_string(std::string_view name) {
 }
 
 Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
-                 const Device& device) {
+                 const Device& device, int repeats) {
   const auto templates = mutated_templates(mutation);
   Trial trial{Fate::not_reached, 0, {}};
   for (const Subject& subject : subjects) {
@@ -187,7 +186,7 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
         changed_kernels(subject.spec, original.target(), *templates);
     if (changed.empty()) continue;
     trial.fate = Fate::survived;
-    const auto end = try_subject(mutation, subject, changed, device, trial.calls);
+    const auto end = try_subject(mutation, subject, changed, device, repeats, trial.calls);
     if (end) return *end;
   }
   const auto end = try_special_calls(mutation, device, trial);

@@ -29,9 +29,10 @@ struct Trial {
 };
 
 /// Runs a mutant's kernels in this process, which may therefore crash or never come back.
+/// @param repeats of each call, as on a GPU a race need not show at once; one on a CPU
 /// @throws Error where the unchanged templates fail
 Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
-                 const Device& device);
+                 const Device& device, int repeats = 3);
 
 /// Compiles a mutant's kernels for a target, the first that hold the changed text. `survived` where
 /// they compile.

@@ -74,7 +74,7 @@ class Consumer {
 
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
-    unsigned p[kColumns];
+    unsigned p[kColumns];  // not set: zeros that live up to the first tile make ptxas spill
     const unsigned long long q = q_ + q_stage * (kConsumers * kQGroupBytes >> 4);
     KvPlace before;
     int i = 0;

@@ -68,7 +68,8 @@ struct QPlace {
   __forceinline__ void advance() { ++count; }
 };
 
-// A place in the rings of K and V where the next one is to be known soon: for the consumers.
+// The same in the rings of K and V for the consumers, where what depends on it is waited for: a pair is
+// ready sooner than what follows from a count.
 struct KvPlace {
   int stage = 0;
   unsigned parity = 0;
