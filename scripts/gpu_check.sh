@@ -39,7 +39,7 @@ if [ "${1:-}" = pack ]; then
   exit 0
 fi
 
-[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,19p "$0"; exit 2; }
+[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,16p "$0"; exit 2; }
 folder=$(cd "$1" && pwd)
 shift
 parts=" ${*:-tests battery sanitizers figures} "
@@ -66,6 +66,7 @@ done
 ours() { LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
 chmod +x "$folder"/{tilewright,battery,gpu_tests,mutants,mask_time,mask_equality} 2>/dev/null
 wants() { [[ $parts == *" $1 "* ]]; }
+sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
 started=$SECONDS
 
 # record NAME STATUS LOG: a line of the table
@@ -123,8 +124,7 @@ battery() {
 }
 
 sanitizers() {
-  local sanitizer tool
-  sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+  local tool
   local sample='gpu: forward gives*,gpu: a block mask*,gpu: tensors off*,gpu: a mask made*'
   for tool in memcheck initcheck synccheck racecheck; do
     if [ -z "$sanitizer" ]; then
@@ -162,8 +162,7 @@ fuzz() {
 }
 
 sanitized() {
-  local sanitizer tool tools="memcheck initcheck synccheck racecheck" pids=() status
-  sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+  local tool tools="memcheck initcheck synccheck racecheck" pids=() status
   if [ -z "$sanitizer" ]; then
     table+=("$(printf '%-26s %-12s' "sanitized cases" "not there")")
     return
@@ -189,8 +188,6 @@ sanitized() {
 }
 
 mutants() {
-  local sanitizer
-  sanitizer=$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
   LINES_SHOWN=60 step mutants $((${MUTANTS_SECONDS:-300} + 240)) "$folder/mutants" --device "$fuzz_device" \
     --sample "${MUTANTS:-0}" --seconds "${MUTANTS_SECONDS:-300}" ${sanitizer:+--racecheck "$sanitizer"}
 }

@@ -194,6 +194,7 @@ bool races(const Settings& settings, const std::string& id) {
 
 // Hazards that are reported of the templates as they are cannot be told from a mutant's.
 void leave_out_racecheck_if_it_errs(Settings& settings) {
+  if (settings.device == Device::cpu()) settings.racecheck.clear();
   if (settings.racecheck.empty() || !races(settings, "original")) return;
   fmt::print("racecheck reports hazards of the templates as they are: it is left out\n");
   settings.racecheck.clear();

@@ -51,7 +51,7 @@ class Consumer {
 
  private:
   // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
-  // the compile time, and the branch around what drops them costs up to 3 % (decision 16). So kernels
+  // the compile time, and the branch around what drops them costs up to 5 % (decision 16). So kernels
   // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
   // the branch costs nothing, and for a score_mod on tiles of 128 rows.
   static constexpr bool kOneLoop =
