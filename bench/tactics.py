@@ -2,7 +2,7 @@
 """Which tactic is fastest: measures candidates on the workloads of `tilewright bench`, in turns.
 
     python3 bench/tactics.py --tilewright build/release/cli/tilewright [--suite dense|mods|all] [--only NAME]
-        [--try q_tile=128,kv_tile=64]... [--templates NAME=FOLDER]... [--budget-ms N] [--json F]
+        [--try q_tile=192,kv_tile=80,block=192x80]... [--templates NAME=FOLDER]... [--budget-ms N] [--json F]
 
 The table in generator/hopper_tactic.cpp was made with it. A candidate is the default with some
 parameters replaced; `--try` names candidates in place of the usual ones. Kernels are compiled ahead,
@@ -25,8 +25,8 @@ from peers import Tilewright
 # Replacements of the default's parameters, per head_dim; those that do not fit are left out.
 USUAL = {
     64: ["take_turns=1", "persistent=0", "q_tile=128", "q_tile=128,take_turns=1", "stages=3", "q_stages=1",
-         "q_tile=192,kv_tile=128,block=192", "q_tile=192,kv_tile=128,block=192,persistent=0",
-         "q_tile=192,kv_tile=128,block=192,take_turns=1"],
+         "q_tile=192,kv_tile=128,block=192x128", "q_tile=192,kv_tile=128,block=192x128,persistent=0",
+         "q_tile=192,kv_tile=128,block=192x128,take_turns=1"],
     128: ["take_turns=1", "persistent=0", "persistent=0,take_turns=1", "q_tile=128", "q_tile=128,take_turns=1",
           "q_tile=192,kv_tile=64", "kv_tile=64,stages=4", "out_over_q=1,stages=3", "q_stages=1"],
     256: ["take_turns=1", "persistent=0", "persistent=0,take_turns=1", "kv_tile=64",
@@ -41,11 +41,11 @@ def candidates(workload, tries, templates):
     for text in tries or USUAL.get(spec["head_dim"], []):
         if not text:
             continue
-        parameters = {name: int(value) for name, value in (item.split("=") for item in text.split(","))}
+        parameters = dict(item.split("=") for item in text.split(","))
         block = parameters.pop("block", None)
-        forced = spec | {"tactic": {"name": "hopper"} | parameters}
+        forced = spec | {"tactic": {"name": "hopper"} | {name: int(value) for name, value in parameters.items()}}
         if block:
-            forced["block"] = [block, 128]
+            forced["block"] = [int(side) for side in block.split("x")]
         tactics.append((text, forced))
     for text, forced in tactics:
         yield text or "default", forced, ""

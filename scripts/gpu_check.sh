@@ -216,6 +216,7 @@ peers() {
 echo "$(date -u '+%Y-%m-%d %H:%M UTC'), commit $commit, $(nvidia-smi --query-gpu=name,driver_version \
   --format=csv,noheader 2>/dev/null || echo 'no GPU'), $(nproc) cores"
 step doctor 30 "$folder/tilewright" doctor
+wants tests && LINES_SHOWN=2 step "capture beside the pool" 60 "$folder/gpu_tests" "*while the memory pool is made"
 wants tests && LINES_SHOWN=20 step "gpu tests" 100 "$folder/gpu_tests" -w NoTests -d yes
 wants battery && battery
 wants sanitizers && sanitizers

@@ -22,6 +22,9 @@ namespace {
 // On a thread of its own, or where there is none to be had, when the result is asked for.
 constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
 
+constexpr int kRelaxedCapture = 2;                           // CU_STREAM_CAPTURE_MODE_RELAXED
+const Stream kStreamOfThread = reinterpret_cast<Stream>(2);  // CU_STREAM_PER_THREAD
+
 // Places of the binaries in kernels_needed(); the mask's are the last two.
 constexpr std::size_t kAligned = 0;
 constexpr std::size_t kUnaligned = 1;
@@ -47,14 +50,23 @@ std::future<void> finding_nvrtc() {
 
 // The driver makes its memory pool at the first allocation in a stream's order, in 8 ms, which
 // would be the first block mask's. Where that fails, the mask's own allocation says why.
+//
+// The caller may begin to capture a stream meanwhile. So this goes into the thread's own stream, on
+// which no other depends, and the thread says that it has no part in captures (else
+// CU_STREAM_CAPTURE_MODE_GLOBAL forbids it to allocate).
 std::future<void> making_memory_pool(const Driver& driver, int ordinal) {
   return std::async(kInBackground, [&driver, ordinal] {
     const DriverFunctions& f = driver.functions();
-    if (!f.allocate_async || !f.free_async) return;
+    if (!f.allocate_async || !f.free_async || !f.exchange_capture_mode) return;
     try {
       const ContextScope scope(driver, ordinal);
+      int capture_mode = kRelaxedCapture;
+      f.exchange_capture_mode(&capture_mode);
       DevicePointer pointer = 0;
-      if (f.allocate_async(&pointer, 1, nullptr) == 0) f.free_async(pointer, nullptr);
+      if (f.allocate_async(&pointer, 1, kStreamOfThread) == 0) {
+        f.free_async(pointer, kStreamOfThread);
+      }
+      f.exchange_capture_mode(&capture_mode);  // as it was, where this is the caller's thread
     } catch (const Error&) {
     }
   });
@@ -69,14 +81,12 @@ class CudaBackend final : public Backend {
         driver_(Driver::get()) {
     require_room(spec);
     const DeviceFacts gpu = device_facts(driver_, ordinal_);
-    // Futures are declared before what uses the context, so that they are joined whatever it does.
     std::future<std::vector<KernelBinary>> binaries =
         std::async(kInBackground, [&] { return build(gpu, options); });
-    std::future<void> pool;
     const ContextScope scope(driver_, ordinal_);
     // In the primary context alone: another one is current in no other thread.
     if (!spec.mask_mod.empty() && scope.is_primary()) {
-      pool = making_memory_pool(driver_, ordinal_);
+      pool_made_ = making_memory_pool(driver_, ordinal_);
     }
     modules_ = std::make_unique<Modules>(driver_, binaries.get());
     modules_->in(scope);
@@ -238,6 +248,7 @@ class CudaBackend final : public Backend {
   const Driver& driver_;
   std::optional<Target> target_;
   std::unique_ptr<Modules> modules_;
+  std::future<void> pool_made_;  // while modules are loaded and the caller brings inputs
 };
 
 bool has_target(const std::string& name) {

@@ -89,6 +89,7 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load(f.copy_to_host, "cuMemcpyDtoHAsync_v2");
   load(f.fill_bytes, "cuMemsetD8Async");
   load(f.stream_synchronize, "cuStreamSynchronize");
+  load_if_there(f.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
   load(f.event_create, "cuEventCreate");
   load(f.event_destroy, "cuEventDestroy_v2");
   load(f.event_record, "cuEventRecord");

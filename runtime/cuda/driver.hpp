@@ -71,6 +71,7 @@ struct DriverFunctions {
   int (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, Stream stream);
   int (*fill_bytes)(DevicePointer to, unsigned char value, std::size_t count, Stream stream);
   int (*stream_synchronize)(Stream stream);
+  int (*exchange_capture_mode)(int* mode);  // of the calling thread; or null
 
   int (*event_create)(EventHandle* event, unsigned flags);
   int (*event_destroy)(EventHandle event);

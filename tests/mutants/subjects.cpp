@@ -48,6 +48,7 @@ constexpr std::array kSpecs = {"examples/alibi",
                                "tests/battery/variants/free_dimensions",
                                "examples/dilated",
                                "tests/mutants/specs/causal_in_float",
+                               "tests/mutants/specs/buffers_in_mask",
                                "tests/mutants/specs/table_in_mask",
                                "tests/mutants/specs/many_tiles",
                                "tests/mutants/specs/product_in_mask",
@@ -120,8 +121,9 @@ std::vector<Subject> subjects(Device::Kind device) {
   for (const char* name : kSpecs) {
     const Spec spec = spec_from_file(root / fmt::format("{}.json", name));
     for (const Spec& variant : on_gpu ? by_template(spec) : std::vector<Spec>{spec}) {
-      Subject subject{variant, some_calls(variant, subjects.size(), on_gpu ? 3 : 6)};
       const bool has_small_tiles = spec.block[0] == 16;
+      const std::size_t count = on_gpu ? 3 : has_small_tiles ? 5 : 6;
+      Subject subject{variant, some_calls(variant, subjects.size(), count)};
       if (on_gpu) subject.calls.push_back(long_call(8, 2, 777, 1500));
       if (has_small_tiles) subject.calls.push_back(long_call(2, 1, 300, 700));
       const std::size_t left = static_cast<std::size_t>(kMaxCalls) - calls;
