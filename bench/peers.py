@@ -37,8 +37,9 @@ LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench_t
 class Tilewright:
     """A process that measures what it is asked for, and waits otherwise."""
 
-    def __init__(self, executable, tactic=None, environment=None):
+    def __init__(self, executable, tactic=None, environment=None, kept=1):
         self.executable = executable
+        self.kept = kept
         self.tactic = tactic
         self.environment = environment
         self.process = None
@@ -57,7 +58,7 @@ class Tilewright:
 
     def measure(self, workload, budget_ms):
         if not self.process:
-            self.process = subprocess.Popen([self.executable, "bench", "--serve", "--device", "cuda"],
+            self.process = subprocess.Popen([self.executable, "bench", "--serve", "--keep", str(self.kept), "--device", "cuda"],
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                             env=self.environment)
         self.process.stdin.write(json.dumps(workload | {"budget_ms": budget_ms}) + "\n")

@@ -5,8 +5,9 @@
         [--try q_tile=192,kv_tile=80,block=192x80]... [--templates NAME=FOLDER]... [--budget-ms N] [--json F]
 
 The table in generator/hopper_tactic.cpp was made with it. A candidate is the default with some
-parameters replaced; `--try` names candidates in place of the usual ones. Kernels are compiled ahead,
-on all cores. Times are medians by CUDA events, the L2 cache flushed before each call; the ratio is
+parameters replaced; `--try` names candidates in place of the usual ones, with the executable's templates
+and with those of each folder, or with @NAME behind it with those alone. Kernels are compiled ahead, on
+all cores. Times are medians by CUDA events, the L2 cache flushed before each call; the ratio is
 default / candidate, so above 1 the candidate is faster.
 """
 
@@ -34,24 +35,31 @@ USUAL = {
 }
 
 
+KEPT = 8  # candidates whose data stay on the GPU, so that each is made once for all rounds
+
+
+def force(spec, text):
+    """spec with the tactic that text names, as q_tile=192,kv_tile=80,block=192x80; as it is where text is empty."""
+    if not text:
+        return spec
+    parameters = dict(item.split("=") for item in text.split(","))
+    block = parameters.pop("block", None)
+    forced = spec | {"tactic": {"name": "hopper"} | {name: int(value) for name, value in parameters.items()}}
+    if block:
+        forced["block"] = [int(side) for side in block.split("x")]
+    return forced
+
+
 def candidates(workload, tries, templates):
-    """(name, spec with a forced tactic, environment) of each candidate; the first is the default."""
+    """(name, spec with a forced tactic, folder of templates) of each candidate; the first is the default."""
     spec = workload["spec"]
-    tactics = [("", spec)]
-    for text in tries or USUAL.get(spec["head_dim"], []):
-        if not text:
-            continue
-        parameters = dict(item.split("=") for item in text.split(","))
-        block = parameters.pop("block", None)
-        forced = spec | {"tactic": {"name": "hopper"} | {name: int(value) for name, value in parameters.items()}}
-        if block:
-            forced["block"] = [int(side) for side in block.split("x")]
-        tactics.append((text, forced))
-    for text, forced in tactics:
-        yield text or "default", forced, ""
-        for named in templates:
-            name, folder = named.split("=", 1)
-            yield (name + " " + text).strip(), forced, folder
+    folders = dict(named.split("=", 1) for named in templates)
+    yield "default", spec, ""
+    for text in tries or ["", *USUAL.get(spec["head_dim"], [])]:
+        text, at, only = text.partition("@")
+        for name in [only] if at else ["", *folders]:
+            if text or name:
+                yield (text + " " + name).strip(), force(spec, text), folders.get(name, "")
 
 
 def environment(folder):
@@ -118,7 +126,7 @@ def main():
     fits = compile_all(arguments.tilewright, rows)
     rows = [row for row, fit in zip(rows, fits) if fit]
 
-    servers = {folder: Tilewright(arguments.tilewright, environment=environment(folder))
+    servers = {folder: Tilewright(arguments.tilewright, environment=environment(folder), kept=KEPT)
                for folder in {row["templates"] for row in rows}}
     for _, of_workload in itertools.groupby(rows, lambda row: row["workload"]):
         measure_workload(servers, list(of_workload), arguments.rounds, arguments.budget_ms)

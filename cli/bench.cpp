@@ -76,6 +76,8 @@ class BenchVerb : public Verb {
         ->check(not_negative());
     app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
     app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
+    app.add_option("--keep", keep_, "of --serve: rows whose data stay on the device (default 1)")
+        ->check(CLI::PositiveNumber);
     app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
     app.add_option("--start-cubin", sample_.cubin)->group("");
     add_json_flag(app, arguments_.json);
@@ -90,7 +92,7 @@ class BenchVerb : public Verb {
     }
     read_arguments();
     if (serve_) {
-      serve(std::cin, arguments_);
+      serve(std::cin, arguments_, keep_);
     } else if (list_) {
       list();
     } else {
@@ -150,6 +152,7 @@ class BenchVerb : public Verb {
   std::string threads_;
   bool list_ = false;
   bool serve_ = false;
+  std::size_t keep_ = 1;
   StartSample sample_;
   BenchArguments arguments_;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <istream>
-#include <optional>
+#include <list>
 #include <string>
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ class Request {
   Json json_;
 };
 
-// The call of the last request.
+// The call of a request.
 struct Subject {
   Subject(std::string its_name, const BenchArguments& arguments)
       : name(std::move(its_name)),
@@ -89,20 +89,40 @@ struct Subject {
   double kept;
 };
 
+// Those of the last requests, the latest first.
+class Subjects {
+ public:
+  explicit Subjects(std::size_t kept) : kept_(kept) {}
+
+  Subject& subject_of(const Request& request, const BenchArguments& arguments) {
+    const auto found =
+        std::find_if(subjects_.begin(), subjects_.end(),
+                     [&](const Subject& subject) { return subject.name == request.subject(); });
+    if (found != subjects_.end()) {
+      subjects_.splice(subjects_.begin(), subjects_, found);
+    } else {
+      if (subjects_.size() >= kept_) subjects_.pop_back();  // first, for the device's memory
+      subjects_.emplace_front(request.subject(), arguments);
+    }
+    return subjects_.front();
+  }
+
+ private:
+  std::size_t kept_;
+  std::list<Subject> subjects_;
+};
+
 }  // namespace
 
-void serve(std::istream& requests, const BenchArguments& defaults) {
-  std::optional<Subject> subject;
+void serve(std::istream& requests, const BenchArguments& defaults, std::size_t kept) {
+  Subjects subjects(kept);
   for (std::string line; std::getline(requests, line);) {
     if (line.empty()) continue;
     try {
       const Request request(line);
       const BenchArguments arguments = request.over(defaults);
-      if (!subject || subject->name != request.subject()) {
-        subject.reset();  // two at a time may be more than the device holds
-        subject.emplace(request.subject(), arguments);
-      }
-      print(forward_row(subject->call, arguments.timing, subject->kept).dump() + '\n');
+      Subject& subject = subjects.subject_of(request, arguments);
+      print(forward_row(subject.call, arguments.timing, subject.kept).dump() + '\n');
     } catch (const Error& error) {
       print(to_json(error).dump() + '\n');
     }

@@ -149,6 +149,7 @@ Map hopper_context(const Spec& spec, const Tactic& tactic, const ForwardKind& ki
                     {"out_over_q", parameters.at("out_over_q") != 0},
                     {"mask_unroll", parameters.at("mask_unroll")},
                     {"bounded_waits", parameters.at("bounded_waits") != 0},
+                    {"launch_counters", parameters.at("launch_counters")},
                     {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;
 }
@@ -219,7 +220,7 @@ KernelSource render_hopper(const Spec& spec, const Target& target, const KernelI
                    .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.parameters.at("kv_tile"),
-                   .grid = static_cast<GridSize>(tactic.parameters.at("persistent"))};
+                   .is_persistent = tactic.parameters.at("persistent") != 0};
   return source;
 }
 

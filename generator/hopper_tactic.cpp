@@ -89,12 +89,11 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
                                {"stages", 2},
                                {"q_stages", is_wide ? 1 : 2},
                                {"take_turns", takes_turns ? 1 : 0},
-                               {"persistent", !kernel.masked ? 1
-                                              : is_wide      ? 0
-                                                             : 2},
+                               {"persistent", 1},
                                {"out_over_q", is_wide ? 1 : 0},
                                {"mask_unroll", mask_unroll},
-                               {"bounded_waits", 0}}};
+                               {"bounded_waits", 0},
+                               {"launch_counters", 1024}}};
 }
 
 void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpec& forced,
@@ -125,8 +124,8 @@ void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tac
   require_range(tactic, "stages", 1, 8);
   require_range(tactic, "q_stages", 1, 2);
   require_range(tactic, "mask_unroll", 1, 64);
-  require_range(tactic, "persistent", 0, 2);
-  for (const char* name : {"take_turns", "out_over_q", "bounded_waits"}) {
+  require_range(tactic, "launch_counters", 1, 65536);
+  for (const char* name : {"take_turns", "persistent", "out_over_q", "bounded_waits"}) {
     require_range(tactic, name, 0, 1);
   }
   const std::int64_t value = spec.value_head_dim();

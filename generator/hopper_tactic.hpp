@@ -14,11 +14,12 @@ namespace tilewright {
 /// - stages: tiles of K, and of V, in shared memory
 /// - q_stages: tiles of Q there; with 2 the next one comes while the current one is used
 /// - take_turns: 1: warpgroups issue their products one after the other
-/// - persistent: 0: a block of threads for each q tile; 1: one for each multiprocessor; 2: as the
-///   length of the mask's rows wants it (GridSize)
+/// - persistent: 0: a block of threads for each q tile; 1: one for each multiprocessor
 /// - out_over_q: 1: the output is staged where Q was
 /// - mask_unroll: columns of a tile that mask_mod is compiled for at once
 /// - bounded_waits: 1: a wait without end is reported and ends the kernel; for debugging
+/// - launch_counters: calls that may run at once and each deal out their q tiles as blocks of threads
+///   become free; those beyond deal them out beforehand
 ///
 /// Nothing where it cannot serve a kernel: for other targets, float32, tensors that the copy engine
 /// cannot bring, and blocks of a mask that its tiles do not divide.

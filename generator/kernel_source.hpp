@@ -32,13 +32,6 @@ struct KernelId {
   friend bool operator==(const KernelId&, const KernelId&) = default;
 };
 
-/// How many blocks of threads a GPU kernel is launched with.
-enum class GridSize : std::uint8_t {
-  q_tiles,          ///< one for each q tile
-  multiprocessors,  ///< one for each multiprocessor, which handles several q tiles
-  by_row_length,    ///< the former for a mask whose rows visit many kv tiles, else the latter
-};
-
 /// How a GPU kernel is launched; part of its source.
 struct KernelLaunch {
   std::int64_t q_tile = 0;        ///< rows of q that a block of threads handles
@@ -46,7 +39,9 @@ struct KernelLaunch {
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
   /// Rows of the boxes of k and v in the tensor maps that the kernel takes; 0: it takes none.
   std::int64_t kv_box_rows = 0;
-  GridSize grid = GridSize::q_tiles;
+  /// Blocks of threads: one for each multiprocessor, which handles several q tiles, and not one for
+  /// each q tile.
+  bool is_persistent = false;
 };
 
 /// One rendered translation unit: all that a compiler needs, and the way back from its messages.

@@ -1,5 +1,6 @@
 #include "runtime/cuda/backend.hpp"
 
+#include <algorithm>
 #include <future>
 #include <limits>
 #include <utility>
@@ -10,7 +11,6 @@
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
-#include "runtime/cuda/grid_size.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
@@ -124,7 +124,7 @@ class CudaBackend final : public Backend {
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
-    abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels.gpu());
+    abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels);
     const Kernel& kernel = kernel_for(call, arguments.scaling, kernels);
     std::int64_t q_tiles = ceil_div(call.shape.q_len, kernel.launch.q_tile);
     if (mask) {
@@ -133,7 +133,8 @@ class CudaBackend final : public Backend {
     }
     arguments.q_tiles = static_cast<int>(q_tiles);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
-    launch(kernel, grid_size(kernel.launch, all_tiles, mask, kernels.gpu().multiprocessors),
+    const std::int64_t multiprocessors = kernels.gpu().multiprocessors;
+    launch(kernel, kernel.launch.is_persistent ? std::min(all_tiles, multiprocessors) : all_tiles,
            arguments, call, bindings.cuda_arguments());
   }
 
@@ -182,8 +183,8 @@ class CudaBackend final : public Backend {
   }
 
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,
-                                                const DeviceFacts& gpu) const {
-    const HeadGroups groups = head_groups(spec_, call.shape, gpu.l2_bytes);
+                                                const ContextKernels& kernels) const {
+    const HeadGroups groups = head_groups(spec_, call.shape, kernels.gpu().l2_bytes);
     return {.q = tensor_argument(call.q),
             .k = tensor_argument(call.k),
             .v = tensor_argument(call.v),
@@ -194,7 +195,7 @@ class CudaBackend final : public Backend {
             .q_tiles = 0,
             .heads_in_group = static_cast<int>(groups.heads),
             .whole_groups = static_cast<int>(groups.count),
-            .reserved = 0};
+            .launch = kernels.next_launch()};
   }
 
   // A mask made from lists, or in another context, is copied to this one at its first use.

@@ -32,6 +32,13 @@ class ContextKernels {
     return context_ == scope.context() && context_id_ == scope.id();
   }
   const DeviceFacts& gpu() const { return gpu_; }
+  /// The number of a launch, for ForwardArguments: another for each, but for 2^32 - 1 launches
+  /// between.
+  std::uint32_t next_launch() const {
+    std::uint32_t launch = 0;
+    while (launch == 0) launch = ++launches_;
+    return launch;
+  }
   /// The kernel at an entry point of a binary, both counted as they were given.
   const Kernel& kernel(std::size_t binary, std::size_t entry = 0) const {
     return kernels_[binary][entry];
@@ -47,6 +54,7 @@ class ContextKernels {
   DeviceFacts gpu_;
   std::vector<Module> modules_;
   std::vector<std::vector<Kernel>> kernels_;
+  mutable std::atomic<std::uint32_t> launches_ = 0;
 };
 
 /// The kernels of one Attention in every context that it was used in. A look-up takes no lock.

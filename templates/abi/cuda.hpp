@@ -62,8 +62,8 @@ static_assert(sizeof(SnippetArguments<1, 2>) == snippet_argument_bytes(1, 2));
 static_assert(sizeof(SnippetArguments<3, 1>) == snippet_argument_bytes(3, 1));
 
 /// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where
-/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles stand
-/// behind the partial ones and full_row_offsets begins with their number.
+/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles
+/// stand behind the partial ones and full_row_offsets begins with their number.
 struct BlockMaskArguments {
   const long long* row_offsets;       // [rows + 1], into indices
   const int* indices;                 // kv blocks of partial tiles, rising in each row
@@ -71,10 +71,10 @@ struct BlockMaskArguments {
   const int* full_indices;            // kv blocks of full tiles, rising in each row
   const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first; or
                             // null, and the last q block is taken to cost most
-  int batch;     // 1 or the call's
-  int heads;     // 1 or num_q_heads
-  int q_blocks;  // ceil(q_len / block[0])
-  int reserved;  // 0
+  int batch;                // 1 or the call's
+  int heads;                // 1 or num_q_heads
+  int q_blocks;             // ceil(q_len / block[0])
+  int reserved;             // 0
 };
 
 /// How a kernel scales scores: s = q.k * factor, then score_mod, and p = 2^((s - max) * to_log2).
@@ -92,8 +92,8 @@ constexpr Scaling scaling(float scale, bool has_score_mod) {
   return {scale * kLog2E, 1.0f};
 }
 
-/// forward*: grid (q_tiles * batch * num_q_heads, 1, 1), threads and dynamic shared memory as the
-/// tactic says.
+/// forward*: grid (q_tiles * batch * num_q_heads, 1, 1), or fewer with the tactic "hopper"; threads
+/// and dynamic shared memory as the tactic says.
 ///   void tilewright_forward(ForwardArguments, SnippetArguments<buffers, scalars>)
 struct ForwardArguments {
   TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
@@ -106,7 +106,7 @@ struct ForwardArguments {
   int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile)
   int heads_in_group;       // >= 1: heads whose tiles run side by side, see forward/place.hpp
   int whole_groups;         // of so many heads; those behind them are one last group
-  int reserved;             // 0
+  unsigned launch;          // its number among the module's, not 0: see hopper/schedule.hpp
 };
 
 /// A CUtensorMap of cuda.h: where the copy engine finds a tensor, and what boxes it brings of it.

@@ -89,6 +89,7 @@ void call(void (*kernel)(Parameters...), void** parameters) {
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __global__
+#define __device__
 #define __shared__ thread_local
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
@@ -164,6 +165,18 @@ inline int __all_sync(unsigned mask, int holds) {
 template <typename T, typename U>
 T atomicAdd(T* to, U x) {
   return __atomic_fetch_add(to, x, __ATOMIC_RELAXED);
+}
+template <typename T, typename U>
+T atomicAnd(T* to, U x) {
+  return __atomic_fetch_and(to, x, __ATOMIC_RELAXED);
+}
+template <typename T>
+T atomicCAS(T* to, T expected, T wanted) {
+  __atomic_compare_exchange_n(to, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+inline void __threadfence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 template <typename T, typename U>
 T atomicOr(T* to, U x) {

@@ -60,14 +60,14 @@ TEST_CASE("tactic hopper: the table of decision 16") {
     return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("persistent")};
   };
   CHECK(tiles(64, false, {128, 128}) == List{192, 128, 1});
-  CHECK(tiles(64, true, {128, 128}) == List{128, 128, 2});
-  CHECK(tiles(64, true, {192, 128}) == List{192, 128, 2});
+  CHECK(tiles(64, true, {128, 128}) == List{128, 128, 1});
+  CHECK(tiles(64, true, {192, 128}) == List{192, 128, 1});
   CHECK(tiles(128, false, {128, 128}) == List{192, 80, 1});
-  CHECK(tiles(128, true, {128, 128}) == List{128, 128, 2});
-  CHECK(tiles(128, true, {64, 256}) == List{64, 128, 2});
+  CHECK(tiles(128, true, {128, 128}) == List{128, 128, 1});
+  CHECK(tiles(128, true, {64, 256}) == List{64, 128, 1});
   CHECK(tiles(192, false, {128, 128}) == List{128, 112, 1});
   CHECK(tiles(256, false, {128, 128}) == List{128, 80, 1});
-  CHECK(tiles(256, true, {128, 128}) == List{128, 64, 0});
+  CHECK(tiles(256, true, {128, 128}) == List{128, 64, 1});
 }
 
 TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {

@@ -1,4 +1,4 @@
-// The schedule and the lists of tiles of the Hopper kernel, run on the host.
+// The lists of tiles of the Hopper kernel, run on the host.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -10,23 +10,12 @@
 
 namespace {
 
-struct {
-  unsigned x;
-} blockIdx, gridDim;
-
 template <typename T>
 T __ldg(const T* address) {
   return *address;
 }
 using std::min;
 
-struct ForwardArguments {
-  int q_tiles;
-};
-struct SnippetArguments {
-  int batch;
-  int num_q_heads;
-};
 struct BlockMaskArguments {
   const long long* row_offsets;
   const int* indices;
@@ -114,27 +103,5 @@ TEST_CASE("Hopper lists of tiles: without lists, all of them from the last to th
     }
     CHECK(visited<Tiles>(lists, kv_len) == expected);
     CHECK(lists.careful_tiles == lists.kv_tiles);
-  }
-}
-
-TEST_CASE("Hopper schedule: every q tile once, and no block of threads far more than another") {
-  for (const int q_tiles : {1, 5, 64}) {
-    const ForwardArguments arguments{q_tiles};
-    const SnippetArguments call{2, 3};
-    const int count = q_tiles * 6;
-    for (const unsigned grid : {1u, 7u, 132u, 500u}) {
-      gridDim.x = grid;
-      std::vector<int> times(static_cast<std::size_t>(count), 0);
-      for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
-        int tiles = 0;
-        for (blocks_of_64::tw_kernel::Schedule schedule(arguments, call); !schedule.done();
-             schedule.advance(), ++tiles) {
-          ++times[static_cast<std::size_t>(schedule.number())];
-        }
-        CHECK(tiles <= (count + static_cast<int>(grid) - 1) / static_cast<int>(grid));
-      }
-      INFO(q_tiles << " q tiles, " << grid << " blocks of threads");
-      CHECK(std::count(times.begin(), times.end(), 1) == count);
-    }
   }
 }

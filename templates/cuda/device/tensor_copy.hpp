@@ -38,9 +38,6 @@ TW_INLINE void commit_stores() {
 TW_INLINE void wait_until_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
-TW_INLINE void wait_for_stores() {
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
 
 // What threads wrote to shared memory before becomes visible to copies and matrix products after.
 TW_INLINE void fence_for_copies() {

@@ -125,7 +125,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     tiles.advance();
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
-  store_tile(arguments, call, task.place, out, softmax, to_log2);
+  const RowEnds ends = end_rows(arguments, call, task.place, softmax, to_log2);
+  store_rows(arguments, call, task.place, ends, out);
 }
 
 }  // namespace tw_kernel

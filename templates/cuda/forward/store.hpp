@@ -34,17 +34,35 @@ TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArgumen
       sum == 0.0f ? -kInfinity : softmax.max[i] * to_log2 * kLn2 + ::logf(sum);
 }
 
-TW_INLINE void store_tile(const ForwardArguments& arguments, const SnippetArguments& call,
-                          const Place& place, const float (&out)[kRows][kOutColumns],
-                          const Softmax& softmax, float to_log2) {
-  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h);
+// What becomes of a thread's rows of O.
+struct RowEnds {
+  float factor[kRows];  // 1 / sum
+  bool empty[kRows];    // nothing was kept
+};
+
+// Stores lse. It needs no O, so that its last product may still be under way.
+TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArguments& call,
+                           const Place& place, const Softmax& softmax, float to_log2) {
+  RowEnds ends;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const float sum = row_sum(softmax, i);
-    const int row = place.first_row + row_of(i);
+    ends.factor[i] = __frcp_rn(sum);
+    ends.empty[i] = sum == 0.0f;
     store_lse(arguments, call, place, i, sum, softmax, to_log2);
+  }
+  return ends;
+}
+
+TW_INLINE void store_rows(const ForwardArguments& arguments, const SnippetArguments& call,
+                          const Place& place, const RowEnds& ends,
+                          const float (&out)[kRows][kOutColumns]) {
+  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int row = place.first_row + row_of(i);
     if (row >= call.q_len) continue;
-    store_row(out[i], __frcp_rn(sum), sum == 0.0f, head + row * arguments.out.row_stride);
+    store_row(out[i], ends.factor[i], ends.empty[i], head + row * arguments.out.row_stride);
   }
 }
 

@@ -46,7 +46,7 @@ class Consumer {
     Turns::start(number_);
 #pragma unroll 1
     while (compute()) q_place_.advance();
-    if (kStoresBoxes) wait_for_stores();
+    if (kStoresBoxes) wait_until_stores_read();
   }
 
  private:
@@ -93,9 +93,11 @@ class Consumer {
     if (!kOutOverQ || !kStoresBoxes) release(control.q_empty[q_stage]);
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
+    const RowEnds ends =
+        end_rows(arguments_, call_, work.place, softmax, arguments_.scaling.to_log2);
     wait_for_values(out, p);
     release(control.v_empty[before.stage]);
-    store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, softmax, out);
+    store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, ends, out);
     if (kOutOverQ && kStoresBoxes) release(control.q_empty[q_stage]);
     return true;
   }

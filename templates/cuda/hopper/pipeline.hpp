@@ -1,13 +1,15 @@
 // How tiles travel from the copy engine to the products, through two rings of kStages places, one
 // of K and one of V, and one of kQStages places for Q. Every place has a barrier for "full", which
 // the copies complete, and one for "empty", at which every consuming warp arrives when it is done
-// with it. A fourth ring brings plans from the planner to the producer, a thread each.
+// with it. Plans go from the planner to the producer, a thread each, one at a time and when asked for:
+// who asks late gets the q tile that is due then, and no multiprocessor holds one that another could
+// begin.
 //
 // Needs: layout.hpp, work.hpp, Tiles.
 
 namespace tw_kernel {
 
-constexpr int kPlans = 2;
+constexpr int kPlans = 2;  // that of the q tile which is being brought, and the next one
 
 // A q tile that the producer has not begun.
 struct Plan {
@@ -21,7 +23,7 @@ struct Control {
   unsigned long long q_full[kQStages], q_empty[kQStages];
   unsigned long long k_full[kStages], k_empty[kStages];
   unsigned long long v_full[kStages], v_empty[kStages];
-  unsigned long long plan_full[kPlans], plan_empty[kPlans];
+  unsigned long long plan_asked[kPlans], plan_full[kPlans];
   KvTile kv_tile[kStages];  // whose K is in the stage
   // One more than places of Q: the producer may announce a q tile as soon as there is an empty
   // place, while the consumers still store the one whose place it was.
@@ -95,8 +97,8 @@ TW_INLINE void make_pipeline(const Shared& shared) {
     init_barrier(shared_address(&control.v_empty[i]), kWarpsThatRead);
   }
   for (int i = 0; i < kPlans; ++i) {
+    init_barrier(shared_address(&control.plan_asked[i]), 1);
     init_barrier(shared_address(&control.plan_full[i]), 1);
-    init_barrier(shared_address(&control.plan_empty[i]), 1);
   }
   publish_barriers();
 }

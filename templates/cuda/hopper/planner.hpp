@@ -1,8 +1,8 @@
-// The thread that looks up which q tile comes next and what its kv tiles are: some loads from global
-// memory, each of which waits for the one before. It is done while the producer brings the q tile
-// before.
+// The thread that looks up which q tile comes next and what its kv tiles are: some reads from global
+// memory, each of which waits for the one before. It does so while the producer brings the last tiles
+// of the q tile before.
 //
-// Needs: pipeline.hpp.
+// Needs: pipeline.hpp, schedule.hpp.
 
 namespace tw_kernel {
 
@@ -21,20 +21,17 @@ class Planner {
   __forceinline__ void run() {
 #pragma unroll 1
     for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
-      make_plan(find_place(arguments_, call_, schedule.number()), empty_place());
+      make_plan(find_place(arguments_, call_, schedule.number()), plan());
       hand_over();
+      wait_until_asked();
     }
-    empty_place().work.kv_tiles = 0;  // no q tile
+    plan().work.kv_tiles = 0;  // no q tile
     hand_over();
   }
 
  private:
-  __forceinline__ Plan& empty_place() const {
-    const int stage = place_.stage();
-    wait(shared_address(&shared_.control->plan_empty[stage]), place_.parity() ^ 1,
-         "an empty place for a plan, stage", stage);
-    return shared_.control->plan[stage];
-  }
+  // Its place: the producer asks for a plan when it needs the one before the last no longer.
+  __forceinline__ Plan& plan() const { return shared_.control->plan[place_.stage()]; }
 
   __forceinline__ void make_plan(const Place& place, Plan& plan) const {
     plan.lists = {arguments_.mask, place, call_.kv_len};
@@ -47,8 +44,15 @@ class Planner {
     plan.work = {place, max(count, 1), count > 0 ? careful : 1};
   }
 
-  __forceinline__ void hand_over() {
+  __forceinline__ void hand_over() const {
     arrive(shared_address(&shared_.control->plan_full[place_.stage()]));
+  }
+
+  // For the next plan.
+  __forceinline__ void wait_until_asked() {
+    const int stage = place_.stage();
+    wait(shared_address(&shared_.control->plan_asked[stage]), place_.parity(),
+         "being asked for a plan, stage", stage);
     place_.advance();
   }
 

@@ -4,6 +4,10 @@
 
 namespace tw_kernel {
 
+// Tiles of K that are still to be brought when the next q tile is asked for. They take longer than
+// planning it: four reads from global memory, each of which waits for the one before.
+constexpr int kLeftWhenAsking = 3;
+
 class Producer {
  public:
   __forceinline__ Producer(const ForwardArguments& arguments, const TensorMaps& maps,
@@ -15,10 +19,7 @@ class Producer {
     prefetch_map(maps_.k);
     prefetch_map(maps_.v);
 #pragma unroll 1
-    while (bring(next_plan())) {
-      arrive(shared_address(&shared_.control->plan_empty[place_.plan().stage()]));
-      place_.advance();
-    }
+    while (bring(next_plan())) place_.advance();
   }
 
  private:
@@ -45,8 +46,10 @@ class Producer {
     load_k(tile, kv_place_, place);
     announce(plan.work);
     load_q(place);
+    if (kv_tiles <= kLeftWhenAsking) ask_for_plan();
 #pragma unroll 1
     for (int i = 1; i < kv_tiles; ++i) {
+      if (kv_tiles - i == kLeftWhenAsking) ask_for_plan();
       const KvTile before = tile;
       tile = tiles.next();
       load_k(tile, kv_place_.next(), place);
@@ -54,6 +57,10 @@ class Producer {
     }
     load_v(tile, place);
     return true;
+  }
+
+  __forceinline__ void ask_for_plan() const {
+    arrive(shared_address(&shared_.control->plan_asked[place_.plan().stage()]));
   }
 
   // Behind it there is an empty place for Q.

@@ -1,7 +1,7 @@
 // The end of a warpgroup's 64 rows through shared memory: the copy engine writes whole lines and
 // drops what is outside of the tensor. Every warp sends its own 16 rows and waits for no other.
 //
-// Needs: layout.hpp, pipeline.hpp, Softmax, store_lse.
+// Needs: layout.hpp, pipeline.hpp, RowEnds.
 
 namespace tw_kernel {
 
@@ -11,7 +11,7 @@ constexpr int kWarpRows = 16;
 // out: [16][kValueDim] of the warp, where `staged` is its place in shared memory: rows of a panel
 // of 64 rows.
 TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns],
-                         const float (&factor)[kRows], const bool (&empty)[kRows]) {
+                         const RowEnds& ends) {
   const unsigned row = lane() % kWarpRows;
   const unsigned row_address = staged + row * kPanelRowBytes;
 #pragma unroll
@@ -23,8 +23,8 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
       const int r = i % 2;
       const int j = 4 * step + i / 2 * 2;
       // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
-      matrices[i] = pack<OutElement>(empty[r] ? 0.0f : out[r][j] * factor[r],
-                                     empty[r] ? 0.0f : out[r][j + 1] * factor[r]);
+      matrices[i] = pack<OutElement>(ends.empty[r] ? 0.0f : out[r][j] * ends.factor[r],
+                                     ends.empty[r] ? 0.0f : out[r][j + 1] * ends.factor[r]);
     }
     store_matrices(row_address + step / 4 * kBoxBytes + (chunk ^ row % 8) * 16, matrices);
   }
@@ -38,22 +38,12 @@ TW_INLINE void send_out(unsigned staged, const TensorMap& map, const Place& plac
   commit_stores();
 }
 
-TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& maps,
-                         const SnippetArguments& call, const Shared& shared, const Place& place,
-                         int q_stage, int consumer, const Softmax& softmax,
-                         const float (&out)[kRows][kOutColumns]) {
+TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const SnippetArguments&,
+                         const Shared& shared, const Place& place, int q_stage, int consumer,
+                         const RowEnds& ends, const float (&out)[kRows][kOutColumns]) {
   const int warp = static_cast<int>(consumer_thread() % kWarpgroup / 32);
   const unsigned staged = shared.out(q_stage, consumer) + warp * kWarpRows * kPanelRowBytes;
   const bool sends = lane() == 0;
-  float factor[kRows];
-  bool empty[kRows];
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const float sum = row_sum(softmax, i);
-    factor[i] = __frcp_rn(sum);
-    empty[i] = sum == 0.0f;
-    store_lse(arguments, call, place, i, sum, softmax, arguments.scaling.to_log2);
-  }
   if (kOutOverQ) {
     // The place holds rows of Q, which the other warps' last product may still read.
     sync_named<kWarpgroup>(kOwnBarrier + consumer);
@@ -61,7 +51,7 @@ TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& ma
     if (sends) wait_until_stores_read();  // of what was staged last
     __syncwarp();
   }
-  stage_out(staged, out, factor, empty);
+  stage_out(staged, out, ends);
   fence_for_copies();
   __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;

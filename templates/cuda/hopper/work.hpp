@@ -1,4 +1,4 @@
-// Which q tiles a block of threads computes, and which kv tiles each of them visits.
+// Which kv tiles a q tile visits.
 //
 // Needs: kKvTile, kBlockKv, kMasked, kHasMaskMod, KvTile (kv_tiles.hpp), find_place (place.hpp).
 
@@ -9,29 +9,6 @@ struct Work {
   Place place;
   int kv_tiles;       // to visit, at least 1; 0: there is no q tile left
   int careful_tiles;  // of them, visited first: elements may be dropped or may not exist
-};
-
-// Numbers of the block's q tiles. Numbers rise with falling cost, so every other round is dealt out
-// backwards: whoever got a longer tile gets a shorter one next.
-class Schedule {
- public:
-  __forceinline__ Schedule(const ForwardArguments& arguments, const SnippetArguments& call)
-      : count_(arguments.q_tiles * call.batch * call.num_q_heads) {}
-
-  __forceinline__ bool done() const { return number() >= count_; }
-  __forceinline__ int number() const {
-    const int block = static_cast<int>(blockIdx.x);
-    return round_begin_ + (backwards_ ? static_cast<int>(gridDim.x) - 1 - block : block);
-  }
-  __forceinline__ void advance() {
-    round_begin_ += static_cast<int>(gridDim.x);
-    backwards_ = !backwards_;
-  }
-
- private:
-  int count_;
-  int round_begin_ = 0;
-  bool backwards_ = false;
 };
 
 // Visits go from the last tile to the first, because it is the last that may reach behind kv_len.

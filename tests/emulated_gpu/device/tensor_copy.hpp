@@ -65,9 +65,6 @@ TW_INLINE void wait_until_stores_read() {
   const emulated::Thread& thread = emulated::thread();
   emulated::wait_until("its stores", [&] { return thread.stores_in_flight == 0; });
 }
-TW_INLINE void wait_for_stores() {
-  wait_until_stores_read();
-}
 
 TW_INLINE void fence_for_copies() {}
 

@@ -1,0 +1,96 @@
+// Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block
+// begins with the tile of its own number; those behind are dealt out by a counter in global memory, as
+// blocks become free: rows differ in cost and multiprocessors in speed, and dealing all of them out
+// beforehand took up to 13 % longer (decision 25).
+//
+// Launches that run at the same time must not share a counter. The runtime numbers launches, and
+// launch n uses counter n % kLaunchCounters. A launch that finds it taken by another is refused and
+// deals its tiles out beforehand, all of its blocks alike. A counter is left free, so a graph that
+// captured a launch may replay it; one that was refused stays so until another is. (Should three
+// launches meet at one counter, some blocks of one may follow the counter and some not. Then tiles are
+// computed twice and none is left out, and the counter stays taken.)
+//
+// Needs: ForwardArguments, SnippetArguments, kLaunchCounters.
+
+namespace tw_kernel {
+
+struct LaunchCounter {
+  unsigned long long owner;  // the launch that uses it, 0: none; in the upper half the last one refused
+  unsigned dealt;            // tiles that were dealt out
+  unsigned ended;            // blocks of the owner that get no more
+};
+__device__ LaunchCounter launch_counters[kLaunchCounters];
+
+// The counter, for one thread of each block.
+class Dealer {
+ public:
+  // launch: its number, not 0.
+  __forceinline__ explicit Dealer(unsigned launch)
+      : launch_(launch), counter_(launch_counters[launch % kLaunchCounters]) {}
+
+  // Whether the launch has the counter.
+  __forceinline__ bool join() const {
+    unsigned long long seen = 0;
+    while (true) {
+      const auto owner = static_cast<unsigned>(seen);
+      const auto refused = static_cast<unsigned>(seen >> 32);
+      if (owner == launch_ || refused == launch_) break;
+      const unsigned long long wanted =
+          owner == 0 ? pair(refused, launch_) : pair(launch_, owner);
+      const unsigned long long before = atomicCAS(&counter_.owner, seen, wanted);
+      seen = before == seen ? wanted : before;
+    }
+    __threadfence();  // what the owner before left is there
+    return static_cast<unsigned>(seen) == launch_;
+  }
+
+  __forceinline__ unsigned deal() const { return atomicAdd(&counter_.dealt, 1u); }
+
+  // The block gets no more. The last one makes the counter free.
+  __forceinline__ void leave() const {
+    if (atomicAdd(&counter_.ended, 1u) + 1 < gridDim.x) return;
+    counter_.dealt = 0;
+    counter_.ended = 0;
+    __threadfence();  // whoever finds it free finds it cleared
+    atomicAnd(&counter_.owner, pair(~0u, 0));
+  }
+
+ private:
+  static __forceinline__ unsigned long long pair(unsigned refused, unsigned owner) {
+    return static_cast<unsigned long long>(refused) << 32 | owner;
+  }
+
+  unsigned launch_;
+  LaunchCounter& counter_;
+};
+
+class Schedule {
+ public:
+  __forceinline__ Schedule(const ForwardArguments& arguments, const SnippetArguments& call)
+      : dealer_(arguments.launch),
+        count_(static_cast<unsigned>(arguments.q_tiles * call.batch * call.num_q_heads)),
+        number_(blockIdx.x) {}
+
+  __forceinline__ bool done() const { return number_ >= count_; }
+  __forceinline__ unsigned number() const { return number_; }
+
+  __forceinline__ void advance() {
+    if (round_++ == 0) is_dealt_ = count_ > gridDim.x && dealer_.join();
+    number_ = is_dealt_ ? gridDim.x + dealer_.deal() : own_number();
+    if (is_dealt_ && done()) dealer_.leave();
+  }
+
+ private:
+  // Every other round backwards: whoever got a longer tile gets a shorter one next.
+  __forceinline__ unsigned own_number() const {
+    return round_ * gridDim.x + (round_ % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
+  }
+
+  Dealer dealer_;
+  unsigned count_;
+  unsigned number_;
+  unsigned round_ = 0;
+  bool is_dealt_ = false;
+};
+
+}  // namespace tw_kernel
