@@ -81,11 +81,13 @@ void fail(const char* why) {
   while (true) leave();  // never resumed
 }
 
-// Every other block has an eager copy engine, the others one that waits until nobody can go on.
-// Either takes what it was asked for in a random order.
+// The copy engine is eager, or waits until nobody can go on; every other block begins with the one or
+// the other, and it changes now and then, as a block may do the work of all. Either way it takes what
+// it was asked for in a random order.
 void copy_some(Block& block) {
   std::mt19937_64& random = running.random;
-  const bool is_eager = block.index % 2 == 0;
+  if (random() % 64 == 0) block.has_eager_copies = !block.has_eager_copies;
+  const bool is_eager = block.has_eager_copies;
   if (block.in_flight.empty() || (!is_eager && running.has_progress && random() % 32 != 0)) return;
   std::shuffle(block.in_flight.begin(), block.in_flight.end(), random);
   const std::size_t most = is_eager ? block.in_flight.size() : 1;
@@ -114,7 +116,12 @@ std::string describe_waits(const std::vector<Fiber>& fibers) {
 std::string run_block(unsigned index, unsigned grid, unsigned threads, std::uint64_t seed,
                       const std::function<void()>& body) {
   running.random.seed(seed * 1'000'003 + index);
-  Block block{.index = index, .grid = grid, .threads = threads, .barriers = {}, .in_flight = {}};
+  Block block{.index = index,
+              .grid = grid,
+              .threads = threads,
+              .barriers = {},
+              .in_flight = {},
+              .has_eager_copies = index % 2 == 0};
   std::vector<Warp> warps((threads + kLanes - 1) / kLanes);
   std::vector<Fiber> fibers(threads);
   std::vector<unsigned> order(threads);

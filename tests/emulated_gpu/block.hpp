@@ -53,6 +53,7 @@ struct Block {
   unsigned threads = 0;
   NamedBarrier barriers[16];
   std::vector<Action> in_flight;  // copies of the copy engine
+  bool has_eager_copies = true;
 };
 
 /// What the emulator gives a kernel's library.
