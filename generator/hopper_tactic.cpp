@@ -25,6 +25,8 @@ constexpr std::int64_t kWidestValueOfThreeGroups = 192;
 constexpr std::int64_t kControlBytes = 512;
 // Below this a product is too short to hide anything behind.
 constexpr std::int64_t kLeastKvTile = 64;
+// The greatest that leaves registers for heads of more than 64 on three warpgroups.
+constexpr std::int64_t kShortKvTile = 80;
 
 std::int64_t panels(std::int64_t columns) {
   return ceil_div(columns, kPanelColumns);
@@ -46,12 +48,19 @@ bool score_mod_loops(const Spec& spec) {
   return has_loop(SnippetKind::score_mod, spec.score_mod);
 }
 
+// A kv tile for wider heads on three warpgroups: 80 or 64. Where several of 80 make a block of the
+// mask, the planner divides by 80, and spills.
+bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
+  const std::int64_t tile = largest_kv_tile(spec, kernel, kShortKvTile);
+  return tile == 64 || (tile == kShortKvTile && (!kernel.masked || spec.block[1] == tile));
+}
+
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
   if (!divides(3 * kGroupRows, spec.block[0], kernel)) return false;
   if (width <= 64) return true;
-  return width <= 128 && !kernel.masked && !score_mod_loops(spec) &&
+  return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec) &&
          score_mod_reads(spec) != ScoreModReads::more;
 }
 
@@ -64,7 +73,7 @@ std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::i
 std::int64_t kv_tile_limit(const Spec& spec, std::int64_t q_tile, std::int64_t width) {
   if (score_mod_loops(spec)) return 64;
   if (width <= 64) return 128;
-  if (width <= 128) return q_tile == 3 * kGroupRows ? 80 : 128;
+  if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
   return width <= 192 ? 112 : 80;
 }
 
@@ -78,11 +87,12 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
   if (!divides(q_tile, spec.block[0], kernel) || kv_tile < kLeastKvTile) return {};
   const bool is_wide = width > 128;
-  const bool takes_turns =
-      q_tile > kGroupRows && (kernel.masked ? is_wide : !spec.score_mod.empty());
+  const bool has_three_groups = q_tile == 3 * kGroupRows;
+  const bool takes_turns = q_tile > kGroupRows &&
+                           (kernel.masked ? is_wide || has_three_groups : !spec.score_mod.empty());
   // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
   // does.
-  const std::int64_t mask_unroll = q_tile == 3 * kGroupRows && !kernel.masked ? 4 : 8;
+  const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? 4 : 8;
   return Tactic{.name = "hopper",
                 .parameters = {{"q_tile", q_tile},
                                {"kv_tile", kv_tile},

@@ -65,6 +65,10 @@ TEST_CASE("tactic hopper: the table of decision 16") {
   CHECK(tiles(128, false, {128, 128}) == List{192, 80, 1});
   CHECK(tiles(128, true, {128, 128}) == List{128, 128, 1});
   CHECK(tiles(128, true, {64, 256}) == List{64, 128, 1});
+  CHECK(tiles(128, true, {192, 80}) == List{192, 80, 1});
+  CHECK(tiles(128, true, {192, 128}) == List{192, 64, 1});
+  CHECK(tiles(128, true, {192, 160}) == List{64, 80, 1});
+  CHECK(tiles(128, true, {192, 112}) == List{64, 112, 1});
   CHECK(tiles(192, false, {128, 128}) == List{128, 112, 1});
   CHECK(tiles(256, false, {128, 128}) == List{128, 80, 1});
   CHECK(tiles(256, true, {128, 128}) == List{128, 64, 1});

@@ -34,13 +34,16 @@ class Planner {
   __forceinline__ Plan& plan() const { return shared_.control->plan[place_.stage()]; }
 
   __forceinline__ void make_plan(const Place& place, Plan& plan) const {
-    plan.lists = {arguments_.mask, place, call_.kv_len};
+    // As if it were another each time: what follows from it has no registers to stay in.
+    int kv_len = call_.kv_len;
+    asm volatile("" : "+r"(kv_len));
+    plan.lists = {arguments_.mask, place, kv_len};
     // The block mask's last q block may reach beyond q_len.
     const bool has_rows = place.first_row < call_.q_len;
     const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > call_.q_len;
     const int count = has_rows ? plan.lists.kv_tiles : 0;
     const int careful = bounds_rows ? count : plan.lists.careful_tiles;
-    plan.instead = count > 0 ? KvTile::none() : tile_behind(call_.kv_len);
+    plan.instead = count > 0 ? KvTile::none() : tile_behind(kv_len);
     plan.work = {place, max(count, 1), count > 0 ? careful : 1};
   }
 

@@ -34,8 +34,8 @@ class Producer {
   // False where there is no q tile left.
   __forceinline__ bool bring(const Plan& plan) {
     const Place& place = plan.work.place;
-    const int kv_tiles = plan.work.kv_tiles;
-    if (kv_tiles == 0) {
+    int left = plan.work.kv_tiles;
+    if (left == 0) {
       announce(plan.work);
       arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
       return false;
@@ -46,10 +46,10 @@ class Producer {
     load_k(tile, kv_place_, place);
     announce(plan.work);
     load_q(place);
-    if (kv_tiles <= kLeftWhenAsking) ask_for_plan();
+    if (left <= kLeftWhenAsking) ask_for_plan();
 #pragma unroll 1
-    for (int i = 1; i < kv_tiles; ++i) {
-      if (kv_tiles - i == kLeftWhenAsking) ask_for_plan();
+    while (--left > 0) {
+      if (left == kLeftWhenAsking) ask_for_plan();
       const KvTile before = tile;
       tile = tiles.next();
       load_k(tile, kv_place_.next(), place);

@@ -25,8 +25,7 @@ __device__ LaunchCounter launch_counters[kLaunchCounters];
 class Dealer {
  public:
   // launch: its number, not 0.
-  __forceinline__ explicit Dealer(unsigned launch)
-      : launch_(launch), counter_(launch_counters[launch % kLaunchCounters]) {}
+  __forceinline__ explicit Dealer(unsigned launch) : launch_(launch) {}
 
   // Whether the launch has the counter.
   __forceinline__ bool join() const {
@@ -37,22 +36,22 @@ class Dealer {
       if (owner == launch_ || refused == launch_) break;
       const unsigned long long wanted =
           owner == 0 ? pair(refused, launch_) : pair(launch_, owner);
-      const unsigned long long before = atomicCAS(&counter_.owner, seen, wanted);
+      const unsigned long long before = atomicCAS(&counter().owner, seen, wanted);
       seen = before == seen ? wanted : before;
     }
     __threadfence();  // what the owner before left is there
     return static_cast<unsigned>(seen) == launch_;
   }
 
-  __forceinline__ unsigned deal() const { return atomicAdd(&counter_.dealt, 1u); }
+  __forceinline__ unsigned deal() const { return atomicAdd(&counter().dealt, 1u); }
 
   // The block gets no more. The last one makes the counter free.
   __forceinline__ void leave() const {
-    if (atomicAdd(&counter_.ended, 1u) + 1 < gridDim.x) return;
-    counter_.dealt = 0;
-    counter_.ended = 0;
+    if (atomicAdd(&counter().ended, 1u) + 1 < gridDim.x) return;
+    counter().dealt = 0;
+    counter().ended = 0;
     __threadfence();  // whoever finds it free finds it cleared
-    atomicAnd(&counter_.owner, pair(~0u, 0));
+    atomicAnd(&counter().owner, pair(~0u, 0));
   }
 
  private:
@@ -60,24 +59,26 @@ class Dealer {
     return static_cast<unsigned long long>(refused) << 32 | owner;
   }
 
+  __forceinline__ LaunchCounter& counter() const {
+    return launch_counters[launch_ % kLaunchCounters];
+  }
+
   unsigned launch_;
-  LaunchCounter& counter_;
 };
 
 class Schedule {
  public:
   __forceinline__ Schedule(const ForwardArguments& arguments, const SnippetArguments& call)
-      : dealer_(arguments.launch),
-        count_(static_cast<unsigned>(arguments.q_tiles * call.batch * call.num_q_heads)),
-        number_(blockIdx.x) {}
+      : arguments_(arguments), call_(call), number_(blockIdx.x) {}
 
-  __forceinline__ bool done() const { return number_ >= count_; }
+  __forceinline__ bool done() const { return number_ >= count(); }
   __forceinline__ unsigned number() const { return number_; }
 
   __forceinline__ void advance() {
-    if (round_++ == 0) is_dealt_ = count_ > gridDim.x && dealer_.join();
-    number_ = is_dealt_ ? gridDim.x + dealer_.deal() : own_number();
-    if (is_dealt_ && done()) dealer_.leave();
+    const Dealer dealer(arguments_.launch);
+    if (round_++ == 0) is_dealt_ = count() > gridDim.x && dealer.join();
+    number_ = is_dealt_ ? gridDim.x + dealer.deal() : own_number();
+    if (is_dealt_ && done()) dealer.leave();
   }
 
  private:
@@ -86,11 +87,16 @@ class Schedule {
     return round_ * gridDim.x + (round_ % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
   }
 
-  Dealer dealer_;
-  unsigned count_;
+  // Few registers: what the arguments say is found again.
+  __forceinline__ unsigned count() const {
+    return static_cast<unsigned>(arguments_.q_tiles * call_.batch * call_.num_q_heads);
+  }
+
+  const ForwardArguments& arguments_;
+  const SnippetArguments& call_;
   unsigned number_;
   unsigned round_ = 0;
-  bool is_dealt_ = false;
+  bool is_dealt_ = false;  // found out behind the first tile
 };
 
 }  // namespace tw_kernel
