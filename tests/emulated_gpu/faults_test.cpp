@@ -221,7 +221,7 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"a plan is written over before it was followed", "cuda/hopper/planner.hpp",
        "wait(shared_address(&shared_.control->plan_asked[stage]), place_.parity(),",
        "wait(shared_address(&shared_.control->plan_asked[stage]), place_.parity() ^ 1,"},
-      {"no plan is asked for", producer, "if (kv_tiles <= kLeftWhenAsking) ask_for_plan();", ""},
+      {"no plan is asked for", producer, "if (left <= kLeftWhenAsking) ask_for_plan();", ""},
       {"a q tile is dealt to nobody", "cuda/hopper/schedule.hpp", "gridDim.x + dealer.deal()",
        "gridDim.x + 1 + dealer.deal()"},
       {"a tile of V is another's", producer, "load_v(before, place)", "load_v(tile, place)"},
