@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -71,6 +72,11 @@ struct Ended {
   Mutant mutant;
   Trial trial;
   std::string equivalent;  // the reason, where it is listed
+};
+
+struct Attempt {
+  Trial trial;
+  bool took_too_long = false;
 };
 
 Settings read_settings(int argc, char** argv) {
@@ -201,56 +207,96 @@ void leave_out_racecheck_if_it_errs(Settings& settings) {
 }
 
 // In a child process. A crash and a time-out kill the mutant.
-Trial try_apart(const Settings& settings, const Mutant& mutant) {
+Attempt try_apart(const Settings& settings, const Mutant& mutant) {
   std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
                                         settings.device.name()};
   if (settings.compile) arguments.emplace_back("--compile");
   ProcessOptions options;
   options.timeout = std::chrono::minutes(10);
   const ProcessResult result = run_process(arguments, options);
-  if (result.timed_out || result.signal) return {Fate::killed, 0, result.describe_end()};
+  if (result.timed_out || result.signal) {
+    return {{Fate::killed, 0, result.describe_end()}, result.timed_out || result.signal == SIGALRM};
+  }
   if (!result.succeeded()) throw Error(ErrorCode::internal, result.output + result.errors);
-  return read_trial(result.output);
+  return {read_trial(result.output)};
 }
 
-std::vector<Ended> run_all(const Settings& settings, const std::vector<Mutant>& mutants,
-                           const Equivalents& equivalents) {
-  std::vector<Ended> ended;
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  const auto start = std::chrono::steady_clock::now();
-  const auto is_late = [&] {
-    return settings.begin_within.count() > 0 &&
-           std::chrono::steady_clock::now() - start > settings.begin_within;
-  };
-  const auto work = [&] {
-    for (std::size_t i = next++; i < mutants.size() && !is_late(); i = next++) {
-      const Mutant& mutant = mutants[i];
-      Trial trial;
-      try {
-        trial = try_apart(settings, mutant);
-        const bool is_barrier = mutant.mutation.kind == Operator::dropped_barrier;
-        if (!settings.racecheck.empty() && is_barrier && trial.fate == Fate::survived &&
-            races(settings, mutant.mutation.id())) {
-          trial = {Fate::killed, trial.calls, "racecheck reports a hazard"};
-        }
-      } catch (const std::exception& error) {
-        trial = {Fate::not_reached, 0, error.what()};
+// Tries mutants and collects what became of them.
+class Campaign {
+ public:
+  Campaign(const Settings& settings, const Equivalents& equivalents)
+      : settings_(settings), equivalents_(equivalents) {}
+
+  // On a GPU a kernel that never ends slows all others down. So whoever took too long beside others
+  // is tried once more alone, and only that counts.
+  std::vector<Ended> run(const std::vector<Mutant>& mutants) {
+    run_side_by_side(mutants);
+    if (settings_.device == Device::cpu()) return ended_;
+    for (const Mutant& mutant : slow_) {
+      if (is_late()) {
+        report(mutant,
+               {Fate::not_reached, 0, "took too long beside others, no time to try it alone"});
+      } else {
+        report(mutant, attempt(mutant).trial);
       }
-      const std::lock_guard lock(mutex);
-      ended.push_back({mutant, trial, equivalents.reason(mutant.mutation)});
-      const bool compiles = settings.compile && trial.fate == Fate::survived;
-      fmt::print("{:<17} {:>3} calls  {}\n", compiles ? "compiles" : to_string(trial.fate),
-                 trial.calls, mutant.mutation.describe());
-      if (!trial.detail.empty()) fmt::print("                             {}\n", trial.detail);
-      std::fflush(stdout);
     }
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < settings.jobs; ++i) threads.emplace_back(work);
-  threads.clear();
-  return ended;
-}
+    return ended_;
+  }
+
+ private:
+  bool is_late() const {
+    return settings_.begin_within.count() > 0 &&
+           std::chrono::steady_clock::now() - start_ > settings_.begin_within;
+  }
+
+  void run_side_by_side(const std::vector<Mutant>& mutants) {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < mutants.size() && !is_late(); i = next++) {
+        const Attempt attempted = attempt(mutants[i]);
+        if (attempted.took_too_long && settings_.device != Device::cpu()) {
+          const std::lock_guard lock(mutex_);
+          slow_.push_back(mutants[i]);
+        } else {
+          report(mutants[i], attempted.trial);
+        }
+      }
+    };
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < settings_.jobs; ++i) threads.emplace_back(work);
+  }
+
+  Attempt attempt(const Mutant& mutant) const {
+    try {
+      Attempt attempted = try_apart(settings_, mutant);
+      const bool is_barrier = mutant.mutation.kind == Operator::dropped_barrier;
+      if (!settings_.racecheck.empty() && is_barrier && attempted.trial.fate == Fate::survived &&
+          races(settings_, mutant.mutation.id())) {
+        attempted.trial = {Fate::killed, attempted.trial.calls, "racecheck reports a hazard"};
+      }
+      return attempted;
+    } catch (const std::exception& error) {
+      return {{Fate::not_reached, 0, error.what()}};
+    }
+  }
+
+  void report(const Mutant& mutant, const Trial& trial) {
+    const std::lock_guard lock(mutex_);
+    ended_.push_back({mutant, trial, equivalents_.reason(mutant.mutation)});
+    const bool compiles = settings_.compile && trial.fate == Fate::survived;
+    fmt::print("{:<17} {:>3} calls  {}\n", compiles ? "compiles" : to_string(trial.fate),
+               trial.calls, mutant.mutation.describe());
+    if (!trial.detail.empty()) fmt::print("                             {}\n", trial.detail);
+    std::fflush(stdout);
+  }
+
+  const Settings& settings_;
+  const Equivalents& equivalents_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::vector<Ended> ended_;
+  std::vector<Mutant> slow_;
+};
 
 // 0 where enough were killed.
 int judge_killing(const std::vector<Ended>& ended, bool is_sample) {
@@ -309,7 +355,7 @@ int run(Settings settings) {
   }
   leave_out_racecheck_if_it_errs(settings);
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Ended> ended = run_all(settings, mutants, equivalents);
+  const std::vector<Ended> ended = Campaign(settings, equivalents).run(mutants);
   const int status =
       settings.compile ? judge_compiling(ended) : judge_killing(ended, settings.sample > 0);
   fmt::print("{} of {} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(),

@@ -111,7 +111,7 @@ void end_within(unsigned seconds) {
   alarm(environment("TILEWRIGHT_EMULATED_SM").empty() ? seconds : 0);
 }
 constexpr unsigned kSecondsOfBuild = 300;
-constexpr unsigned kSecondsOfCall = 90;
+constexpr unsigned kSecondsOfCall = 40;
 
 // Nothing where all of the subject's calls are right.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
