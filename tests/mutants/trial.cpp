@@ -105,23 +105,29 @@ std::string wrong_in_compile(const Subject& subject, const KernelSource& changed
   return "";
 }
 
-// A kernel that never ends is ended with its process, by SIGALRM. The emulated GPU finds a wait
-// without end by itself, and takes long.
-void end_within(unsigned seconds) {
-  alarm(environment("TILEWRIGHT_EMULATED_SM").empty() ? seconds : 0);
-}
+// While it lives: a kernel that never ends is ended with its process, by SIGALRM. The emulated GPU
+// finds a wait without end by itself, and takes long.
+class TimeLimit {
+ public:
+  explicit TimeLimit(unsigned seconds) {
+    alarm(environment("TILEWRIGHT_EMULATED_SM").empty() ? seconds : 0);
+  }
+  ~TimeLimit() { alarm(0); }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+};
 constexpr unsigned kSecondsOfBuild = 300;
-constexpr unsigned kSecondsOfCall = 40;
+constexpr unsigned kSecondsOfCall = 90;
 
 // Nothing where all of the subject's calls are right.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
                                  const std::vector<KernelSource>& changed, const Device& device,
                                  int repeats, int& calls) {
   const verify::CheckOptions options = options_for(mutation, device);
-  end_within(kSecondsOfBuild);
   const Attention original(subject.spec, {.device = device});
   std::optional<verify::Checker> checker;
   try {
+    const TimeLimit limit(kSecondsOfBuild);
     checker.emplace(subject.spec, options);
     for (const KernelSource& source : changed) {
       const std::string wrong = wrong_in_compile(subject, source, options.attention.kernels);
@@ -133,7 +139,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
   for (const battery::Case& call : subject.calls) {
     if (!applies(subject.spec, call)) continue;
     const auto seed = static_cast<std::uint64_t>(++calls);
-    end_within(kSecondsOfCall);
+    const TimeLimit limit(kSecondsOfCall);
     try {
       const std::string wrong = wrong_in(subject, call, seed, *checker, original, repeats);
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
@@ -153,7 +159,7 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const Device& d
     if (changed_kernels(call.spec, original.target(), *templates).empty()) continue;
     trial.fate = Fate::survived;
     ++trial.calls;
-    end_within(kSecondsOfBuild);
+    const TimeLimit limit(kSecondsOfBuild);
     try {
       const AttentionOptions options = options_for(mutation, device).attention;
       const Attention attention(call.spec, options);
