@@ -18,8 +18,7 @@ namespace tilewright {
 /// - out_over_q: 1: the output is staged where Q was
 /// - mask_unroll: columns of a tile that mask_mod is compiled for at once
 /// - bounded_waits: 1: a wait without end is reported and ends the kernel; for debugging
-/// - launch_counters: calls that may run at once and each deal out their q tiles as blocks of
-/// threads
+/// - launch_counters: calls that may run at once and deal out their q tiles as multiprocessors
 ///   become free; those beyond deal them out beforehand
 ///
 /// Nothing where it cannot serve a kernel: for other targets, float32, tensors that the copy engine

@@ -133,8 +133,6 @@ class BlockMask {
 
   /// Waits for the GPU where the mask was made with a capacity, as all that depends on it.
   TileCounts counts() const { return counts_ ? *counts_ : contents_->origin->counts(); }
-  /// The counts where the host knows them: without waiting for a GPU.
-  const std::optional<TileCounts>& known_counts() const { return counts_; }
   std::int64_t partial_tiles() const { return counts().partial; }
   std::int64_t full_tiles() const { return counts().full; }
   std::int64_t empty_tiles() const {

@@ -84,23 +84,30 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   return "";
 }
 
-GpuResources resources_of(const KernelBinary& binary) {
-  return binary.build.gpu.value_or(GpuResources{});
+// None where the kernel does not compile: a snippet may have to do without mask_proved.
+std::optional<GpuResources> resources_of(const Subject& subject, const KernelSource& kernel,
+                                         const KernelContext& kernels) {
+  try {
+    return build_kernel(subject.spec, kernel.target, kernel.id, kernels)
+        .build.gpu.value_or(GpuResources{});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 // What the table of kernels (tests/compile_matrix) refuses, where the original does without.
 std::string wrong_in_compile(const Subject& subject, const KernelSource& changed,
                              const KernelContext& kernels) {
   if (changed.target.is_cpu()) return "";  // the table has none
-  const GpuResources before =
-      resources_of(build_kernel(subject.spec, changed.target, changed.id, KernelContext{}));
-  const GpuResources after =
-      resources_of(build_kernel(subject.spec, changed.target, changed.id, kernels));
-  if (before.performance_warnings.empty() && !after.performance_warnings.empty()) {
-    return fmt::format("{}: {}", subject.spec.name, after.performance_warnings.front());
+  const auto before = resources_of(subject, changed, KernelContext{});
+  const auto after = resources_of(subject, changed, kernels);
+  // What a call needs and does not compile was refused before.
+  if (!before || !after) return "";
+  if (before->performance_warnings.empty() && !after->performance_warnings.empty()) {
+    return fmt::format("{}: {}", subject.spec.name, after->performance_warnings.front());
   }
-  if (before.spill_bytes == 0 && after.spill_bytes > 0) {
-    return fmt::format("{}: spills {} bytes a thread", subject.spec.name, after.spill_bytes);
+  if (before->spill_bytes == 0 && after->spill_bytes > 0) {
+    return fmt::format("{}: spills {} bytes a thread", subject.spec.name, after->spill_bytes);
   }
   return "";
 }
@@ -134,7 +141,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
     }
   } catch (const Error& error) {
-    return Trial{Fate::does_not_compile, calls, error.message()};
+    return Trial{Fate::does_not_compile, calls, error.what()};
   }
   for (const battery::Case& call : subject.calls) {
     if (!applies(subject.spec, call)) continue;
@@ -166,7 +173,7 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const Device& d
       const std::string wrong = call.run(attention, options.kernels);
       if (!wrong.empty()) return Trial{Fate::killed, trial.calls, wrong};
     } catch (const Error& error) {
-      return Trial{Fate::does_not_compile, trial.calls, error.message()};
+      return Trial{Fate::does_not_compile, trial.calls, error.what()};
     }
   }
   return std::nullopt;
