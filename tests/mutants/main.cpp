@@ -231,7 +231,6 @@ class Campaign {
   // is tried once more alone, and only that counts.
   std::vector<Ended> run(const std::vector<Mutant>& mutants) {
     run_side_by_side(mutants);
-    if (settings_.device == Device::cpu()) return ended_;
     for (const Mutant& mutant : slow_) {
       if (is_late()) {
         report(mutant,

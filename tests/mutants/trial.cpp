@@ -84,12 +84,17 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   return "";
 }
 
+GpuResources resources_of(const Subject& subject, const KernelSource& kernel,
+                          const KernelContext& kernels) {
+  return build_kernel(subject.spec, kernel.target, kernel.id, kernels)
+      .build.gpu.value_or(GpuResources{});
+}
+
 // None where the kernel does not compile: a snippet may have to do without mask_proved.
-std::optional<GpuResources> resources_of(const Subject& subject, const KernelSource& kernel,
-                                         const KernelContext& kernels) {
+std::optional<GpuResources> resources_of_original(const Subject& subject,
+                                                  const KernelSource& kernel) {
   try {
-    return build_kernel(subject.spec, kernel.target, kernel.id, kernels)
-        .build.gpu.value_or(GpuResources{});
+    return resources_of(subject, kernel, KernelContext{});
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -99,15 +104,14 @@ std::optional<GpuResources> resources_of(const Subject& subject, const KernelSou
 std::string wrong_in_compile(const Subject& subject, const KernelSource& changed,
                              const KernelContext& kernels) {
   if (changed.target.is_cpu()) return "";  // the table has none
-  const auto before = resources_of(subject, changed, KernelContext{});
-  const auto after = resources_of(subject, changed, kernels);
-  // What a call needs and does not compile was refused before.
-  if (!before || !after) return "";
-  if (before->performance_warnings.empty() && !after->performance_warnings.empty()) {
-    return fmt::format("{}: {}", subject.spec.name, after->performance_warnings.front());
+  const std::optional<GpuResources> before = resources_of_original(subject, changed);
+  if (!before) return "";
+  const GpuResources after = resources_of(subject, changed, kernels);
+  if (before->performance_warnings.empty() && !after.performance_warnings.empty()) {
+    return fmt::format("{}: {}", subject.spec.name, after.performance_warnings.front());
   }
-  if (before->spill_bytes == 0 && after->spill_bytes > 0) {
-    return fmt::format("{}: spills {} bytes a thread", subject.spec.name, after->spill_bytes);
+  if (before->spill_bytes == 0 && after.spill_bytes > 0) {
+    return fmt::format("{}: spills {} bytes a thread", subject.spec.name, after.spill_bytes);
   }
   return "";
 }
