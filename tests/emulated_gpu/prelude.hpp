@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tests/emulated_gpu/atomics.hpp"
 #include "tests/emulated_gpu/block.hpp"
 #include "tests/emulated_gpu/tensor_map.hpp"
 
@@ -159,28 +160,6 @@ inline int __any_sync(unsigned mask, int holds) {
 }
 inline int __all_sync(unsigned mask, int holds) {
   return __ballot_sync(mask, holds) == ~0u;
-}
-
-// Blocks may run side by side.
-template <typename T, typename U>
-T atomicAdd(T* to, U x) {
-  return __atomic_fetch_add(to, x, __ATOMIC_RELAXED);
-}
-template <typename T, typename U>
-T atomicAnd(T* to, U x) {
-  return __atomic_fetch_and(to, x, __ATOMIC_RELAXED);
-}
-template <typename T>
-T atomicCAS(T* to, T expected, T wanted) {
-  __atomic_compare_exchange_n(to, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
-}
-inline void __threadfence() {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-template <typename T, typename U>
-T atomicOr(T* to, U x) {
-  return __atomic_fetch_or(to, x, __ATOMIC_RELAXED);
 }
 
 template <typename T>

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/emulated_gpu/atomics.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/test_seed.hpp"
 
@@ -16,23 +17,6 @@
 namespace {
 
 thread_local struct { unsigned x; } blockIdx, gridDim;
-
-template <typename T>
-T atomicAdd(T* to, T x) {
-  return __atomic_fetch_add(to, x, __ATOMIC_RELAXED);
-}
-template <typename T>
-T atomicAnd(T* to, T x) {
-  return __atomic_fetch_and(to, x, __ATOMIC_RELAXED);
-}
-template <typename T>
-T atomicCAS(T* to, T expected, T wanted) {
-  __atomic_compare_exchange_n(to, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
-}
-void __threadfence() {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
 
 struct ForwardArguments {
   int q_tiles;
@@ -113,6 +97,10 @@ class Launch {
   std::vector<Block> running_;
 };
 
+void free_counters() {
+  for (tw_kernel::LaunchCounter& counter : tw_kernel::launch_counters) counter = {};
+}
+
 bool counters_are_free() {
   return std::all_of(std::begin(tw_kernel::launch_counters), std::end(tw_kernel::launch_counters),
                      [](const tw_kernel::LaunchCounter& counter) {
@@ -180,17 +168,17 @@ TEST_CASE("Hopper schedule: two launches at once with one counter compute every 
   }
 }
 
-TEST_CASE("Hopper schedule: of three launches at once with one counter no q tile is left out") {
+TEST_CASE("Hopper schedule: of four launches at once with one counter no q tile is left out") {
   std::mt19937_64 random(test_seed());
   for (int round = 0; round < 300; ++round) {
-    for (tw_kernel::LaunchCounter& counter : tw_kernel::launch_counters) counter = {};
+    free_counters();
     std::vector<Launch> launches;
     for (unsigned i = 0; i < 4; ++i)
       launches.emplace_back(1 + 2 * i, 1 + static_cast<int>(random() % 20), 1 + random() % 16);
     finish(launches, random);
     for (const Launch& launch : launches) REQUIRE(launch.computed_each());
   }
-  for (tw_kernel::LaunchCounter& counter : tw_kernel::launch_counters) counter = {};
+  free_counters();
 }
 
 TEST_CASE("Hopper schedule: two launches on threads of their own compute every q tile once each") {

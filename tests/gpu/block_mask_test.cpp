@@ -116,27 +116,20 @@ TEST_CASE("gpu: a captured rebuild follows the buffers' contents") {
   BlockMask mask = attention.block_mask(shape, bindings, {.capacity = 40 * 41 / 2});
   REQUIRE(mask.full_tiles() == 40 * 39 / 2);
 
-  const TestDriver& driver = TestDriver::get();
   const TestStream stream;
-  TestDriver::Graph graph = nullptr;
-  TestDriver::GraphExec exec = nullptr;
-  require_success(driver.begin_capture(stream.get(), 2), "capturing");
-  attention.rebuild(mask, shape, bindings, stream.get());
-  require_success(driver.end_capture(stream.get(), &graph), "capturing");
-  require_success(driver.instantiate(&exec, graph, 0), "instantiating");
+  const TestGraph graph(stream, TestGraph::Capture::relaxed,
+                        [&] { attention.rebuild(mask, shape, bindings, stream.get()); });
   for (const std::int32_t first : {3, 7}) {
     std::vector<std::int32_t> ids = documents(kLength, first);
     if (first == 7) ids.back() = 0;
     set(ids);
-    require_success(driver.graph_launch(exec, stream.get()), "launching");
+    graph.launch();
     stream.synchronize();
     const Attention on_cpu(kDocuments, {.device = Device::cpu(), .masks_only = true});
     const Bindings host =
         on_cpu.bind({.buffers = {{"doc", TensorView::contiguous(ids.data(), i32, {kLength})}}});
     REQUIRE(mask.lists() == on_cpu.block_mask(shape, host).lists());
   }
-  driver.exec_destroy(exec);
-  driver.graph_destroy(graph);
 }
 
 TEST_CASE("gpu: a mask made without a capacity is not rebuilt") {

@@ -1,5 +1,6 @@
 // Calls of Hopper's kernel that run at the same time, and replays of one: its launches deal out q
 // tiles by counters in global memory, which they must neither share nor leave changed.
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -44,13 +45,7 @@ struct OwnCall {
                 .lse = {}},
                {}) {}
 
-  void poison(cuda::Stream stream) const {
-    const TensorView& view = staged.tensors().out;
-    require_success(cuda::Driver::get().functions().fill_bytes(
-                        reinterpret_cast<std::uintptr_t>(view.data), 0xff,
-                        static_cast<std::size_t>(view.bytes()), stream),
-                    "filling GPU memory");
-  }
+  void poison(cuda::Stream stream) const { ::poison(staged.tensors().out, stream); }
   bool equals(const OwnCall& other) const {
     staged.copy_back();
     return std::memcmp(out.data(), other.out.data(), static_cast<std::size_t>(out.bytes())) == 0;
@@ -103,7 +98,6 @@ TEST_CASE(
 
 TEST_CASE("gpu: a graph replays Hopper's kernel with other calls beside and between") {
   if (gpu_is_missing() || !has_hopper_kernel()) return;
-  const TestDriver& driver = TestDriver::get();
   const cuda::ContextScope scope(cuda::Driver::get(), 0);
   const Attention attention(causal(1), {.device = gpu()});
   const verify::Inputs inputs = verify::random_inputs(attention.spec(), kShape, 2);
@@ -113,17 +107,13 @@ TEST_CASE("gpu: a graph replays Hopper's kernel with other calls beside and betw
   alone.staged.copy_back();
 
   const TestStream stream, other;
-  constexpr int kThreadLocal = 1;
-  require_success(driver.begin_capture(stream.get(), kThreadLocal), "beginning a capture");
-  attention.forward(captured.staged.tensors(), mask, {}, {.stream = stream.get()});
-  TestDriver::Graph graph = nullptr;
-  require_success(driver.end_capture(stream.get(), &graph), "ending a capture");
-  TestDriver::GraphExec exec = nullptr;
-  require_success(driver.instantiate(&exec, graph, 0), "instantiating a graph");
+  const TestGraph graph(stream, TestGraph::Capture::of_thread, [&] {
+    attention.forward(captured.staged.tensors(), mask, {}, {.stream = stream.get()});
+  });
   for (int replay = 0; replay < 50; ++replay) {
     captured.poison(stream.get());
     beside.poison(other.get());
-    require_success(driver.graph_launch(exec, stream.get()), "launching a graph");
+    graph.launch();
     attention.forward(beside.staged.tensors(), mask, {}, {.stream = other.get()});
     if (replay % 7 != 0) continue;
     stream.synchronize();
@@ -135,6 +125,4 @@ TEST_CASE("gpu: a graph replays Hopper's kernel with other calls beside and betw
   other.synchronize();
   REQUIRE(captured.equals(alone));
   REQUIRE(beside.equals(alone));
-  driver.exec_destroy(exec);
-  driver.graph_destroy(graph);
 }

@@ -58,3 +58,22 @@ void TestStream::synchronize() const {
   require_success(cuda::Driver::get().functions().stream_synchronize(stream_),
                   "waiting for a stream");
 }
+
+TestGraph::TestGraph(const TestStream& stream, Capture mode, const std::function<void()>& enqueue)
+    : stream_(stream) {
+  const TestDriver& driver = TestDriver::get();
+  require_success(driver.begin_capture(stream.get(), static_cast<int>(mode)),
+                  "beginning a capture");
+  enqueue();
+  require_success(driver.end_capture(stream.get(), &graph_), "ending a capture");
+  require_success(driver.instantiate(&exec_, graph_, 0), "instantiating a graph");
+}
+
+TestGraph::~TestGraph() {
+  TestDriver::get().exec_destroy(exec_);
+  TestDriver::get().graph_destroy(graph_);
+}
+
+void TestGraph::launch() const {
+  require_success(TestDriver::get().graph_launch(exec_, stream_.get()), "launching a graph");
+}

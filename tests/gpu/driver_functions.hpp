@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "runtime/cuda/driver.hpp"
 
 /// Functions of the driver that only tests need.
@@ -39,4 +41,21 @@ class TestStream {
 
  private:
   tilewright::cuda::Stream stream_ = nullptr;
+};
+
+/// What `enqueue` puts into a stream, captured as a graph that replays in it.
+class TestGraph {
+ public:
+  enum class Capture { global, of_thread, relaxed };  // CUstreamCaptureMode
+
+  TestGraph(const TestStream& stream, Capture mode, const std::function<void()>& enqueue);
+  ~TestGraph();
+  TestGraph(const TestGraph&) = delete;
+  TestGraph& operator=(const TestGraph&) = delete;
+  void launch() const;
+
+ private:
+  const TestStream& stream_;
+  TestDriver::Graph graph_ = nullptr;
+  TestDriver::GraphExec exec_ = nullptr;
 };

@@ -107,7 +107,6 @@ TEST_CASE("gpu: two threads with a stream each share one attention") {
 
 TEST_CASE("gpu: a graph that captured forward replays it with changed contents") {
   if (gpu_is_missing()) return;
-  const TestDriver& driver = TestDriver::get();
   const cuda::ContextScope scope(cuda::Driver::get(), 0);
   GpuCall call;
   const Attention attention(kCausal, {.device = gpu()});
@@ -115,56 +114,42 @@ TEST_CASE("gpu: a graph that captured forward replays it with changed contents")
   const BlockMask mask = attention.block_mask(call.shape(), {}, stream.get());
   stream.synchronize();
 
-  constexpr int kThreadLocal = 1;
-  require_success(driver.begin_capture(stream.get(), kThreadLocal), "beginning a capture");
-  attention.forward(call.on_gpu(), mask, {}, {.stream = stream.get()});
-  TestDriver::Graph graph = nullptr;
-  require_success(driver.end_capture(stream.get(), &graph), "ending a capture");
-  TestDriver::GraphExec exec = nullptr;
-  require_success(driver.instantiate(&exec, graph, 0), "instantiating a graph");
-
+  const TestGraph graph(stream, TestGraph::Capture::of_thread, [&] {
+    attention.forward(call.on_gpu(), mask, {}, {.stream = stream.get()});
+  });
   for (const unsigned seed : {11u, 22u, 33u}) {
     call.change_contents(seed);
     call.poison_out();
-    require_success(driver.graph_launch(exec, stream.get()), "launching a graph");
+    graph.launch();
     stream.synchronize();
     REQUIRE(distance(call.out(), call.expected(kCausal)) < kTolerance);
   }
-  driver.exec_destroy(exec);
-  driver.graph_destroy(graph);
 }
 
 // The first Attention with a mask_mod in a process makes the driver's memory pool in the
 // background: so this shows most in a process of its own (scripts/gpu_check.sh).
 TEST_CASE("gpu: a capture may begin while the memory pool is made") {
   if (gpu_is_missing()) return;
-  const TestDriver& driver = TestDriver::get();
   const cuda::ContextScope scope(cuda::Driver::get(), 0);
   GpuCall call;
   const Attention attention(kPlain, {.device = gpu()});
   const Attention first_with_mask_mod(kCausal, {.device = gpu()});
   const TestStream stream;
 
-  constexpr int kGlobal = 0;
-  require_success(driver.begin_capture(stream.get(), kGlobal), "beginning a capture");
   // The pool takes 8 ms.
-  for (int i = 0; i < 10; ++i) {
-    attention.forward(call.on_gpu(), {}, {.stream = stream.get()});
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  TestDriver::Graph graph = nullptr;
-  require_success(driver.end_capture(stream.get(), &graph), "ending a capture");
-  TestDriver::GraphExec exec = nullptr;
-  require_success(driver.instantiate(&exec, graph, 0), "instantiating a graph");
+  const TestGraph graph(stream, TestGraph::Capture::global, [&] {
+    for (int i = 0; i < 10; ++i) {
+      attention.forward(call.on_gpu(), {}, {.stream = stream.get()});
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
   call.poison_out();
-  require_success(driver.graph_launch(exec, stream.get()), "launching a graph");
+  graph.launch();
   stream.synchronize();
   REQUIRE(distance(call.out(), call.expected(kPlain)) < kTolerance);
   const BlockMask mask = first_with_mask_mod.block_mask(call.shape());
   first_with_mask_mod.forward(call.on_gpu(), mask);
   REQUIRE(distance(call.out(), call.expected(kCausal)) < kTolerance);
-  driver.exec_destroy(exec);
-  driver.graph_destroy(graph);
 }
 
 TEST_CASE("gpu: 1,000 repeats give the same bits") {

@@ -94,6 +94,13 @@ std::vector<float> GpuCall::expected(const Spec& spec) const {
   return std::vector<float>(out, out + out_.numel());
 }
 
+void poison(const TensorView& tensor, cuda::Stream stream) {
+  const cuda::Driver& driver = cuda::Driver::get();
+  driver.check(driver.functions().fill_bytes(reinterpret_cast<std::uintptr_t>(tensor.data), 0xff,
+                                             static_cast<std::size_t>(tensor.bytes()), stream),
+               "filling GPU memory");
+}
+
 Device gpu() {
   return Device::parse("cuda");
 }

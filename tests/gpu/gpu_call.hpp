@@ -31,6 +31,9 @@ class GpuCall {
   tilewright::cuda::DeviceMemory gpu_q_, gpu_k_, gpu_v_, gpu_out_;
 };
 
+/// Fills a tensor on the GPU with bytes that are NaN in every floating type, in the stream's order.
+void poison(const tilewright::TensorView& tensor, tilewright::cuda::Stream stream);
+
 /// The first GPU.
 tilewright::Device gpu();
 /// The greatest difference; infinite where one is not a number.

@@ -73,8 +73,7 @@ void require_finite(const Tensor& out) {
 }
 
 void require_equal_runs(const Spec& spec, const Shape& shape) {
-  const cuda::Driver& driver = cuda::Driver::get();
-  const cuda::ContextScope scope(driver, 0);
+  const cuda::ContextScope scope(cuda::Driver::get(), 0);
   const Attention attention(spec, {.device = gpu()});
   const verify::Inputs inputs = verify::random_inputs(spec, shape, 1);
   const verify::Problem problem = inputs.problem();
@@ -106,12 +105,7 @@ void require_equal_runs(const Spec& spec, const Shape& shape) {
   }
   Comparison comparison(attention.target().name());
   for (int run = 0; run < kRuns; ++run) {
-    for (const TensorView& output : outputs) {
-      driver.check(
-          driver.functions().fill_bytes(reinterpret_cast<std::uintptr_t>(output.data), 0xff,
-                                        static_cast<std::size_t>(output.bytes()), nullptr),
-          "filling GPU memory");
-    }
+    for (const TensorView& output : outputs) poison(output, nullptr);
     forward();
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       comparison.enqueue(outputs[i].data, first[i].data(),

@@ -1,0 +1,24 @@
+#pragma once
+
+// CUDA's atomic functions for threads of the host.
+
+template <typename T, typename U>
+T atomicAdd(T* to, U x) {
+  return __atomic_fetch_add(to, x, __ATOMIC_RELAXED);
+}
+template <typename T, typename U>
+T atomicAnd(T* to, U x) {
+  return __atomic_fetch_and(to, x, __ATOMIC_RELAXED);
+}
+template <typename T, typename U>
+T atomicOr(T* to, U x) {
+  return __atomic_fetch_or(to, x, __ATOMIC_RELAXED);
+}
+template <typename T>
+T atomicCAS(T* to, T expected, T wanted) {
+  __atomic_compare_exchange_n(to, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+inline void __threadfence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
