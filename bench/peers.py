@@ -58,9 +58,9 @@ class Tilewright:
 
     def measure(self, workload, budget_ms):
         if not self.process:
-            self.process = subprocess.Popen([self.executable, "bench", "--serve", "--keep", str(self.kept), "--device", "cuda"],
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                            env=self.environment)
+            self.process = subprocess.Popen(
+                [self.executable, "bench", "--serve", "--keep", str(self.kept), "--device", "cuda"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
         self.process.stdin.write(json.dumps(workload | {"budget_ms": budget_ms}) + "\n")
         self.process.stdin.flush()
         row = json.loads(self.process.stdout.readline())

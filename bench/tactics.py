@@ -12,6 +12,7 @@ default / candidate, so above 1 the candidate is faster.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import itertools
 import json
@@ -33,9 +34,6 @@ USUAL = {
     256: ["take_turns=1", "persistent=0", "persistent=0,take_turns=1", "kv_tile=64",
           "kv_tile=64,take_turns=1"],
 }
-
-
-KEPT = 8  # candidates whose data stay on the GPU, so that each is made once for all rounds
 
 
 def force(spec, text):
@@ -126,7 +124,9 @@ def main():
     fits = compile_all(arguments.tilewright, rows)
     rows = [row for row, fit in zip(rows, fits) if fit]
 
-    servers = {folder: Tilewright(arguments.tilewright, environment=environment(folder), kept=KEPT)
+    # A workload's candidates keep their data on the GPU, so that they are made once for all rounds.
+    kept = max(collections.Counter((row["templates"], row["workload"]) for row in rows).values(), default=1)
+    servers = {folder: Tilewright(arguments.tilewright, environment=environment(folder), kept=kept)
                for folder in {row["templates"] for row in rows}}
     for _, of_workload in itertools.groupby(rows, lambda row: row["workload"]):
         measure_workload(servers, list(of_workload), arguments.rounds, arguments.budget_ms)

@@ -57,12 +57,12 @@ std::vector<Workload> dense_on_gpu(const BenchArguments& arguments) {
         spec.name = "causal";
         spec.mask_mod = "q_idx >= kv_idx";
       }
-      const Spec with_usual_block = spec;
       for (const std::int64_t length : lengths) {
-        if (causal) spec.block = fastest_block(with_usual_block, target, length);
+        Spec at_length = spec;
+        if (causal) at_length.block = fastest_block(spec, target, length);
         const Shape shape = square(std::max<std::int64_t>(1, kTokens / length),
                                    std::max<std::int64_t>(1, kHidden / head_dim), length);
-        workloads.push_back({spec, shape_of(arguments, shape)});
+        workloads.push_back({at_length, shape_of(arguments, shape)});
       }
     }
   }
