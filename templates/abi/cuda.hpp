@@ -62,8 +62,8 @@ static_assert(sizeof(SnippetArguments<1, 2>) == snippet_argument_bytes(1, 2));
 static_assert(sizeof(SnippetArguments<3, 1>) == snippet_argument_bytes(3, 1));
 
 /// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where
-/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles
-/// stand behind the partial ones and full_row_offsets begins with their number.
+/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles stand
+/// behind the partial ones and full_row_offsets begins with their number.
 struct BlockMaskArguments {
   const long long* row_offsets;       // [rows + 1], into indices
   const int* indices;                 // kv blocks of partial tiles, rising in each row
@@ -71,10 +71,10 @@ struct BlockMaskArguments {
   const int* full_indices;            // kv blocks of full tiles, rising in each row
   const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first; or
                             // null, and the last q block is taken to cost most
-  int batch;                // 1 or the call's
-  int heads;                // 1 or num_q_heads
-  int q_blocks;             // ceil(q_len / block[0])
-  int reserved;             // 0
+  int batch;     // 1 or the call's
+  int heads;     // 1 or num_q_heads
+  int q_blocks;  // ceil(q_len / block[0])
+  int reserved;  // 0
 };
 
 /// How a kernel scales scores: s = q.k * factor, then score_mod, and p = 2^((s - max) * to_log2).
