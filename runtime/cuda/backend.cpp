@@ -13,6 +13,7 @@
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
+#include "runtime/cuda/memory_pool.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/cuda/tile_lists.hpp"
 
@@ -21,9 +22,6 @@ namespace {
 
 // On a thread of its own, or where there is none to be had, when the result is asked for.
 constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
-
-constexpr int kRelaxedCapture = 2;                           // CU_STREAM_CAPTURE_MODE_RELAXED
-const Stream kStreamOfThread = reinterpret_cast<Stream>(2);  // CU_STREAM_PER_THREAD
 
 // Places of the binaries in kernels_needed(); the mask's are the last two.
 constexpr std::size_t kAligned = 0;
@@ -48,30 +46,6 @@ std::future<void> finding_nvrtc() {
   });
 }
 
-// The driver makes its memory pool at the first allocation in a stream's order, in 8 ms, which
-// would be the first block mask's. Where that fails, the mask's own allocation says why.
-//
-// The caller may begin to capture a stream meanwhile. So this goes into the thread's own stream, on
-// which no other depends, and the thread says that it has no part in captures (else
-// CU_STREAM_CAPTURE_MODE_GLOBAL forbids it to allocate).
-std::future<void> making_memory_pool(const Driver& driver, int ordinal) {
-  return std::async(kInBackground, [&driver, ordinal] {
-    const DriverFunctions& f = driver.functions();
-    if (!f.allocate_async || !f.free_async || !f.exchange_capture_mode) return;
-    try {
-      const ContextScope scope(driver, ordinal);
-      int capture_mode = kRelaxedCapture;
-      f.exchange_capture_mode(&capture_mode);
-      DevicePointer pointer = 0;
-      if (f.allocate_async(&pointer, 1, kStreamOfThread) == 0) {
-        f.free_async(pointer, kStreamOfThread);
-      }
-      f.exchange_capture_mode(&capture_mode);  // as it was, where this is the caller's thread
-    } catch (const Error&) {
-    }
-  });
-}
-
 class CudaBackend final : public Backend {
  public:
   CudaBackend(const Spec& spec, const AttentionOptions& options)
@@ -84,9 +58,9 @@ class CudaBackend final : public Backend {
     std::future<std::vector<KernelBinary>> binaries =
         std::async(kInBackground, [&] { return build(gpu, options); });
     const ContextScope scope(driver_, ordinal_);
-    // In the primary context alone: another one is current in no other thread.
+    // In the primary context alone: another one may end before the background has done its work.
     if (!spec.mask_mod.empty() && scope.is_primary()) {
-      pool_made_ = making_memory_pool(driver_, ordinal_);
+      pool_made_ = make_memory_pool(driver_, scope.ordinal());
     }
     modules_ = std::make_unique<Modules>(driver_, binaries.get());
     modules_->in(scope);

@@ -53,6 +53,17 @@ int ContextScope::ordinal() const {
   return 0;
 }
 
+bool ContextScope::is_primary() const {
+  if (pushed_) return true;
+  const int gpu = ordinal();
+  unsigned flags = 0;
+  int is_active = 0;  // else asking for it would make it
+  driver_.check(
+      driver_.functions().primary_context_state(device_handle(driver_, gpu), &flags, &is_active),
+      "asking for a GPU's primary context");
+  return is_active && primary_context(driver_, gpu) == context_;
+}
+
 ReleaseScope::ReleaseScope(const Driver& driver, Context context, std::uint64_t id) noexcept
     : driver_(driver) {
   if (id_of(driver, context) != id) return;

@@ -22,8 +22,8 @@ class ContextScope {
   std::uint64_t id() const { return id_; }
   /// Of the context's GPU.
   int ordinal() const;
-  /// Whether the thread had none, and the GPU's primary one was taken.
-  bool is_primary() const { return pushed_; }
+  /// Whether it is its GPU's primary one.
+  bool is_primary() const;
 
  private:
   const Driver& driver_;

@@ -68,6 +68,7 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load(f.device_name, "cuDeviceGetName");
   load(f.device_attribute, "cuDeviceGetAttribute");
   load(f.primary_context_retain, "cuDevicePrimaryCtxRetain");
+  load(f.primary_context_state, "cuDevicePrimaryCtxGetState");
   load(f.context_current, "cuCtxGetCurrent");
   load(f.context_push, "cuCtxPushCurrent_v2");
   load(f.context_pop, "cuCtxPopCurrent_v2");

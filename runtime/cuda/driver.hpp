@@ -41,6 +41,7 @@ struct DriverFunctions {
   int (*device_attribute)(int* value, int attribute, DeviceHandle device);
 
   int (*primary_context_retain)(Context* context, DeviceHandle device);
+  int (*primary_context_state)(DeviceHandle device, unsigned* flags, int* is_active);
   int (*context_current)(Context* context);
   int (*context_push)(Context context);
   int (*context_pop)(Context* context);

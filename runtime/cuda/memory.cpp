@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/cuda/memory_pool.hpp"
+
 namespace tilewright::cuda {
 namespace {
 
@@ -18,12 +20,13 @@ StreamMemory::StreamMemory(const Driver& driver, const ContextScope& scope, std:
       release_(release) {
   const DriverFunctions& f = driver.functions();
   bytes = std::max<std::size_t>(bytes, 1);  // the driver refuses 0
-  if (f.allocate_async && f.free_async) {
+  if (f.allocate_async && f.free_async && !is_memory_pool_being_made()) {
     const int result = f.allocate_async(&pointer_, bytes, stream);
     is_ordered_ = result == 0;
     if (is_ordered_) return;
     if (result != kNotSupported) driver.check(result, "allocating GPU memory");
   }
+  const NoPartInCaptures no_part(driver);
   driver.check(f.allocate(&pointer_, bytes), "allocating GPU memory");
 }
 
@@ -33,6 +36,7 @@ StreamMemory::~StreamMemory() {
     if (is_ordered_) {
       f.free_async(pointer_, stream_);
     } else {
+      const NoPartInCaptures no_part(driver_);
       f.free(pointer_);
     }
     return;

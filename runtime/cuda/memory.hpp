@@ -8,7 +8,8 @@
 
 namespace tilewright::cuda {
 
-/// Device memory that is taken in a stream's order where the driver can, else at once.
+/// Device memory that is taken in a stream's order where the driver can, else at once: so while its
+/// memory pool is being made (memory_pool.hpp), for which a first block mask does not wait.
 ///
 /// Needs the context to be current when it is made.
 class StreamMemory {

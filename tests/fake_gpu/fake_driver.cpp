@@ -4,12 +4,15 @@
 //
 // What tests/emulated_gpu does in earnest is weak here: it links this file and its own.
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
 
 #define WEAK __attribute__((weak))
 
@@ -22,9 +25,12 @@ constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
 constexpr int kNoBinaryForGpu = 209;
 
+// A thread's own stream: nobody but the one who makes the memory pool uses it.
+void* const kStreamOfThread = reinterpret_cast<void*>(2);
+
 thread_local void* current[16];
 thread_local int depth = 0;
-char contexts[2];
+thread_local int capture_mode = 0;
 
 int in_context(int result = 0) {
   return depth > 0 ? result : kInvalidContext;
@@ -42,6 +48,9 @@ const char* fake_launched[256] = {};  // launch i's kernel at i % 256
 std::atomic<long> fake_held = 0;      // allocations and modules, of any thread
 int fake_refuse_modules = 0;
 int fake_refuse_memory = 0;
+std::atomic<int> fake_hold_pool = 0;  // the memory pool is not there before this is 0
+int fake_primary_is_active = 0;
+char fake_contexts[2];  // the first is the primary one
 long fake_tensor_maps = 0;
 unsigned fake_grid = 0;
 unsigned fake_shared_bytes = 0;
@@ -84,7 +93,12 @@ WEAK int cuDeviceGetAttribute(int* value, int attribute, int) {
   }
 }
 int cuDevicePrimaryCtxRetain(void** context, int) {
-  return *context = &contexts[0], 0;
+  fake_primary_is_active = 1;
+  return *context = &fake_contexts[0], 0;
+}
+int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
+  *flags = 0;
+  return *active = fake_primary_is_active, 0;
 }
 int cuCtxGetCurrent(void** context) {
   return *context = depth > 0 ? current[depth - 1] : nullptr, 0;
@@ -103,12 +117,12 @@ int cuCtxSynchronize() {
   return in_context();
 }
 int cuCtxGetId(void* context, unsigned long long* id) {
-  return *id = static_cast<unsigned long long>(static_cast<char*>(context) - contexts) + 1, 0;
+  return *id = static_cast<unsigned long long>(static_cast<char*>(context) - fake_contexts) + 1, 0;
 }
 WEAK int cuModuleLoadData(void** module, const void* image) {
   if (fake_refuse_modules != 0) return kNoBinaryForGpu;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidValue;
-  *module = &contexts;
+  *module = &fake_contexts;
   return ++fake_held, in_context();
 }
 WEAK int cuModuleUnload(void*) {
@@ -148,15 +162,23 @@ WEAK int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base,
 int cuMemAlloc_v2(Pointer* pointer, std::size_t bytes) {
   return allocate(pointer, bytes);
 }
-int cuMemAllocAsync(Pointer* pointer, std::size_t bytes, void*) {
-  return allocate(pointer, bytes);
+int cuMemAllocAsync(Pointer* pointer, std::size_t bytes, void* stream) {
+  if (stream == kStreamOfThread) {
+    while (fake_hold_pool != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return *pointer = 2, in_context(capture_mode == 2 ? 0 : kInvalidValue);
+  }
+  return fake_hold_pool != 0 ? kInvalidValue : allocate(pointer, bytes);
 }
 int cuMemFree_v2(Pointer pointer) {
   std::free(reinterpret_cast<void*>(pointer));
   return --fake_held, in_context();
 }
-int cuMemFreeAsync(Pointer pointer, void*) {
-  return cuMemFree_v2(pointer);
+int cuMemFreeAsync(Pointer pointer, void* stream) {
+  return stream == kStreamOfThread ? in_context() : cuMemFree_v2(pointer);
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return 0;
 }
 int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, std::size_t bytes, void*) {
   return std::memcpy(reinterpret_cast<void*>(to), from, bytes), in_context();
@@ -171,7 +193,7 @@ int cuStreamSynchronize(void*) {
   return in_context();
 }
 int cuEventCreate(void** event, unsigned) {
-  *event = &contexts;
+  *event = &fake_contexts;
   return ++fake_held, in_context();
 }
 int cuEventDestroy_v2(void*) {

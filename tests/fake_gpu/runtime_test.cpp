@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/device_memory.hpp"
+#include "runtime/cuda/memory_pool.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "tests/runtime/allocation_count.hpp"
 #include "tests/support/catch.hpp"
@@ -97,6 +99,8 @@ TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module"
   const Tensors tensors;
   const BlockMask mask = attention.block_mask(kShape);
   const ForwardTensors views = tensors.views();
+  const Tensors others;
+  attention.forward(others.views(), mask);
   const long held = fake<std::atomic<long>>("fake_held");
   const long launches = fake<long>("fake_launches");
   const long maps = fake<long>("fake_tensor_maps");
@@ -109,7 +113,6 @@ TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module"
   REQUIRE(fake<long>("fake_tensor_maps") == maps + 4);  // q, k, v, out
   attention.forward(views, mask);
   REQUIRE(fake<long>("fake_tensor_maps") == maps + 4);  // the same tensors: no new ones
-  const Tensors others;
   attention.forward(others.views(), mask);
   REQUIRE(fake<long>("fake_tensor_maps") == maps + 8);
   REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);  // q tiles of 128 x heads
@@ -147,6 +150,46 @@ TEST_CASE("fake GPU: want of memory while a block mask is built gives back what 
   REQUIRE(code == ErrorCode::memory);
   REQUIRE(fake<std::atomic<long>>("fake_held") == held);
   REQUIRE(current_context() == nullptr);
+}
+
+TEST_CASE("fake GPU: a block mask does not wait for the driver's memory pool") {
+  if (nvrtc_is_missing()) return;
+  const long held = fake<std::atomic<long>>("fake_held");
+  std::atomic<int>& hold_pool = fake<std::atomic<int>>("fake_hold_pool");
+  const auto build_while_pool_is_made = [&] {
+    hold_pool = 1;
+    const Attention attention = causal();
+    REQUIRE(cuda::is_memory_pool_being_made());
+    const BlockMask mask = attention.block_mask(kShape);
+    REQUIRE(cuda::is_memory_pool_being_made());
+    hold_pool = 0;
+    while (cuda::is_memory_pool_being_made()) std::this_thread::yield();
+    attention.block_mask(kShape);
+  };
+  SECTION("without a current context") {
+    build_while_pool_is_made();
+  }
+  SECTION("in the primary one, as CUDA's runtime leaves it") {
+    const cuda::ContextScope scope(cuda::Driver::get(), 0);
+    build_while_pool_is_made();
+  }
+  REQUIRE(fake<std::atomic<long>>("fake_held") == held);
+}
+
+TEST_CASE("fake GPU: nothing in the background uses a context that is not the primary one") {
+  if (nvrtc_is_missing()) return;
+  const cuda::DriverFunctions& f = cuda::Driver::get().functions();
+  f.context_push(reinterpret_cast<cuda::Context>(&fake<char[2]>("fake_contexts")[1]));
+  fake<std::atomic<int>>("fake_hold_pool") = 1;
+  const bool makes_pool = [] {
+    const Attention attention = causal();
+    const bool being_made = cuda::is_memory_pool_being_made();
+    fake<std::atomic<int>>("fake_hold_pool") = 0;
+    return being_made;
+  }();
+  cuda::Context popped = nullptr;
+  f.context_pop(&popped);
+  REQUIRE_FALSE(makes_pool);
 }
 
 TEST_CASE("fake GPU: a block mask is counted, summed and listed, behind a launch for each table") {
