@@ -11,8 +11,10 @@
 #include "generator/index_bounds.hpp"
 #include "generator/index_differences.hpp"
 #include "generator/kernel_context.hpp"
+#include "generator/linear_reads.hpp"
 #include "generator/proved_context.hpp"
 #include "generator/reading.hpp"
+#include "generator/score_factors.hpp"
 
 namespace tilewright {
 namespace {
@@ -135,10 +137,29 @@ Map portable_context(const Spec& spec, const Tactic& tactic, const ForwardKind& 
   return context;
 }
 
-Map hopper_context(const Spec& spec, const Tactic& tactic, const ForwardKind& kind) {
+List linear_read_values(const Spec& spec) {
+  List values;
+  for (const LinearRead& read : linear_reads(spec)) {
+    values.push_back(Map{{"buffer", read.buffer}, {"indices", read.indices}});
+  }
+  return values;
+}
+
+// 50.0f
+std::string float_literal(double value) {
+  const std::string digits = fmt::format("{}", static_cast<float>(value));
+  const bool is_whole = digits.find_first_of(".e") == std::string::npos;
+  return digits + (is_whole ? ".0f" : "f");
+}
+
+Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& kind) {
   const auto& parameters = tactic.parameters;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
+  const ScoreFactors factors = take_score_factors(given);
+  Spec spec = given;
+  spec.score_mod = factors.score_mod;
   Map context = forward_context(spec, kind);
+  context["linear_reads"] = linear_read_values(spec);
   context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
                     {"value_pad", whole_steps(spec.value_head_dim())},
                     {"q_tile", parameters.at("q_tile")},
@@ -150,6 +171,8 @@ Map hopper_context(const Spec& spec, const Tactic& tactic, const ForwardKind& ki
                     {"mask_unroll", parameters.at("mask_unroll")},
                     {"bounded_waits", parameters.at("bounded_waits") != 0},
                     {"launch_counters", parameters.at("launch_counters")},
+                    {"score_factor", float_literal(factors.of_score)},
+                    {"result_factor", float_literal(factors.of_result)},
                     {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;
 }

@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "generator/cuda_tactic.hpp"
+#include "generator/linear_reads.hpp"
 #include "generator/score_mod_reads.hpp"
 #include "generator/snippet.hpp"
 #include "generator/tactic_parameters.hpp"
@@ -61,7 +62,7 @@ bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64
   if (!divides(3 * kGroupRows, spec.block[0], kernel)) return false;
   if (width <= 64) return true;
   return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec) &&
-         score_mod_reads(spec) != ScoreModReads::more;
+         (score_mod_reads(spec) != ScoreModReads::more || !linear_reads(spec).empty());
 }
 
 std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {

@@ -152,6 +152,7 @@ Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahe
                  {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
                  {"index_differences", false},
+                 {"linear_reads", {}},
                  {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
                  {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
   context["reads"] = read_values(spec, reads, read_ahead);

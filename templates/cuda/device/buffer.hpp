@@ -69,6 +69,20 @@ struct tw_ReadOf<Value, true> {
   using Type = Value;
 };
 
+// An index as a number that a thread's elements share and a constant, where it is known to be such a
+// sum (index.hpp).
+struct tw_Parts {
+  int shared;
+  int constant;
+};
+template <typename Index>
+TW_INLINE tw_Parts tw_parts(Index i) {
+  return {static_cast<int>(i), 0};
+}
+
+template <typename Element, typename Value, int kRank, bool kTrusted>
+class tw_InnerBuffer;
+
 template <typename Element, typename Value, int kRank, bool kTrusted>
 class tw_Buffer {
  public:
@@ -103,7 +117,18 @@ class tw_Buffer {
   // Extent of a dimension.
   __forceinline__ int size(int dim) const { return last_[dim] + 1; }
 
+  // Whether these indices are inside, and a row's elements stand side by side.
+  template <typename... Indices>
+  __forceinline__ bool tw_holds(Indices... indices) const requires(sizeof...(Indices) == kRank) {
+    bool holds = last_stride_ == sizeof(Element);
+    int dim = 0;
+    ((holds = holds && indices >= 0 && indices <= last_[dim], ++dim), ...);
+    return holds;
+  }
+
  private:
+  friend class tw_InnerBuffer<Element, Value, kRank, kTrusted>;
+
   // In bytes.
   template <typename Index>
   __forceinline__ long long offset(int dim, Index i) const {
@@ -124,3 +149,49 @@ class tw_Buffer {
   int last_[kRank];          // greatest index of each dimension
   long long stride_[kRank];  // in bytes
 };
+
+// A buffer of which only such elements are read as tw_holds is true for. Nothing is clamped, and
+// what is constant of an index is part of the load.
+template <typename Element, typename Value, int kRank, bool kTrusted>
+class tw_InnerBuffer {
+ public:
+  using Buffer = tw_Buffer<Element, Value, kRank, kTrusted>;
+  using Read = typename Buffer::Read;
+
+  explicit tw_InnerBuffer(const Buffer& buffer) : buffer_(buffer) {}
+
+  template <typename Index>
+  __forceinline__ Read operator[](Index i) const requires(kRank == 1) {
+    return buffer_.load(buffer_.data_ + offset(0, i));
+  }
+  template <typename... Indices>
+  __forceinline__ Read operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
+    const char* from = buffer_.data_;
+    int dim = 0;
+    ((from += offset(dim, indices), ++dim), ...);
+    return buffer_.load(from);
+  }
+
+  __forceinline__ int size(int dim) const { return buffer_.size(dim); }
+
+ private:
+  // In bytes.
+  template <typename Index>
+  __forceinline__ long long offset(int dim, Index i) const {
+    const tw_Parts parts = tw_parts(i);
+    if (dim < kRank - 1) return (parts.shared + parts.constant) * buffer_.stride_[dim];
+    constexpr long long size = sizeof(Element);
+    return parts.shared * size + parts.constant * size;
+  }
+
+  const Buffer& buffer_;
+};
+
+template <bool kInner, typename Element, typename Value, int kRank, bool kTrusted>
+TW_INLINE decltype(auto) tw_choose_reads(const tw_Buffer<Element, Value, kRank, kTrusted>& buffer) {
+  if constexpr (kInner) {
+    return tw_InnerBuffer<Element, Value, kRank, kTrusted>(buffer);
+  } else {
+    return (buffer);
+  }
+}

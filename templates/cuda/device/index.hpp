@@ -28,27 +28,65 @@ struct tw_ColumnIndex {
 
 // kv_idx - q_idx or q_idx - kv_idx: a float beside floats, an int elsewhere.
 struct tw_IndexDifference {
-  int value;
+  int base;
+  int constant;
   float distance;  // of the bases
-  float offset;
-  __forceinline__ operator int() const { return value; }
+  float offset;    // the constant
+  __forceinline__ operator int() const { return base + constant; }
   __forceinline__ float real() const { return distance + offset; }
 };
 
+// A difference and a number that is no constant to a thread's elements, as an index of a buffer has
+// it: the constant stays apart, and becomes part of the load.
+struct tw_IndexSum {
+  int base;
+  int constant;
+  __forceinline__ operator int() const { return base + constant; }
+};
+
 TW_INLINE tw_IndexDifference operator-(tw_ColumnIndex kv_idx, tw_RowIndex q_idx) {
-  return {(kv_idx.base - q_idx.base) + (kv_idx.offset - q_idx.offset),
-          kv_idx.distance - q_idx.distance, static_cast<float>(kv_idx.offset - q_idx.offset)};
+  return {kv_idx.base - q_idx.base, kv_idx.offset - q_idx.offset, kv_idx.distance - q_idx.distance, static_cast<float>(kv_idx.offset - q_idx.offset)};
 }
 TW_INLINE tw_IndexDifference operator-(tw_RowIndex q_idx, tw_ColumnIndex kv_idx) {
-  return {(q_idx.base - kv_idx.base) + (q_idx.offset - kv_idx.offset),
-          q_idx.distance - kv_idx.distance, static_cast<float>(q_idx.offset - kv_idx.offset)};
+  return {q_idx.base - kv_idx.base, q_idx.offset - kv_idx.offset, q_idx.distance - kv_idx.distance, static_cast<float>(q_idx.offset - kv_idx.offset)};
 }
 TW_INLINE tw_IndexDifference operator-(tw_IndexDifference x) {
-  return {-x.value, -x.distance, -x.offset};
+  return {-x.base, -x.constant, -x.distance, -x.offset};
 }
 TW_INLINE tw_IndexDifference abs(tw_IndexDifference x) {
-  return {abs(x.value), fabs(x.real()), 0.0f};
+  return {abs(static_cast<int>(x)), 0, fabs(x.real()), 0.0f};
 }
+
+template <typename T>
+constexpr bool tw_is_int = false;
+template <>
+constexpr bool tw_is_int<int> = true;
+
+template <typename T>
+TW_INLINE tw_IndexSum operator+(tw_IndexDifference a, T b) requires(tw_is_int<T>) {
+  return {a.base + b, a.constant};
+}
+template <typename T>
+TW_INLINE tw_IndexSum operator+(T a, tw_IndexDifference b) requires(tw_is_int<T>) {
+  return {a + b.base, b.constant};
+}
+template <typename T>
+TW_INLINE tw_IndexSum operator-(tw_IndexDifference a, T b) requires(tw_is_int<T>) {
+  return {a.base - b, a.constant};
+}
+template <typename T>
+TW_INLINE tw_IndexSum operator+(tw_IndexSum a, T b) requires(tw_is_int<T>) {
+  return {a.base + b, a.constant};
+}
+template <typename T>
+TW_INLINE tw_IndexSum operator-(tw_IndexSum a, T b) requires(tw_is_int<T>) {
+  return {a.base - b, a.constant};
+}
+
+TW_INLINE tw_Parts tw_parts(tw_RowIndex i) { return {i.base, i.offset}; }
+TW_INLINE tw_Parts tw_parts(tw_ColumnIndex i) { return {i.base, i.offset}; }
+TW_INLINE tw_Parts tw_parts(tw_IndexDifference i) { return {i.base, i.constant}; }
+TW_INLINE tw_Parts tw_parts(tw_IndexSum i) { return {i.base, i.constant}; }
 
 template <typename T>
 constexpr bool tw_is_real = false;

@@ -107,8 +107,8 @@ int make_index<int>(const SplitIndex& index, int) {
   return index.value();
 }
 
-// kInside: all rows and columns of the tile exist.
-template <bool kInside>
+// kInside: all rows and columns of the tile exist. kReadsInside: tw_reads_inside holds for them.
+template <bool kInside, bool kReadsInside = false>
 TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
                              float (&s)[kRows][kColumns]) {
   using tw_snippet::tw_ColumnIndex;
@@ -128,9 +128,9 @@ TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
     const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      s[i][j] =
-          tw_snippet::tw_score_mod(scene.state, row_reads.with_lane(column_reads, i),
-                                   s[i][j] * scale, scene.b, scene.h, scene.h_kv, q_idx[i], kv_idx);
+      s[i][j] = tw_snippet::tw_score_mod<kReadsInside>(
+          scene.state, row_reads.with_lane(column_reads, i), s[i][j] * scale, scene.b, scene.h,
+          scene.h_kv, q_idx[i], kv_idx);
     }
   }
 }

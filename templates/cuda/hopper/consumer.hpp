@@ -53,9 +53,10 @@ class Consumer {
   // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
   // the compile time, and the branch around what drops them costs up to 5 % (decision 16). So kernels
   // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
-  // the branch costs nothing, and for a score_mod on tiles of 128 rows.
+  // the branch costs nothing, and for a score_mod on tiles of 128 rows or in two copies.
   static constexpr bool kOneLoop =
-      (kHasMaskMod || kHeadDim > 128 || (kHasScoreMod && kConsumers == 2)) && !kBoundsIndices;
+      (kHasMaskMod || kHeadDim > 128 || (kHasScoreMod && kConsumers == 2) || kHasLinearReads) &&
+      !kBoundsIndices;
 
   // Without a block mask a mask_mod is asked about every element.
   static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
@@ -94,7 +95,7 @@ class Consumer {
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     const RowEnds ends =
-        end_rows(arguments_, call_, work.place, softmax, arguments_.scaling.to_log2);
+        end_rows(arguments_, call_, work.place, softmax, to_log2());
     wait_for_values(out, p);
     release(control.v_empty[before.stage]);
     store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, ends, out);
@@ -110,7 +111,7 @@ class Consumer {
                              bool has_before, KvPlace& before, Softmax& softmax,
                              float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     Control& control = *shared_.control;
-    const float to_log2 = arguments_.scaling.to_log2;
+    const float to_log2 = this->to_log2();
     const int stage = place_.stage;
     wait(shared_address(&control.k_full[stage]), place_.parity, "K, stage", stage);
     Turns::wait_for_mine(number_);
@@ -127,9 +128,17 @@ class Consumer {
     const KvTile tile = control.kv_tile[stage];
     Kept kept;
     if (kHasMaskMod && careful) kept = find_kept(scene, tile);
+    const bool reads_inside = kHasLinearReads && stay_reads_inside(scene, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
-    if (kHasScoreMod) modify_scores<kInside>(scene, tile.first(), arguments_.scaling.factor, s);
+    if (kHasScoreMod) {
+      const float scale = arguments_.scaling.factor * kScoreFactor;
+      if (kHasLinearReads && reads_inside) {
+        modify_scores<kInside, true>(scene, tile.first(), scale, s);
+      } else {
+        modify_scores<kInside>(scene, tile.first(), scale, s);
+      }
+    }
     if (careful) {
       if (kHasMaskMod) {
         drop_scores(kept, s);
@@ -149,6 +158,17 @@ class Consumer {
     if (raises) rescale(alpha, out);
     before = place_;
     place_.advance();
+  }
+
+  // The exponent of 2 that one unit of a score stands for.
+  __forceinline__ float to_log2() const { return arguments_.scaling.to_log2 * kResultFactor; }
+
+  // Whether score_mod, at any row and column of a tile, stays inside its buffers.
+  static __forceinline__ bool stay_reads_inside(const Scene& scene, int first) {
+    const int row = scene.place->first_row + scene.q_offset;
+    const int column = first + scene.kv_offset;
+    return tw_snippet::tw_reads_inside(scene.state, scene.b, scene.h, scene.h_kv, row,
+                                       row + kQTile - 1, column, column + kKvTile - 1);
   }
 
   __forceinline__ void wait_for_v(const KvPlace& place) {

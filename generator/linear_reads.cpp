@@ -1,0 +1,213 @@
+#include "generator/linear_reads.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "generator/declared_names.hpp"
+#include "generator/hoisted_reads.hpp"
+#include "generator/snippet.hpp"
+#include "generator/snippet_number.hpp"
+
+namespace tilewright {
+namespace {
+
+using Tokens = std::vector<SnippetToken>;
+
+// A sum in the text: where it ends, and whether q_idx or kv_idx is part of it.
+struct Sum {
+  std::size_t end;
+  bool has_index;
+};
+
+// `int d = kv_idx - q_idx;`
+struct Local {
+  std::string name;
+  std::string text;  // of the sum
+  bool has_index;
+};
+
+class SumReader {
+ public:
+  SumReader(const Tokens& tokens, const std::vector<Local>& locals)
+      : tokens_(tokens), locals_(locals) {}
+
+  // a + b - c from token i on.
+  std::optional<Sum> sum(std::size_t i) const {
+    std::optional<Sum> sum = term(text(i) == "-" ? i + 1 : i);
+    while (sum && (text(sum->end) == "+" || text(sum->end) == "-")) {
+      const bool has_index = sum->has_index;
+      sum = term(sum->end + 1);
+      if (sum) sum->has_index |= has_index;
+    }
+    return sum;
+  }
+
+  std::string_view text(std::size_t i) const { return i < tokens_.size() ? tokens_[i].text : ""; }
+
+  // Tokens [begin, end) with sums in the place of locals.
+  std::string written(std::size_t begin, std::size_t end) const {
+    std::string all;
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool is_call = text(i) == "(" && text(i - 1) == "clamp";
+      const bool is_spaced =
+          i > begin && text(i - 1) != "(" && text(i) != ")" && text(i) != "," && !is_call;
+      all += is_spaced ? " " : "";
+      const Local* const local = find_local(text(i));
+      all += local ? "(" + local->text + ")" : std::string(text(i));
+    }
+    return all;
+  }
+
+ private:
+  const Local* find_local(std::string_view name) const {
+    const auto found = std::find_if(locals_.begin(), locals_.end(),
+                                    [&](const Local& local) { return local.name == name; });
+    return found == locals_.end() ? nullptr : &*found;
+  }
+
+  std::optional<Sum> term(std::size_t i) const {
+    if (i >= tokens_.size()) return {};
+    if (tokens_[i].kind == SnippetToken::Kind::number) return number(i);
+    if (text(i) == "(") return in_brackets(i);
+    if (text(i) == "clamp") return clamp(i);
+    if (const Local* const local = find_local(text(i))) return Sum{i + 1, local->has_index};
+    constexpr std::array<std::string_view, 7> of_call = {
+        "b", "h", "h_kv", "q_len", "kv_len", "num_q_heads", "num_kv_heads"};
+    const bool has_index = text(i) == "q_idx" || text(i) == "kv_idx";
+    const bool is_known =
+        has_index || std::find(of_call.begin(), of_call.end(), text(i)) != of_call.end();
+    if (!is_known) return {};
+    return Sum{i + 1, has_index};
+  }
+
+  std::optional<Sum> number(std::size_t i) const {
+    const NumberLiteral literal = read_number(text(i));
+    if (literal.is_floating || literal.has_suffix) return {};
+    return Sum{i + 1, false};
+  }
+
+  std::optional<Sum> in_brackets(std::size_t i) const {
+    const std::optional<Sum> inner = sum(i + 1);
+    if (!inner || text(inner->end) != ")") return {};
+    return Sum{inner->end + 1, inner->has_index};
+  }
+
+  // clamp(sum, least, greatest): as monotonous as the sum.
+  std::optional<Sum> clamp(std::size_t i) const {
+    if (text(i + 1) != "(") return {};
+    const std::optional<Sum> value = sum(i + 2);
+    if (!value || text(value->end) != ",") return {};
+    const std::optional<Sum> least = sum(value->end + 1);
+    if (!least || least->has_index || text(least->end) != ",") return {};
+    const std::optional<Sum> greatest = sum(least->end + 1);
+    if (!greatest || greatest->has_index || text(greatest->end) != ")") return {};
+    return Sum{greatest->end + 1, value->has_index};
+  }
+
+  const Tokens& tokens_;
+  const std::vector<Local>& locals_;
+};
+
+// Whether the variable of token i is only read, apart from there.
+bool is_constant(const Tokens& tokens, std::size_t i) {
+  constexpr std::array<std::string_view, 13> changes = {
+      "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "<<=", ">>="};
+  const auto is_change = [&](std::size_t at) {
+    return at < tokens.size() &&
+           std::find(changes.begin(), changes.end(), tokens[at].text) != changes.end();
+  };
+  for (std::size_t j = 1; j < tokens.size(); ++j) {
+    if (j == i || tokens[j].text != tokens[i].text) continue;
+    const SnippetToken& before = tokens[j - 1];
+    const bool is_declared =
+        before.kind == SnippetToken::Kind::identifier && before.text != "return";
+    if (is_declared || before.text == "&" || before.text == "++" || before.text == "--")
+      return false;
+    if (is_change(j + 1)) return false;
+  }
+  return true;
+}
+
+// Errs on the side of true: `int& r = d`, `auto&& r`, `decltype((d)) r`, `[]<typename T>(T& x)`.
+bool may_refer_to_variables(const Tokens& tokens) {
+  constexpr std::array<std::string_view, 5> words = {"decltype", "typeof", "typename", "class",
+                                                     "template"};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (std::find(words.begin(), words.end(), tokens[i].text) != words.end()) return true;
+    if (i == 0) continue;
+    const bool follows_name = tokens[i - 1].kind == SnippetToken::Kind::identifier;
+    if (tokens[i].text == "&" && follows_name) return true;
+    if (tokens[i].text == "&&" && tokens[i - 1].text == "auto") return true;
+  }
+  return false;
+}
+
+std::vector<Local> find_locals(const Tokens& tokens, const Spec& spec) {
+  std::vector<Local> locals;
+  if (may_refer_to_variables(tokens)) return locals;
+  for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+    // In front of the declaration a scalar's name is the scalar.
+    if (spec.scalars.contains(std::string(tokens[i + 1].text))) continue;
+    if (tokens[i].text != "int" || tokens[i + 2].text != "=" || !is_constant(tokens, i + 1))
+      continue;
+    const SumReader reader(tokens, locals);
+    const std::optional<Sum> sum = reader.sum(i + 3);
+    if (!sum || reader.text(sum->end) != ";") continue;
+    locals.push_back({.name = std::string(tokens[i + 1].text),
+                      .text = reader.written(i + 3, sum->end),
+                      .has_index = sum->has_index});
+  }
+  return locals;
+}
+
+// The token behind the indices of a read whose `[` or `(` is token i. Their number is left for the
+// compiler to complain about.
+std::optional<std::size_t> end_of_indices(const SumReader& reader, std::size_t i) {
+  const std::string_view open = reader.text(i);
+  if (open != "[" && open != "(") return {};
+  const std::string_view close = open == "[" ? "]" : ")";
+  do {
+    const std::optional<Sum> index = reader.sum(i + 1);
+    if (!index) return {};
+    i = index->end;
+  } while (reader.text(i) == "," && open == "(");
+  if (reader.text(i) != close) return {};
+  return i;
+}
+
+bool is_done_ahead(const std::vector<HoistedRead>& hoisted, const std::string& buffer,
+                   const std::string& indices) {
+  return std::any_of(hoisted.begin(), hoisted.end(), [&](const HoistedRead& read) {
+    return read.buffer == buffer && read.indices == indices;
+  });
+}
+
+}  // namespace
+
+std::vector<LinearRead> linear_reads(const Spec& spec) {
+  if (spec.score_mod.empty() || spec.buffers.empty()) return {};
+  const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
+  const Tokens tokens = tokenize(snippet.text, snippet.kind);
+  if (may_declare_a_name(tokens, spec)) return {};
+  std::vector<HoistedRead> hoisted;
+  const HoistedReads done_ahead(snippet, spec, hoisted);
+  const std::vector<Local> locals = find_locals(tokens, spec);
+  const SumReader reader(tokens, locals);
+  std::vector<LinearRead> reads;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto buffer = spec.buffers.find(std::string(tokens[i].text));
+    if (tokens[i].kind != SnippetToken::Kind::identifier || buffer == spec.buffers.end()) continue;
+    const std::optional<std::size_t> end = end_of_indices(reader, i + 1);
+    if (!end || buffer->second.bounds == Bounds::trusted) return {};
+    std::string indices = reader.written(i + 2, *end);
+    if (!is_done_ahead(hoisted, buffer->first, indices)) {
+      reads.push_back({buffer->first, std::move(indices)});
+    }
+    i = *end;
+  }
+  return reads;
+}
+
+}  // namespace tilewright

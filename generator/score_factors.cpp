@@ -1,0 +1,154 @@
+#include "generator/score_factors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "generator/snippet.hpp"
+
+namespace tilewright {
+namespace {
+
+using Tokens = std::vector<SnippetToken>;
+
+// Between them products stay far from float's limits.
+constexpr double kLeast = 0x1p-20;
+constexpr double kGreatest = 0x1p20;
+
+// Tokens [begin, end).
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+struct Factor {
+  double value;
+  Range tokens;  // the number and its operator
+};
+
+template <typename Words>
+bool any_equals(std::string_view text, const Words& words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// 50, 0.5, .5f, 1e-2: plain decimal numbers.
+std::optional<double> value_of(const SnippetToken& token) {
+  if (token.kind != SnippetToken::Kind::number) return {};
+  std::string_view text = token.text;
+  if (text.starts_with('0') && !text.starts_with("0.")) return {};  // octal, or hexadecimal
+  if (text.ends_with('f')) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  if (value < kLeast || value > kGreatest) return {};
+  return value;
+}
+
+// `N *` in front of token i.
+std::optional<Factor> factor_before(const Tokens& tokens, std::size_t i) {
+  if (i < 2 || tokens[i - 1].text != "*") return {};
+  const std::optional<double> value = value_of(tokens[i - 2]);
+  if (!value) return {};
+  return Factor{*value, {i - 2, i}};
+}
+
+// `* N` or `/ N` from token i on.
+std::optional<Factor> factor_behind(const Tokens& tokens, std::size_t i) {
+  if (i + 1 >= tokens.size()) return {};
+  const bool divides = tokens[i].text == "/";
+  if (!divides && tokens[i].text != "*") return {};
+  const std::optional<double> value = value_of(tokens[i + 1]);
+  if (!value) return {};
+  return Factor{divides ? 1 / *value : *value, {i, i + 2}};
+}
+
+// Whether a product may begin at token i: nothing in front of it binds as tightly.
+bool begins_product(const Tokens& tokens, std::size_t i) {
+  constexpr std::array<std::string_view, 19> before = {
+      "(", ",", "=", "return", "+",  "-",  "?",  ":",  "<", ">",
+      "{", ";", "}", "<=",     ">=", "==", "!=", "&&", "||"};
+  return i == 0 || any_equals(tokens[i - 1].text, before);
+}
+
+std::optional<Factor> factor_of_score(const Tokens& tokens) {
+  const auto is_score = [](const SnippetToken& token) { return token.text == "score"; };
+  if (std::count_if(tokens.begin(), tokens.end(), is_score) != 1) return {};
+  const auto found = std::find_if(tokens.begin(), tokens.end(), is_score);
+  const auto i = static_cast<std::size_t>(found - tokens.begin());
+  if (begins_product(tokens, i)) return factor_behind(tokens, i + 1);
+  const std::optional<Factor> factor = factor_before(tokens, i);
+  return factor && begins_product(tokens, factor->tokens.begin) ? factor : std::nullopt;
+}
+
+// The tokens of the result: all of an expression, or what the only `return` of a body gives.
+std::optional<Range> result_of(const Snippet& snippet, const Tokens& tokens) {
+  if (snippet.is_expression) return Range{0, tokens.size()};
+  std::optional<Range> result;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].text == "{") return {};  // a condition, a loop or a lambda
+    if (tokens[i].text != "return") continue;
+    if (result) return {};
+    const auto end = std::find_if(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end(),
+                                  [](const SnippetToken& token) { return token.text == ";"; });
+    result = Range{i + 1, static_cast<std::size_t>(end - tokens.begin())};
+    // `if (x) return y;`
+    if (i > 0 && tokens[i - 1].text != ";") return {};
+  }
+  return result;
+}
+
+// Behind `f(...)` from token i on, f being a function whose value is a real number.
+std::optional<std::size_t> end_of_call(const Tokens& tokens, std::size_t i, std::size_t end) {
+  constexpr std::array<std::string_view, 12> functions = {"tanh", "tanhf", "exp",  "expf",
+                                                          "log",  "logf",  "sqrt", "sqrtf",
+                                                          "fabs", "fabsf", "sin",  "cos"};
+  if (i + 1 >= end || !any_equals(tokens[i].text, functions) || tokens[i + 1].text != "(") return {};
+  int depth = 0;
+  for (std::size_t j = i + 1; j < end; ++j) {
+    if (tokens[j].text == "(") ++depth;
+    if (tokens[j].text == ")" && --depth == 0) return j + 1;
+  }
+  return {};
+}
+
+std::optional<Factor> factor_of_result(const Snippet& snippet, const Tokens& tokens) {
+  const std::optional<Range> result = result_of(snippet, tokens);
+  if (!result) return {};
+  if (const auto end = end_of_call(tokens, result->begin, result->end)) {
+    const std::optional<Factor> factor = factor_behind(tokens, *end);
+    return factor && factor->tokens.end == result->end ? factor : std::nullopt;
+  }
+  const auto end = end_of_call(tokens, result->begin + 2, result->end);
+  if (!end || *end != result->end) return {};
+  const std::optional<Factor> factor = factor_before(tokens, result->begin + 2);
+  return factor && factor->tokens.begin == result->begin ? factor : std::nullopt;
+}
+
+void blank(const Tokens& tokens, Range range, std::string& text) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    text.replace(tokens[i].offset, tokens[i].text.size(), tokens[i].text.size(), ' ');
+  }
+}
+
+}  // namespace
+
+ScoreFactors take_score_factors(const Spec& spec) {
+  ScoreFactors factors{.score_mod = spec.score_mod};
+  if (spec.score_mod.empty() || spec.precise_math) return factors;
+  const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
+  const Tokens tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
+  if (const std::optional<Factor> factor = factor_of_score(tokens)) {
+    factors.of_score = factor->value;
+    blank(tokens, factor->tokens, factors.score_mod);
+  }
+  if (const std::optional<Factor> factor = factor_of_result(snippet, tokens)) {
+    factors.of_result = factor->value;
+    blank(tokens, factor->tokens, factors.score_mod);
+  }
+  return factors;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,79 @@
+#include "generator/score_factors.hpp"
+
+#include <string>
+
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+
+namespace {
+
+ScoreFactors take(const std::string& score_mod, bool precise = false) {
+  return take_score_factors(
+      {.dtype = bf16, .head_dim = 64, .score_mod = score_mod, .precise_math = precise});
+}
+
+bool leaves_alone(const std::string& score_mod) {
+  const ScoreFactors factors = take(score_mod);
+  return factors.score_mod == score_mod && factors.of_score == 1 && factors.of_result == 1;
+}
+
+}  // namespace
+
+TEST_CASE("score factors: a number beside the score and one beside the result") {
+  const ScoreFactors factors = take("50 * tanh(score / 20)");
+  CHECK(factors.score_mod == "     tanh(score     )");
+  CHECK(factors.of_score == 1.0 / 20);
+  CHECK(factors.of_result == 50);
+  CHECK(take("tanhf(0.25f * score) / 4").of_score == 0.25);
+  CHECK(take("tanhf(0.25f * score) / 4").of_result == 0.25);
+}
+
+TEST_CASE("score factors: in a body, places stay as they were") {
+  const ScoreFactors factors = take("float x = score * 0.5;\nreturn 8 * tanh(x);");
+  CHECK(factors.score_mod == "float x = score      ;\nreturn     tanh(x);");
+  CHECK(factors.of_score == 0.5);
+  CHECK(factors.of_result == 8);
+}
+
+TEST_CASE("score factors: the score's alone where the result is something else") {
+  for (const char* text :
+       {"score / 2 + 1", "1 - score / 2", "-score / 2", "q_idx > 3 ? score / 2 : -INFINITY",
+        "if (h) return score / 2; return 0;", "return 3 * tanh(1) + score / 2;",
+        "score / 2 * kv_idx", "3 * (score / 2)", "kv_idx * tanh(score / 2)", "-3 * tanh(score / 2)",
+        "3 * tanh(score / 2) * 2", "3 * tanh(score / 2) - 1"}) {
+    CAPTURE(text);
+    CHECK(take(text).of_score == 0.5);
+    CHECK(take(text).of_result == 1);
+  }
+}
+
+TEST_CASE("score factors: left alone where it would mean something else, or may") {
+  for (const char* text : {"",
+                           "score",
+                           "score + 2",
+                           "2 / score",
+                           "kv_idx / score * 2",
+                           "kv_idx * score * 2",
+                           "score * kv_idx",
+                           "score * score * 2",
+                           "score * -2",
+                           "score / 0",
+                           "score * 1e30",
+                           "score * 1e-30",
+                           "score * 010",
+                           "score * 0x10",
+                           "(score) * 2",
+                           "2 * (score)",
+                           "kv_idx % 2 * score",
+                           "kv_idx / 2 * score",
+                           "exp(score) * kv_idx",
+                           "select(h > 1, score, 0)",
+                           "float s = score; s *= 2; return s;"}) {
+    CAPTURE(text);
+    CHECK(leaves_alone(text));
+  }
+  CHECK(take("(kv_idx - q_idx) / 2").of_result == 1);  // of whole numbers
+  CHECK(take("auto f = [](float x) { return x; }; return 2 * tanh(f(score));").of_result == 1);
+  CHECK(take("50 * tanh(score / 20)", true).score_mod == "50 * tanh(score / 20)");
+}
