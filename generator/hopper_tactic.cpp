@@ -56,13 +56,24 @@ bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
   return tile == 64 || (tile == kShortKvTile && (!kernel.masked || spec.block[1] == tile));
 }
 
+// One that all elements with the same difference of indices share stays in the first level of the
+// cache. Those of a table with an element for each score come from memory, and tiles of 128 x 128
+// wait less for them.
+bool reads_few_values(const Spec& spec) {
+  if (score_mod_reads(spec) != ScoreModReads::more) return true;
+  const std::vector<LinearRead> reads = linear_reads(spec);
+  return !reads.empty() && std::none_of(reads.begin(), reads.end(), [](const LinearRead& read) {
+    return read.has_own_element;
+  });
+}
+
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
   if (!divides(3 * kGroupRows, spec.block[0], kernel)) return false;
   if (width <= 64) return true;
   return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec) &&
-         (score_mod_reads(spec) != ScoreModReads::more || !linear_reads(spec).empty());
+         reads_few_values(spec);
 }
 
 std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {

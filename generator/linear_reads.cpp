@@ -15,17 +15,29 @@ namespace {
 
 using Tokens = std::vector<SnippetToken>;
 
-// A sum in the text: where it ends, and whether q_idx or kv_idx is part of it.
+// Which of the two are part of a sum.
+struct Parts {
+  bool q_idx = false;
+  bool kv_idx = false;
+
+  bool any() const { return q_idx || kv_idx; }
+  void add(const Parts& other) {
+    q_idx |= other.q_idx;
+    kv_idx |= other.kv_idx;
+  }
+};
+
+// A sum in the text, and where it ends.
 struct Sum {
   std::size_t end;
-  bool has_index;
+  Parts parts;
 };
 
 // `int d = kv_idx - q_idx;`
 struct Local {
   std::string name;
   std::string text;  // of the sum
-  bool has_index;
+  Parts parts;
 };
 
 class SumReader {
@@ -37,9 +49,9 @@ class SumReader {
   std::optional<Sum> sum(std::size_t i) const {
     std::optional<Sum> sum = term(text(i) == "-" ? i + 1 : i);
     while (sum && (text(sum->end) == "+" || text(sum->end) == "-")) {
-      const bool has_index = sum->has_index;
+      const Parts parts = sum->parts;
       sum = term(sum->end + 1);
-      if (sum) sum->has_index |= has_index;
+      if (sum) sum->parts.add(parts);
     }
     return sum;
   }
@@ -72,26 +84,26 @@ class SumReader {
     if (tokens_[i].kind == SnippetToken::Kind::number) return number(i);
     if (text(i) == "(") return in_brackets(i);
     if (text(i) == "clamp") return clamp(i);
-    if (const Local* const local = find_local(text(i))) return Sum{i + 1, local->has_index};
+    if (const Local* const local = find_local(text(i))) return Sum{i + 1, local->parts};
     constexpr std::array<std::string_view, 7> of_call = {
         "b", "h", "h_kv", "q_len", "kv_len", "num_q_heads", "num_kv_heads"};
-    const bool has_index = text(i) == "q_idx" || text(i) == "kv_idx";
+    const Parts parts{.q_idx = text(i) == "q_idx", .kv_idx = text(i) == "kv_idx"};
     const bool is_known =
-        has_index || std::find(of_call.begin(), of_call.end(), text(i)) != of_call.end();
+        parts.any() || std::find(of_call.begin(), of_call.end(), text(i)) != of_call.end();
     if (!is_known) return {};
-    return Sum{i + 1, has_index};
+    return Sum{i + 1, parts};
   }
 
   std::optional<Sum> number(std::size_t i) const {
     const NumberLiteral literal = read_number(text(i));
     if (literal.is_floating || literal.has_suffix) return {};
-    return Sum{i + 1, false};
+    return Sum{i + 1, {}};
   }
 
   std::optional<Sum> in_brackets(std::size_t i) const {
     const std::optional<Sum> inner = sum(i + 1);
     if (!inner || text(inner->end) != ")") return {};
-    return Sum{inner->end + 1, inner->has_index};
+    return Sum{inner->end + 1, inner->parts};
   }
 
   // clamp(sum, least, greatest): as monotonous as the sum.
@@ -100,10 +112,10 @@ class SumReader {
     const std::optional<Sum> value = sum(i + 2);
     if (!value || text(value->end) != ",") return {};
     const std::optional<Sum> least = sum(value->end + 1);
-    if (!least || least->has_index || text(least->end) != ",") return {};
+    if (!least || least->parts.any() || text(least->end) != ",") return {};
     const std::optional<Sum> greatest = sum(least->end + 1);
-    if (!greatest || greatest->has_index || text(greatest->end) != ")") return {};
-    return Sum{greatest->end + 1, value->has_index};
+    if (!greatest || greatest->parts.any() || text(greatest->end) != ")") return {};
+    return Sum{greatest->end + 1, value->parts};
   }
 
   const Tokens& tokens_;
@@ -157,24 +169,35 @@ std::vector<Local> find_locals(const Tokens& tokens, const Spec& spec) {
     if (!sum || reader.text(sum->end) != ";") continue;
     locals.push_back({.name = std::string(tokens[i + 1].text),
                       .text = reader.written(i + 3, sum->end),
-                      .has_index = sum->has_index});
+                      .parts = sum->parts});
   }
   return locals;
 }
 
-// The token behind the indices of a read whose `[` or `(` is token i. Their number is left for the
-// compiler to complain about.
-std::optional<std::size_t> end_of_indices(const SumReader& reader, std::size_t i) {
+// The indices of a read in the text.
+struct Indices {
+  std::size_t end;  // the token behind them
+  bool has_own_element = false;
+};
+
+// From the `[` or `(` of token i on. Their number is left for the compiler to complain about.
+std::optional<Indices> read_indices(const SumReader& reader, std::size_t i) {
   const std::string_view open = reader.text(i);
   if (open != "[" && open != "(") return {};
   const std::string_view close = open == "[" ? "]" : ")";
+  Indices indices{.end = i};
+  Parts parts;
   do {
-    const std::optional<Sum> index = reader.sum(i + 1);
+    const std::optional<Sum> index = reader.sum(indices.end + 1);
     if (!index) return {};
-    i = index->end;
-  } while (reader.text(i) == "," && open == "(");
-  if (reader.text(i) != close) return {};
-  return i;
+    indices.end = index->end;
+    const bool is_apart =
+        (parts.q_idx && index->parts.kv_idx) || (parts.kv_idx && index->parts.q_idx);
+    indices.has_own_element |= is_apart;
+    parts.add(index->parts);
+  } while (reader.text(indices.end) == "," && open == "(");
+  if (reader.text(indices.end) != close) return {};
+  return indices;
 }
 
 bool is_done_ahead(const std::vector<HoistedRead>& hoisted, const std::string& buffer,
@@ -199,13 +222,13 @@ std::vector<LinearRead> linear_reads(const Spec& spec) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto buffer = spec.buffers.find(std::string(tokens[i].text));
     if (tokens[i].kind != SnippetToken::Kind::identifier || buffer == spec.buffers.end()) continue;
-    const std::optional<std::size_t> end = end_of_indices(reader, i + 1);
-    if (!end || buffer->second.bounds == Bounds::trusted) return {};
-    std::string indices = reader.written(i + 2, *end);
-    if (!is_done_ahead(hoisted, buffer->first, indices)) {
-      reads.push_back({buffer->first, std::move(indices)});
+    const std::optional<Indices> indices = read_indices(reader, i + 1);
+    if (!indices || buffer->second.bounds == Bounds::trusted) return {};
+    const std::string text = reader.written(i + 2, indices->end);
+    if (!is_done_ahead(hoisted, buffer->first, text)) {
+      reads.push_back({buffer->first, text, indices->has_own_element});
     }
-    i = *end;
+    i = indices->end;
   }
   return reads;
 }

@@ -18,6 +18,7 @@ std::string found(const std::string& score_mod, Bounds bounds = Bounds::clamped)
   std::string text;
   for (const LinearRead& read : linear_reads(spec)) {
     text += (text.empty() ? "" : "; ") + read.buffer + ": " + read.indices;
+    text += read.has_own_element ? " (its own)" : "";
   }
   return text;
 }
@@ -31,6 +32,12 @@ TEST_CASE("linear reads: sums of indices, lengths and whole numbers") {
   CHECK(found("return score + table(h, kv_idx - q_idx) * bias[kv_idx + 1];") ==
         "table: h, kv_idx - q_idx; bias: kv_idx + 1");
   CHECK(found("q_idx >= kv_idx ? score + bias[q_idx - kv_idx] : score") == "bias: q_idx - kv_idx");
+}
+
+TEST_CASE("linear reads: rows and columns in different indices have elements of their own") {
+  CHECK(found("score + table(q_idx, kv_idx)") == "table: q_idx, kv_idx (its own)");
+  CHECK(found("score + table(kv_idx + 1, h + q_idx)") == "table: kv_idx + 1, h + q_idx (its own)");
+  CHECK(found("score + table(h, q_idx - kv_idx)") == "table: h, q_idx - kv_idx");
 }
 
 TEST_CASE("linear reads: clamped to what no index is part of") {

@@ -53,10 +53,10 @@ class Consumer {
   // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
   // the compile time, and the branch around what drops them costs up to 5 % (decision 16). So kernels
   // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
-  // the branch costs nothing, and for a score_mod on tiles of 128 rows or in two copies.
-  static constexpr bool kOneLoop =
-      (kHasMaskMod || kHeadDim > 128 || (kHasScoreMod && kConsumers == 2) || kHasLinearReads) &&
-      !kBoundsIndices;
+  // the branch costs nothing, and for a score_mod on tiles of 128 rows or with reads without bounds.
+  static constexpr bool kOneLoop = (kHasMaskMod || kHeadDim > 128 || kHasLinearReads ||
+                                    (kHasScoreMod && kConsumers == 2)) &&
+                                   !kBoundsIndices;
 
   // Without a block mask a mask_mod is asked about every element.
   static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
@@ -70,6 +70,7 @@ class Consumer {
     if (work.kv_tiles == 0) return false;
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
+    if (kHasLinearReads) reads_inside_ = columns_read_inside(scene, 0, call_.kv_len - 1);
     const int kv_tiles = work.kv_tiles;
     const int careful_tiles = work.careful_tiles;
 
@@ -128,7 +129,7 @@ class Consumer {
     const KvTile tile = control.kv_tile[stage];
     Kept kept;
     if (kHasMaskMod && careful) kept = find_kept(scene, tile);
-    const bool reads_inside = kHasLinearReads && stay_reads_inside(scene, tile.first());
+    const bool reads_inside = kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
     if (kHasScoreMod) {
@@ -163,12 +164,17 @@ class Consumer {
   // The exponent of 2 that one unit of a score stands for.
   __forceinline__ float to_log2() const { return arguments_.scaling.to_log2 * kResultFactor; }
 
-  // Whether score_mod, at any row and column of a tile, stays inside its buffers.
-  static __forceinline__ bool stay_reads_inside(const Scene& scene, int first) {
+  // Whether score_mod's reads stay inside its buffers: in a tile, or at all rows of the q tile and
+  // these columns.
+  __forceinline__ bool tile_reads_inside(const Scene& scene, int first) const {
+    return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);
+  }
+  static __forceinline__ bool columns_read_inside(const Scene& scene, int first_column,
+                                                  int last_column) {
     const int row = scene.place->first_row + scene.q_offset;
-    const int column = first + scene.kv_offset;
     return tw_snippet::tw_reads_inside(scene.state, scene.b, scene.h, scene.h_kv, row,
-                                       row + kQTile - 1, column, column + kKvTile - 1);
+                                       row + kQTile - 1, first_column + scene.kv_offset,
+                                       last_column + scene.kv_offset);
   }
 
   __forceinline__ void wait_for_v(const KvPlace& place) {
@@ -185,6 +191,7 @@ class Consumer {
   const unsigned long long k_;
   const unsigned long long v_;
   QPlace q_place_;
+  bool reads_inside_ = false;  // of score_mod, for all columns of the q tile
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
 };
 
