@@ -105,7 +105,8 @@ std::optional<std::size_t> end_of_call(const Tokens& tokens, std::size_t i, std:
   constexpr std::array<std::string_view, 12> functions = {"tanh", "tanhf", "exp",  "expf",
                                                           "log",  "logf",  "sqrt", "sqrtf",
                                                           "fabs", "fabsf", "sin",  "cos"};
-  if (i + 1 >= end || !any_equals(tokens[i].text, functions) || tokens[i + 1].text != "(") return {};
+  if (i + 1 >= end || !any_equals(tokens[i].text, functions) || tokens[i + 1].text != "(")
+    return {};
   int depth = 0;
   for (std::size_t j = i + 1; j < end; ++j) {
     if (tokens[j].text == "(") ++depth;

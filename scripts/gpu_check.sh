@@ -44,6 +44,7 @@ folder=$(cd "$1" && pwd)
 shift
 parts=" ${*:-tests battery sanitizers figures} "
 logs=${OUT:-$(mktemp -d)}
+mkdir -p "$logs"
 seconds=${CHECK_SECONDS:-120}
 fuzz_device=${FUZZ_DEVICE:-cuda}
 table=()

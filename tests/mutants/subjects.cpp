@@ -16,11 +16,12 @@
 namespace tilewright::mutants {
 namespace {
 
-// For GPUs alone: tactics of Hopper's kernel, each with more q tiles than blocks of threads run at
-// once, and masks with more tiles in a row, and more rows, than a warp or a block of threads takes
-// at once.
+// For GPUs alone: tactics of Hopper's kernel and what only it does with a score_mod, each with more
+// q tiles than blocks of threads run at once, and masks with more tiles in a row, and more rows,
+// than a warp or a block of threads takes at once.
 constexpr std::array kGpuSpecs = {"hopper_turns",  "hopper_two_turns", "hopper_wide",
-                                  "hopper_listed", "stripes",          "levels"};
+                                  "hopper_listed", "hopper_reads",     "stripes",
+                                  "levels"};
 
 // What kills most comes first.
 constexpr std::array kSpecs = {"examples/alibi",
