@@ -10,7 +10,7 @@
 // --list         prints the mutants
 // --sample N     only so many, by --seed; without one (nor TILEWRIGHT_TEST_SEED) others each run
 // --seconds N    begins no mutant later than that, and runs them in another order each time
-// --only WORD    only those whose description contains it
+// --only WORD    only those whose description contains it; may be repeated
 // --equivalents  runs those in equivalent.json too: none may be killed
 // --racecheck P  P is compute-sanitizer: a dropped barrier that survives is run once more by its
 //                racecheck, a call of each subject, unless that reports the original too
@@ -60,7 +60,7 @@ struct Settings {
   unsigned seed = static_cast<unsigned>(test_seed());
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   std::chrono::seconds begin_within{0};  // 0: no limit
-  std::string only;
+  std::vector<std::string> only;
   std::string racecheck;  // compute-sanitizer
   std::string one;        // the id of the mutant that this process is to run
   std::size_t calls = 0;  // of each subject; 0: all
@@ -105,7 +105,7 @@ Settings read_settings(int argc, char** argv) {
     } else if (name == "--seconds") {
       settings.begin_within = std::chrono::seconds(std::stol(value()));
     } else if (name == "--only") {
-      settings.only = value();
+      settings.only.push_back(value());
     } else if (name == "--racecheck") {
       settings.racecheck = value();
     } else if (name == "--calls") {
@@ -121,13 +121,19 @@ Settings read_settings(int argc, char** argv) {
   return settings;
 }
 
+bool is_wanted(const std::string& description, const std::vector<std::string>& words) {
+  return words.empty() || std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+           return description.find(word) != std::string::npos;
+         });
+}
+
 std::vector<Mutant> wanted(const Settings& settings, const Equivalents& equivalents) {
   std::vector<Mutant> mutants;
   for (Mutant& mutant : population()) {
     const bool fits = settings.list || runs_on_cpu(mutant.group) == settings.on_cpu();
     const bool listed = !equivalents.reason(mutant.mutation).empty();
     if (!fits || (listed && !settings.equivalents && !settings.list)) continue;
-    if (mutant.mutation.describe().find(settings.only) == std::string::npos) continue;
+    if (!is_wanted(mutant.mutation.describe(), settings.only)) continue;
     mutants.push_back(std::move(mutant));
   }
   const bool is_sample = settings.sample > 0 && settings.sample < mutants.size();
