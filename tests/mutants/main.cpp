@@ -219,6 +219,9 @@ Attempt try_apart(const Settings& settings, const Mutant& mutant) {
   if (settings.compile) arguments.emplace_back("--compile");
   ProcessOptions options;
   options.timeout = std::chrono::minutes(10);
+  // Reference results are computed by threads, too many of which would only wait for one another.
+  const unsigned threads = std::max(1U, std::thread::hardware_concurrency() / settings.jobs);
+  options.environment = {{"TILEWRIGHT_THREADS", std::to_string(threads)}};
   const ProcessResult result = run_process(arguments, options);
   if (result.timed_out || result.signal) {
     return {{Fate::killed, 0, result.describe_end()}, result.timed_out || result.signal == SIGALRM};
