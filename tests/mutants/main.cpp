@@ -15,6 +15,7 @@
 // --racecheck P  P is compute-sanitizer: a dropped barrier that survives is run once more by its
 //                racecheck, a call of each subject, unless that reports the original too
 // --one ID       runs that one here; "original": the templates as they are, which must survive
+// --lock FILE    with --one: whoever has it may make a call for the first time (gpu_alone.hpp)
 // --calls N      of each subject at most N calls, each run once
 //
 // TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
@@ -27,6 +28,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -39,8 +41,11 @@
 #include "base/error.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/process.hpp"
+#include "runtime/temporary_directory.hpp"
+#include "tests/mutants/gpu_alone.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/trial.hpp"
+#include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/source_root.hpp"
 #include "tests/support/test_seed.hpp"
@@ -61,6 +66,7 @@ struct Settings {
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   std::chrono::seconds begin_within{0};  // 0: no limit
   std::vector<std::string> only;
+  std::string lock;
   std::string racecheck;  // compute-sanitizer
   std::string one;        // the id of the mutant that this process is to run
   std::size_t calls = 0;  // of each subject; 0: all
@@ -112,6 +118,8 @@ Settings read_settings(int argc, char** argv) {
       settings.calls = std::stoul(value());
     } else if (name == "--one") {
       settings.one = value();
+    } else if (name == "--lock") {
+      settings.lock = value();
     } else {
       throw Error(ErrorCode::usage, fmt::format("{} is not an option of mutants", name),
                   "the options stand at the top of tests/mutants/main.cpp");
@@ -148,14 +156,37 @@ Target target_of(Group group) {
   return Target::parse(group == Group::hopper ? "sm_90a" : "sm_80");
 }
 
+constexpr std::string_view kReport = "trial:\t";
+
+// One line of a child's output.
+std::string report_of(const Trial& trial) {
+  std::string detail = trial.detail.substr(0, 300);
+  std::replace(detail.begin(), detail.end(), '\n', ' ');
+  return fmt::format("\n{}{}\t{}\t{}\n", kReport, to_string(trial.fate), trial.calls, detail);
+}
+
+TrialOptions options_of(const Settings& settings) {
+  // A call takes milliseconds, and its tensors as long to copy.
+  constexpr unsigned kSecondsAlone = 15;
+  TrialOptions options{.device = settings.device};
+  if (settings.lock.empty()) return options;
+  options.first_call = [lock = settings.lock](const Trial& never_ends,
+                                              const std::function<void()>& call) {
+    run_with_gpu_alone(lock, kSecondsAlone, report_of(never_ends), call);
+  };
+  return options;
+}
+
 Trial try_here(const Settings& settings, const Mutant& mutant) {
   std::vector<Subject> tried = subjects(settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda);
   if (settings.compile) return compile_mutant(mutant.mutation, tried, target_of(mutant.group));
-  if (settings.calls == 0) return try_mutant(mutant.mutation, tried, settings.device);
+  TrialOptions options = options_of(settings);
+  if (settings.calls == 0) return try_mutant(mutant.mutation, tried, options);
   for (Subject& subject : tried) {
     subject.calls.resize(std::min(subject.calls.size(), settings.calls));
   }
-  return try_mutant(mutant.mutation, tried, settings.device, 1);
+  options.repeats = 1;
+  return try_mutant(mutant.mutation, tried, options);
 }
 
 Mutant find_mutant(const Settings& settings) {
@@ -168,14 +199,8 @@ Mutant find_mutant(const Settings& settings) {
   throw Error(ErrorCode::usage, settings.one + " is no mutant's id", "--list prints them");
 }
 
-constexpr std::string_view kReport = "trial:\t";
-
-// The child: one line of output.
 int run_one(const Settings& settings) {
-  const Trial trial = try_here(settings, find_mutant(settings));
-  std::string detail = trial.detail.substr(0, 300);
-  std::replace(detail.begin(), detail.end(), '\n', ' ');
-  fmt::print("\n{}{}\t{}\t{}\n", kReport, to_string(trial.fate), trial.calls, detail);
+  fmt::print("{}", report_of(try_here(settings, find_mutant(settings))));
   return 0;
 }
 
@@ -217,6 +242,7 @@ Attempt try_apart(const Settings& settings, const Mutant& mutant) {
   std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
                                         settings.device.name()};
   if (settings.compile) arguments.emplace_back("--compile");
+  if (!settings.lock.empty()) arguments.insert(arguments.end(), {"--lock", settings.lock});
   ProcessOptions options;
   options.timeout = std::chrono::minutes(10);
   // Reference results are computed by threads, too many of which would only wait for one another.
@@ -362,6 +388,10 @@ int run(Settings settings) {
     fmt::print("--seed {}\n", settings.seed);
   }
   leave_out_racecheck_if_it_errs(settings);
+  const TemporaryDirectory folder("mutants");
+  // The emulated GPU is each process's own, and finds by itself what never ends.
+  const bool shares_gpu = !settings.on_cpu() && environment("TILEWRIGHT_EMULATED_SM").empty();
+  if (shares_gpu) settings.lock = (folder.path() / "gpu.lock").string();
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Ended> ended = Campaign(settings, equivalents).run(mutants);
   const int status =

@@ -84,18 +84,20 @@ TEST_CASE("equivalent.json: every entry is a mutant that is tried, with a reason
 TEST_CASE("a trial: a wrong rescale is killed, what changes no subject is not reached") {
   const Mutation wrong =
       find("cpu/softmax.hpp", "sum[i] += s[kv + i];", "sum[i] += s[kv - i];").mutation;
-  const Trial killed = try_mutant(wrong, first_subject(), Device::cpu());
+  const Trial killed = try_mutant(wrong, first_subject(), {.device = Device::cpu()});
   CHECK(killed.fate == Fate::killed);
   CHECK(killed.calls >= 1);
   const Mutation elsewhere =
       find("cuda/forward/softmax.hpp", "softmax.sum[i] *= alpha[i];", ";").mutation;
-  CHECK(try_mutant(elsewhere, first_subject(), Device::cpu()).fate == Fate::not_reached);
+  CHECK(try_mutant(elsewhere, first_subject(), {.device = Device::cpu()}).fate ==
+        Fate::not_reached);
 }
 
 TEST_CASE("a trial: a kernel that computes the same survives, one that is no C++ is set apart") {
   Mutation same = find("cpu/softmax.hpp", "sum[i] += s[kv + i];", "sum[i] += s[kv - i];").mutation;
   same.inserted = "  +  ";
-  CHECK(try_mutant(same, first_subject(), Device::cpu()).fate == Fate::survived);
+  CHECK(try_mutant(same, first_subject(), {.device = Device::cpu()}).fate == Fate::survived);
   same.inserted = " no_such_name ";
-  CHECK(try_mutant(same, first_subject(), Device::cpu()).fate == Fate::does_not_compile);
+  CHECK(try_mutant(same, first_subject(), {.device = Device::cpu()}).fate ==
+        Fate::does_not_compile);
 }

@@ -19,6 +19,7 @@
 #include "tests/mutants/special_calls.hpp"
 #include "tests/support/environment.hpp"
 #include "verify/check.hpp"
+#include "verify/outputs.hpp"
 
 namespace tilewright::mutants {
 namespace {
@@ -130,12 +131,21 @@ class TimeLimit {
 constexpr unsigned kSecondsOfBuild = 300;
 constexpr unsigned kSecondsOfCall = 90;
 
+void make_first_call(const TrialOptions& options, const Subject& subject, const battery::Case& call,
+                     int calls, const verify::Checker& checker, const Attention& original) {
+  if (!options.first_call) return;
+  const battery::CaseInputs inputs(subject.spec, call, original, static_cast<std::uint64_t>(calls));
+  const std::string what = fmt::format("{} {}: never ends", subject.spec.name, call.name);
+  options.first_call({Fate::killed, calls, what},
+                     [&] { verify::run_call(checker.attention(), inputs.problem()); });
+}
+
 // Nothing where all of the subject's calls are right.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
-                                 const std::vector<KernelSource>& changed, const Device& device,
-                                 int repeats, int& calls) {
-  const verify::CheckOptions options = options_for(mutation, device);
-  const Attention original(subject.spec, {.device = device});
+                                 const std::vector<KernelSource>& changed,
+                                 const TrialOptions& trial_options, int& calls) {
+  const verify::CheckOptions options = options_for(mutation, trial_options.device);
+  const Attention original(subject.spec, {.device = trial_options.device});
   std::optional<verify::Checker> checker;
   try {
     const TimeLimit limit(kSecondsOfBuild);
@@ -150,9 +160,11 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
   for (const battery::Case& call : subject.calls) {
     if (!applies(subject.spec, call)) continue;
     const auto seed = static_cast<std::uint64_t>(++calls);
-    const TimeLimit limit(kSecondsOfCall);
     try {
-      const std::string wrong = wrong_in(subject, call, seed, *checker, original, repeats);
+      make_first_call(trial_options, subject, call, calls, *checker, original);
+      const TimeLimit limit(kSecondsOfCall);
+      const std::string wrong =
+          wrong_in(subject, call, seed, *checker, original, trial_options.repeats);
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
     } catch (const std::exception& error) {
       // Whatever is thrown: a count that a kernel got wrong is too large for memory, say.
@@ -195,19 +207,19 @@ Fate fate_from_string(std::string_view name) {
 }
 
 Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
-                 const Device& device, int repeats) {
+                 const TrialOptions& options) {
   const auto templates = mutated_templates(mutation);
   Trial trial{Fate::not_reached, 0, {}};
   for (const Subject& subject : subjects) {
-    const Attention original(subject.spec, {.device = device});
+    const Attention original(subject.spec, {.device = options.device});
     const std::vector<KernelSource> changed =
         changed_kernels(subject.spec, original.target(), *templates);
     if (changed.empty()) continue;
     trial.fate = Fate::survived;
-    const auto end = try_subject(mutation, subject, changed, device, repeats, trial.calls);
+    const auto end = try_subject(mutation, subject, changed, options, trial.calls);
     if (end) return *end;
   }
-  const auto end = try_special_calls(mutation, device, trial);
+  const auto end = try_special_calls(mutation, options.device, trial);
   return end ? *end : trial;
 }
 

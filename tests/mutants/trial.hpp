@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,20 @@ struct Trial {
   std::string detail;  ///< what killed it: spec, call, reason
 };
 
+/// Makes a call for the first time (gpu_alone.hpp); `never_ends` is what the mutant's trial is
+/// where it does not end.
+using FirstCall = std::function<void(const Trial& never_ends, const std::function<void()>& call)>;
+
+struct TrialOptions {
+  Device device = Device::cpu();
+  int repeats = 3;  ///< of each call, as on a GPU a race need not show at once; one on a CPU
+  FirstCall first_call = {};  ///< none: calls are not made in advance
+};
+
 /// Runs a mutant's kernels in this process, which may therefore crash or never come back.
-/// @param repeats of each call, as on a GPU a race need not show at once; one on a CPU
 /// @throws Error where the unchanged templates fail
 Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
-                 const Device& device, int repeats = 3);
+                 const TrialOptions& options);
 
 /// Compiles a mutant's kernels for a target, the first that hold the changed text. `survived` where
 /// they compile.

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace tilewright::mutants {
+
+/// A kernel that never ends keeps the GPU from those of other processes, whose calls then take too
+/// long as well. So a mutant's call is made a first time through this.
+///
+/// Calls `work` while no other process has the lock. Where that takes longer than `seconds`, prints
+/// `last_words` and ends the process, with status 0.
+/// @param lock_file made where it is not there
+void run_with_gpu_alone(const std::string& lock_file, unsigned seconds,
+                        const std::string& last_words, const std::function<void()>& work);
+
+}  // namespace tilewright::mutants
