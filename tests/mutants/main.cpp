@@ -166,8 +166,9 @@ std::string report_of(const Trial& trial) {
 }
 
 TrialOptions options_of(const Settings& settings) {
-  // A call takes milliseconds, and its tensors as long to copy.
-  constexpr unsigned kSecondsAlone = 15;
+  // A call takes milliseconds, and its tensors as long to copy. Waits are not bounded (the tactic's
+  // bounded_waits), as ptxas then serialises the products, and nothing races that races for users.
+  constexpr unsigned kSecondsAlone = 8;
   TrialOptions options{.device = settings.device};
   if (settings.lock.empty()) return options;
   options.first_call = [lock = settings.lock](const Trial& never_ends,

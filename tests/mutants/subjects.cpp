@@ -78,19 +78,13 @@ std::vector<battery::Case> some_calls(const Spec& spec, std::size_t subject, std
   return calls;
 }
 
-// A wait that a dropped arrival leaves without end ends all the same.
-Spec with_bounded_waits(Spec spec) {
-  if (!spec.tactic) spec.tactic = TacticSpec{.name = "hopper", .parameters = {}};
-  spec.tactic->parameters["bounded_waits"] = 1;
-  return spec;
-}
-
 // The spec as each of the GPU's templates serves it.
 std::vector<Spec> by_template(const Spec& spec) {
   std::vector<Spec> specs;
   const Target hopper = Target::parse("sm_90a");
   if (choose_cuda_tactic(spec, hopper, {.masked = !spec.mask_mod.empty()}).name == "hopper") {
-    specs.push_back(with_bounded_waits(spec));
+    specs.push_back(spec);
+    specs.back().tactic = TacticSpec{.name = "hopper", .parameters = {}};
   }
   specs.push_back(spec);
   specs.back().tactic = TacticSpec{.name = "portable", .parameters = {}};
@@ -99,7 +93,7 @@ std::vector<Spec> by_template(const Spec& spec) {
 
 Subject gpu_subject(const Spec& spec, std::size_t number) {
   if (!spec.tactic) return {spec, {long_call(1, 1, 20, 40'000), long_call(1, 1, 16'384, 40)}};
-  Subject subject{with_bounded_waits(spec), some_calls(spec, number, 2)};
+  Subject subject{spec, some_calls(spec, number, 2)};
   // 384 or more q tiles. The emulated GPU has three multiprocessors.
   const bool is_emulated = !environment("TILEWRIGHT_EMULATED_SM").empty();
   subject.calls.push_back(is_emulated ? long_call(1, 1, 1'100, 300) : long_call(24, 6, 1'100, 300));
