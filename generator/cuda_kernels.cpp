@@ -159,7 +159,9 @@ Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& k
   Spec spec = given;
   spec.score_mod = factors.score_mod;
   Map context = forward_context(spec, kind);
-  context["linear_reads"] = linear_read_values(spec);
+  // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
+  const bool has_room = !kind.masked || parameters.at("q_tile") < 192;
+  context["linear_reads"] = has_room ? linear_read_values(spec) : List{};
   context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
                     {"value_pad", whole_steps(spec.value_head_dim())},
                     {"q_tile", parameters.at("q_tile")},

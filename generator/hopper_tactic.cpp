@@ -56,24 +56,24 @@ bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
   return tile == 64 || (tile == kShortKvTile && (!kernel.masked || spec.block[1] == tile));
 }
 
-// One that all elements with the same difference of indices share stays in the first level of the
-// cache. Those of a table with an element for each score come from memory, and tiles of 128 x 128
-// wait less for them.
-bool reads_few_values(const Spec& spec) {
+// Tables that score_mod reads at indices that are sums. What all elements with the same difference
+// of indices share stays in the first level of the cache; a table with an element for each score
+// comes from memory, for which tiles of 128 x 128 wait less. The values of a second table do not
+// fit beside the accumulators of three warpgroups, nor do a mask's bits beside those of one.
+bool reads_suit_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
   if (score_mod_reads(spec) != ScoreModReads::more) return true;
   const std::vector<LinearRead> reads = linear_reads(spec);
-  return !reads.empty() && std::none_of(reads.begin(), reads.end(), [](const LinearRead& read) {
-    return read.has_own_element;
-  });
+  if (width <= 64) return reads.size() < 2;
+  return reads.size() == 1 && !reads.front().has_own_element && !kernel.masked;
 }
 
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
   if (!divides(3 * kGroupRows, spec.block[0], kernel)) return false;
+  if (!reads_suit_three_groups(spec, kernel, width)) return false;
   if (width <= 64) return true;
-  return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec) &&
-         reads_few_values(spec);
+  return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec);
 }
 
 std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {

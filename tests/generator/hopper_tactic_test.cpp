@@ -118,3 +118,21 @@ TEST_CASE("Hopper tactic: a score_mod with a loop gets narrower tiles, which lea
   spec.score_mod = "for (int i = 1; i < 4; ++i) score += q_idx >= i ? 1 : 0;\nreturn score;";
   CHECK(choose(spec).parameters.at("kv_tile") == 64);
 }
+
+TEST_CASE("tactic hopper: three warpgroups for one table at sums of indices") {
+  const auto rows = [](const std::string& score_mod, std::int64_t head_dim,
+                       const KernelTraits& kernel = {}) {
+    Spec spec{.dtype = bf16, .head_dim = head_dim, .score_mod = score_mod, .block = {192, 80}};
+    spec.buffers["bias"] = {.dtype = f32, .shape = {std::int64_t{512}}};
+    spec.buffers["table"] = {.dtype = f32, .shape = {NamedDim::q_len, NamedDim::kv_len}};
+    return choose(spec, kernel).parameters.at("q_tile");
+  };
+  CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128) == 192);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256]", 64) == 192);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 128) == 128);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 64) == 128);
+  CHECK(rows("score + table(q_idx, kv_idx)", 128) == 128);
+  CHECK(rows("score + table(q_idx, kv_idx)", 64) == 192);
+  CHECK(rows("score + bias[abs(kv_idx - q_idx)]", 128) == 128);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128, {.masked = true}) == 64);
+}
