@@ -70,7 +70,7 @@ class Consumer {
     if (work.kv_tiles == 0) return false;
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
-    if (kHasLinearReads) reads_inside_ = columns_read_inside(scene, 0, call_.kv_len - 1);
+    if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
     const int kv_tiles = work.kv_tiles;
     const int careful_tiles = work.careful_tiles;
 
@@ -164,8 +164,12 @@ class Consumer {
   // The exponent of 2 that one unit of a score stands for.
   __forceinline__ float to_log2() const { return arguments_.scaling.to_log2 * kResultFactor; }
 
-  // Whether score_mod's reads stay inside its buffers: in a tile, or at all rows of the q tile and
-  // these columns.
+  // Whether score_mod's reads stay inside its buffers: at all rows of the q tile and these columns, in
+  // a tile, and in all tiles, columns that do not exist and the tile of an empty row (behind the last)
+  // included.
+  __forceinline__ bool all_read_inside(const Scene& scene) const {
+    return columns_read_inside(scene, 0, call_.kv_len + 2 * kKvTile);
+  }
   __forceinline__ bool tile_reads_inside(const Scene& scene, int first) const {
     return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);
   }
