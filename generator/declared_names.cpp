@@ -1,9 +1,10 @@
 #include "generator/declared_names.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -13,20 +14,11 @@ using Tokens = std::vector<SnippetToken>;
 constexpr std::array kNames = {"b",     "h",      "h_kv",        "q_idx",        "kv_idx",
                                "q_len", "kv_len", "num_q_heads", "num_kv_heads", "clamp"};
 
-template <typename Names>
-bool contains(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool is_name(const SnippetToken& token) {
-  return token.kind == SnippetToken::Kind::identifier;
-}
-
 // Words that may stand before a variable in an expression; any other one declares it.
 bool may_precede_a_use(const SnippetToken& token) {
   constexpr std::array words = {"return", "case", "else",   "do",    "and",  "or",
                                 "not",    "xor",  "bitand", "bitor", "compl"};
-  return !is_name(token) || contains(words, token.text);
+  return !is_identifier(token) || is_one_of(token.text, words);
 }
 
 // The `[` of a structured binding, or of a lambda that lists what it captures: its body could not
@@ -36,7 +28,7 @@ bool binds_or_captures(const Tokens& tokens, std::size_t i) {
   if (i > 0) {
     const SnippetToken& before = tokens[i - 1];
     if (before.text == "auto" || before.text == "&" || before.text == "&&") return true;
-    const bool is_value = is_name(before) && !may_precede_a_use(before);
+    const bool is_value = is_identifier(before) && !may_precede_a_use(before);
     if (is_value || before.text == ")" || before.text == "]") return false;
   }
   if (i + 2 >= tokens.size() || tokens[i + 1].text == "]") return false;
@@ -55,7 +47,7 @@ bool may_be_declared(const Tokens& tokens, std::size_t i, int depth) {
   if (before != "&" && before != "*" && before != "&&" && before != "[") return false;
   constexpr std::array types = {"auto", "int",  "float",    "double", "bool", "short",
                                 "long", "char", "unsigned", "signed", "const"};
-  return i >= 2 && contains(types, tokens[i - 2].text);
+  return i >= 2 && is_one_of(tokens[i - 2].text, types);
 }
 
 }  // namespace
@@ -67,7 +59,7 @@ bool may_declare_a_name(const Tokens& tokens, const Spec& spec) {
     if (text == "(" || text == "[") ++depth;
     if (text == ")" || text == "]") --depth;
     if (binds_or_captures(tokens, i)) return true;
-    const bool is_ours = contains(kNames, text) || spec.buffers.contains(std::string(text));
+    const bool is_ours = is_one_of(text, kNames) || spec.buffers.contains(std::string(text));
     if (is_ours && may_be_declared(tokens, i, depth)) return true;
   }
   return false;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "generator/declared_names.hpp"
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -16,11 +17,7 @@ using Tokens = std::vector<SnippetToken>;
 
 bool is_index(std::string_view name) {
   constexpr std::array<std::string_view, 5> indices = {"b", "h", "h_kv", "q_idx", "kv_idx"};
-  return std::find(indices.begin(), indices.end(), name) != indices.end();
-}
-
-bool is_identifier(const SnippetToken& token) {
-  return token.kind == SnippetToken::Kind::identifier;
+  return is_one_of(name, indices);
 }
 
 struct Match {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "generator/snippet.hpp"
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -17,7 +18,7 @@ using Tokens = std::vector<SnippetToken>;
 // index.
 bool divides_by_unknown(const Spec& spec, const Tokens& tokens, std::size_t i) {
   constexpr std::array<std::string_view, 4> words = {"/", "%", "/=", "%="};
-  if (std::find(words.begin(), words.end(), tokens[i].text) == words.end()) return false;
+  if (!is_one_of(tokens[i].text, words)) return false;
   if (i + 1 == tokens.size()) return true;
   const SnippetToken& divisor = tokens[i + 1];
   return divisor.kind != SnippetToken::Kind::number &&

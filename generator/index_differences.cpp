@@ -1,11 +1,11 @@
 #include "generator/index_differences.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
 
 #include "generator/snippet.hpp"
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -30,7 +30,7 @@ bool opens_lambda(const Tokens& tokens, std::size_t i) {
 bool may_deduce_types(const Tokens& tokens) {
   constexpr std::array<std::string_view, 4> words = {"auto", "decltype", "typeof", "template"};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (std::find(words.begin(), words.end(), tokens[i].text) != words.end()) return true;
+    if (is_one_of(tokens[i].text, words)) return true;
     if (opens_lambda(tokens, i)) return true;
   }
   return false;

@@ -9,6 +9,7 @@
 #include "generator/hoisted_reads.hpp"
 #include "generator/snippet.hpp"
 #include "generator/snippet_number.hpp"
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -88,8 +89,7 @@ class SumReader {
     constexpr std::array<std::string_view, 7> of_call = {
         "b", "h", "h_kv", "q_len", "kv_len", "num_q_heads", "num_kv_heads"};
     const Parts parts{.q_idx = text(i) == "q_idx", .kv_idx = text(i) == "kv_idx"};
-    const bool is_known =
-        parts.any() || std::find(of_call.begin(), of_call.end(), text(i)) != of_call.end();
+    const bool is_known = parts.any() || is_one_of(text(i), of_call);
     if (!is_known) return {};
     return Sum{i + 1, parts};
   }
@@ -127,14 +127,12 @@ bool is_constant(const Tokens& tokens, std::size_t i) {
   constexpr std::array<std::string_view, 13> changes = {
       "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "<<=", ">>="};
   const auto is_change = [&](std::size_t at) {
-    return at < tokens.size() &&
-           std::find(changes.begin(), changes.end(), tokens[at].text) != changes.end();
+    return at < tokens.size() && is_one_of(tokens[at].text, changes);
   };
   for (std::size_t j = 1; j < tokens.size(); ++j) {
     if (j == i || tokens[j].text != tokens[i].text) continue;
     const SnippetToken& before = tokens[j - 1];
-    const bool is_declared =
-        before.kind == SnippetToken::Kind::identifier && before.text != "return";
+    const bool is_declared = is_identifier(before) && before.text != "return";
     if (is_declared || before.text == "&" || before.text == "++" || before.text == "--")
       return false;
     if (is_change(j + 1)) return false;
@@ -147,9 +145,9 @@ bool may_refer_to_variables(const Tokens& tokens) {
   constexpr std::array<std::string_view, 5> words = {"decltype", "typeof", "typename", "class",
                                                      "template"};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (std::find(words.begin(), words.end(), tokens[i].text) != words.end()) return true;
+    if (is_one_of(tokens[i].text, words)) return true;
     if (i == 0) continue;
-    const bool follows_name = tokens[i - 1].kind == SnippetToken::Kind::identifier;
+    const bool follows_name = is_identifier(tokens[i - 1]);
     if (tokens[i].text == "&" && follows_name) return true;
     if (tokens[i].text == "&&" && tokens[i - 1].text == "auto") return true;
   }
@@ -221,7 +219,7 @@ std::vector<LinearRead> linear_reads(const Spec& spec) {
   std::vector<LinearRead> reads;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto buffer = spec.buffers.find(std::string(tokens[i].text));
-    if (tokens[i].kind != SnippetToken::Kind::identifier || buffer == spec.buffers.end()) continue;
+    if (!is_identifier(tokens[i]) || buffer == spec.buffers.end()) continue;
     const std::optional<Indices> indices = read_indices(reader, i + 1);
     if (!indices || buffer->second.bounds == Bounds::trusted) return {};
     const std::string text = reader.written(i + 2, indices->end);

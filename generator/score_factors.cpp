@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "generator/snippet.hpp"
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -28,11 +29,6 @@ struct Factor {
   double value;
   Range tokens;  // the number and its operator
 };
-
-template <typename Words>
-bool any_equals(std::string_view text, const Words& words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
 
 // 50, 0.5, .5f, 1e-2: plain decimal numbers.
 std::optional<double> value_of(const SnippetToken& token) {
@@ -70,7 +66,7 @@ bool begins_product(const Tokens& tokens, std::size_t i) {
   constexpr std::array<std::string_view, 19> before = {
       "(", ",", "=", "return", "+",  "-",  "?",  ":",  "<", ">",
       "{", ";", "}", "<=",     ">=", "==", "!=", "&&", "||"};
-  return i == 0 || any_equals(tokens[i - 1].text, before);
+  return i == 0 || is_one_of(tokens[i - 1].text, before);
 }
 
 std::optional<Factor> factor_of_score(const Tokens& tokens) {
@@ -105,8 +101,7 @@ std::optional<std::size_t> end_of_call(const Tokens& tokens, std::size_t i, std:
   constexpr std::array<std::string_view, 12> functions = {"tanh", "tanhf", "exp",  "expf",
                                                           "log",  "logf",  "sqrt", "sqrtf",
                                                           "fabs", "fabsf", "sin",  "cos"};
-  if (i + 1 >= end || !any_equals(tokens[i].text, functions) || tokens[i + 1].text != "(")
-    return {};
+  if (i + 1 >= end || !is_one_of(tokens[i].text, functions) || tokens[i + 1].text != "(") return {};
   int depth = 0;
   for (std::size_t j = i + 1; j < end; ++j) {
     if (tokens[j].text == "(") ++depth;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "generator/snippet_names.hpp"
+#include "generator/snippet_words.hpp"
 #include "generator/text_place.hpp"
 
 namespace tilewright {
@@ -16,10 +17,6 @@ using Kind = SnippetToken::Kind;
 
 constexpr std::array<std::string_view, 5> kDigraphs = {"<:", ":>", "<%", "%>", "%:"};
 constexpr std::array<std::string_view, 5> kStatementStarts = {"if", "for", "while", "do", "switch"};
-
-bool is_one_of(std::string_view text, const auto& list) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
 
 std::string_view closing(std::string_view open) {
   return open == "(" ? ")" : open == "[" ? "]" : "}";

@@ -1,56 +1,28 @@
 // Reads of a buffer that ends, and begins, where memory does: on the emulated GPU a kernel's memory
 // is the host's, so a read outside ends the process.
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "runtime/attention.hpp"
 #include "runtime/tensor.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/fenced_memory.hpp"
 
 using namespace tilewright;
 
 namespace {
 
-// floats between two pages that may not be touched; as many as fill pages.
-class FencedFloats {
- public:
-  explicit FencedFloats(std::size_t count)
-      : page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))), bytes_(count * sizeof(float)) {
-    REQUIRE(bytes_ % page_ == 0);
-    memory_ = static_cast<char*>(::mmap(nullptr, bytes_ + 2 * page_, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ::mprotect(memory_, page_, PROT_NONE);
-    ::mprotect(memory_ + page_ + bytes_, page_, PROT_NONE);
-  }
-  ~FencedFloats() { ::munmap(memory_, bytes_ + 2 * page_); }
-  FencedFloats(const FencedFloats&) = delete;
-  FencedFloats& operator=(const FencedFloats&) = delete;
-
-  TensorView view() const {
-    const auto count = static_cast<std::int64_t>(bytes_ / sizeof(float));
-    return TensorView::contiguous(memory_ + page_, f32, {count});
-  }
-
- private:
-  std::size_t page_;
-  std::size_t bytes_;
-  char* memory_;
-};
+constexpr std::int64_t kTableSize = 1024;  // floats: whole pages
 
 void run(const char* score_mod, std::int64_t q_len, std::int64_t kv_len, bool masked) {
   Spec spec{.dtype = bf16, .head_dim = 64, .score_mod = score_mod};
   if (masked) spec.mask_mod = "q_idx / 100 != 1 && q_idx - kv_idx < 90";
-  spec.buffers["bias"] = {.dtype = f32, .shape = {std::int64_t{1024}}};
+  spec.buffers["bias"] = {.dtype = f32, .shape = {kTableSize}};
   spec.tactic = TacticSpec{.name = "hopper", .parameters = {}};
   const Attention attention(spec, {.device = Device::parse("cuda")});
-  const FencedFloats bias(1024);
+  const test::FencedMemory bias(kTableSize * sizeof(float));
   SnippetInputs inputs;
-  inputs.buffers["bias"] = bias.view();
+  inputs.buffers["bias"] = TensorView::contiguous(bias.data(), f32, {kTableSize});
   const Bindings bindings = attention.bind(inputs);
   const Shape shape{
       .batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = q_len, .kv_len = kv_len};

@@ -6,45 +6,17 @@
 #include <deque>
 #include <utility>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/error.hpp"
 #include "runtime/kernel_library.hpp"
 #include "templates/abi/cpu.hpp"
+#include "tests/support/fenced_memory.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/snippet_evaluator.hpp"
 
 namespace tilewright::mutants {
 namespace {
 
-// Memory that ends where a page begins that may not be touched.
-class Fenced {
- public:
-  explicit Fenced(std::size_t bytes) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t usable = (bytes + page - 1) / page * page;
-    size_ = usable + page;
-    memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED) throw Error(ErrorCode::memory, "no memory for a fenced call");
-    char* const fence = static_cast<char*>(memory_) + usable;
-    mprotect(fence, page, PROT_NONE);
-    data_ = fence - bytes;
-  }
-  ~Fenced() { munmap(memory_, size_); }
-  Fenced(const Fenced&) = delete;
-  Fenced& operator=(const Fenced&) = delete;
-
-  void* data() const { return data_; }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t size_ = 0;
-  char* data_ = nullptr;
-};
-
 // The tensors of a call behind one another's fences.
-class FencedMemory {
+class FencedTensors {
  public:
   void* room(std::size_t bytes) { return blocks_.emplace_back(bytes).data(); }
   TensorView copy_of(const TensorView& dense) {
@@ -55,7 +27,7 @@ class FencedMemory {
   }
 
  private:
-  std::deque<Fenced> blocks_;
+  std::deque<test::FencedMemory> blocks_;
 };
 
 abi::TensorArgument argument(const TensorView& tensor) {
@@ -89,7 +61,7 @@ std::string wrong_between_fences(const Attention& attention, const KernelContext
   const Spec& spec = attention.spec();
   const Shape shape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 37, .kv_len = 301};
   const verify::Inputs inputs = verify::random_inputs(spec, shape, 1);
-  FencedMemory memory;
+  FencedTensors memory;
   SnippetInputs snippet;
   for (const auto& [name, tensor] : inputs.buffers) {
     snippet.buffers.emplace(name, memory.copy_of(tensor));
@@ -131,7 +103,7 @@ Spec fenced_mask_spec() {
 std::string wrong_mask_between_fences(const Attention& attention, const KernelContext&) {
   const Shape shape{.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 301, .kv_len = 301};
   const verify::Inputs inputs = verify::random_inputs(attention.spec(), shape, 1);
-  FencedMemory memory;
+  FencedTensors memory;
   SnippetInputs snippet;
   snippet.buffers.emplace("document", memory.copy_of(inputs.buffers.at("document")));
   attention.block_mask(shape, attention.bind(snippet));

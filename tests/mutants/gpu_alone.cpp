@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_io.hpp"
 
 namespace tilewright::mutants {
 namespace {
@@ -23,21 +24,14 @@ void say_last_words(int) {
   ::_exit(0);
 }
 
-class Lock {
- public:
-  explicit Lock(const std::string& file)
-      : file_(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
-    if (file_ < 0 || ::flock(file_, LOCK_EX) != 0) {
-      throw Error(ErrorCode::internal, "no lock of the GPU in " + file);
-    }
+// Closing the file gives the lock back.
+FileDescriptor take_lock(const std::string& name) {
+  FileDescriptor file(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (!file || ::flock(file.get(), LOCK_EX) != 0) {
+    throw Error(ErrorCode::internal, "no lock of the GPU in " + name);
   }
-  ~Lock() { ::close(file_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  int file_;
-};
+  return file;
+}
 
 // While it lives, SIGALRM after some seconds.
 class Alarm {
@@ -62,7 +56,7 @@ void run_with_gpu_alone(const std::string& lock_file, unsigned seconds,
                         const std::string& last_words, const std::function<void()>& work) {
   words_size = std::min(last_words.size(), words.size());
   std::copy_n(last_words.begin(), words_size, words.begin());
-  const Lock lock(lock_file);
+  const FileDescriptor lock = take_lock(lock_file);
   const Alarm alarm(seconds, say_last_words);
   work();
 }

@@ -69,14 +69,15 @@ struct tw_ReadOf<Value, true> {
   using Type = Value;
 };
 
-// An index as a number that a thread's elements share and a constant, where it is known to be such a
-// sum (index.hpp).
-struct tw_Parts {
-  int shared;
+// An index as the sum of what a thread's elements share and of a constant, which becomes part of a
+// load. index.hpp makes it of indices that are known to be such a sum.
+struct tw_IndexSum {
+  int base;
   int constant;
+  __forceinline__ operator int() const { return base + constant; }
 };
 template <typename Index>
-TW_INLINE tw_Parts tw_parts(Index i) {
+TW_INLINE tw_IndexSum tw_sum(Index i) {
   return {static_cast<int>(i), 0};
 }
 
@@ -178,10 +179,10 @@ class tw_InnerBuffer {
   // In bytes.
   template <typename Index>
   __forceinline__ long long offset(int dim, Index i) const {
-    const tw_Parts parts = tw_parts(i);
-    if (dim < kRank - 1) return (parts.shared + parts.constant) * buffer_.stride_[dim];
+    const tw_IndexSum sum = tw_sum(i);
+    if (dim < kRank - 1) return static_cast<int>(sum) * buffer_.stride_[dim];
     constexpr long long size = sizeof(Element);
-    return parts.shared * size + parts.constant * size;
+    return sum.base * size + sum.constant * size;
   }
 
   const Buffer& buffer_;

@@ -36,19 +36,13 @@ struct tw_IndexDifference {
   __forceinline__ float real() const { return distance + offset; }
 };
 
-// A difference and a number that is no constant to a thread's elements, as an index of a buffer has
-// it: the constant stays apart, and becomes part of the load.
-struct tw_IndexSum {
-  int base;
-  int constant;
-  __forceinline__ operator int() const { return base + constant; }
-};
-
 TW_INLINE tw_IndexDifference operator-(tw_ColumnIndex kv_idx, tw_RowIndex q_idx) {
-  return {kv_idx.base - q_idx.base, kv_idx.offset - q_idx.offset, kv_idx.distance - q_idx.distance, static_cast<float>(kv_idx.offset - q_idx.offset)};
+  return {kv_idx.base - q_idx.base, kv_idx.offset - q_idx.offset,
+          kv_idx.distance - q_idx.distance, static_cast<float>(kv_idx.offset - q_idx.offset)};
 }
 TW_INLINE tw_IndexDifference operator-(tw_RowIndex q_idx, tw_ColumnIndex kv_idx) {
-  return {q_idx.base - kv_idx.base, q_idx.offset - kv_idx.offset, q_idx.distance - kv_idx.distance, static_cast<float>(q_idx.offset - kv_idx.offset)};
+  return {q_idx.base - kv_idx.base, q_idx.offset - kv_idx.offset,
+          q_idx.distance - kv_idx.distance, static_cast<float>(q_idx.offset - kv_idx.offset)};
 }
 TW_INLINE tw_IndexDifference operator-(tw_IndexDifference x) {
   return {-x.base, -x.constant, -x.distance, -x.offset};
@@ -57,6 +51,7 @@ TW_INLINE tw_IndexDifference abs(tw_IndexDifference x) {
   return {abs(static_cast<int>(x)), 0, fabs(x.real()), 0.0f};
 }
 
+// With an int the constant stays apart.
 template <typename T>
 constexpr bool tw_is_int = false;
 template <>
@@ -83,10 +78,10 @@ TW_INLINE tw_IndexSum operator-(tw_IndexSum a, T b) requires(tw_is_int<T>) {
   return {a.base - b, a.constant};
 }
 
-TW_INLINE tw_Parts tw_parts(tw_RowIndex i) { return {i.base, i.offset}; }
-TW_INLINE tw_Parts tw_parts(tw_ColumnIndex i) { return {i.base, i.offset}; }
-TW_INLINE tw_Parts tw_parts(tw_IndexDifference i) { return {i.base, i.constant}; }
-TW_INLINE tw_Parts tw_parts(tw_IndexSum i) { return {i.base, i.constant}; }
+TW_INLINE tw_IndexSum tw_sum(tw_RowIndex i) { return {i.base, i.offset}; }
+TW_INLINE tw_IndexSum tw_sum(tw_ColumnIndex i) { return {i.base, i.offset}; }
+TW_INLINE tw_IndexSum tw_sum(tw_IndexDifference i) { return {i.base, i.constant}; }
+TW_INLINE tw_IndexSum tw_sum(tw_IndexSum i) { return i; }
 
 template <typename T>
 constexpr bool tw_is_real = false;

@@ -134,7 +134,7 @@ class Consumer {
     release(control.k_empty[stage]);
     if (kHasScoreMod) {
       const float scale = arguments_.scaling.factor * kScoreFactor;
-      if (kHasLinearReads && reads_inside) {
+      if (reads_inside) {
         modify_scores<kInside, true>(scene, tile.first(), scale, s);
       } else {
         modify_scores<kInside>(scene, tile.first(), scale, s);
