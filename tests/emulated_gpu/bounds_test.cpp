@@ -7,6 +7,8 @@
 #include "runtime/tensor.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fenced_memory.hpp"
+#include "verify/check.hpp"
+#include "verify/random_inputs.hpp"
 
 using namespace tilewright;
 
@@ -52,6 +54,24 @@ TEST_CASE("emulated GPU: what does not exist reads nothing outside a table") {
     run("score + bias[kv_idx + 723]", 300, 301, masked);
     run("score + bias[q_idx + 724]", 300, 301, masked);
   }
+}
+
+// All tiles are inside; tests/battery/variants/inner_reads.json has other indices.
+TEST_CASE("emulated GPU: reads of differences that are inside have their values") {
+  Spec spec{.dtype = bf16, .head_dim = 64, .score_mod = "score + bias[kv_idx - q_idx]"};
+  spec.buffers["bias"] = {.dtype = f32, .shape = {kTableSize}};
+  spec.tactic = TacticSpec{.name = "hopper", .parameters = {}};
+  const Shape shape{.batch = 1,
+                    .num_q_heads = 1,
+                    .num_kv_heads = 1,
+                    .q_len = 200,
+                    .kv_len = 150,
+                    .kv_offset = 500};
+  const verify::Inputs inputs = verify::random_inputs(spec, shape, 1);
+  const verify::Report report =
+      verify::check(spec, inputs.problem(), {.attention = {.device = Device::parse("cuda")}});
+  CAPTURE(report.reasons());
+  CHECK(report.ok);
 }
 
 TEST_CASE("emulated GPU: what exists and is outside is clamped") {
