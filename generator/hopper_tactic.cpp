@@ -100,8 +100,10 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   if (!divides(q_tile, spec.block[0], kernel) || kv_tile < kLeastKvTile) return {};
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
-  const bool takes_turns = q_tile > kGroupRows &&
-                           (kernel.masked ? is_wide || has_three_groups : !spec.score_mod.empty());
+  const bool is_narrow = width <= 64;
+  const bool takes_turns =
+      q_tile > kGroupRows &&
+      (kernel.masked ? is_wide || has_three_groups : is_narrow || !spec.score_mod.empty());
   // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
   // does.
   const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? 4 : 8;

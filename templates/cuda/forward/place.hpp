@@ -30,8 +30,8 @@ TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
 // number: of the q tile among all of the call's.
 TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {
-  const long long tiles_of_group =
-      static_cast<long long>(arguments.q_tiles) * arguments.heads_in_group;
+  const auto tiles_of_group =
+      static_cast<unsigned>(arguments.q_tiles * arguments.heads_in_group);
   const int group = min(static_cast<int>(number / tiles_of_group), arguments.whole_groups);
   const int in_group = static_cast<int>(number - group * tiles_of_group);
   const int first_head = group * arguments.heads_in_group;

@@ -53,8 +53,10 @@ class Consumer {
   // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
   // the compile time, and the branch around what drops them costs up to 5 % (decision 16). So kernels
   // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
-  // the branch costs nothing, and for a score_mod on tiles of 128 rows or with reads without bounds.
-  static constexpr bool kOneLoop = (kHasMaskMod || kHeadDim > 128 || kHasLinearReads ||
+  // the branch costs nothing, and for a score_mod on tiles of 128 rows or with reads without bounds;
+  // and those of a block mask on tiles of 192 rows of narrow heads (decision 29).
+  static constexpr bool kIsShort = kHeadDim <= 64 && kConsumers == 3 && kMasked && !kHasScoreMod;
+  static constexpr bool kOneLoop = ((kHasMaskMod && !kIsShort) || kHeadDim > 128 || kHasLinearReads ||
                                     (kHasScoreMod && kConsumers == 2)) &&
                                    !kBoundsIndices;
 
@@ -68,6 +70,11 @@ class Consumer {
     wait(shared_address(&control.q_full[q_stage]), q_place_.q().parity(), "Q, stage", q_stage);
     const Work& work = control.work[q_place_.work()];
     if (work.kv_tiles == 0) return false;
+    const bool has_rows = work.place.first_row + number_ * 64 < call_.q_len;
+    if (!has_rows) {
+      pass_by(work.kv_tiles, control.q_empty[q_stage]);
+      return true;
+    }
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
     if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
@@ -104,6 +111,22 @@ class Consumer {
     return true;
   }
 
+  // For a warpgroup none of whose rows exists: gives back what the others compute with.
+  __forceinline__ void pass_by(int kv_tiles, unsigned long long& q_empty) {
+    Control& control = *shared_.control;
+#pragma unroll 1
+    for (; kv_tiles > 0; --kv_tiles) {
+      wait_for_k();
+      Turns::wait_for_mine(number_);
+      Turns::pass_on(number_);
+      release(control.k_empty[place_.stage]);
+      wait_for_v(place_);
+      release(control.v_empty[place_.stage]);
+      place_.advance();
+    }
+    release(q_empty);
+  }
+
   // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and
   // rows or columns may not exist. has_before: p holds the weights of the tile before.
   // before: where V of the tile before is. It becomes this tile's place.
@@ -114,7 +137,7 @@ class Consumer {
     Control& control = *shared_.control;
     const float to_log2 = this->to_log2();
     const int stage = place_.stage;
-    wait(shared_address(&control.k_full[stage]), place_.parity, "K, stage", stage);
+    wait_for_k();
     Turns::wait_for_mine(number_);
     float s[kRows][kColumns];
     issue_scores(s, q, k_ + stage * (kKBytes >> 4));
@@ -181,6 +204,10 @@ class Consumer {
                                        last_column + scene.kv_offset);
   }
 
+  __forceinline__ void wait_for_k() {
+    wait(shared_address(&shared_.control->k_full[place_.stage]), place_.parity, "K, stage",
+         place_.stage);
+  }
   __forceinline__ void wait_for_v(const KvPlace& place) {
     wait(shared_address(&shared_.control->v_full[place.stage]), place.parity, "V, stage",
          place.stage);

@@ -34,28 +34,31 @@ class Producer {
   // False where there is no q tile left.
   __forceinline__ bool bring(const Plan& plan) {
     const Place& place = plan.work.place;
-    int left = plan.work.kv_tiles;
-    if (left == 0) {
+    const int kv_tiles = plan.work.kv_tiles;
+    if (kv_tiles == 0) {
       announce(plan.work);
       arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
       return false;
     }
+    const int asks_at = max(kv_tiles - kLeftWhenAsking, 0);
     Tiles tiles(plan.lists, call_.kv_len);
-    KvTile tile = plan.instead.exists() ? plan.instead : tiles.next();
-    // K first: it finds an empty place before Q does.
-    load_k(tile, kv_place_, place);
-    announce(plan.work);
-    load_q(place);
-    if (left <= kLeftWhenAsking) ask_for_plan();
+    KvTile tile = plan.instead;
+    // K is one tile ahead of V. One loop for all of it: a copy of each step costs compile time.
 #pragma unroll 1
-    while (--left > 0) {
-      if (left == kLeftWhenAsking) ask_for_plan();
+    for (int i = 0; i <= kv_tiles; ++i) {
       const KvTile before = tile;
-      tile = tiles.next();
-      load_k(tile, kv_place_.next(), place);
-      load_v(before, place);
+      if (i < kv_tiles) {
+        if (i > 0 || !tile.exists()) tile = tiles.next();
+        load_k(tile, place);
+      }
+      if (i == 0) {
+        // K first: it finds an empty place before Q does.
+        announce(plan.work);
+        load_q(place);
+      }
+      if (i == asks_at) ask_for_plan();
+      if (i > 0) load_v(before, place);
     }
-    load_v(tile, place);
     return true;
   }
 
@@ -88,26 +91,27 @@ class Producer {
     }
   }
 
-  __forceinline__ void load_k(const KvTile& tile, PlaceInRing<kStages> to, const Place& place) {
+  __forceinline__ void load_k(const KvTile& tile, const Place& place) {
     Control& control = *shared_.control;
-    const int stage = to.stage();
+    const int stage = k_place_.stage();
     const int b = batch_in(arguments_.k, place);
     const int h = head_in(arguments_.k, place.h_kv);
-    wait(shared_address(&control.k_empty[stage]), to.parity() ^ 1, "an empty place for K, stage",
+    wait(shared_address(&control.k_empty[stage]), k_place_.parity() ^ 1, "an empty place for K, stage",
          stage);
     control.kv_tile[stage] = tile;
     fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), tile, b, h);
+    k_place_.advance();
   }
 
   __forceinline__ void load_v(const KvTile& tile, const Place& place) {
     Control& control = *shared_.control;
-    const int stage = kv_place_.stage();
+    const int stage = v_place_.stage();
     const int b = batch_in(arguments_.v, place);
     const int h = head_in(arguments_.v, place.h_kv);
-    wait(shared_address(&control.v_empty[stage]), kv_place_.parity() ^ 1, "an empty place for V, stage",
+    wait(shared_address(&control.v_empty[stage]), v_place_.parity() ^ 1, "an empty place for V, stage",
          stage);
     fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), tile, b, h);
-    kv_place_.advance();
+    v_place_.advance();
   }
 
   // A dimension that is broadcast has extent 1 in its map.
@@ -135,7 +139,8 @@ class Producer {
   const SnippetArguments& call_;
   const Shared shared_;
   QPlace place_;
-  PlaceInRing<kStages> kv_place_;  // of the next tile of V; K is one ahead in a q tile
+  PlaceInRing<kStages> k_place_;  // of the next tile of K
+  PlaceInRing<kStages> v_place_;  // of the next tile of V
 };
 
 }  // namespace tw_kernel

@@ -14,6 +14,8 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
                          const RowEnds& ends) {
   const unsigned row = lane() % kWarpRows;
   const unsigned row_address = staged + row * kPanelRowBytes;
+  // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
+  const unsigned kept_bits[kRows] = {ends.empty[0] ? 0u : ~0u, ends.empty[1] ? 0u : ~0u};
 #pragma unroll
   for (int step = 0; step < kValuePad / 16; ++step) {
     const unsigned chunk = 2 * (step % 4) + lane() / 16;
@@ -22,9 +24,8 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
     for (int i = 0; i < 4; ++i) {
       const int r = i % 2;
       const int j = 4 * step + i / 2 * 2;
-      // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
-      matrices[i] = pack<OutElement>(ends.empty[r] ? 0.0f : out[r][j] * ends.factor[r],
-                                     ends.empty[r] ? 0.0f : out[r][j + 1] * ends.factor[r]);
+      matrices[i] = kept_bits[r] & pack<OutElement>(out[r][j] * ends.factor[r],
+                                                    out[r][j + 1] * ends.factor[r]);
     }
     store_matrices(row_address + step / 4 * kBoxBytes + (chunk ^ row % 8) * 16, matrices);
   }
