@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct CheckOptions {
   bool check_mask = true;       ///< compare the block mask with evaluation at every element
   bool check_undefined = true;  ///< run the checked reading first
   std::int64_t max_checked_elements = std::int64_t{1} << 24;
+  /// Each run of the kernels on attention.device is made by this, which calls its argument; none:
+  /// it is made at once. For tests that share a GPU.
+  std::function<void(const std::function<void()>& run)> run_by = {};
 };
 
 /// Milliseconds of each step. Making the kernels is divided further in Report::builds.
@@ -90,6 +94,10 @@ class Checker {
     double naive_ms = 0;
   };
   Expected expected(const Problem& problem) const;
+
+  /// As check(problem, out), for a problem that is run several times.
+  /// @param wanted of expected(problem)
+  Report check(const Problem& problem, const Placement& out, const Expected& wanted) const;
 
  private:
   class Implementation;

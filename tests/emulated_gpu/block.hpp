@@ -45,6 +45,7 @@ struct Thread {
   std::vector<Action> products;                  // of wgmma, a commit each, oldest first
   std::vector<Action> stores;                    // of the copy engine, not yet committed
   int stores_in_flight = 0;
+  std::vector<unsigned> unfenced;  // shared words that it wrote, see Block::unfenced_words
 };
 
 struct Block {
@@ -54,6 +55,10 @@ struct Block {
   NamedBarrier barriers[16];
   std::vector<Action> in_flight;  // copies of the copy engine
   bool has_eager_copies = true;
+  // Whether the copy engine may not see yet what a thread wrote to a word (4 bytes) of shared memory:
+  // the thread has not fenced it.
+  std::vector<bool> unfenced_words;
+  bool has_unpublished_barriers = false;
 };
 
 /// What the emulator gives a kernel's library.

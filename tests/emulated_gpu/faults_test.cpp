@@ -230,6 +230,12 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"rows are staged where others are still being sent", store,
        "if (sends) wait_until_stores_read();  // of what was staged last", ""},
       {"stores are not committed", store, "  commit_stores();\n", ""},
+      {"the copy engine is not told what was staged", store, "  fence_for_copies();\n", ""},
+      {"rows are sent before all lanes staged theirs", store,
+       "__syncwarp();  // the warp's 16 rows are staged", ""},
+      {"barriers are not published", "cuda/hopper/pipeline.hpp", "  publish_barriers();\n", ""},
+      {"barriers are used before they are there", "cuda/hopper/forward.hpp",
+       "__syncthreads();  // the barriers are there", ""},
   };
   check_each_is_seen(faults, causal("hopper"), kSeveralTiles, &findings_in_any_order);
 }

@@ -68,6 +68,26 @@ inline void sync_at(NamedBarrier& barrier, unsigned threads, const char* what) {
   wait_until(what, [&] { return barrier.phase != phase; });
 }
 
+/// The calling thread wrote a word of shared memory, which the copy engine need not see yet.
+inline void mark_unfenced(unsigned address) {
+  std::vector<bool>& unfenced = thread().block->unfenced_words;
+  if (unfenced.size() <= address / 4) unfenced.resize(address / 4 + 1);
+  unfenced[address / 4] = true;
+  thread().unfenced.push_back(address / 4);
+}
+/// The copy engine sees what the calling thread wrote.
+inline void fence_copies() {
+  for (const unsigned word : thread().unfenced) thread().block->unfenced_words[word] = false;
+  thread().unfenced.clear();
+}
+inline bool is_fenced(unsigned address, unsigned bytes) {
+  const std::vector<bool>& unfenced = thread().block->unfenced_words;
+  for (unsigned word = address / 4; word < (address + bytes) / 4 && word < unfenced.size(); ++word) {
+    if (unfenced[word]) return false;
+  }
+  return true;
+}
+
 struct Index {
   unsigned x;
 };

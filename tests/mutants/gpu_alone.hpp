@@ -6,7 +6,7 @@
 namespace tilewright::mutants {
 
 /// A kernel that never ends keeps the GPU from those of other processes, whose calls then take too
-/// long as well. So a mutant's call is made a first time through this.
+/// long as well, and a race may end well at first. So all of a mutant's calls are run by this.
 ///
 /// Calls `work` while no other process has the lock. Where that takes longer than `seconds`, prints
 /// `last_words` and ends the process, with status 0.

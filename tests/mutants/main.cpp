@@ -15,7 +15,7 @@
 // --racecheck P  P is compute-sanitizer: a dropped barrier that survives is run once more by its
 //                racecheck, a call of each subject, unless that reports the original too
 // --one ID       runs that one here; "original": the templates as they are, which must survive
-// --lock FILE    with --one: whoever has it may make a call for the first time (gpu_alone.hpp)
+// --lock FILE    with --one: whoever has it may run a call's kernels (gpu_alone.hpp)
 // --calls N      of each subject at most N calls, each run once
 //
 // TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
@@ -171,9 +171,9 @@ TrialOptions options_of(const Settings& settings) {
   constexpr unsigned kSecondsAlone = 8;
   TrialOptions options{.device = settings.device};
   if (settings.lock.empty()) return options;
-  options.first_call = [lock = settings.lock](const Trial& never_ends,
-                                              const std::function<void()>& call) {
-    run_with_gpu_alone(lock, kSecondsAlone, report_of(never_ends), call);
+  options.run_alone = [lock = settings.lock](const Trial& never_ends,
+                                              const std::function<void()>& run) {
+    run_with_gpu_alone(lock, kSecondsAlone, report_of(never_ends), run);
   };
   return options;
 }
@@ -340,19 +340,19 @@ int judge_killing(const std::vector<Ended>& ended, bool is_sample) {
   for (const Ended& one : ended) {
     const bool is_alive = one.trial.fate == Fate::survived || one.trial.fate == Fate::not_reached;
     if (!one.equivalent.empty()) {
-      wrongly_listed += is_alive ? 0 : 1;
+      wrongly_listed += is_alive || one.trial.fate == Fate::same_kernels ? 0 : 1;
       continue;
     }
     ++counts[one.mutant.group][one.trial.fate];
     killed += one.trial.fate == Fate::killed ? 1 : 0;
     alive += is_alive ? 1 : 0;
   }
-  fmt::print("\n{:<10}{:>9}{:>18}{:>10}{:>13}\n", "", "killed", "does not compile", "survived",
-             "not reached");
+  fmt::print("\n{:<10}{:>9}{:>18}{:>14}{:>10}{:>13}\n", "", "killed", "does not compile",
+             "same kernels", "survived", "not reached");
   for (auto& [group, of_group] : counts) {
-    fmt::print("{:<10}{:>9}{:>18}{:>10}{:>13}\n", to_string(group), of_group[Fate::killed],
-               of_group[Fate::does_not_compile], of_group[Fate::survived],
-               of_group[Fate::not_reached]);
+    fmt::print("{:<10}{:>9}{:>18}{:>14}{:>10}{:>13}\n", to_string(group), of_group[Fate::killed],
+               of_group[Fate::does_not_compile], of_group[Fate::same_kernels],
+               of_group[Fate::survived], of_group[Fate::not_reached]);
   }
   const double rate = killed + alive == 0 ? 0 : 100.0 * killed / (killed + alive);
   fmt::print("kill rate: {} of {} that compile, {:.1f} %\n", killed, killed + alive, rate);

@@ -24,10 +24,11 @@
 namespace tilewright::mutants {
 namespace {
 
-constexpr std::array<std::pair<Fate, std::string_view>, 4> kFates = {
+constexpr std::array<std::pair<Fate, std::string_view>, 5> kFates = {
     {{Fate::killed, "killed"},
      {Fate::does_not_compile, "does not compile"},
      {Fate::survived, "survived"},
+     {Fate::same_kernels, "same kernels"},
      {Fate::not_reached, "not reached"}}};
 
 // The kernels of a spec whose text is another with the mutated templates.
@@ -71,8 +72,9 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   const battery::CaseInputs inputs(subject.spec, call, original, seed);
   const auto name = [&] { return fmt::format("{} {}", subject.spec.name, call.name); };
   if (original.device().kind() == Device::Kind::cpu) repeats = 1;
+  const verify::Checker::Expected wanted = checker.expected(inputs.problem());
   for (int i = 0; i < repeats; ++i) {
-    const verify::Report report = checker.check(inputs.problem(), call.placement);
+    const verify::Report report = checker.check(inputs.problem(), call.placement, wanted);
     if (!report.ok) return fmt::format("{}: {}", name(), report.reasons().front());
     if (!report.mask || i > 0) continue;
     const StagedCall staged(original.device(), inputs.problem().snippet);
@@ -85,36 +87,41 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   return "";
 }
 
-GpuResources resources_of(const Subject& subject, const KernelSource& kernel,
-                          const KernelContext& kernels) {
-  return build_kernel(subject.spec, kernel.target, kernel.id, kernels)
-      .build.gpu.value_or(GpuResources{});
+KernelBinary built(const Subject& subject, const KernelSource& kernel,
+                   const KernelContext& kernels) {
+  return build_kernel(subject.spec, kernel.target, kernel.id, kernels);
 }
 
 // None where the kernel does not compile: a snippet may have to do without mask_proved.
-std::optional<GpuResources> resources_of_original(const Subject& subject,
-                                                  const KernelSource& kernel) {
+std::optional<KernelBinary> built_original(const Subject& subject, const KernelSource& kernel) {
   try {
-    return resources_of(subject, kernel, KernelContext{});
+    return built(subject, kernel, KernelContext{});
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-// What the table of kernels (tests/compile_matrix) refuses, where the original does without.
-std::string wrong_in_compile(const Subject& subject, const KernelSource& changed,
-                             const KernelContext& kernels) {
-  if (changed.target.is_cpu()) return "";  // the table has none
-  const std::optional<GpuResources> before = resources_of_original(subject, changed);
-  if (!before) return "";
-  const GpuResources after = resources_of(subject, changed, kernels);
-  if (before->performance_warnings.empty() && !after.performance_warnings.empty()) {
-    return fmt::format("{}: {}", subject.spec.name, after.performance_warnings.front());
+// What the compiler makes of changed text.
+struct Compiled {
+  bool is_changed = true;  // false: the original's kernel, bit by bit
+  std::string wrong;       // what the table of kernels (tests/compile_matrix) refuses
+};
+
+Compiled compile_changed(const Subject& subject, const KernelSource& changed,
+                         const KernelContext& kernels) {
+  const std::optional<KernelBinary> before = built_original(subject, changed);
+  if (!before || changed.target.is_cpu()) return {};  // CPUs' kernels have no table
+  const KernelBinary after = built(subject, changed, kernels);
+  if (after.compiles() && after.entry->payload == before->entry->payload) return {false, ""};
+  const GpuResources wanted = before->build.gpu.value_or(GpuResources{});
+  const GpuResources found = after.build.gpu.value_or(GpuResources{});
+  if (wanted.performance_warnings.empty() && !found.performance_warnings.empty()) {
+    return {true, fmt::format("{}: {}", subject.spec.name, found.performance_warnings.front())};
   }
-  if (before->spill_bytes == 0 && after.spill_bytes > 0) {
-    return fmt::format("{}: spills {} bytes a thread", subject.spec.name, after.spill_bytes);
+  if (wanted.spill_bytes == 0 && found.spill_bytes > 0) {
+    return {true, fmt::format("{}: spills {} bytes a thread", subject.spec.name, found.spill_bytes)};
   }
-  return "";
+  return {};
 }
 
 // While it lives: a kernel that never ends is ended with its process, by SIGALRM. The emulated GPU
@@ -131,38 +138,42 @@ class TimeLimit {
 constexpr unsigned kSecondsOfBuild = 300;
 constexpr unsigned kSecondsOfCall = 90;
 
-void make_first_call(const TrialOptions& options, const Subject& subject, const battery::Case& call,
-                     int calls, const verify::Checker& checker, const Attention& original) {
-  if (!options.first_call) return;
-  const battery::CaseInputs inputs(subject.spec, call, original, static_cast<std::uint64_t>(calls));
-  const std::string what = fmt::format("{} {}: never ends", subject.spec.name, call.name);
-  options.first_call({Fate::killed, calls, what},
-                     [&] { verify::run_call(checker.attention(), inputs.problem()); });
-}
-
-// Nothing where all of the subject's calls are right.
+// Nothing where all of the subject's calls are right. Where the compiler makes the original's kernels
+// of the changed text, none is made.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
                                  const std::vector<KernelSource>& changed,
-                                 const TrialOptions& trial_options, int& calls) {
-  const verify::CheckOptions options = options_for(mutation, trial_options.device);
+                                 const TrialOptions& trial_options, Trial& trial) {
+  int& calls = trial.calls;
+  verify::CheckOptions options = options_for(mutation, trial_options.device);
+  std::string call_name;
+  if (trial_options.run_alone) {
+    options.run_by = [&](const std::function<void()>& run) {
+      trial_options.run_alone({Fate::killed, calls, call_name + ": never ends"}, run);
+    };
+  }
   const Attention original(subject.spec, {.device = trial_options.device});
   std::optional<verify::Checker> checker;
   try {
     const TimeLimit limit(kSecondsOfBuild);
-    checker.emplace(subject.spec, options);
+    bool is_changed = false;
     for (const KernelSource& source : changed) {
-      const std::string wrong = wrong_in_compile(subject, source, options.attention.kernels);
-      if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
+      const Compiled compiled = compile_changed(subject, source, options.attention.kernels);
+      if (!compiled.wrong.empty()) return Trial{Fate::killed, calls, compiled.wrong};
+      is_changed = is_changed || compiled.is_changed;
     }
+    if (!is_changed) return std::nullopt;
+    trial.fate = Fate::survived;
+    checker.emplace(subject.spec, options);
   } catch (const Error& error) {
     return Trial{Fate::does_not_compile, calls, error.what()};
   }
   for (const battery::Case& call : subject.calls) {
     if (!applies(subject.spec, call)) continue;
     const auto seed = static_cast<std::uint64_t>(++calls);
+    call_name = fmt::format("{} {}", subject.spec.name, call.name);
     try {
-      make_first_call(trial_options, subject, call, calls, *checker, original);
-      const TimeLimit limit(kSecondsOfCall);
+      // Whoever runs alone has a limit for each run.
+      const TimeLimit limit(trial_options.run_alone ? 0 : kSecondsOfCall);
       const std::string wrong =
           wrong_in(subject, call, seed, *checker, original, trial_options.repeats);
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
@@ -215,8 +226,8 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
     const std::vector<KernelSource> changed =
         changed_kernels(subject.spec, original.target(), *templates);
     if (changed.empty()) continue;
-    trial.fate = Fate::survived;
-    const auto end = try_subject(mutation, subject, changed, options, trial.calls);
+    if (trial.fate == Fate::not_reached) trial.fate = Fate::same_kernels;
+    const auto end = try_subject(mutation, subject, changed, options, trial);
     if (end) return *end;
   }
   const auto end = try_special_calls(mutation, options.device, trial);

@@ -16,6 +16,7 @@ enum class Fate : std::uint8_t {
            ///< tiles, or what tests/compile_matrix refuses
   does_not_compile,  ///< the compiler refuses it: killed, but by nobody's merit
   survived,          ///< all calls are right
+  same_kernels,      ///< the compiler makes the original's kernels of the changed text
   not_reached,       ///< no subject's kernels hold the changed text
 };
 
@@ -29,14 +30,14 @@ struct Trial {
   std::string detail;  ///< what killed it: spec, call, reason
 };
 
-/// Makes a call for the first time (gpu_alone.hpp); `never_ends` is what the mutant's trial is
-/// where it does not end.
-using FirstCall = std::function<void(const Trial& never_ends, const std::function<void()>& call)>;
+/// Runs a call's kernels while no other process runs any (gpu_alone.hpp); `never_ends` is what the
+/// mutant's trial is where they do not end.
+using RunAlone = std::function<void(const Trial& never_ends, const std::function<void()>& run)>;
 
 struct TrialOptions {
   Device device = Device::cpu();
   int repeats = 3;  ///< of each call, as on a GPU a race need not show at once; one on a CPU
-  FirstCall first_call = {};  ///< none: calls are not made in advance
+  RunAlone run_alone = {};  ///< none: calls are run at once, and have 90 s
 };
 
 /// Runs a mutant's kernels in this process, which may therefore crash or never come back.

@@ -25,9 +25,12 @@ TW_INLINE void end_phase_if_complete(BarrierState& state) {
 TW_INLINE void init_barrier(unsigned barrier, unsigned arrivals) {
   const auto count = static_cast<unsigned short>(arrivals);
   barrier_at(barrier) = {count, count, 0, 0};
+  emulated::thread().block->has_unpublished_barriers = true;
 }
 
-TW_INLINE void publish_barriers() {}
+TW_INLINE void publish_barriers() {
+  emulated::thread().block->has_unpublished_barriers = false;
+}
 
 TW_INLINE void arrive(unsigned barrier) {
   BarrierState& state = barrier_at(barrier);

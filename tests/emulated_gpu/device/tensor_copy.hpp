@@ -33,6 +33,9 @@ TW_INLINE emulated::TensorMap box_map(const TensorMap& map, unsigned address) {
 TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
                         int h, int b) {
   const emulated::TensorMap known = box_map(map, to);
+  if (emulated::thread().block->has_unpublished_barriers) {
+    emulated_core->fail("the copy engine is given a barrier that was not published");
+  }
   emulated::thread().block->in_flight.push_back([=] {
     for_each_chunk(known, to, column, row, h, b, [](unsigned char* shared, const void* global) {
       if (global) std::memcpy(shared, global, 2);
@@ -44,6 +47,9 @@ TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int
 
 TW_INLINE void store_box(const TensorMap& map, unsigned from, int column, int row, int h, int b) {
   const emulated::TensorMap known = box_map(map, from);
+  if (!emulated::is_fenced(from, known.box[1] * kPanelRowBytes)) {
+    emulated_core->fail("the copy engine reads what was written and not fenced");
+  }
   emulated::Thread& thread = emulated::thread();
   thread.stores.push_back([=, &thread] {
     for_each_chunk(known, from, column, row, h, b, [](unsigned char* shared, void* global) {
@@ -66,6 +72,6 @@ TW_INLINE void wait_until_stores_read() {
   emulated::wait_until("its stores", [&] { return thread.stores_in_flight == 0; });
 }
 
-TW_INLINE void fence_for_copies() {}
+TW_INLINE void fence_for_copies() { emulated::fence_copies(); }
 
 }  // namespace tw_kernel

@@ -22,7 +22,9 @@ TW_INLINE void store_matrices(unsigned to, const unsigned (&matrices)[4]) {
   const auto rows = emulated::exchange(to);
   const unsigned lane = threadIdx.x % 32;
   for (int i = 0; i < 4; ++i) {
-    std::memcpy(emulated::at_shared(rows.of[8 * i + lane / 4]) + lane % 4 * 4, &matrices[i], 4);
+    const unsigned word = rows.of[8 * i + lane / 4] + lane % 4 * 4;
+    std::memcpy(emulated::at_shared(word), &matrices[i], 4);
+    emulated::mark_unfenced(word);
   }
   __syncwarp();
 }
