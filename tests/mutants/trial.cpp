@@ -230,6 +230,7 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
     const auto end = try_subject(mutation, subject, changed, options, trial);
     if (end) return *end;
   }
+  if (!options.makes_special_calls) return trial;
   const auto end = try_special_calls(mutation, options.device, trial);
   return end ? *end : trial;
 }
