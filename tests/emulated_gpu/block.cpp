@@ -111,6 +111,11 @@ std::string describe_waits(const std::vector<Fiber>& fibers) {
   return text;
 }
 
+// A block's shared memory is another's as soon as its threads have ended.
+bool ended_too_soon(const Fiber& fiber) {
+  return fiber.has_ended && (!fiber.thread.stores.empty() || fiber.thread.stores_in_flight > 0);
+}
+
 }  // namespace
 
 std::string run_block(unsigned index, unsigned grid, unsigned threads, std::uint64_t seed,
@@ -146,6 +151,9 @@ std::string run_block(unsigned index, unsigned grid, unsigned threads, std::uint
       running.fiber = &fibers[i];
       swapcontext(&running.scheduler, &fibers[i].context);
       if (!running.failure.empty()) break;
+    }
+    if (std::any_of(fibers.begin(), fibers.end(), ended_too_soon)) {
+      running.failure = "a thread has ended whose stores the copy engine did not read";
     }
     if (running.failure.empty()) {
       std::erase_if(order, [&](unsigned i) { return fibers[i].has_ended; });

@@ -233,6 +233,8 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"the copy engine is not told what was staged", store, "  fence_for_copies();\n", ""},
       {"rows are sent before all lanes staged theirs", store,
        "__syncwarp();  // the warp's 16 rows are staged", ""},
+      {"a block ends before its stores are read", consumer,
+       "if (kStoresBoxes) wait_until_stores_read();", ""},
       {"barriers are not published", "cuda/hopper/pipeline.hpp", "  publish_barriers();\n", ""},
       {"barriers are used before they are there", "cuda/hopper/forward.hpp",
        "__syncthreads();  // the barriers are there", ""},

@@ -119,7 +119,8 @@ Compiled compile_changed(const Subject& subject, const KernelSource& changed,
     return {true, fmt::format("{}: {}", subject.spec.name, found.performance_warnings.front())};
   }
   if (wanted.spill_bytes == 0 && found.spill_bytes > 0) {
-    return {true, fmt::format("{}: spills {} bytes a thread", subject.spec.name, found.spill_bytes)};
+    return {true,
+            fmt::format("{}: spills {} bytes a thread", subject.spec.name, found.spill_bytes)};
   }
   return {};
 }
@@ -138,8 +139,8 @@ class TimeLimit {
 constexpr unsigned kSecondsOfBuild = 300;
 constexpr unsigned kSecondsOfCall = 90;
 
-// Nothing where all of the subject's calls are right. Where the compiler makes the original's kernels
-// of the changed text, none is made.
+// Nothing where all of the subject's calls are right. Where the compiler makes the original's
+// kernels of the changed text, none is made.
 std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subject,
                                  const std::vector<KernelSource>& changed,
                                  const TrialOptions& trial_options, Trial& trial) {

@@ -116,7 +116,7 @@ class Consumer {
     Control& control = *shared_.control;
 #pragma unroll 1
     for (; kv_tiles > 0; --kv_tiles) {
-      wait_for_k();
+      wait_for_k();  // waiting for V would do: see Producer::bring
       Turns::wait_for_mine(number_);
       Turns::pass_on(number_);
       release(control.k_empty[place_.stage]);
