@@ -56,10 +56,15 @@ void* open_image(const void* image) {
   return library;
 }
 
+// Each launch has another, so that a call that is repeated runs in another order.
+std::uint64_t next_seed() {
+  static std::atomic<std::uint64_t> launches = 0;
+  return static_cast<std::uint64_t>(number_from("TILEWRIGHT_EMULATED_SEED", 1)) + launches++;
+}
+
 // Runs blocks first, first + step, ...; returns why one did not end.
 std::string run_blocks(Entry entry, void** parameters, unsigned first, unsigned step, unsigned grid,
-                       unsigned threads) {
-  const auto seed = static_cast<std::uint64_t>(number_from("TILEWRIGHT_EMULATED_SEED", 1));
+                       unsigned threads, std::uint64_t seed) {
   for (unsigned block = first; block < grid; block += step) {
     std::string failure =
         emulated::run_block(block, grid, threads, seed, [&] { entry(parameters); });
@@ -119,12 +124,13 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
 int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
                    unsigned, unsigned, void*, void** parameters, void**) {
   const auto entry = reinterpret_cast<Entry>(function);
+  const std::uint64_t seed = next_seed();
   const unsigned workers = std::min(grid, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::string> failures(workers);
   std::vector<std::thread> running;
   for (unsigned i = 0; i < workers; ++i) {
     running.emplace_back(
-        [&, i] { failures[i] = run_blocks(entry, parameters, i, workers, grid, threads); });
+        [&, i] { failures[i] = run_blocks(entry, parameters, i, workers, grid, threads, seed); });
   }
   for (std::thread& worker : running) worker.join();
   for (const std::string& failure : failures) {
