@@ -10,6 +10,7 @@
 #include "generator/cuda_kernels.hpp"
 #include "generator/tactic.hpp"
 #include "generator/templates.hpp"
+#include "tests/compile_matrix/operands.hpp"
 
 namespace tilewright::compile_matrix {
 namespace {
@@ -82,6 +83,8 @@ Outcome compile(const Kernel& kernel) {
 std::vector<std::string> problems(const Kernel& kernel, const Outcome& outcome) {
   if (!outcome.error.empty()) return {outcome.error};
   std::vector<std::string> found = outcome.resources.performance_warnings;
+  const std::string operand = repeated_operand(kernel.source.text);
+  if (!operand.empty()) found.push_back(operand);
   const auto strict = std::find_if(kernel.wishes.begin(), kernel.wishes.end(), must_not_spill);
   if (outcome.resources.spill_bytes > 0 && strict != kernel.wishes.end()) {
     found.push_back(fmt::format("spills {} bytes a thread with {} ({})",

@@ -47,7 +47,8 @@ std::vector<Kernel> distinct_kernels(const std::vector<Wish>& wishes);
 Outcome compile(const Kernel& kernel);
 
 /// What is wrong with a kernel, a line each: it does not compile; ptxas says that something costs
-/// speed silently; or it spills where it must not.
+/// speed silently; an asm statement writes a variable twice (operands.hpp); or it spills where it
+/// must not.
 std::vector<std::string> problems(const Kernel& kernel, const Outcome& outcome);
 
 }  // namespace tilewright::compile_matrix

@@ -55,8 +55,8 @@ struct Block {
   NamedBarrier barriers[16];
   std::vector<Action> in_flight;  // copies of the copy engine
   bool has_eager_copies = true;
-  // Whether the copy engine may not see yet what a thread wrote to a word (4 bytes) of shared memory:
-  // the thread has not fenced it.
+  // Whether the copy engine may not see yet what a thread wrote to a word (4 bytes) of shared
+  // memory: the thread has not fenced it.
   std::vector<bool> unfenced_words;
   bool has_unpublished_barriers = false;
 };

@@ -82,7 +82,8 @@ inline void fence_copies() {
 }
 inline bool is_fenced(unsigned address, unsigned bytes) {
   const std::vector<bool>& unfenced = thread().block->unfenced_words;
-  for (unsigned word = address / 4; word < (address + bytes) / 4 && word < unfenced.size(); ++word) {
+  for (unsigned word = address / 4; word < (address + bytes) / 4 && word < unfenced.size();
+       ++word) {
     if (unfenced[word]) return false;
   }
   return true;

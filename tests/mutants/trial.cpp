@@ -16,6 +16,7 @@
 #include "runtime/kernel_compiler.hpp"
 #include "runtime/kernel_library.hpp"
 #include "runtime/staged_call.hpp"
+#include "tests/compile_matrix/operands.hpp"
 #include "tests/mutants/special_calls.hpp"
 #include "tests/support/environment.hpp"
 #include "verify/check.hpp"
@@ -111,6 +112,8 @@ Compiled compile_changed(const Subject& subject, const KernelSource& changed,
                          const KernelContext& kernels) {
   const std::optional<KernelBinary> before = built_original(subject, changed);
   if (!before || changed.target.is_cpu()) return {};  // CPUs' kernels have no table
+  const std::string operand = compile_matrix::repeated_operand(changed.text);
+  if (!operand.empty()) return {true, subject.spec.name + ": " + operand};
   const KernelBinary after = built(subject, changed, kernels);
   if (after.compiles() && after.entry->payload == before->entry->payload) return {false, ""};
   const GpuResources wanted = before->build.gpu.value_or(GpuResources{});

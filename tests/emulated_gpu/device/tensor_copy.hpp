@@ -72,6 +72,8 @@ TW_INLINE void wait_until_stores_read() {
   emulated::wait_until("its stores", [&] { return thread.stores_in_flight == 0; });
 }
 
-TW_INLINE void fence_for_copies() { emulated::fence_copies(); }
+TW_INLINE void fence_for_copies() {
+  emulated::fence_copies();
+}
 
 }  // namespace tw_kernel
