@@ -15,6 +15,7 @@
 #include "generator/proved_context.hpp"
 #include "generator/reading.hpp"
 #include "generator/score_factors.hpp"
+#include "generator/score_slope.hpp"
 
 namespace tilewright {
 namespace {
@@ -158,6 +159,8 @@ Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& k
   const ScoreFactors factors = take_score_factors(given);
   Spec spec = given;
   spec.score_mod = factors.score_mod;
+  const ScoreSlope slope = take_score_slope(spec);
+  spec.score_mod = slope.score_mod;
   Map context = forward_context(spec, kind);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
   const bool has_room = !kind.masked || parameters.at("q_tile") < 192;
@@ -175,6 +178,7 @@ Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& k
                     {"launch_counters", parameters.at("launch_counters")},
                     {"score_factor", float_literal(factors.of_score)},
                     {"result_factor", float_literal(factors.of_result)},
+                    {"slope_sign", slope.sign},
                     {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;
 }

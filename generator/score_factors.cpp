@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generator/snippet.hpp"
+#include "generator/snippet_result.hpp"
 #include "generator/snippet_words.hpp"
 
 namespace tilewright {
@@ -19,15 +19,9 @@ using Tokens = std::vector<SnippetToken>;
 constexpr double kLeast = 0x1p-20;
 constexpr double kGreatest = 0x1p20;
 
-// Tokens [begin, end).
-struct Range {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
 struct Factor {
   double value;
-  Range tokens;  // the number and its operator
+  TokenRange tokens;  // the number and its operator
 };
 
 // 50, 0.5, .5f, 1e-2: plain decimal numbers.
@@ -79,23 +73,6 @@ std::optional<Factor> factor_of_score(const Tokens& tokens) {
   return factor && begins_product(tokens, factor->tokens.begin) ? factor : std::nullopt;
 }
 
-// The tokens of the result: all of an expression, or what the only `return` of a body gives.
-std::optional<Range> result_of(const Snippet& snippet, const Tokens& tokens) {
-  if (snippet.is_expression) return Range{0, tokens.size()};
-  std::optional<Range> result;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].text == "{") return {};  // a condition, a loop or a lambda
-    if (tokens[i].text != "return") continue;
-    if (result) return {};
-    const auto end = std::find_if(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.end(),
-                                  [](const SnippetToken& token) { return token.text == ";"; });
-    result = Range{i + 1, static_cast<std::size_t>(end - tokens.begin())};
-    // `if (x) return y;`
-    if (i > 0 && tokens[i - 1].text != ";") return {};
-  }
-  return result;
-}
-
 // Behind `f(...)` from token i on, f being a function whose value is a real number.
 std::optional<std::size_t> end_of_call(const Tokens& tokens, std::size_t i, std::size_t end) {
   constexpr std::array<std::string_view, 12> functions = {"tanh", "tanhf", "exp",  "expf",
@@ -111,7 +88,7 @@ std::optional<std::size_t> end_of_call(const Tokens& tokens, std::size_t i, std:
 }
 
 std::optional<Factor> factor_of_result(const Snippet& snippet, const Tokens& tokens) {
-  const std::optional<Range> result = result_of(snippet, tokens);
+  const std::optional<TokenRange> result = result_of(snippet, tokens);
   if (!result) return {};
   if (const auto end = end_of_call(tokens, result->begin, result->end)) {
     const std::optional<Factor> factor = factor_behind(tokens, *end);
@@ -121,12 +98,6 @@ std::optional<Factor> factor_of_result(const Snippet& snippet, const Tokens& tok
   if (!end || *end != result->end) return {};
   const std::optional<Factor> factor = factor_before(tokens, result->begin + 2);
   return factor && factor->tokens.begin == result->begin ? factor : std::nullopt;
-}
-
-void blank(const Tokens& tokens, Range range, std::string& text) {
-  for (std::size_t i = range.begin; i < range.end; ++i) {
-    text.replace(tokens[i].offset, tokens[i].text.size(), tokens[i].text.size(), ' ');
-  }
 }
 
 }  // namespace

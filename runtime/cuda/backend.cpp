@@ -10,6 +10,7 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
+#include "generator/score_slope.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
@@ -50,6 +51,7 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(const Spec& spec, const AttentionOptions& options)
       : spec_(spec),
+        has_slope_(has_score_slope(spec)),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
         driver_(Driver::get()) {
@@ -182,14 +184,19 @@ class CudaBackend final : public Backend {
     }));
   }
 
+  // Without a score_mod the scale must fit into the exponent; a slope is divided by it.
+  bool suits_maps(const abi::cuda::Scaling& scaling) const {
+    if (spec_.score_mod.empty()) return scaling.factor == 1.0f;
+    return !has_slope_ || (scaling.factor >= 0x1p-20f && scaling.factor <= 0x1p20f);
+  }
+
   // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
-  // refuses, and scales that do not fit into the exponent.
+  // refuses, and scales that do not suit them.
   const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
                            const ContextKernels& kernels) const {
     const Kernel& kernel = kernels.kernel(kAligned);
     const bool takes_maps = kernel.launch.kv_box_rows > 0;
-    const bool serves = takes_maps ? driver_.functions().tensor_map_encode &&
-                                         (scaling.factor == 1.0f || !spec_.score_mod.empty()) &&
+    const bool serves = takes_maps ? driver_.functions().tensor_map_encode && suits_maps(scaling) &&
                                          fit_tensor_maps(spec_, call)
                                    : is_aligned(spec_, call);
     return serves ? kernel : kernels.kernel(kUnaligned);
@@ -218,6 +225,7 @@ class CudaBackend final : public Backend {
   }
 
   Spec spec_;
+  bool has_slope_;
   int ordinal_;
   std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;

@@ -58,7 +58,7 @@ std::vector<Case> short_cases() {
        .nan_in_skipped_tiles = true,
        .masked_only = true},
       {.name = "scale 0", .shape = shape_of(1, 1, 1, 20, 40), .scale = 0.0},
-      {.name = "scale 0.7", .shape = shape_of(1, 2, 1, 70, 50), .scale = 0.7},
+      {.name = "scale -0.7", .shape = shape_of(1, 2, 1, 70, 50), .scale = -0.7},
   };
 }
 

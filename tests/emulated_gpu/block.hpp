@@ -30,6 +30,8 @@ struct Warp {
 struct NamedBarrier {
   unsigned arrived = 0;
   unsigned phase = 0;
+  bool any = false;         // of those who arrived in this phase
+  bool any_before = false;  // in the one before
 };
 
 using Action = std::function<void()>;

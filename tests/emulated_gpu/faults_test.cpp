@@ -197,10 +197,10 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
   const std::string producer = "cuda/hopper/producer.hpp";
   const std::string store = "cuda/hopper/store.hpp";
   const std::vector<Fault> faults = {
-      {"K is read before it is there", consumer,
-       "    wait_for_k();\n    Turns::wait_for_mine(number_);\n    float s", "    float s"},
-      {"a warpgroup without rows gives V back before it is there", consumer,
-       "      wait_for_v(place_);\n      release(", "      release("},
+      {"K is read before it is there", consumer, "    wait_for_k();\n    Kept kept;",
+       "    Kept kept;"},
+      {"a warpgroup that passes by gives V back before it is there", consumer,
+       "    wait_for_v(place_);\n    release(", "    release("},
       {"scores are read before they are there", consumer, "    wait_for_scores(s);\n", ""},
       {"a place of K is never given back", consumer, "release(control.k_empty[stage]);", ""},
       {"V's place is given back while it is read", consumer,

@@ -59,6 +59,7 @@ inline void arrive_at(NamedBarrier& barrier, unsigned threads) {
   if (++barrier.arrived < threads) return;
   if (barrier.arrived > threads) emulated_core->fail("more threads at a named barrier than it has");
   barrier.arrived = 0;
+  barrier.any_before = std::exchange(barrier.any, false);
   ++barrier.phase;
 }
 

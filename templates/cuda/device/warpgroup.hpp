@@ -23,6 +23,23 @@ template <int kThreadsOfBarrier>
 TW_INLINE void arrive_named(int barrier) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");
 }
+// Whether it holds for any of 128 threads, which all come to the barrier.
+TW_INLINE bool any_of_warpgroup(int barrier, bool holds) {
+  unsigned any;
+  asm volatile(
+      "{\n"
+      ".reg .pred holds, any;\n"
+      "setp.ne.u32 holds, %2, 0;\n"
+      "bar.red.or.pred any, %1, 128, holds;\n"
+      "selp.u32 %0, 1, 0, any;\n"
+      "}"
+      : "=r"(any)
+      : "r"(barrier), "r"(static_cast<unsigned>(holds))
+      : "memory");
+  // The vote tells ptxas that lanes agree: products behind a branch that they might not take together
+  // are serialised (C7520).
+  return __any_sync(~0u, any != 0);
+}
 
 // Four 8 x 8 matrices of 16-bit elements to shared memory; lane l gives the address of row l % 8 of
 // matrix l / 8. Register i holds matrix i: row l / 4, columns 2 (l % 4) and the next.

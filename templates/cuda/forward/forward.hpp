@@ -106,12 +106,12 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     if (some_dropped) drop_scores(kept, s);
     float greatest[kRows];
-    if (exceeds_max(s, softmax, to_log2, greatest)) {
+    if (exceeds_max(s, 0.0f, softmax, to_log2, greatest)) {
       float alpha[kRows];
       raise_max(greatest, softmax, to_log2, alpha);
       rescale(alpha, out);
     }
-    exponentiate(s, softmax, to_log2);
+    exponentiate(s, 0.0f, softmax, to_log2);
     const Weights weights = make_weights(shared.p, s);
 
     if (kStages == 1) {

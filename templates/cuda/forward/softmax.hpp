@@ -1,6 +1,6 @@
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
-// Needs: kRows, kColumns, kOutColumns, kExactSoftmax, reduce_row_max, reduce_row_sum.
+// Needs: kRows, kColumns, kOutColumns, kHasSlope, kExactSoftmax, reduce_row_max, reduce_row_sum.
 
 namespace tw_kernel {
 
@@ -39,9 +39,9 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 constexpr float kRescaleAbove = 8.0f;
 
 // Whether a tile's greatest scores exceed those so far by too much; the same for all lanes of a
-// warp. greatest: of the thread's own columns.
-TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], const Softmax& softmax, float to_log2,
-                           float (&greatest)[kRows]) {
+// warp. shift: what each of s is too small by, 0 unless kHasSlope. greatest: of the thread's own columns.
+TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const Softmax& softmax,
+                           float to_log2, float (&greatest)[kRows]) {
   bool exceeds = false;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -53,6 +53,7 @@ TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], const Softmax& sof
       chain[j % kChains] = fmaxf(chain[j % kChains], s[i][j]);  // passes over NaN
     }
     greatest[i] = fmaxf(chain[0], chain[1]);
+    if (kHasSlope) greatest[i] += shift;
     exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
   }
   return __any_sync(~0u, exceeds);
@@ -89,14 +90,15 @@ TW_INLINE void add_exactly(float tile_sum, float& sum, float& lost) {
   lost += (before - (sum - added)) + (tile_sum - added);
 }
 
-// s: scores, replaced by p = 2^((s - max) * to_log2), to_log2 > 0. One multiply-add an element
+// s: scores less shift, replaced by p = 2^((s + shift - max) * to_log2), to_log2 > 0. One multiply-add an element
 // would round max * to_log2, which float32 shows at large scores: there the difference is taken
 // first.
-TW_INLINE void exponentiate(float (&s)[kRows][kColumns], Softmax& softmax, float to_log2) {
+TW_INLINE void exponentiate(float (&s)[kRows][kColumns], float shift, Softmax& softmax,
+                            float to_log2) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     // A row without anything yet subtracts 0, as (-inf) - (-inf) would be NaN.
-    const float max = softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i];
+    const float max = (softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i]) - shift;
     const float subtracted = max * to_log2;
     float sum = kExactSoftmax ? 0.0f : softmax.sum[i];
 #pragma unroll

@@ -60,6 +60,11 @@ class Consumer {
                                     (kHasScoreMod && kConsumers == 2)) &&
                                    !kBoundsIndices;
 
+  // Whether a warpgroup leaves out a q tile's first kv tiles while its 64 rows keep nothing of them: of
+  // 192 rows under a causal mask the upper ones keep nothing of half a tile on average. The mask is
+  // asked before the products then (decision 30).
+  static constexpr bool kLeavesOut = kIsShort && kHasMaskMod;
+
   // Without a block mask a mask_mod is asked about every element.
   static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
 
@@ -77,6 +82,7 @@ class Consumer {
     }
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
+    if (kHasSlope) slope_ = find_slope(scene, scale());
     if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
     const int kv_tiles = work.kv_tiles;
     const int careful_tiles = work.careful_tiles;
@@ -87,16 +93,21 @@ class Consumer {
     const unsigned long long q = q_ + q_stage * (kConsumers * kQGroupBytes >> 4);
     KvPlace before;
     int i = 0;
+    int left_out = 0;  // the first tiles; never all, as the last product needs one
     if (!kOneLoop) {
 #pragma unroll 1
       for (; i < careful_tiles; ++i) {
-        visit<!kBoundsIndices>(scene, q, true, i > 0, before, softmax, out, p);
+        const bool may_leave_out = i == left_out && i + 1 < kv_tiles;
+        if (!visit<!kBoundsIndices>(scene, q, true, may_leave_out, i > left_out, before, softmax,
+                                    out, p)) {
+          ++left_out;
+        }
       }
     }
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
       const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
-      visit<true>(scene, q, careful, i > 0, before, softmax, out, p);
+      visit<true>(scene, q, careful, false, i > left_out, before, softmax, out, p);
     }
 
     if (!kOutOverQ || !kStoresBoxes) release(control.q_empty[q_stage]);
@@ -113,31 +124,48 @@ class Consumer {
 
   // For a warpgroup none of whose rows exists: gives back what the others compute with.
   __forceinline__ void pass_by(int kv_tiles, unsigned long long& q_empty) {
-    Control& control = *shared_.control;
 #pragma unroll 1
     for (; kv_tiles > 0; --kv_tiles) {
       wait_for_k();  // waiting for V would do: see Producer::bring
-      Turns::wait_for_mine(number_);
-      Turns::pass_on(number_);
-      release(control.k_empty[place_.stage]);
-      wait_for_v(place_);
-      release(control.v_empty[place_.stage]);
-      place_.advance();
+      pass_by_tile();
     }
     release(q_empty);
+  }
+
+  // A tile whose K is there, and with nothing to multiply by V of the tile before: as the places of V
+  // are filled in turn, it would never be given back for that of this tile.
+  __forceinline__ void pass_by_tile() {
+    Control& control = *shared_.control;
+    Turns::wait_for_mine(number_);
+    Turns::pass_on(number_);
+    release(control.k_empty[place_.stage]);
+    wait_for_v(place_);
+    release(control.v_empty[place_.stage]);
+    place_.advance();
   }
 
   // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and
   // rows or columns may not exist. has_before: p holds the weights of the tile before.
   // before: where V of the tile before is. It becomes this tile's place.
+  // Returns false where it left the tile out, which it may not where has_before.
   template <bool kInside>
-  __forceinline__ void visit(const Scene& scene, unsigned long long q, bool careful,
-                             bool has_before, KvPlace& before, Softmax& softmax,
-                             float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
+  __forceinline__ bool visit(const Scene& scene, unsigned long long q, bool careful,
+                             bool may_leave_out, bool has_before, KvPlace& before,
+                             Softmax& softmax, float (&out)[kRows][kOutColumns],
+                             unsigned (&p)[kColumns]) {
     Control& control = *shared_.control;
     const float to_log2 = this->to_log2();
     const int stage = place_.stage;
     wait_for_k();
+    Kept kept;
+    if (kLeavesOut && careful) {
+      kept = find_kept(scene, control.kv_tile[stage]);
+      const bool keeps = (kept.word[0] | kept.word[1]) != 0;
+      if (may_leave_out && !any_of_warpgroup(kOwnBarrier + number_, keeps)) {
+        pass_by_tile();
+        return false;
+      }
+    }
     Turns::wait_for_mine(number_);
     float s[kRows][kColumns];
     issue_scores(s, q, k_ + stage * (kKBytes >> 4));
@@ -150,13 +178,15 @@ class Consumer {
     Turns::pass_on(number_);
 
     const KvTile tile = control.kv_tile[stage];
-    Kept kept;
-    if (kHasMaskMod && careful) kept = find_kept(scene, tile);
+    if (kHasMaskMod && careful && !kLeavesOut) kept = find_kept(scene, tile);
     const bool reads_inside = kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
-    if (kHasScoreMod) {
-      const float scale = arguments_.scaling.factor * kScoreFactor;
+    float shift = 0.0f;
+    if (kHasSlope) {
+      shift = add_slope(scene, slope_, tile.first(), s);
+    } else if (kHasScoreMod) {
+      const float scale = this->scale();
       if (reads_inside) {
         modify_scores<kInside, true>(scene, tile.first(), scale, s);
       } else {
@@ -172,9 +202,9 @@ class Consumer {
     }
     float greatest[kRows];
     float alpha[kRows];
-    const bool raises = exceeds_max(s, softmax, to_log2, greatest);
+    const bool raises = exceeds_max(s, shift, softmax, to_log2, greatest);
     if (raises) raise_max(greatest, softmax, to_log2, alpha);
-    exponentiate(s, softmax, to_log2);
+    exponentiate(s, shift, softmax, to_log2);
 
     wait_for_values(out, p);
     if (has_before) release(control.v_empty[before.stage]);
@@ -182,10 +212,15 @@ class Consumer {
     if (raises) rescale(alpha, out);
     before = place_;
     place_.advance();
+    return true;
   }
 
-  // The exponent of 2 that one unit of a score stands for.
-  __forceinline__ float to_log2() const { return arguments_.scaling.to_log2 * kResultFactor; }
+  // The exponent of 2 that one unit of a score stands for: of q.k, where score_mod adds a slope.
+  __forceinline__ float to_log2() const {
+    const float of_result = arguments_.scaling.to_log2 * kResultFactor;
+    return kHasSlope ? scale() * of_result : of_result;
+  }
+  __forceinline__ float scale() const { return arguments_.scaling.factor * kScoreFactor; }
 
   // Whether score_mod's reads stay inside its buffers: at all rows of the q tile and these columns, in
   // a tile, and in all tiles, columns that do not exist and the tile of an empty row (behind the last)
@@ -222,6 +257,7 @@ class Consumer {
   const unsigned long long k_;
   const unsigned long long v_;
   QPlace q_place_;
+  Slope slope_;                // of the q tile
   bool reads_inside_ = false;  // of score_mod, for all columns of the q tile
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
 };

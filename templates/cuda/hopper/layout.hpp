@@ -15,6 +15,8 @@ constexpr int kConsumers = kQTile / 64;
 constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
 static_assert(kQTile % 64 == 0, "a warpgroup owns 64 rows of q");
 static_assert(kKvTile % 16 == 0 && kKvTile <= 256, "a product takes up to 256 columns");
+// Named barriers: 0 is __syncthreads(), 1 to kConsumers are turns, then each warpgroup has its own.
+constexpr int kOwnBarrier = 1 + kConsumers;
 constexpr bool kExactSoftmax = false;  // see softmax.hpp
 
 // Registers of a thread. At launch all threads have alike, and together a multiprocessor's 65,536.

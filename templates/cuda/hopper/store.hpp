@@ -5,7 +5,6 @@
 
 namespace tw_kernel {
 
-constexpr int kOwnBarrier = 1 + kConsumers;  // named barriers of the warpgroups, one each
 constexpr int kWarpRows = 16;
 
 // out: [16][kValueDim] of the warp, where `staged` is its place in shared memory: rows of a panel

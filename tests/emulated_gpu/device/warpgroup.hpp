@@ -16,6 +16,12 @@ template <int kThreadsOfBarrier>
 TW_INLINE void arrive_named(int barrier) {
   emulated::arrive_at(emulated::thread().block->barriers[barrier], kThreadsOfBarrier);
 }
+TW_INLINE bool any_of_warpgroup(int barrier, bool holds) {
+  emulated::NamedBarrier& named = emulated::thread().block->barriers[barrier];
+  named.any = named.any || holds;
+  emulated::sync_at(named, 128, "its warpgroup's answers");
+  return named.any_before;
+}
 
 TW_INLINE void store_matrices(unsigned to, const unsigned (&matrices)[4]) {
   if (to % 16 != 0) emulated_core->fail("stmatrix: an address is no multiple of 16");

@@ -1,0 +1,48 @@
+// A score_mod of the form `score + slope * (kv_idx - q_idx)` whose slope names neither index, ALiBi.
+// An element's term is then the slope times a constant, and the slope times the distance of the
+// thread's first column from its first row, which is alike for all of its elements of a tile. Scores
+// get the constants' part alone, by one multiply-add each, as they stay in units of q.k; the other part
+// is left to the softmax.
+//
+// Needs: kSlopeSign, kMasked, kHasMaskMod, row_of, row_offset, column_of, column_offset, Scene.
+
+namespace tw_kernel {
+
+// A mask that is asked about every element leaves no register for it.
+constexpr bool kKeepsDistance = kMasked || !kHasMaskMod;
+
+struct Slope {
+  float per_column = 0.0f;  // in units of q.k
+  float distance = 0.0f;    // see find_distance; not set unless kKeepsDistance
+};
+
+// Of the thread's column 0 from its row 0, in the tile that begins with column 0.
+TW_INLINE float find_distance(const Scene& scene) {
+  const int q_idx = scene.place->first_row + row_of(0) + scene.q_offset;
+  return static_cast<float>(column_of(0) + scene.kv_offset - q_idx);
+}
+
+// score_mod's text is the slope alone. scale: of scores, > 0.
+TW_INLINE Slope find_slope(const Scene& scene, float scale) {
+  const float slope =
+      tw_snippet::tw_score_mod(scene.state, *scene.head_reads, 0.0f, scene.b, scene.h, scene.h_kv,
+                               tw_snippet::tw_RowIndex{}, tw_snippet::tw_ColumnIndex{});
+  return {kSlopeSign * slope / scale, kKeepsDistance ? find_distance(scene) : 0.0f};
+}
+
+// first: the tile's first column. Returns what each element of s is too small by then.
+TW_INLINE float add_slope(const Scene& scene, const Slope& slope, int first,
+                          float (&s)[kRows][kColumns]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const auto distance = static_cast<float>(column_offset(j) - row_offset(i));
+      s[i][j] = fma(slope.per_column, distance, s[i][j]);
+    }
+  }
+  const float distance = kKeepsDistance ? slope.distance : find_distance(scene);
+  return slope.per_column * (distance + static_cast<float>(first));
+}
+
+}  // namespace tw_kernel
