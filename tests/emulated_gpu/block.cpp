@@ -111,6 +111,16 @@ std::string describe_waits(const std::vector<Fiber>& fibers) {
   return text;
 }
 
+std::uint64_t bit_of(std::size_t warp) {
+  return std::uint64_t{1} << warp % 64;
+}
+
+// Of a warpgroup whose warps did not issue the same products.
+bool has_part_of_product(const std::vector<Product>& products) {
+  return std::any_of(products.begin(), products.end(),
+                     [](const Product& product) { return product.threads != kWarpgroup; });
+}
+
 // A block's shared memory is another's as soon as its threads have ended.
 bool ended_too_soon(const Fiber& fiber) {
   return fiber.has_ended && (!fiber.thread.stores.empty() || fiber.thread.stores_in_flight > 0);
@@ -125,6 +135,7 @@ std::string run_block(unsigned index, unsigned grid, unsigned threads, std::uint
               .grid = grid,
               .threads = threads,
               .barriers = {},
+              .products = {},
               .in_flight = {},
               .has_eager_copies = index % 2 == 0};
   std::vector<Warp> warps((threads + kLanes - 1) / kLanes);
@@ -140,10 +151,16 @@ std::string run_block(unsigned index, unsigned grid, unsigned threads, std::uint
     fibers[i].thread.warp = &warps[i / kLanes];
     start(fibers[i]);
   }
+  std::size_t slow_warp = warps.size();
   while (!order.empty() || !block.in_flight.empty()) {
+    // For a while one of the warps, or none, is far slower than the others.
+    if (running.random() % 64 == 0) slow_warp = running.random() % (2 * warps.size());
     // Where the last round brought nothing, all take part in this one.
-    const bool all_run = !running.has_progress || running.random() % 2 == 0;
-    const std::uint64_t resting = all_run ? 0 : running.random() & running.random();  // warps
+    const bool slow_rests =
+        running.has_progress && slow_warp < warps.size() && running.random() % 8 != 0;
+    const bool all_run = !slow_rests && (!running.has_progress || running.random() % 2 == 0);
+    const std::uint64_t resting =  // warps
+        all_run ? 0 : (running.random() & running.random()) | (slow_rests ? bit_of(slow_warp) : 0);
     std::shuffle(order.begin(), order.end(), running.random);
     running.has_progress = false;
     for (const unsigned i : order) {
@@ -163,6 +180,10 @@ std::string run_block(unsigned index, unsigned grid, unsigned threads, std::uint
       copy_some(block);
     }
     if (!running.failure.empty()) return "block " + std::to_string(index) + ": " + running.failure;
+  }
+  if (std::any_of(std::begin(block.products), std::end(block.products), has_part_of_product)) {
+    return "block " + std::to_string(index) +
+           ": a product was issued by some warps of a warpgroup and not by all";
   }
   return {};
 }

@@ -16,6 +16,7 @@
 namespace emulated {
 
 constexpr unsigned kLanes = 32;
+constexpr unsigned kWarpgroup = 128;
 
 /// What the lanes of a warp tell each other. One exchange follows the other, and a lane may be one
 /// ahead of the slowest, so there is room for two.
@@ -45,9 +46,16 @@ struct Thread {
   std::vector<std::vector<Action>> copy_groups;  // of cp.async, committed, oldest first
   std::vector<Action> copies;                    // not yet committed
   std::vector<Action> products;                  // of wgmma, a commit each, oldest first
-  std::vector<Action> stores;                    // of the copy engine, not yet committed
+  std::size_t products_issued = 0;
+  std::vector<Action> stores;  // of the copy engine, not yet committed
   int stores_in_flight = 0;
   std::vector<unsigned> unfenced;  // shared words that it wrote, see Block::unfenced_words
+};
+
+/// A matrix product of a warpgroup, which its four warps issue together.
+struct Product {
+  unsigned long long operands[2] = {};  // descriptors; 0 where there is none
+  unsigned threads = 0;                 // that issued it
 };
 
 struct Block {
@@ -55,7 +63,8 @@ struct Block {
   unsigned grid = 0;
   unsigned threads = 0;
   NamedBarrier barriers[16];
-  std::vector<Action> in_flight;  // copies of the copy engine
+  std::vector<Product> products[8];  // of each warpgroup, in the order in which they are issued
+  std::vector<Action> in_flight;     // copies of the copy engine
   bool has_eager_copies = true;
   // Whether the copy engine may not see yet what a thread wrote to a word (4 bytes) of shared
   // memory: the thread has not fenced it.

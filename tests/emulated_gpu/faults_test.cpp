@@ -61,6 +61,19 @@ Spec causal(const char* tactic) {
           .tactic = TacticSpec{tactic, {}}};
 }
 
+// One warpgroup keeps something of what the second does not, the third keeps nothing, and every
+// third warp nothing either.
+Spec with_rows_left_out() {
+  return {.name = "rows_left_out",
+          .dtype = bf16,
+          .head_dim = 64,
+          .mask_mod =
+              "(kv_idx / 128 % 7 == 1) == (q_idx / 64 % 2 == 0) && q_idx / 64 % 4 != 2 && "
+              "q_idx / 16 % 3 != 1",
+          .block = {192, 128},
+          .tactic = TacticSpec{"hopper", {}}};
+}
+
 // A window whose blocks are small, so that a row has several spans.
 Spec windowed() {
   return {.name = "windowed",
@@ -147,6 +160,7 @@ Shape shape_of(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
 
 const Shape kSeveralTiles = shape_of(4, 300, 420);
 const Shape kLongRows = shape_of(1, 200, 1100);
+const Shape kSeveralLongRows = shape_of(4, 300, 1100);
 
 using Findings = std::string (*)(const Spec&, const Shape&,
                                  const std::shared_ptr<const jinja::Loader>&);
@@ -240,6 +254,29 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
        "__syncthreads();  // the barriers are there", ""},
   };
   check_each_is_seen(faults, causal("hopper"), kSeveralTiles, &findings_in_any_order);
+}
+
+TEST_CASE("emulated GPU: rows that are staged over Q while it is read are seen") {
+  Spec spec = causal("hopper");
+  spec.tactic->parameters = {{"out_over_q", 1}};
+  REQUIRE(findings(spec, kSeveralTiles, default_template_loader()).empty());
+  const std::vector<Fault> faults = {{"warps do not wait for one another", "cuda/hopper/store.hpp",
+                                      "sync_named<kWarpgroup>(kOwnBarrier + consumer);", ""}};
+  check_each_is_seen(faults, spec, kSeveralTiles, &findings_in_any_order);
+}
+
+TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
+  const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::vector<Fault> faults = {
+      {"a warp asks itself alone", consumer, "any_of_warpgroup(kOwnBarrier + number_, keeps)",
+       "__any_sync(~0u, keeps)"},
+      {"a tile is left out that is the last", consumer, "i == left_out && i + 1 < kv_tiles",
+       "i == left_out"},
+      {"a tile is left out behind one that is not", consumer, "i == left_out && i + 1 < kv_tiles",
+       "i + 1 < kv_tiles"},
+  };
+  REQUIRE(findings(with_rows_left_out(), kSeveralLongRows, default_template_loader()).empty());
+  check_each_is_seen(faults, with_rows_left_out(), kSeveralLongRows, &findings_in_any_order);
 }
 
 TEST_CASE("emulated GPU: a read behind an array of a thread is seen") {

@@ -12,8 +12,9 @@
 // --seconds N    begins no mutant later than that, and runs them in another order each time
 // --only WORD    only those whose description contains it; may be repeated
 // --equivalents  runs those in equivalent.json too: none may be killed
-// --racecheck P  P is compute-sanitizer: a dropped barrier that survives is run once more by its
-//                racecheck, a call of some subjects, but for Hopper's (keep_few_without_hopper)
+// --racecheck P  P is compute-sanitizer: a changed barrier or wait that survives is run once more
+//                by its racecheck, a call of some subjects, but for Hopper's
+//                (keep_few_without_hopper)
 // --one ID       runs that one here; "original": the templates as they are, which must survive
 // --lock FILE    with --one: whoever has it may run a call's kernels (gpu_alone.hpp)
 // --calls N      what racecheck runs: at most N calls of a subject, each once
@@ -321,9 +322,8 @@ class Campaign {
   Attempt attempt(const Mutant& mutant) const {
     try {
       Attempt attempted = try_apart(settings_, mutant);
-      const bool is_barrier =
-          mutant.mutation.kind == Operator::dropped_barrier && mutant.group != Group::hopper;
-      if (!settings_.racecheck.empty() && is_barrier && attempted.trial.fate == Fate::survived) {
+      const bool may_race = mutant.mutation.may_race() && mutant.group != Group::hopper;
+      if (!settings_.racecheck.empty() && may_race && attempted.trial.fate == Fate::survived) {
         const std::string race = find_race(settings_, mutant.mutation.id());
         if (!race.empty()) attempted.trial = {Fate::killed, attempted.trial.calls, race};
       }

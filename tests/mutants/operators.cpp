@@ -157,11 +157,15 @@ void indices(const CodeLine& line, std::vector<Edit>& edits) {
   }
 }
 
+bool synchronises(const std::string& code) {
+  static const std::regex barrier(R"(sync|wait|arrive|barrier|fence|commit_|asm volatile|Turns::)");
+  return std::regex_search(code, barrier);
+}
+
 // What a dropped statement is called.
 Operator kind_of_statement(const std::string& code) {
-  static const std::regex barrier(R"(sync|wait|arrive|barrier|fence|commit_|asm volatile|Turns::)");
   static const std::regex rescale(R"(rescale\(|\*= alpha)");
-  if (std::regex_search(code, barrier)) return Operator::dropped_barrier;
+  if (synchronises(code)) return Operator::dropped_barrier;
   return std::regex_search(code, rescale) ? Operator::dropped_rescale : Operator::dropped_statement;
 }
 
@@ -225,6 +229,10 @@ std::string Mutation::apply(std::string_view text) const {
   }
   std::string result(text);
   return result.replace(position, removed.size(), inserted);
+}
+
+bool Mutation::may_race() const {
+  return synchronises(before);
 }
 
 std::string Mutation::id() const {

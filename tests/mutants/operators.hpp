@@ -38,6 +38,8 @@ struct Mutation {
 
   /// The template's text with the change. @throws Error with code internal where `text` is another
   std::string apply(std::string_view text) const;
+  /// Whether the line synchronises threads or copies: what is wrong then may be a race alone.
+  bool may_race() const;
   /// Eight hexadecimal digits that stay the same while the line does, wherever it moves.
   std::string id() const;
   /// "3f9a0c12 cpu/forward.hpp:141 comparison: `a < b` -> `a <= b`"

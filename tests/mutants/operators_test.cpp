@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "tests/mutants/code_lines.hpp"
 #include "tests/support/catch.hpp"
@@ -59,6 +61,18 @@ TEST_CASE("operators: factors, indices and extrema") {
   CHECK(changes("return s[i][j];") == Changes{{"swapped index", "return s[j][i];"}});
   CHECK(changes("return at(b, h_kv);") == Changes{{"swapped index", "return at(b, h);"}});
   CHECK(changes("return min(a, b);") == Changes{{"swapped extremum", "return max(a, b);"}});
+}
+
+TEST_CASE("a mutation: may race where its line waits") {
+  const auto all_race = [](const char* line) {
+    const std::vector<Mutation> mutations = mutations_of("f", fmt::format("{{\n  {}\n}}\n", line));
+    REQUIRE_FALSE(mutations.empty());
+    return std::all_of(mutations.begin(), mutations.end(),
+                       [](const Mutation& mutation) { return mutation.may_race(); });
+  };
+  CHECK(all_race("wait_for_groups<kStages - 2>();"));
+  CHECK(all_race("__syncthreads();"));
+  CHECK_FALSE(all_race("x = a < b;"));
 }
 
 TEST_CASE("operators: what is no code is left alone") {
