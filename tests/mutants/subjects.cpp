@@ -17,11 +17,12 @@ namespace tilewright::mutants {
 namespace {
 
 // For GPUs alone: tactics of Hopper's kernel and what only it does with a score_mod, each with more
-// q tiles than blocks of threads run at once, and masks with more tiles in a row, and more rows,
-// than a warp or a block of threads takes at once.
+// q tiles than blocks of threads run at once; masks with more tiles in a row, and more rows, than a
+// block of threads takes at once; and a tactic of the portable kernel that nothing has by
+// default.
 constexpr std::array kGpuSpecs = {"hopper_turns",  "hopper_two_turns", "hopper_wide",
                                   "hopper_listed", "hopper_reads",     "stripes",
-                                  "levels"};
+                                  "levels",        "two_stages_f32"};
 
 // What kills most comes first.
 constexpr std::array kSpecs = {"examples/alibi",
@@ -92,7 +93,9 @@ std::vector<Spec> by_template(const Spec& spec) {
 }
 
 Subject gpu_subject(const Spec& spec, std::size_t number) {
-  if (!spec.tactic) return {spec, {long_call(1, 1, 20, 40'000), long_call(1, 1, 16'384, 40)}};
+  // More tiles than a chunk of a row of tiles has.
+  constexpr std::int64_t kLongRow = 140'000;
+  if (!spec.tactic) return {spec, {long_call(1, 1, 20, kLongRow), long_call(1, 1, 16'384, 40)}};
   Subject subject{spec, some_calls(spec, number, 2)};
   // 384 or more q tiles. The emulated GPU has three multiprocessors.
   const bool is_emulated = !environment("TILEWRIGHT_EMULATED_SM").empty();
