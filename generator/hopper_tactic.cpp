@@ -8,6 +8,7 @@
 #include "generator/cuda_tactic.hpp"
 #include "generator/linear_reads.hpp"
 #include "generator/score_mod_reads.hpp"
+#include "generator/score_slope.hpp"
 #include "generator/snippet.hpp"
 #include "generator/tactic_parameters.hpp"
 
@@ -101,9 +102,11 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool is_narrow = width <= 64;
+  // A slope takes next to nothing from the softmax (docs/decisions/0030).
+  const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_score_slope(spec);
   const bool takes_turns =
       q_tile > kGroupRows &&
-      (kernel.masked ? is_wide || has_three_groups : is_narrow || !spec.score_mod.empty());
+      (kernel.masked ? is_wide || has_three_groups : is_narrow || has_heavy_score_mod);
   // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
   // does.
   const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? 4 : 8;

@@ -74,6 +74,18 @@ TEST_CASE("tactic hopper: the table of decision 16") {
   CHECK(tiles(256, true, {128, 128}) == List{128, 64, 1});
 }
 
+TEST_CASE("tactic hopper: warpgroups take turns where score_mod is more than a slope") {
+  const auto takes_turns = [](const char* score_mod) {
+    Spec spec{.dtype = bf16, .head_dim = 128, .score_mod = score_mod};
+    spec.buffers["slopes"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
+    return choose(spec).parameters.at("take_turns") == 1;
+  };
+  CHECK_FALSE(takes_turns(""));
+  CHECK_FALSE(takes_turns("score + slopes[h] * (kv_idx - q_idx)"));
+  CHECK(takes_turns("score + slopes[h] * abs(kv_idx - q_idx)"));
+  CHECK(takes_turns("50.0 * tanh(score / 50.0)"));
+}
+
 TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
   using List = std::vector<std::int64_t>;
   const auto chosen = [](std::map<std::string, std::int64_t> forced) {

@@ -166,8 +166,9 @@ class Consumer {
         return false;
       }
     }
-    Turns::wait_for_mine(number_);
     float s[kRows][kColumns];
+    if (kHasSlope) start_scores(slope_, s);
+    Turns::wait_for_mine(number_);
     issue_scores(s, q, k_ + stage * (kKBytes >> 4));
     if (has_before) {
       wait_for_v(before);
@@ -184,7 +185,7 @@ class Consumer {
     release(control.k_empty[stage]);
     float shift = 0.0f;
     if (kHasSlope) {
-      shift = add_slope(scene, slope_, tile.first(), s);
+      shift = slope_shift(scene, slope_, tile.first());
     } else if (kHasScoreMod) {
       const float scale = this->scale();
       if (reads_inside) {

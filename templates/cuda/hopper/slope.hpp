@@ -1,8 +1,8 @@
 // A score_mod of the form `score + slope * (kv_idx - q_idx)` whose slope names neither index, ALiBi.
 // An element's term is then the slope times a constant, and the slope times the distance of the
-// thread's first column from its first row, which is alike for all of its elements of a tile. Scores
-// get the constants' part alone, by one multiply-add each, as they stay in units of q.k; the other part
-// is left to the softmax.
+// thread's first column from its first row, which is alike for all of its elements of a tile. The
+// first part is where the product of Q and K starts from, in units of q.k, so that it is computed
+// before the product and not between it and the softmax; the other part is left to the softmax.
 //
 // Needs: kSlopeSign, kMasked, kHasMaskMod, row_of, row_offset, column_of, column_offset, Scene.
 
@@ -30,17 +30,19 @@ TW_INLINE Slope find_slope(const Scene& scene, float scale) {
   return {kSlopeSign * slope / scale, kKeepsDistance ? find_distance(scene) : 0.0f};
 }
 
-// first: the tile's first column. Returns what each element of s is too small by then.
-TW_INLINE float add_slope(const Scene& scene, const Slope& slope, int first,
-                          float (&s)[kRows][kColumns]) {
+// What issue_scores adds q.k to.
+TW_INLINE void start_scores(const Slope& slope, float (&s)[kRows][kColumns]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      const auto distance = static_cast<float>(column_offset(j) - row_offset(i));
-      s[i][j] = fma(slope.per_column, distance, s[i][j]);
+      s[i][j] = slope.per_column * static_cast<float>(column_offset(j) - row_offset(i));
     }
   }
+}
+
+// What each score of the tile that begins with column `first` is too small by.
+TW_INLINE float slope_shift(const Scene& scene, const Slope& slope, int first) {
   const float distance = kKeepsDistance ? slope.distance : find_distance(scene);
   return slope.per_column * (distance + static_cast<float>(first));
 }
