@@ -102,14 +102,16 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool is_narrow = width <= 64;
+  const bool has_slope = has_score_slope(spec);
   // A slope takes next to nothing from the softmax (docs/decisions/0030).
-  const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_score_slope(spec);
+  const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_slope;
   const bool takes_turns =
       q_tile > kGroupRows &&
       (kernel.masked ? is_wide || has_three_groups : is_narrow || has_heavy_score_mod);
   // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
-  // does.
-  const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? 4 : 8;
+  // does, and a slope takes some of them.
+  const std::int64_t few_at_once = has_slope ? 2 : 4;
+  const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? few_at_once : 8;
   return Tactic{.name = "hopper",
                 .parameters = {{"q_tile", q_tile},
                                {"kv_tile", kv_tile},
