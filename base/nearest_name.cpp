@@ -28,6 +28,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+bool has_same_letters(std::string_view a, std::string_view b) {
+  return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
+}
+
 }  // namespace
 
 std::optional<std::string> nearest_name(std::string_view name,
@@ -38,7 +42,9 @@ std::optional<std::string> nearest_name(std::string_view name,
   if (name.size() > 64) return nearest;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);
-    if (distance <= allowed && distance < least) {
+    const bool is_likelier =
+        distance == least && has_same_letters(name, candidate) && !has_same_letters(name, *nearest);
+    if (distance <= allowed && (distance < least || is_likelier)) {
       least = distance;
       nearest = candidate;
     }

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -79,7 +80,8 @@ void examine_compiler(Diagnosis& diagnosis) {
   }
 }
 
-// Both are optional as long as kernels run on the CPU, so what is missing is a fact, not a problem.
+// Whoever has a GPU, or named a library, wants NVRTC. Elsewhere that it is missing is a fact, not a
+// problem.
 void examine_nvrtc(Diagnosis& diagnosis) {
   Json& facts = diagnosis.facts["nvrtc"];
   try {
@@ -93,6 +95,11 @@ void examine_nvrtc(Diagnosis& diagnosis) {
   } catch (const Error& error) {
     diagnosis.line("NVRTC", "none: " + error.message());
     facts = {{"found", false}, {"problem", error.message()}, {"hint", error.hint()}};
+    const bool is_wanted =
+        diagnosis.facts["gpu"]["found"] == true || std::getenv("TILEWRIGHT_NVRTC") != nullptr;
+    if (!is_wanted) return;
+    diagnosis.problems.push_back(
+        {"kernels for GPUs cannot be compiled: " + error.message(), error.hint()});
   }
 }
 

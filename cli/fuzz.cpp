@@ -77,10 +77,10 @@ std::string percent(std::int64_t part, std::int64_t whole) {
 
 std::string verdict_text(const fuzz::CampaignState& state, const std::string& device) {
   std::string text = fmt::format(
-      "Seed {}: {} calls of kernels from {} distinct snippets ran on {} in {:.0f} s{}; {} kernels "
-      "were compiled",
-      state.seed, state.cases, state.snippets, device, state.seconds,
-      state.stopped ? " until they were stopped" : "", state.kernels);
+      "Seed {}: {} calls of kernels from {} ran on {} in {:.0f} s{}; {} kernels were compiled",
+      state.seed, state.cases,
+      state.snippets == 1 ? "1 snippet" : fmt::format("{} distinct snippets", state.snippets),
+      device, state.seconds, state.stopped ? " until they were stopped" : "", state.kernels);
   if (state.compiles > 0) text += fmt::format(", {} of them for GPUs only", state.compiles);
   text += fmt::format(". {} of {} pairs of features were shown",
                       percent(state.pairs_covered, state.pairs_possible), state.pairs_possible);
@@ -95,9 +95,10 @@ std::string verdict_text(const fuzz::CampaignState& state, const std::string& de
   text += fmt::format("; the result that came nearest to its bound reached {:.2f} of it. ",
                       state.worst_share);
   if (state.ok()) return text + "Nothing failed.\n";
-  return text + fmt::format("{} failed, in {} different ways.\n",
-                            state.failed == 1 ? "1 case" : fmt::format("{} cases", state.failed),
-                            state.failures.groups().size());
+  if (state.failed == 1) return text + "1 case failed.\n";
+  const std::size_t ways = state.failures.groups().size();
+  return text + fmt::format("{} cases failed, {}.\n", state.failed,
+                            ways == 1 ? "all alike" : fmt::format("in {} different ways", ways));
 }
 
 class FuzzVerb : public Verb {
@@ -122,6 +123,9 @@ class FuzzVerb : public Verb {
     app.add_option("--device", device_, "auto, cpu or cuda (default auto)");
     app.add_flag("--no-offsets", no_offsets_,
                  "q_idx and kv_idx start at 0: for snippets that index buffers by them");
+    app.add_flag("--self-attention", self_attention_,
+                 "as many keys as queries, and --no-offsets: for snippets that index buffers of "
+                 "kv_len elements by q_idx");
     app.add_option("--workers", workers_, "processes (default: one for each core)")
         ->check(CLI::Range(1, 1024));
     app.add_option("--out", out_, "folder for cases that fail (default fuzz-failures)");
@@ -138,7 +142,8 @@ class FuzzVerb : public Verb {
     fuzz::CampaignOptions options;
     options.source.device = machine.device;
     options.source.gpu_target = machine.gpu_target;
-    options.source.offsets = !no_offsets_;
+    options.source.offsets = !no_offsets_ && !self_attention_;
+    options.source.self_attention = self_attention_;
     if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
     options.seed = seed_.empty() ? random_seed() : parse_seed(seed_);
     if (cases_ > 0) options.cases = cases_;
@@ -163,7 +168,24 @@ class FuzzVerb : public Verb {
     progress.end();
     state.failures = shrunk_failures(state.failures, progress);
     print_result(state, write_failures(state.failures), machine.device);
+    advise(state);
     return state.ok() ? kDone : kNegativeVerdict;
+  }
+
+  // An index that leaves its buffer only because of how the call was made is a mistake of the call.
+  void advise(const fuzz::CampaignState& state) const {
+    const auto is_undefined = [](const fuzz::FailureGroup& group) {
+      return group.failure() == fuzz::Failure::undefined;
+    };
+    const auto& groups = state.failures.groups();
+    if (json_ || self_attention_ || spec_.empty() ||
+        std::none_of(groups.begin(), groups.end(), is_undefined)) {
+      return;
+    }
+    print(fmt::format(
+        "If the variant is never called like that: {}--self-attention keeps kv_len at q_len "
+        "and positions from 0.\n",
+        no_offsets_ ? "" : "--no-offsets keeps positions from 0, "));
   }
 
   // What is the same when it is minimal is one group.
@@ -187,12 +209,14 @@ class FuzzVerb : public Verb {
     return minimal;
   }
 
-  static fuzz::Shrunk shrunk_failure(const fuzz::FailureGroup& group) {
+  fuzz::Shrunk shrunk_failure(const fuzz::FailureGroup& group) const {
     const bool checks = group.failure() == fuzz::Failure::undefined;
     fuzz::Workers worker({.run = {.check_undefined_every = checks ? 1 : 0},
                           .count = 1,
                           .time_limit = std::chrono::seconds(60)});
-    const auto run = [&worker](const fuzz::FuzzCase& fuzz_case) {
+    const auto run = [this, &worker](const fuzz::FuzzCase& fuzz_case) -> fuzz::Outcome {
+      const Shape& shape = fuzz_case.shape;
+      if (self_attention_ && shape.q_len != shape.kv_len) return {};  // not what was asked about
       worker.submit({fuzz_case});
       std::optional<fuzz::Workers::Finished> finished;
       while (!finished) finished = worker.wait(std::chrono::seconds(1));
@@ -290,6 +314,7 @@ class FuzzVerb : public Verb {
   std::string out_ = "fuzz-failures";
   std::string replay_;
   bool no_offsets_ = false;
+  bool self_attention_ = false;
   bool json_ = false;
 };
 

@@ -98,6 +98,10 @@ class MaskVerb : public Verb {
     if (attention.spec().mask_mod.empty() && picture_.scores) {
       return mask_of_everything(attention, inputs.shape(), bindings);
     }
+    if (attention.spec().mask_mod.empty()) {
+      throw Error(ErrorCode::usage, "the spec has no mask_mod, so there is no mask to show",
+                  "name lists with --mask FILE, or draw score_mod with --scores and --picture");
+    }
     return attention.block_mask(inputs.shape(), bindings);
   }
 

@@ -23,7 +23,7 @@ struct Replacement {
 
 const std::vector<Replacement>& replacements() {
   static const std::vector<Replacement> kReplacements = [] {
-    const std::array<std::pair<const char*, const char*>, 11> sources = {{
+    const std::array<std::pair<const char*, const char*>, 12> sources = {{
         {"\xE2\x80\x98|\xE2\x80\x99", "'"},  // typographic quotes of gcc
         {" \\[-[^\\]]*\\]$", ""},            // [-Werror=return-type]
         {"(\\{anonymous\\}|\\(anonymous namespace\\)|<unnamed>)::", ""},
@@ -35,6 +35,9 @@ const std::vector<Replacement>& replacements() {
         {"'tw_real'( \\{aka '\\w+'\\}| \\(aka '\\w+'\\))?", "'float'"},
         {"\\btw_real\\b", "float"},
         {"\\btw_(?=\\w)", ""},
+        // gcc, of a name that is called in a template
+        {"there are no arguments to '(\\w+)' that depend on a template parameter.*",
+         "'$1' was not declared in this scope"},
     }};
     std::vector<Replacement> result;
     for (const auto& [pattern, text] : sources) result.push_back({std::regex(pattern), text});
@@ -80,6 +83,7 @@ std::string hint_for_name(const std::string& name, const Spec& spec, SnippetKind
   if (name == "score" && kind == SnippetKind::mask_mod) {
     return "only score_mod sees the score; mask_mod decides by position";
   }
+  if (name == "where") return "write select(condition, x, y), or condition ? x : y";
   const std::string meant = did_you_mean(name, available(spec, kind));
   if (!meant.empty()) return meant;
   return fmt::format("declare \"{}\" under \"scalars\" or \"buffers\", or as a local variable",

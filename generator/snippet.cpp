@@ -70,6 +70,7 @@ class Checker {
 
   void check_token() {
     count_statement();
+    check_comment();
     if (token().kind == Kind::identifier) check_identifier();
     if (token().kind == Kind::punctuation) check_punctuation();
   }
@@ -83,6 +84,43 @@ class Checker {
       fail(fmt::format("a statement of more than {} words and signs", kMaxStatementTokens),
            "use a loop, or local variables");
     }
+  }
+
+  // `q_idx // 2 == 0` divides in Python; here half of it would be a comment.
+  void check_comment() const {
+    const bool is_operand = token().kind == Kind::identifier || token().kind == Kind::number ||
+                            token().text == ")" || token().text == "]";
+    const std::size_t end = token().offset + token().text.size();
+    const std::size_t slashes = text_.find_first_not_of(" \t", end);
+    if (!is_operand || slashes == std::string_view::npos || text_.substr(slashes, 2) != "//") {
+      return;
+    }
+    if (is_divisor(text_.substr(slashes + 2))) {
+      throw snippet_error(kind_, text_, slashes, "// begins a comment in C++",
+                          "whole numbers are divided by /; a comment that reads like a divisor may "
+                          "stand on a line of its own");
+    }
+  }
+
+  // Whether a number or a variable of snippets comes, and then an operator or nothing.
+  static bool is_divisor(std::string_view comment) {
+    const auto skip = [&comment](std::string_view characters) {
+      const std::size_t count = std::min(comment.find_first_not_of(characters), comment.size());
+      const std::string_view skipped = comment.substr(0, count);
+      comment.remove_prefix(count);
+      return skipped;
+    };
+    skip(" \t");
+    const std::string_view word =
+        skip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+    const std::vector<std::string> variables = snippet_variables();
+    const bool is_value =
+        !word.empty() && (word.find_first_not_of("0123456789") == std::string_view::npos ||
+                          std::find(variables.begin(), variables.end(), word) != variables.end());
+    skip(" \t");
+    return is_value &&
+           (comment.empty() ||
+            std::string_view("\n;)]=!<>&|^+-*/%?:").find(comment[0]) != std::string_view::npos);
   }
 
   void check_identifier() {

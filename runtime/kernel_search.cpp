@@ -188,13 +188,19 @@ std::optional<NearestKernel> nearest_kernel(const Spec& spec, const KernelSource
   return nearest;
 }
 
+// Options are recorded line by line.
+std::string on_one_line(std::string value) {
+  while (value.ends_with('\n')) value.pop_back();
+  std::replace(value.begin(), value.end(), '\n', ' ');
+  return printable(value, kShownBytes);
+}
+
 std::string describe(const std::vector<KernelDifference>& differences) {
   std::string text;
   for (const KernelDifference& difference : differences) {
     if (!text.empty()) text += "\n";
     text += fmt::format("{}: wanted {}, recorded {}", difference.ingredient,
-                        printable(difference.wanted, kShownBytes),
-                        printable(difference.recorded, kShownBytes));
+                        on_one_line(difference.wanted), on_one_line(difference.recorded));
     if (difference.ingredient == "generator") {
       text += " (templates and generator of another version of tilewright)";
     }
@@ -227,6 +233,25 @@ std::shared_ptr<const cache::Entry> find_by_request(cache::Store& store,
   return nullptr;
 }
 
+std::string how_to_get(const KernelSource& source, const Spec& spec,
+                       const cache::Bundles& bundles) {
+  if (source.id.name.starts_with("evaluate_")) {
+    return "the double-precision reference is never precompiled; unset TILEWRIGHT_JIT where "
+           "results "
+           "are checked";
+  }
+  const auto is_refused = [](const cache::Bundles::Opened& opened) { return !opened.bundle; };
+  const bool refuses_one =
+      std::any_of(bundles.opened().begin(), bundles.opened().end(), is_refused);
+  return fmt::format(
+      "{}add this to \"specs\" of the manifest and run tilewright precompile with "
+      "--targets {}:\n{}",
+      refuses_one ? "first mend the bundle above that was refused; if the kernel is not "
+                    "in it, "
+                  : "",
+      source.target.name(), manifest_line(spec));
+}
+
 Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::Bundles& bundles,
                      const cache::Store& store) {
   const std::vector<RecordedKernel> recorded = recorded_kernels(bundles);
@@ -242,19 +267,13 @@ Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::
         what.empty() ? "nothing that is recorded: the entry itself must not be used" : what));
   }
   const std::string name = spec.name.empty() ? "this spec" : fmt::format("\"{}\"", spec.name);
-  return Error(
-      {.code = ErrorCode::missing_kernel,
-       .message = fmt::format(
-           "{} of {} for {} was not precompiled, and TILEWRIGHT_JIT=off forbids compiling",
-           source.id.name, name, source.target.name()),
-       .place = std::nullopt,
-       .notes = std::move(notes),
-       .hint = source.id.name.starts_with("evaluate_")
-                   ? "the double-precision reference is never precompiled; unset "
-                     "TILEWRIGHT_JIT where results are checked"
-                   : fmt::format("add this to \"specs\" of the manifest and run tilewright "
-                                 "precompile with --targets {}:\n{}",
-                                 source.target.name(), manifest_line(spec))});
+  return Error({.code = ErrorCode::missing_kernel,
+                .message = fmt::format(
+                    "{} of {} for {} was not precompiled, and TILEWRIGHT_JIT=off forbids compiling",
+                    source.id.name, name, source.target.name()),
+                .place = std::nullopt,
+                .notes = std::move(notes),
+                .hint = how_to_get(source, spec, bundles)});
 }
 
 }  // namespace tilewright

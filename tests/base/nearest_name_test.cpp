@@ -15,6 +15,12 @@ TEST_CASE("nearest_name: typing errors find their name") {
   REQUIRE(nearest_name(typed, names) == meant);
 }
 
+TEST_CASE("nearest_name: among equally near names swapped letters are likelier") {
+  const std::vector<std::string> names = {"tan", "tanh", "exp"};
+  CHECK(nearest_name("tahn", names) == "tanh");
+  CHECK(nearest_name("tam", names) == "tan");
+}
+
 TEST_CASE("nearest_name: what is far from everything finds nothing") {
   const std::vector<std::string> names = {"head_dim", "dtype"};
   REQUIRE_FALSE(nearest_name("buffers", names));

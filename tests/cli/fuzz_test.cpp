@@ -57,6 +57,27 @@ TEST_CASE("cli: fuzz finds undefined behaviour of a user's snippet, and replays 
   CHECK(again.json().at("failures").at(0).at("failure") == "undefined");
 }
 
+TEST_CASE("cli: fuzz keeps to self-attention where it is asked to, and says that it can") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "f32", "head_dim": 16,
+    "mask_mod": "doc(b, q_idx) == doc(b, kv_idx)",
+    "buffers": {"doc": {"dtype": "i32", "shape": ["batch", "kv_len"], "range": [0, 7]}}
+  })json");
+  const auto fuzz = [&](const char* limit) {
+    return start({"fuzz", "--spec", spec, "--cases", "12", "--seed", "3", "--device", "cpu",
+                  "--compiles", "0", "--out", folder.path("out"), limit},
+                 kOnCpu);
+  };
+  const Ended other_lengths = fuzz("--no-offsets");
+  REQUIRE(other_lengths.status == 1);
+  CHECK_THAT(other_lengths.out, ContainsSubstring("--self-attention"));
+  const Ended alike = fuzz("--self-attention");
+  INFO(alike.err << alike.out);
+  CHECK(alike.status == 0);
+  CHECK_THAT(alike.out, ContainsSubstring("12 calls of kernels from 1 snippet ran"));
+}
+
 TEST_CASE("cli: fuzz refuses what makes no sense") {
   CHECK(start({"fuzz", "--seed", "-1", "--cases", "1"}, kOnCpu).status == 2);
   CHECK(start({"fuzz", "--seconds", "3", "--cases", "1"}, kOnCpu).status == 2);

@@ -48,6 +48,14 @@ TEST_CASE("cli: a missing compiler is an error with a hint") {
   REQUIRE(doctor.json().at("problems").at(0).at("fatal") == true);
 }
 
+TEST_CASE("cli: doctor says what to do where a library that was named is not there") {
+  const Ended ended = start({"doctor", "--json"}, {{"TILEWRIGHT_NVRTC", "/nonexistent"}});
+  const nlohmann::json problem = ended.json().at("problems").at(0);
+  CHECK(problem.at("fatal") == false);
+  CHECK_THAT(problem.at("what").get<std::string>(), ContainsSubstring("NVRTC"));
+  CHECK_THAT(problem.at("advice").get<std::string>(), ContainsSubstring("TILEWRIGHT_NVRTC"));
+}
+
 TEST_CASE("cli: a compiler that fails, talks nonsense, writes nothing or hangs is an error") {
   const auto [body, words] = GENERATE(table<std::string, std::string>({
       {"exit 1", "exit status 1"},

@@ -80,6 +80,7 @@ TEST_CASE("cli: mask draws the scores of a spec without a mask") {
   require_done(start(mask(spec, {"--picture", folder.path("m.svg"), "--scores", "--score", "3"})));
   REQUIRE_THAT(read_text_file(folder.path("m.svg")), ContainsSubstring(">6</text>"));
   require_refused(start(mask(spec, {"--picture", folder.path("m.svg")})), "no mask_mod");
+  require_refused(start(mask(spec, {})), "name lists with --mask FILE");
 }
 
 TEST_CASE("cli: mask refuses pictures that make no sense") {

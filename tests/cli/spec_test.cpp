@@ -55,6 +55,18 @@ TEST_CASE("cli: a snippet that does not compile is an error at its own line and 
   REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
 }
 
+TEST_CASE("cli: a misspelt function is named in words of the snippet, with the right one") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "score_mod": "50.0 * tahn(score / 50.0)"})json");
+  const Ended ended = start({"check", spec, "--device", "cpu", "--inputs", "random:1,1,1,16,16"});
+  REQUIRE(ended.status == 2);
+  CHECK_THAT(ended.err, ContainsSubstring("error[snippet]: "));
+  CHECK_THAT(ended.err, ContainsSubstring("did you mean \"tanh\"?"));
+  CHECK_THAT(ended.err.substr(0, ended.err.find("  note:")),
+             !ContainsSubstring("template parameter"));
+}
+
 TEST_CASE("cli: a snippet that divides by zero is an error, not a crash") {
   const Folder folder;
   const std::string spec = folder.write(

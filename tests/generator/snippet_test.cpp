@@ -165,6 +165,21 @@ TEST_CASE("snippet: what has no place in a snippet is refused with a reason") {
                   {"q_idx @ 1", 1, 7, "'@' means nothing"}});
 }
 
+TEST_CASE("snippet: a division as Python writes it is refused, comments are not") {
+  for (const char* text : {"q_idx // 2 == 0", "(q_idx + 1) //2", "x[i]//16 > 1", "b // h",
+                           "return q_idx // 2;", "q_idx // num_kv_heads + 1", "q_idx // 64\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(check_snippet(SnippetKind::mask_mod, text),
+                      ContainsSubstring("begins a comment in C++"));
+  }
+  for (const char* text : {"q_idx >= kv_idx // causal", "q_idx >= kv_idx // 2 tokens apart",
+                           "q_idx >= kv_idx && // kv_idx\nq_idx < 9", "return q_idx > 1; // 2",
+                           "q_idx >= kv_idx //", "q_idx // the row\n>= kv_idx"}) {
+    CAPTURE(text);
+    CHECK_NOTHROW(check_snippet(SnippetKind::mask_mod, text));
+  }
+}
+
 TEST_CASE("snippet: bytes that hide what code does are refused") {
   check_refusals({{std::string("q_idx \0 > 1", 11), 1, 7, "control character 0x00"},
                   {"q_idx \x1B[31m", 1, 7, "control character 0x1b"},

@@ -61,6 +61,7 @@ Features allowed_runs(const CaseSource& source) {
   }
   bits(allowed, Factor::tactic) = run_tactics(source);
   if (!source.offsets) bits(allowed, Factor::offsets) = 1;
+  if (source.self_attention) bits(allowed, Factor::kv_len) = 0;  // q_len says it
   if (source.user_spec) fix_user_factors(*source.user_spec, allowed);
   return allowed;
 }
@@ -223,8 +224,11 @@ class CallMaker {
     choose_heads(c.shape);
     c.shape.batch = value(Factor::batch) == 0 ? 1 : random_.integer(2, 3);
     c.shape.q_len = length(Factor::q_len, c.spec.block[0]);
-    c.shape.kv_len = length(Factor::kv_len, c.spec.block[1]);
+    c.shape.kv_len =
+        source_.self_attention ? c.shape.q_len : length(Factor::kv_len, c.spec.block[1]);
     make_smaller(c.shape);
+    if (source_.self_attention)
+      c.shape.q_len = c.shape.kv_len = std::min(c.shape.q_len, c.shape.kv_len);
     if (!no_offsets) choose_offsets(c.shape);
     c.broadcast_kv = value(Factor::kv_sharing) == 1;
     c.one_kv_head_for_all = value(Factor::kv_sharing) == 2;
