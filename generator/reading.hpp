@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// One set of types that snippets are compiled with (DESIGN.md: "One snippet, many readings"). A
+/// One set of types that snippets are compiled with (docs/spec.md, Snippets). A
 /// new reading is a header under templates/readings/ and an entry in reading.cpp.
 struct Reading {
   /// What a word of C++ means inside a snippet: a macro around the splice.

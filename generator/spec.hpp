@@ -63,7 +63,7 @@ struct Outputs {
 
 /// A forced tactic: the template's name and its parameters, as `tilewright bench` prints them.
 struct TacticSpec {
-  std::string name = {};  ///< "cpu", later "portable", "hopper"
+  std::string name = {};  ///< "cpu", "portable" or "hopper"
   /// "q_tile", "kv_tile", ...; those that are absent are chosen.
   std::map<std::string, std::int64_t> parameters = {};
 

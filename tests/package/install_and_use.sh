@@ -30,10 +30,37 @@ flags=$(PKG_CONFIG_PATH=$pc_dir pkg-config --static --cflags --libs tilewright)
 "$cxx" -std=c++20 -Wall -Wextra -Werror consumer/main.cpp $flags -o by_pkg_config
 expect_result ./by_pkg_config pkg-config
 
-# The program in the README is this one.
-readme_program=$(sed -n '/^```cpp$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d' | head -n "$(wc -l <"$source_dir/examples/cpp/main.cpp")")
-diff <(echo "$readme_program") "$source_dir/examples/cpp/main.cpp" >&2 ||
+# The README's C++: the program of examples/cpp, then a piece with buffers and scalars.
+program=$source_dir/examples/cpp/main.cpp
+program_lines=$(wc -l <"$program")
+sed -n '/^```cpp$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d' >readme.cpp
+diff <(head -n "$program_lines" readme.cpp) "$program" >&2 ||
   { echo "the program in README.md differs from examples/cpp/main.cpp" >&2; exit 1; }
 echo "README: the same program"
+
+cat >bindings.cpp <<END
+#include <cstdio>
+#include <vector>
+#include <tilewright.hpp>
+int main() {
+  using namespace tilewright;
+  std::vector<float> q(8 * 512 * 64, 0.5f), k = q, v = q, out(q.size()), slopes(8, 0.25f);
+  const auto view = [](auto& x) { return TensorView::contiguous(x.data(), f32, {1, 8, 512, 64}); };
+$(tail -n "+$((program_lines + 1))" readme.cpp)
+  std::printf("out[0] = %g, %.0f %% of the tiles visited\n", out[0], 100 * mask.density());
+}
+END
+# shellcheck disable=SC2086
+"$cxx" -std=c++20 bindings.cpp $flags -o by_bindings
+# A window of 128: of 4 x 4 tiles the diagonal and those before it.
+result=$(TILEWRIGHT_DEVICE=cpu ./by_bindings)
+[ "$result" = "out[0] = 0.5, 44 % of the tiles visited" ] ||
+  { echo "the second piece of C++ in README.md gives: $result" >&2; exit 1; }
+echo "README: buffers and scalars"
+
+# The spec in the README is this one.
+diff <(sed -n '/^```json$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d') "$source_dir/examples/alibi_documents.json" >&2 ||
+  { echo "the spec in README.md differs from examples/alibi_documents.json" >&2; exit 1; }
+echo "README: the same spec"
 
 "$prefix"/bin/tilewright --version
