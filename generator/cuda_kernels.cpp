@@ -13,6 +13,7 @@
 #include "generator/kernel_context.hpp"
 #include "generator/linear_reads.hpp"
 #include "generator/proved_context.hpp"
+#include "generator/read_types.hpp"
 #include "generator/reading.hpp"
 #include "generator/score_factors.hpp"
 #include "generator/score_slope.hpp"
@@ -103,6 +104,7 @@ Map size_context(const Spec& spec) {
 
 Map common_context(const Spec& spec, ReadAhead read_ahead) {
   Map context = snippet_context(spec, cuda_reading(spec), read_ahead);
+  context["reads_are_numbers"] = reads_are_numbers(spec);
   context.merge(size_context(spec));
   return context;
 }

@@ -137,6 +137,7 @@ void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpe
   if (is_free("kv_tile")) {
     kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
   }
+  if (is_free("take_turns") && q_tile == kGroupRows) tactic.parameters.at("take_turns") = 0;
   if (is_free("q_stages") && hopper_shared_bytes(spec, tactic) > room) {
     tactic.parameters.at("q_stages") = 1;
   }

@@ -20,11 +20,17 @@ using Tokens = std::vector<SnippetToken>;
 struct Parts {
   bool q_idx = false;
   bool kv_idx = false;
+  bool clamped = false;  // one of them inside a clamp
 
   bool any() const { return q_idx || kv_idx; }
+  // A clamp beside another part is greatest and least anywhere: clamp(d, 0, 64) + clamp(-d, 0, 64).
+  bool may_join(const Parts& other) const {
+    return !(any() && other.any() && (clamped || other.clamped));
+  }
   void add(const Parts& other) {
     q_idx |= other.q_idx;
     kv_idx |= other.kv_idx;
+    clamped |= other.clamped;
   }
 };
 
@@ -52,6 +58,7 @@ class SumReader {
     while (sum && (text(sum->end) == "+" || text(sum->end) == "-")) {
       const Parts parts = sum->parts;
       sum = term(sum->end + 1);
+      if (sum && !sum->parts.may_join(parts)) return {};
       if (sum) sum->parts.add(parts);
     }
     return sum;
@@ -115,7 +122,9 @@ class SumReader {
     if (!least || least->parts.any() || text(least->end) != ",") return {};
     const std::optional<Sum> greatest = sum(least->end + 1);
     if (!greatest || greatest->parts.any() || text(greatest->end) != ")") return {};
-    return Sum{greatest->end + 1, value->parts};
+    Sum clamped{greatest->end + 1, value->parts};
+    clamped.parts.clamped = clamped.parts.any();
+    return clamped;
   }
 
   const Tokens& tokens_;

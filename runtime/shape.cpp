@@ -9,7 +9,8 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kMaxIndex = std::numeric_limits<int>::max();
+// Kernels count in ints, and up to the end of tiles that go beyond the last row or column.
+constexpr std::int64_t kMaxIndex = std::numeric_limits<int>::max() - 1024;
 
 void require_size(std::string_view name, std::int64_t size) {
   if (size >= 1 && size <= kMaxIndex) return;

@@ -109,6 +109,7 @@ class CudaBackend final : public Backend {
     }
     arguments.q_tiles = static_cast<int>(q_tiles);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
+    require_launchable(all_tiles);
     const std::int64_t multiprocessors = kernels.gpu().multiprocessors;
     launch(kernel, kernel.launch.is_persistent ? std::min(all_tiles, multiprocessors) : all_tiles,
            arguments, call, bindings.cuda_arguments());
@@ -202,13 +203,15 @@ class CudaBackend final : public Backend {
     return serves ? kernel : kernels.kernel(kUnaligned);
   }
 
+  static void require_launchable(std::int64_t q_tiles) {
+    if (q_tiles <= std::numeric_limits<std::int32_t>::max()) return;
+    throw Error(ErrorCode::tensor,
+                fmt::format("the call has {} tiles of q, more than a launch takes", q_tiles),
+                "split the batch");
+  }
+
   void launch(const Kernel& kernel, std::int64_t blocks, abi::cuda::ForwardArguments& arguments,
               const ForwardCall& call, const BindingArguments& bindings) const {
-    if (blocks > std::numeric_limits<std::int32_t>::max()) {
-      throw Error(ErrorCode::tensor,
-                  fmt::format("the call has {} tiles of q, more than a launch takes", blocks),
-                  "split the batch");
-    }
     SnippetParameter snippet(bindings, call.shape);
     abi::cuda::TensorMaps maps;
     void* parameters[] = {&arguments, snippet.data(), nullptr};

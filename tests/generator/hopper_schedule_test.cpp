@@ -97,7 +97,7 @@ class Launch {
   std::vector<Block> running_;
 };
 
-void free_counters() {
+void forget_refusals() {
   for (tw_kernel::LaunchCounter& counter : tw_kernel::launch_counters) counter = {};
 }
 
@@ -168,17 +168,29 @@ TEST_CASE("Hopper schedule: two launches at once with one counter compute every 
   }
 }
 
-TEST_CASE("Hopper schedule: of four launches at once with one counter no q tile is left out") {
+TEST_CASE(
+    "Hopper schedule: four launches at once with one counter, and a replay of each, are whole") {
   std::mt19937_64 random(test_seed());
-  for (int round = 0; round < 300; ++round) {
-    free_counters();
+  for (int round = 0; round < 2000; ++round) {
+    forget_refusals();
+    std::vector<std::pair<int, unsigned>> sizes;
     std::vector<Launch> launches;
-    for (unsigned i = 0; i < 4; ++i)
-      launches.emplace_back(1 + 2 * i, 1 + static_cast<int>(random() % 20), 1 + random() % 16);
+    for (unsigned i = 0; i < 4; ++i) {
+      sizes.emplace_back(1 + static_cast<int>(random() % 20), 1 + random() % 16);
+      launches.emplace_back(1 + 2 * i, sizes[i].first, sizes[i].second);
+    }
     finish(launches, random);
-    for (const Launch& launch : launches) REQUIRE(launch.computed_each());
+    for (const Launch& launch : launches) REQUIRE(launch.computed_each_once());
+    REQUIRE(counters_are_free());
+    for (unsigned i = 0; i < 4; ++i) {
+      std::vector<Launch> replay;
+      replay.emplace_back(1 + 2 * i, sizes[i].first, sizes[i].second);
+      finish(replay, random);
+      REQUIRE(replay[0].computed_each_once());
+      REQUIRE(counters_are_free());
+    }
   }
-  free_counters();
+  forget_refusals();
 }
 
 TEST_CASE("Hopper schedule: two launches on threads of their own compute every q tile once each") {

@@ -99,6 +99,8 @@ TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
   CHECK(chosen({{"kv_tile", 128}}) == List{128, 128, 2});
   CHECK(chosen({{"kv_tile", 64}}) == List{192, 64, 2});
   CHECK(chosen({{"kv_tile", 64}, {"stages", 3}}) == List{192, 64, 1});
+  Spec narrow{.dtype = bf16, .head_dim = 64, .tactic = TacticSpec{"hopper", {{"q_tile", 64}}}};
+  CHECK(choose(narrow).parameters.at("take_turns") == 0);
 }
 
 TEST_CASE("tactic hopper: what cannot run is refused with what could") {

@@ -47,6 +47,16 @@ TEST_CASE("linear reads: clamped to what no index is part of") {
   CHECK(found("score + bias[clamp(kv_idx, 0)]").empty());
 }
 
+TEST_CASE("linear reads: not a clamp beside another part, whose sum rises and falls") {
+  CHECK(found("score + bias[64 - clamp(q_idx - kv_idx, 0, 64) - clamp(kv_idx - q_idx, 0, 64)]")
+            .empty());
+  CHECK(found("score + bias[kv_idx - clamp(kv_idx, 0, 7)]").empty());
+  CHECK(found("score + bias[clamp(q_idx + clamp(kv_idx, 0, 7), 0, 9)]").empty());
+  CHECK(found("int d = clamp(kv_idx - q_idx, 0, 7); return score + bias[d + kv_idx];").empty());
+  CHECK(found("score + bias[8 - clamp(clamp(kv_idx, 0, 9), 1, 7) + h]") ==
+        "bias: 8 - clamp(clamp(kv_idx, 0, 9), 1, 7) + h");
+}
+
 TEST_CASE("linear reads: whole numbers with a name of their own stand for their sums") {
   CHECK(found("const int d = kv_idx - q_idx; int e = d + 3;\nreturn score + bias[e - 1];") ==
         "bias: ((kv_idx - q_idx) + 3) - 1");

@@ -1,6 +1,8 @@
 // A tensor that a snippet reads, as in snippet/buffer.hpp, with what a GPU needs: loads through the
 // read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for
 // the last index.
+//
+// Needs: kReadsAreNumbers.
 
 // A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do:
 // were the right one evaluated only where the left one is true, every load in it would stand behind
@@ -31,7 +33,8 @@ TW_INLINE tw_Truth operator!(tw_Truth a) {
   return {!a.value};
 }
 
-// A number from a buffer: the number itself in arithmetic, a tw_Truth when it is compared.
+// A number from a buffer: the number itself in arithmetic, a tw_Truth when it is compared. Not where
+// kReadsAreNumbers: as a class it would become an int in `c ? x[i] : 0`.
 template <typename Value>
 struct tw_Read {
   Value value;
@@ -60,7 +63,7 @@ TW_COMPARE(>=)
 
 // What reading a buffer gives. An index into a trusted buffer may be wrong where the snippet would
 // not have evaluated it.
-template <typename Value, bool kTrusted>
+template <typename Value, bool kIsNumber>
 struct tw_ReadOf {
   using Type = tw_Read<Value>;
 };
@@ -87,7 +90,7 @@ class tw_InnerBuffer;
 template <typename Element, typename Value, int kRank, bool kTrusted>
 class tw_Buffer {
  public:
-  using Read = typename tw_ReadOf<Value, kTrusted>::Type;
+  using Read = typename tw_ReadOf<Value, kTrusted || tw_kernel::kReadsAreNumbers>::Type;
 
   tw_Buffer(const tilewright::abi::BufferArgument& argument)
       : data_(static_cast<const char*>(argument.data)),

@@ -13,7 +13,8 @@ TW_INLINE void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Brings the box at (b, h, row, column) and counts its bytes at the barrier.
+// Brings the box at (b, h, row, column) and counts its bytes at the barrier. An address of the block's own
+// memory stands for itself among a cluster's.
 TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
                         int h, int b) {
   asm volatile(

@@ -14,7 +14,7 @@ TW_INLINE void increase_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Named barriers of the block; 0 is __syncthreads().
+// Named barriers of the block; 0 is __syncthreads(). All lanes of a warp come together.
 template <int kThreadsOfBarrier>
 TW_INLINE void sync_named(int barrier) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");

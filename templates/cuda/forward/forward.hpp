@@ -106,12 +106,16 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     if (some_dropped) drop_scores(kept, s);
     float greatest[kRows];
-    if (exceeds_max(s, 0.0f, softmax, to_log2, greatest)) {
+    const bool raises = exceeds_max(s, 0.0f, softmax, to_log2, greatest);
+    if (raises) {
       float alpha[kRows];
       raise_max(greatest, softmax, to_log2, alpha);
       rescale(alpha, out);
     }
-    exponentiate(s, 0.0f, softmax, to_log2);
+    float reference[kRows];
+    find_references(softmax, 0.0f, reference);
+    if (raises) subtract_coarse(to_log2, reference, s);
+    exponentiate(s, reference, softmax, to_log2);
     const Weights weights = make_weights(shared.p, s);
 
     if (kStages == 1) {

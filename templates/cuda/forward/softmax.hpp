@@ -38,8 +38,13 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 // until all that was summed is rescaled: after a row's first tiles it hardly ever is.
 constexpr float kRescaleAbove = 8.0f;
 
-// Whether a tile's greatest scores exceed those so far by too much; the same for all lanes of a
-// warp. shift: what each of s is too small by, 0 unless kHasSlope. greatest: of the thread's own columns.
+// Whether x, finite and in units of the exponent, is so large that float32 rounds it by more than an
+// eighth. A multiply-add s * to_log2 - x is then off by that, and from 2^28 on it overflows f16.
+TW_INLINE bool is_coarse(float x) { return fabsf(x) > 4194304.0f && fabsf(x) < kInfinity; }
+
+// Whether a tile's greatest scores exceed those so far by too much, or those so far are coarse; the
+// same for all lanes of a warp. shift: what each of s is too small by, 0 unless kHasSlope. greatest: of
+// the thread's own columns.
 TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const Softmax& softmax,
                            float to_log2, float (&greatest)[kRows]) {
   bool exceeds = false;
@@ -54,7 +59,8 @@ TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const
     }
     greatest[i] = fmaxf(chain[0], chain[1]);
     if (kHasSlope) greatest[i] += shift;
-    exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
+    exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove ||
+              (!kExactSoftmax && is_coarse(softmax.max[i] * to_log2));
   }
   return __any_sync(~0u, exceeds);
 }
@@ -90,20 +96,39 @@ TW_INLINE void add_exactly(float tile_sum, float& sum, float& lost) {
   lost += (before - (sum - added)) + (tile_sum - added);
 }
 
-// s: scores less shift, replaced by p = 2^((s + shift - max) * to_log2), to_log2 > 0. One multiply-add an element
-// would round max * to_log2, which float32 shows at large scores: there the difference is taken
-// first.
-TW_INLINE void exponentiate(float (&s)[kRows][kColumns], float shift, Softmax& softmax,
-                            float to_log2) {
+// What exponentiate takes from each score. A row without anything yet takes infinity, so that its
+// weights are 0 whatever the shift is: (-inf) - (-inf) would be NaN.
+TW_INLINE void find_references(const Softmax& softmax, float shift, float (&reference)[kRows]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    // A row without anything yet subtracts 0, as (-inf) - (-inf) would be NaN.
-    const float max = (softmax.max[i] == -kInfinity ? 0.0f : softmax.max[i]) - shift;
-    const float subtracted = max * to_log2;
+    reference[i] = softmax.max[i] == -kInfinity ? kInfinity : softmax.max[i] - shift;
+  }
+}
+
+// Takes coarse references from the scores right away, where the difference is exact.
+TW_INLINE void subtract_coarse(float to_log2, float (&reference)[kRows],
+                               float (&s)[kRows][kColumns]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float now = !kExactSoftmax && is_coarse(reference[i] * to_log2) ? reference[i] : 0.0f;
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) s[i][j] -= now;
+    reference[i] -= now;
+  }
+}
+
+// s: scores, replaced by p = 2^((s - reference) * to_log2), to_log2 > 0. One multiply-add an element
+// (the compiler makes one of the product and the difference) rounds reference * to_log2, which float32
+// shows: there the difference is taken first. Coarse references were taken from s before.
+TW_INLINE void exponentiate(float (&s)[kRows][kColumns], const float (&reference)[kRows],
+                            Softmax& softmax, float to_log2) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float subtracted = reference[i] * to_log2;
     float sum = kExactSoftmax ? 0.0f : softmax.sum[i];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      s[i][j] = kExactSoftmax ? tw_math::exp2((s[i][j] - max) * to_log2)
+      s[i][j] = kExactSoftmax ? tw_math::exp2((s[i][j] - reference[i]) * to_log2)
                               : tw_math::exp2(s[i][j] * to_log2 - subtracted);
       sum += s[i][j];
     }

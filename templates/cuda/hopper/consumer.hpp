@@ -205,7 +205,10 @@ class Consumer {
     float alpha[kRows];
     const bool raises = exceeds_max(s, shift, softmax, to_log2, greatest);
     if (raises) raise_max(greatest, softmax, to_log2, alpha);
-    exponentiate(s, shift, softmax, to_log2);
+    float reference[kRows];
+    find_references(softmax, shift, reference);
+    if (raises) subtract_coarse(to_log2, reference, s);
+    exponentiate(s, reference, softmax, to_log2);
 
     wait_for_values(out, p);
     if (has_before) release(control.v_empty[before.stage]);
@@ -227,14 +230,15 @@ class Consumer {
   // a tile, and in all tiles, columns that do not exist and the tile of an empty row (behind the last)
   // included.
   __forceinline__ bool all_read_inside(const Scene& scene) const {
-    return columns_read_inside(scene, 0, call_.kv_len + 2 * kKvTile);
+    return columns_read_inside(scene, 0, static_cast<long long>(call_.kv_len) + 2 * kKvTile);
   }
   __forceinline__ bool tile_reads_inside(const Scene& scene, int first) const {
     return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);
   }
-  static __forceinline__ bool columns_read_inside(const Scene& scene, int first_column,
-                                                  int last_column) {
-    const int row = scene.place->first_row + scene.q_offset;
+  // In 64 bits: rows and columns that do not exist may lie beyond 2^31.
+  static __forceinline__ bool columns_read_inside(const Scene& scene, long long first_column,
+                                                  long long last_column) {
+    const long long row = static_cast<long long>(scene.place->first_row) + scene.q_offset;
     return tw_snippet::tw_reads_inside(scene.state, scene.b, scene.h, scene.h_kv, row,
                                        row + kQTile - 1, first_column + scene.kv_offset,
                                        last_column + scene.kv_offset);

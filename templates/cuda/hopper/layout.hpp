@@ -19,9 +19,11 @@ static_assert(kKvTile % 16 == 0 && kKvTile <= 256, "a product takes up to 256 co
 constexpr int kOwnBarrier = 1 + kConsumers;
 constexpr bool kExactSoftmax = false;  // see softmax.hpp
 
-// Registers of a thread. At launch all threads have alike, and together a multiprocessor's 65,536.
+// Registers of a thread. At launch all threads have alike. More than a multiprocessor has would wait for
+// ever.
 constexpr int kProducerRegisters = kConsumers == 1 ? 56 : kConsumers == 2 ? 40 : 32;
 constexpr int kConsumerRegisters = kConsumers == 1 ? 240 : kConsumers == 2 ? 232 : 160;
+static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * kWarpgroup <= 65536);
 
 constexpr int panels(int columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;

@@ -5,17 +5,17 @@
 //
 // Launches that run at the same time must not share a counter. The runtime numbers launches, and
 // launch n uses counter n % kLaunchCounters. A launch that finds it taken by another is refused and
-// deals its tiles out beforehand, all of its blocks alike. A counter is left free, so a graph that
-// captured a launch may replay it; one that was refused stays so until another is. (Should three
-// launches meet at one counter, some blocks of one may follow the counter and some not. Then tiles are
-// computed twice and none is left out, and the counter stays taken.)
+// deals its tiles out beforehand, all of its blocks alike: that it was refused is never forgotten. So
+// every owner hears from all of its blocks, and leaves the counter free and cleared for whoever comes
+// next, a graph's replay of the same launch among them. There is a bit for each of 32 classes of launches,
+// so one that was never refused may find itself in a class that was.
 //
 // Needs: ForwardArguments, SnippetArguments, kLaunchCounters.
 
 namespace tw_kernel {
 
 struct LaunchCounter {
-  unsigned long long owner;  // the launch that uses it, 0: none; in the upper half the last one refused
+  unsigned long long owner;  // the launch that uses it, 0: none; in the upper half the classes refused
   unsigned dealt;            // tiles that were dealt out
   unsigned ended;            // blocks of the owner that get no more
 };
@@ -29,13 +29,14 @@ class Dealer {
 
   // Whether the launch has the counter.
   __forceinline__ bool join() const {
+    const unsigned mine = 1u << launch_ / kLaunchCounters % 32;
     unsigned long long seen = 0;
     while (true) {
       const auto owner = static_cast<unsigned>(seen);
       const auto refused = static_cast<unsigned>(seen >> 32);
-      if (owner == launch_ || refused == launch_) break;
+      if (owner == launch_ || (refused & mine) != 0) break;
       const unsigned long long wanted =
-          owner == 0 ? pair(refused, launch_) : pair(launch_, owner);
+          owner == 0 ? pair(refused, launch_) : pair(refused | mine, owner);
       const unsigned long long before = atomicCAS(&counter().owner, seen, wanted);
       seen = before == seen ? wanted : before;
     }

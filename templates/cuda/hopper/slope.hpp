@@ -13,13 +13,13 @@ constexpr bool kKeepsDistance = kMasked || !kHasMaskMod;
 
 struct Slope {
   float per_column = 0.0f;  // in units of q.k
-  float distance = 0.0f;    // see find_distance; not set unless kKeepsDistance
+  int distance = 0;         // see find_distance; not set unless kKeepsDistance
 };
 
 // Of the thread's column 0 from its row 0, in the tile that begins with column 0.
-TW_INLINE float find_distance(const Scene& scene) {
+TW_INLINE int find_distance(const Scene& scene) {
   const int q_idx = scene.place->first_row + row_of(0) + scene.q_offset;
-  return static_cast<float>(column_of(0) + scene.kv_offset - q_idx);
+  return column_of(0) + scene.kv_offset - q_idx;
 }
 
 // score_mod's text is the slope alone. scale: of scores, > 0.
@@ -27,7 +27,7 @@ TW_INLINE Slope find_slope(const Scene& scene, float scale) {
   const float slope =
       tw_snippet::tw_score_mod(scene.state, *scene.head_reads, 0.0f, scene.b, scene.h, scene.h_kv,
                                tw_snippet::tw_RowIndex{}, tw_snippet::tw_ColumnIndex{});
-  return {kSlopeSign * slope / scale, kKeepsDistance ? find_distance(scene) : 0.0f};
+  return {kSlopeSign * slope / scale, kKeepsDistance ? find_distance(scene) : 0};
 }
 
 // What issue_scores adds q.k to.
@@ -43,8 +43,8 @@ TW_INLINE void start_scores(const Slope& slope, float (&s)[kRows][kColumns]) {
 
 // What each score of the tile that begins with column `first` is too small by.
 TW_INLINE float slope_shift(const Scene& scene, const Slope& slope, int first) {
-  const float distance = kKeepsDistance ? slope.distance : find_distance(scene);
-  return slope.per_column * (distance + static_cast<float>(first));
+  const int distance = kKeepsDistance ? slope.distance : find_distance(scene);
+  return slope.per_column * static_cast<float>(distance + first);
 }
 
 }  // namespace tw_kernel
