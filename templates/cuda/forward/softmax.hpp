@@ -8,6 +8,7 @@ struct Softmax {
   float max[kRows];   // greatest score so far of the whole row, in the scores' units
   float sum[kRows];   // of 2^((s - max) * to_log2), over this thread's columns
   float lost[kRows];  // what rounding took from `sum`; 0 unless kExactSoftmax
+  bool is_coarse;     // whether one of max is (see below); false where kExactSoftmax
 };
 
 TW_INLINE Softmax start_softmax() {
@@ -18,6 +19,7 @@ TW_INLINE Softmax start_softmax() {
     softmax.sum[i] = 0.0f;
     softmax.lost[i] = 0.0f;
   }
+  softmax.is_coarse = false;
   return softmax;
 }
 
@@ -42,12 +44,12 @@ constexpr float kRescaleAbove = 8.0f;
 // eighth. A multiply-add s * to_log2 - x is then off by that, and from 2^28 on it overflows f16.
 TW_INLINE bool is_coarse(float x) { return fabsf(x) > 4194304.0f && fabsf(x) < kInfinity; }
 
-// Whether a tile's greatest scores exceed those so far by too much, or those so far are coarse; the
-// same for all lanes of a warp. shift: what each of s is too small by, 0 unless kHasSlope. greatest: of
+// Whether a tile's greatest scores exceed those so far by too much, or those so far are coarse, which
+// needs subtract_coarse for each tile; the same for all lanes of a warp. shift: what each of s is too small by, 0 unless kHasSlope. greatest: of
 // the thread's own columns.
 TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const Softmax& softmax,
                            float to_log2, float (&greatest)[kRows]) {
-  bool exceeds = false;
+  bool exceeds = softmax.is_coarse;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     // Two chains where there are columns for them: each comparison waits for the one before.
@@ -59,8 +61,7 @@ TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const
     }
     greatest[i] = fmaxf(chain[0], chain[1]);
     if (kHasSlope) greatest[i] += shift;
-    exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove ||
-              (!kExactSoftmax && is_coarse(softmax.max[i] * to_log2));
+    exceeds = exceeds || (greatest[i] - softmax.max[i]) * to_log2 > kRescaleAbove;
   }
   return __any_sync(~0u, exceeds);
 }
@@ -68,11 +69,13 @@ TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const
 // Makes `max` the rows' greatest scores. alpha: what the output so far is to be multiplied by.
 TW_INLINE void raise_max(const float (&greatest)[kRows], Softmax& softmax, float to_log2,
                          float (&alpha)[kRows]) {
+  softmax.is_coarse = false;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const float max = fmaxf(softmax.max[i], reduce_row_max(greatest[i]));
     alpha[i] = max == -kInfinity ? 1.0f : tw_math::exp2((softmax.max[i] - max) * to_log2);
     softmax.max[i] = max;
+    softmax.is_coarse |= !kExactSoftmax && is_coarse(max * to_log2);
     softmax.sum[i] *= alpha[i];
     if (kExactSoftmax) softmax.lost[i] *= alpha[i];
   }
