@@ -265,7 +265,7 @@ std::vector<KernelId> cuda_kernel_set(const Spec& spec) {
   if (!spec.mask_mod.empty()) {
     ids.push_back({std::string(kMaskLists)});
     ids.push_back({std::string(kMaskExact)});
-    ids.push_back({std::string(kMaskProved)});
+    if (mask_kernel(spec) != ids.back()) ids.push_back(mask_kernel(spec));
   }
   return ids;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/conditional_effects.hpp"
 #include "generator/cuda_kernels.hpp"
 #include "generator/kernel_context.hpp"
 #include "generator/proved_context.hpp"
@@ -115,8 +116,14 @@ std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
   if (!target.is_cpu()) return cuda_kernel_set(spec);
   const std::string lse = spec.outputs.lse ? "_lse" : "";
   std::vector<KernelId> ids = {{"forward" + lse}, {"forward_masked" + lse}};
-  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {{"mask_exact"}, {"mask_proved"}});
+  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
+  if (!spec.mask_mod.empty() && mask_kernel(spec) != ids.back()) ids.push_back(mask_kernel(spec));
   return ids;
+}
+
+KernelId mask_kernel(const Spec& spec) {
+  const bool proves = !has_conditional_effects(SnippetKind::mask_mod, spec.mask_mod);
+  return {proves ? "mask_proved" : "mask_exact"};
 }
 
 KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,

@@ -65,6 +65,11 @@ struct KernelSource {
 /// @throws Error with code usage for a target without kernels
 std::vector<KernelId> kernel_set(const Spec& spec, const Target& target);
 
+/// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
+/// mask_mod changes a variable behind an `&&` or `||`, of which the proof computes both sides.
+/// @throws Error as tokenize does
+KernelId mask_kernel(const Spec& spec);
+
 /// Renders one kernel.
 /// @param loader where templates come from; default_template_loader() unless a test passes another
 /// @throws Error with code usage for an unknown kernel, kernel_template for a wrong template

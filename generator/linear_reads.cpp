@@ -102,8 +102,7 @@ class SumReader {
   }
 
   std::optional<Sum> number(std::size_t i) const {
-    const NumberLiteral literal = read_number(text(i));
-    if (literal.is_floating || literal.has_suffix) return {};
+    if (!read_number(text(i)).is_int) return {};
     return Sum{i + 1, {}};
   }
 
@@ -131,36 +130,64 @@ class SumReader {
   const std::vector<Local>& locals_;
 };
 
+bool is_change(const Tokens& tokens, std::size_t i) {
+  constexpr std::array<std::string_view, 16> changes = {
+      "=",  "+=", "-=", "*=",  "/=",  "%=",     "&=",    "|=",
+      "^=", "++", "--", "<<=", ">>=", "and_eq", "or_eq", "xor_eq"};
+  return i < tokens.size() && is_one_of(tokens[i].text, changes);
+}
+
 // Whether the variable of token i is only read, apart from there.
 bool is_constant(const Tokens& tokens, std::size_t i) {
-  constexpr std::array<std::string_view, 13> changes = {
-      "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "<<=", ">>="};
-  const auto is_change = [&](std::size_t at) {
-    return at < tokens.size() && is_one_of(tokens[at].text, changes);
-  };
   for (std::size_t j = 1; j < tokens.size(); ++j) {
     if (j == i || tokens[j].text != tokens[i].text) continue;
     const SnippetToken& before = tokens[j - 1];
     const bool is_declared = is_identifier(before) && before.text != "return";
     if (is_declared || before.text == "&" || before.text == "++" || before.text == "--")
       return false;
-    if (is_change(j + 1)) return false;
+    if (is_change(tokens, j + 1)) return false;
   }
   return true;
 }
 
+// `(d) = 3`, `(h ? d : e)++`, `++(d)`, `&(d)`, around the bracket of token i.
+bool may_change_in_brackets(const Tokens& tokens, std::size_t i) {
+  if (tokens[i].text == ")" && is_change(tokens, i + 1)) {
+    // `for (...) ++x`
+    const bool is_of_next = tokens[i + 1].text == "++" || tokens[i + 1].text == "--";
+    return !is_of_next || i + 2 >= tokens.size() || !is_identifier(tokens[i + 2]);
+  }
+  if (tokens[i].text != "(" || i == 0) return false;
+  const std::string_view before = tokens[i - 1].text;
+  if (before == "++" || before == "--") return true;
+  if (before != "&") return false;
+  const bool follows_number = i > 1 && tokens[i - 2].kind == SnippetToken::Kind::number;
+  const std::string_view operand = i > 1 ? tokens[i - 2].text : "";
+  return !follows_number && operand != ")" && operand != "]";
+}
+
 // Errs on the side of true: `int& r = d`, `auto&& r`, `decltype((d)) r`, `[]<typename T>(T& x)`.
 bool may_refer_to_variables(const Tokens& tokens) {
-  constexpr std::array<std::string_view, 5> words = {"decltype", "typeof", "typename", "class",
-                                                     "template"};
+  constexpr std::array<std::string_view, 6> words = {"decltype", "typeof",   "typename",
+                                                     "class",    "template", "bitand"};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (is_one_of(tokens[i].text, words)) return true;
+    if (is_one_of(tokens[i].text, words) || may_change_in_brackets(tokens, i)) return true;
     if (i == 0) continue;
     const bool follows_name = is_identifier(tokens[i - 1]);
     if (tokens[i].text == "&" && follows_name) return true;
-    if (tokens[i].text == "&&" && tokens[i - 1].text == "auto") return true;
+    const bool is_and = tokens[i].text == "&&" || tokens[i].text == "and";
+    if (is_and && tokens[i - 1].text == "auto") return true;
   }
   return false;
+}
+
+// Whether the `int` of token i stands alone: no `short int`, no `unsigned const int`.
+bool is_plain_int(const Tokens& tokens, std::size_t i) {
+  constexpr std::array<std::string_view, 3> qualifiers = {"const", "volatile", "constexpr"};
+  constexpr std::array<std::string_view, 4> sizes = {"short", "long", "unsigned", "signed"};
+  if (tokens[i].text != "int") return false;
+  while (i > 0 && is_one_of(tokens[i - 1].text, qualifiers)) --i;
+  return i == 0 || !is_one_of(tokens[i - 1].text, sizes);
 }
 
 std::vector<Local> find_locals(const Tokens& tokens, const Spec& spec) {
@@ -169,7 +196,7 @@ std::vector<Local> find_locals(const Tokens& tokens, const Spec& spec) {
   for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
     // In front of the declaration a scalar's name is the scalar.
     if (spec.scalars.contains(std::string(tokens[i + 1].text))) continue;
-    if (tokens[i].text != "int" || tokens[i + 2].text != "=" || !is_constant(tokens, i + 1))
+    if (!is_plain_int(tokens, i) || tokens[i + 2].text != "=" || !is_constant(tokens, i + 1))
       continue;
     const SumReader reader(tokens, locals);
     const std::optional<Sum> sum = reader.sum(i + 3);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "generator/snippet_names.hpp"
 #include "generator/snippet_result.hpp"
 #include "generator/snippet_words.hpp"
 
@@ -55,12 +56,44 @@ std::optional<Factor> factor_behind(const Tokens& tokens, std::size_t i) {
   return Factor{divides ? 1 / *value : *value, {i, i + 2}};
 }
 
-// Whether a product may begin at token i: nothing in front of it binds as tightly.
-bool begins_product(const Tokens& tokens, std::size_t i) {
-  constexpr std::array<std::string_view, 19> before = {
-      "(", ",", "=", "return", "+",  "-",  "?",  ":",  "<", ">",
-      "{", ";", "}", "<=",     ">=", "==", "!=", "&&", "||"};
+// Whether token i is the first of an operand that nothing stands before which binds as tightly as
+// a product, or as a sum.
+bool begins_sum(const Tokens& tokens, std::size_t i) {
+  constexpr std::array<std::string_view, 17> before = {
+      "(", ",", "=",  "return", "?",  ":",  "<",  ">", "{",
+      ";", "}", "<=", ">=",     "==", "!=", "&&", "||"};
   return i == 0 || is_one_of(tokens[i - 1].text, before);
+}
+
+bool is_value_name(const SnippetToken& token) {
+  return is_identifier(token) && !is_cpp_keyword(token.text);
+}
+
+// Whether the `)` of token i closes a call or a value: what follows `(int)` is cast.
+bool closes_value(const Tokens& tokens, std::size_t i) {
+  int depth = 0;
+  bool has_number = false;
+  for (std::size_t j = i + 1; j-- > 0;) {
+    if (tokens[j].text == "decltype" || tokens[j].text == "typeof") return false;
+    has_number |= tokens[j].kind == SnippetToken::Kind::number;
+    if (tokens[j].text == ")") ++depth;
+    if (tokens[j].text != "(" || --depth > 0) continue;
+    return has_number || (j > 0 && (is_value_name(tokens[j - 1]) || tokens[j - 1].text == "]"));
+  }
+  return false;
+}
+
+// Whether a product may begin at token i: nothing in front of it binds as tightly. `a / -score * 2`
+// divides by -score alone.
+bool begins_product(const Tokens& tokens, std::size_t i) {
+  if (begins_sum(tokens, i)) return true;
+  const std::string_view sign = tokens[i - 1].text;
+  if (sign != "+" && sign != "-") return false;
+  if (begins_sum(tokens, i - 1)) return true;
+  const SnippetToken& before = tokens[i - 2];
+  if (before.text == ")") return closes_value(tokens, i - 2);
+  const bool is_number = before.kind == SnippetToken::Kind::number;
+  return is_number || is_value_name(before) || before.text == "]";
 }
 
 std::optional<Factor> factor_of_score(const Tokens& tokens) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "generator/score_factors.hpp"
+#include "generator/snippet_number.hpp"
 #include "generator/snippet_result.hpp"
 #include "generator/snippet_words.hpp"
 
@@ -31,6 +32,14 @@ int sign_of_difference(const Tokens& tokens, std::size_t i, std::size_t end) {
   return left == "q_idx" && right == "kv_idx" ? -1 : 0;
 }
 
+// A word that is an operator, as `or` is.
+bool is_operator(const SnippetToken& token) {
+  constexpr std::array<std::string_view, 12> words = {"and",    "or",    "xor",    "bitand",
+                                                      "bitor",  "not",   "compl",  "not_eq",
+                                                      "and_eq", "or_eq", "xor_eq", "sizeof"};
+  return is_one_of(token.text, words);
+}
+
 // Whether the tokens are operands with only these operators between them, outside of brackets.
 template <typename Operators>
 bool has_only(const Tokens& tokens, TokenRange range, const Operators& operators) {
@@ -40,13 +49,25 @@ bool has_only(const Tokens& tokens, TokenRange range, const Operators& operators
     const bool opens = token.text == "(" || token.text == "[";
     const bool closes = token.text == ")" || token.text == "]";
     if (closes) --depth;
-    if (depth == 0 && token.kind == SnippetToken::Kind::punctuation && !opens && !closes &&
-        !is_one_of(token.text, operators)) {
+    const bool is_sign = token.kind == SnippetToken::Kind::punctuation && !opens && !closes;
+    if (depth == 0 && (is_sign || is_operator(token)) && !is_one_of(token.text, operators)) {
       return false;
     }
     if (opens) ++depth;
   }
   return range.begin < range.end;
+}
+
+// Errs on the side of true: in C++ `2u * (kv_idx - q_idx)` wraps around where the difference is
+// negative.
+bool may_be_unsigned(const SnippetToken& token) {
+  constexpr std::array<std::string_view, 6> words = {"unsigned", "sizeof",   "alignof",
+                                                     "char8_t",  "char16_t", "char32_t"};
+  if (is_one_of(token.text, words)) return true;
+  if (token.kind == SnippetToken::Kind::character) return true;
+  if (token.kind != SnippetToken::Kind::number) return false;
+  const NumberLiteral literal = read_number(token.text);
+  return !literal.is_floating && !literal.is_int;
 }
 
 struct Slope {
@@ -99,6 +120,7 @@ ScoreSlope take_score_slope(const Spec& spec) {
   for (const char* name : {"score", "q_idx", "kv_idx"}) {
     if (!is_mentioned_once(tokens, name)) return taken;
   }
+  if (std::any_of(tokens.begin(), tokens.end(), may_be_unsigned)) return taken;
   const std::optional<TokenRange> result = result_of(snippet, tokens);
   if (!result) return taken;
   const std::optional<Slope> slope = slope_of_sum(tokens, *result);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,6 +35,7 @@ class NumberReader {
   explicit NumberReader(std::string_view text) : rest_(text) {}
 
   NumberLiteral run() {
+    const std::string_view spelling = rest_;
     if (rest_.starts_with("0x")) base_ = 16;
     if (rest_.starts_with("0b")) base_ = 2;
     if (base_ != 10) rest_.remove_prefix(2);
@@ -45,6 +48,8 @@ class NumberReader {
       if (!skip('+')) skip('-');
       if (skip_digits(10) == 0) return fault("has no digits in its exponent");
     }
+    const bool is_whole = !has_point && !has_exponent;
+    is_int_ = is_whole && rest_.empty() && fits_int(spelling);
     if (base_ == 16 && has_point && !has_exponent) return fault("has a point but no exponent (p0)");
     return with_suffix(has_point || has_exponent);
   }
@@ -52,7 +57,7 @@ class NumberReader {
  private:
   NumberLiteral with_suffix(bool is_floating) const {
     const NumberLiteral literal = {
-        .is_floating = is_floating, .has_suffix = !rest_.empty(), .fault = {}};
+        .is_floating = is_floating, .has_suffix = !rest_.empty(), .is_int = is_int_, .fault = {}};
     if (is_floating && rest_ == "l") return fault("is a long double, which no reading offers");
     const bool known = is_floating ? rest_.empty() || rest_ == "f"
                                    : std::find(kWholeSuffixes.begin(), kWholeSuffixes.end(),
@@ -60,8 +65,16 @@ class NumberReader {
     return known ? literal : fault(fmt::format("goes on with \"{}\"", printable(rest_)));
   }
 
+  bool fits_int(std::string_view digits) const {
+    const bool is_octal = base_ == 10 && digits.size() > 1 && digits[0] == '0';
+    if (base_ != 10) digits.remove_prefix(2);
+    int value = 0;
+    const char* const end = digits.data() + digits.size();
+    return std::from_chars(digits.data(), end, value, is_octal ? 8 : base_).ec == std::errc();
+  }
+
   static NumberLiteral fault(std::string text) {
-    return {.is_floating = false, .has_suffix = false, .fault = std::move(text)};
+    return {.is_floating = false, .has_suffix = false, .is_int = false, .fault = std::move(text)};
   }
 
   bool skip(char c) {
@@ -83,6 +96,7 @@ class NumberReader {
 
   std::string_view rest_;
   int base_ = 10;
+  bool is_int_ = false;
 };
 
 }  // namespace

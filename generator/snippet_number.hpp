@@ -9,6 +9,7 @@ namespace tilewright {
 struct NumberLiteral {
   bool is_floating = false;
   bool has_suffix = false;
+  bool is_int = false;  ///< of that very type: 0x80000000 is unsigned, 3000000000 is a long
   std::string
       fault;  ///< why no reading takes it, to stand after "the number 0x"; empty: it is right
 };

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
   std::vector<KernelId> ids;
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_proved"});
+  if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(spec));
   if (!options.masks_only) ids.push_back({forward_kernel_name(spec, options)});
   return ids;
 }

@@ -32,7 +32,7 @@ std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& o
   const std::string name = forward_kernel_name(spec, options);
   std::vector<KernelId> ids;
   if (!options.masks_only) ids = {{name}, {name + "_unaligned"}};
-  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {{"mask_lists"}, {"mask_proved"}});
+  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {{"mask_lists"}, mask_kernel(spec)});
   return ids;
 }
 

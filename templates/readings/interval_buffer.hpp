@@ -32,7 +32,8 @@ class tw_Buffer {
     return read(indices...);
   }
 
-  TW_MEMBER int size(int dim) const { return static_cast<int>(last_[dim] + 1); }
+  // Not an int: `n > 1 && x / (n - 1)` would divide by 0 here, where both sides are computed.
+  TW_MEMBER tw_Interval<int> size(int dim) const { return static_cast<int>(last_[dim] + 1); }
 
  private:
   struct Extrema {
@@ -131,7 +132,7 @@ class tw_RealBuffer {
   TW_MEMBER tw_Real operator()(Indices...) const {
     return {};
   }
-  TW_MEMBER int size(int dim) const { return size_[dim]; }
+  TW_MEMBER tw_Interval<int> size(int dim) const { return size_[dim]; }
 
  private:
   int size_[kRank];

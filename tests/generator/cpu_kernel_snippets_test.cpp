@@ -236,3 +236,26 @@ TEST_CASE("cpu snippets: the exact block mask is what every element says") {
   CHECK(full == lists.full_indices);
   CHECK(!full.empty());
 }
+
+TEST_CASE("cpu snippets: a proof that divides by a size that && guards") {
+  Fixture f;
+  f.spec.mask_mod =
+      "(slopes.size(0) > 4 && kv_idx > 100 / (slopes.size(0) - 4)) ||"
+      "(wide.size(0) > 10 && kv_idx > 100 / (wide.size(0) - 10)) || q_idx >= kv_idx";
+  f.spec.block = {64, 64};
+  Call call(f.spec, f.shape);
+  call.buffers = f.buffers();
+  call.scalars = f.scalars();
+  const auto list =
+      load_kernel(f.spec, "mask_proved")
+          .symbol<int (*)(const abi::SnippetArguments*, const abi::ExtremaTables*, int, int, int,
+                          unsigned*, long long*)>("tilewright_mask_row");
+  const abi::SnippetArguments arguments = call.snippet_arguments();
+  const abi::ExtremaTables tables = {};
+  unsigned runs[3] = {};
+  long long evaluated = 0;
+  REQUIRE(list(&arguments, &tables, 0, 0, 0, runs, &evaluated) > 0);
+  CHECK(runs[0] >> 2 == 1);
+  CHECK((runs[0] & 3) == abi::kTilePartial);
+  CHECK(evaluated == 1);
+}

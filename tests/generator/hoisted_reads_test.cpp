@@ -93,6 +93,24 @@ TEST_CASE("hoisted reads: none where a name may mean something else") {
   CHECK(is_untouched("int w[2] = {1, 2}; auto [x, h] = w; return slopes[h];"));
   CHECK(is_untouched("auto f = [slopes, h](float t) { return t * slopes[h]; }; return f(score);"));
   CHECK(is_untouched("return [slopes, h](float t) { return t * slopes[h]; }(score);"));
+  for (const char* declared :
+       {"for (int i = 0, h(1); i < 2; ++i) x += slopes[h];",
+        "for (int i = 0, h{1}; i < 2; ++i) x += slopes[h];",
+        "for (int h(1), i = 0; i < 2; ++i) x += slopes[h];",
+        "for (int i = 0, h; i < 2; ++i) { h = 1; x += slopes[h]; }",
+        "if (int i = 0, h(1); i < 2) x += slopes[h];", "int (h) = 2; x = slopes[h];",
+        "int ((h)) = 2; x = slopes[h];", "int (h){2}; x = slopes[h];", "int (h)(2); x = slopes[h];",
+        "const int (h)(2); x = slopes[h];", "for (int (h)(2); x < 1;) x += slopes[h];",
+        "using t = int; t (h)(2); x = slopes[h];",
+        "x = max(1, [&] { int i = 1, h(2); return slopes[h] + i; }());"}) {
+    CAPTURE(declared);
+    CHECK(is_untouched("float x = 0; " + std::string(declared) + " return x;"));
+  }
+  CHECK(!is_untouched("exp2(h) * slopes[h] + (h ? score : float(h))"));
+  CHECK(!is_untouched("float x = float(h) + (h); if (h) x = slopes[h]; return x;"));
+  CHECK(
+      !is_untouched("for (int i = max(q_idx, h), j = (h); i < 2; ++i) score += slopes[h];"
+                    "return score;"));
   CHECK(!is_untouched("auto f = [&](float t) { return t * slopes[h]; }; return f(score);"));
   CHECK(!is_untouched("auto f = [=](float t) { return t * slopes[h]; }; return f(score);"));
   CHECK(!is_untouched("int w[2] = {1, 2}; return w[0] * slopes[h];"));

@@ -60,14 +60,42 @@ TEST_CASE("linear reads: not a clamp beside another part, whose sum rises and fa
 TEST_CASE("linear reads: whole numbers with a name of their own stand for their sums") {
   CHECK(found("const int d = kv_idx - q_idx; int e = d + 3;\nreturn score + bias[e - 1];") ==
         "bias: ((kv_idx - q_idx) + 3) - 1");
-  for (const char* change :
-       {"d = 3;", "d += h;", "++d;", "d--;", "if (h) { int d = 1; }", "int& r = d; r = 3;",
-        "auto&& r = d; r = 3;", "decltype((d)) r = d; r = 3;",
-        "const auto f = [&](int d) { return d; };"}) {
+  for (const char* change : {"d = 3;",
+                             "d += h;",
+                             "++d;",
+                             "d--;",
+                             "if (h) { int d = 1; }",
+                             "int& r = d; r = 3;",
+                             "auto&& r = d; r = 3;",
+                             "decltype((d)) r = d; r = 3;",
+                             "const auto f = [&](int d) { return d; };",
+                             "d and_eq 3;",
+                             "d or_eq h;",
+                             "d xor_eq h;",
+                             "(d) = 3;",
+                             "(d) += 3;",
+                             "if (h) (d) = 3;",
+                             "(d)++;",
+                             "++(d);",
+                             "--((d));",
+                             "(h ? d : d) = 3;",
+                             "(h, d) = 3;",
+                             "auto p = &(d); *p = 3;",
+                             "f(&(d));",
+                             "int bitand r = d; r = 3;",
+                             "auto and r = d; r = 3;"}) {
     CAPTURE(change);
     CHECK(
         found("int d = kv_idx - q_idx;" + std::string(change) + "return score + bias[d];").empty());
   }
+  for (const char* type :
+       {"short", "unsigned", "long", "signed", "long long", "unsigned const", "short volatile"}) {
+    CAPTURE(type);
+    CHECK(found(type + std::string(" int d = kv_idx; return score + bias[d];")).empty());
+  }
+  CHECK(
+      found("const int d = kv_idx; float x = 0; for (int i = 0; i < 2; ++i) ++x; return (h) * x + "
+            "bias[d];") == "bias: (kv_idx)");
   CHECK(found("const float x = bias[shift]; int shift = kv_idx - q_idx; return x + bias[shift];")
             .empty());
   CHECK(found("float d = kv_idx - q_idx; return score + bias[d];").empty());
@@ -83,8 +111,8 @@ TEST_CASE("linear reads: none at all where one is something else") {
   for (const char* read :
        {"bias[q_idx * kv_idx]", "bias[abs(kv_idx - q_idx)]", "bias[max(kv_idx, q_idx)]",
         "bias[kv_idx / 2]", "bias[int(score)]", "bias[kv_idx - 1.0]", "bias[kv_idx - 1u]",
-        "bias[bias[kv_idx]]", "bias[kv_idx % 4]", "bias[kv_idx << 1]", "bias.size(0)",
-        "bias[kv_idx, 3]"}) {
+        "bias[kv_idx - 0xFFFFFFFF]", "bias[kv_idx - 4294967296]", "bias[bias[kv_idx]]",
+        "bias[kv_idx % 4]", "bias[kv_idx << 1]", "bias.size(0)", "bias[kv_idx, 3]"}) {
     CAPTURE(read);
     CHECK(found("score + bias[kv_idx - q_idx] + " + std::string(read)).empty());
   }

@@ -37,11 +37,26 @@ TEST_CASE("score factors: in a body, places stay as they were") {
 }
 
 TEST_CASE("score factors: the score's alone where the result is something else") {
-  for (const char* text :
-       {"score / 2 + 1", "1 - score / 2", "-score / 2", "q_idx > 3 ? score / 2 : -INFINITY",
-        "if (h) return score / 2; return 0;", "return 3 * tanh(1) + score / 2;",
-        "score / 2 * kv_idx", "3 * (score / 2)", "kv_idx * tanh(score / 2)", "-3 * tanh(score / 2)",
-        "3 * tanh(score / 2) * 2", "3 * tanh(score / 2) - 1"}) {
+  for (const char* text : {"score / 2 + 1",
+                           "1 - score / 2",
+                           "-score / 2",
+                           "q_idx > 3 ? score / 2 : -INFINITY",
+                           "if (h) return score / 2; return 0;",
+                           "return 3 * tanh(1) + score / 2;",
+                           "score / 2 * kv_idx",
+                           "3 * (score / 2)",
+                           "kv_idx * tanh(score / 2)",
+                           "-3 * tanh(score / 2)",
+                           "3 * tanh(score / 2) * 2",
+                           "3 * tanh(score / 2) - 1",
+                           "h - score / 2",
+                           "2.5 - score / 2",
+                           "slopes[h] - score / 2",
+                           "exp(h) + score / 2",
+                           "(h + 1) - score / 2",
+                           "h ? -score / 2 : 0",
+                           "h > -score / 2",
+                           "kv_idx - (-score / 2)"}) {
     CAPTURE(text);
     CHECK(take(text).of_score == 0.5);
     CHECK(take(text).of_result == 1);
@@ -69,6 +84,20 @@ TEST_CASE("score factors: left alone where it would mean something else, or may"
                            "kv_idx / 2 * score",
                            "exp(score) * kv_idx",
                            "select(h > 1, score, 0)",
+                           "slopes[h] / -score * 2",
+                           "1 / -score * 2",
+                           "1 / +score * 2",
+                           "0.1 / -2 * score",
+                           "kv_idx * -score * 2",
+                           "kv_idx % -2 * score",
+                           "2 - -score * 2",
+                           "1 - -2 * score",
+                           "!-score * 2",
+                           "~-2 * score",
+                           "(int) -score * 2",
+                           "(int) -2 * score",
+                           "(decltype(h + 1)) -score * 2",
+                           "using real = float; return (real) -score * 2;",
                            "float s = score; s *= 2; return s;"}) {
     CAPTURE(text);
     CHECK(leaves_alone(text));

@@ -31,6 +31,7 @@ TEST_CASE("score slope: what stands beside the difference of the indices, and it
         "                           slope(h, b)");
   CHECK(take("score + h / 2 * 0.5f * (kv_idx - q_idx)").score_mod ==
         "        h / 2 * 0.5f                   ");
+  CHECK(take("score + 0x1F * 1'000.5e-1f * (kv_idx - q_idx)").sign == 1);
   CHECK(take("score + (h + 1) * (kv_idx - q_idx)").score_mod ==
         "        (h + 1)                   ");
 }
@@ -72,6 +73,21 @@ TEST_CASE("score slope: left alone where it would mean something else, or may") 
         "score + h < 2 * (kv_idx - q_idx)",
         "score + slopes[h] * (kv_idx - q_idx) > 3",
         "score + a, b * (kv_idx - q_idx)",
+        "score - 2u * (q_idx - kv_idx)",
+        "score + 2U * (kv_idx - q_idx)",
+        "score + 2llu * (kv_idx - q_idx)",
+        "score + 0x80000000 * (kv_idx - q_idx)",
+        "score + 'a' * (kv_idx - q_idx)",
+        "unsigned n = h + 1; return score + n * (kv_idx - q_idx);",
+        "score + (unsigned) h * (kv_idx - q_idx)",
+        "score + h or slopes[h] * (kv_idx - q_idx)",
+        "score + h and slopes[h] * (kv_idx - q_idx)",
+        "score + h bitor 2 * (kv_idx - q_idx)",
+        "score + h bitand 2 * (kv_idx - q_idx)",
+        "score + h xor 2 * (kv_idx - q_idx)",
+        "score + h not_eq 2 * (kv_idx - q_idx)",
+        "score + not h * (kv_idx - q_idx)",
+        "score + compl h * (kv_idx - q_idx)",
         "if (h) return score + slopes[h] * (kv_idx - q_idx); return 0;",
         "float q_idx = 2; return score + slopes[h] * (kv_idx - q_idx);",
         "float s = score; return s + slopes[h] * (kv_idx - q_idx);",

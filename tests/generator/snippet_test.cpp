@@ -152,6 +152,8 @@ TEST_CASE("snippet: what has no place in a snippet is refused with a reason") {
                   {"int tilewright_x = 1; return 1;", 1, 5, "reserved"},
                   {"int a__b = 1; return 1;", 1, 5, "reserved"},
                   {"static int x = 1; return x;", 1, 1, "\"static\" is not allowed"},
+                  {"sizeof(int) == 4 && q_idx >= kv_idx", 1, 1, "\"sizeof\" is not allowed"},
+                  {"kv_idx % alignof(int)", 1, 10, "\"alignof\" is not allowed"},
                   {"goto end; end: return 1;", 1, 1, "\"goto\" is not allowed"},
                   {"struct S { int x; }; return 1;", 1, 1, "\"struct\" is not allowed"},
                   {"*new int(3)", 1, 2, "\"new\" is not allowed"},

@@ -51,6 +51,16 @@ TEST_CASE(
   REQUIRE(attempt.entry->metadata.at("outcome") == "does not compile, mask_exact serves");
 }
 
+TEST_CASE("proved mask: a snippet that changes a variable behind && is evaluated") {
+  constexpr Shape kShape = {.q_len = 300, .kv_len = 300};
+  const Attention attention = masks("int last = -1; (q_idx >= 64) && (last = 3); return last < 0;");
+  REQUIRE(attention.builds().front().kernel == "mask_exact");
+  const BlockMask mask = attention.block_mask(kShape);
+  REQUIRE(mask.path() == "exact");
+  REQUIRE(mask.full_tiles() == 5);
+  REQUIRE(mask.lists() == masks("q_idx < 64").block_mask(kShape).lists());
+}
+
 TEST_CASE("proved mask: that a snippet does not compile for intervals is kept on disk") {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / "tilewright_proved_mask_test";

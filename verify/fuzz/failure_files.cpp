@@ -19,7 +19,7 @@ std::vector<KernelId> kernels_of(const FuzzCase& c) {
   if (!is_run(c)) return {{c.kernel}};
   const std::string lse = c.spec.outputs.lse ? "_lse" : "";
   if (c.spec.mask_mod.empty()) return {{"forward" + lse}};
-  return {{"forward_masked" + lse}, {"mask_proved"}};
+  return {{"forward_masked" + lse}, mask_kernel(c.spec)};
 }
 
 // A GPU's own target is not in the case; sources for different ones differ in their tactic alone.
