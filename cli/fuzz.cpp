@@ -213,8 +213,8 @@ class FuzzVerb : public Verb {
         });
     if (!has_free_scalar) return;
     print(
-        "A whole scalar without a default may be 0 or less: one with a default is never anything "
-        "else.\n");
+        "A whole scalar without a default may be 0 or less: give one a default to keep its value "
+        "at it.\n");
   }
 
   // What is the same when it is minimal is one group.
