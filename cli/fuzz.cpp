@@ -89,16 +89,19 @@ std::string verdict_text(const fuzz::CampaignState& state, const std::string& de
                         percent(state.compile_pairs_covered, state.compile_pairs_possible),
                         state.compile_pairs_possible);
   }
+  if (state.says_nothing()) {
+    return text + ". No call was judged, so this says nothing: give it more time by --seconds.\n";
+  }
   std::int64_t relations = 0;
   for (const auto& [name, count] : state.relations) relations += count;
   text += fmt::format("; relations between calls were checked {} times", relations);
   text += fmt::format("; the result that came nearest to its bound reached {:.2f} of it. ",
                       state.worst_share);
-  if (state.ok()) return text + "Nothing failed.\n";
-  if (state.failed == 1) return text + "1 case failed.\n";
+  if (state.ok()) return text + (state.cases > 0 ? "Nothing failed.\n" : "Nothing was judged.\n");
   const std::size_t ways = state.failures.groups().size();
-  return text + fmt::format("{} cases failed, {}.\n", state.failed,
-                            ways == 1 ? "all alike" : fmt::format("in {} different ways", ways));
+  text += state.failed == 1 ? "1 case failed" : fmt::format("{} cases failed", state.failed);
+  if (ways > 1) return text + fmt::format(", in {} different ways.\n", ways);
+  return text + (state.failed == 1 ? ".\n" : ", all alike.\n");
 }
 
 class FuzzVerb : public Verb {
@@ -129,8 +132,10 @@ class FuzzVerb : public Verb {
     app.add_option("--workers", workers_, "processes (default: one for each core)")
         ->check(CLI::Range(1, 1024));
     app.add_option("--out", out_, "folder for cases that fail (default fuzz-failures)");
-    app.add_option("--replay", replay_, "run this case, which an earlier run wrote")
-        ->excludes(seconds);
+    auto* replay = app.add_option("--replay", replay_, "run this case, which an earlier run wrote");
+    for (CLI::Option* option : app.get_options()) {
+      if (option != replay && option != app.get_help_ptr()) replay->excludes(option);
+    }
     add_json_flag(app, json_);
   }
 
@@ -148,18 +153,23 @@ class FuzzVerb : public Verb {
     options.seed = seed_.empty() ? random_seed() : parse_seed(seed_);
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
+    options.time_limit = case_limit();
     options.workers = workers_ > 0 ? workers_ : ThreadPool::default_size();
     options.compiles_per_case =
         static_cast<double>(compiles_.value_or(machine.has_nvrtc ? 25 : 0)) / 100;
 
+    fuzz::FailureFolder folder(out_);
     FuzzProgress progress(json_);
     progress.line(
         fmt::format("seed {}, on {}, {} processes", options.seed, machine.device, options.workers));
     options.found = [&](const fuzz::FailureGroup& group) {
-      const fuzz::FailureFiles files = fuzz::write_failure(out_, group.fuzz_case);
-      progress.line(fmt::format("FAILED {}: {}\n  {}\n  {}", fuzz::to_string(group.failure()),
-                                fuzz::describe(group.fuzz_case), group.outcome.message,
-                                files.replay));
+      progress.line(fmt::format("FAILED {}: {}\n  {}", fuzz::to_string(group.failure()),
+                                fuzz::describe(group.fuzz_case), group.outcome.message));
+      try {
+        progress.line("  " + folder.write(group.fuzz_case).replay);
+      } catch (const Error& error) {
+        progress.line(error.what());  // the end tries again
+      }
     };
     options.progress = [&](const fuzz::CampaignState& state) { progress.update(state); };
     options.stop = interrupted;
@@ -167,9 +177,17 @@ class FuzzVerb : public Verb {
     fuzz::CampaignState state = fuzz::run_campaign(options);
     progress.end();
     state.failures = shrunk_failures(state.failures, progress);
-    print_result(state, write_failures(state.failures), machine.device);
+    std::optional<Error> unwritten;
+    print_result(state, write_failures(state.failures, folder, unwritten), machine.device);
     advise(state);
-    return state.ok() ? kDone : kNegativeVerdict;
+    if (unwritten) throw Error(*unwritten);
+    return state.ok() && !state.says_nothing() ? kDone : kNegativeVerdict;
+  }
+
+  // What never ends must show in the time that there is.
+  std::chrono::seconds case_limit() const {
+    constexpr std::int64_t kLeast = 30, kMost = 120;
+    return std::chrono::seconds(cases_ > 0 ? kMost : std::clamp(seconds_ / 4, kLeast, kMost));
   }
 
   // An index that leaves its buffer only because of how the call was made is a mistake of the call.
@@ -186,6 +204,17 @@ class FuzzVerb : public Verb {
         "If the variant is never called like that: {}--self-attention keeps kv_len at q_len "
         "and positions from 0.\n",
         no_offsets_ ? "" : "--no-offsets keeps positions from 0, "));
+    const bool has_free_scalar =
+        std::any_of(groups.begin(), groups.end(), [](const fuzz::FailureGroup& group) {
+          const auto& scalars = group.fuzz_case.spec.scalars;
+          return std::any_of(scalars.begin(), scalars.end(), [](const auto& scalar) {
+            return scalar.second.dtype == DType::i32 && !scalar.second.default_value;
+          });
+        });
+    if (!has_free_scalar) return;
+    print(
+        "A whole scalar without a default may be 0 or less: give one a default to keep its value "
+        "at it.\n");
   }
 
   // What is the same when it is minimal is one group.
@@ -219,17 +248,26 @@ class FuzzVerb : public Verb {
       if (self_attention_ && shape.q_len != shape.kv_len) return {};  // not what was asked about
       worker.submit({fuzz_case});
       std::optional<fuzz::Workers::Finished> finished;
-      while (!finished) finished = worker.wait(std::chrono::seconds(1));
-      return finished->outcome;
+      while (!finished && !interrupted()) finished = worker.wait(std::chrono::milliseconds(250));
+      return finished ? finished->outcome : fuzz::Outcome{};
     };
-    return fuzz::shrink(group.fuzz_case, group.outcome, run, {.max_seconds = kShrinkSeconds});
+    return fuzz::shrink(group.fuzz_case, group.outcome, run,
+                        {.max_seconds = kShrinkSeconds, .stop = interrupted});
   }
 
-  // Of the cases that are left, over what was written when they were found.
-  std::vector<fuzz::FailureFiles> write_failures(const fuzz::FailureGroups& failures) const {
-    std::vector<fuzz::FailureFiles> files;
-    for (const fuzz::FailureGroup& group : failures.groups()) {
-      files.push_back(fuzz::write_failure(out_, group.fuzz_case));
+  // Of the cases that are left, in place of what was written when they were found.
+  static std::vector<fuzz::FailureFiles> write_failures(const fuzz::FailureGroups& failures,
+                                                        fuzz::FailureFolder& folder,
+                                                        std::optional<Error>& unwritten) {
+    std::vector<fuzz::FailureFiles> files(failures.groups().size());
+    folder.start_over();
+    try {
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        files[i] = folder.write(failures.groups()[i].fuzz_case);
+      }
+      folder.remove_replaced();
+    } catch (const Error& error) {
+      unwritten = error;
     }
     return files;
   }
@@ -282,11 +320,14 @@ class FuzzVerb : public Verb {
     const fuzz::FuzzCase fuzz_case = fuzz::case_from_file(replay_);
     if (fuzz_case.target == "cuda") fuzz_machine("cuda");
     const fuzz::Outcome outcome = fuzz::run_isolated(fuzz_case, {.check_undefined_every = 1});
+    require_machine(outcome, fuzz_case.target);
+    const std::vector<fuzz::Outcome> parts = fuzz::taken_apart(outcome);
     if (json_) {
       Json failures = Json::array();
-      if (!outcome.ok()) {
-        failures.push_back({{"failure", fuzz::to_string(outcome.failure)},
-                            {"message", outcome.message},
+      for (const fuzz::Outcome& part : parts) {
+        if (part.ok()) continue;
+        failures.push_back({{"failure", fuzz::to_string(part.failure)},
+                            {"message", part.message},
                             {"case", replay_}});
       }
       print_json({{"seed", fuzz_case.run_seed},
@@ -298,10 +339,22 @@ class FuzzVerb : public Verb {
       print(fmt::format("ok: {}; {:.2f} of its bound, {}\n", fuzz::describe(fuzz_case),
                         outcome.share_of_bound, format_ms(outcome.ms)));
     } else {
-      print(fmt::format("FAILED {}: {}\n  {}\n", fuzz::to_string(outcome.failure),
-                        fuzz::describe(fuzz_case), outcome.message));
+      std::string text = fmt::format("FAILED {}: {}\n", fuzz::to_string(outcome.failure),
+                                     fuzz::describe(fuzz_case));
+      for (const fuzz::Outcome& part : parts) text += "  " + part.message + '\n';
+      print(text);
     }
     return outcome.ok() ? kDone : kNegativeVerdict;
+  }
+
+  // A kernel that does not compile is the case's failure only where another one does.
+  static void require_machine(const fuzz::Outcome& outcome, const std::string& target) {
+    if (!outcome.error) return;
+    if (fuzz::is_lack_of_machine(outcome.error)) throw Error(*outcome.error);
+    if (outcome.error->code != ErrorCode::compiler || target == "cuda") return;
+    const fuzz::Outcome plain =
+        fuzz::run_isolated({.spec = {.head_dim = 64}, .target = target, .kernel = "forward"});
+    if (plain.error) throw Error(*plain.error);
   }
 
   std::string spec_;

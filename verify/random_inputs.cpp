@@ -72,6 +72,18 @@ double random_value(DType dtype, std::array<double, 2> range, Random& random) {
       random.integer(static_cast<std::int64_t>(range[0]), static_cast<std::int64_t>(range[1])));
 }
 
+// Uniform numbers of a wide range next to never are its ends, where a snippet's mistakes are.
+void plant_ends(std::vector<double>& line, std::array<double, 2> range, Random& random) {
+  const auto width = static_cast<std::int64_t>(line.size());
+  for (const double end : range) {
+    // Of a short line, not each one.
+    if (width < 4 && random.integer(0, 7) != 0) continue;
+    for (std::int64_t i = 0; i < ceil_div(width, 32); ++i) {
+      line[static_cast<std::size_t>(random.integer(0, width - 1))] = end;
+    }
+  }
+}
+
 Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOptions& options,
                      Random random) {
   std::vector<std::int64_t> extents;
@@ -79,9 +91,11 @@ Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOpt
   Tensor tensor = Tensor::zeros(spec.dtype, extents);
   const std::int64_t width = extents.empty() ? 1 : extents.back();
   const std::array<double, 2> range = spec.range.value_or(default_range(spec.dtype));
+  const bool has_rare_ends = !is_floating(spec.dtype) && range[1] - range[0] > 16;
   std::vector<double> line(static_cast<std::size_t>(width));
   for (std::int64_t start = 0; start < tensor.numel(); start += width) {
     for (double& value : line) value = random_value(spec.dtype, range, random);
+    if (has_rare_ends) plant_ends(line, range, random);
     if (spec.sorted) std::sort(line.begin(), line.end());
     for (std::int64_t i = 0; i < width; ++i) {
       write_element(tensor.data(), spec.dtype, start + i, line[static_cast<std::size_t>(i)]);

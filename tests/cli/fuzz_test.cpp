@@ -1,5 +1,10 @@
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "tests/cli/command.hpp"
 #include "tests/support/catch.hpp"
@@ -85,6 +90,96 @@ TEST_CASE("cli: fuzz refuses what makes no sense") {
   const Ended ended = start({"fuzz", "--device", "cuda:1", "--cases", "1"}, kOnCpu);
   CHECK(ended.status == 2);
   CHECK_THAT(ended.err, ContainsSubstring("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("cli: fuzz --replay takes nothing else, and refuses a case that is out of place") {
+  const Folder folder;
+  const auto written = [&](const char* fields) {
+    return folder.write("case.json", fmt::format(R"({{"spec": {{"dtype": "f32", "head_dim": 16}},
+      "shape": {{"batch": 1, "num_q_heads": 1, "num_kv_heads": 1, "q_len": 2, "kv_len": 2}}{}}})",
+                                                 fields));
+  };
+  const std::string honest = written("");
+  REQUIRE(start({"fuzz", "--replay", honest}, kOnCpu).status == 0);
+  const std::vector<std::vector<std::string>> others = {
+      {"--cases", "4"}, {"--spec", honest}, {"--seed", "1"}, {"--out", "x"}, {"--no-offsets"}};
+  for (const std::vector<std::string>& other : others) {
+    CAPTURE(other);
+    std::vector<std::string> words = {"fuzz", "--replay", honest};
+    words.insert(words.end(), other.begin(), other.end());
+    const Ended ended = start(words, kOnCpu);
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring("--replay"));
+  }
+  for (const auto& [fields, message] :
+       {std::pair(R"(, "scalars": {"window": 3})", "no scalar \"window\""),
+        std::pair(R"(, "free_dim": 0)", "free_dim is 0"),
+        std::pair(R"(, "target": "sm_90a", "kernel": "forwards")", "\"forwards\" is no kernel"),
+        std::pair(R"(, "target": "sm_1", "kernel": "forward")", "sm_1")}) {
+    const Ended ended = start({"fuzz", "--replay", written(fields)}, kOnCpu);
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring(message));
+  }
+}
+
+TEST_CASE("cli: fuzz ends with what the machine lacks or the snippet does wrong") {
+  const Folder folder;
+  const std::vector<std::string> words = {
+      "fuzz", "--cases", "2", "--device", "cpu", "--compiles", "0", "--out", folder.path("out")};
+  Environment environment = kOnCpu;
+  environment.emplace_back("TILEWRIGHT_CXX", "nosuchcc");
+  const Ended no_compiler = start(words, environment);
+  CHECK(no_compiler.status == 3);
+  CHECK_THAT(no_compiler.err, ContainsSubstring("nosuchcc"));
+  const std::string fuzz_case = folder.write("case.json", R"({
+    "spec": {"dtype": "f32", "head_dim": 16}, "shape": {"q_len": 2, "kv_len": 2}})");
+  CHECK(start({"fuzz", "--replay", fuzz_case}, environment).status == 3);
+  environment.back() = {"TILEWRIGHT_JIT", "off"};
+  const Ended no_jit = start(words, environment);
+  CHECK(no_jit.status == 3);
+  CHECK_THAT(no_jit.err, ContainsSubstring("TILEWRIGHT_JIT"));
+
+  std::vector<std::string> with_spec = words;
+  with_spec.insert(with_spec.end(),
+                   {"--spec", folder.write("s.json", R"({"score_mod": "score + slope"})")});
+  const Ended snippet = start(with_spec, kOnCpu);
+  CHECK(snippet.status == 2);
+  CHECK_THAT(snippet.err, ContainsSubstring("slope"));
+
+  folder.write("file", "");
+  std::vector<std::string> nowhere = words;
+  nowhere.back() = folder.path("file/out");
+  const Ended unwritable = start(nowhere, kOnCpu);
+  CHECK(unwritable.status == 3);
+  CHECK_THAT(unwritable.err, ContainsSubstring("--out"));
+}
+
+TEST_CASE("cli: fuzz leaves the files that it names, and shows each place that is undefined") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"({
+    "dtype": "f32", "head_dim": 16,
+    "score_mod": "int y = 7 << (kv_len % 2 == 1 ? 33 : 1);\nreturn score + bias[q_len % 2 == 1 ? q_len : 0] + y * 0.01f;",
+    "buffers": {"bias": {"dtype": "f32", "shape": ["q_len"]}}
+  })");
+  const Ended ended =
+      start({"fuzz", "--spec", spec, "--cases", "20", "--seed", "7", "--device", "cpu",
+             "--compiles", "0", "--no-offsets", "--out", folder.path("out"), "--json"},
+            kOnCpu);
+  REQUIRE(ended.status == 1);
+  const nlohmann::json failures = ended.json().at("failures");
+  REQUIRE(failures.size() == 2);
+  std::set<std::string> named, there;
+  std::string places;
+  for (const nlohmann::json& failure : failures) {
+    CHECK(failure.at("failure") == "undefined");
+    places += failure.at("group").get<std::string>();
+    named.insert(failure.at("case").get<std::string>());
+  }
+  CHECK_THAT(places, ContainsSubstring("score_mod:1") && ContainsSubstring("score_mod:2"));
+  for (const auto& file : std::filesystem::directory_iterator(folder.path("out"))) {
+    if (file.path().extension() == ".json") there.insert(file.path().string());
+  }
+  CHECK(named == there);
 }
 
 }  // namespace

@@ -109,6 +109,34 @@ TEST_CASE("random inputs: buffers keep to their range and rise where they are so
   CHECK(inputs.scalars.at("window") <= 25);
 }
 
+TEST_CASE("random inputs: the ends of a wide range of integers are among a buffer's contents") {
+  Spec spec;
+  spec.buffers["slot"] = {
+      .dtype = i32, .shape = {NamedDim::batch, NamedDim::kv_len}, .range = {{-100'000, 100'000}}};
+  spec.buffers["start"] = {.dtype = i32, .shape = {NamedDim::batch}, .range = {{0, 99}}};
+  const Shape shape{.batch = 2, .q_len = 1, .kv_len = 40};
+  const Inputs inputs = random_inputs(spec, shape, 1);
+  const Tensor& slot = inputs.buffers.at("slot");
+  std::int64_t low = 0, high = 0;
+  for (std::int64_t i = 0; i < slot.numel(); ++i) {
+    const double value = read_element(slot.data(), i32, i);
+    CHECK(std::fabs(value) <= 100'000);
+    low += value == -100'000 ? 1 : 0;
+    high += value == 100'000 ? 1 : 0;
+  }
+  CHECK(low >= 2);
+  CHECK(high >= 2);
+  CHECK(low + high <= 8);
+  bool ends = false, between = false;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Inputs one = random_inputs(spec, shape, seed);
+    const double value = read_element(one.buffers.at("start").data(), i32, 0);
+    (value == 0 || value == 99 ? ends : between) = true;
+  }
+  CHECK(ends);
+  CHECK(between);
+}
+
 TEST_CASE(
     "random inputs: a seed repeats, another seed differs, another buffer changes nothing else") {
   const Shape shape{.batch = 2, .q_len = 20, .kv_len = 30};

@@ -1,10 +1,13 @@
 #include "verify/fuzz/campaign.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
+#include "verify/fuzz/failure_files.hpp"
 #include "verify/fuzz/features.hpp"
 #include "verify/fuzz/relation.hpp"
 #include "verify/fuzz/workers.hpp"
@@ -29,11 +32,13 @@ class Campaign {
   }
 
   CampaignState run() {
+    compile_first();
+    start_ = Clock::now();
     while (true) {
       while (workers_.idle() > 0 && !is_enough()) submit_next();
-      if (workers_.pending() == 0 && is_enough()) break;
-      // The rest of what was begun is not waited for once the time is over.
-      if (is_over()) break;
+      // What runs may never end, which its time limit will tell.
+      if (is_over()) workers_.drop_waiting();
+      if (is_stopped() || (workers_.pending() == 0 && is_enough())) break;
       const auto finished = workers_.wait(std::chrono::milliseconds(250));
       if (finished) add(*finished);
       report();
@@ -43,10 +48,30 @@ class Campaign {
   }
 
  private:
-  bool is_over() {
+  // What no case could be judged without: a compiler, and snippets that compile.
+  void compile_first() {
+    FuzzCase first{.spec = options_.source.user_spec.value_or(Spec{.head_dim = 64}),
+                   .target = compile_target()};
+    first.kernel = kernels_of_call(first.spec).front().name;
+    workers_.submit({first});
+    std::optional<Workers::Finished> finished;
+    while (!finished && !is_stopped()) finished = workers_.wait(std::chrono::milliseconds(250));
+    if (finished && finished->outcome.error) throw Error(*finished->outcome.error);
+  }
+
+  std::string compile_target() const {
+    const CaseSource& source = options_.source;
+    if (source.device == "cpu") return "cpu";
+    return source.gpu_target.empty() ? "sm_80" : source.gpu_target;
+  }
+
+  bool is_stopped() {
     if (options_.stop && options_.stop()) state_.stopped = true;
-    if (options_.time && Clock::now() - start_ >= *options_.time) return true;
     return state_.stopped;
+  }
+
+  bool is_over() {
+    return is_stopped() || (options_.time && Clock::now() - start_ >= *options_.time);
   }
 
   bool is_enough() { return is_over() || (options_.cases && submitted_ >= *options_.cases); }
@@ -67,6 +92,7 @@ class Campaign {
   void add(const Workers::Finished& finished) {
     const FuzzCase& fuzz_case = finished.fuzz_case;
     const Outcome& outcome = finished.outcome;
+    if (is_lack_of_machine(outcome.error)) throw Error(*outcome.error);
     ++(is_run(fuzz_case) ? state_.cases : state_.compiles);
     (is_run(fuzz_case) ? shown_ : shown_by_compiles_).add(features_of(fuzz_case));
     state_.kernels += outcome.kernels_compiled;
@@ -94,8 +120,10 @@ class Campaign {
 
   void add_failure(const Workers::Finished& finished) {
     ++state_.failed;
-    const bool is_new = state_.failures.add(finished.fuzz_case, finished.outcome);
-    if (is_new && options_.found) options_.found(state_.failures.groups().back());
+    for (Outcome& outcome : taken_apart(finished.outcome)) {
+      const bool is_new = state_.failures.add(finished.fuzz_case, std::move(outcome));
+      if (is_new && options_.found) options_.found(state_.failures.groups().back());
+    }
   }
 
   void report() {

@@ -44,6 +44,8 @@ struct CampaignState {
   bool stopped = false;   ///< before its end
 
   bool ok() const { return failed == 0; }
+  /// A run that judged nothing says nothing, unless somebody stopped it.
+  bool says_nothing() const { return cases == 0 && !stopped; }
 };
 
 struct CampaignOptions {
@@ -63,9 +65,13 @@ struct CampaignOptions {
   std::function<bool()> stop = {};                      ///< asked often
 };
 
-/// Makes cases and runs them in processes of their own until there are enough, the time is over, or
-/// it is told to stop. The cases depend on seed and source alone, not on time.
-/// @throws Error as Workers; what goes wrong with a case is part of the result
+/// Compiles one kernel; then makes cases and runs them in processes of their own until there are
+/// enough, the time is over, or it is told to stop. What runs when the time is over is waited for.
+/// The cases depend on seed and source alone, not on time.
+/// @throws Error as Workers; where that kernel does not compile, because this machine lacks
+/// something or because of the user's snippet; where a case finds that the machine lacks memory,
+/// room on the disk or a kernel that may not be compiled. What else goes wrong with a case is part
+/// of the result
 CampaignState run_campaign(const CampaignOptions& options);
 
 }  // namespace tilewright::verify::fuzz

@@ -1,5 +1,6 @@
 #include "verify/fuzz/case.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "base/error.hpp"
 #include "base/file_io.hpp"
 #include "generator/json_position.hpp"
+#include "generator/kernel_source.hpp"
 #include "generator/spec_json.hpp"
+#include "generator/target.hpp"
 #include "verify/fuzz/expression_json.hpp"
 #include "verify/fuzz/relation.hpp"
 
@@ -231,7 +234,24 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
   if (const Json* trees = top.take("trees")) read_trees(*trees, fuzz_case);
   top.refuse_the_rest();
   if (is_run(fuzz_case)) validate(fuzz_case.shape);
+  if (fuzz_case.free_dim < 1) {
+    fail(fmt::format("free_dim is {}, but must be at least 1", fuzz_case.free_dim));
+  }
   return fuzz_case;
+}
+
+// Of what a person wrote by hand.
+void check_names(const FuzzCase& c) {
+  for (const auto& [name, unused] : c.scalars) {
+    if (!c.spec.scalars.contains(name)) fail(fmt::format("the spec has no scalar \"{}\"", name));
+  }
+  if (is_run(c)) return;
+  const std::vector<KernelId> kernels = kernel_set(c.spec, Target::parse(c.target));
+  if (std::find(kernels.begin(), kernels.end(), KernelId{c.kernel}) != kernels.end()) return;
+  std::vector<std::string> names;
+  for (const KernelId& id : kernels) names.push_back(id.name);
+  fail(fmt::format("\"{}\" is no kernel of the spec for {}, only {}", c.kernel, c.target,
+                   fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -241,7 +261,11 @@ bool operator==(const FuzzCase& a, const FuzzCase& b) {
 }
 
 bool is_run(const FuzzCase& fuzz_case) {
-  return fuzz_case.target == "cpu" || fuzz_case.target == "cuda";
+  return fuzz_case.kernel.empty() && (fuzz_case.target == "cpu" || fuzz_case.target == "cuda");
+}
+
+bool has_all_trees(const FuzzCase& c) {
+  return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod);
 }
 
 void print_snippets(FuzzCase& fuzz_case) {
@@ -278,7 +302,9 @@ FuzzCase case_from_json(std::string_view text, std::string_view file_name) {
 }
 
 FuzzCase case_from_file(const std::filesystem::path& path) {
-  return case_from_json(read_text_file(path), path.string());
+  FuzzCase fuzz_case = case_from_json(read_text_file(path), path.string());
+  check_names(fuzz_case);
+  return fuzz_case;
 }
 
 std::string describe(const FuzzCase& fuzz_case) {

@@ -27,7 +27,8 @@ struct FuzzCase {
   /// "cpu" or "cuda": the call is run. Any other target ("sm_90a", "cpu-x86-64-v3"): its kernels
   /// are only compiled, and what follows does not matter.
   std::string target = "cpu";
-  std::string kernel = {};  ///< that is only compiled: "forward_masked_lse"; empty where it is run
+  /// That is only compiled, on "cpu" too: "forward_masked_lse"; empty where the call is run.
+  std::string kernel = {};
 
   Shape shape = {};                  ///< offsets among it
   bool broadcast_kv = false;         ///< k and v have batch 1
@@ -59,6 +60,9 @@ bool operator==(const FuzzCase& a, const FuzzCase& b);
 /// True where the call is run, not only compiled.
 bool is_run(const FuzzCase& fuzz_case);
 
+/// True where no snippet is a user's own text.
+bool has_all_trees(const FuzzCase& fuzz_case);
+
 /// Prints the trees into spec.score_mod and spec.mask_mod: after a change of either.
 void print_snippets(FuzzCase& fuzz_case);
 
@@ -68,7 +72,8 @@ std::string to_json(const FuzzCase& fuzz_case);
 
 /// @throws Error with code file for what is no case, spec or snippet for a spec that is wrong
 FuzzCase case_from_json(std::string_view text, std::string_view file_name = "case");
-/// @throws Error also with code file where it cannot be read
+/// @throws Error also with code file where it cannot be read, or where it asks for what is not
+/// there: a scalar, a target, a kernel
 FuzzCase case_from_file(const std::filesystem::path& path);
 
 /// "bf16 64, batch 2, heads 8/2, q_len 127, kv_len 1023, score_mod, mask_mod, on cpu"

@@ -34,13 +34,6 @@ std::string features_of_spec(const FuzzCase& fuzz_case) {
   return fuzz_case.relation.empty() ? text : fuzz_case.relation + " " + text;
 }
 
-// "3:14: `bias[i]`" of a message with a place; empty for others.
-std::string place_in(const std::string& message) {
-  const std::string_view mark = "\n  --> ";
-  const std::size_t place = message.find(mark);
-  return place == std::string::npos ? "" : message.substr(place + mark.size());
-}
-
 }  // namespace
 
 std::vector<std::string> needed_features(const FuzzCase& minimal) {
@@ -107,10 +100,8 @@ bool FailureGroups::add(FuzzCase fuzz_case, Outcome outcome, std::int64_t count)
 
 std::string FailureGroups::name_of(const FuzzCase& fuzz_case, const Outcome& outcome) const {
   const std::string failure(to_string(outcome.failure));
-  if (outcome.failure == Failure::undefined) {
-    const std::string place = place_in(outcome.message);
-    if (!place.empty()) return failure + ": " + place;
-  }
+  const bool has_place = outcome.failure == Failure::undefined && !outcome.key.empty();
+  if (has_place) return failure + ": " + outcome.key;
   if (of_ == Of::found_cases) return failure + ": " + features_of_spec(fuzz_case);
   return fmt::format("{}: {}", failure, fmt::join(needed_features(fuzz_case), ", "));
 }

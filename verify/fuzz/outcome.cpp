@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,31 @@ Failure failure_from_string(std::string_view name) {
     if (kNames[i] == name) return static_cast<Failure>(i);
   }
   throw Error(ErrorCode::file, fmt::format("\"{}\" is no class of failures", name));
+}
+
+std::vector<Outcome> taken_apart(const Outcome& outcome) {
+  std::vector<Outcome> parts = {outcome};
+  parts.front().others.clear();
+  for (const Finding& finding : outcome.others) {
+    Outcome part = parts.front();
+    part.message = finding.message;
+    part.key = finding.key;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+Error::Details details_of(const Error& error) {
+  return {.code = error.code(),
+          .message = error.message(),
+          .place = error.place(),
+          .notes = error.notes(),
+          .hint = error.hint()};
+}
+
+bool is_lack_of_machine(const std::optional<Error::Details>& error) {
+  return error && (error->code == ErrorCode::missing_kernel || error->code == ErrorCode::memory ||
+                   error->code == ErrorCode::disk);
 }
 
 }  // namespace tilewright::verify::fuzz

@@ -340,14 +340,24 @@ class CallMaker {
   void choose_scalars(FuzzCase& c) {
     for (const auto& [name, scalar] : c.spec.scalars) {
       if (source_.user_spec) {
-        // A user's own default means something; a scalar without one follows random_inputs.hpp.
-        if (!scalar.default_value || random_.integer(0, 3) != 0) continue;
-        c.scalars[name] = *scalar.default_value;
+        choose_user_scalar(name, scalar, c);
       } else if (scalar.dtype == DType::i32) {
         c.scalars[name] = static_cast<double>(random_.integer(1, kMaxIntegerScalar));
       } else {
         c.scalars[name] = round_to(DType::f32, 0.5 + 1.5 * random_.uniform());
       }
+    }
+  }
+
+  // A default means something; without one any int may come, and mostly what random_inputs.hpp
+  // gives does.
+  void choose_user_scalar(const std::string& name, const ScalarSpec& scalar, FuzzCase& c) {
+    if (!scalar.default_value && scalar.dtype != DType::i32) return;
+    if (random_.integer(0, 3) != 0) return;
+    if (scalar.default_value) {
+      c.scalars[name] = *scalar.default_value;
+    } else {
+      c.scalars[name] = static_cast<double>(std::min<std::int64_t>(0, random_.integer(-20, 20)));
     }
   }
 
@@ -444,7 +454,8 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
   ++groups_;
   const auto is_turn = [&](std::int64_t every) { return every > 0 && groups_ % every == 0; };
   if (is_turn(source_.relation_every)) ask_for_relation(cases.back());
-  const bool traps = source_.device == "cpu" && is_turn(source_.sanitize_every);
+  const bool traps =
+      source_.device == "cpu" && has_all_trees(base) && is_turn(source_.sanitize_every);
   for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = traps;
   return cases;
 }

@@ -28,8 +28,9 @@ struct CaseSource {
   std::int64_t max_elements = 150'000;
   /// One spec in so many has a case that checks a metamorphic relation too; 0: none.
   std::int64_t relation_every = 7;
-  /// One spec in so many for a CPU has kernels that end their process at undefined behaviour; 0:
-  /// none.
+  /// One spec of random snippets in so many for a CPU has kernels that end their process at
+  /// undefined behaviour; 0: none. What a user's text does at an element that mask_mod drops is no
+  /// failure.
   std::int64_t sanitize_every = 12;
 };
 

@@ -6,13 +6,6 @@
 #include "base/error.hpp"
 
 namespace tilewright::verify::fuzz {
-namespace {
-
-bool has_all_trees(const FuzzCase& c) {
-  return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod);
-}
-
-}  // namespace
 
 UserReadings::UserReadings(const Spec& spec, const KernelContext& context)
     : in_float(spec, context), in_double(spec, context) {}

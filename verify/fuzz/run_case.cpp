@@ -21,6 +21,7 @@
 #include "verify/fuzz/case_inputs.hpp"
 #include "verify/fuzz/readings.hpp"
 #include "verify/fuzz/relations.hpp"
+#include "verify/fuzz/written.hpp"
 #include "verify/fuzz/yardstick.hpp"
 #include "verify/mask_check.hpp"
 #include "verify/undefined_behaviour.hpp"
@@ -31,59 +32,30 @@ namespace {
 // Ends a case with what is wrong.
 struct Failed {
   Failure failure;
-  std::string message;
+  std::vector<Finding> findings;  // at least one
 };
 
-[[noreturn]] void fail(Failure failure, std::string message) {
-  throw Failed{failure, std::move(message)};
+[[noreturn]] void fail(Failure failure, std::string message, std::string key = {}) {
+  throw Failed{failure, {{.message = std::move(message), .key = std::move(key)}}};
+}
+
+Outcome outcome_of(Failed failed) {
+  Outcome outcome{.failure = failed.failure,
+                  .message = std::move(failed.findings.front().message),
+                  .key = std::move(failed.findings.front().key)};
+  failed.findings.erase(failed.findings.begin());
+  outcome.others = std::move(failed.findings);
+  return outcome;
 }
 
 std::string joined(const std::vector<std::string>& lines) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
-// The memory that one forward writes to.
-struct Written {
-  explicit Written(const FuzzCase& c)
-      : out(c.spec.output_dtype(), out_shape(c), c.out), layout(c.spec.layout) {
-    const Shape& shape = c.shape;
-    if (!c.spec.outputs.lse) return;
-    lse.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
-  }
-
-  static std::array<std::int64_t, 4> out_shape(const FuzzCase& c) {
-    const Shape& shape = c.shape;
-    const std::int64_t width = c.spec.value_head_dim();
-    return c.spec.layout == Layout::bhsd
-               ? std::array{shape.batch, shape.num_q_heads, shape.q_len, width}
-               : std::array{shape.batch, shape.q_len, shape.num_q_heads, width};
-  }
-
-  AttentionValues values() const {
-    AttentionValues values{.out = read_values(out.view(), layout), .lse = {}};
-    if (lse) values.lse = read_lse(lse->view());
-    return values;
-  }
-
-  void check_red_zones(const std::string& device) const {
-    if (const auto found = out.damage()) {
-      fail(Failure::red_zone, "memory around out was written to on " + device + ": " + *found);
-    }
-    if (!lse) return;
-    if (const auto found = lse->damage()) {
-      fail(Failure::red_zone, "memory around lse was written to on " + device + ": " + *found);
-    }
-  }
-
-  GuardedTensor out;
-  std::optional<GuardedTensor> lse;
-  Layout layout;
-};
-
-bool same_bits(const Values& a, const Values& b) {
-  // NaN for NaN: its payload is not promised.
-  return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(),
-                    [](double x, double y) { return x == y || (x != x && y != y); });
+void check_red_zones(const Written& written, const std::string& device) {
+  const std::string damage = written.damage();
+  if (damage.empty()) return;
+  fail(Failure::red_zone, fmt::format("on {}, memory around {}", device, damage));
 }
 
 double share(double error, double bound) {
@@ -110,8 +82,7 @@ struct Kernels {
         attention(c.spec, {.device = Device::parse(c.target),
                            .kernels = under_test(c, options.kernels),
                            .threads = &threads}) {
-    const bool needs_readings =
-        (!c.spec.score_mod.empty() && !c.score_mod) || (!c.spec.mask_mod.empty() && !c.mask_mod);
+    const bool needs_readings = !has_all_trees(c);
     if (needs_readings) user.emplace(c.spec, options.kernels);
     const bool on_gpu = attention.device().kind() == Device::Kind::cuda;
     if (on_gpu && options.beside_cpu) {
@@ -168,11 +139,12 @@ class CaseRunner::Implementation {
     try {
       outcome = is_run(c) ? run_call(c) : compile(c);
     } catch (const Failed& failed) {
-      outcome = {.failure = failed.failure, .message = failed.message};
+      outcome = outcome_of(failed);
     } catch (const Error& error) {
       outcome = {
           .failure = is_compile_error(error.code()) ? Failure::compile_error : Failure::error,
-          .message = error.what()};
+          .message = error.what(),
+          .error = details_of(error)};
     } catch (const std::exception& error) {
       outcome = {.failure = Failure::error, .message = error.what()};
     }
@@ -221,7 +193,7 @@ class CaseRunner::Implementation {
                            : std::make_unique<KernelRelationRunner>(device, options_.kernels);
     const RelationResult result =
         check_relation(relation_from_string(c.relation), spec, dense_inputs(c), *runner);
-    if (!result.holds()) fail(Failure::relation_broken, result.message);
+    if (!result.holds()) fail(Failure::relation_broken, result.message, c.relation);
     return result.applies;
   }
 
@@ -229,11 +201,18 @@ class CaseRunner::Implementation {
     if (!kernels_->checked) return;
     const UndefinedOperations found = find_undefined_operations(c.spec, problem, *kernels_->checked,
                                                                 options_.max_checked_elements);
+    std::vector<Finding> findings;
     for (const UndefinedOperation& operation : found.operations) {
       if (!operation.fatal && !operation.kept) continue;
-      fail(Failure::undefined, fmt::format("{}\n  --> {}\n   | {}", operation.message,
-                                           to_string(operation.place), operation.place.excerpt));
+      const std::string place =
+          fmt::format("{}\n   | {}", to_string(operation.place), operation.place.excerpt);
+      const bool is_known = std::any_of(findings.begin(), findings.end(),
+                                        [&](const Finding& known) { return known.key == place; });
+      if (is_known) continue;
+      findings.push_back(
+          {.message = fmt::format("{}\n  --> {}", operation.message, place), .key = place});
     }
+    if (!findings.empty()) throw Failed{Failure::undefined, std::move(findings)};
   }
 
   // How near to its bound the result is.
@@ -242,7 +221,7 @@ class CaseRunner::Implementation {
     const std::uint64_t before = inputs.fingerprint();
     const Written first(c);
     const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, first);
-    first.check_red_zones(c.target);
+    check_red_zones(first, c.target);
     if (mask) check_mask(c, *mask, readings);
 
     const DenseProblem dense{.q = read_values(problem.q, c.spec.layout),
@@ -255,7 +234,7 @@ class CaseRunner::Implementation {
     const Verdict verdict =
         judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
-    check_repeatable(c, problem, values);
+    check_repeatable(c, problem, values, readings);
     if (inputs.fingerprint() != before) {
       fail(Failure::input_changed, "an input, a buffer or the memory around one was written to");
     }
@@ -307,10 +286,12 @@ class CaseRunner::Implementation {
                      verdict.tiles, verdict.first_wrong));
   }
 
-  void check_repeatable(const FuzzCase& c, const Problem& problem,
-                        const AttentionValues& values) const {
+  void check_repeatable(const FuzzCase& c, const Problem& problem, const AttentionValues& values,
+                        const CaseReadings& readings) const {
     const Written second(c);
-    run_on(kernels_->attention, problem, second);
+    const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, second);
+    check_red_zones(second, c.target);
+    if (mask) check_mask(c, *mask, readings);
     const AttentionValues again = second.values();
     if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
       fail(Failure::not_repeatable, "a second run of the same call gave other bits");
@@ -322,7 +303,7 @@ class CaseRunner::Implementation {
                         const DeviceResult& there) const {
     const Written written(c);
     run_on(*kernels_->beside, problem, written);
-    written.check_red_zones("cpu");
+    check_red_zones(written, "cpu");
     const AttentionValues values = written.values();
     const Rule rule = rule_on(c.spec, Device::cpu(), reference);
     const Verdict verdict =

@@ -1,6 +1,7 @@
 #include "verify/fuzz/shrink.hpp"
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +18,10 @@ class Shrinker {
  public:
   Shrinker(const FuzzCase& failing, const Outcome& outcome, const RunCase& run,
            const ShrinkOptions& options)
-      : run_(run), options_(options), shrunk_{failing, outcome, 0, false} {
+      : run_(run),
+        options_(options),
+        keys_stay_(!has_all_trees(failing)),
+        shrunk_{failing, outcome, 0, false} {
     tried_.insert(to_json(failing));
   }
 
@@ -40,23 +44,34 @@ class Shrinker {
       if (is_exhausted()) return false;
       if (!tried_.insert(to_json(candidate)).second) continue;
       ++shrunk_.runs;
-      Outcome outcome = run_(candidate);
-      if (outcome.failure != shrunk_.outcome.failure) continue;
+      std::optional<Outcome> outcome = alike(run_(candidate));
+      if (!outcome) continue;
       shrunk_.smallest = std::move(candidate);
-      shrunk_.outcome = std::move(outcome);
+      shrunk_.outcome = std::move(*outcome);
       if (options_.progress) options_.progress(shrunk_.smallest, shrunk_.runs);
       return true;
     }
     return false;
   }
 
+  // What of an outcome is the failure that is looked for.
+  std::optional<Outcome> alike(const Outcome& outcome) const {
+    for (Outcome& part : taken_apart(outcome)) {
+      if (part.failure != shrunk_.outcome.failure) continue;
+      if (!keys_stay_ || part.key == shrunk_.outcome.key) return std::move(part);
+    }
+    return std::nullopt;
+  }
+
   bool is_exhausted() const {
+    if (options_.stop && options_.stop()) return true;
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start_;
     return shrunk_.runs >= options_.max_runs || taken.count() > options_.max_seconds;
   }
 
   const RunCase& run_;
   const ShrinkOptions& options_;
+  bool keys_stay_;  // a random snippet's text changes, and its places with it
   Shrunk shrunk_;
   std::set<std::string> tried_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -111,6 +111,14 @@ void simpler_buffers(const Spec& spec, Candidates& candidates) {
   }
 }
 
+void simpler_scalars(const FuzzCase& from, Candidates& candidates) {
+  for (const auto& [key, value] : from.scalars) {
+    const std::string& name = key;
+    if (value != 0 && value != 1) candidates.add([&](FuzzCase& c) { c.scalars[name] = 1; });
+    if (value != 0) candidates.add([&](FuzzCase& c) { c.scalars[name] = 0; });
+  }
+}
+
 void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
   candidates.add([](FuzzCase& c) { c.q = c.k = c.v = c.buffers = c.out = Placement{}; });
   for (Placement FuzzCase::*const placement :
@@ -127,11 +135,8 @@ void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
   candidates.add([](FuzzCase& c) { c.sanitized = false; });
   candidates.add([](FuzzCase& c) { c.scale = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.q_factor = 1; });
-  for (const auto& [key, value] : from.scalars) {
-    const std::string& name = key;
-    candidates.add([&](FuzzCase& c) { c.scalars.erase(name); });
-    if (value != 0 && value != 1) candidates.add([&](FuzzCase& c) { c.scalars[name] = 1; });
-    if (value != 0) candidates.add([&](FuzzCase& c) { c.scalars[name] = 0; });
+  for (const auto& [key, unused] : from.scalars) {
+    candidates.add([&name = key](FuzzCase& c) { c.scalars.erase(name); });
   }
   if (from.seed > 1) candidates.add([](FuzzCase& c) { c.seed = 1; });
 }
@@ -180,8 +185,12 @@ std::vector<FuzzCase> simpler_features(const FuzzCase& from) {
   });
   candidates.add(drop_unread);
   simpler_types(from.spec, candidates);
-  simpler_buffers(from.spec, candidates);
+  // A user's text relies on what is declared and on its scalars: what is undefined without them
+  // would be no defect of it.
+  const bool keeps_promises = !has_all_trees(from);
+  if (!keeps_promises) simpler_buffers(from.spec, candidates);
   if (is_run(from)) simpler_inputs(from, candidates);
+  if (is_run(from) && !keeps_promises) simpler_scalars(from, candidates);
   return candidates.take();
 }
 

@@ -65,26 +65,61 @@ std::optional<std::string> receive_text(int descriptor) {
   return text;
 }
 
+nlohmann::json json_of(const Error::Details& error) {
+  nlohmann::json json = {{"code", error.code},
+                         {"message", error.message},
+                         {"notes", error.notes},
+                         {"hint", error.hint}};
+  if (error.place) {
+    json["place"] = {error.place->file, error.place->line, error.place->column,
+                     error.place->excerpt};
+  }
+  return json;
+}
+
+Error::Details error_from(const nlohmann::json& json) {
+  Error::Details error{.code = json.at("code"),
+                       .message = json.at("message"),
+                       .place = {},
+                       .notes = json.at("notes"),
+                       .hint = json.at("hint")};
+  if (json.contains("place")) {
+    const nlohmann::json& place = json.at("place");
+    error.place = {place.at(0), place.at(1), place.at(2), place.at(3)};
+  }
+  return error;
+}
+
 std::string to_message(const Outcome& outcome) {
-  const nlohmann::json json = {{"failure", to_string(outcome.failure)},
-                               {"message", outcome.message},
-                               {"share_of_bound", outcome.share_of_bound},
-                               {"kernels_compiled", outcome.kernels_compiled},
-                               {"spills", outcome.spills},
-                               {"relation_ran", outcome.relation_ran},
-                               {"ms", outcome.ms}};
+  nlohmann::json json = {{"failure", to_string(outcome.failure)},
+                         {"message", outcome.message},
+                         {"key", outcome.key},
+                         {"others", nlohmann::json::array()},
+                         {"share_of_bound", outcome.share_of_bound},
+                         {"kernels_compiled", outcome.kernels_compiled},
+                         {"spills", outcome.spills},
+                         {"relation_ran", outcome.relation_ran},
+                         {"ms", outcome.ms}};
+  for (const Finding& other : outcome.others) json["others"].push_back({other.message, other.key});
+  if (outcome.error) json["error"] = json_of(*outcome.error);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Outcome from_message(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text);
-  return {.failure = failure_from_string(json.at("failure").get<std::string>()),
-          .message = json.at("message"),
-          .share_of_bound = json.at("share_of_bound"),
-          .kernels_compiled = json.at("kernels_compiled"),
-          .spills = json.at("spills"),
-          .relation_ran = json.at("relation_ran"),
-          .ms = json.at("ms")};
+  Outcome outcome{.failure = failure_from_string(json.at("failure").get<std::string>()),
+                  .message = json.at("message"),
+                  .key = json.at("key"),
+                  .share_of_bound = json.at("share_of_bound"),
+                  .kernels_compiled = json.at("kernels_compiled"),
+                  .spills = json.at("spills"),
+                  .relation_ran = json.at("relation_ran"),
+                  .ms = json.at("ms")};
+  for (const nlohmann::json& other : json.at("others")) {
+    outcome.others.push_back({.message = other.at(0), .key = other.at(1)});
+  }
+  if (json.contains("error")) outcome.error = error_from(json.at("error"));
+  return outcome;
 }
 
 // ---- the child
@@ -92,6 +127,8 @@ Outcome from_message(const std::string& text) {
 Outcome run_text(CaseRunner& runner, const std::string& text) {
   try {
     return runner.run(case_from_json(text));
+  } catch (const Error& error) {
+    return {.failure = Failure::error, .message = error.what(), .error = details_of(error)};
   } catch (const std::exception& error) {
     return {.failure = Failure::error, .message = error.what()};
   }
@@ -174,6 +211,13 @@ std::size_t Workers::pending() const {
   std::size_t sum = 0;
   for (const auto& worker : workers_) sum += worker->cases.size();
   return sum;
+}
+
+void Workers::drop_waiting() {
+  for (const auto& worker : workers_) {
+    if (worker->cases.size() > 1)
+      worker->cases.erase(worker->cases.begin() + 1, worker->cases.end());
+  }
 }
 
 void Workers::submit(std::vector<FuzzCase> cases) {

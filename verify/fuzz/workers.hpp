@@ -45,6 +45,9 @@ class Workers {
   /// @throws Error with code internal where no process is idle
   void submit(std::vector<FuzzCase> cases);
 
+  /// Forgets the cases that no process has begun.
+  void drop_waiting();
+
   /// The next case that is finished; nothing where none is within `patience`.
   std::optional<Finished> wait(std::chrono::milliseconds patience);
 

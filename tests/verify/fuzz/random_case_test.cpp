@@ -123,6 +123,35 @@ TEST_CASE("fuzz: a user's snippets stay, the rest varies") {
   CHECK(lengths.size() > 10);
 }
 
+TEST_CASE("fuzz: kernels with a user's text do not end their process") {
+  CaseMaker maker({.user_spec = Spec{.score_mod = "score + 1"}, .sanitize_every = 1}, 16);
+  for (int group = 0; group < 5; ++group) {
+    CHECK_FALSE(maker.next_group(1).front().sanitized);
+  }
+  CaseMaker plain({.user_spec = Spec{}, .sanitize_every = 1}, 16);
+  CHECK(plain.next_group(1).front().sanitized);
+}
+
+TEST_CASE("fuzz: a user's whole scalar without a default comes to 0 and below it") {
+  const Spec user{.mask_mod = "q_idx / w >= kv_idx / w",
+                  .scalars = {{"w", {.dtype = i32}}, {"cap", {.dtype = f32}}}};
+  CaseMaker maker({.user_spec = user}, 17);
+  bool is_zero = false, is_negative = false, is_usual = false;
+  for (const FuzzCase& fuzz_case : maker.next_group(40)) {
+    CHECK_FALSE(fuzz_case.scalars.contains("cap"));
+    const auto found = fuzz_case.scalars.find("w");
+    if (found == fuzz_case.scalars.end()) {
+      is_usual = true;
+      continue;
+    }
+    is_zero = is_zero || found->second == 0;
+    is_negative = is_negative || found->second < 0;
+  }
+  CHECK(is_zero);
+  CHECK(is_negative);
+  CHECK(is_usual);
+}
+
 TEST_CASE("fuzz: kernels that are only compiled show every pair of features") {
   CaseMaker maker({}, 14);
   std::set<std::string> targets;

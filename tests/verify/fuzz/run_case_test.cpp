@@ -1,12 +1,16 @@
 #include "verify/fuzz/run_case.hpp"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "cache/store.hpp"
+#include "generator/jinja/engine.hpp"
 #include "generator/spec.hpp"
+#include "generator/templates.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/fuzz/case.hpp"
 #include "verify/fuzz/outcome.hpp"
@@ -126,7 +130,55 @@ TEST_CASE(
   const Outcome zero = runner.run(user_case({.mask_mod = "kv_idx / (q_idx - 3) >= 0"}));
   CHECK(zero.failure == Failure::undefined);
   CHECK_THAT(zero.message, ContainsSubstring("divided by zero"));
-  CHECK(runner.run(user_case({.score_mod = "score + slope"})).failure == Failure::compile_error);
+  const Outcome unknown = runner.run(user_case({.score_mod = "score + slope"}));
+  CHECK(unknown.failure == Failure::compile_error);
+  REQUIRE(unknown.error);
+  CHECK(unknown.error->code == ErrorCode::snippet);
+}
+
+TEST_CASE("fuzz: undefined behaviour at one place does not hide that at another") {
+  CaseRunner runner(with_own_store());
+  const Outcome both = runner.run(
+      user_case({.score_mod = "int wide = 7 << (kv_idx + 40);\nreturn score + wide / (h - h);"}));
+  CHECK(both.failure == Failure::undefined);
+  CHECK_THAT(both.key, ContainsSubstring("score_mod:1"));
+  CHECK_THAT(both.message, ContainsSubstring("shifted") && ContainsSubstring(both.key));
+  REQUIRE(both.others.size() == 1);
+  CHECK_THAT(both.others[0].key, ContainsSubstring("score_mod:2"));
+  CHECK_THAT(both.others[0].message, ContainsSubstring("divided by zero"));
+  const std::vector<Outcome> parts = taken_apart(both);
+  REQUIRE(parts.size() == 2);
+  CHECK(parts[0].others.empty());
+  CHECK(parts[1].failure == Failure::undefined);
+  CHECK(parts[1].key == both.others[0].key);
+}
+
+// Templates whose forward does something else too, each time but the first.
+std::shared_ptr<const jinja::Loader> later_also(const std::string& statement) {
+  const auto templates = default_template_loader();
+  std::map<std::string, std::string> files;
+  for (const std::string& name : templates->names()) files[name] = *templates->load(name);
+  std::string& text = files.at("cpu/forward.cpp.jinja");
+  const std::string call = "  tw_kernel::forward(*arguments";
+  REQUIRE(text.find(call) != std::string::npos);
+  text.insert(text.find('}', text.find(call)),
+              "  static int calls = 0;\n  if (calls++ > 0) " + statement + "\n");
+  return std::make_shared<jinja::MapLoader>(std::move(files));
+}
+
+TEST_CASE("fuzz: the second run's red zones and signs of zeros are looked at too") {
+  FuzzCase fuzz_case = user_case({.score_mod = "score", .mask_mod = "q_idx < 0"});
+  fuzz_case.shape = {.q_len = 1, .kv_len = 1};
+  RunOptions options = with_own_store();
+  options.kernels.templates = later_also("static_cast<float*>(arguments->out.data)[-1] = 0;");
+  const Outcome outside = CaseRunner(options).run(fuzz_case);
+  INFO(outside.message);
+  CHECK(outside.failure == Failure::red_zone);
+
+  options.kernels.templates = later_also("static_cast<float*>(arguments->out.data)[0] = -0.0f;");
+  const Outcome sign = CaseRunner(options).run(fuzz_case);
+  INFO(sign.message);
+  CHECK(sign.failure == Failure::not_repeatable);
 }
 
 }  // namespace

@@ -136,6 +136,56 @@ TEST_CASE("shrinking: another failure is not taken for this one") {
   CHECK(shrunk.smallest.shape.kv_len == 1);
 }
 
+// A user's text, without trees.
+FuzzCase user_case() {
+  FuzzCase fuzz_case = large_case();
+  fuzz_case.score_mod = fuzz_case.mask_mod = std::nullopt;
+  fuzz_case.spec.score_mod = "score + table[kv_idx] / cut";
+  return fuzz_case;
+}
+
+TEST_CASE("shrinking: of a user's text, undefined behaviour elsewhere is another failure") {
+  const Outcome shift{.failure = Failure::undefined, .message = "a shift", .key = "score_mod:1:12"};
+  const Outcome index{.failure = Failure::undefined, .message = "an index", .key = "score_mod:2"};
+  // The index for an odd q_len, the shift for an odd kv_len or where both lengths are small.
+  const auto run = [&](const FuzzCase& c) -> Outcome {
+    Outcome outcome = c.shape.kv_len % 2 == 1 ? shift : index;
+    if (c.shape.kv_len % 2 == 1 && c.shape.q_len % 2 == 1) {
+      outcome.others.push_back({.message = index.message, .key = index.key});
+    }
+    return c.shape.kv_len % 2 == 0 && c.shape.q_len % 2 == 0 ? Outcome{} : outcome;
+  };
+  const Shrunk of_index = shrink(user_case(), index, run);
+  CHECK(of_index.outcome.key == index.key);
+  CHECK(of_index.outcome.message == index.message);
+  CHECK(of_index.outcome.others.empty());
+  CHECK(of_index.smallest.shape.q_len == 1);
+  const Shrunk of_shift = shrink(user_case(), shift, run);
+  CHECK(of_shift.outcome.key == shift.key);
+  CHECK(of_shift.smallest.shape.kv_len == 1);
+}
+
+TEST_CASE("shrinking: what a user declares of buffers and scalars stays") {
+  const FuzzCase from = user_case();
+  for (const FuzzCase& candidate : simpler_features(from)) {
+    for (const auto& [name, buffer] : candidate.spec.buffers) {
+      CHECK(buffer == from.spec.buffers.at(name));
+    }
+    for (const auto& [name, value] : candidate.scalars) CHECK(value == from.scalars.at(name));
+  }
+}
+
+TEST_CASE("shrinking: it ends where it is told to stop, with the smallest so far") {
+  std::int64_t runs = 0;
+  const auto run = [&](const FuzzCase& c) {
+    ++runs;
+    return planted(c);
+  };
+  const Shrunk shrunk = shrink(large_case(), kWrong, run, {.stop = [&] { return runs == 3; }});
+  CHECK(!shrunk.finished);
+  CHECK(runs == 3);
+}
+
 TEST_CASE("shrinking: it ends when its runs are used up, with the smallest so far") {
   std::int64_t runs = 0;
   const auto run = [&](const FuzzCase& c) {
@@ -201,8 +251,9 @@ TEST_CASE("groups: of cases as they were found, calls of one spec are one group"
 TEST_CASE("groups: undefined behaviour is one group for each place in a snippet") {
   for (const auto of : {FailureGroups::Of::found_cases, FailureGroups::Of::minimal_cases}) {
     FailureGroups groups(of);
-    const Outcome here{.failure = Failure::undefined, .message = "index 9\n  --> score_mod:1:9"};
-    const Outcome there{.failure = Failure::undefined, .message = "index 9\n  --> score_mod:2:1"};
+    const Outcome here{.failure = Failure::undefined, .message = "index 9", .key = "score_mod:1:9"};
+    const Outcome there{
+        .failure = Failure::undefined, .message = "index 9", .key = "score_mod:2:1"};
     FuzzCase other = large_case();
     other.spec.dtype = DType::f16;
     CHECK(groups.add(large_case(), here));
