@@ -210,6 +210,32 @@ TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to d
   REQUIRE_THAT(miss(kSpec, absent).what(), ContainsSubstring("/nonexistent.twb"));
 }
 
+TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
+  KernelContext context = bundled().context();
+  context.bundles = std::make_shared<const cache::Bundles>();
+  context.store = own_store("refused");
+  const std::filesystem::path directory = *context.store->directory();
+  const std::vector<cache::BundleItem> items = exportable(*bundled().store);
+  const cache::Entry& entry = *items.at(0).entry;
+  context.store->load_or_build(entry.key, [&] { return entry; });
+
+  std::filesystem::permissions(directory, std::filesystem::perms(0777));
+  const std::string refused = miss(kSpec, context).what();
+  REQUIRE_THAT(refused, ContainsSubstring("others can write to it") &&
+                            ContainsSubstring("first mend the cache") &&
+                            !ContainsSubstring("0 kernels"));
+  std::filesystem::permissions(directory, std::filesystem::perms(0700));
+
+  const std::string hex = entry.key.digest.hex();
+  const auto path = directory / "v1" / hex.substr(0, 2) / (hex + ".twk");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  const std::string damaged = miss(kSpec, context).what();
+  INFO(damaged);
+  REQUIRE_THAT(damaged, ContainsSubstring("entries of the cache that must not be used") &&
+                            ContainsSubstring(hex) &&
+                            ContainsSubstring("if it is one of the damaged entries above"));
+}
+
 TEST_CASE("bundled kernels: a compiler that is missing is not a kernel that is missing") {
   const NoCompiler scope;
   const KernelContext context = {
