@@ -1,7 +1,6 @@
 // The disk says no: what was built is returned all the same, and there is one warning.
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
@@ -114,7 +113,6 @@ TEST_CASE("degradation: entries of a directory that cannot be written are still 
 TEST_CASE("degradation: a file may not grow further (EFBIG), and no part of it is left") {
   const TemporaryFolder folder;
   REQUIRE(run_in_child([&] {
-            ::signal(SIGXFSZ, SIG_IGN);
             const rlimit limit{1000, 1000};
             ::setrlimit(RLIMIT_FSIZE, &limit);
             return use_broken(folder / "c", "File too large", 5000);
