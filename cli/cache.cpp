@@ -169,8 +169,8 @@ class CacheVerb : public Verb {
   }
 
   void prune(cache::Store& store) const {
-    std::optional<std::uint64_t> most = cache::default_max_bytes();
-    if (!max_size_.empty()) most = cache::parse_size(max_size_);
+    const std::optional<std::uint64_t> most =
+        max_size_.empty() ? cache::default_max_bytes() : cache::parse_size(max_size_);
     if (!most) {
       throw Error(ErrorCode::usage, fmt::format("--max-size {} is no size", max_size_),
                   "give one such as 500M or 2G");
