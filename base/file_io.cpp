@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <memory>
 
 #include <dirent.h>
@@ -13,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "base/signal_blocked.hpp"
 
 namespace tilewright {
 namespace {
@@ -59,6 +61,7 @@ std::string unique_temporary_name(const std::string& name) {
 }
 
 std::error_code write_all(const FileDescriptor& file, std::span<const std::byte> bytes) {
+  const SignalBlocked no_signal(SIGXFSZ);  // of a file size limit, which is EFBIG then
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

@@ -13,30 +13,39 @@
 namespace tilewright::cache {
 namespace {
 
+// What colons separate, empty words too; nothing where the variable is empty.
 std::vector<std::string> words_of(const char* variable) {
   std::vector<std::string> words;
   if (::getuid() != ::geteuid() || ::getgid() != ::getegid()) return words;
   const char* const value = std::getenv(variable);
   std::string_view rest = value ? value : "";
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    if (end > 0) words.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  if (rest.empty()) return words;
+  for (;;) {
+    const std::size_t end = rest.find(':');
+    words.emplace_back(rest.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    rest.remove_prefix(end + 1);
   }
-  return words;
 }
 
 }  // namespace
 
 std::vector<std::filesystem::path> bundle_paths() {
   std::vector<std::filesystem::path> paths;
-  for (const std::string& word : words_of("TILEWRIGHT_BUNDLES")) paths.emplace_back(word);
+  for (const std::string& word : words_of("TILEWRIGHT_BUNDLES")) {
+    if (!word.empty()) paths.emplace_back(word);
+  }
   return paths;
 }
 
 std::vector<PublicKey> trusted_keys() {
   std::vector<PublicKey> keys;
   for (const std::string& word : words_of("TILEWRIGHT_BUNDLE_KEY")) {
+    // A variable of a script that was empty must not mean that no signature is needed.
+    if (word.empty()) {
+      throw Error(ErrorCode::usage, "TILEWRIGHT_BUNDLE_KEY: a key is empty",
+                  "separate keys by one colon, or unset it to need no signature");
+    }
     try {
       keys.push_back(PublicKey::parse(word));
     } catch (const Error& error) {

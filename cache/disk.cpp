@@ -26,9 +26,14 @@ constexpr mode_t kEntryMode = 0600;
 constexpr std::time_t kStaleTemporarySeconds = 600;  // no writer takes that long
 constexpr std::time_t kBadEntrySeconds = 86400;      // for a look at what happened
 constexpr std::time_t kLastUsedSeconds = 60;         // how exact the time of use is
+constexpr std::time_t kClockSeconds = 60;            // how far clocks may be apart
 
 std::string shard_name(const Key& key) {
   return key.digest.hex().substr(0, 2);
+}
+bool is_shard_name(std::string_view name) {
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
+  return name.size() == 2 && name.find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 std::string entry_name(const Key& key) {
   return key.digest.hex().append(kEntrySuffix);
@@ -66,11 +71,19 @@ std::string refusal(const struct stat& status) {
   return {};
 }
 
+// Set while a clock was wrong, so it says nothing.
+bool is_in_future(const timespec& time) {
+  return time.tv_sec > std::time(nullptr) + kClockSeconds;
+}
+
 // The access time is kept by hand, because most file systems are mounted to keep it rarely or
 // never.
 void note_use(const FileDescriptor& file, const struct stat& status) {
-  if (status.st_atim.tv_sec > std::time(nullptr) - kLastUsedSeconds) return;
-  const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+  const bool is_new = status.st_atim.tv_sec > std::time(nullptr) - kLastUsedSeconds;
+  const bool is_wrong = is_in_future(status.st_atim) || is_in_future(status.st_mtim);
+  if (is_new && !is_wrong) return;
+  const long modified = is_in_future(status.st_mtim) ? UTIME_NOW : UTIME_OMIT;
+  const timespec times[2] = {{0, UTIME_NOW}, {0, modified}};
   static_cast<void>(::futimens(file.get(), times));
 }
 
@@ -123,10 +136,12 @@ void for_each_name(int folder, const Visit& visit) {
   for (const std::string& name : names) visit(name);
 }
 
+// As far in the future is as old: no clock that is right wrote that.
 bool is_older(int folder, const std::string& name, std::time_t seconds) {
   struct stat status {};
-  return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-         status.st_mtim.tv_sec < std::time(nullptr) - seconds;
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const std::time_t age = std::time(nullptr) - status.st_mtim.tv_sec;
+  return age > seconds || age < -seconds;
 }
 
 bool is_stale(int folder, const std::string& name) {
@@ -142,10 +157,15 @@ void remove_stale(int folder) {
   for_each_name(folder, [&](const std::string& name) { remove_stale(folder, name); });
 }
 
+// Where all that is known lies in the future, the beginning of time: as if never used.
 timespec last_use(const struct stat& status) {
-  return std::max(status.st_atim, status.st_mtim, [](const timespec& a, const timespec& b) {
-    return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec);
-  });
+  timespec last{};
+  for (const timespec& time : {status.st_atim, status.st_mtim}) {
+    const bool is_later =
+        std::pair(time.tv_sec, time.tv_nsec) > std::pair(last.tv_sec, last.tv_nsec);
+    if (is_later && !is_in_future(time)) last = time;
+  }
+  return last;
 }
 
 struct Candidate {
@@ -206,13 +226,15 @@ KeyLock Disk::try_lock(const Key& key) const {
   return KeyLock::try_acquire(std::move(locks.folder), key, *directory_ / kVersionFolder / name);
 }
 
-void Disk::set_aside(const Key& key) const {
-  const PrivateFolder shard = open_below(shard_name(key), IfAbsent::report);
-  if (!shard.folder) return;
+std::string Disk::set_aside(const Key& key) const {
+  PrivateFolder shard = open_below(shard_name(key), IfAbsent::report);
+  if (!shard.folder) return std::move(shard.problem);
   const int folder = shard.folder.get();
   const std::string name = entry_name(key);
   const std::string aside = bad_name(key);
-  if (::renameat(folder, name.c_str(), folder, aside.c_str()) != 0) remove(folder, name);
+  if (::renameat(folder, name.c_str(), folder, aside.c_str()) == 0) return {};
+  const std::error_code error = last_system_error();
+  return remove(folder, name) ? std::string() : error.message();
 }
 
 std::string Disk::publish(const Entry& entry) const {
@@ -350,7 +372,16 @@ Usage Disk::clear() const {
 }
 
 std::string Disk::problem() const {
-  return open_below(".", IfAbsent::report).problem;
+  PrivateFolder entries = open_below(".", IfAbsent::report);
+  if (!entries.folder) return std::move(entries.problem);
+  std::string problem;
+  for_each_name(entries.folder.get(), [&](const std::string& name) {
+    if (!problem.empty() || !is_shard_name(name)) return;
+    problem = open_private_folder(entries.folder.get(), name, *directory_ / kVersionFolder / name,
+                                  IfAbsent::report)
+                  .problem;
+  });
+  return problem;
 }
 
 PrivateFolder Disk::open_below(const std::string& name, IfAbsent if_absent) const {
@@ -373,8 +404,7 @@ void Disk::for_each_shard(
   const PrivateFolder entries = open_below(".", IfAbsent::report);
   if (!entries.folder) return;
   for_each_name(entries.folder.get(), [&](const std::string& name) {
-    constexpr std::string_view kHexDigits = "0123456789abcdef";
-    if (name.size() != 2 || name.find_first_not_of(kHexDigits) != std::string::npos) return;
+    if (!is_shard_name(name)) return;
     const PrivateFolder shard = open_private_folder(
         entries.folder.get(), name, *directory_ / kVersionFolder / name, IfAbsent::report);
     if (shard.folder) visit(name, shard.folder.get());

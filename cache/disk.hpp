@@ -60,8 +60,9 @@ class Disk {
   /// KeyLock::try_acquire() for this directory, which is created where it is absent.
   KeyLock try_lock(const Key& key) const;
 
-  /// Renames the file of `key` out of the way. Only under its lock: it could be a new, good one.
-  void set_aside(const Key& key) const;
+  /// Renames the file of `key` out of the way, or removes it. Only under its lock: it could be a
+  /// new, good one. Returns the problem, or an empty text.
+  std::string set_aside(const Key& key) const;
 
   /// Writes the entry; returns the problem, or an empty text.
   std::string publish(const Entry& entry) const;
@@ -94,7 +95,8 @@ class Disk {
   /// processes may go on working: who has read an entry keeps it, who is building one stores it.
   Usage clear() const;
 
-  /// Why the directory cannot be read now; empty where it can, or is not there yet.
+  /// Why the directory, or a folder of entries in it, cannot be read now; empty where all can, or
+  /// the directory is not there yet.
   std::string problem() const;
 
   const std::optional<std::filesystem::path>& directory() const { return directory_; }

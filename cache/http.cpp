@@ -4,14 +4,14 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
-#include <pthread.h>
+
+#include "base/signal_blocked.hpp"
 
 namespace tilewright::cache {
 namespace {
@@ -41,32 +41,6 @@ constexpr int kCurlTimedOut = 28;
 constexpr std::size_t kErrorBytes = 256;
 constexpr long kGlobalDefault = 3;
 constexpr long kHttpAndHttps = 1 | 2;
-
-// A connection that closes while it is written to would end the process: curl leaves the signal
-// alone where it was told to use none, and TLS libraries write as they like.
-class PipeSignalBlocked {
- public:
-  PipeSignalBlocked() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
-  PipeSignalBlocked& operator=(const PipeSignalBlocked&) = delete;
-  ~PipeSignalBlocked() {
-    const timespec no_time{};
-    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &no_time) == SIGPIPE) continue;
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_{};
-  sigset_t before_{};
-  bool was_pending_ = false;
-};
 
 struct Download {
   std::vector<std::byte> bytes;
@@ -136,7 +110,9 @@ HttpAnswer Http::ask(const HttpRequest& request) const {
       std::chrono::duration_cast<Milliseconds>(request.deadline - HttpRequest::Clock::now());
   if (left <= Milliseconds(0)) return {.body = {}, .problem = "out of time", .timed_out = true};
 
-  const PipeSignalBlocked no_signal;
+  // A connection that closes while it is written to would end the process: curl leaves the signal
+  // alone where it was told to use none, and TLS libraries write as they like.
+  const SignalBlocked no_signal(SIGPIPE);
   const std::unique_ptr<void, void (*)(void*)> handle(curl_.init(), curl_.clean_up);
   // Without it curl asks for leave before it sends a large body, and waits a second for servers
   // that never learnt to answer.

@@ -225,9 +225,11 @@ EntryPointer Store::State::load_under_lock(const Key& key) {
   if (found.status == Status::hit) return keep(found.entry, hits_disk);
   if (found.status == Status::failed) report_failure(found.problem);
   if (found.status == Status::bad) {
-    disk.set_aside(key);
+    const std::string problem = disk.set_aside(key);
     ++bad_entries;
-    report(fmt::format("cache: {}; it was set aside", found.problem));
+    report(
+        fmt::format("cache: {}; {}", found.problem,
+                    problem.empty() ? "it was set aside" : "it cannot be set aside: " + problem));
   }
   return nullptr;
 }

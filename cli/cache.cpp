@@ -169,8 +169,8 @@ class CacheVerb : public Verb {
   }
 
   void prune(cache::Store& store) const {
-    std::optional<std::uint64_t> most = cache::default_max_bytes();
-    if (!max_size_.empty()) most = cache::parse_size(max_size_);
+    const std::optional<std::uint64_t> most =
+        max_size_.empty() ? cache::default_max_bytes() : cache::parse_size(max_size_);
     if (!most) {
       throw Error(ErrorCode::usage, fmt::format("--max-size {} is no size", max_size_),
                   "give one such as 500M or 2G");
@@ -205,19 +205,32 @@ class CacheVerb : public Verb {
 
   void export_to_bundle(cache::Store& store) {
     bundle_.prepare();
-    const BundleSummary summary = bundle_.write(exportable(store));
-    const std::uint64_t left = store.stats().entries - summary.kernels;
+    LeftOut left;
+    const BundleSummary summary = bundle_.write(exportable(store, &left));
     if (json_) {
-      Json facts = {{"directory", directory_}, {"kernels", summary.kernels}, {"left_out", left}};
+      Json facts = {{"directory", directory_},
+                    {"kernels", summary.kernels},
+                    {"left_out", left.count()},
+                    {"older", left.older}};
       facts.update(to_json(summary));
       return print_json(facts);
     }
     print(describe(summary));
-    if (left == 0) return;
-    print(
-        fmt::format("{} entries were left out: they are for \"cpu\", which is this machine's own "
-                    "(precompile for cpu-x86-64-v3), or bad\n",
-                    left));
+    if (left.own > 0) {
+      print(
+          fmt::format("{} entries were left out: they are for \"cpu\", which is this machine's "
+                      "own (precompile for cpu-x86-64-v3)\n",
+                      left.own));
+    }
+    if (left.bad > 0) {
+      print(
+          fmt::format("{} entries were left out: they are bad, or another version's "
+                      "(tilewright cache verify)\n",
+                      left.bad));
+    }
+    for (const std::string& older : left.older) {
+      print(fmt::format("left out, because a newer entry is the same kernel: {}\n", older));
+    }
   }
 
   void clear(cache::Store& store) const {

@@ -191,14 +191,11 @@ void examine_remote(Diagnosis& diagnosis) {
   }
 }
 
-void examine_worker(Diagnosis& diagnosis) {
+void examine_worker_within(const CompileLimits& all, Diagnosis& diagnosis) {
   const WorkerFacts worker = tilewright::examine_worker();
   const std::string program = worker.location.program.string();
-  const std::string limits = [] {
-    const CompileLimits all = compile_limits();
-    return fmt::format("{} s, {} s of processor time, {} MiB", all.wall.count(), all.cpu.count(),
-                       all.address_space);
-  }();
+  const std::string limits = fmt::format("{} s, {} s of processor time, {} MiB", all.wall.count(),
+                                         all.cpu.count(), all.address_space);
   const std::string why = worker.problem.empty() ? worker.location.reason : worker.problem;
   if (worker.isolates) {
     diagnosis.line("worker", fmt::format("{} ({}); limits: {}", program, why, limits));
@@ -212,6 +209,26 @@ void examine_worker(Diagnosis& diagnosis) {
   if (worker.isolates || (worker.location.is_given && worker.problem.empty())) return;
   diagnosis.problems.push_back({"a crash of a compiler would end the process that uses it: " + why,
                                 "name the installed executable tilewright in TILEWRIGHT_WORKER"});
+}
+
+void examine_worker(Diagnosis& diagnosis) {
+  try {
+    examine_worker_within(compile_limits(), diagnosis);
+  } catch (const Error& error) {
+    diagnosis.line("worker", error.message());
+    diagnosis.facts["worker"] = {
+        {"found", false}, {"path", nullptr}, {"limits", nullptr}, {"problem", error.message()}};
+    const bool compiles = diagnosis.facts["jit"] != false;
+    diagnosis.problems.push_back({error.message(), error.hint(), compiles});
+  }
+}
+
+void examine_cache_limit(Diagnosis& diagnosis) {
+  try {
+    static_cast<void>(cache::default_max_bytes());
+  } catch (const Error& error) {
+    diagnosis.problems.push_back({error.message(), error.hint(), true});
+  }
 }
 
 // The targets that a bundle has kernels for.
@@ -268,13 +285,15 @@ void examine_bundles(Diagnosis& diagnosis) {
     if (bundles->empty()) diagnosis.line(what, "none: TILEWRIGHT_BUNDLES names none");
     diagnosis.line("JIT", jit ? "on: what no cache has is compiled" : "off: nothing is compiled");
     if (jit) return;
-    if (serves) {
+    const bool has_stored = diagnosis.facts["cache"].value("entries", 0) > 0;
+    if (serves || has_stored) {
       for (Problem& problem : diagnosis.problems) problem.fatal = false;
-      return;
     }
-    diagnosis.problems.push_back({"TILEWRIGHT_JIT=off forbids compiling, and there is no bundle",
-                                  "name one in TILEWRIGHT_BUNDLES (tilewright precompile makes it)",
-                                  true});
+    if (serves) return;
+    diagnosis.problems.push_back(
+        {fmt::format("TILEWRIGHT_JIT=off forbids compiling, and there is no bundle{}",
+                     has_stored ? ": only kernels of the cache run" : ""),
+         "name one in TILEWRIGHT_BUNDLES (tilewright precompile makes it)", !has_stored});
   } catch (const Error& error) {
     diagnosis.line("bundles", error.message());
     diagnosis.problems.push_back({error.message(), error.hint(), true});
@@ -304,6 +323,7 @@ Diagnosis examine() {
   examine_cache(diagnosis);
   examine_remote(diagnosis);
   examine_bundles(diagnosis);
+  examine_cache_limit(diagnosis);
   examine_worker(diagnosis);
   examine_environment(diagnosis);
   return diagnosis;

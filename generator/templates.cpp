@@ -70,6 +70,10 @@ class FolderLoader : public jinja::Loader {
 
 }  // namespace
 
+std::unique_ptr<jinja::Loader> embedded_template_loader() {
+  return std::make_unique<EmbeddedLoader>();
+}
+
 bool is_embedded(const jinja::Loader& loader) {
   return dynamic_cast<const EmbeddedLoader*>(&loader) != nullptr;
 }

@@ -10,6 +10,9 @@ namespace tilewright {
 /// names, for people who work on them. A file missing there is an error, not a fall back.
 std::unique_ptr<jinja::Loader> default_template_loader();
 
+/// Templates as they were embedded at build time, whatever the environment says.
+std::unique_ptr<jinja::Loader> embedded_template_loader();
+
 /// Whether a loader's templates are those that were embedded at build time.
 bool is_embedded(const jinja::Loader& loader);
 

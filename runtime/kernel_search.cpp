@@ -16,6 +16,7 @@ namespace tilewright {
 namespace {
 
 constexpr std::size_t kShownBytes = 80;
+constexpr std::size_t kShownBadEntries = 5;
 
 std::string value_of(const cache::Metadata& metadata, const std::string& name) {
   const auto found = metadata.find(name);
@@ -135,10 +136,43 @@ std::string looked_in(const cache::Bundles& bundles, const cache::Store& store) 
   }
   if (bundles.empty()) text += "\nno bundle, because TILEWRIGHT_BUNDLES names none";
   if (store.directory()) {
-    text += fmt::format("\nthe cache \"{}\", {} kernels", store.directory()->native(),
-                        store.stats().entries);
+    const std::string problem = store.problem();
+    text += problem.empty() ? fmt::format("\nthe cache \"{}\", {} kernels",
+                                          store.directory()->native(), store.stats().entries)
+                            : "\n" + problem;
   }
   return text;
+}
+
+// The entries of a store that cannot say what they are, one a line.
+std::string bad_entries(const cache::Store& store) {
+  std::string text;
+  std::size_t count = 0;
+  for (const cache::Listing& listing : store.ls()) {
+    if (listing.problem.empty() || ++count > kShownBadEntries) continue;
+    text += fmt::format("\n{}: {}", listing.key.digest.hex(), listing.problem);
+  }
+  if (count > kShownBadEntries) text += fmt::format("\nand {} more", count - kShownBadEntries);
+  return text;
+}
+
+// The very kernel that is wanted, whose binary was refused; or null.
+const RecordedKernel* damaged_kernel(const KernelSource& source,
+                                     std::span<const RecordedKernel> recorded) {
+  const cache::Digest wanted = kernel_request(source).digest;
+  for (const RecordedKernel& kernel : recorded) {
+    if (cache::digest_of(kernel.ingredients) == wanted) return &kernel;
+  }
+  return nullptr;
+}
+
+std::string describe(const NearestKernel& nearest) {
+  const cache::Metadata& metadata = nearest.kernel->metadata;
+  const std::string what = describe(nearest.differences);
+  return fmt::format("the nearest entry is {} of \"{}\" for {} in \"{}\"; what differs:\n{}",
+                     value_of(metadata, "kernel"), value_of(metadata, "spec"),
+                     value_of(metadata, "target"), nearest.kernel->where,
+                     what.empty() ? "nothing that is recorded" : what);
 }
 
 }  // namespace
@@ -233,8 +267,8 @@ std::shared_ptr<const cache::Entry> find_by_request(cache::Store& store,
   return nullptr;
 }
 
-std::string how_to_get(const KernelSource& source, const Spec& spec,
-                       const cache::Bundles& bundles) {
+std::string how_to_get(const KernelSource& source, const Spec& spec, const cache::Bundles& bundles,
+                       const cache::Store& store, bool has_bad_entries) {
   if (source.id.name.starts_with("evaluate_")) {
     return "the double-precision reference is never precompiled; unset TILEWRIGHT_JIT where "
            "results "
@@ -243,37 +277,40 @@ std::string how_to_get(const KernelSource& source, const Spec& spec,
   const auto is_refused = [](const cache::Bundles::Opened& opened) { return !opened.bundle; };
   const bool refuses_one =
       std::any_of(bundles.opened().begin(), bundles.opened().end(), is_refused);
+  std::string first;
+  if (!store.problem().empty()) {
+    first = "first mend the cache above that was refused; if the kernel is not in it, ";
+  } else if (refuses_one) {
+    first = "first mend the bundle above that was refused; if the kernel is not in it, ";
+  } else if (has_bad_entries) {
+    first = "if it is one of the damaged entries above, copy or fill the cache again; else ";
+  }
   return fmt::format(
       "{}add this to \"specs\" of the manifest and run tilewright precompile with "
       "--targets {}:\n{}",
-      refuses_one ? "first mend the bundle above that was refused; if the kernel is not "
-                    "in it, "
-                  : "",
-      source.target.name(), manifest_line(spec));
+      first, source.target.name(), manifest_line(spec));
 }
 
 Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::Bundles& bundles,
                      const cache::Store& store) {
   const std::vector<RecordedKernel> recorded = recorded_kernels(bundles);
   const std::optional<NearestKernel> nearest = nearest_kernel(spec, source, recorded);
+  const RecordedKernel* const damaged = damaged_kernel(source, recorded);
+  const std::string bad = bad_entries(store);
   std::vector<std::string> notes = {looked_in(bundles, store)};
-  if (nearest) {
-    const cache::Metadata& metadata = nearest->kernel->metadata;
-    const std::string what = describe(nearest->differences);
-    notes.push_back(fmt::format(
-        "the nearest entry is {} of \"{}\" for {} in \"{}\"; what differs:\n{}",
-        value_of(metadata, "kernel"), value_of(metadata, "spec"), value_of(metadata, "target"),
-        nearest->kernel->where,
-        what.empty() ? "nothing that is recorded: the entry itself must not be used" : what));
-  }
+  if (!bad.empty()) notes.push_back("entries of the cache that must not be used:" + bad);
+  if (nearest && !damaged) notes.push_back(describe(*nearest));
   const std::string name = spec.name.empty() ? "this spec" : fmt::format("\"{}\"", spec.name);
-  return Error({.code = ErrorCode::missing_kernel,
-                .message = fmt::format(
-                    "{} of {} for {} was not precompiled, and TILEWRIGHT_JIT=off forbids compiling",
-                    source.id.name, name, source.target.name()),
-                .place = std::nullopt,
-                .notes = std::move(notes),
-                .hint = how_to_get(source, spec, bundles)});
+  const std::string why =
+      damaged ? fmt::format("is damaged in \"{}\"", damaged->where) : "was not precompiled";
+  return Error(
+      {.code = ErrorCode::missing_kernel,
+       .message = fmt::format("{} of {} for {} {}, and TILEWRIGHT_JIT=off forbids compiling",
+                              source.id.name, name, source.target.name(), why),
+       .place = std::nullopt,
+       .notes = std::move(notes),
+       .hint = damaged ? "copy or build the bundle again (tilewright precompile)"
+                       : how_to_get(source, spec, bundles, store, !bad.empty())});
 }
 
 }  // namespace tilewright

@@ -57,7 +57,8 @@ std::shared_ptr<const cache::Entry> find_by_request(cache::Store& store,
                                                     const cache::Request& request);
 
 /// What is reported where a kernel is missed and nothing may be compiled: the spec, where was
-/// looked, the nearest entry with what differs, and what to add to the manifest.
+/// looked, what is damaged there, the nearest entry with what differs, and what to add to the
+/// manifest; of a kernel that is there but damaged, where.
 Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::Bundles& bundles,
                      const cache::Store& store);
 

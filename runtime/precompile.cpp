@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,18 +104,39 @@ void in_parallel(std::size_t count, unsigned threads, const Body& body) {
   }
 }
 
-// The memo under which a stored kernel of this very generator would be found.
-std::optional<cache::Digest> memo_of(const cache::Metadata& metadata) {
+// The memo under which a stored kernel would be found that this very generator renders from the
+// embedded templates. Entries record the generator whatever templates they were rendered from.
+std::optional<cache::Digest> memo_of(const cache::Metadata& metadata, const cache::Digest& request,
+                                     const jinja::Loader& embedded) {
   const auto generator = metadata.find("generator");
   const auto spec = metadata.find("spec_json");
   if (generator == metadata.end() || generator->second != generator_digest()) return std::nullopt;
   if (spec == metadata.end()) return std::nullopt;
   try {
-    return kernel_memo(spec_from_json(spec->second), Target::parse(metadata.at("target")),
-                       {metadata.at("kernel")});
+    const Spec known = spec_from_json(spec->second);
+    const Target target = Target::parse(metadata.at("target"));
+    const KernelId id{metadata.at("kernel")};
+    const KernelSource source = render_kernel(known, target, id, embedded);
+    if (kernel_request(source).digest != request) return std::nullopt;
+    return kernel_memo(known, target, id);
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+struct Stored {
+  cache::Request request;
+  cache::Listing listing;
+};
+
+// "forward of "causal" for cpu-x86-64-v3, by g++ 12.2.0"
+std::string described(const cache::Metadata& metadata) {
+  const auto value = [&](const char* name) {
+    const auto found = metadata.find(name);
+    return found == metadata.end() ? std::string("unknown") : found->second;
+  };
+  return fmt::format("{} of \"{}\" for {}, by {}", value("kernel"), value("spec"), value("target"),
+                     value("compiler"));
 }
 
 }  // namespace
@@ -170,18 +192,34 @@ std::vector<cache::BundleItem> precompile(std::span<const ManifestSpec> specs,
   return items;
 }
 
-std::vector<cache::BundleItem> exportable(cache::Store& store) {
-  std::vector<cache::BundleItem> items;
-  for (const cache::Listing& listing : store.ls()) {
+std::vector<cache::BundleItem> exportable(cache::Store& store, LeftOut* left_out) {
+  LeftOut ignored;
+  LeftOut& others = left_out ? *left_out : ignored;
+  std::map<cache::Digest, Stored> newest;
+  for (cache::Listing& listing : store.ls()) {
     std::optional<cache::Request> request = recorded_request(listing.metadata);
-    const bool is_own = listing.metadata.contains("host");
-    if (!request || is_own) continue;
-    cache::BundleItem item{.request = *std::move(request),
+    if (!request) {
+      ++others.bad;
+    } else if (listing.metadata.contains("host")) {
+      ++others.own;
+    } else {
+      Stored stored{*std::move(request), std::move(listing)};
+      Stored& kept = newest.try_emplace(stored.request.digest, stored).first->second;
+      if (kept.listing.key == stored.listing.key) continue;
+      if (kept.listing.created < stored.listing.created) std::swap(kept, stored);
+      others.older.push_back(described(stored.listing.metadata));
+    }
+  }
+  const std::unique_ptr<const jinja::Loader> embedded = embedded_template_loader();
+  std::vector<cache::BundleItem> items;
+  for (auto& [digest, stored] : newest) {
+    const cache::Metadata& metadata = stored.listing.metadata;
+    cache::BundleItem item{.request = std::move(stored.request),
                            .memos = {},
-                           .metadata = bundle_metadata(listing.metadata),
-                           .entry = store.load(listing.key)};
+                           .metadata = bundle_metadata(metadata),
+                           .entry = store.load(stored.listing.key)};
     if (!item.entry) continue;  // removed meanwhile
-    if (const auto memo = memo_of(listing.metadata)) item.memos.push_back(*memo);
+    if (const auto memo = memo_of(metadata, digest, *embedded)) item.memos.push_back(*memo);
     items.push_back(std::move(item));
   }
   return items;

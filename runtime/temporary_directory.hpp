@@ -3,10 +3,13 @@
 #include <filesystem>
 #include <string_view>
 
+#include "../base/file_io.hpp"
+
 namespace tilewright {
 
 /// A directory that only this user can enter (mode 0700), below TMPDIR or /tmp. It is removed with
-/// all it holds when the object goes.
+/// all it holds when the object goes; what a killed process left, by the next one for the same
+/// purpose that is made an hour later.
 class TemporaryDirectory {
  public:
   /// @param purpose part of the directory's name: "tilewright-<purpose>-XXXXXX"
@@ -21,6 +24,7 @@ class TemporaryDirectory {
  private:
   void remove() noexcept;
   std::filesystem::path path_;
+  FileDescriptor lock_;  // shared; nobody takes a directory for left behind that is locked
 };
 
 }  // namespace tilewright

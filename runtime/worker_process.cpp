@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include <fcntl.h>
@@ -36,6 +37,20 @@ struct Ends {
   FileDescriptor ours;
   FileDescriptor theirs;
 };
+
+// Signals that somebody outside sends, which say nothing of the source. What the system takes for
+// memory is SIGKILL, and a limit of the user's on files is SIGXFSZ.
+bool comes_from_outside(int signal) {
+  constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXFSZ};
+  return std::find(std::begin(kSignals), std::end(kSignals), signal) != std::end(kSignals);
+}
+
+std::string advice_for_signal(int signal, const CompileLimits& limits) {
+  if (!comes_from_outside(signal)) return advice_for_memory(limits);
+  if (signal == SIGKILL) return "the machine may be out of memory; free some";
+  if (signal == SIGXFSZ) return "a file became too long; raise ulimit -f";
+  return "somebody ended it; try again";
+}
 
 // Numbers above those of the standard streams, which the child's own would replace.
 Ends moved_up(const int (&pair)[2]) {
@@ -235,12 +250,11 @@ void WorkerProcess::fail(Outcome outcome, const WorkerRequest& request, const st
                             : exit_status_ ? fmt::format("exit status {}", *exit_status_)
                                            : "unknown";
     details.message = fmt::format("the compiler ended without an answer: {}", end);
-    details.hint = advice_for_memory(limits);
-    if (signal_ == SIGKILL) details.hint = "the machine may be out of memory; free some";
+    details.hint = signal_ ? advice_for_signal(*signal_, limits) : advice_for_memory(limits);
   }
   if (!said_.empty()) details.notes.push_back(said_);
-  // Somebody outside may have killed it: not the source's fault.
-  if (signal_ == SIGKILL && outcome == Outcome::ended) throw Error(std::move(details));
+  if (outcome == Outcome::ended && signal_ && comes_from_outside(*signal_))
+    throw Error(std::move(details));
   throw LimitReached(std::move(details));
 }
 

@@ -1,6 +1,5 @@
 #include "base/file_io.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -142,7 +141,6 @@ TEST_CASE("file_io: a disk that fills up leaves the old file and nothing else") 
   write_text_file(folder.path / "f", "old");
   const pid_t child = ::fork();
   if (child == 0) {
-    ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1000, 1000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const auto failed =

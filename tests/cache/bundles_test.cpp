@@ -99,6 +99,16 @@ TEST_CASE("bundles: the environment names bundles and trusted keys") {
     REQUIRE_FALSE(bundles->load(request_named("plain")).entry);
     REQUIRE_THAT(bundles->opened()[1].problem, ContainsSubstring("it is not signed"));
   }
+  for (const std::string& value : {std::string(":"), std::string("::"), std::string(" "),
+                                   key.public_key().hex() + ":", ":" + key.public_key().hex()}) {
+    const Variable wrong("TILEWRIGHT_BUNDLE_KEY", value);
+    CAPTURE(value);
+    REQUIRE_THROWS_AS(trusted_keys(), tilewright::Error);
+  }
+  {
+    const Variable none("TILEWRIGHT_BUNDLE_KEY", "");
+    REQUIRE(trusted_keys().empty());
+  }
   const Variable wrong("TILEWRIGHT_BUNDLE_KEY", "nonsense");
   try {
     Bundles::from_environment();

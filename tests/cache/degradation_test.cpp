@@ -1,7 +1,6 @@
 // The disk says no: what was built is returned all the same, and there is one warning.
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
@@ -78,6 +77,38 @@ TEST_CASE("degradation: a directory that is refused is not taken for an empty on
   REQUIRE_THAT(store.problem(), ContainsSubstring("others can write"));
 }
 
+TEST_CASE("degradation: a folder of entries that is refused does not pass for an empty one") {
+  const TemporaryFolder folder;
+  Store store({.directory = folder.path()});
+  store.load_or_build(key_named("a"), [] { return entry_named("a"); });
+  REQUIRE(store.problem().empty());
+  const auto shard = entry_path(folder.path(), key_named("a")).parent_path();
+  REQUIRE(::chmod(shard.c_str(), 0777) == 0);
+  REQUIRE_THAT(store.problem(),
+               ContainsSubstring(shard.native()) && ContainsSubstring("others can write"));
+}
+
+TEST_CASE("degradation: a bad entry that cannot be set aside is not said to be") {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+  REQUIRE(run_in_child([&] {
+            std::filesystem::create_directory(folder / "c");
+            if (::geteuid() == 0 && ::chown((folder / "c").c_str(), 65534, 65534) != 0) return 10;
+            become_nobody();
+            const Key key = key_named("a");
+            Store({.directory = folder / "c"}).load_or_build(key, [] { return entry_named("a"); });
+            const auto path = entry_path(folder / "c", key);
+            std::filesystem::resize_file(path, 10);
+            if (::chmod(path.parent_path().c_str(), 0500) != 0) return 11;
+            Warnings warnings;
+            Store store({.directory = folder / "c", .diagnostics = warnings.sink()});
+            store.load_or_build(key, [] { return entry_named("a"); });
+            if (warnings.count() == 0) return 12;
+            const std::string expected = "it cannot be set aside: Permission denied";
+            return warnings.texts()[0].find(expected) != std::string::npos ? 0 : 13;
+          }) == 0);
+}
+
 TEST_CASE("degradation: the directory may be entered but not written (EACCES)") {
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
@@ -114,7 +145,6 @@ TEST_CASE("degradation: entries of a directory that cannot be written are still 
 TEST_CASE("degradation: a file may not grow further (EFBIG), and no part of it is left") {
   const TemporaryFolder folder;
   REQUIRE(run_in_child([&] {
-            ::signal(SIGXFSZ, SIG_IGN);
             const rlimit limit{1000, 1000};
             ::setrlimit(RLIMIT_FSIZE, &limit);
             return use_broken(folder / "c", "File too large", 5000);

@@ -66,6 +66,31 @@ TEST_CASE("eviction: a hit on disk counts as use") {
   REQUIRE_FALSE(is_there(folder, 2));
 }
 
+TEST_CASE("eviction: entries of a clock that was wrong go first, unless they are used now") {
+  const TemporaryFolder folder;
+  {
+    Store store({.directory = folder.path()});
+    store_entries(store, 1, 4);
+  }
+  constexpr std::time_t kYears = std::time_t{10} * 365 * 86400;
+  const auto path = [&](int i) { return entry_path(folder.path(), key_named(std::to_string(i))); };
+  for (const int i : {1, 2}) age(path(i), -kYears);
+  Store store({.directory = folder.path()});
+  REQUIRE(store.load(key_named("1")));
+  struct stat status {};
+  REQUIRE(::stat(path(1).c_str(), &status) == 0);
+  REQUIRE(status.st_atim.tv_sec <= std::time(nullptr));
+  REQUIRE(status.st_mtim.tv_sec <= std::time(nullptr));
+  REQUIRE(store.prune(store.stats().bytes - 1).removed.entries == 1);
+  for (int i = 1; i <= 4; ++i) REQUIRE(is_there(folder, i) == (i != 2));
+
+  const auto temporary = path(1).parent_path() / ".tmp-future";
+  REQUIRE(::close(::open(temporary.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0);
+  age(temporary, -kYears);
+  store.prune(0);
+  REQUIRE_FALSE(std::filesystem::exists(temporary));
+}
+
 TEST_CASE("eviction: a store keeps to its limit by itself") {
   const TemporaryFolder folder;
   Store store({.directory = folder.path(), .max_bytes = 20'000});

@@ -162,7 +162,11 @@ TEST_CASE("cli: a damaged bundle is never used, and what is compiled instead is 
   std::memcpy(&index_bytes, &bytes[16], sizeof index_bytes);
   for (std::size_t at = 192 + index_bytes; at < bytes.size(); at += 1000) bytes[at] ^= std::byte{4};
   write_file(setup.bundle, bytes);
-  require_refused(setup.run(setup.production()), 3, {"its digest does not match"});
+  const Ended refused = setup.run(setup.production());
+  require_refused(refused, 3,
+                  {"its digest does not match", "is damaged in \"" + setup.bundle,
+                   "copy or build the bundle again"});
+  REQUIRE_THAT(refused.err, !ContainsSubstring("manifest"));
   const Ended ended = setup.run({{"TILEWRIGHT_BUNDLES", setup.bundle}});
   REQUIRE(done(ended)["kernels"].size() == 2);
   REQUIRE_THAT(ended.err, ContainsSubstring("warning: the entry"));

@@ -85,9 +85,22 @@ TEST_CASE("cli: the limit of the cache comes from the environment") {
   REQUIRE(cached.cache({"stats", "--json"}).json()["max_bytes"] == 1);
   REQUIRE(cached.cache({"prune", "--json"}).json()["entries"] == 0);
   cached.environment.back().second = "lots";
+  REQUIRE(cached.cache({"prune", "--max-size", "1G", "--json"}).status == 0);
   const Ended wrong = cached.cache({"stats"});
   REQUIRE(wrong.status == 2);
   REQUIRE_THAT(wrong.err, ContainsSubstring("TILEWRIGHT_CACHE_MAX_SIZE is \"lots\""));
+}
+
+TEST_CASE("cli: doctor is ready without leave to compile where the cache serves") {
+  Cached cached;
+  cached.environment.push_back({"TILEWRIGHT_JIT", "off"});
+  const Ended ended = start({"doctor", "--json"}, cached.environment);
+  INFO(ended.out);
+  REQUIRE(ended.status == 0);
+  REQUIRE(ended.json()["ready"] == true);
+  REQUIRE_THAT(ended.out, ContainsSubstring("only kernels of the cache run"));
+  cached.environment.front().second = cached.folder.path("empty");
+  REQUIRE(start({"doctor", "--json"}, cached.environment).status == 3);
 }
 
 TEST_CASE("cli: a cache that cannot be read does not pass for an empty one") {

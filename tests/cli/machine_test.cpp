@@ -56,6 +56,22 @@ TEST_CASE("cli: doctor says what to do where a library that was named is not the
   CHECK_THAT(problem.at("advice").get<std::string>(), ContainsSubstring("TILEWRIGHT_NVRTC"));
 }
 
+TEST_CASE("cli: doctor lists a limit that is no number, and is not ready") {
+  const char* const variable = GENERATE("TILEWRIGHT_CACHE_MAX_SIZE", "TILEWRIGHT_COMPILE_TIMEOUT");
+  CAPTURE(variable);
+  const Ended ended = start({"doctor", "--json"}, {{variable, "junk"}});
+  INFO(ended.err);
+  REQUIRE(ended.status == 3);
+  const nlohmann::json facts = ended.json();
+  REQUIRE(facts.at("ready") == false);
+  bool is_listed = false;
+  for (const nlohmann::json& problem : facts.at("problems")) {
+    const std::string what = problem.at("what");
+    is_listed = is_listed || (problem.at("fatal") == true && what.starts_with(variable));
+  }
+  REQUIRE(is_listed);
+}
+
 TEST_CASE("cli: a compiler that fails, talks nonsense, writes nothing or hangs is an error") {
   const auto [body, words] = GENERATE(table<std::string, std::string>({
       {"exit 1", "exit status 1"},

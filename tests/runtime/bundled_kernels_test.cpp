@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -99,6 +102,21 @@ std::vector<float> run(const Attention& attention) {
   return {data, data + out.numel()};
 }
 
+class ChangedTemplates : public jinja::Loader {
+ public:
+  std::optional<std::string> load(std::string_view name) const override {
+    auto text = default_template_loader()->load(name);
+    if (text && name == "cpu/forward.cpp.jinja") *text += "\n// changed\n";
+    return text;
+  }
+  std::vector<std::string> names() const override { return default_template_loader()->names(); }
+};
+
+std::shared_ptr<cache::Store> own_store(const std::string& name) {
+  return std::make_shared<cache::Store>(
+      cache::Store::Options{.directory = bundled().path().parent_path() / name});
+}
+
 Error miss(const Spec& spec, const KernelContext& context) {
   try {
     Attention(spec, {.device = Device::cpu(), .kernels = context});
@@ -159,17 +177,8 @@ TEST_CASE("bundled kernels: another name, scale and default is the same kernel")
 }
 
 TEST_CASE("bundled kernels: other templates are not taken for the embedded ones") {
-  class Changed : public jinja::Loader {
-   public:
-    std::optional<std::string> load(std::string_view name) const override {
-      auto text = default_template_loader()->load(name);
-      if (text && name == "cpu/forward.cpp.jinja") *text += "\n// changed\n";
-      return text;
-    }
-    std::vector<std::string> names() const override { return default_template_loader()->names(); }
-  };
   KernelContext context = bundled().context();
-  context.templates = std::make_shared<const Changed>();
+  context.templates = std::make_shared<const ChangedTemplates>();
   const Error error = miss(kSpec, context);
   REQUIRE(error.code() == ErrorCode::missing_kernel);
   context.templates = default_template_loader();
@@ -199,6 +208,32 @@ TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to d
   absent.bundles = std::make_shared<const cache::Bundles>(
       cache::Bundles::Options{.paths = {"/nonexistent.twb"}});
   REQUIRE_THAT(miss(kSpec, absent).what(), ContainsSubstring("/nonexistent.twb"));
+}
+
+TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
+  KernelContext context = bundled().context();
+  context.bundles = std::make_shared<const cache::Bundles>();
+  context.store = own_store("refused");
+  const std::filesystem::path directory = *context.store->directory();
+  const std::vector<cache::BundleItem> items = exportable(*bundled().store);
+  const cache::Entry& entry = *items.at(0).entry;
+  context.store->load_or_build(entry.key, [&] { return entry; });
+
+  std::filesystem::permissions(directory, std::filesystem::perms(0777));
+  const std::string refused = miss(kSpec, context).what();
+  REQUIRE_THAT(refused, ContainsSubstring("others can write to it") &&
+                            ContainsSubstring("first mend the cache") &&
+                            !ContainsSubstring("0 kernels"));
+  std::filesystem::permissions(directory, std::filesystem::perms(0700));
+
+  const std::string hex = entry.key.digest.hex();
+  const auto path = directory / "v1" / hex.substr(0, 2) / (hex + ".twk");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  const std::string damaged = miss(kSpec, context).what();
+  INFO(damaged);
+  REQUIRE_THAT(damaged, ContainsSubstring("entries of the cache that must not be used") &&
+                            ContainsSubstring(hex) &&
+                            ContainsSubstring("if it is one of the damaged entries above"));
 }
 
 TEST_CASE("bundled kernels: a compiler that is missing is not a kernel that is missing") {
@@ -252,6 +287,53 @@ TEST_CASE("bundled kernels: the store serves without a compiler, too") {
 TEST_CASE("bundled kernels: an export of the store holds what was precompiled") {
   const std::vector<cache::BundleItem> items = exportable(*bundled().store);
   REQUIRE(cache::encode_bundle(items, nullptr) == cache::encode_bundle(bundled().items, nullptr));
+}
+
+TEST_CASE("bundled kernels: an export gives no memo to a kernel of other templates") {
+  const auto store = own_store("changed");
+  const Target target = Target::parse("cpu-x86-64-v3");
+  KernelContext context = {
+      .store = store, .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
+  context.templates = std::make_shared<const ChangedTemplates>();
+  build_kernel(kSpec, target, {"forward"}, context);
+  const std::vector<cache::BundleItem> changed = exportable(*store);
+  REQUIRE(changed.size() == 1);
+  REQUIRE(changed[0].memos.empty());
+
+  context.templates = default_template_loader();
+  build_kernel(kSpec, target, {"forward"}, context);
+  const std::vector<cache::BundleItem> both = exportable(*store);
+  REQUIRE(both.size() == 2);
+  REQUIRE(both[0].memos.size() + both[1].memos.size() == 1);
+  REQUIRE_FALSE(cache::encode_bundle(both, nullptr).empty());
+}
+
+TEST_CASE("bundled kernels: of a kernel that two compilers made an export takes the newest") {
+  const auto store = own_store("compilers");
+  cache::Entry entry = *exportable(*bundled().store).at(0).entry;
+  const auto keep = [&](const std::string& compiler, std::time_t age) {
+    entry.metadata["compiler"] = compiler;
+    const cache::Key key = cache::make_key(*recorded_request(entry.metadata), compiler);
+    store->load_or_build(key, [&] { return entry; });
+    const std::string hex = key.digest.hex();
+    const auto path = *store->directory() / "v1" / hex.substr(0, 2) / (hex + ".twk");
+    const timespec time{std::time(nullptr) - age, 0};
+    const timespec times[2] = {time, time};
+    REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+  };
+  for (const int newest : {0, 1, 2}) {
+    for (int i = 0; i < 3; ++i) keep("compiler " + std::to_string(i), i == newest ? 100 : 200 + i);
+    LeftOut left_out;
+    const std::vector<cache::BundleItem> items = exportable(*store, &left_out);
+    REQUIRE(items.size() == 1);
+    REQUIRE(items[0].metadata.at("compiler") == "compiler " + std::to_string(newest));
+    REQUIRE(left_out.count() == 2);
+    for (const std::string& older : left_out.older) {
+      REQUIRE_THAT(older, ContainsSubstring("of \"causal\" for cpu-x86-64-v") &&
+                              ContainsSubstring(", by compiler ") &&
+                              !ContainsSubstring("compiler " + std::to_string(newest)));
+    }
+  }
 }
 
 TEST_CASE("bundled kernels: targets of a bundle are sorted, each once, and cpu is both levels") {

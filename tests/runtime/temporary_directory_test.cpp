@@ -1,5 +1,6 @@
 #include "runtime/temporary_directory.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -66,6 +67,30 @@ TEST_CASE("temporary directory: two never share a path, and moving does not remo
   const TemporaryDirectory third(std::move(first));
   CHECK(third.path() == kept);
   CHECK(fs::exists(kept));
+}
+
+TEST_CASE("temporary directory: what killed processes left is swept after an hour") {
+  const TemporaryDirectory outer("outer");
+  const TemporaryParent parent(outer.path().string());
+  const auto aged = [&](const fs::path& path) {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(61));
+    return path;
+  };
+  const auto made = [&](const std::string& name) {
+    fs::create_directory(outer.path() / name);
+    std::ofstream(outer.path() / name / "kernel.cpp") << "x";
+    return outer.path() / name;
+  };
+  const TemporaryDirectory in_use("inner");
+  aged(in_use.path());
+  const fs::path left = aged(made("tilewright-inner-AbCdEf"));
+  const fs::path recent = made("tilewright-inner-GhIjKl");
+  const fs::path other = aged(made("tilewright-other-AbCdEf"));
+  const fs::path foreign = aged(made("tilewright-inner-my-notes"));
+  const TemporaryDirectory next("inner");
+  CHECK_FALSE(fs::exists(left));
+  for (const fs::path& kept : {in_use.path(), recent, other}) CHECK(fs::exists(kept));
+  CHECK(fs::exists(foreign));
 }
 
 TEST_CASE("temporary directory: TMPDIR is respected, and its absence is an error with a hint") {

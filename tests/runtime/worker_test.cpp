@@ -152,6 +152,31 @@ TEST_CASE("worker: one that dies at work is an error, and the next compile has a
   CHECK(pool.run(host_request(kAdd), "add").succeeded);
 }
 
+TEST_CASE("worker: one that somebody ends says nothing of the source") {
+  const int signal = GENERATE(SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXFSZ, SIGABRT);
+  CAPTURE(signal);
+  WorkerPool pool(kWorker, 1);
+  pool.warm_up(1);
+  const pid_t worker = pool.idle_workers().at(0);
+  std::thread killer([&] {
+    std::this_thread::sleep_for(100ms);
+    ::kill(worker, signal);
+  });
+  bool lasts = false;
+  std::string message;
+  try {
+    pool.run(host_request(kMacroBomb), "forward for cpu");
+  } catch (const LimitReached&) {
+    lasts = true;
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  killer.join();
+  CHECK(lasts == (signal == SIGABRT));
+  if (signal == SIGXFSZ) CHECK_THAT(message, ContainsSubstring("ulimit -f"));
+  if (signal == SIGTERM) CHECK_THAT(message, ContainsSubstring("somebody ended it; try again"));
+}
+
 TEST_CASE("worker: a macro bomb ends within its limits") {
   WorkerPool pool(kWorker, 1);
   const auto start = std::chrono::steady_clock::now();
