@@ -134,6 +134,7 @@ void require_memory(const Spec& spec, const Shape& shape) {
 void InputArguments::declare_values(CLI::App& app) {
   app.add_option("--scalar", scalars, "NAME=NUMBER: a scalar of the spec; may be repeated")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--q-offset", q_offset, "q_idx = row + this (default 0)");
   app.add_option("--kv-offset", kv_offset, "kv_idx = column + this (default 0)");

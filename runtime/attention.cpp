@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "generator/snippet.hpp"
 #include "runtime/cpu/backend.hpp"
@@ -17,6 +19,8 @@ struct MaskUse {
   MaskSource source;
   bool per_batch = false;
   bool per_head = false;
+  bool reads_q_heads = false;   // their number, or which one it is
+  bool reads_kv_heads = false;  // likewise
 };
 
 MaskUse mask_use(const Spec& spec) {
@@ -26,6 +30,8 @@ MaskUse mask_use(const Spec& spec) {
   MaskUse use{.source = {.mask_mod = spec.mask_mod, .block = spec.block, .scalars = {}},
               .per_batch = snippet.mentions("b"),
               .per_head = snippet.mentions("h") || snippet.mentions("h_kv")};
+  use.reads_q_heads = use.per_head || snippet.mentions("num_q_heads");
+  use.reads_kv_heads = snippet.mentions("h_kv") || snippet.mentions("num_kv_heads");
   size_t index = 0;
   for (const auto& [name, scalar] : spec.scalars) {
     if (snippet.mentions(name)) use.source.scalars.push_back({name, index});
@@ -82,7 +88,13 @@ class Attention::Implementation {
     tilewright::validate(shape);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape);
-    MaskFingerprint fingerprint{.source = mask_use_->source, .shape = shape, .scalars = {}};
+    MaskFingerprint fingerprint{
+        .source = mask_use_->source,
+        .shape = shape,
+        .scalars = {},
+        .counts = {.batch = mask_use_->per_batch ? shape.batch : 0,
+                   .num_q_heads = mask_use_->reads_q_heads ? shape.num_q_heads : 0,
+                   .num_kv_heads = mask_use_->reads_kv_heads ? shape.num_kv_heads : 0}};
     for (const MaskSource::Scalar& scalar : mask_use_->source.scalars) {
       fingerprint.scalars.push_back(bindings.scalars()[scalar.index]);
     }
@@ -103,6 +115,8 @@ class Attention::Implementation {
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape);
     require_fit(mask, mask_use_->source, shape, bindings);
+    require_own_lists("batch", mask_use_->per_batch, mask.batch(), shape.batch);
+    require_own_lists("num_q_heads", mask_use_->per_head, mask.heads(), shape.num_q_heads);
     backend_->rebuild(mask, shape, bindings, stream);
   }
 
@@ -140,6 +154,17 @@ class Attention::Implementation {
                   "with .takes_block_mask = true for lists of full tiles");
     }
     if (mask) require_fit(*mask, mask_use_->source, shape, bindings);
+  }
+
+  // Lists that a caller made for several heads at once have no room for those of each.
+  static void require_own_lists(std::string_view what, bool needs_own, std::int64_t lists,
+                                std::int64_t of_call) {
+    if (!needs_own || lists == of_call) return;
+    throw Error(ErrorCode::block_mask,
+                fmt::format("the block mask has lists for {} {}, but this call has {} and mask_mod "
+                            "tells them apart",
+                            what, lists, of_call),
+                "build one with attention.block_mask(...)");
   }
 
   void require_mask_mod() const {

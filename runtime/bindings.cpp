@@ -87,7 +87,8 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
   const bool fits =
       spec.dtype == DType::f32
           ? !(std::fabs(value) > std::numeric_limits<float>::max()) || std::isinf(value)
-          : value == std::floor(value) && std::fabs(value) <= std::numeric_limits<int>::max();
+          : value == std::floor(value) && value >= std::numeric_limits<int>::min() &&
+                value <= std::numeric_limits<int>::max();
   if (fits) return value;
   throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, which is no {}", name, value,
                                             to_string(spec.dtype)));

@@ -218,6 +218,13 @@ void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& s
   require_equal("kv_len", built.shape.kv_len, shape.kv_len);
   require_equal("q_offset", built.shape.q_offset, shape.q_offset);
   require_equal("kv_offset", built.shape.kv_offset, shape.kv_offset);
+  const auto require_count = [&](std::string_view what, std::int64_t of_mask,
+                                 std::int64_t of_call) {
+    if (of_mask != 0) require_equal(what, of_mask, of_call);
+  };
+  require_count("batch", built.counts.batch, shape.batch);
+  require_count("num_q_heads", built.counts.num_q_heads, shape.num_q_heads);
+  require_count("num_kv_heads", built.counts.num_kv_heads, shape.num_kv_heads);
   if (built.shape.batch != 1) require_equal("batch", built.shape.batch, shape.batch);
   if (built.shape.num_q_heads != 1) {
     require_equal("num_q_heads", built.shape.num_q_heads, shape.num_q_heads);

@@ -36,9 +36,19 @@ struct MaskSource {
 /// What a block mask was built from; a call that differs in any of it is refused. Contents of
 /// buffers are not part of it: a caller who changes them builds the mask again.
 struct MaskFingerprint {
+  /// Of the call, as far as mask_mod depends on them, whatever the lists share; 0: any.
+  struct Counts {
+    std::int64_t batch = 0;
+    std::int64_t num_q_heads = 0;
+    std::int64_t num_kv_heads = 0;
+
+    friend bool operator==(const Counts&, const Counts&) = default;
+  };
+
   MaskSource source;
   Shape shape;                  ///< with batch and heads of the mask's own lists
   std::vector<double> scalars;  ///< values, in the order of source.scalars
+  Counts counts;
 
   friend bool operator==(const MaskFingerprint&, const MaskFingerprint&) = default;
 };

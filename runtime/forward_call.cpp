@@ -168,8 +168,9 @@ ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
   call.lse = resolve_lse(spec, tensors.lse, call.shape);
   call.stream = options.stream;
   call.scale = options.scale.value_or(spec.softmax_scale());
-  if (!std::isfinite(call.scale)) {
-    throw Error(ErrorCode::usage, fmt::format("scale is {}; it must be finite", call.scale));
+  if (!std::isfinite(static_cast<float>(call.scale))) {
+    throw Error(ErrorCode::usage,
+                fmt::format("scale is {}; it must be finite as a float32", call.scale));
   }
   return call;
 }

@@ -43,9 +43,9 @@ constexpr std::array kCompileOptions = {
 };
 
 // A snippet with a path that returns nothing would be undefined behaviour in the kernel. A reading
-// that is instrumented finds such a path when it is taken. Clang's -w would silence this error too.
+// that is instrumented finds such a path when it is taken. -w would silence this error too; GCC has
+// no other word for all warnings, of which a kernel gets hardly any.
 constexpr const char* kRefuseMissingReturn = "-Werror=return-type";
-constexpr const char* kNoWarningsOfGcc = "-w";
 constexpr const char* kNoWarningsOfClang = "-Wno-everything";
 
 // GCC makes variables of inline functions unique in the process, even across objects loaded with
@@ -289,8 +289,8 @@ HostCompiler HostCompiler::find(const std::string& command) {
 }
 
 std::string HostCompiler::own_options() {
-  return fmt::format("{} {} {} {} {}", fmt::join(kCompileOptions, " "), kNoUniqueSymbols,
-                     kRefuseMissingReturn, fmt::join(kLinkOptions, " "),
+  return fmt::format("{} {} {} {} {} {}", fmt::join(kCompileOptions, " "), kNoWarningsOfClang,
+                     kNoUniqueSymbols, kRefuseMissingReturn, fmt::join(kLinkOptions, " "),
                      fmt::join(kLibraries, " "));
 }
 
@@ -350,8 +350,7 @@ std::vector<std::vector<std::string>> HostCompiler::steps(
   std::vector<std::string> compile = words_;
   append(compile, kCompileOptions);
   const bool is_clang = contains(version(), "clang");
-  compile.push_back(is_clang ? kNoWarningsOfClang : kNoWarningsOfGcc);
-  if (!is_clang) compile.push_back(kNoUniqueSymbols);
+  compile.push_back(is_clang ? kNoWarningsOfClang : kNoUniqueSymbols);
   compile.push_back("-ffile-prefix-map=" + directory.string() + "=.");
   append(compile, options);
 

@@ -48,6 +48,10 @@ std::string describe(const BlockMask& mask) {
                {"q_offset", shape.q_offset},
                {"kv_offset", shape.kv_offset},
                {"scalars", scalars},
+               {"counts",
+                {{"batch", built.counts.batch},
+                 {"num_q_heads", built.counts.num_q_heads},
+                 {"num_kv_heads", built.counts.num_kv_heads}}},
                {"path", mask.path()},
                {"tiles_evaluated", mask.tiles_evaluated()}})
       .dump();
@@ -145,6 +149,13 @@ class Reader {
       validate(fingerprint.shape);
     } catch (const Error& error) {
       fail(error.message());
+    }
+    // Files that were written before there were any have none.
+    if (const auto counts = facts.find("counts"); counts != facts.end()) {
+      if (!counts->is_object()) fail("\"counts\" is no object");
+      fingerprint.counts = {.batch = integer(*counts, "batch"),
+                            .num_q_heads = integer(*counts, "num_q_heads"),
+                            .num_kv_heads = integer(*counts, "num_kv_heads")};
     }
     const Json& scalars = value(facts, "scalars");
     if (!scalars.is_array()) fail("\"scalars\" is no list");

@@ -67,6 +67,17 @@ TEST_CASE("cli: a misspelt function is named in words of the snippet, with the r
              !ContainsSubstring("template parameter"));
 }
 
+TEST_CASE("cli: a path through a snippet that returns nothing is an error at its end") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "mask_mod": "if (q_idx >= kv_idx) { return true; }"})json");
+  const Ended ended = start({"mask", spec, "--device", "cpu", "--q-len", "40", "--kv-len", "40"});
+  REQUIRE(ended.status == 2);
+  CHECK_THAT(ended.err, ContainsSubstring("error[snippet]: control reaches end"));
+  CHECK_THAT(ended.err, ContainsSubstring("mask_mod:1:38"));
+  CHECK_THAT(ended.err, ContainsSubstring("add a return at the end"));
+}
+
 TEST_CASE("cli: a snippet that divides by zero is an error, not a crash") {
   const Folder folder;
   const std::string spec = folder.write(

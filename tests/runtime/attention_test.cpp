@@ -133,6 +133,33 @@ TEST_CASE("attention: a mask built for another call is refused before anything i
   REQUIRE(call.out_at(0, 0, 0) == 0.0f);
 }
 
+TEST_CASE("attention: a mask built for other heads is refused where mask_mod depends on them") {
+  Call call;
+  const auto outcome = [&call](const char* mask_mod, Shape built_for) {
+    Spec spec = kCausal;
+    spec.mask_mod = mask_mod;
+    const Attention attention(spec);
+    built_for.q_len = call.q_len;
+    built_for.kv_len = call.kv_len;
+    try {
+      attention.forward(call.tensors(), attention.block_mask(built_for));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  CHECK_THAT(outcome("h == 0 || q_idx >= kv_idx", {}),
+             ContainsSubstring("num_q_heads 1, but this call has 2"));
+  CHECK_THAT(outcome("h_kv == 0 && q_idx >= kv_idx", {.num_q_heads = 2, .num_kv_heads = 2}),
+             ContainsSubstring("num_kv_heads 2, but this call has 1"));
+  CHECK_THAT(outcome("num_q_heads == 1 || q_idx >= kv_idx", {}),
+             ContainsSubstring("num_q_heads 1, but this call has 2"));
+  CHECK_THAT(outcome("b == 0 || q_idx >= kv_idx", {.batch = 2}),
+             ContainsSubstring("batch 2, but this call has 1"));
+  CHECK(outcome("q_idx >= kv_idx", {.batch = 3, .num_q_heads = 8, .num_kv_heads = 4}) ==
+        "accepted");
+}
+
 TEST_CASE("attention: a spec with mask_mod asks for its block mask, one without refuses any") {
   const Call call;
   REQUIRE_THAT(refusal(causal(), call.tensors()),

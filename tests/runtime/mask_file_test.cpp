@@ -150,7 +150,7 @@ TEST_CASE("mask file: sizes whose product exceeds any integer are refused") {
        {"full_indices", none}},
       {{"tilewright_block_mask",
         R"({"version":1,"mask_mod":"true","block":[16,16],"batch":2147483647,)"
-        R"("num_q_heads":2147483647,"num_kv_heads":1,"q_len":2147483647,"kv_len":1,"q_offset":0,)"
+        R"("num_q_heads":2147483647,"num_kv_heads":1,"q_len":2147482623,"kv_len":1,"q_offset":0,)"
         R"("kv_offset":0,"scalars":[],"path":"exact","tiles_evaluated":0})"}});
   CHECK_THAT(refusal(scratch.path), ContainsSubstring("1 row offsets, but"));
 }
