@@ -31,7 +31,7 @@ const std::vector<Reading>& table() {
        .header = "readings/checked.hpp",
        .buffer_header = kCheckedBuffers,
        .checked = true,
-       .words = {{"double", "float"}},
+       .words = {{"double", "float"}, {"abs", "tw_abs"}},
        .options = {"-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero,"
                    "float-cast-overflow,return,bounds"}},
       // Of mask_mod alone, for all elements of a tile at once: snippet/proved.hpp.jinja.

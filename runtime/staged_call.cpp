@@ -1,5 +1,9 @@
 #include "runtime/staged_call.hpp"
 
+#include <cstddef>
+
+#include <fmt/format.h>
+
 #include "runtime/cuda/device_memory.hpp"
 
 namespace tilewright {
@@ -10,14 +14,19 @@ constexpr std::size_t kInputMargin = 256;
 
 }  // namespace
 
+struct StagedCall::Input {
+  std::string name;
+  cuda::DeviceTensor copy;
+};
+
 StagedCall::StagedCall(const Device& device, const ForwardTensors& host,
                        const SnippetInputs& inputs, std::size_t guard_bytes)
     : StagedCall(device, inputs) {
   tensors_ = host;
   if (device.kind() == Device::Kind::cpu) return;
-  tensors_.q = stage(host.q);
-  tensors_.k = stage(host.k);
-  tensors_.v = stage(host.v);
+  tensors_.q = stage("q", host.q);
+  tensors_.k = stage("k", host.k);
+  tensors_.v = stage("v", host.v);
   tensors_.out = stage_output(host.out, guard_bytes);
   if (host.lse) tensors_.lse = stage_output(*host.lse, guard_bytes);
 }
@@ -25,15 +34,15 @@ StagedCall::StagedCall(const Device& device, const ForwardTensors& host,
 StagedCall::StagedCall(const Device& device, const SnippetInputs& inputs)
     : device_(device), inputs_(inputs) {
   if (device.kind() == Device::Kind::cpu) return;
-  for (auto& [name, buffer] : inputs_.buffers) buffer = stage(buffer);
+  for (auto& [name, buffer] : inputs_.buffers) buffer = stage("buffer " + name, buffer);
 }
 
 StagedCall::~StagedCall() = default;
 
 // What is wrong with a tensor is for the call to say, so one without data stays as it is.
-TensorView StagedCall::stage(const TensorView& host) {
+TensorView StagedCall::stage(const std::string& name, const TensorView& host) {
   if (!host.data) return host;
-  return copies_.emplace_back(device_, host, kInputMargin).view();
+  return copies_.emplace_back(Input{name, {device_, host, kInputMargin}}).copy.view();
 }
 
 TensorView StagedCall::stage_output(const TensorView& host, std::size_t guard_bytes) {
@@ -48,6 +57,14 @@ void StagedCall::wait() const {
 void StagedCall::copy_back() const {
   wait();
   for (const cuda::DeviceTensor& output : outputs_) output.copy_back();
+}
+
+std::optional<std::string> StagedCall::changed_input() const {
+  for (const Input& input : copies_) {
+    const std::optional<std::ptrdiff_t> byte = input.copy.first_change();
+    if (byte) return fmt::format("{} was written to on the GPU, at byte {}", input.name, *byte);
+  }
+  return std::nullopt;
 }
 
 }  // namespace tilewright

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <deque>
+#include <optional>
+#include <string>
 
 #include "attention.hpp"
 
@@ -30,15 +32,20 @@ class StagedCall {
   void wait() const;
   /// Waits for the device and fills the host's out and lse.
   void copy_back() const;
+  /// On a GPU, waits and reads q, k, v and the buffers back, with 256 bytes before and behind each:
+  /// which one a kernel wrote to, and where. What it did on a CPU shows on the host.
+  std::optional<std::string> changed_input() const;
 
  private:
-  TensorView stage(const TensorView& host);
+  TensorView stage(const std::string& name, const TensorView& host);
   TensorView stage_output(const TensorView& host, std::size_t guard_bytes);
+
+  struct Input;
 
   Device device_;
   ForwardTensors tensors_;
   SnippetInputs inputs_;
-  std::deque<cuda::DeviceTensor> copies_;
+  std::deque<Input> copies_;
   std::deque<cuda::DeviceTensor> outputs_;
 };
 

@@ -84,10 +84,11 @@ class Checker::Implementation {
     report.ms.readings = ms_.readings;
     find_undefined(problem, report);
     const Outputs outputs(spec(), problem.shape, out);
-    CallTimes times;
-    run([&] { report.mask = run_call(attention_, problem, outputs, &times); });
-    report.ms.mask = times.mask;
-    report.ms.forward = times.forward;
+    CallFacts facts;
+    run([&] { report.mask = run_call(attention_, problem, outputs, &facts); });
+    report.ms.mask = facts.mask_ms;
+    report.ms.forward = facts.forward_ms;
+    report.damage = std::move(facts.changed_input);
     std::optional<Expected> found;
     const Expected& wanted = known ? *known : found.emplace(expected(problem));
     report.mask_disagreements = wanted.mask_disagreements;
@@ -163,7 +164,7 @@ class Checker::Implementation {
                  Report& report) const {
     report.verdict =
         judge(outputs.values(spec()), wanted.reference.values, wanted.naive, wanted.rule);
-    report.damage = outputs.damage();
+    if (!report.damage) report.damage = outputs.damage();
     if (report.mask && options_.check_mask) {
       report.mask_verdict =
           check_block_mask(spec(), problem, *report.mask, *readings_.in_float, threads_);

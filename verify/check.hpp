@@ -55,8 +55,9 @@ struct Report {
   std::optional<Agreement> agreement;
   std::optional<BlockMask> mask;
   std::optional<MaskVerdict> mask_verdict;
-  std::optional<std::string> damage;  ///< what was written outside out and lse
-  UndefinedOperations undefined;      ///< warnings; fatal ones are thrown
+  std::optional<std::string>
+      damage;                     ///< what was written outside out and lse, or on a GPU to an input
+  UndefinedOperations undefined;  ///< warnings; fatal ones are thrown
   /// Elements that mask_mod keeps in float and drops in double, or the other way round. The result
   /// is judged by the float decision, which is the kernel's.
   std::int64_t mask_disagreements = 0;

@@ -56,20 +56,20 @@ std::optional<std::string> Outputs::damage() const {
 }
 
 std::optional<BlockMask> run_call(const Attention& attention, const Problem& problem,
-                                  const Outputs& outputs, CallTimes* times) {
+                                  const Outputs& outputs, CallFacts* facts) {
   const StagedCall staged(attention.device(), outputs.tensors(problem), problem.snippet,
                           GuardedTensor::kGuardBytes);
   const Bindings bindings = attention.bind(staged.inputs());
   const ForwardOptions call{.q_offset = problem.shape.q_offset,
                             .kv_offset = problem.shape.kv_offset,
                             .scale = problem.scale};
-  CallTimes taken;
+  CallFacts taken;
   std::optional<BlockMask> mask;
   if (!attention.spec().mask_mod.empty()) {
-    taken.mask =
+    taken.mask_ms =
         milliseconds_of([&] { mask.emplace(attention.block_mask(problem.shape, bindings)); });
   }
-  taken.forward = milliseconds_of([&] {
+  taken.forward_ms = milliseconds_of([&] {
     if (mask) {
       attention.forward(staged.tensors(), *mask, bindings, call);
     } else {
@@ -78,7 +78,10 @@ std::optional<BlockMask> run_call(const Attention& attention, const Problem& pro
     staged.wait();
   });
   staged.copy_back();
-  if (times) *times = taken;
+  if (facts) {
+    taken.changed_input = staged.changed_input();
+    *facts = std::move(taken);
+  }
   return mask;
 }
 

@@ -30,17 +30,19 @@ class Outputs {
   std::optional<GuardedTensor> lse_;
 };
 
-/// Milliseconds of a call.
-struct CallTimes {
-  double mask = 0;
-  double forward = 0;
+/// What a call took, and did beside its outputs.
+struct CallFacts {
+  double mask_ms = 0;
+  double forward_ms = 0;
+  std::optional<std::string> changed_input = {};  ///< StagedCall::changed_input
 };
 
 /// Runs a call whose tensors lie on the host, on the Attention's device, and waits for it.
+/// @param facts null: the inputs are not looked at
 /// @return the block mask, where the spec has a mask_mod
 /// @throws Error as Attention::block_mask and Attention::forward
 std::optional<BlockMask> run_call(const Attention& attention, const Problem& problem,
-                                  const Outputs& outputs, CallTimes* times = nullptr);
+                                  const Outputs& outputs, CallFacts* facts = nullptr);
 
 /// The same for whom only the result matters.
 AttentionValues run_call(const Attention& attention, const Problem& problem);

@@ -1,8 +1,8 @@
 #include "verify/undefined_behaviour.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,21 +21,39 @@ namespace {
 
 using abi::Finding;
 
+SnippetKind snippet_of(const Finding& finding) {
+  return finding.in_mask_mod != 0 ? SnippetKind::mask_mod : SnippetKind::score_mod;
+}
+
+const std::string& text_of(const Spec& spec, SnippetKind kind) {
+  return kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod;
+}
+
+Place last_line(SnippetKind kind, std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  const auto line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
+  return place_at_line(to_string(kind), text, line, 0);
+}
+
+// What happens outside of the snippets happens in a function that one of them called, or, where a
+// return is missing, in the function that it is the body of.
 Place place_of(const Spec& spec, const KernelSource& source, const Finding& finding) {
+  const SnippetKind kind = snippet_of(finding);
+  const std::string& text = text_of(spec, kind);
   const Origin origin = source.map.origin_of(std::max(finding.line, 1), finding.column);
-  const std::string& text = origin.file == "mask_mod" ? spec.mask_mod : spec.score_mod;
-  const int column = finding.column == 0 ? 0 : origin.column;
-  if (!origin.in_snippet) return {origin.file, origin.line, column, {}};
-  return place_at_line(origin.file, text, origin.line, column);
+  if (origin.in_snippet) {
+    const int column = finding.column == 0 ? 0 : origin.column;
+    return place_at_line(to_string(kind), text, origin.line, column);
+  }
+  if (finding.kind == Finding::missing_return) return last_line(kind, text);
+  return {.file = std::string(to_string(kind))};
 }
 
 // Names of the buffers on the line of a place: the checked reading knows the line of an index only.
-std::vector<std::string> buffers_at(const Spec& spec, const Place& place) {
+std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding, const Place& place) {
   std::vector<std::string> names;
-  const SnippetKind kind =
-      place.file == "mask_mod" ? SnippetKind::mask_mod : SnippetKind::score_mod;
-  const std::string& text = kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod;
-  for (const SnippetToken& token : tokenize(text, kind)) {
+  const SnippetKind kind = snippet_of(finding);
+  for (const SnippetToken& token : tokenize(text_of(spec, kind), kind)) {
     const std::string name(token.text);
     if (token.line != place.line || !spec.buffers.contains(name)) continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -57,12 +75,11 @@ bool is_own_array(const Finding& finding) {
 bool is_fatal(const Spec& spec, const Finding& finding, const Place& place) {
   switch (finding.kind) {
     case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
+    case Finding::division_overflow:
     case Finding::missing_return:
       return true;
-    case Finding::signed_overflow:  // the least int divided by -1 traps
-      return finding.operand[0] == std::numeric_limits<int>::min() && finding.operand[1] == -1;
     case Finding::index_out_of_bounds:
-      return is_own_array(finding) || any_is_trusted(spec, buffers_at(spec, place));
+      return is_own_array(finding) || any_is_trusted(spec, buffers_at(spec, finding, place));
     default:
       return false;
   }
@@ -72,7 +89,7 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Place
   if (is_own_array(finding)) {
     return fmt::format("index {} is outside an array of the snippet", finding.operand[0]);
   }
-  const std::vector<std::string> names = buffers_at(spec, place);
+  const std::vector<std::string> names = buffers_at(spec, finding, place);
   return fmt::format("index {}{} is outside its extent {}{}", finding.operand[0],
                      names.empty() ? "" : " of buffer " + one_of(names), finding.operand[1],
                      any_is_trusted(spec, names) ? "" : "; it is clamped");
@@ -85,15 +102,35 @@ std::string what_happened(const Spec& spec, const Finding& finding, const Place&
     case Finding::division_by_zero:
       return "an integer is divided by zero";
     case Finding::shift_out_of_range:
-      return fmt::format("an int is shifted by {}", finding.operand[0]);
+      return fmt::format("an integer is shifted by {}", finding.operand[0]);
     case Finding::signed_overflow:
       return "an integer overflows";
+    case Finding::division_overflow:
+      return "an integer overflows, the least one divided by -1";
     case Finding::float_to_int_overflow:
       return "a number that no int can hold is converted to int";
     case Finding::missing_return:
       return "the end is reached without a return";
     default:
       return fmt::format("undefined operation {}", finding.kind);
+  }
+}
+
+std::string hint_for(const Finding& finding) {
+  switch (finding.kind) {
+    case Finding::index_out_of_bounds:
+      return is_own_array(finding)
+                 ? "keep the index inside, for example values[clamp(i, 0, 3)] for an array of four"
+                 : "keep the index inside, for example x[clamp(i, 0, x.size(0) - 1)], or take "
+                   "\"bounds\": \"trusted\" out of the spec, and it is clamped";
+    case Finding::division_by_zero:
+      return "guard it with a condition, for example x == 0 ? 0 : y / x";
+    case Finding::division_overflow:
+      return "guard it with a condition, for example x == -1 ? 0 : y / x";
+    case Finding::missing_return:
+      return "end the snippet with a return that no condition guards";
+    default:
+      return {};
   }
 }
 
@@ -104,16 +141,17 @@ UndefinedOperation describe(const Spec& spec, const KernelSource& source, const 
                           what_happened(spec, finding, place), finding.b, finding.h, finding.q_idx,
                           finding.kv_idx, finding.kept ? "" : ", which mask_mod drops"),
           .place = place,
+          .hint = hint_for(finding),
           .fatal = is_fatal(spec, finding, place),
           .kept = finding.kept != 0};
 }
 
 // One finding for each kind and place, a kept element before a dropped one, in order of place.
 std::vector<UndefinedOperation> collect(const Spec& spec, const CheckedReading& reading) {
-  std::map<std::tuple<int, int, int>, Finding> first;
+  std::map<std::tuple<int, int, int, int>, Finding> first;
   for (const Finding& finding : reading.take_findings().first) {
-    const auto [entry, is_new] =
-        first.emplace(std::tuple(finding.line, finding.column, finding.kind), finding);
+    const auto [entry, is_new] = first.emplace(
+        std::tuple(finding.line, finding.column, finding.kind, finding.in_mask_mod), finding);
     if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
   }
   std::vector<UndefinedOperation> operations;
@@ -174,7 +212,7 @@ Error fatal_operation_error(const UndefinedOperation& operation) {
        .message = operation.message,
        .place = operation.place,
        .notes = {"the kernel was not run: this could end the process or read foreign memory"},
-       .hint = "guard it with a condition, for example x == 0 ? 0 : y / x"});
+       .hint = operation.hint});
 }
 
 }  // namespace tilewright::verify

@@ -15,7 +15,8 @@ namespace tilewright::verify {
 /// first element that showed it.
 struct UndefinedOperation {
   std::string message;  ///< "index 130 of buffer "doc" is outside its extent 128; ..."
-  Place place;          ///< in the snippet
+  Place place;          ///< in the snippet; line 0 where no line is known
+  std::string hint;     ///< how to avoid it, where it is fatal
   bool fatal = false;  ///< it could end the process or read foreign memory: the kernel must not run
   bool kept = false;   ///< mask_mod keeps the element
 };

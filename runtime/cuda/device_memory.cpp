@@ -1,6 +1,8 @@
 #include "runtime/cuda/device_memory.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,8 @@ namespace tilewright::cuda {
 namespace {
 
 constexpr std::size_t kGuardAlignment = 64;
+constexpr unsigned char kFilling = 0xff;
+constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 DevicePointer pointer_of(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data);
@@ -108,20 +112,36 @@ DeviceTensor::DeviceTensor(const Device& device, const TensorView& host, std::si
     : view_(host) {
   margin = (margin + kGuardAlignment - 1) / kGuardAlignment * kGuardAlignment;
   const std::size_t span = bytes_spanned(host);
-  const std::size_t data_offset =
-      margin + reinterpret_cast<std::uintptr_t>(host.data) % kGuardAlignment;
-  memory_ = DeviceMemory(device, data_offset + span + margin);
+  data_offset_ = margin + reinterpret_cast<std::uintptr_t>(host.data) % kGuardAlignment;
+  memory_ = DeviceMemory(device, data_offset_ + span + margin);
   const std::size_t copied_margin = copies_margin ? margin : 0;
   host_ = static_cast<char*>(host.data) - copied_margin;
   host_bytes_ = span + 2 * copied_margin;
-  host_offset_ = data_offset - copied_margin;
-  memory_.fill(0xff);
+  host_offset_ = data_offset_ - copied_margin;
+  memory_.fill(kFilling);
   memory_.copy_from(host_, host_bytes_, host_offset_);
-  view_.data = static_cast<char*>(memory_.data()) + data_offset;
+  view_.data = static_cast<char*>(memory_.data()) + data_offset_;
 }
 
 void DeviceTensor::copy_back() const {
   memory_.copy_to(host_, host_bytes_, host_offset_);
+}
+
+std::optional<std::ptrdiff_t> DeviceTensor::first_change() const {
+  const auto expected = [&](std::size_t i) {
+    const bool is_copy = i >= host_offset_ && i - host_offset_ < host_bytes_;
+    return is_copy ? static_cast<unsigned char>(host_[i - host_offset_]) : kFilling;
+  };
+  std::vector<unsigned char> bytes(std::min(memory_.bytes(), kReadAtOnce));
+  for (std::size_t begin = 0; begin < memory_.bytes(); begin += bytes.size()) {
+    bytes.resize(std::min(bytes.size(), memory_.bytes() - begin));
+    memory_.copy_to(bytes.data(), bytes.size(), begin);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] == expected(begin + i)) continue;
+      return static_cast<std::ptrdiff_t>(begin + i) - static_cast<std::ptrdiff_t>(data_offset_);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace tilewright::cuda

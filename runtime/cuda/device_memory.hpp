@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "../device.hpp"
 #include "../tensor.hpp"
@@ -58,12 +59,17 @@ class DeviceTensor {
   /// Writes the copy, its gaps and copied margins, back to where it came from.
   void copy_back() const;
 
+  /// The first byte, counted from the tensor's first element, that is no longer what the host holds
+  /// or, in margins of 0xff, what they were filled with. Nothing where all are.
+  std::optional<std::ptrdiff_t> first_change() const;
+
  private:
   DeviceMemory memory_;
   TensorView view_;
   char* host_ = nullptr;         // of the first byte that was copied
   std::size_t host_bytes_ = 0;   // that were copied
   std::size_t host_offset_ = 0;  // where they begin in memory_
+  std::size_t data_offset_ = 0;  // where the tensor's first element is
 };
 
 }  // namespace tilewright::cuda

@@ -99,12 +99,14 @@ struct Finding {
     signed_overflow,
     float_to_int_overflow,
     missing_return,
+    division_overflow,    // the least integer divided by -1, which traps
   };
   int kind;
   int line;    // in the rendered source
   int column;  // 0 where unknown
   int b, h, q_idx, kv_idx;
   int kept;    // 0 where mask_mod drops the element
+  int in_mask_mod;  // 0: in score_mod
   long long operand[2];
 };
 

@@ -10,6 +10,7 @@ struct tw_Element {
   static constexpr int kCapacity = 8;
   Finding findings[kCapacity];
   int count;
+  bool in_mask_mod;  // which is being evaluated
   void* abandon[5];  // where to go on when the element cannot
 };
 
@@ -22,6 +23,7 @@ TW_NOINLINE void tw_report(int kind, int line, int column, long long first, long
   finding.kind = kind;
   finding.line = line;
   finding.column = column;
+  finding.in_mask_mod = tw_element.in_mask_mod;
   finding.operand[0] = first;
   finding.operand[1] = second;
 }
@@ -31,7 +33,8 @@ TW_NOINLINE void tw_report(int kind, int line, int column, long long first, long
 
 // Runs a snippet; false if it was abandoned.
 template <typename Body>
-TW_NOINLINE bool tw_run(Body&& body) {
+TW_NOINLINE bool tw_run(bool is_mask_mod, Body&& body) {
+  tw_element.in_mask_mod = is_mask_mod;
   if (__builtin_setjmp(tw_element.abandon)) return false;
   body();
   return true;
@@ -53,7 +56,8 @@ struct tw_Findings {
   void add(const Finding& finding) {
     for (int i = 0; i < count; ++i) {
       if (items[i].kind == finding.kind && items[i].line == finding.line &&
-          items[i].column == finding.column && items[i].kept == finding.kept) {
+          items[i].column == finding.column && items[i].kept == finding.kept &&
+          items[i].in_mask_mod == finding.in_mask_mod) {
         return;
       }
     }
@@ -89,49 +93,86 @@ TW_NOINLINE int tw_take_findings(Finding* findings, int capacity) {
   return count;
 }
 
-// The handlers' arguments as gcc and clang lay them out; a type descriptor is not looked at.
+// A snippet's `abs` (see reading.cpp): as in math/common.hpp, and knows the line that calls it.
+template <typename Integer>
+TW_INLINE Integer tw_checked_abs(Integer x, Integer least, int line) {
+  if (x == least) tw_report(Finding::signed_overflow, line, 0, x, 0);
+  return x < 0 && x != least ? -x : x;
+}
+TW_INLINE float tw_abs(float x) { return __builtin_fabsf(x); }
+TW_INLINE double tw_abs(double x) { return __builtin_fabs(x); }
+TW_INLINE int tw_abs(int x, int line = __builtin_LINE()) {
+  return tw_checked_abs(x, -__INT_MAX__ - 1, line);
+}
+TW_INLINE long long tw_abs(long long x, int line = __builtin_LINE()) {
+  return tw_checked_abs(x, -__LONG_LONG_MAX__ - 1, line);
+}
+
+// The handlers' arguments as gcc and clang lay them out.
 struct tw_Site {
   const char* file;
   unsigned line;
   unsigned column;
 };
+struct tw_Type {
+  unsigned short kind;
+  unsigned short info;  // of an integer: log2 of its bits, then whether it is signed
 
-TW_INLINE void tw_report_at(int kind, const tw_Site* site, long long first, long long second) {
-  tw_report(kind, static_cast<int>(site->line), static_cast<int>(site->column), first, second);
+  // The upper half of a shorter one is not its own.
+  long long value(long operand) const {
+    return info >> 1 > 5 ? operand : static_cast<int>(operand);
+  }
+};
+struct tw_Arithmetic {
+  tw_Site site;
+  const tw_Type* type;
+};
+struct tw_Shift {
+  tw_Site site;
+  const tw_Type* type;
+  const tw_Type* type_of_distance;
+};
+
+TW_INLINE void tw_report_at(int kind, const tw_Site& site, long long first, long long second) {
+  tw_report(kind, static_cast<int>(site.line), static_cast<int>(site.column), first, second);
+}
+TW_INLINE void tw_report_operands(int kind, const tw_Arithmetic& at, long a, long b) {
+  tw_report_at(kind, at.site, at.type->value(a), at.type->value(b));
 }
 
 #define TW_HANDLER extern "C" __attribute__((visibility("hidden"), used)) void
 
-TW_HANDLER __ubsan_handle_add_overflow(const tw_Site* site, long a, long b) {
-  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), static_cast<int>(b));
+TW_HANDLER __ubsan_handle_add_overflow(const tw_Arithmetic* at, long a, long b) {
+  tw_report_operands(Finding::signed_overflow, *at, a, b);
 }
-TW_HANDLER __ubsan_handle_sub_overflow(const tw_Site* site, long a, long b) {
-  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), static_cast<int>(b));
+TW_HANDLER __ubsan_handle_sub_overflow(const tw_Arithmetic* at, long a, long b) {
+  tw_report_operands(Finding::signed_overflow, *at, a, b);
 }
-TW_HANDLER __ubsan_handle_mul_overflow(const tw_Site* site, long a, long b) {
-  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), static_cast<int>(b));
+TW_HANDLER __ubsan_handle_mul_overflow(const tw_Arithmetic* at, long a, long b) {
+  tw_report_operands(Finding::signed_overflow, *at, a, b);
 }
-TW_HANDLER __ubsan_handle_negate_overflow(const tw_Site* site, long a) {
-  tw_report_at(Finding::signed_overflow, site, static_cast<int>(a), 0);
+TW_HANDLER __ubsan_handle_negate_overflow(const tw_Arithmetic* at, long a) {
+  tw_report_operands(Finding::signed_overflow, *at, a, 0);
 }
-TW_HANDLER __ubsan_handle_divrem_overflow(const tw_Site* site, long a, long b) {
-  const int kind = b == 0 ? Finding::division_by_zero : Finding::signed_overflow;
-  tw_report_at(kind, site, static_cast<int>(a), static_cast<int>(b));
+TW_HANDLER __ubsan_handle_divrem_overflow(const tw_Arithmetic* at, long a, long b) {
+  const int kind = b == 0 ? Finding::division_by_zero : Finding::division_overflow;
+  tw_report_operands(kind, *at, a, b);
   tw_abandon_element();
 }
-TW_HANDLER __ubsan_handle_shift_out_of_bounds(const tw_Site* site, long, long distance) {
-  tw_report_at(Finding::shift_out_of_range, site, static_cast<int>(distance), 0);
+TW_HANDLER __ubsan_handle_shift_out_of_bounds(const tw_Shift* at, long, long distance) {
+  const long long by = at->type_of_distance->value(distance);
+  tw_report_at(Finding::shift_out_of_range, at->site, by, 0);
 }
 TW_HANDLER __ubsan_handle_float_cast_overflow(const tw_Site* site, long) {
-  tw_report_at(Finding::float_to_int_overflow, site, 0, 0);
+  tw_report_at(Finding::float_to_int_overflow, *site, 0, 0);
 }
 // An array of the snippet's own.
 TW_HANDLER __ubsan_handle_out_of_bounds(const tw_Site* site, long index) {
-  tw_report_at(Finding::index_out_of_bounds, site, index, 0);
+  tw_report_at(Finding::index_out_of_bounds, *site, index, 0);
   tw_abandon_element();
 }
 TW_HANDLER __ubsan_handle_missing_return(const tw_Site* site) {
-  tw_report_at(Finding::missing_return, site, 0, 0);
+  tw_report_at(Finding::missing_return, *site, 0, 0);
   tw_abandon_element();
 }
 

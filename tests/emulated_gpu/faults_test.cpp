@@ -12,45 +12,19 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "generator/templates.hpp"
+#include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/environment.hpp"
 #include "verify/check.hpp"
 #include "verify/random_inputs.hpp"
 
 using namespace tilewright;
+using test::Fault;
+using test::FaultyTemplates;
 
 namespace {
 
 constexpr std::string_view kNotTried = "not tried: ";
-
-struct Fault {
-  std::string what;
-  std::string file;
-  std::string text;         // stands once in the file
-  std::string replacement;  // what stands there instead
-};
-
-class FaultyTemplates final : public jinja::Loader {
- public:
-  explicit FaultyTemplates(Fault fault) : fault_(std::move(fault)) {}
-
-  std::optional<std::string> load(std::string_view name) const override {
-    std::optional<std::string> text = sound_->load(name);
-    if (!text || name != fault_.file) return text;
-    const std::size_t place = text->find(fault_.text);
-    if (place == std::string::npos || text->find(fault_.text, place + 1) != std::string::npos) {
-      throw Error(ErrorCode::usage, "\"" + fault_.text + "\" does not stand once in " + fault_.file,
-                  "the template was changed: write the fault anew");
-    }
-    return text->replace(place, fault_.text.size(), fault_.replacement);
-  }
-  std::vector<std::string> names() const override { return sound_->names(); }
-
- private:
-  Fault fault_;
-  std::unique_ptr<jinja::Loader> sound_ = default_template_loader();
-};
 
 Spec causal(const char* tactic) {
   return {.name = "causal",

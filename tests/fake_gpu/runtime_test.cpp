@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -12,6 +13,7 @@
 #include "runtime/cuda/device_memory.hpp"
 #include "runtime/cuda/memory_pool.hpp"
 #include "runtime/cuda/nvrtc.hpp"
+#include "runtime/staged_call.hpp"
 #include "tests/runtime/allocation_count.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"
@@ -118,6 +120,35 @@ TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module"
   REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);  // q tiles of 128 x heads
   // Two tiles of Q and one of out, two of K and two of V, 128 rows of 128 bytes each; barriers.
   REQUIRE(fake<unsigned>("fake_shared_bytes") == (2 + 1 + 2 + 2) * 128 * 128 + 512);
+}
+
+TEST_CASE("fake GPU: what is written to a staged input or around it is found") {
+  const Tensor q = Tensor::zeros(f16, {1, 2, 5, 64});
+  Tensor out = Tensor::zeros(f16, {1, 2, 5, 64});
+  const SnippetInputs inputs{.buffers = {{"bias", q.view()}}, .scalars = {}};
+  const ForwardTensors host{.q = q.view(), .k = q.view(), .v = q.view(), .out = out.view()};
+  const StagedCall staged(Device::parse("cuda"), host, inputs);
+  const auto flip = [](const TensorView& view, std::ptrdiff_t byte) {
+    static_cast<unsigned char*>(view.data)[byte] ^= 1;
+  };
+  constexpr std::ptrdiff_t kBytes = 2 * 5 * 64 * 2;
+
+  flip(staged.tensors().out, 0);
+  CHECK_FALSE(staged.changed_input());
+  const std::pair<TensorView, std::string> staged_inputs[] = {
+      {staged.tensors().q, "q"},
+      {staged.tensors().k, "k"},
+      {staged.tensors().v, "v"},
+      {staged.inputs().buffers.at("bias"), "buffer bias"}};
+  for (const auto& [view, name] : staged_inputs) {
+    for (const std::ptrdiff_t byte : {std::ptrdiff_t{-256}, kBytes / 2, kBytes + 255}) {
+      flip(view, byte);
+      CHECK(staged.changed_input() ==
+            name + " was written to on the GPU, at byte " + std::to_string(byte));
+      flip(view, byte);
+    }
+  }
+  CHECK_FALSE(staged.changed_input());
 }
 
 TEST_CASE("fake GPU: a cubin that the driver refuses is reported with the GPU and the target") {

@@ -154,8 +154,17 @@ TEST_CASE("checked reading: undefined behaviour is found at its line of the snip
       {"int n = kv_idx - 7;\n\nreturn q_idx % n;", abi::Finding::division_by_zero, 3, 3},
       {"return kv_idx * 1000000000;", abi::Finding::signed_overflow, 1, 3},
       {"int x = -2147483647;\nreturn x - kv_idx;", abi::Finding::signed_overflow, 2, -2147483647},
-      {"int low = -2147483647 - 1;\nreturn low / (kv_idx - 9);", abi::Finding::signed_overflow, 2,
+      {"int low = -2147483647 - 1;\nreturn low / (kv_idx - 9);", abi::Finding::division_overflow, 2,
        -2147483648LL},
+      {"long long low = -9223372036854775807ll - 1;\nreturn low % (kv_idx - 9);",
+       abi::Finding::division_overflow, 2, -9223372036854775807LL - 1},
+      {"long long low = -9223372036854775807ll - 1;\nreturn low - kv_idx;",
+       abi::Finding::signed_overflow, 2, -9223372036854775807LL - 1},
+      {"return 1 << (kv_idx * 10000000000ll);", abi::Finding::shift_out_of_range, 1, 10000000000LL},
+      {"int low = -2147483647;\nreturn abs(0) +\n abs(low - (kv_idx > 5));",
+       abi::Finding::signed_overflow, 3, -2147483648LL},
+      {"long long low = -9223372036854775807ll - 1;\nreturn abs(kv_idx > 5 ? low : 1);",
+       abi::Finding::signed_overflow, 2, -9223372036854775807LL - 1},
       {"int low = -2147483647 - 1;\nreturn -(low + (kv_idx > 5));", abi::Finding::signed_overflow,
        2, -2147483648LL},
       {"return 1 << (kv_idx * 8);", abi::Finding::shift_out_of_range, 1, 32},
@@ -170,7 +179,7 @@ TEST_CASE("checked reading: undefined behaviour is found at its line of the snip
     CHECK(found.front().finding.kind == c.kind);
     CHECK(found.front().finding.kept == 1);
     CHECK(found.front().finding.operand[0] == c.operand);
-    if (c.line == 0) continue;  // a missing return is nowhere in particular
+    if (c.line == 0) continue;  // a missing return is at no line of the text
     CHECK(found.front().origin.in_snippet);
     CHECK(found.front().origin.line == c.line);
   }

@@ -183,6 +183,39 @@ TEST_CASE("check: a missing return and the least int divided by -1 are refused")
              ContainsSubstring("overflows"));
 }
 
+TEST_CASE("check: what is refused has the snippet's line and a hint of its own") {
+  const Error missing = error_of(spec_with_zeros(
+      "const float y = score;\nif (x[kv_idx] != 0 || kv_idx < 4) return y;\n", "x[0] == 0"));
+  REQUIRE(missing.place());
+  CHECK(missing.place()->file == "score_mod");
+  CHECK(missing.place()->line == 2);
+  CHECK_THAT(missing.place()->excerpt, ContainsSubstring("kv_idx < 4) return y;"));
+  CHECK_THAT(missing.hint(), ContainsSubstring("return that no condition guards"));
+
+  const Error in_mask =
+      error_of(spec_with_zeros("score", "if (x[kv_idx] == 0 && kv_idx < 4) return true;"));
+  CHECK(in_mask.place()->file == "mask_mod");
+  CHECK(in_mask.place()->line == 1);
+
+  const Error least = error_of(spec_with_zeros(
+      "long long least = -9223372036854775807ll - 1;\nreturn score + least / (x[kv_idx] - 1);"));
+  CHECK(least.place()->line == 2);
+  CHECK_THAT(least.message(), ContainsSubstring("the least one divided by -1"));
+  CHECK_THAT(least.hint(), ContainsSubstring("x == -1"));
+}
+
+TEST_CASE("check: an overflow inside a function is at the line that calls it, and no int's end") {
+  const Report report = check_zeros(spec_with_zeros(
+      "const int low = x[kv_idx] - 2147483647;\nreturn score + 1e-9f * abs(low - 1) + "
+      "1e-9f * (low - 1 + (x[kv_idx] - 1));"));
+  REQUIRE(report.undefined.operations.size() == 2);
+  for (const UndefinedOperation& operation : report.undefined.operations) {
+    CHECK(operation.place.file == "score_mod");
+    CHECK(operation.place.line == 2);
+    CHECK_FALSE(operation.fatal);
+  }
+}
+
 TEST_CASE("check: an index outside its extent is clamped and reported, a trusted one is refused") {
   Spec spec = spec_with_zeros("score + x[kv_idx + 7]");
   const Report report = check_zeros(spec);

@@ -24,7 +24,7 @@ enum class Relation : std::uint8_t {
   offsets,          ///< q_offset and kv_offset are snippets with shifted indices
   proved_mask,      ///< a block mask by intervals is the one by evaluation
   json_spec,        ///< a spec that was written as JSON and read is the same, bit for bit
-  cached,           ///< kernels from a cache are those compiled anew, bit for bit
+  cached,           ///< kernels from a folder give the same, bit for bit
 };
 
 /// "permuted_keys", ...

@@ -7,7 +7,6 @@
 #include "generator/snippet.hpp"
 #include "runtime/float16.hpp"
 #include "runtime/tensor.hpp"
-#include "verify/fuzz/rewrite.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -58,18 +57,18 @@ std::size_t heads_of(Layout layout) {
 
 RelationCall::RelationCall(const Spec& s, const Inputs& i) : spec(s), inputs(copy_of(i)) {}
 
-void RelationCall::rename(const std::map<std::string, std::string, std::less<>>& replacements) {
+void RelationCall::rebind(const Arguments& arguments) {
   if (!spec.score_mod.empty()) {
-    spec.score_mod = with_names(SnippetKind::score_mod, spec.score_mod, replacements);
+    spec.score_mod = with_arguments(SnippetKind::score_mod, spec.score_mod, arguments);
   }
   if (!spec.mask_mod.empty()) {
-    spec.mask_mod = with_names(SnippetKind::mask_mod, spec.mask_mod, replacements);
+    spec.mask_mod = with_arguments(SnippetKind::mask_mod, spec.mask_mod, arguments);
   }
 }
 
 void RelationCall::freeze() {
   const Shape& shape = inputs.shape;
-  rename({{"q_len", std::to_string(shape.q_len)},
+  rebind({{"q_len", std::to_string(shape.q_len)},
           {"kv_len", std::to_string(shape.kv_len)},
           {"num_q_heads", std::to_string(shape.num_q_heads)},
           {"num_kv_heads", std::to_string(shape.num_kv_heads)}});
@@ -91,7 +90,7 @@ void RelationCall::take_head(std::int64_t h) {
   inputs.q = taken(inputs.q, heads_of(spec.layout), {h});
   inputs.k = taken(inputs.k, heads_of(spec.key_value_layout()), {h_kv});
   inputs.v = taken(inputs.v, heads_of(spec.key_value_layout()), {h_kv});
-  rename({{"h", std::to_string(h)}, {"h_kv", std::to_string(h_kv)}});
+  rebind({{"h", std::to_string(h)}, {"h_kv", std::to_string(h_kv)}});
   inputs.shape.num_q_heads = inputs.shape.num_kv_heads = 1;
 }
 
@@ -100,7 +99,7 @@ void RelationCall::take_batch(std::int64_t b) {
   const std::int64_t b_kv = inputs.k.shape()[0] == 1 ? 0 : b;
   inputs.k = taken(inputs.k, 0, {b_kv});
   inputs.v = taken(inputs.v, 0, {b_kv});
-  rename({{"b", std::to_string(b)}});
+  rebind({{"b", std::to_string(b)}});
   inputs.shape.batch = 1;
 }
 

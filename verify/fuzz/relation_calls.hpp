@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "../../generator/spec.hpp"
 #include "../random_inputs.hpp"
+#include "rewrite.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -19,10 +18,10 @@ struct RelationCall {
   RelationCall(const RelationCall& other) : RelationCall(other.spec, other.inputs) {}
   RelationCall& operator=(const RelationCall&) = delete;
 
-  /// Names in both snippets become other text.
-  void rename(const std::map<std::string, std::string, std::less<>>& replacements);
-  /// The sizes of the call become numbers in the snippets, and buffers' dimensions free: sizes may
-  /// then change without a change of what the snippets say.
+  /// Both snippets see other arguments.
+  void rebind(const Arguments& arguments);
+  /// The snippets see the sizes of this call from now on, and buffers' dimensions become free:
+  /// sizes may then change without a change of what the snippets say.
   void freeze();
   /// Rows of k and v: row i becomes what row `from[i]` was.
   void take_keys(const std::vector<std::int64_t>& from);

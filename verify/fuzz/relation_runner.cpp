@@ -2,10 +2,12 @@
 #include <optional>
 #include <utility>
 
+#include "cache/bundles.hpp"
 #include "cache/store.hpp"
 #include "generator/spec_json.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/staged_call.hpp"
+#include "runtime/temporary_directory.hpp"
 #include "runtime/thread_pool.hpp"
 #include "verify/fuzz/random_tactic.hpp"
 #include "verify/fuzz/relations.hpp"
@@ -20,11 +22,26 @@ AttentionValues KernelRelationRunner::forward(const Spec& spec, const Problem& p
   AttentionOptions options{.device = device_, .kernels = kernels_};
   std::optional<ThreadPool> one_thread;
   if (way == Way::one_thread) options.threads = &one_thread.emplace(1);
-  if (way == Way::fresh_kernels) {
-    options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
-    options.kernels.bundles = nullptr;
-  }
   return run_call(Attention(spec, options), problem);
+}
+
+RelationRunner::FromCache KernelRelationRunner::forward_from_cache(const Spec& spec,
+                                                                   const Problem& problem) {
+  const TemporaryDirectory folder("relation");
+  const auto with_own_store = [&] {
+    AttentionOptions options{.device = device_, .kernels = kernels_};
+    options.kernels.store =
+        std::make_shared<cache::Store>(cache::Store::Options{.directory = folder.path()});
+    options.kernels.bundles = std::make_shared<const cache::Bundles>();
+    // A key of their own: an equal kernel that this process has loaded would be taken instead.
+    options.kernels.instrumentation.emplace_back("-DTILEWRIGHT_FROM_CACHE");
+    return Attention(spec, options);
+  };
+  with_own_store();
+  const Attention attention = with_own_store();
+  FromCache result{.values = run_call(attention, problem)};
+  for (const KernelBuild& build : attention.builds()) result.sources.push_back(build.source);
+  return result;
 }
 
 BlockMask KernelRelationRunner::block_mask(const Spec& spec, const Problem& problem) {

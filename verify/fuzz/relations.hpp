@@ -18,11 +18,19 @@ namespace tilewright::verify::fuzz {
 /// Runs the calls of a relation. A test puts a faulty one in its place.
 class RelationRunner {
  public:
-  enum class Way : std::uint8_t { usual, one_thread, fresh_kernels };
+  enum class Way : std::uint8_t { usual, one_thread };
+
+  /// Of kernels that a folder held.
+  struct FromCache {
+    AttentionValues values;
+    std::vector<std::string> sources = {};  ///< of each kernel, as KernelBuild has it
+  };
 
   virtual ~RelationRunner() = default;
   /// out and lse. @throws Error as Attention
   virtual AttentionValues forward(const Spec& spec, const Problem& problem, Way way) = 0;
+  /// Compiles the spec's kernels into a folder, and runs those that another store reads there.
+  virtual FromCache forward_from_cache(const Spec& spec, const Problem& problem) = 0;
   virtual BlockMask block_mask(const Spec& spec, const Problem& problem) = 0;
   /// Different tactics that can run the spec here.
   virtual std::vector<TacticSpec> tactics(const Spec& spec) = 0;
@@ -40,6 +48,7 @@ class KernelRelationRunner : public RelationRunner {
   explicit KernelRelationRunner(const Device& device, KernelContext kernels = {});
   using RelationRunner::forward;
   AttentionValues forward(const Spec& spec, const Problem& problem, Way way) override;
+  FromCache forward_from_cache(const Spec& spec, const Problem& problem) override;
   BlockMask block_mask(const Spec& spec, const Problem& problem) override;
   std::vector<TacticSpec> tactics(const Spec& spec) override;
   Spec reread(const Spec& spec) override;
@@ -51,7 +60,8 @@ class KernelRelationRunner : public RelationRunner {
 
 /// What became of a relation.
 struct RelationResult {
-  bool applies = true;        ///< false: it says nothing of this spec, and nothing was run
+  bool applies = true;        ///< false: it says nothing of this spec, or the snippets do not
+                              ///< compile in the form that it gives them
   std::string message = {};   ///< how it is broken; empty where it holds
   double share_of_bound = 0;  ///< how far apart the two sides are, of what rounding may do
 

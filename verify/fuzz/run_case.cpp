@@ -270,6 +270,7 @@ class CaseRunner::Implementation {
     }
     staged.wait();
     staged.copy_back();
+    if (const auto changed = staged.changed_input()) fail(Failure::input_changed, *changed);
     return mask;
   }
 

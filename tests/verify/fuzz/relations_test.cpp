@@ -1,10 +1,13 @@
 #include "verify/fuzz/relations.hpp"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
+#include "cache/store.hpp"
 #include "generator/spec_json.hpp"
 #include "runtime/float16.hpp"
 #include "tests/support/catch.hpp"
@@ -46,6 +49,11 @@ class FaultyRunner : public KernelRelationRunner {
     if (after) after(spec, problem, way, values);
     return values;
   }
+  FromCache forward_from_cache(const Spec& spec, const Problem& problem) override {
+    FromCache cached = KernelRelationRunner::forward_from_cache(spec, problem);
+    if (caching) caching(cached);
+    return cached;
+  }
   BlockMask block_mask(const Spec& spec, const Problem& problem) override {
     Spec wrong = spec;
     if (mask) mask(wrong);
@@ -59,6 +67,7 @@ class FaultyRunner : public KernelRelationRunner {
 
   std::function<void(Spec&, Problem&)> before = {};
   std::function<void(const Spec&, const Problem&, Way, AttentionValues&)> after = {};
+  std::function<void(FromCache&)> caching = {};
   std::function<void(Spec&)> mask = {};
   std::function<void(Spec&)> reading = {};
 };
@@ -116,6 +125,61 @@ TEST_CASE("relations: one that says nothing of a spec does not apply") {
     CHECK(!check_relation(relation, spec, inputs, runner).applies);
   }
   CHECK(check_relation(Relation::padding, spec, inputs, runner).holds());
+}
+
+// Declarations of an index's name, and buffers that are called what rewriting would take.
+TEST_CASE("relations: a snippet may use any name for its own") {
+  Spec spec = rich_spec(DType::f32);
+  spec.score_mod =
+      "auto mix = [](float a, float b) { return 0.5f * (a + b); };\n"
+      "float s = mix(score, old_key[h]) + original[h];\n"
+      "for (int b = 0; b < 3; ++b) s += 0.01f * b;\n"
+      "int h = kv_idx, kv_len = 3;\n"
+      "return s + 0.001f * (h % kv_len);";
+  spec.mask_mod =
+      "auto near = [](int q_idx, int kv_idx) { return q_idx - kv_idx < 40; };\n"
+      "return near(q_idx, kv_idx) && (q_idx >= kv_idx || kept[h] + undecided[h] > 0);";
+  spec.buffers.clear();
+  for (const char* name : {"original", "old_key", "kept", "undecided"}) {
+    spec.buffers[name] = {f32, {NamedDim::num_q_heads}};
+  }
+  const Inputs inputs = rich_inputs(spec);
+  KernelRelationRunner runner(Device::cpu());
+  for (const Relation relation : all_relations()) {
+    const RelationResult result = check_relation(relation, spec, inputs, runner);
+    CAPTURE(to_string(relation), result.message);
+    CHECK(result.applies);
+    CHECK(result.holds());
+  }
+}
+
+TEST_CASE("relations: one whose form of the snippets does not compile does not apply") {
+  class NoLambdas : public KernelRelationRunner {
+   public:
+    NoLambdas() : KernelRelationRunner(Device::cpu()) {}
+    AttentionValues forward(const Spec& spec, const Problem& problem, Way way) override {
+      if (spec.mask_mod.find("[&]") != std::string::npos) {
+        throw Error(ErrorCode::snippet, "a lambda");
+      }
+      return KernelRelationRunner::forward(spec, problem, way);
+    }
+  } runner;
+  const Spec spec = rich_spec(DType::f32);
+  const Inputs inputs = rich_inputs(spec);
+  CHECK_FALSE(check_relation(Relation::split_keys, spec, inputs, runner).applies);
+  CHECK_FALSE(check_relation(Relation::offsets, spec, inputs, runner).applies);
+  CHECK(check_relation(Relation::linear_in_v, spec, inputs, runner).applies);
+}
+
+TEST_CASE("relations: cached reads kernels from disk, whatever store is in use") {
+  const Spec spec = rich_spec(DType::f32);
+  KernelContext in_memory;
+  in_memory.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  KernelRelationRunner runner(Device::cpu(), in_memory);
+  const Inputs inputs = rich_inputs(spec);
+  const auto cached = runner.forward_from_cache(spec, inputs.problem());
+  CHECK(cached.sources == std::vector<std::string>{"disk", "disk"});
+  CHECK(in_memory.store->stats().builds == 0);
 }
 
 TEST_CASE("relations: names are read back") {
@@ -200,20 +264,34 @@ TEST_CASE("relations: each is broken by a fault that it is there for") {
     expect_broken(Relation::json_spec, runner);
   }
   SECTION("the cache gives another kernel") {
-    runner.after = [](const Spec&, const Problem&, auto way, AttentionValues& values) {
-      if (way != RelationRunner::Way::fresh_kernels) spoil_row(values, 0, 0);
-    };
+    runner.caching = [](RelationRunner::FromCache& cached) { spoil_row(cached.values, 0, 0); };
+    expect_broken(Relation::cached, runner);
+  }
+  SECTION("the cache forgets a kernel") {
+    runner.caching = [](RelationRunner::FromCache& cached) { cached.sources.back() = "built"; };
     expect_broken(Relation::cached, runner);
   }
 }
 
-TEST_CASE("rewriting: names are replaced, members, comments and longer names are not") {
+TEST_CASE("rewriting: a snippet sees other arguments, and its text stays as it is") {
   const auto kind = SnippetKind::score_mod;
-  CHECK(with_names(kind, "h + x.h * h_kv  // h\n - slopes[h]", {{"h", "3"}}) ==
-        "3 + x.h * h_kv  // h\n - slopes[3]");
-  CHECK(around(kind, "score * 2", "original() + 1.0") ==
-        "const auto original = [&]() -> float {\nreturn (score * 2\n);\n};\nreturn original() + "
+  CHECK(with_arguments(kind, "slopes[h] * x.b  // of h", {{"b", "1"}, {"h", "3"}}) ==
+        "return [&](const int h) -> float {\n{\nreturn (\nslopes[h] * x.b  // of h\n);}\n}(3);");
+  CHECK(with_arguments(SnippetKind::mask_mod, "int h = b; return h > 0;", {{"b", "q - 1"}}) ==
+        "return [&](const int b) -> bool {\n{\nint h = b; return h > 0;\n}\n}(q - 1);");
+  CHECK(with_arguments(kind, "score", {{"h", "3"}}) == "score");
+  CHECK(around(kind, "score * 2", "original", "original() + 1.0") ==
+        "const auto original = [&]() -> float {\nreturn (\nscore * 2\n);};\nreturn original() + "
         "1.0;");
-  CHECK(around(SnippetKind::mask_mod, "", "original()") ==
-        "const auto original = [&]() -> bool {\nreturn (true\n);\n};\nreturn original();");
+  CHECK(around(SnippetKind::mask_mod, "", "kept", "kept()") ==
+        "const auto kept = [&]() -> bool {\nreturn (\ntrue\n);};\nreturn kept();");
+}
+
+TEST_CASE("rewriting: names are taken that nobody uses") {
+  Spec spec = {.score_mod = "const float kept = 1; return kept * score;",
+               .mask_mod = "kept2[h] > 0"};
+  spec.buffers["kept2"] = {f32, {FreeDim{}}};
+  spec.scalars["kept3"] = {};
+  CHECK(unused_name(spec, "kept") == "kept4");
+  CHECK(unused_name(spec, "original") == "original");
 }
