@@ -113,7 +113,7 @@ class Checker {
     skip(" \t");
     const std::string_view word =
         skip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-    const std::vector<std::string> variables = snippet_variables();
+    const std::vector<std::string>& variables = snippet_variables();
     const bool is_value =
         !word.empty() && (word.find_first_not_of("0123456789") == std::string_view::npos ||
                           std::find(variables.begin(), variables.end(), word) != variables.end());
