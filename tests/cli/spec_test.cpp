@@ -71,7 +71,8 @@ TEST_CASE("cli: a path through a snippet that returns nothing is an error at its
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
     "mask_mod": "if (q_idx >= kv_idx) { return true; }"})json");
-  const Ended ended = start({"mask", spec, "--device", "cpu", "--q-len", "40", "--kv-len", "40"});
+  const Ended ended =
+      start({"mask", spec, "--q-len", "40", "--kv-len", "40"}, {{"TILEWRIGHT_DEVICE", "cpu"}});
   REQUIRE(ended.status == 2);
   CHECK_THAT(ended.err, ContainsSubstring("error[snippet]: control reaches end"));
   CHECK_THAT(ended.err, ContainsSubstring("mask_mod:1:38"));

@@ -177,7 +177,7 @@ TEST_CASE("check: a missing return and the least int divided by -1 are refused")
   CHECK_THAT(error_of(spec_with_zeros("if (x[kv_idx] == 0 && kv_idx > 3) { float y = score; } "
                                       "else { return score; }"))
                  .message(),
-             ContainsSubstring("without a return"));
+             ContainsSubstring("non-void function"));
   CHECK_THAT(error_of(spec_with_zeros("score + ((x[kv_idx] - 2147483647) - 1) / (x[kv_idx] - 1)"))
                  .message(),
              ContainsSubstring("overflows"));
@@ -190,7 +190,7 @@ TEST_CASE("check: what is refused has the snippet's line and a hint of its own")
   CHECK(missing.place()->file == "score_mod");
   CHECK(missing.place()->line == 2);
   CHECK_THAT(missing.place()->excerpt, ContainsSubstring("kv_idx < 4) return y;"));
-  CHECK_THAT(missing.hint(), ContainsSubstring("return that no condition guards"));
+  CHECK_THAT(missing.hint(), ContainsSubstring("add a return at the end"));
 
   const Error in_mask =
       error_of(spec_with_zeros("score", "if (x[kv_idx] == 0 && kv_idx < 4) return true;"));
