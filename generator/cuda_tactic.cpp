@@ -97,11 +97,15 @@ Tactic default_tactic(const Spec& spec, const Target& target) {
   const std::int64_t warps = warps_of(spec, q_tile, tiles_of_warp);
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const bool on_tensor_cores = uses_tensor_cores(spec);
+  // One warp with two tiles of rows spills with 64 columns of wider heads.
+  const bool is_lone = on_tensor_cores && warps == 1 && tiles_of_warp > 1 && width > 64;
+  const std::int64_t kv_limit =
+      is_lone ? std::min<std::int64_t>(choice.kv_tile, 32) : choice.kv_tile;
   const bool keeps_q = on_tensor_cores && tiles_of_warp == 1 && width <= 128;
   const std::int64_t blocks = on_tensor_cores ? std::clamp<std::int64_t>(8 / warps, 1, 4) : 1;
   return {.name = std::string(kPortable),
           .parameters = {{"q_tile", q_tile},
-                         {"kv_tile", largest_tile(spec.block[1], choice.kv_tile, 16)},
+                         {"kv_tile", largest_tile(spec.block[1], kv_limit, 16)},
                          {"warps", warps},
                          {"stages", choice.stages},
                          {"q_in_registers", keeps_q ? 1 : 0},
