@@ -162,6 +162,13 @@ WEAK int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base,
 int cuMemAlloc_v2(Pointer* pointer, std::size_t bytes) {
   return allocate(pointer, bytes);
 }
+int cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
+  return allocate(reinterpret_cast<Pointer*>(data), bytes);
+}
+int cuMemFreeHost(void* data) {
+  std::free(data);
+  return --fake_held, in_context();
+}
 int cuMemAllocAsync(Pointer* pointer, std::size_t bytes, void* stream) {
   if (stream == kStreamOfThread) {
     while (fake_hold_pool != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

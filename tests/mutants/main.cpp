@@ -3,7 +3,7 @@
 // may crash or never end.
 //
 //     mutants [--device cpu|cuda] [--compile] [--list] [--sample N] [--seed S] [--jobs N]
-//             [--seconds N] [--only WORD] [--equivalents] [--racecheck PROGRAM]
+//             [--seconds N] [--only WORD] [--equivalents] [--racecheck PROGRAM] [--special]
 //
 // --device       which mutants are run, and where: those of CPU templates (default) or of CUDA's
 // --compile      CUDA's mutants are compiled for sm_80 and sm_90a, and not run: needs no GPU
@@ -15,6 +15,7 @@
 // --racecheck P  P is compute-sanitizer: a changed barrier or wait that survives is run once more
 //                by its racecheck, a call of some subjects, but for Hopper's
 //                (keep_few_without_hopper)
+// --special      the calls of special_calls.hpp alone
 // --one ID       runs that one here; "original": the templates as they are, which must survive
 // --lock FILE    with --one: whoever has it may run a call's kernels (gpu_alone.hpp)
 // --calls N      what racecheck runs: at most N calls of a subject, each once
@@ -63,6 +64,7 @@ struct Settings {
   bool compile = false;
   bool list = false;
   bool equivalents = false;
+  bool special = false;
   std::size_t sample = 0;  // 0: all
   unsigned seed = static_cast<unsigned>(test_seed());
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
@@ -104,6 +106,8 @@ Settings read_settings(int argc, char** argv) {
       settings.list = true;
     } else if (name == "--equivalents") {
       settings.equivalents = true;
+    } else if (name == "--special") {
+      settings.special = true;
     } else if (name == "--sample") {
       settings.sample = std::stoul(value());
     } else if (name == "--seed") {
@@ -197,6 +201,7 @@ Trial try_here(const Settings& settings, const Mutant& mutant) {
   std::vector<Subject> tried = subjects(settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda);
   if (settings.compile) return compile_mutant(mutant.mutation, tried, target_of(mutant.group));
   TrialOptions options = options_of(settings);
+  if (settings.special) tried.clear();
   if (settings.calls == 0) return try_mutant(mutant.mutation, tried, options);
   keep_few_without_hopper(settings.calls, tried);
   options.repeats = 1;
@@ -261,6 +266,7 @@ Attempt try_apart(const Settings& settings, const Mutant& mutant) {
   std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
                                         settings.device.name()};
   if (settings.compile) arguments.emplace_back("--compile");
+  if (settings.special) arguments.emplace_back("--special");
   if (!settings.lock.empty()) arguments.insert(arguments.end(), {"--lock", settings.lock});
   ProcessOptions options;
   options.timeout = std::chrono::minutes(10);

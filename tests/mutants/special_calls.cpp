@@ -12,43 +12,87 @@
 #include "tests/mutants/fenced_call.hpp"
 #include "tests/mutants/functions.hpp"
 #include "tests/mutants/one_key.hpp"
+#include "tests/mutants/slow_hardware.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_inputs.hpp"
 
 namespace tilewright::mutants {
 namespace {
 
+using TileNumbers = std::vector<std::int32_t>;
+
+// A mask of a call with one list for all batches and heads.
+// columns: [rows of tiles][columns of tiles]; partial, full: how many of each row's count
+BlockMask mask_from_lists(const Attention& attention, const Shape& shape,
+                          const TileNumbers& columns, const TileNumbers& partial,
+                          const TileNumbers& full) {
+  const auto rows = static_cast<std::int64_t>(full.size());
+  const auto view = [](const TileNumbers& values, std::initializer_list<std::int64_t> extents) {
+    return TensorView::contiguous(static_cast<const void*>(values.data()), DType::i32, extents);
+  };
+  const auto width = static_cast<std::int64_t>(columns.size()) / rows;
+  return block_mask_from_flex(attention.mask_fingerprint(shape),
+                              {.kv_num_blocks = view(partial, {1, 1, rows}),
+                               .kv_indices = view(columns, {1, 1, rows, width}),
+                               .full_kv_num_blocks = view(full, {1, 1, rows}),
+                               .full_kv_indices = view(columns, {1, 1, rows, width})});
+}
+
+std::vector<double> out_over_mask(const Attention& attention, const BlockMask& mask,
+                                  const verify::Problem& problem) {
+  const verify::Outputs outputs(attention.spec(), problem.shape);
+  const StagedCall staged(attention.device(), outputs.tensors(problem), {});
+  attention.forward(staged.tensors(), mask);
+  staged.copy_back();
+  return outputs.values(attention.spec()).out.data;
+}
+
 // A mask of full tiles over a mask_mod that keeps nothing, against the same without a mask_mod.
 std::string wrong_with_full_tiles(const Attention& attention, const KernelContext&) {
   const Spec& spec = attention.spec();
   const Shape shape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 50, .kv_len = 70};
   const verify::Inputs inputs = verify::random_inputs(spec, shape, 1);
-  const std::vector<std::int32_t> none(4, 0), all = {3, 3, 3, 3};
-  const std::vector<std::int32_t> columns = {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2};
-  const auto view = [](const std::vector<std::int32_t>& values,
-                       std::initializer_list<std::int64_t> extents) {
-    return TensorView::contiguous(static_cast<const void*>(values.data()), DType::i32, extents);
-  };
-  const BlockMask mask = block_mask_from_flex(attention.mask_fingerprint(shape),
-                                              {.kv_num_blocks = view(none, {1, 1, 4}),
-                                               .kv_indices = view(columns, {1, 1, 4, 3}),
-                                               .full_kv_num_blocks = view(all, {1, 1, 4}),
-                                               .full_kv_indices = view(columns, {1, 1, 4, 3})});
+  const BlockMask mask = mask_from_lists(attention, shape, {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2},
+                                         {0, 0, 0, 0}, {3, 3, 3, 3});
   Spec without_mask = spec;
   without_mask.mask_mod.clear();
   const Attention dense(without_mask, {.device = attention.device()});
   const verify::AttentionValues wanted = verify::run_call(dense, inputs.problem());
-  const verify::Outputs outputs(spec, shape);
-  const StagedCall staged(attention.device(), outputs.tensors(inputs.problem()), {});
-  attention.forward(staged.tensors(), mask);
-  staged.copy_back();
-  const std::vector<double> got = outputs.values(spec).out.data;
+  const std::vector<double> got = out_over_mask(attention, mask, inputs.problem());
   for (std::size_t i = 0; i < got.size(); ++i) {
     // Sums in another order.
     if (std::abs(got[i] - wanted.out.data[i]) < 1e-5) continue;
     return "mask_mod was asked in tiles that the caller's lists call full";
   }
   return "";
+}
+
+// Of two rows of tiles the first has none.
+std::string wrong_with_empty_rows(const Attention& attention, const KernelContext&) {
+  const Spec& spec = attention.spec();
+  const std::int64_t tile = spec.block[0];
+  const Shape shape{
+      .batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 2 * tile, .kv_len = tile / 2};
+  const verify::Inputs inputs = verify::random_inputs(spec, shape, 1);
+  const BlockMask mask = mask_from_lists(attention, shape, {0, 0}, {0, 0}, {0, 1});
+  const std::vector<double> got = out_over_mask(attention, mask, inputs.problem());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const std::int64_t row = static_cast<std::int64_t>(i) / spec.head_dim % shape.q_len;
+    if ((got[i] == 0) != (row < tile)) {
+      return fmt::format("out is {} in row {} of lists whose first {} have no tile", got[i], row,
+                         tile);
+    }
+  }
+  return "";
+}
+
+Spec empty_rows_spec() {
+  Spec spec;
+  spec.name = "empty rows";
+  spec.dtype = DType::bf16;
+  spec.head_dim = 64;
+  spec.block = {128, 128};
+  return spec;
 }
 
 Spec full_tiles_spec(const std::string& score_mod) {
@@ -62,23 +106,41 @@ Spec full_tiles_spec(const std::string& score_mod) {
   return spec;
 }
 
+void add_fenced_calls(std::vector<SpecialCall>& calls) {
+  calls.push_back({functions_spec(), 1, [](const Attention& attention, const KernelContext&) {
+                     return wrong_functions(attention);
+                   }});
+  calls.push_back({fenced_mask_spec(), 1, wrong_mask_between_fences});
+  for (Spec& spec : fenced_specs()) calls.push_back({std::move(spec), 1, wrong_between_fences});
+}
+
+void add_slow_calls(std::vector<SpecialCall>& calls) {
+  for (Spec& spec : specs_with_many_q_tiles()) {
+    calls.push_back({std::move(spec), 3, wrong_with_far_output_or_late_warps});
+  }
+  calls.push_back(
+      {spec_with_many_blocks(), 2, [](const Attention& attention, const KernelContext&) {
+         return wrong_with_far_output(attention);
+       }});
+  calls.push_back({spec_with_stages(), 2, [](const Attention& attention, const KernelContext&) {
+                     return wrong_with_far_inputs(attention);
+                   }});
+}
+
 }  // namespace
 
 std::vector<SpecialCall> special_calls(Device::Kind device) {
   std::vector<SpecialCall> calls;
   for (Spec& spec : one_key_specs()) {
-    calls.push_back({std::move(spec), [](const Attention& attention, const KernelContext&) {
+    calls.push_back({std::move(spec), 1, [](const Attention& attention, const KernelContext&) {
                        return wrong_with_one_key(attention);
                      }});
   }
-  calls.push_back({full_tiles_spec(""), wrong_with_full_tiles});
-  calls.push_back({full_tiles_spec("score + 0.01 * kv_idx"), wrong_with_full_tiles});
-  if (device != Device::Kind::cpu) return calls;
-  calls.push_back({functions_spec(), [](const Attention& attention, const KernelContext&) {
-                     return wrong_functions(attention);
-                   }});
-  calls.push_back({fenced_mask_spec(), wrong_mask_between_fences});
-  for (Spec& spec : fenced_specs()) calls.push_back({std::move(spec), wrong_between_fences});
+  calls.push_back({full_tiles_spec(""), 1, wrong_with_full_tiles});
+  calls.push_back({full_tiles_spec("score + 0.01 * kv_idx"), 1, wrong_with_full_tiles});
+  calls.push_back({empty_rows_spec(), 1, wrong_with_empty_rows, true});
+  if (device == Device::Kind::cpu) add_fenced_calls(calls);
+  if (device == Device::Kind::cuda) add_slow_calls(calls);
   return calls;
 }
 

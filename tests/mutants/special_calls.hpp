@@ -12,13 +12,17 @@ namespace tilewright::mutants {
 /// A call that shows what no comparison with the reference shows.
 struct SpecialCall {
   Spec spec;
+  int launches = 1;
   /// What is wrong, as a sentence; empty where nothing is. A crash is an answer too.
   std::string (*run)(const Attention& attention, const KernelContext& kernels);
+  bool takes_block_mask = false;  ///< AttentionOptions'
 };
 
 /// All of them for a device:
 ///   one key      out is that key's v, rounded: an exact test of conversions (one_key.hpp)
 ///   full tiles   mask_mod is not asked where a user's lists say that a tile is full
+///   empty rows   without a mask_mod, rows of a user's lists with no tile give 0
+///   slow         copies and warps that are late change nothing (slow_hardware.hpp)
 ///   functions    a CPU's elementary functions are as exact as docs/math.md says (functions.hpp)
 ///   fences       a CPU kernel's tensors, buffers and scratch memory end where memory ends
 std::vector<SpecialCall> special_calls(Device::Kind device);

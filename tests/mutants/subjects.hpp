@@ -15,7 +15,7 @@ struct Subject {
 };
 
 /// Of all subjects together, for one mutant. With special_calls.hpp they are at most 200.
-inline constexpr int kMaxCalls = 187;
+inline constexpr int kMaxCalls = 182;
 
 /// Specs of examples/ and tests/battery/variants/ that differ in what they make of the templates,
 /// each with a few of the battery's calls. On a GPU a spec that several templates can serve stands

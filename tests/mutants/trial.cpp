@@ -189,22 +189,34 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
   return std::nullopt;
 }
 
-std::optional<Trial> try_special_calls(const Mutation& mutation, const Device& device,
+std::optional<Trial> try_special_calls(const Mutation& mutation, const TrialOptions& trial_options,
                                        Trial& trial) {
+  const Device& device = trial_options.device;
   const auto templates = mutated_templates(mutation);
   for (const SpecialCall& call : special_calls(device.kind())) {
-    const Attention original(call.spec, {.device = device});
-    if (changed_kernels(call.spec, original.target(), *templates).empty()) continue;
+    AttentionOptions options = options_for(mutation, device).attention;
+    options.takes_block_mask = call.takes_block_mask;
+    const Target target = Attention(call.spec, {.device = device}).target();
+    if (changed_kernels(call.spec, target, *templates).empty()) continue;
     trial.fate = Fate::survived;
-    ++trial.calls;
+    trial.calls += call.launches;
     const TimeLimit limit(kSecondsOfBuild);
     try {
-      const AttentionOptions options = options_for(mutation, device).attention;
       const Attention attention(call.spec, options);
-      const std::string wrong = call.run(attention, options.kernels);
-      if (!wrong.empty()) return Trial{Fate::killed, trial.calls, wrong};
+      std::string wrong;
+      const auto run = [&] { wrong = call.run(attention, options.kernels); };
+      if (trial_options.run_alone) {
+        const Trial never_ends{Fate::killed, trial.calls, call.spec.name + ": never ends"};
+        trial_options.run_alone(never_ends, run);
+      } else {
+        run();
+      }
+      if (!wrong.empty()) return Trial{Fate::killed, trial.calls, call.spec.name + ": " + wrong};
     } catch (const Error& error) {
-      return Trial{Fate::does_not_compile, trial.calls, error.what()};
+      if (error.code() != ErrorCode::device) {
+        return Trial{Fate::does_not_compile, trial.calls, error.what()};
+      }
+      return Trial{Fate::killed, trial.calls, error.what()};
     }
   }
   return std::nullopt;
@@ -235,7 +247,7 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
     if (end) return *end;
   }
   if (!options.makes_special_calls) return trial;
-  const auto end = try_special_calls(mutation, options.device, trial);
+  const auto end = try_special_calls(mutation, options, trial);
   return end ? *end : trial;
 }
 

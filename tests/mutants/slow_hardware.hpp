@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "generator/jinja/engine.hpp"
+#include "generator/spec.hpp"
+#include "runtime/attention.hpp"
+
+namespace tilewright::mutants {
+
+// What a GPU usually does in time, made late: copies by tensors that lie across its bus
+// (far_memory.hpp), warps by sleep that is put into the templates. A kernel that waits for what it
+// needs gives the same bits, late or not, so nothing else is compared.
+
+/// The templates with warps that sleep: thread 0 before it makes the barriers, and now and then any
+/// behind a wait for a barrier.
+std::shared_ptr<const jinja::Loader> sleepy_templates(std::shared_ptr<const jinja::Loader> awake);
+
+/// Hopper's kernel with many q tiles for each block of threads, its output staged in a place of its
+/// own and over Q.
+std::vector<Spec> specs_with_many_q_tiles();
+/// The same with a block of threads for each q tile.
+Spec spec_with_many_blocks();
+/// The portable kernel with several stages.
+Spec spec_with_stages();
+
+// Each runs its call near and in time, and in another way, and returns what differs, as a sentence;
+// empty where nothing does.
+
+/// out lies far away.
+std::string wrong_with_far_output(const Attention& attention);
+/// q, k and v lie far away.
+std::string wrong_with_far_inputs(const Attention& attention);
+/// out lies far away; then warps of Hopper's kernel are late: the one that makes the barriers, and
+/// any behind a barrier.
+std::string wrong_with_far_output_or_late_warps(const Attention& attention,
+                                                const KernelContext& kernels);
+
+}  // namespace tilewright::mutants
