@@ -13,25 +13,18 @@ namespace {
 
 using Tokens = std::vector<SnippetToken>;
 
-bool is_opening(std::string_view text) {
-  return text == "(" || text == "[" || text == "{";
-}
-bool is_closing(std::string_view text) {
-  return text == ")" || text == "]" || text == "}";
-}
-
 class EffectFinder {
  public:
   explicit EffectFinder(const Tokens& tokens) : tokens_(tokens), body_begin_(tokens.size()) {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      if (!body_begin_[i] && opens_lambda(i)) mark_body(i);
+      if (!body_begin_[i] && opens_lambda(tokens_, i)) mark_body(i);
     }
   }
 
   bool run() const {
     bool has_operator = false;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      if (!is_operator(i)) continue;
+      if (!is_conditional_operator(text(i))) continue;
       has_operator = true;
       if (operand_has_effect(i + 1)) return true;
     }
@@ -42,35 +35,21 @@ class EffectFinder {
  private:
   std::string_view text(std::size_t i) const { return i < tokens_.size() ? tokens_[i].text : ""; }
 
-  bool is_operator(std::size_t i) const {
-    constexpr std::array<std::string_view, 4> operators = {"&&", "||", "and", "or"};
-    return is_one_of(text(i), operators);
-  }
-
-  // A `[` that no value stands before.
-  bool opens_lambda(std::size_t i) const {
-    if (text(i) != "[") return false;
-    if (i == 0) return true;
-    const SnippetToken& before = tokens_[i - 1];
-    const bool is_value = is_identifier(before) && !is_cpp_keyword(before.text);
-    return !is_value && before.text != ")" && before.text != "]";
-  }
-
   // Of the lambda, or structured binding, of the `[` of token i.
   void mark_body(std::size_t i) {
     int depth = 0;
     std::size_t begin = i;
     for (; begin < tokens_.size(); ++begin) {
       if (text(begin) == "{" && depth == 0) break;
-      if (is_opening(text(begin))) ++depth;
-      if (is_closing(text(begin))) --depth;
+      if (is_opening_bracket(text(begin))) ++depth;
+      if (is_closing_bracket(text(begin))) --depth;
       if (depth < 0 || (depth == 0 && text(begin) == ";")) return;
     }
     depth = 0;
     for (std::size_t j = begin; j < tokens_.size(); ++j) {
       body_begin_[j] = begin;
-      if (is_opening(text(j))) ++depth;
-      if (is_closing(text(j)) && --depth == 0) return;
+      if (is_opening_bracket(text(j))) ++depth;
+      if (is_closing_bracket(text(j)) && --depth == 0) return;
     }
   }
 
@@ -106,19 +85,17 @@ class EffectFinder {
   }
 
   bool has_effect(std::size_t i) const {
-    constexpr std::array<std::string_view, 16> changes = {
-        "=",  "+=", "-=", "*=",  "/=",  "%=",     "&=",    "|=",
-        "^=", "++", "--", "<<=", ">>=", "and_eq", "or_eq", "xor_eq"};
-    return is_one_of(text(i), changes) && !is_initializer(i) && !is_of_lambda(i);
+    return is_assignment(text(i)) && !is_initializer(i) && !is_of_lambda(i);
   }
 
   // Up to the `;`, the comma or the bracket behind it.
   bool operand_has_effect(std::size_t i) const {
     int depth = 0;
     for (; i < tokens_.size(); ++i) {
-      if (depth == 0 && (is_closing(text(i)) || text(i) == ";" || text(i) == ",")) return false;
-      if (is_opening(text(i))) ++depth;
-      if (is_closing(text(i))) --depth;
+      if (depth == 0 && (is_closing_bracket(text(i)) || text(i) == ";" || text(i) == ","))
+        return false;
+      if (is_opening_bracket(text(i))) ++depth;
+      if (is_closing_bracket(text(i))) --depth;
       if (has_effect(i)) return true;
     }
     return false;

@@ -18,15 +18,6 @@ bool is_difference(const Tokens& tokens, std::size_t i) {
   return (left == "kv_idx" && right == "q_idx") || (left == "q_idx" && right == "kv_idx");
 }
 
-// A `[` that no value stands before: a lambda, or a structured binding.
-bool opens_lambda(const Tokens& tokens, std::size_t i) {
-  if (tokens[i].text != "[") return false;
-  if (i == 0) return true;
-  const SnippetToken& before = tokens[i - 1];
-  const bool is_value = before.kind == SnippetToken::Kind::identifier && before.text != "return";
-  return !is_value && before.text != ")" && before.text != "]";
-}
-
 bool may_deduce_types(const Tokens& tokens) {
   constexpr std::array<std::string_view, 4> words = {"auto", "decltype", "typeof", "template"};
   for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -130,11 +130,8 @@ class SumReader {
   const std::vector<Local>& locals_;
 };
 
-bool is_change(const Tokens& tokens, std::size_t i) {
-  constexpr std::array<std::string_view, 16> changes = {
-      "=",  "+=", "-=", "*=",  "/=",  "%=",     "&=",    "|=",
-      "^=", "++", "--", "<<=", ">>=", "and_eq", "or_eq", "xor_eq"};
-  return i < tokens.size() && is_one_of(tokens[i].text, changes);
+bool assigns(const Tokens& tokens, std::size_t i) {
+  return i < tokens.size() && is_assignment(tokens[i].text);
 }
 
 // Whether the variable of token i is only read, apart from there.
@@ -145,14 +142,14 @@ bool is_constant(const Tokens& tokens, std::size_t i) {
     const bool is_declared = is_identifier(before) && before.text != "return";
     if (is_declared || before.text == "&" || before.text == "++" || before.text == "--")
       return false;
-    if (is_change(tokens, j + 1)) return false;
+    if (assigns(tokens, j + 1)) return false;
   }
   return true;
 }
 
 // `(d) = 3`, `(h ? d : e)++`, `++(d)`, `&(d)`, around the bracket of token i.
 bool may_change_in_brackets(const Tokens& tokens, std::size_t i) {
-  if (tokens[i].text == ")" && is_change(tokens, i + 1)) {
+  if (tokens[i].text == ")" && assigns(tokens, i + 1)) {
     // `for (...) ++x`
     const bool is_of_next = tokens[i + 1].text == "++" || tokens[i + 1].text == "--";
     return !is_of_next || i + 2 >= tokens.size() || !is_identifier(tokens[i + 2]);

@@ -14,33 +14,20 @@ using Tokens = std::vector<SnippetToken>;
 
 constexpr std::array<std::string_view, 9> kMakeOneType = {
     "?", "select", "min", "max", "clamp", "auto", "decltype", "typeof", "template"};
-constexpr std::array<std::string_view, 15> kChanges = {
-    "++", "--", "+=",  "-=",  "*=",     "/=",    "%=",    "&=",
-    "|=", "^=", "<<=", ">>=", "and_eq", "or_eq", "xor_eq"};
-constexpr std::array<std::string_view, 4> kConditional = {"&&", "||", "and", "or"};
-
-// A `[` that no value stands before.
-bool opens_lambda(const Tokens& tokens, std::size_t i) {
-  if (tokens[i].text != "[") return false;
-  if (i == 0) return true;
-  const SnippetToken& before = tokens[i - 1];
-  const bool is_value = is_identifier(before) && before.text != "return";
-  return !is_value && before.text != ")" && before.text != "]";
-}
 
 // `int d = ...` changes nothing.
 bool is_declaration(const Tokens& tokens, std::size_t assignment) {
-  return assignment >= 2 && is_identifier(tokens[assignment - 1]) &&
-         is_identifier(tokens[assignment - 2]) && tokens[assignment - 2].text != "else";
+  return tokens[assignment].text == "=" && assignment >= 2 &&
+         is_identifier(tokens[assignment - 1]) && is_identifier(tokens[assignment - 2]) &&
+         tokens[assignment - 2].text != "else";
 }
 
 bool needs_numbers(const Tokens& tokens) {
   bool changes = false, is_conditional = false;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (is_one_of(tokens[i].text, kMakeOneType) || opens_lambda(tokens, i)) return true;
-    changes |= is_one_of(tokens[i].text, kChanges) ||
-               (tokens[i].text == "=" && !is_declaration(tokens, i));
-    is_conditional |= is_one_of(tokens[i].text, kConditional);
+    changes |= is_assignment(tokens[i].text) && !is_declaration(tokens, i);
+    is_conditional |= is_conditional_operator(tokens[i].text);
   }
   return changes && is_conditional;
 }

@@ -34,9 +34,8 @@ int sign_of_difference(const Tokens& tokens, std::size_t i, std::size_t end) {
 
 // A word that is an operator, as `or` is.
 bool is_operator(const SnippetToken& token) {
-  constexpr std::array<std::string_view, 12> words = {"and",    "or",    "xor",    "bitand",
-                                                      "bitor",  "not",   "compl",  "not_eq",
-                                                      "and_eq", "or_eq", "xor_eq", "sizeof"};
+  constexpr std::array<std::string_view, 11> words = {
+      "and", "or", "xor", "bitand", "bitor", "not", "compl", "not_eq", "and_eq", "or_eq", "xor_eq"};
   return is_one_of(token.text, words);
 }
 
@@ -61,8 +60,7 @@ bool has_only(const Tokens& tokens, TokenRange range, const Operators& operators
 // Errs on the side of true: in C++ `2u * (kv_idx - q_idx)` wraps around where the difference is
 // negative.
 bool may_be_unsigned(const SnippetToken& token) {
-  constexpr std::array<std::string_view, 6> words = {"unsigned", "sizeof",   "alignof",
-                                                     "char8_t",  "char16_t", "char32_t"};
+  constexpr std::array<std::string_view, 4> words = {"unsigned", "char8_t", "char16_t", "char32_t"};
   if (is_one_of(token.text, words)) return true;
   if (token.kind == SnippetToken::Kind::character) return true;
   if (token.kind != SnippetToken::Kind::number) return false;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "snippet.hpp"
 
@@ -15,5 +17,20 @@ bool is_one_of(std::string_view name, const auto& names) {
 inline bool is_identifier(const SnippetToken& token) {
   return token.kind == SnippetToken::Kind::identifier;
 }
+
+/// "(", "[" or "{"
+bool is_opening_bracket(std::string_view text);
+/// ")", "]" or "}"
+bool is_closing_bracket(std::string_view text);
+
+/// What gives a variable another value: `=`, `+=`, `++`, `and_eq` and so on. The `=` of a
+/// declaration is one of them.
+bool is_assignment(std::string_view text);
+
+/// `&&` or `||`, whose right side is not always evaluated, by any name.
+bool is_conditional_operator(std::string_view text);
+
+/// Whether token i is a `[` that no value stands before: of a lambda, or of a structured binding.
+bool opens_lambda(const std::vector<SnippetToken>& tokens, std::size_t i);
 
 }  // namespace tilewright
