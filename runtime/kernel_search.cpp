@@ -270,9 +270,8 @@ std::shared_ptr<const cache::Entry> find_by_request(cache::Store& store,
 std::string how_to_get(const KernelSource& source, const Spec& spec, const cache::Bundles& bundles,
                        const cache::Store& store, bool has_bad_entries) {
   if (source.id.name.starts_with("evaluate_")) {
-    return "the double-precision reference is never precompiled; unset TILEWRIGHT_JIT where "
-           "results "
-           "are checked";
+    return "the double-precision reference is never precompiled; unset TILEWRIGHT_JIT to check "
+           "results";
   }
   const auto is_refused = [](const cache::Bundles::Opened& opened) { return !opened.bundle; };
   const bool refuses_one =

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -44,6 +46,17 @@ int use_broken(const std::optional<std::filesystem::path>& directory, const std:
     }
   }
   return warnings.count() == 1 ? 0 : 5;
+}
+
+// What a child returns that is no root and owns `c`, which is made in the folder.
+int run_as_owner_of_c(const TemporaryFolder& folder, const std::function<int()>& work) {
+  if (::chmod(folder.path().c_str(), 0755) != 0) return 9;
+  return run_in_child([&] {
+    std::filesystem::create_directory(folder / "c");
+    if (::geteuid() == 0 && ::chown((folder / "c").c_str(), 65534, 65534) != 0) return 10;
+    become_nobody();
+    return work();
+  });
 }
 
 }  // namespace
@@ -90,11 +103,7 @@ TEST_CASE("degradation: a folder of entries that is refused does not pass for an
 
 TEST_CASE("degradation: a bad entry that cannot be set aside is not said to be") {
   const TemporaryFolder folder;
-  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
-  REQUIRE(run_in_child([&] {
-            std::filesystem::create_directory(folder / "c");
-            if (::geteuid() == 0 && ::chown((folder / "c").c_str(), 65534, 65534) != 0) return 10;
-            become_nobody();
+  REQUIRE(run_as_owner_of_c(folder, [&] {
             const Key key = key_named("a");
             Store({.directory = folder / "c"}).load_or_build(key, [] { return entry_named("a"); });
             const auto path = entry_path(folder / "c", key);
@@ -111,23 +120,15 @@ TEST_CASE("degradation: a bad entry that cannot be set aside is not said to be")
 
 TEST_CASE("degradation: the directory may be entered but not written (EACCES)") {
   const TemporaryFolder folder;
-  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
-  REQUIRE(run_in_child([&] {
-            std::filesystem::create_directory(folder / "c");
-            if (::geteuid() == 0 && ::chown((folder / "c").c_str(), 65534, 65534) != 0) return 10;
+  REQUIRE(run_as_owner_of_c(folder, [&] {
             if (::chmod((folder / "c").c_str(), 0500) != 0) return 11;
-            become_nobody();
             return use_broken(folder / "c", "Permission denied");
           }) == 0);
 }
 
 TEST_CASE("degradation: entries of a directory that cannot be written are still used") {
   const TemporaryFolder folder;
-  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
-  REQUIRE(run_in_child([&] {
-            std::filesystem::create_directory(folder / "c");
-            if (::geteuid() == 0 && ::chown((folder / "c").c_str(), 65534, 65534) != 0) return 10;
-            become_nobody();
+  REQUIRE(run_as_owner_of_c(folder, [&] {
             const Key key = key_named("a");
             Store({.directory = folder / "c"}).load_or_build(key, [] { return entry_named("a"); });
             for (const auto& item : {folder / "c" / "v1", folder / "c"}) {

@@ -45,8 +45,8 @@ constexpr float kRescaleAbove = 8.0f;
 TW_INLINE bool is_coarse(float x) { return fabsf(x) > 4194304.0f && fabsf(x) < kInfinity; }
 
 // Whether a tile's greatest scores exceed those so far by too much, or those so far are coarse, which
-// needs subtract_coarse for each tile; the same for all lanes of a warp. shift: what each of s is too small by, 0 unless kHasSlope. greatest: of
-// the thread's own columns.
+// needs subtract_coarse for each tile; the same for all lanes of a warp.
+// shift: what each of s is too small by, 0 unless kHasSlope. greatest: of the thread's own columns.
 TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const Softmax& softmax,
                            float to_log2, float (&greatest)[kRows]) {
   bool exceeds = softmax.is_coarse;

@@ -85,20 +85,24 @@ void spoil_row(AttentionValues& values, std::int64_t b, std::int64_t h) {
   for (std::int64_t row = 0; row < values.out.rows; ++row) values.out.at(b, h, row, 0) += 0.25;
 }
 
+void check_all_relations(const Spec& spec) {
+  const Inputs inputs = rich_inputs(spec);
+  KernelRelationRunner runner(Device::cpu());
+  for (const Relation relation : all_relations()) {
+    const RelationResult result = check_relation(relation, spec, inputs, runner);
+    CAPTURE(to_string(relation), result.message);
+    CHECK(result.applies);
+    CHECK(result.holds());
+    CHECK(result.share_of_bound <= 1);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("relations: all of them hold for the library's kernels") {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Spec spec = rich_spec(dtype);
-    const Inputs inputs = rich_inputs(spec);
-    KernelRelationRunner runner(Device::cpu());
-    for (const Relation relation : all_relations()) {
-      const RelationResult result = check_relation(relation, spec, inputs, runner);
-      CAPTURE(to_string(relation), result.message);
-      CHECK(result.applies);
-      CHECK(result.holds());
-      CHECK(result.share_of_bound <= 1);
-    }
+    check_all_relations(spec);
   }
 }
 
@@ -143,14 +147,7 @@ TEST_CASE("relations: a snippet may use any name for its own") {
   for (const char* name : {"original", "old_key", "kept", "undecided"}) {
     spec.buffers[name] = {f32, {NamedDim::num_q_heads}};
   }
-  const Inputs inputs = rich_inputs(spec);
-  KernelRelationRunner runner(Device::cpu());
-  for (const Relation relation : all_relations()) {
-    const RelationResult result = check_relation(relation, spec, inputs, runner);
-    CAPTURE(to_string(relation), result.message);
-    CHECK(result.applies);
-    CHECK(result.holds());
-  }
+  check_all_relations(spec);
 }
 
 TEST_CASE("relations: one whose form of the snippets does not compile does not apply") {
