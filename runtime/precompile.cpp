@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -96,7 +97,11 @@ void in_parallel(std::size_t count, unsigned threads, const Body& body) {
   };
   {
     std::vector<std::jthread> others;
-    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+    try {
+      for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that there are do it.
+    }
     work();
   }
   for (const std::exception_ptr& error : errors) {

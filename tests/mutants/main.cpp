@@ -202,6 +202,7 @@ Trial try_here(const Settings& settings, const Mutant& mutant) {
   if (settings.compile) return compile_mutant(mutant.mutation, tried, target_of(mutant.group));
   TrialOptions options = options_of(settings);
   if (settings.special) tried.clear();
+  options.runs_same_kernels = settings.one == "original";
   if (settings.calls == 0) return try_mutant(mutant.mutation, tried, options);
   keep_few_without_hopper(settings.calls, tried);
   options.repeats = 1;

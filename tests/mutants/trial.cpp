@@ -165,7 +165,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
       if (!compiled.wrong.empty()) return Trial{Fate::killed, calls, compiled.wrong};
       is_changed = is_changed || compiled.is_changed;
     }
-    if (!is_changed) return std::nullopt;
+    if (!is_changed && !trial_options.runs_same_kernels) return std::nullopt;
     trial.fate = Fate::survived;
     checker.emplace(subject.spec, options);
   } catch (const Error& error) {

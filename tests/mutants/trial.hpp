@@ -37,6 +37,8 @@ using RunAlone = std::function<void(const Trial& never_ends, const std::function
 struct TrialOptions {
   Device device = Device::cpu();
   bool makes_special_calls = true;
+  bool runs_same_kernels =
+      false;        ///< also where the compiler makes the original's of the changed text
   int repeats = 3;  ///< of each call, as on a GPU a race need not show at once; one on a CPU
   RunAlone run_alone = {};  ///< none: calls are run at once, and have 90 s
 };
