@@ -141,7 +141,7 @@ class CheckVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
-    require_writable(outputs_, "--outputs");
+    require_writable(outputs_, "--outputs", {spec_, arguments_.inputs});
     CallInputs inputs = CallInputs::load(spec, arguments_);
     verify::CheckOptions options;
     options.attention.device = device;

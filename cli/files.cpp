@@ -13,7 +13,8 @@ namespace tilewright::cli {
 
 namespace fs = std::filesystem;
 
-void require_writable(const fs::path& path, std::string_view option) {
+void require_writable(const fs::path& path, std::string_view option,
+                      const std::vector<fs::path>& read) {
   if (path.empty()) return;
   const auto refuse = [&](const std::string& why, const std::string& hint) {
     throw Error(ErrorCode::disk,
@@ -26,6 +27,12 @@ void require_writable(const fs::path& path, std::string_view option) {
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse("it is no file", "name a file");
   if (!fs::is_directory(folder, ignored)) {
     refuse(fmt::format("there is no folder \"{}\"", folder.string()), "make the folder first");
+  }
+  for (const fs::path& other : read) {
+    if (!fs::equivalent(path, other, ignored)) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("{} \"{}\" is a file that this command reads", option, path.string()),
+                "name another file, as this one would be lost");
   }
   // The new contents are renamed into place, so it is the folder that must be writable.
   if (::access(folder.c_str(), W_OK) != 0) {

@@ -57,15 +57,19 @@ double extent_of(const BufferDim& dim, const Shape& shape) {
 }
 
 // In floating point, because a product of sizes that nobody has checked may exceed any integer.
-double bytes_needed(const Spec& spec, const Shape& shape) {
+double bytes_of_qkv(const Spec& spec, const Shape& shape) {
   const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
                       static_cast<double>(shape.q_len);
   const double columns = static_cast<double>(shape.batch) *
                          static_cast<double>(shape.num_kv_heads) *
                          static_cast<double>(shape.kv_len);
   const double width = static_cast<double>(spec.head_dim + spec.value_head_dim());
-  double bytes = width * (rows * static_cast<double>(size_of(spec.dtype)) +
-                          columns * static_cast<double>(size_of(spec.key_value_dtype())));
+  return width * (rows * static_cast<double>(size_of(spec.dtype)) +
+                  columns * static_cast<double>(size_of(spec.key_value_dtype())));
+}
+
+double bytes_of_buffers(const Spec& spec, const Shape& shape) {
+  double bytes = 0;
   for (const auto& [name, buffer] : spec.buffers) {
     double elements = 1;
     for (const BufferDim& dim : buffer.shape) elements *= extent_of(dim, shape);
@@ -81,6 +85,17 @@ double memory_present() {
   double limit = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
   return bytes;
+}
+
+// Memory that the system promises and does not have ends the process without a word, so what cannot
+// fit is refused before it is asked for.
+void require_present(double needed, const Shape& shape) {
+  const double present = memory_present();
+  if (needed <= present) return;
+  throw Error(ErrorCode::memory,
+              fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
+                          shape.describe(), needed / (1 << 30), present / (1 << 30)),
+              "use smaller shapes or a machine with more memory");
 }
 
 const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
@@ -119,16 +134,8 @@ TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv
 
 }  // namespace
 
-// Memory that the system promises and does not have ends the process without a word, so what cannot
-// fit is refused before it is asked for.
 void require_memory(const Spec& spec, const Shape& shape) {
-  const double needed = bytes_needed(spec, shape);
-  const double present = memory_present();
-  if (needed <= present) return;
-  throw Error(ErrorCode::memory,
-              fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
-                          shape.describe(), needed / (1 << 30), present / (1 << 30)),
-              "use smaller shapes or a machine with more memory");
+  require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape), shape);
 }
 
 void InputArguments::declare_values(CLI::App& app) {
@@ -152,7 +159,7 @@ void InputArguments::declare_call(CLI::App& app) {
 CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   CallInputs inputs;
   if (is_random(arguments.inputs)) {
-    inputs.take_random(spec, arguments, parse_random(arguments.inputs), true);
+    inputs.take_random(spec, arguments, parse_random(arguments.inputs));
   } else {
     inputs.take_file(spec, arguments, true);
   }
@@ -170,7 +177,7 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
   shape.kv_offset = arguments.kv_offset;
   validate(shape);
   if (arguments.inputs.empty()) {
-    inputs.take_random(spec, arguments, shape, false);
+    inputs.take_random_buffers(spec, arguments, shape);
   } else if (is_random(arguments.inputs)) {
     throw Error(ErrorCode::usage, "--inputs of mask is a file with the spec's buffers",
                 "without --inputs the buffers are random; --seed picks their contents");
@@ -194,14 +201,18 @@ void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bo
   problem_.v = file_.tensors.at("v").view();
 }
 
-void CallInputs::take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape,
-                             bool with_qkv) {
+void CallInputs::take_random(const Spec& spec, const InputArguments& arguments,
+                             const Shape& shape) {
   validate(shape);
-  // Buffers do not depend on q, k and v; the least head_dim keeps those small that nobody reads.
-  Spec smaller = spec;
-  if (!with_qkv) smaller.head_dim = smaller.v_head_dim = 16;
-  require_memory(smaller, shape);
-  random_ = verify::random_inputs(smaller, shape, arguments.seed);
+  require_memory(spec, shape);
+  random_ = verify::random_inputs(spec, shape, arguments.seed);
+  problem_ = random_->problem();
+}
+
+void CallInputs::take_random_buffers(const Spec& spec, const InputArguments& arguments,
+                                     const Shape& shape) {
+  require_present(bytes_of_buffers(spec, shape), shape);
+  random_ = verify::random_snippet_inputs(spec, shape, arguments.seed);
   problem_ = random_->problem();
 }
 

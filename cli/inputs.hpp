@@ -57,8 +57,8 @@ class CallInputs {
  private:
   CallInputs() = default;
   void take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv);
-  void take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape,
-                   bool with_qkv);
+  void take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape);
+  void take_random_buffers(const Spec& spec, const InputArguments& arguments, const Shape& shape);
   void take_values(const InputArguments& arguments);
   void make_outputs(const Spec& spec);
 

@@ -68,9 +68,10 @@ class MaskVerb : public Verb {
 
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
-    require_writable(outputs_, "--outputs");
-    require_writable(flex_, "--flex");
-    require_writable(picture_.path, "--picture");
+    const std::vector<std::filesystem::path> read = {spec_, arguments_.inputs, mask_};
+    require_writable(outputs_, "--outputs", read);
+    require_writable(flex_, "--flex", read);
+    require_writable(picture_.path, "--picture", read);
     shape_.num_kv_heads = kv_heads_.value_or(shape_.num_q_heads);
     const CallInputs inputs = CallInputs::load_for_mask(spec, arguments_, shape_);
     picture_.check(spec, inputs.shape());

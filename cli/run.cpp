@@ -36,7 +36,7 @@ class RunVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
-    require_writable(outputs_, "--outputs");
+    require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, mask_});
     const Stopwatch watch;
     CallInputs inputs = CallInputs::load(spec, arguments_);
     const double inputs_ms = watch.ms();

@@ -123,10 +123,9 @@ Problem Inputs::problem() const {
 
 Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
                      const RandomOptions& options) {
-  validate(shape);
+  Inputs inputs = random_snippet_inputs(spec, shape, seed, options);
   const std::int64_t kv_batch = options.broadcast_kv ? 1 : shape.batch;
   const Layout kv_layout = spec.key_value_layout();
-  Inputs inputs{.shape = shape, .q = {}, .k = {}, .v = {}, .buffers = {}, .scalars = {}};
   inputs.q = empty_tensor(spec.dtype, spec.layout, shape.batch, shape.num_q_heads, shape.q_len,
                           spec.head_dim);
   inputs.k = empty_tensor(spec.key_value_dtype(), kv_layout, kv_batch, shape.num_kv_heads,
@@ -136,6 +135,13 @@ Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
   fill_normal(inputs.q, options.q_factor, seed, "q");
   fill_normal(inputs.k, 1, seed, "k");
   fill_normal(inputs.v, 1, seed, "v");
+  return inputs;
+}
+
+Inputs random_snippet_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
+                             const RandomOptions& options) {
+  validate(shape);
+  Inputs inputs{.shape = shape, .q = {}, .k = {}, .v = {}, .buffers = {}, .scalars = {}};
   for (const auto& [name, buffer] : spec.buffers) {
     inputs.buffers.emplace(name,
                            random_buffer(buffer, shape, options, Random(seed, "buffer " + name)));

@@ -44,4 +44,8 @@ struct RandomOptions {
 Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
                      const RandomOptions& options = {});
 
+/// The same buffers and scalars, and no q, k and v: for a block mask.
+Inputs random_snippet_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
+                             const RandomOptions& options = {});
+
 }  // namespace tilewright::verify

@@ -120,6 +120,31 @@ TEST_CASE("cli: an output that cannot be written is refused before any work") {
   REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
 }
 
+TEST_CASE("cli: an output is no file that the command reads") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  std::filesystem::create_symlink(spec, folder.path("link"));
+  for (const std::string& path : {spec, folder.path("link")}) {
+    for (const char* option : {"--outputs", "--flex", "--picture"}) {
+      std::vector<std::string> words = {"mask", spec, "--q-len", "64", "--kv-len", "64"};
+      words.insert(words.end(), {option, path});
+      if (std::string_view(option) == "--outputs") {
+        words = {"check", spec, "--inputs", "random:1,1,1,16,16", option, path};
+      }
+      const Ended ended = start(words);
+      CAPTURE(option, path, ended.err);
+      REQUIRE(ended.status == 2);
+      REQUIRE_THAT(ended.err, ContainsSubstring(option) &&
+                                  ContainsSubstring("is a file that this command reads"));
+    }
+  }
+  const std::string inputs = folder.path("x.safetensors");
+  REQUIRE(start({"run", spec, "--inputs", "random:1,1,1,16,16", "--outputs", inputs}).status == 0);
+  const Ended ended = start({"run", spec, "--inputs", inputs, "--outputs", inputs});
+  REQUIRE(ended.status == 2);
+  REQUIRE_THAT(ended.err, ContainsSubstring("is a file that this command reads"));
+}
+
 TEST_CASE("cli: an earlier output stays as it was when a run fails") {
   const Folder folder;
   folder.write("out.safetensors", "precious");

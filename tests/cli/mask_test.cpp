@@ -149,3 +149,14 @@ TEST_CASE("cli: a CSR is partial with a mask_mod, full without, and a wrong one 
   const std::string half = write_lists(folder, "half", {{"crow", {5}, {0, 1, 2, 3, 5}}});
   require_refused(start(mask(with, {"--mask", half})), "holds no tensor \"col\"");
 }
+
+TEST_CASE("cli: mask needs no memory for q, k and v") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  // A q of 8 TiB, and lists that all batches and heads share.
+  const Ended ended = start({"mask", spec, "--q-len", "4096", "--kv-len", "4096", "--q-heads",
+                             "4096", "--batch", "8192", "--json"});
+  CAPTURE(ended.err);
+  REQUIRE(ended.status == 0);
+  CHECK(ended.json().at("heads") == 1);
+}
