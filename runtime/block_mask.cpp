@@ -73,6 +73,12 @@ std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t row
   return order;
 }
 
+std::shared_ptr<const HostTileLists> host_lists(TileLists lists, std::int64_t rows) {
+  std::vector<std::int32_t> order = order_by_cost(lists, rows);
+  return std::make_shared<const HostTileLists>(
+      HostTileLists{.lists = std::move(lists), .rows_by_cost = std::move(order)});
+}
+
 // One of the two lists by columns: counted, summed, and dealt out in order of rows.
 void transpose_list(const std::vector<std::int64_t>& offsets,
                     const std::vector<std::int32_t>& indices, std::int64_t rows_of_head,
@@ -122,8 +128,7 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string p
   validate_list("partial", lists.row_offsets, lists.indices, rows(), kv_blocks_);
   validate_list("full", lists.full_row_offsets, lists.full_indices, rows(), kv_blocks_);
   validate_disjoint(lists, rows());
-  contents_->lists = std::move(lists);
-  contents_->rows_by_cost = order_by_cost(contents_->lists, rows());
+  contents_->host = host_lists(std::move(lists), rows());
 }
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
@@ -134,45 +139,32 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTi
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
-  contents_->on_device.push_back(lists);
   contents_->origin = std::move(lists);
 }
 
-const BlockMask::Contents& BlockMask::on_host() const {
+std::shared_ptr<const HostTileLists> BlockMask::on_host() const {
   Contents& contents = *contents_;
-  const auto copy = [&] {
-    contents.lists = contents.origin->to_host();
-    contents.rows_by_cost = order_by_cost(contents.lists, rows());
-  };
-  if (contents.origin && counts_) std::call_once(contents.host_is_made, copy);
-  if (contents.origin && !counts_) {
-    const std::lock_guard lock(contents.mutex);
-    copy();
+  const std::lock_guard lock(contents.host_mutex);
+  const bool may_have_changed = contents.origin && !counts_;
+  if (contents.host && !may_have_changed) return contents.host;
+  TileLists now = contents.origin->to_host();
+  if (!contents.host || contents.host->lists != now) {
+    contents.host = host_lists(std::move(now), rows());
   }
-  return contents;
+  return contents.host;
 }
 
 const TileLists& BlockMask::transposed() const {
+  const std::shared_ptr<const HostTileLists> now = on_host();
   Contents& contents = *contents_;
-  const auto make = [&] {
+  const std::lock_guard lock(contents.host_mutex);
+  if (contents.transposed_from != now) {
     std::optional<TileLists> made;
     if (contents.origin) made = contents.origin->transposed_to_host();
-    contents.transposed = made ? *std::move(made) : transpose(lists(), q_blocks_, kv_blocks_);
-  };
-  if (counts_) {
-    std::call_once(contents.transposed_is_made, make);
-  } else {
-    make();
+    contents.transposed = made ? *std::move(made) : transpose(now->lists, q_blocks_, kv_blocks_);
+    contents.transposed_from = now;
   }
   return contents.transposed;
-}
-
-const TileLists& BlockMask::lists() const {
-  return on_host().lists;
-}
-
-std::span<const std::int32_t> BlockMask::rows_by_cost() const {
-  return on_host().rows_by_cost;
 }
 
 double BlockMask::density() const {
@@ -189,7 +181,8 @@ std::int64_t BlockMask::bytes() const {
 std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
                                             std::int64_t q_block) const {
   const std::int64_t r = (b * heads() + h) * q_blocks_ + q_block;
-  const TileLists& lists = this->lists();
+  const std::shared_ptr<const HostTileLists> host = on_host();
+  const TileLists& lists = host->lists;
   std::vector<Tile> tiles(static_cast<size_t>(kv_blocks_), Tile::empty);
   for (std::int64_t i = lists.row_offsets[r]; i < lists.row_offsets[r + 1]; ++i) {
     tiles[lists.indices[i]] = Tile::partial;

@@ -63,6 +63,12 @@ struct TileLists {
   friend bool operator==(const TileLists&, const TileLists&) = default;
 };
 
+/// The lists of a mask in host memory, as they were at one time.
+struct HostTileLists {
+  TileLists lists;
+  std::vector<std::int32_t> rows_by_cost;  ///< rows of tiles, those with the most tiles first
+};
+
 /// How many tiles a mask has of each kind, and how many of all were decided element by element.
 struct TileCounts {
   std::int64_t partial = 0;
@@ -105,7 +111,8 @@ struct BlockMaskOptions {
 /// elements inside q_len x kv_len, so a ragged one may be full. Immutable; copies share the lists,
 /// which live where they are used: a mask made on a GPU comes to the host when somebody asks for
 /// its lists, and one made from lists goes to a GPU with its first call there. The last copy of a
-/// mask on a GPU waits for the GPU before it frees the lists.
+/// mask on a GPU waits for the GPU before it frees the lists. A mask with a capacity that is used
+/// on a CPU or in another CUDA context than its own comes to the host at each call, which waits.
 class BlockMask {
  public:
   enum class Tile : std::uint8_t { empty = 0, partial = 1, full = 2 };
@@ -126,11 +133,14 @@ class BlockMask {
 
   const MaskFingerprint& fingerprint() const { return fingerprint_; }
   /// Copied from the GPU at the first call where they were made there, and at each call where the
-  /// mask was made with a capacity.
-  const TileLists& lists() const;
+  /// mask was made with a capacity. The reference holds until the mask is built again.
+  const TileLists& lists() const { return on_host()->lists; }
   /// The same tiles by columns: row of tiles c = (b * heads + h) * kv_blocks + kv_block lists q
-  /// blocks, rising. Made at the first call where the GPU has not made them.
+  /// blocks, rising. Made at the first call where the GPU has not made them. The reference holds as
+  /// that of lists() does.
   const TileLists& transposed() const;
+  /// What lists() gives, for as long as somebody keeps it, whatever is built again meanwhile.
+  std::shared_ptr<const HostTileLists> on_host() const;
 
   std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
   std::int64_t heads() const {
@@ -157,18 +167,31 @@ class BlockMask {
   /// The tiles of one row, by kv block. Time follows the row's tiles.
   std::vector<Tile> row(std::int64_t b, std::int64_t h, std::int64_t q_block) const;
 
-  /// Rows of tiles, those with the most tiles first: the order in which work is handed out.
-  std::span<const std::int32_t> rows_by_cost() const;
+  /// Rows of tiles, those with the most tiles first: the order in which work is handed out. The
+  /// span holds as the reference of lists() does.
+  std::span<const std::int32_t> rows_by_cost() const { return on_host()->rows_by_cost; }
 
-  /// The lists in the memory of a context, made once for each; for runtime/cuda.
+  /// The lists that a GPU made in a context; null where they were made elsewhere. For runtime/cuda.
+  const DeviceTileLists* made_in(std::uint64_t context) const {
+    const DeviceTileLists* origin = contents_->origin.get();
+    return origin && origin->context() == context ? origin : nullptr;
+  }
+
+  /// The lists in the memory of a context, for runtime/cuda. Where they were made elsewhere they
+  /// are copied there: `make(HostTileLists)` is called at the first use, and again when they have
+  /// changed since. A mask with a capacity is looked at for that at each use, which waits.
   template <typename Make>
-  const DeviceTileLists& on_device(std::uint64_t context, const Make& make) const {
-    const std::lock_guard lock(contents_->mutex);
-    for (const auto& lists : contents_->on_device) {
-      if (lists->context() == context) return *lists;
+  std::shared_ptr<const DeviceTileLists> on_device(std::uint64_t context, const Make& make) const {
+    if (made_in(context)) return contents_->origin;
+    const std::shared_ptr<const HostTileLists> now = on_host();
+    const std::lock_guard lock(contents_->copies_mutex);
+    for (DeviceCopy& copy : contents_->copies) {
+      if (copy.lists->context() != context) continue;
+      if (copy.made_from != now) copy = DeviceCopy{now, make(*now)};
+      return copy.lists;
     }
-    contents_->on_device.push_back(make());
-    return *contents_->on_device.back();
+    contents_->copies.push_back(DeviceCopy{now, make(*now)});
+    return contents_->copies.back().lists;
   }
 
   /// How the tiles were decided: "proved" by intervals where they could be, or "exact", each by
@@ -181,15 +204,19 @@ class BlockMask {
   }
 
  private:
+  struct DeviceCopy {
+    std::shared_ptr<const HostTileLists> made_from;
+    std::shared_ptr<const DeviceTileLists> lists;
+  };
+
   struct Contents {
-    std::once_flag host_is_made;
-    TileLists lists;
-    std::vector<std::int32_t> rows_by_cost;
-    std::once_flag transposed_is_made;
-    TileLists transposed;
-    std::mutex mutex;  // guards on_device, and host copies that are made anew
-    std::vector<std::shared_ptr<const DeviceTileLists>> on_device;
     std::shared_ptr<const DeviceTileLists> origin;  // null where the lists were made on the host
+    std::mutex host_mutex;                          // guards the next three
+    std::shared_ptr<const HostTileLists> host;
+    TileLists transposed;
+    std::shared_ptr<const HostTileLists> transposed_from;
+    std::mutex copies_mutex;  // never taken while host_mutex is held
+    std::vector<DeviceCopy> copies;
   };
 
   MaskFingerprint fingerprint_;
@@ -198,8 +225,6 @@ class BlockMask {
   std::int64_t q_blocks_;
   std::int64_t kv_blocks_;
   std::shared_ptr<Contents> contents_;
-
-  const Contents& on_host() const;
 };
 
 /// The same tiles by columns.

@@ -1,7 +1,9 @@
 #include "runtime/attention.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -122,6 +124,29 @@ TEST_CASE(
   const BlockMask mask = Attention(spec).block_mask({.q_len = 1, .kv_len = 150});
   REQUIRE(mask.full_tiles() == 2);
   REQUIRE(mask.partial_tiles() == 0);
+}
+
+TEST_CASE("attention: a call on a CPU reads the lists of a GPU's mask with a capacity once") {
+  class CountedLists final : public DeviceTileLists {
+   public:
+    CountedLists() : DeviceTileLists(1) {}
+    TileLists to_host() const override {
+      ++times_read;
+      return {
+          .row_offsets = {0, 1}, .indices = {0}, .full_row_offsets = {0, 0}, .full_indices = {}};
+    }
+    std::optional<TileLists> transposed_to_host() const override { return std::nullopt; }
+    TileCounts counts() const override { return {}; }
+    mutable std::atomic<int> times_read = 0;
+  };
+  const Call call;
+  MaskFingerprint fingerprint = causal().mask_fingerprint(call.shape());
+  fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+  const auto lists = std::make_shared<CountedLists>();
+  causal().forward(call.tensors(), BlockMask(fingerprint, lists, std::nullopt, "exact"));
+  REQUIRE(lists->times_read == 1);
+  REQUIRE_THAT(call.out_at(1, 69, 5),
+               Catch::Matchers::WithinAbs(call.causal_reference(1, 69, 5), 2e-6));
 }
 
 TEST_CASE("attention: a mask built for another call is refused before anything is written") {

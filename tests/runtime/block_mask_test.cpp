@@ -1,6 +1,7 @@
 #include "runtime/block_mask.hpp"
 
 #include <functional>
+#include <memory>
 
 #include "base/error.hpp"
 #include "tests/support/catch.hpp"
@@ -50,6 +51,17 @@ Bindings bindings_with_window(double window) {
   const Spec spec{.dtype = f32, .head_dim = 16, .scalars = {{"window", {.dtype = i32}}}};
   return Bindings(spec, {.scalars = {{"window", window}}});
 }
+
+// Lists that stand in for those of a GPU: a test changes them as a rebuild would.
+class ChangingLists final : public DeviceTileLists {
+ public:
+  explicit ChangingLists(std::uint64_t context) : DeviceTileLists(context) {}
+  TileLists to_host() const override { return lists; }
+  std::optional<TileLists> transposed_to_host() const override { return std::nullopt; }
+  TileCounts counts() const override { return {}; }
+
+  TileLists lists = causal_lists();
+};
 
 std::string misfit(const MaskSource& source, const Shape& shape, double window) {
   try {
@@ -141,4 +153,36 @@ TEST_CASE("block mask: transposed lists hold the same tiles by columns") {
                                   .full_row_offsets = {0, 2, 3, 3, 3},
                                   .full_indices = {1, 2, 2}});
   REQUIRE(transpose(by_columns, 4, 3) == causal_lists());
+}
+
+TEST_CASE("block mask: lists that were asked for stay while a GPU's mask is built again") {
+  const auto on_gpu = std::make_shared<ChangingLists>(1);
+  const BlockMask mask(fingerprint(), on_gpu, std::nullopt, "exact");
+  const std::shared_ptr<const HostTileLists> before = mask.on_host();
+  const TileLists* const same = &mask.lists();
+  REQUIRE(same == &before->lists);
+  REQUIRE(mask.transposed() == transpose(causal_lists(), 3, 4));
+
+  on_gpu->lists.full_indices[0] = 3;
+  REQUIRE(mask.lists() == on_gpu->lists);
+  REQUIRE(mask.transposed() == transpose(on_gpu->lists, 3, 4));
+  REQUIRE(before->lists == causal_lists());
+}
+
+TEST_CASE("block mask: a copy in another context follows the lists") {
+  const auto on_gpu = std::make_shared<ChangingLists>(1);
+  const BlockMask mask(fingerprint(), on_gpu, std::nullopt, "exact");
+  std::vector<TileLists> copied;
+  const auto copy = [&](const HostTileLists& host) {
+    copied.push_back(host.lists);
+    return std::make_shared<ChangingLists>(2);
+  };
+  REQUIRE(mask.on_device(1, copy) == on_gpu);
+  REQUIRE(copied.empty());
+  const auto first = mask.on_device(2, copy);
+  REQUIRE(mask.on_device(2, copy) == first);
+  REQUIRE(copied == std::vector<TileLists>{causal_lists()});
+  on_gpu->lists.full_indices[0] = 3;
+  REQUIRE(mask.on_device(2, copy) != first);
+  REQUIRE(copied.back() == on_gpu->lists);
 }
