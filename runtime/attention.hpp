@@ -98,8 +98,10 @@ class Attention {
   /// Lists the tiles of a mask anew, as after a change of its buffers' contents: for the same
   /// shape, offsets and scalars. On a GPU the mask must have been made with a capacity, by this
   /// Attention; its memory is used again, so it neither waits nor allocates, and may be captured in
-  /// a CUDA graph. All copies of the mask change.
-  /// @throws Error with code block_mask for a mask that does not fit, or has no capacity
+  /// a CUDA graph. On a CPU the mask must not have been made on a GPU. All copies of the mask
+  /// change.
+  /// @throws Error with code block_mask for a mask that does not fit, has no capacity, or was made
+  ///         elsewhere
   void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings = {},
                Stream stream = nullptr) const;
 

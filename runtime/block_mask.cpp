@@ -118,34 +118,34 @@ TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int6
 BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
                      std::int64_t tiles_evaluated)
     : fingerprint_(std::move(fingerprint)),
-      path_(std::move(path)),
-      counts_(TileCounts{.partial = static_cast<std::int64_t>(lists.indices.size()),
-                         .full = static_cast<std::int64_t>(lists.full_indices.size()),
-                         .evaluated = tiles_evaluated}),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
   validate_list("partial", lists.row_offsets, lists.indices, rows(), kv_blocks_);
   validate_list("full", lists.full_row_offsets, lists.full_indices, rows(), kv_blocks_);
   validate_disjoint(lists, rows());
+  contents_->path = std::move(path);
+  contents_->counts = {.partial = static_cast<std::int64_t>(lists.indices.size()),
+                       .full = static_cast<std::int64_t>(lists.full_indices.size()),
+                       .evaluated = tiles_evaluated};
   contents_->host = host_lists(std::move(lists), rows());
 }
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
                      std::optional<TileCounts> counts, std::string path)
     : fingerprint_(std::move(fingerprint)),
-      path_(std::move(path)),
-      counts_(counts),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
   contents_->origin = std::move(lists);
+  contents_->path = std::move(path);
+  contents_->counts = counts;
 }
 
 std::shared_ptr<const HostTileLists> BlockMask::on_host() const {
   Contents& contents = *contents_;
   const std::lock_guard lock(contents.host_mutex);
-  const bool may_have_changed = contents.origin && !counts_;
+  const bool may_have_changed = contents.origin && !contents.counts;
   if (contents.host && !may_have_changed) return contents.host;
   TileLists now = contents.origin->to_host();
   if (!contents.host || contents.host->lists != now) {
@@ -165,6 +165,33 @@ const TileLists& BlockMask::transposed() const {
     contents.transposed_from = now;
   }
   return contents.transposed;
+}
+
+TileCounts BlockMask::counts() const {
+  {
+    const std::lock_guard lock(contents_->host_mutex);
+    if (contents_->counts) return *contents_->counts;
+  }
+  return contents_->origin->counts();
+}
+
+std::string BlockMask::path() const {
+  const std::lock_guard lock(contents_->host_mutex);
+  return contents_->path;
+}
+
+void BlockMask::take_tiles(const BlockMask& other) {
+  if (contents_->origin) {
+    throw Error(ErrorCode::block_mask, "the block mask lies on a GPU",
+                "rebuild it with the Attention that made it");
+  }
+  const std::shared_ptr<const HostTileLists> host = other.on_host();
+  const TileCounts counts = other.counts();
+  std::string path = other.path();
+  const std::lock_guard lock(contents_->host_mutex);
+  contents_->host = host;
+  contents_->counts = counts;
+  contents_->path = std::move(path);
 }
 
 double BlockMask::density() const {

@@ -152,7 +152,7 @@ class BlockMask {
   std::int64_t rows() const { return batch() * heads() * q_blocks_; }
 
   /// Waits for the GPU where the mask was made with a capacity, as all that depends on it.
-  TileCounts counts() const { return counts_ ? *counts_ : contents_->origin->counts(); }
+  TileCounts counts() const;
   std::int64_t partial_tiles() const { return counts().partial; }
   std::int64_t full_tiles() const { return counts().full; }
   std::int64_t empty_tiles() const {
@@ -194,9 +194,14 @@ class BlockMask {
     return contents_->copies.back().lists;
   }
 
+  /// Gives this mask and all its copies the tiles of another one with as many rows, for
+  /// runtime/cpu. Whoever keeps lists (on_host) keeps the old ones.
+  /// @throws Error with code block_mask where a GPU made this mask
+  void take_tiles(const BlockMask& other);
+
   /// How the tiles were decided: "proved" by intervals where they could be, or "exact", each by
   /// evaluation; and how many were decided element by element.
-  std::string_view path() const { return path_; }
+  std::string path() const;
   std::int64_t tiles_evaluated() const { return counts().evaluated; }
 
   friend bool operator==(const BlockMask& a, const BlockMask& b) {
@@ -211,7 +216,9 @@ class BlockMask {
 
   struct Contents {
     std::shared_ptr<const DeviceTileLists> origin;  // null where the lists were made on the host
-    std::mutex host_mutex;                          // guards the next three
+    std::mutex host_mutex;                          // guards the next five
+    std::string path;
+    std::optional<TileCounts> counts;  // none: the GPU knows them
     std::shared_ptr<const HostTileLists> host;
     TileLists transposed;
     std::shared_ptr<const HostTileLists> transposed_from;
@@ -220,8 +227,6 @@ class BlockMask {
   };
 
   MaskFingerprint fingerprint_;
-  std::string path_;
-  std::optional<TileCounts> counts_;  // none: the GPU knows them
   std::int64_t q_blocks_;
   std::int64_t kv_blocks_;
   std::shared_ptr<Contents> contents_;

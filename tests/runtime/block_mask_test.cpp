@@ -186,3 +186,20 @@ TEST_CASE("block mask: a copy in another context follows the lists") {
   REQUIRE(mask.on_device(2, copy) != first);
   REQUIRE(copied.back() == on_gpu->lists);
 }
+
+TEST_CASE("block mask: tiles taken from another mask reach all copies, those of a GPU stay") {
+  BlockMask mask = causal();
+  const BlockMask copy = mask;
+  const std::shared_ptr<const HostTileLists> kept = mask.on_host();
+  TileLists fewer = causal_lists();
+  fewer.full_row_offsets.back() = 2;
+  fewer.full_indices.pop_back();
+  mask.take_tiles(BlockMask(fingerprint(), fewer, "proved", 1));
+  REQUIRE(copy.lists() == fewer);
+  REQUIRE(copy.full_tiles() == 2);
+  REQUIRE(copy.path() == "proved");
+  REQUIRE(kept->lists == causal_lists());
+
+  BlockMask of_gpu(fingerprint(), std::make_shared<ChangingLists>(1), std::nullopt, "exact");
+  REQUIRE_THROWS_WITH(of_gpu.take_tiles(mask), ContainsSubstring("lies on a GPU"));
+}
