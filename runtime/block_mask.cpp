@@ -1,6 +1,7 @@
 #include "runtime/block_mask.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -61,6 +62,10 @@ void validate_disjoint(const TileLists& lists, std::int64_t rows) {
   }
 }
 
+bool have_same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
 std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t rows) {
   const auto cost = [&](std::int32_t row) {
     return lists.row_offsets[row + 1] - lists.row_offsets[row] + lists.full_row_offsets[row + 1] -
@@ -105,6 +110,12 @@ void transpose_list(const std::vector<std::int64_t>& offsets,
 }
 
 }  // namespace
+
+bool operator==(const MaskFingerprint& a, const MaskFingerprint& b) {
+  return a.source == b.source && a.shape == b.shape && a.counts == b.counts &&
+         std::equal(a.scalars.begin(), a.scalars.end(), b.scalars.begin(), b.scalars.end(),
+                    have_same_bits);
+}
 
 TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns) {
   TileLists to;
@@ -222,13 +233,15 @@ std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
 
 void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& shape,
                  const Bindings& bindings) {
-  const auto require_equal = [](std::string_view what, const auto& of_mask, const auto& of_call) {
-    if (of_mask == of_call) return;
+  const auto refuse = [](std::string_view what, const auto& of_mask, const auto& of_call) {
     throw Error(
         ErrorCode::block_mask,
         fmt::format("the block mask was built for {} {}, but this call has {}", what, of_mask,
                     of_call),
         "build one with attention.block_mask(...) for the shape, offsets and scalars of this call");
+  };
+  const auto require_equal = [&](std::string_view what, const auto& of_mask, const auto& of_call) {
+    if (of_mask != of_call) refuse(what, of_mask, of_call);
   };
   const MaskFingerprint& built = mask.fingerprint();
   require_equal("the mask_mod", built.source.mask_mod, source.mask_mod);
@@ -252,7 +265,8 @@ void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& s
   require_equal("this many scalars:", built.scalars.size(), source.scalars.size());
   for (size_t i = 0; i < source.scalars.size(); ++i) {
     const MaskSource::Scalar& scalar = source.scalars[i];
-    require_equal(scalar.name, built.scalars[i], bindings.scalars()[scalar.index]);
+    const double value = bindings.scalars()[scalar.index];
+    if (!have_same_bits(built.scalars[i], value)) refuse(scalar.name, built.scalars[i], value);
   }
 }
 

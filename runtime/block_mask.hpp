@@ -50,7 +50,8 @@ struct MaskFingerprint {
   std::vector<double> scalars;  ///< values, in the order of source.scalars
   Counts counts;
 
-  friend bool operator==(const MaskFingerprint&, const MaskFingerprint&) = default;
+  /// Scalars are compared by their bits, so NaN is like itself.
+  friend bool operator==(const MaskFingerprint& a, const MaskFingerprint& b);
 };
 
 /// Lists of tiles in CSR form. Row of tiles r = (b * heads + h) * q_blocks + q_block.

@@ -1,6 +1,7 @@
 #include "runtime/block_mask.hpp"
 
 #include <functional>
+#include <limits>
 #include <memory>
 
 #include "base/error.hpp"
@@ -136,6 +137,21 @@ TEST_CASE("block mask: a call that differs from what the mask was built from is 
   REQUIRE_THAT(misfit(finer, built.shape, 64), ContainsSubstring("q block"));
   REQUIRE_THAT(misfit(built.source, built.shape, 65),
                ContainsSubstring("window 64, but this call has 65"));
+}
+
+TEST_CASE("block mask: a scalar that is NaN is like itself, and unlike a number") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Spec spec{.dtype = f32, .head_dim = 16, .scalars = {{"cap", {.dtype = f32}}}};
+  MaskFingerprint built = fingerprint();
+  built.source.scalars = {{"cap", 0}};
+  built.scalars = {nan};
+  const BlockMask mask(built, causal_lists(), "exact", 12);
+  const auto fit = [&](double value) {
+    require_fit(mask, built.source, built.shape, Bindings(spec, {.scalars = {{"cap", value}}}));
+  };
+  REQUIRE_NOTHROW(fit(nan));
+  REQUIRE_THROWS_WITH(fit(1), ContainsSubstring("cap nan, but this call has 1"));
+  REQUIRE(mask == BlockMask(mask));
 }
 
 TEST_CASE("block mask: one list serves any batch and any heads") {
