@@ -46,6 +46,15 @@ bool needs_no_inputs(const Spec& spec) {
                      [](const auto& scalar) { return scalar.second.default_value.has_value(); });
 }
 
+void require_capacity(std::int64_t capacity) {
+  constexpr std::int64_t kGreatest = std::int64_t{1} << 58;  // more than any mask has
+  if (capacity >= 0 && capacity <= kGreatest) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("the capacity of a block mask is {}; it must be from 0 to {}", capacity,
+                          kGreatest),
+              "give the number of tiles to make room for: rows * kv blocks is always enough");
+}
+
 // What the standard library throws for want of memory, in the library's own words.
 template <typename Body>
 auto with_memory_errors(Body body) {
@@ -104,6 +113,7 @@ class Attention::Implementation {
   BlockMask block_mask(const Shape& shape, const Bindings& given,
                        const BlockMaskOptions& options) const {
     require_mask_mod();
+    if (options.capacity) require_capacity(*options.capacity);
     MaskFingerprint fingerprint = mask_fingerprint(shape, given);
     if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
     if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;

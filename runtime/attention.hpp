@@ -89,7 +89,9 @@ class Attention {
   /// it names h or h_kv. On a GPU it works in the stream's order and waits once, for the number of
   /// tiles; the lists stay on the device. A forward in another stream must be ordered behind it by
   /// the caller.
-  /// @throws Error with code usage where the spec has no mask_mod, with code tensor as forward
+  /// @throws Error with code usage where the spec has no mask_mod, or options.capacity is out of
+  ///         range; with code tensor as forward, or where there are more than 2^31 - 1 rows of
+  ///         tiles
   BlockMask block_mask(const Shape& shape, const Bindings& bindings = {},
                        Stream stream = nullptr) const;
   BlockMask block_mask(const Shape& shape, const Bindings& bindings,

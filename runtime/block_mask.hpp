@@ -99,11 +99,11 @@ class DeviceTileLists {
 /// How a block mask is built.
 struct BlockMaskOptions {
   Stream stream = nullptr;  ///< of a GPU
-  /// Tiles, partial and full ones together, that there is room for; rows * kv blocks is always
-  /// enough. With it a GPU is not waited for, and the mask may be built again in the same memory
-  /// (Attention::rebuild). Where there are more, its lists are empty, and whoever asks for its
-  /// tiles gets an error. None: the GPU is waited for once, and the lists are as long as they need
-  /// be.
+  /// Tiles, partial and full ones together, that there is room for, from 0 to 2^58; rows * kv
+  /// blocks is always enough. With it a GPU is not waited for, and the mask may be built again in
+  /// the same memory (Attention::rebuild). Where there are more, its lists are empty, and whoever
+  /// asks for its tiles gets an error. None: the GPU is waited for once, and the lists are as long
+  /// as they need be.
   std::optional<std::int64_t> capacity = {};
   bool transposed = false;  ///< makes the lists by columns on the GPU too
 };

@@ -104,6 +104,15 @@ TEST_CASE("attention: a mask that names neither b nor h is made once for all of 
   REQUIRE(mask.path() == "proved");
 }
 
+TEST_CASE("attention: a capacity that no block mask can have is refused") {
+  const auto with_capacity = [](std::int64_t capacity) {
+    return causal().block_mask({.q_len = 64, .kv_len = 64}, {}, {.capacity = capacity});
+  };
+  REQUIRE_NOTHROW(with_capacity(0));
+  REQUIRE_THROWS_WITH(with_capacity(-1), ContainsSubstring("capacity of a block mask is -1"));
+  REQUIRE_THROWS_WITH(with_capacity(std::int64_t{1} << 62), ContainsSubstring("hint: "));
+}
+
 TEST_CASE("attention: a mask that names h or b is made for each of them") {
   Spec spec = kCausal;
   spec.mask_mod = "h == 0 || b == 1 || q_idx >= kv_idx";
