@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "generator/snippet.hpp"
 #include "runtime/cpu/backend.hpp"
@@ -55,14 +57,20 @@ void require_capacity(std::int64_t capacity) {
               "give the number of tiles to make room for: rows * kv blocks is always enough");
 }
 
+[[noreturn]] void refuse_for_memory() {
+  throw Error(ErrorCode::memory, "out of memory",
+              "use smaller shapes or a machine with more memory");
+}
+
 // What the standard library throws for want of memory, in the library's own words.
 template <typename Body>
 auto with_memory_errors(Body body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::memory, "out of memory",
-                "use smaller shapes or a machine with more memory");
+    refuse_for_memory();
+  } catch (const std::length_error&) {
+    refuse_for_memory();
   }
 }
 
@@ -117,6 +125,8 @@ class Attention::Implementation {
     MaskFingerprint fingerprint = mask_fingerprint(shape, given);
     if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
     if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+    count_tile_rows(fingerprint.shape.batch, fingerprint.shape.num_q_heads,
+                    ceil_div(shape.q_len, spec_.block[0]));
     return backend_->block_mask(std::move(fingerprint), shape, bindings_or_default(given), options);
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -117,7 +118,21 @@ bool operator==(const MaskFingerprint& a, const MaskFingerprint& b) {
                     have_same_bits);
 }
 
+std::int64_t count_tile_rows(std::int64_t batch, std::int64_t heads, std::int64_t q_blocks) {
+  std::int64_t rows = 0;
+  const bool wraps =
+      __builtin_mul_overflow(batch, heads, &rows) || __builtin_mul_overflow(rows, q_blocks, &rows);
+  if (!wraps && rows <= std::numeric_limits<std::int32_t>::max()) return rows;
+  throw Error(ErrorCode::tensor,
+              fmt::format("a block mask of batch {}, {} heads and {} blocks has more than 2^31 - 1 "
+                          "rows of tiles",
+                          batch, heads, q_blocks),
+              "choose a greater block in the spec, or split the batch");
+}
+
 TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns) {
+  const auto rows = static_cast<std::int64_t>(lists.row_offsets.size()) - 1;
+  count_tile_rows(rows / rows_of_head, 1, columns);
   TileLists to;
   transpose_list(lists.row_offsets, lists.indices, rows_of_head, columns, to.row_offsets,
                  to.indices);
@@ -132,6 +147,7 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string p
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
+  count_tile_rows(batch(), heads(), q_blocks_);
   validate_list("partial", lists.row_offsets, lists.indices, rows(), kv_blocks_);
   validate_list("full", lists.full_row_offsets, lists.full_indices, rows(), kv_blocks_);
   validate_disjoint(lists, rows());
@@ -148,6 +164,7 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTi
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
+  count_tile_rows(batch(), heads(), q_blocks_);
   contents_->origin = std::move(lists);
   contents_->path = std::move(path);
   contents_->counts = counts;

@@ -122,7 +122,7 @@ class BlockMask {
   /// @param path how the tiles were decided: "proved", "exact", or where lists came from
   /// @throws Error with code block_mask: offsets or indices that are out of range or do not rise,
   /// with
-  ///         the first bad entry
+  ///         the first bad entry; with code tensor for more than 2^31 - 1 rows of tiles
   BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
             std::int64_t tiles_evaluated);
 
@@ -233,7 +233,12 @@ class BlockMask {
   std::shared_ptr<Contents> contents_;
 };
 
+/// Rows of tiles: the product.
+/// @throws Error with code tensor for more than 2^31 - 1, which no list counts
+std::int64_t count_tile_rows(std::int64_t batch, std::int64_t heads, std::int64_t q_blocks);
+
 /// The same tiles by columns.
+/// @throws Error with code tensor as count_tile_rows, for batch, heads and columns
 /// @param rows_of_head, columns of the tiles of one head's lists
 TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns);
 

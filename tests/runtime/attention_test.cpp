@@ -113,6 +113,24 @@ TEST_CASE("attention: a capacity that no block mask can have is refused") {
   REQUIRE_THROWS_WITH(with_capacity(std::int64_t{1} << 62), ContainsSubstring("hint: "));
 }
 
+TEST_CASE("attention: a block mask with more rows of tiles than can be counted is refused") {
+  Spec spec = kCausal;
+  spec.mask_mod = "b + h + q_idx >= kv_idx";
+  const Attention attention(spec, {.masks_only = true});
+  const auto refusal_of = [&](std::int64_t batch, std::int64_t heads, std::int64_t q_len) {
+    try {
+      attention.block_mask({.batch = batch, .num_q_heads = heads, .q_len = q_len, .kv_len = 1});
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  const std::int64_t most = 2147483647;
+  REQUIRE(refusal_of(65536, 65536, 1) == ErrorCode::tensor);
+  REQUIRE(refusal_of(most, most, most - 1024) == ErrorCode::tensor);
+  REQUIRE(refusal_of(most, 2, 1) == ErrorCode::tensor);
+}
+
 TEST_CASE("attention: a mask that names h or b is made for each of them") {
   Spec spec = kCausal;
   spec.mask_mod = "h == 0 || b == 1 || q_idx >= kv_idx";

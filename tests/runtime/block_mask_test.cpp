@@ -161,6 +161,16 @@ TEST_CASE("block mask: one list serves any batch and any heads") {
   REQUIRE(misfit(fingerprint().source, shape, 64) == "fits");
 }
 
+TEST_CASE("block mask: more rows or columns of tiles than can be counted are refused") {
+  REQUIRE(count_tile_rows(3, 5, 7) == 105);
+  REQUIRE_THROWS_WITH(count_tile_rows(std::int64_t{1} << 32, std::int64_t{1} << 32, 1),
+                      ContainsSubstring("more than 2^31 - 1 rows of tiles"));
+  MaskFingerprint built = fingerprint();
+  built.shape.batch = built.shape.num_q_heads = std::int64_t{1} << 32;
+  REQUIRE_THROWS_AS(BlockMask(built, causal_lists(), "exact", 12), Error);
+  REQUIRE_THROWS_AS(transpose(causal_lists(), 1, std::int64_t{1} << 60), Error);
+}
+
 TEST_CASE("block mask: transposed lists hold the same tiles by columns") {
   const BlockMask mask = causal();
   const TileLists& by_columns = mask.transposed();
