@@ -71,6 +71,9 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
       refuse_buffer(name, spec, view, fmt::format("has another size in dimension {}", i));
     }
   }
+  if (const std::string fault = view.fault(); !fault.empty()) {
+    refuse_buffer(name, spec, view, fault);
+  }
   return view;
 }
 

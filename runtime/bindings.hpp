@@ -37,9 +37,8 @@ class Bindings {
   Bindings();
 
   /// @throws Error with code tensor: a buffer that is missing, unknown, of another dtype or rank,
-  /// or of
-  ///         another size in a fixed dimension; with code usage: a scalar that is missing, unknown
-  ///         or out of its dtype's range
+  ///         of another size in a fixed dimension, or with a TensorView::fault(); with code usage:
+  ///         a scalar that is missing, unknown or out of its dtype's range
   Bindings(const Spec& spec, const SnippetInputs& inputs);
 
   /// Checks named dimensions against the sizes of a call; 1 broadcasts.

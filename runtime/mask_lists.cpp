@@ -16,9 +16,15 @@ namespace {
 class Integers {
  public:
   Integers(std::string_view name, const TensorView& view) : view_(view), name_(name) {
-    if (view.dtype == DType::i32 || view.dtype == DType::i64) return;
-    throw Error(ErrorCode::tensor, fmt::format("{} is {}", name, view.describe()),
-                "lists of tiles are i32 or i64");
+    const bool is_integer = view.dtype == DType::i32 || view.dtype == DType::i64;
+    if (!is_integer) {
+      throw Error(ErrorCode::tensor, fmt::format("{} is {}", name, view.describe()),
+                  "lists of tiles are i32 or i64");
+    }
+    if (const std::string fault = view.fault(); !fault.empty()) {
+      throw Error(ErrorCode::tensor, fmt::format("{} {}", name, fault),
+                  fmt::format("given: {}", view.describe()));
+    }
   }
 
   std::string_view name() const { return name_; }

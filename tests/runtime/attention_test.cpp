@@ -257,6 +257,10 @@ TEST_CASE(
                ContainsSubstring("lse was given, but"));
   REQUIRE_THAT(refuse_if([](ForwardTensors& t) { t.q.data = static_cast<char*>(t.q.data) + 2; }),
                ContainsSubstring("does not start at a multiple"));
+  REQUIRE_THAT(refuse_if([](ForwardTensors& t) { t.q.rank = -1; }),
+               ContainsSubstring("q has rank -1"));
+  REQUIRE_THAT(refuse_if([](ForwardTensors& t) { t.k.strides[1] = -(std::int64_t{1} << 62); }),
+               ContainsSubstring("k has stride -4611686018427387904 in dimension 1"));
 }
 
 TEST_CASE("attention: a spec that outputs lse wants it, and a row with nothing kept has -inf") {
@@ -266,6 +270,10 @@ TEST_CASE("attention: a spec that outputs lse wants it, and a row with nothing k
   const BlockMask mask = attention.block_mask(call.shape());
   REQUIRE_THROWS_WITH(attention.forward(call.tensors(), mask), ContainsSubstring("lse is missing"));
   ForwardTensors tensors = call.tensors();
+  tensors.lse = call.lse;
+  tensors.lse->data = static_cast<char*>(tensors.lse->data) + 2;
+  REQUIRE_THROWS_WITH(attention.forward(tensors, mask),
+                      ContainsSubstring("lse does not start at a multiple"));
   tensors.lse = call.lse;
   attention.forward(tensors, mask);
   const auto* lse = static_cast<const float*>(call.lse.data());

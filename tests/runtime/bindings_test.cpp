@@ -67,6 +67,18 @@ TEST_CASE("bindings: what is missing, unknown or of another type is refused by n
                ContainsSubstring("is empty"));
 }
 
+TEST_CASE("bindings: a buffer that no snippet can read is refused") {
+  const auto tensor = ErrorCode::tensor;
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["slopes"].data = nullptr; }, tensor),
+               ContainsSubstring("buffer \"slopes\" has no data"));
+  const auto shift = [](SnippetInputs& i) {
+    i.buffers["table"].data = static_cast<char*>(i.buffers["table"].data) + 1;
+  };
+  REQUIRE_THAT(refusal(shift, tensor), ContainsSubstring("multiple of its element's size"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["table"].rank = -1; }, tensor),
+               ContainsSubstring("another rank"));
+}
+
 TEST_CASE("bindings: scalars are checked against their dtype") {
   const auto usage = ErrorCode::usage;
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars.erase("window"); }, usage),
