@@ -133,6 +133,12 @@ class CudaBackend final : public Backend {
   // What NVRTC compiles for; where there is none, or it must not be used, what the store holds.
   Target compiled_target(const DeviceFacts& gpu, const AttentionOptions& options) const {
     const std::vector<Target> targets = targets_of(gpu);
+    if (targets.empty()) {
+      throw Error(ErrorCode::device,
+                  fmt::format("{} is of a generation that this tilewright has no target for",
+                              gpu.describe()),
+                  "use a newer tilewright, or the CPU: --device cpu, TILEWRIGHT_DEVICE=cpu");
+    }
     const auto stored = [&] {
       return stored_target(spec_, targets, kernels_needed(spec_, options), options.kernels);
     };

@@ -167,6 +167,23 @@ TEST_CASE("fake GPU: a cubin that the driver refuses is reported with the GPU an
   REQUIRE(fake<std::atomic<long>>("fake_held") == 0);
 }
 
+TEST_CASE(
+    "fake GPU: one of an unknown generation is refused, whether or not kernels are compiled") {
+  if (nvrtc_is_missing()) return;
+  fake<int>("fake_generation") = 99;
+  const bool compiles = GENERATE(true, false);
+  std::string report;
+  try {
+    const Attention attention(kCausal,
+                              {.device = Device::parse("cuda"), .kernels = {.jit = compiles}});
+  } catch (const Error& error) {
+    report = error.what();
+  }
+  fake<int>("fake_generation") = 9;
+  REQUIRE_THAT(report, ContainsSubstring("error[device]: GPU 0 (Fake, sm_990)") &&
+                           ContainsSubstring("has no target for") && ContainsSubstring("hint: "));
+}
+
 TEST_CASE("fake GPU: want of memory while a block mask is built gives back what was taken") {
   if (nvrtc_is_missing()) return;
   const Attention attention = causal();
