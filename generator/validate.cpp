@@ -66,6 +66,8 @@ class FieldChecker {
     if (spec_.v_head_dim != 0) check_head_dim("v_head_dim", spec_.v_head_dim);
     if (spec_.kv_dtype) check_tensor_dtype("kv_dtype", *spec_.kv_dtype);
     if (spec_.out_dtype) check_tensor_dtype("out_dtype", *spec_.out_dtype);
+    check_layout("layout", spec_.layout);
+    if (spec_.kv_layout) check_layout("kv_layout", *spec_.kv_layout);
     if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
     for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
     for (const auto& [name, scalar] : spec_.scalars) check_scalar(name, scalar);
@@ -93,7 +95,19 @@ class FieldChecker {
 
   void check_tensor_dtype(const char* key, DType dtype) const {
     if (is_floating(dtype)) return;
-    wrong({key}, quoted(to_string(dtype)), "be " + one_of(tensor_dtype_names()));
+    wrong({key}, shown(dtype), "be " + one_of(tensor_dtype_names()));
+  }
+
+  void check_layout(const char* key, Layout layout) const {
+    check_enumerator({key}, layout, {Layout::bhsd, Layout::bshd}, R"("bhsd" or "bshd")");
+  }
+
+  // A program may give any number as an enumerator; a JSON spec cannot.
+  template <typename Enum>
+  void check_enumerator(const SpecPath& path, Enum value, std::initializer_list<Enum> known,
+                        std::string_view names) const {
+    if (std::find(known.begin(), known.end(), value) != known.end()) return;
+    wrong(path, std::to_string(static_cast<int>(value)), fmt::format("be {}", names));
   }
 
   void check_head_dim(const char* key, std::int64_t value) const {
@@ -127,6 +141,11 @@ class FieldChecker {
 
   void check_buffer(const std::string& name, const BufferSpec& buffer) const {
     check_name("buffers", name);
+    if (size_of(buffer.dtype) == 0) {
+      wrong({"buffers", name, "dtype"}, shown(buffer.dtype), "be " + one_of(buffer_dtype_names()));
+    }
+    check_enumerator({"buffers", name, "bounds"}, buffer.bounds, {Bounds::clamped, Bounds::trusted},
+                     R"("clamped" or "trusted")");
     const std::size_t rank = buffer.shape.size();
     if (rank < 1 || rank > 4) {
       fail({"buffers", name, "shape"},
@@ -134,10 +153,16 @@ class FieldChecker {
            rank == 0 ? "a single number is a scalar, or a buffer of shape [1]" : "");
     }
     for (std::size_t i = 0; i < rank; ++i) {
+      const SpecPath path = {"buffers", name, "shape", fmt::format("[{}]", i)};
+      if (const auto* named = std::get_if<NamedDim>(&buffer.shape[i])) {
+        check_enumerator(path, *named,
+                         {NamedDim::batch, NamedDim::num_q_heads, NamedDim::num_kv_heads,
+                          NamedDim::q_len, NamedDim::kv_len},
+                         "a NamedDim");
+      }
       const auto* size = std::get_if<std::int64_t>(&buffer.shape[i]);
       if (size == nullptr || (*size >= 1 && *size <= kMaxDimension)) continue;
-      wrong({"buffers", name, "shape", fmt::format("[{}]", i)}, std::to_string(*size),
-            fmt::format("be from 1 to {}", kMaxDimension));
+      wrong(path, std::to_string(*size), fmt::format("be from 1 to {}", kMaxDimension));
     }
     if (buffer.range) check_buffer_range(name, buffer);
   }
@@ -164,8 +189,7 @@ class FieldChecker {
              .is_about_key = true});
     }
     if (scalar.dtype != DType::f32 && scalar.dtype != DType::i32) {
-      wrong({"scalars", name, "dtype"}, quoted(to_string(scalar.dtype)),
-            "be " + one_of(scalar_dtype_names()));
+      wrong({"scalars", name, "dtype"}, shown(scalar.dtype), "be " + one_of(scalar_dtype_names()));
     }
     if (scalar.default_value) {
       check_range({"scalars", name, "default"}, *scalar.default_value, scalar.dtype);
@@ -201,7 +225,10 @@ class FieldChecker {
     }
   }
 
-  static std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
+  static std::string shown(DType dtype) {
+    if (size_of(dtype) == 0) return std::to_string(static_cast<int>(dtype));
+    return fmt::format("\"{}\"", to_string(dtype));
+  }
 
   void wrong(const SpecPath& path, std::string_view value, std::string_view rule,
              std::string hint = {}) const {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "generator/snippet.hpp"
 #include "runtime/cpu/backend.hpp"
@@ -46,14 +48,29 @@ bool needs_no_inputs(const Spec& spec) {
                      [](const auto& scalar) { return scalar.second.default_value.has_value(); });
 }
 
+void require_capacity(std::int64_t capacity) {
+  constexpr std::int64_t kGreatest = std::int64_t{1} << 58;  // more than any mask has
+  if (capacity >= 0 && capacity <= kGreatest) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("the capacity of a block mask is {}; it must be from 0 to {}", capacity,
+                          kGreatest),
+              "give the number of tiles to make room for: rows * kv blocks is always enough");
+}
+
+[[noreturn]] void refuse_for_memory() {
+  throw Error(ErrorCode::memory, "out of memory",
+              "use smaller shapes or a machine with more memory");
+}
+
 // What the standard library throws for want of memory, in the library's own words.
 template <typename Body>
 auto with_memory_errors(Body body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::memory, "out of memory",
-                "use smaller shapes or a machine with more memory");
+    refuse_for_memory();
+  } catch (const std::length_error&) {
+    refuse_for_memory();
   }
 }
 
@@ -104,9 +121,12 @@ class Attention::Implementation {
   BlockMask block_mask(const Shape& shape, const Bindings& given,
                        const BlockMaskOptions& options) const {
     require_mask_mod();
+    if (options.capacity) require_capacity(*options.capacity);
     MaskFingerprint fingerprint = mask_fingerprint(shape, given);
     if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
     if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+    count_tile_rows(fingerprint.shape.batch, fingerprint.shape.num_q_heads,
+                    ceil_div(shape.q_len, spec_.block[0]));
     return backend_->block_mask(std::move(fingerprint), shape, bindings_or_default(given), options);
   }
 

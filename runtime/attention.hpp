@@ -89,7 +89,9 @@ class Attention {
   /// it names h or h_kv. On a GPU it works in the stream's order and waits once, for the number of
   /// tiles; the lists stay on the device. A forward in another stream must be ordered behind it by
   /// the caller.
-  /// @throws Error with code usage where the spec has no mask_mod, with code tensor as forward
+  /// @throws Error with code usage where the spec has no mask_mod, or options.capacity is out of
+  ///         range; with code tensor as forward, or where there are more than 2^31 - 1 rows of
+  ///         tiles
   BlockMask block_mask(const Shape& shape, const Bindings& bindings = {},
                        Stream stream = nullptr) const;
   BlockMask block_mask(const Shape& shape, const Bindings& bindings,
@@ -98,8 +100,10 @@ class Attention {
   /// Lists the tiles of a mask anew, as after a change of its buffers' contents: for the same
   /// shape, offsets and scalars. On a GPU the mask must have been made with a capacity, by this
   /// Attention; its memory is used again, so it neither waits nor allocates, and may be captured in
-  /// a CUDA graph. All copies of the mask change.
-  /// @throws Error with code block_mask for a mask that does not fit, or has no capacity
+  /// a CUDA graph. On a CPU the mask must not have been made on a GPU. All copies of the mask
+  /// change.
+  /// @throws Error with code block_mask for a mask that does not fit, has no capacity, or was made
+  ///         elsewhere
   void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings = {},
                Stream stream = nullptr) const;
 

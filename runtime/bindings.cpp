@@ -41,16 +41,17 @@ std::string to_text(const BufferDim& dim) {
   return "null";
 }
 
-std::string declared_shape(const BufferSpec& spec) {
+std::string declared_shape(DType dtype, const std::vector<BufferDim>& shape) {
   std::string text;
-  for (const BufferDim& dim : spec.shape) text += (text.empty() ? "" : ", ") + to_text(dim);
-  return fmt::format("{} [{}]", to_string(spec.dtype), text);
+  for (const BufferDim& dim : shape) text += (text.empty() ? "" : ", ") + to_text(dim);
+  return fmt::format("{} [{}]", to_string(dtype), text);
 }
 
 [[noreturn]] void refuse_buffer(const std::string& name, const BufferSpec& spec,
                                 const TensorView& view, const std::string& why) {
   throw Error(ErrorCode::tensor, fmt::format("buffer \"{}\" {}", name, why),
-              fmt::format("given: {}; declared: {}", view.describe(), declared_shape(spec)));
+              fmt::format("given: {}; declared: {}", view.describe(),
+                          declared_shape(spec.dtype, spec.shape)));
 }
 
 TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
@@ -58,7 +59,7 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
   const auto found = given.find(name);
   if (found == given.end()) {
     throw Error(ErrorCode::tensor, fmt::format("buffer \"{}\" is missing", name),
-                fmt::format("give a tensor {}", declared_shape(spec)));
+                fmt::format("give a tensor {}", declared_shape(spec.dtype, spec.shape)));
   }
   const TensorView& view = found->second;
   if (view.dtype != spec.dtype) refuse_buffer(name, spec, view, "has another dtype");
@@ -70,6 +71,9 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
     if (size && view.shape[i] != *size && view.shape[i] != 1) {
       refuse_buffer(name, spec, view, fmt::format("has another size in dimension {}", i));
     }
+  }
+  if (const std::string fault = view.fault(); !fault.empty()) {
+    refuse_buffer(name, spec, view, fault);
   }
   return view;
 }
@@ -126,9 +130,11 @@ Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
   refuse_unknown(inputs.scalars, spec.scalars, "scalar", ErrorCode::usage);
   for (const auto& [name, buffer] : spec.buffers) {
     buffers_.push_back(resolve_buffer(name, buffer, inputs.buffers));
+    declared_buffers_.push_back({name, buffer.dtype, buffer.shape});
   }
   for (const auto& [name, scalar] : spec.scalars) {
     scalars_.push_back(resolve_scalar(name, scalar, inputs.scalars));
+    declared_scalars_.push_back({name, scalar.dtype});
   }
   cpu_arguments_ = std::make_shared<const cpu::BindingArguments>(
       cpu::binding_arguments(spec, buffers_, scalars_));
@@ -136,11 +142,34 @@ Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
       cuda::binding_arguments(spec, buffers_, scalars_));
 }
 
-void Bindings::check(const Spec& spec, const Shape& shape) const {
-  if (buffers_.size() != spec.buffers.size() || scalars_.size() != spec.scalars.size()) {
-    throw Error(ErrorCode::usage, "the bindings were made for another spec",
+void Bindings::require_same_declarations(const Spec& spec) const {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::usage, "the bindings were made for another spec: " + what,
                 "make them with attention.bind({.buffers = ..., .scalars = ...})");
+  };
+  if (buffers_.size() != spec.buffers.size() || scalars_.size() != spec.scalars.size()) {
+    refuse(fmt::format("they hold {} buffers and {} scalars, and this one declares {} and {}",
+                       buffers_.size(), scalars_.size(), spec.buffers.size(), spec.scalars.size()));
   }
+  size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    const DeclaredBuffer& bound = declared_buffers_[index++];
+    if (bound.name == name && bound.dtype == buffer.dtype && bound.shape == buffer.shape) continue;
+    refuse(fmt::format("they hold buffer \"{}\", {}, where this one declares \"{}\", {}",
+                       bound.name, declared_shape(bound.dtype, bound.shape), name,
+                       declared_shape(buffer.dtype, buffer.shape)));
+  }
+  index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    const DeclaredScalar& bound = declared_scalars_[index++];
+    if (bound.name == name && bound.dtype == scalar.dtype) continue;
+    refuse(fmt::format("they hold scalar \"{}\", {}, where this one declares \"{}\", {}",
+                       bound.name, to_string(bound.dtype), name, to_string(scalar.dtype)));
+  }
+}
+
+void Bindings::check(const Spec& spec, const Shape& shape) const {
+  require_same_declarations(spec);
   size_t index = 0;
   for (const auto& [name, buffer] : spec.buffers) {
     const TensorView& view = buffers_[index++];

@@ -37,13 +37,14 @@ class Bindings {
   Bindings();
 
   /// @throws Error with code tensor: a buffer that is missing, unknown, of another dtype or rank,
-  /// or of
-  ///         another size in a fixed dimension; with code usage: a scalar that is missing, unknown
-  ///         or out of its dtype's range
+  ///         of another size in a fixed dimension, or with a TensorView::fault(); with code usage:
+  ///         a scalar that is missing, unknown or out of its dtype's range
   Bindings(const Spec& spec, const SnippetInputs& inputs);
 
-  /// Checks named dimensions against the sizes of a call; 1 broadcasts.
-  /// @throws Error with code tensor
+  /// Checks named dimensions against the sizes of a call; 1 broadcasts. Does not allocate where
+  /// they fit.
+  /// @throws Error with code tensor; with code usage where the bindings were made for a spec that
+  ///         declares other names, dtypes or shapes
   void check(const Spec& spec, const Shape& shape) const;
 
   bool is_default() const { return buffers_.empty() && scalars_.empty(); }
@@ -58,6 +59,19 @@ class Bindings {
   const cuda::BindingArguments& cuda_arguments() const { return *cuda_arguments_; }
 
  private:
+  struct DeclaredBuffer {
+    std::string name;
+    DType dtype;
+    std::vector<BufferDim> shape;
+  };
+  struct DeclaredScalar {
+    std::string name;
+    DType dtype;
+  };
+  void require_same_declarations(const Spec& spec) const;
+
+  std::vector<DeclaredBuffer> declared_buffers_;
+  std::vector<DeclaredScalar> declared_scalars_;
   std::vector<TensorView> buffers_;
   std::vector<double> scalars_;
   std::shared_ptr<const cpu::BindingArguments> cpu_arguments_;

@@ -1,6 +1,8 @@
 #include "runtime/block_mask.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -61,6 +63,10 @@ void validate_disjoint(const TileLists& lists, std::int64_t rows) {
   }
 }
 
+bool have_same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
 std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t rows) {
   const auto cost = [&](std::int32_t row) {
     return lists.row_offsets[row + 1] - lists.row_offsets[row] + lists.full_row_offsets[row + 1] -
@@ -71,6 +77,12 @@ std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t row
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int32_t a, std::int32_t b) { return cost(a) > cost(b); });
   return order;
+}
+
+std::shared_ptr<const HostTileLists> host_lists(TileLists lists, std::int64_t rows) {
+  std::vector<std::int32_t> order = order_by_cost(lists, rows);
+  return std::make_shared<const HostTileLists>(
+      HostTileLists{.lists = std::move(lists), .rows_by_cost = std::move(order)});
 }
 
 // One of the two lists by columns: counted, summed, and dealt out in order of rows.
@@ -100,7 +112,27 @@ void transpose_list(const std::vector<std::int64_t>& offsets,
 
 }  // namespace
 
+bool operator==(const MaskFingerprint& a, const MaskFingerprint& b) {
+  return a.source == b.source && a.shape == b.shape && a.counts == b.counts &&
+         std::equal(a.scalars.begin(), a.scalars.end(), b.scalars.begin(), b.scalars.end(),
+                    have_same_bits);
+}
+
+std::int64_t count_tile_rows(std::int64_t batch, std::int64_t heads, std::int64_t q_blocks) {
+  std::int64_t rows = 0;
+  const bool wraps =
+      __builtin_mul_overflow(batch, heads, &rows) || __builtin_mul_overflow(rows, q_blocks, &rows);
+  if (!wraps && rows <= std::numeric_limits<std::int32_t>::max()) return rows;
+  throw Error(ErrorCode::tensor,
+              fmt::format("a block mask of batch {}, {} heads and {} blocks has more than 2^31 - 1 "
+                          "rows of tiles",
+                          batch, heads, q_blocks),
+              "choose a greater block in the spec, or split the batch");
+}
+
 TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns) {
+  const auto rows = static_cast<std::int64_t>(lists.row_offsets.size()) - 1;
+  count_tile_rows(rows / rows_of_head, 1, columns);
   TileLists to;
   transpose_list(lists.row_offsets, lists.indices, rows_of_head, columns, to.row_offsets,
                  to.indices);
@@ -112,67 +144,82 @@ TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int6
 BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
                      std::int64_t tiles_evaluated)
     : fingerprint_(std::move(fingerprint)),
-      path_(std::move(path)),
-      counts_(TileCounts{.partial = static_cast<std::int64_t>(lists.indices.size()),
-                         .full = static_cast<std::int64_t>(lists.full_indices.size()),
-                         .evaluated = tiles_evaluated}),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
+  count_tile_rows(batch(), heads(), q_blocks_);
   validate_list("partial", lists.row_offsets, lists.indices, rows(), kv_blocks_);
   validate_list("full", lists.full_row_offsets, lists.full_indices, rows(), kv_blocks_);
   validate_disjoint(lists, rows());
-  contents_->lists = std::move(lists);
-  contents_->rows_by_cost = order_by_cost(contents_->lists, rows());
+  contents_->path = std::move(path);
+  contents_->counts = {.partial = static_cast<std::int64_t>(lists.indices.size()),
+                       .full = static_cast<std::int64_t>(lists.full_indices.size()),
+                       .evaluated = tiles_evaluated};
+  contents_->host = host_lists(std::move(lists), rows());
 }
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
                      std::optional<TileCounts> counts, std::string path)
     : fingerprint_(std::move(fingerprint)),
-      path_(std::move(path)),
-      counts_(counts),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
-  contents_->on_device.push_back(lists);
+  count_tile_rows(batch(), heads(), q_blocks_);
   contents_->origin = std::move(lists);
+  contents_->path = std::move(path);
+  contents_->counts = counts;
 }
 
-const BlockMask::Contents& BlockMask::on_host() const {
+std::shared_ptr<const HostTileLists> BlockMask::on_host() const {
   Contents& contents = *contents_;
-  const auto copy = [&] {
-    contents.lists = contents.origin->to_host();
-    contents.rows_by_cost = order_by_cost(contents.lists, rows());
-  };
-  if (contents.origin && counts_) std::call_once(contents.host_is_made, copy);
-  if (contents.origin && !counts_) {
-    const std::lock_guard lock(contents.mutex);
-    copy();
+  const std::lock_guard lock(contents.host_mutex);
+  const bool may_have_changed = contents.origin && !contents.counts;
+  if (contents.host && !may_have_changed) return contents.host;
+  TileLists now = contents.origin->to_host();
+  if (!contents.host || contents.host->lists != now) {
+    contents.host = host_lists(std::move(now), rows());
   }
-  return contents;
+  return contents.host;
 }
 
 const TileLists& BlockMask::transposed() const {
+  const std::shared_ptr<const HostTileLists> now = on_host();
   Contents& contents = *contents_;
-  const auto make = [&] {
+  const std::lock_guard lock(contents.host_mutex);
+  if (contents.transposed_from != now) {
     std::optional<TileLists> made;
     if (contents.origin) made = contents.origin->transposed_to_host();
-    contents.transposed = made ? *std::move(made) : transpose(lists(), q_blocks_, kv_blocks_);
-  };
-  if (counts_) {
-    std::call_once(contents.transposed_is_made, make);
-  } else {
-    make();
+    contents.transposed = made ? *std::move(made) : transpose(now->lists, q_blocks_, kv_blocks_);
+    contents.transposed_from = now;
   }
   return contents.transposed;
 }
 
-const TileLists& BlockMask::lists() const {
-  return on_host().lists;
+TileCounts BlockMask::counts() const {
+  {
+    const std::lock_guard lock(contents_->host_mutex);
+    if (contents_->counts) return *contents_->counts;
+  }
+  return contents_->origin->counts();
 }
 
-std::span<const std::int32_t> BlockMask::rows_by_cost() const {
-  return on_host().rows_by_cost;
+std::string BlockMask::path() const {
+  const std::lock_guard lock(contents_->host_mutex);
+  return contents_->path;
+}
+
+void BlockMask::take_tiles(const BlockMask& other) {
+  if (contents_->origin) {
+    throw Error(ErrorCode::block_mask, "the block mask lies on a GPU",
+                "rebuild it with the Attention that made it");
+  }
+  const std::shared_ptr<const HostTileLists> host = other.on_host();
+  const TileCounts counts = other.counts();
+  std::string path = other.path();
+  const std::lock_guard lock(contents_->host_mutex);
+  contents_->host = host;
+  contents_->counts = counts;
+  contents_->path = std::move(path);
 }
 
 double BlockMask::density() const {
@@ -189,7 +236,8 @@ std::int64_t BlockMask::bytes() const {
 std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
                                             std::int64_t q_block) const {
   const std::int64_t r = (b * heads() + h) * q_blocks_ + q_block;
-  const TileLists& lists = this->lists();
+  const std::shared_ptr<const HostTileLists> host = on_host();
+  const TileLists& lists = host->lists;
   std::vector<Tile> tiles(static_cast<size_t>(kv_blocks_), Tile::empty);
   for (std::int64_t i = lists.row_offsets[r]; i < lists.row_offsets[r + 1]; ++i) {
     tiles[lists.indices[i]] = Tile::partial;
@@ -202,13 +250,15 @@ std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
 
 void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& shape,
                  const Bindings& bindings) {
-  const auto require_equal = [](std::string_view what, const auto& of_mask, const auto& of_call) {
-    if (of_mask == of_call) return;
+  const auto refuse = [](std::string_view what, const auto& of_mask, const auto& of_call) {
     throw Error(
         ErrorCode::block_mask,
         fmt::format("the block mask was built for {} {}, but this call has {}", what, of_mask,
                     of_call),
         "build one with attention.block_mask(...) for the shape, offsets and scalars of this call");
+  };
+  const auto require_equal = [&](std::string_view what, const auto& of_mask, const auto& of_call) {
+    if (of_mask != of_call) refuse(what, of_mask, of_call);
   };
   const MaskFingerprint& built = mask.fingerprint();
   require_equal("the mask_mod", built.source.mask_mod, source.mask_mod);
@@ -232,7 +282,8 @@ void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& s
   require_equal("this many scalars:", built.scalars.size(), source.scalars.size());
   for (size_t i = 0; i < source.scalars.size(); ++i) {
     const MaskSource::Scalar& scalar = source.scalars[i];
-    require_equal(scalar.name, built.scalars[i], bindings.scalars()[scalar.index]);
+    const double value = bindings.scalars()[scalar.index];
+    if (!have_same_bits(built.scalars[i], value)) refuse(scalar.name, built.scalars[i], value);
   }
 }
 

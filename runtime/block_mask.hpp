@@ -50,7 +50,8 @@ struct MaskFingerprint {
   std::vector<double> scalars;  ///< values, in the order of source.scalars
   Counts counts;
 
-  friend bool operator==(const MaskFingerprint&, const MaskFingerprint&) = default;
+  /// Scalars are compared by their bits, so NaN is like itself.
+  friend bool operator==(const MaskFingerprint& a, const MaskFingerprint& b);
 };
 
 /// Lists of tiles in CSR form. Row of tiles r = (b * heads + h) * q_blocks + q_block.
@@ -61,6 +62,12 @@ struct TileLists {
   std::vector<std::int32_t> full_indices;      ///< kv blocks of full tiles, rising in each row
 
   friend bool operator==(const TileLists&, const TileLists&) = default;
+};
+
+/// The lists of a mask in host memory, as they were at one time.
+struct HostTileLists {
+  TileLists lists;
+  std::vector<std::int32_t> rows_by_cost;  ///< rows of tiles, those with the most tiles first
 };
 
 /// How many tiles a mask has of each kind, and how many of all were decided element by element.
@@ -92,11 +99,11 @@ class DeviceTileLists {
 /// How a block mask is built.
 struct BlockMaskOptions {
   Stream stream = nullptr;  ///< of a GPU
-  /// Tiles, partial and full ones together, that there is room for; rows * kv blocks is always
-  /// enough. With it a GPU is not waited for, and the mask may be built again in the same memory
-  /// (Attention::rebuild). Where there are more, its lists are empty, and whoever asks for its
-  /// tiles gets an error. None: the GPU is waited for once, and the lists are as long as they need
-  /// be.
+  /// Tiles, partial and full ones together, that there is room for, from 0 to 2^58; rows * kv
+  /// blocks is always enough. With it a GPU is not waited for, and the mask may be built again in
+  /// the same memory (Attention::rebuild). Where there are more, its lists are empty, and whoever
+  /// asks for its tiles gets an error. None: the GPU is waited for once, and the lists are as long
+  /// as they need be.
   std::optional<std::int64_t> capacity = {};
   bool transposed = false;  ///< makes the lists by columns on the GPU too
 };
@@ -105,7 +112,8 @@ struct BlockMaskOptions {
 /// elements inside q_len x kv_len, so a ragged one may be full. Immutable; copies share the lists,
 /// which live where they are used: a mask made on a GPU comes to the host when somebody asks for
 /// its lists, and one made from lists goes to a GPU with its first call there. The last copy of a
-/// mask on a GPU waits for the GPU before it frees the lists.
+/// mask on a GPU waits for the GPU before it frees the lists. A mask with a capacity that is used
+/// on a CPU or in another CUDA context than its own comes to the host at each call, which waits.
 class BlockMask {
  public:
   enum class Tile : std::uint8_t { empty = 0, partial = 1, full = 2 };
@@ -114,7 +122,7 @@ class BlockMask {
   /// @param path how the tiles were decided: "proved", "exact", or where lists came from
   /// @throws Error with code block_mask: offsets or indices that are out of range or do not rise,
   /// with
-  ///         the first bad entry
+  ///         the first bad entry; with code tensor for more than 2^31 - 1 rows of tiles
   BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
             std::int64_t tiles_evaluated);
 
@@ -126,11 +134,14 @@ class BlockMask {
 
   const MaskFingerprint& fingerprint() const { return fingerprint_; }
   /// Copied from the GPU at the first call where they were made there, and at each call where the
-  /// mask was made with a capacity.
-  const TileLists& lists() const;
+  /// mask was made with a capacity. The reference holds until the mask is built again.
+  const TileLists& lists() const { return on_host()->lists; }
   /// The same tiles by columns: row of tiles c = (b * heads + h) * kv_blocks + kv_block lists q
-  /// blocks, rising. Made at the first call where the GPU has not made them.
+  /// blocks, rising. Made at the first call where the GPU has not made them. The reference holds as
+  /// that of lists() does.
   const TileLists& transposed() const;
+  /// What lists() gives, for as long as somebody keeps it, whatever is built again meanwhile.
+  std::shared_ptr<const HostTileLists> on_host() const;
 
   std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
   std::int64_t heads() const {
@@ -142,7 +153,7 @@ class BlockMask {
   std::int64_t rows() const { return batch() * heads() * q_blocks_; }
 
   /// Waits for the GPU where the mask was made with a capacity, as all that depends on it.
-  TileCounts counts() const { return counts_ ? *counts_ : contents_->origin->counts(); }
+  TileCounts counts() const;
   std::int64_t partial_tiles() const { return counts().partial; }
   std::int64_t full_tiles() const { return counts().full; }
   std::int64_t empty_tiles() const {
@@ -157,23 +168,41 @@ class BlockMask {
   /// The tiles of one row, by kv block. Time follows the row's tiles.
   std::vector<Tile> row(std::int64_t b, std::int64_t h, std::int64_t q_block) const;
 
-  /// Rows of tiles, those with the most tiles first: the order in which work is handed out.
-  std::span<const std::int32_t> rows_by_cost() const;
+  /// Rows of tiles, those with the most tiles first: the order in which work is handed out. The
+  /// span holds as the reference of lists() does.
+  std::span<const std::int32_t> rows_by_cost() const { return on_host()->rows_by_cost; }
 
-  /// The lists in the memory of a context, made once for each; for runtime/cuda.
-  template <typename Make>
-  const DeviceTileLists& on_device(std::uint64_t context, const Make& make) const {
-    const std::lock_guard lock(contents_->mutex);
-    for (const auto& lists : contents_->on_device) {
-      if (lists->context() == context) return *lists;
-    }
-    contents_->on_device.push_back(make());
-    return *contents_->on_device.back();
+  /// The lists that a GPU made in a context; null where they were made elsewhere. For runtime/cuda.
+  const DeviceTileLists* made_in(std::uint64_t context) const {
+    const DeviceTileLists* origin = contents_->origin.get();
+    return origin && origin->context() == context ? origin : nullptr;
   }
+
+  /// The lists in the memory of a context, for runtime/cuda. Where they were made elsewhere they
+  /// are copied there: `make(HostTileLists)` is called at the first use, and again when they have
+  /// changed since. A mask with a capacity is looked at for that at each use, which waits.
+  template <typename Make>
+  std::shared_ptr<const DeviceTileLists> on_device(std::uint64_t context, const Make& make) const {
+    if (made_in(context)) return contents_->origin;
+    const std::shared_ptr<const HostTileLists> now = on_host();
+    const std::lock_guard lock(contents_->copies_mutex);
+    for (DeviceCopy& copy : contents_->copies) {
+      if (copy.lists->context() != context) continue;
+      if (copy.made_from != now) copy = DeviceCopy{now, make(*now)};
+      return copy.lists;
+    }
+    contents_->copies.push_back(DeviceCopy{now, make(*now)});
+    return contents_->copies.back().lists;
+  }
+
+  /// Gives this mask and all its copies the tiles of another one with as many rows, for
+  /// runtime/cpu. Whoever keeps lists (on_host) keeps the old ones.
+  /// @throws Error with code block_mask where a GPU made this mask
+  void take_tiles(const BlockMask& other);
 
   /// How the tiles were decided: "proved" by intervals where they could be, or "exact", each by
   /// evaluation; and how many were decided element by element.
-  std::string_view path() const { return path_; }
+  std::string path() const;
   std::int64_t tiles_evaluated() const { return counts().evaluated; }
 
   friend bool operator==(const BlockMask& a, const BlockMask& b) {
@@ -181,28 +210,35 @@ class BlockMask {
   }
 
  private:
+  struct DeviceCopy {
+    std::shared_ptr<const HostTileLists> made_from;
+    std::shared_ptr<const DeviceTileLists> lists;
+  };
+
   struct Contents {
-    std::once_flag host_is_made;
-    TileLists lists;
-    std::vector<std::int32_t> rows_by_cost;
-    std::once_flag transposed_is_made;
-    TileLists transposed;
-    std::mutex mutex;  // guards on_device, and host copies that are made anew
-    std::vector<std::shared_ptr<const DeviceTileLists>> on_device;
     std::shared_ptr<const DeviceTileLists> origin;  // null where the lists were made on the host
+    std::mutex host_mutex;                          // guards the next five
+    std::string path;
+    std::optional<TileCounts> counts;  // none: the GPU knows them
+    std::shared_ptr<const HostTileLists> host;
+    TileLists transposed;
+    std::shared_ptr<const HostTileLists> transposed_from;
+    std::mutex copies_mutex;  // never taken while host_mutex is held
+    std::vector<DeviceCopy> copies;
   };
 
   MaskFingerprint fingerprint_;
-  std::string path_;
-  std::optional<TileCounts> counts_;  // none: the GPU knows them
   std::int64_t q_blocks_;
   std::int64_t kv_blocks_;
   std::shared_ptr<Contents> contents_;
-
-  const Contents& on_host() const;
 };
 
+/// Rows of tiles: the product.
+/// @throws Error with code tensor for more than 2^31 - 1, which no list counts
+std::int64_t count_tile_rows(std::int64_t batch, std::int64_t heads, std::int64_t q_blocks);
+
 /// The same tiles by columns.
+/// @throws Error with code tensor as count_tile_rows, for batch, heads and columns
 /// @param rows_of_head, columns of the tiles of one head's lists
 TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns);
 

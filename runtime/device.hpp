@@ -16,6 +16,7 @@ class Device {
   static Device cpu() { return Device(Kind::cpu, 0); }
   /// What "auto" means on this machine: TILEWRIGHT_DEVICE where it is set, else the first GPU where
   /// there are a driver, a GPU from sm_80 up and NVRTC, else the CPU.
+  /// @throws Error as parse, for what TILEWRIGHT_DEVICE names
   static Device automatic();
 
   Kind kind() const { return kind_; }

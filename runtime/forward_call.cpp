@@ -61,9 +61,7 @@ Sizes sizes_of(const Role& role, const TensorView& view) {
     role.refuse(view, fmt::format("has stride {} in its last dimension, which must be contiguous",
                                   view.strides[3]));
   }
-  if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) != 0) {
-    role.refuse(view, "does not start at a multiple of its element's size");
-  }
+  if (const std::string fault = view.fault(); !fault.empty()) role.refuse(view, fault);
   return {view.shape[0], view.shape[head_dimension(role.layout)],
           view.shape[row_dimension(role.layout)], view.shape[3]};
 }
@@ -112,6 +110,7 @@ float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const
   if (lse->dtype != DType::f32 || !same_shape || !lse->is_contiguous()) {
     refuse("does not fit: given " + lse->describe());
   }
+  if (const std::string fault = lse->fault(); !fault.empty()) refuse(fault);
   return static_cast<float*>(lse->data);
 }
 

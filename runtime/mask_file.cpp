@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kKey = "tilewright_block_mask";  // in the file's metadata
 constexpr int kVersion = 1;
 
-// JSON has no infinities.
+// JSON has no infinities and no NaN.
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
@@ -131,6 +131,8 @@ class Reader {
     const double infinity = std::numeric_limits<double>::infinity();
     if (found == "inf") return infinity;
     if (found == "-inf") return -infinity;
+    if (found == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (found == "-nan") return -std::numeric_limits<double>::quiet_NaN();
     fail(fmt::format("\"{}\" is {}, not a number", key, found.dump()));
   }
 

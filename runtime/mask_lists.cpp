@@ -16,9 +16,15 @@ namespace {
 class Integers {
  public:
   Integers(std::string_view name, const TensorView& view) : view_(view), name_(name) {
-    if (view.dtype == DType::i32 || view.dtype == DType::i64) return;
-    throw Error(ErrorCode::tensor, fmt::format("{} is {}", name, view.describe()),
-                "lists of tiles are i32 or i64");
+    const bool is_integer = view.dtype == DType::i32 || view.dtype == DType::i64;
+    if (!is_integer) {
+      throw Error(ErrorCode::tensor, fmt::format("{} is {}", name, view.describe()),
+                  "lists of tiles are i32 or i64");
+    }
+    if (const std::string fault = view.fault(); !fault.empty()) {
+      throw Error(ErrorCode::tensor, fmt::format("{} {}", name, fault),
+                  fmt::format("given: {}", view.describe()));
+    }
   }
 
   std::string_view name() const { return name_; }
@@ -57,7 +63,7 @@ struct Tiles {
       : q_blocks(ceil_div(fingerprint.shape.q_len, fingerprint.source.block[0])),
         kv_blocks(ceil_div(fingerprint.shape.kv_len, fingerprint.source.block[1])) {}
 
-  std::int64_t rows() const { return batch * heads * q_blocks; }
+  std::int64_t rows() const { return count_tile_rows(batch, heads, q_blocks); }
 
   // "row 4 (batch 0, head 1, q block 0)"
   std::string describe_row(std::int64_t row) const {
@@ -183,6 +189,7 @@ class CsrReader {
                       "heads) or [{3} or 1, {2} or 1, {0}] (batch)",
                       tiles_.q_blocks + 1, tiles_.q_blocks, shape.num_q_heads, shape.batch));
     }
+    tiles_.rows();  // throws where they are too many
     const bool col_fits =
         col_.rank() == 1 || (col_.rank() == rank && (rank < 3 || col_.extent(0) == tiles_.batch) &&
                              (rank < 2 || col_.extent(rank - 2) == tiles_.heads));

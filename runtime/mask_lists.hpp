@@ -23,7 +23,8 @@ struct FlexTileLists {
 /// A row may name its tiles in any order. Which tiles are full is believed: mask_mod is not asked
 /// there.
 /// @throws Error with code block_mask for the first entry that is out of range or named twice, or
-///         for a tile that is partial and full; with code tensor for a wrong dtype or shape
+///         for a tile that is partial and full; with code tensor for a wrong dtype or shape, or
+///         for more than 2^31 - 1 rows of tiles
 BlockMask block_mask_from_flex(MaskFingerprint fingerprint, const FlexTileLists& lists);
 
 /// FlexAttention's four tensors, i32 [batch, heads, q_blocks] and [batch, heads, q_blocks,
@@ -55,7 +56,7 @@ struct TileCsr {
 /// The tiles are partial where the spec has a mask_mod, which then decides in them, and full where
 /// it has none.
 /// @throws Error with code block_mask for the first entry that is wrong, with its row and position;
-///         with code tensor for a wrong dtype or shape
+///         with code tensor for a wrong dtype or shape, or for more than 2^31 - 1 rows of tiles
 BlockMask block_mask_from_csr(MaskFingerprint fingerprint, const TileCsr& tiles);
 
 }  // namespace tilewright

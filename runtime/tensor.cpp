@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace tilewright {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
 std::string describe_shape(DType dtype, std::span<const std::int64_t> shape) {
   return fmt::format("{} [{}]", to_string(dtype), fmt::join(shape, ", "));
@@ -35,6 +37,11 @@ std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> shape) {
     }
   }
   return empty ? 0 : bytes;
+}
+
+std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMaxBytes : product;
 }
 
 void copy_elements(const TensorView& from, int dimension, const char* source, char*& target) {
@@ -93,31 +100,61 @@ TensorView TensorView::contiguous(const void* data, DType dtype,
 
 std::int64_t TensorView::numel() const {
   std::int64_t count = 1;
-  for (std::int64_t extent : extents()) count *= extent;
+  for (std::int64_t extent : extents()) count = saturated_product(count, extent);
   return count;
 }
 
 std::int64_t TensorView::bytes() const {
-  return numel() * static_cast<std::int64_t>(size_of(dtype));
+  return saturated_product(numel(), static_cast<std::int64_t>(size_of(dtype)));
 }
 
 bool TensorView::is_contiguous() const {
   if (numel() == 0) return true;
   std::int64_t expected = 1;
-  for (std::size_t d = static_cast<std::size_t>(rank); d-- > 0;) {
+  for (std::size_t d = extents().size(); d-- > 0;) {
     if (shape[d] != 1 && strides[d] != expected) return false;
-    expected *= shape[d];
+    expected = saturated_product(expected, shape[d]);
   }
   return true;
 }
 
 bool TensorView::has_shape_of(const TensorView& other) const {
   const auto a = extents(), b = other.extents();
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  return rank == other.rank && std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 std::string TensorView::describe() const {
   return describe_shape(dtype, extents());
+}
+
+std::string TensorView::fault() const {
+  if (rank < 0 || rank > kMaxRank) {
+    return fmt::format("has rank {}; a tensor has 0 to {} dimensions", rank, kMaxRank);
+  }
+  const auto element = static_cast<std::int64_t>(size_of(dtype));
+  if (element == 0) return fmt::format("has dtype {}, which is none", static_cast<int>(dtype));
+  const auto sizes = extents();
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < 0) return fmt::format("has extent {} in dimension {}", sizes[d], d);
+  }
+  if (numel() == 0) return {};
+  if (data == nullptr) return "has no data";
+  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0) {
+    return "does not start at a multiple of its element's size";
+  }
+  if (bytes() == kMaxBytes) return "has more bytes than 64 bits can count";
+  std::int64_t least = 0, greatest = 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    std::int64_t reach = 0;
+    std::int64_t& end = strides[d] < 0 ? least : greatest;
+    if (__builtin_mul_overflow(strides[d], element, &reach) ||
+        __builtin_mul_overflow(reach, sizes[d] - 1, &reach) ||
+        __builtin_add_overflow(end, reach, &end)) {
+      return fmt::format("has stride {} in dimension {}, further than 64 bits can count",
+                         strides[d], d);
+    }
+  }
+  return {};
 }
 
 Tensor::Tensor(Tensor&& other) noexcept
@@ -150,6 +187,9 @@ Tensor Tensor::zeros(DType dtype, std::initializer_list<std::int64_t> shape) {
 }
 
 Tensor Tensor::copy_of(const TensorView& view) {
+  if (const std::string fault = view.fault(); !fault.empty()) {
+    throw Error(ErrorCode::tensor, "a tensor to copy " + fault);
+  }
   Tensor tensor = zeros(view.dtype, view.extents());
   char* target = static_cast<char*>(tensor.data());
   if (tensor.bytes() > 0) copy_elements(view, 0, static_cast<const char*>(view.data), target);

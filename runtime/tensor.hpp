@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,10 +34,13 @@ struct TensorView {
   static TensorView contiguous(const void* data, DType dtype,
                                std::initializer_list<std::int64_t> shape);
 
-  std::span<const std::int64_t> extents() const { return {shape.data(), std::size_t(rank)}; }
-  /// Number of elements: the product of the extents, 1 for rank 0.
+  /// Of a rank that is none: of the nearest one.
+  std::span<const std::int64_t> extents() const {
+    return {shape.data(), static_cast<std::size_t>(std::clamp(rank, 0, kMaxRank))};
+  }
+  /// Number of elements: the product of the extents, 1 for rank 0, at most 2^63 - 1.
   std::int64_t numel() const;
-  /// Of the elements themselves, whatever the strides.
+  /// Of the elements themselves, whatever the strides; at most 2^63 - 1.
   std::int64_t bytes() const;
   /// True if the elements lie one after another; strides of extents 1 do not matter.
   bool is_contiguous() const;
@@ -44,6 +48,10 @@ struct TensorView {
   bool has_shape_of(const TensorView& other) const;
   /// "f32 [2, 8, 127, 64]"
   std::string describe() const;
+  /// Why nobody can read it, as the end of a sentence: "has no data". A rank, dtype or extent that
+  /// is none, elements without data or at an address that does not suit them, sizes or distances
+  /// that 64 bits do not count. Empty where nothing is wrong.
+  std::string fault() const;
 };
 
 /// A dense row-major tensor that owns its memory, aligned to 64 bytes.
@@ -59,6 +67,7 @@ class Tensor {
   static Tensor zeros(DType dtype, std::span<const std::int64_t> shape);
   static Tensor zeros(DType dtype, std::initializer_list<std::int64_t> shape);
   /// Copies elements of any strides.
+  /// @throws Error with code tensor where the view has a fault(); with code memory
   static Tensor copy_of(const TensorView& view);
 
   DType dtype() const { return view_.dtype; }

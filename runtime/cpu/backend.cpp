@@ -45,7 +45,7 @@ class CpuBackend final : public Backend {
 
   void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                Stream) const override {
-    mask = mask_->run(mask.fingerprint(), shape, bindings.cpu_arguments(), threads_);
+    mask.take_tiles(mask_->run(mask.fingerprint(), shape, bindings.cpu_arguments(), threads_));
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,

@@ -52,9 +52,8 @@ abi::ForwardArguments forward_arguments(const ForwardCall& call, const BindingAr
           .mask = {}};
 }
 
-abi::BlockMaskArgument mask_argument(const BlockMask& mask) {
+abi::BlockMaskArgument mask_argument(const BlockMask& mask, const TileLists& lists) {
   static_assert(sizeof(long long) == sizeof(std::int64_t));
-  const TileLists& lists = mask.lists();
   return {.row_offsets = reinterpret_cast<const long long*>(lists.row_offsets.data()),
           .indices = lists.indices.data(),
           .full_row_offsets = reinterpret_cast<const long long*>(lists.full_row_offsets.data()),
@@ -92,14 +91,15 @@ void ForwardKernel::run(const ForwardCall& call, const BindingArguments& binding
 void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
                         const BindingArguments& bindings, ThreadPool& threads) const {
   abi::ForwardArguments arguments = forward_arguments(call, bindings);
-  arguments.mask = mask_argument(mask);
+  const std::shared_ptr<const HostTileLists> lists = mask.on_host();
+  arguments.mask = mask_argument(mask, lists->lists);
   // A row of a mask that is shared by heads or batches serves several rows of the call.
   const std::int64_t heads_per_list = call.shape.num_q_heads / mask.heads();
   const std::int64_t batches_per_list = call.shape.batch / mask.batch();
   const std::int64_t tiles_per_block = mask.block()[0] / q_tile_;
   const std::int64_t items_per_row = heads_per_list * batches_per_list * tiles_per_block;
   threads.parallel_for(mask.rows() * items_per_row, [&](std::int64_t item, int) {
-    const std::int64_t row = mask.rows_by_cost()[static_cast<size_t>(item / items_per_row)];
+    const std::int64_t row = lists->rows_by_cost[static_cast<size_t>(item / items_per_row)];
     const std::int64_t copy = item % items_per_row / tiles_per_block;
     const std::int64_t list = row / mask.q_blocks();
     const std::int64_t q_tile = row % mask.q_blocks() * tiles_per_block + item % tiles_per_block;

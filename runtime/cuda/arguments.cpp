@@ -88,10 +88,12 @@ void require_strides(const Spec& spec, const Bindings& bindings) {
     if (view.rank == 0) continue;
     const auto last = static_cast<std::size_t>(view.rank - 1);
     const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-    if (view.shape[last] == 1 || view.strides[last] <= kMaxInt / bytes) continue;
+    const std::int64_t furthest = kMaxInt / bytes;
+    const bool fits = view.strides[last] >= -furthest && view.strides[last] <= furthest;
+    if (view.shape[last] == 1 || fits) continue;
     throw Error(ErrorCode::tensor,
                 fmt::format("buffer \"{}\" has a stride of {} elements in its last dimension; on a "
-                            "GPU it must be below 2^31 bytes",
+                            "GPU it must be below 2^31 bytes, forwards or backwards",
                             name, view.strides[last]),
                 "copy the buffer into contiguous memory");
   }

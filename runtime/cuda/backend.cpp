@@ -103,9 +103,11 @@ class CudaBackend final : public Backend {
     abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels);
     const Kernel& kernel = kernel_for(call, arguments.scaling, kernels);
     std::int64_t q_tiles = ceil_div(call.shape.q_len, kernel.launch.q_tile);
+    std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
     if (mask) {
+      lists = lists_of(*mask, scope);
       q_tiles = mask->q_blocks() * (mask->block()[0] / kernel.launch.q_tile);
-      arguments.mask = mask_arguments(*mask, lists_of(*mask, scope));
+      arguments.mask = mask_arguments(*mask, *lists);
     }
     arguments.q_tiles = static_cast<int>(q_tiles);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
@@ -131,6 +133,12 @@ class CudaBackend final : public Backend {
   // What NVRTC compiles for; where there is none, or it must not be used, what the store holds.
   Target compiled_target(const DeviceFacts& gpu, const AttentionOptions& options) const {
     const std::vector<Target> targets = targets_of(gpu);
+    if (targets.empty()) {
+      throw Error(ErrorCode::device,
+                  fmt::format("{} is of a generation that this tilewright has no target for",
+                              gpu.describe()),
+                  "use a newer tilewright, or the CPU: --device cpu, TILEWRIGHT_DEVICE=cpu");
+    }
     const auto stored = [&] {
       return stored_target(spec_, targets, kernels_needed(spec_, options), options.kernels);
     };
@@ -176,13 +184,16 @@ class CudaBackend final : public Backend {
   }
 
   // A mask made from lists, or in another context, is copied to this one at its first use.
-  const TileListMemory& lists_of(const BlockMask& mask, const ContextScope& scope) const {
-    return static_cast<const TileListMemory&>(mask.on_device(scope.id(), [&] {
-      auto lists = std::make_shared<TileListMemory>(driver_, scope, mask.rows(), nullptr);
-      lists->reserve_indices(scope, mask.partial_tiles() + mask.full_tiles(), nullptr);
-      lists->upload(mask.lists(), mask.rows_by_cost(), mask.q_blocks());
-      return lists;
-    }));
+  std::shared_ptr<const TileListMemory> lists_of(const BlockMask& mask,
+                                                 const ContextScope& scope) const {
+    return std::static_pointer_cast<const TileListMemory>(
+        mask.on_device(scope.id(), [&](const HostTileLists& host) {
+          const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
+          auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(), nullptr);
+          copy->reserve_indices(scope, static_cast<std::int64_t>(tiles), nullptr);
+          copy->upload(host.lists, host.rows_by_cost, mask.q_blocks());
+          return copy;
+        }));
   }
 
   // Without a score_mod the scale must fit into the exponent; a slope is divided by it.

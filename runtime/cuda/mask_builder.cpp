@@ -139,11 +139,12 @@ void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const M
                         const BlockMask& mask, const Shape& shape, const Bindings& bindings,
                         tilewright::Stream given_stream) {
   const auto stream = static_cast<Stream>(given_stream);
-  const auto& lists = static_cast<const TileListMemory&>(mask.on_device(scope.id(), []() {
+  const DeviceTileLists* const made_here = mask.made_in(scope.id());
+  if (!made_here) {
     throw Error(ErrorCode::block_mask, "the block mask lies in another CUDA context or on the host",
                 "rebuild it in the context that it was made in");
-    return std::shared_ptr<const DeviceTileLists>();
-  }));
+  }
+  const auto& lists = static_cast<const TileListMemory&>(*made_here);
   const MaskWorkspace* workspace = lists.workspace();
   if (!workspace) {
     throw Error(ErrorCode::block_mask, "the block mask was made without a capacity",

@@ -52,6 +52,7 @@ std::atomic<int> fake_hold_pool = 0;  // the memory pool is not there before thi
 int fake_primary_is_active = 0;
 char fake_contexts[2];  // the first is the primary one
 long fake_tensor_maps = 0;
+int fake_generation = 9;  // the major number of its compute capability
 unsigned fake_grid = 0;
 unsigned fake_shared_bytes = 0;
 
@@ -83,7 +84,7 @@ WEAK int cuDeviceGetAttribute(int* value, int attribute, int) {
     case 38:
       return *value = 50 << 20, 0;
     case 75:
-      return *value = 9, 0;
+      return *value = fake_generation, 0;
     case 76:
       return *value = 0, 0;
     case 97:

@@ -13,6 +13,7 @@
 #include "runtime/cuda/device_memory.hpp"
 #include "runtime/cuda/memory_pool.hpp"
 #include "runtime/cuda/nvrtc.hpp"
+#include "runtime/cuda/tile_lists.hpp"
 #include "runtime/staged_call.hpp"
 #include "tests/runtime/allocation_count.hpp"
 #include "tests/support/catch.hpp"
@@ -166,6 +167,23 @@ TEST_CASE("fake GPU: a cubin that the driver refuses is reported with the GPU an
   REQUIRE(fake<std::atomic<long>>("fake_held") == 0);
 }
 
+TEST_CASE(
+    "fake GPU: one of an unknown generation is refused, whether or not kernels are compiled") {
+  if (nvrtc_is_missing()) return;
+  fake<int>("fake_generation") = 99;
+  const bool compiles = GENERATE(true, false);
+  std::string report;
+  try {
+    const Attention attention(kCausal,
+                              {.device = Device::parse("cuda"), .kernels = {.jit = compiles}});
+  } catch (const Error& error) {
+    report = error.what();
+  }
+  fake<int>("fake_generation") = 9;
+  REQUIRE_THAT(report, ContainsSubstring("error[device]: GPU 0 (Fake, sm_990)") &&
+                           ContainsSubstring("has no target for") && ContainsSubstring("hint: "));
+}
+
 TEST_CASE("fake GPU: want of memory while a block mask is built gives back what was taken") {
   if (nvrtc_is_missing()) return;
   const Attention attention = causal();
@@ -221,6 +239,36 @@ TEST_CASE("fake GPU: nothing in the background uses a context that is not the pr
   cuda::Context popped = nullptr;
   f.context_pop(&popped);
   REQUIRE_FALSE(makes_pool);
+}
+
+TEST_CASE("fake GPU: a mask with a capacity serves another context, and follows what is rebuilt") {
+  if (nvrtc_is_missing()) return;
+  const Attention attention = causal();
+  const Tensors tensors;
+  const BlockMask mask = attention.block_mask(kShape, {}, {.capacity = 6});
+  const cuda::DriverFunctions& f = cuda::Driver::get().functions();
+  f.context_push(reinterpret_cast<cuda::Context>(&fake<char[2]>("fake_contexts")[1]));
+  const auto copied = [&] {
+    attention.forward(tensors.views(), mask);
+    const cuda::ContextScope scope(cuda::Driver::get(), 0);
+    return mask
+        .on_device(scope.id(),
+                   [](const HostTileLists&) { return std::shared_ptr<const DeviceTileLists>(); })
+        ->to_host();
+  };
+  const TileLists none = copied();
+  // As a rebuild in a captured graph would, with one partial tile in the last row.
+  const auto& lists = static_cast<const cuda::TileListMemory&>(*mask.made_in(1));
+  for (long long* end = lists.by_rows().row_offsets() + 3; end != lists.by_rows().row_offsets() + 8;
+       ++end) {
+    *end = 1;
+  }
+  const TileLists one = copied();
+  cuda::Context popped = nullptr;
+  f.context_pop(&popped);
+  REQUIRE(none.indices.empty());
+  REQUIRE(one.row_offsets == std::vector<std::int64_t>{0, 0, 0, 1});
+  REQUIRE(one.indices.size() == 1);
 }
 
 TEST_CASE("fake GPU: a block mask is counted, summed and listed, behind a launch for each table") {

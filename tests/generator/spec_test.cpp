@@ -74,6 +74,28 @@ TEST_CASE("validate: fields of the struct are checked as the JSON's are, and nam
   CHECK_THAT(fault([](Spec& s) { s.name = "\xFF"; }), ContainsSubstring("one line of UTF-8"));
 }
 
+TEST_CASE("validate: numbers that no enumerator has are refused") {
+  const auto unknown = []<typename Enum>(Enum) { return static_cast<Enum>(7); };
+  CHECK(fault([&](Spec& s) { s.layout = unknown(s.layout); }) ==
+        "layout is 7, but must be \"bhsd\" or \"bshd\"");
+  CHECK_THAT(fault([&](Spec& s) { s.kv_layout = unknown(Layout{}); }),
+             ContainsSubstring("kv_layout is 7"));
+  CHECK_THAT(fault([&](Spec& s) { s.dtype = unknown(f32); }), ContainsSubstring("dtype is 7"));
+  CHECK_THAT(fault([&](Spec& s) { s.kv_dtype = unknown(f32); }),
+             ContainsSubstring("kv_dtype is 7"));
+  const auto buffer_fault = [](const BufferSpec& buffer) {
+    return fault([&](Spec& s) { s.buffers["x"] = buffer; });
+  };
+  CHECK_THAT(buffer_fault({.dtype = unknown(f32), .shape = {1}}),
+             ContainsSubstring("buffers.x.dtype is 7"));
+  CHECK_THAT(buffer_fault({.shape = {unknown(NamedDim{})}}),
+             ContainsSubstring("buffers.x.shape[0] is 7"));
+  CHECK_THAT(buffer_fault({.shape = {1}, .bounds = unknown(Bounds{})}),
+             ContainsSubstring("buffers.x.bounds is 7"));
+  CHECK_THAT(fault([&](Spec& s) { s.scalars["x"] = {.dtype = unknown(f32)}; }),
+             ContainsSubstring("scalars.x.dtype is 7"));
+}
+
 TEST_CASE("validate: snippets are checked too") {
   Spec spec = {.dtype = bf16, .head_dim = 64};
   spec.score_mod = "score +* (";

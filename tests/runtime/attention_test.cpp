@@ -1,7 +1,9 @@
 #include "runtime/attention.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -102,6 +104,33 @@ TEST_CASE("attention: a mask that names neither b nor h is made once for all of 
   REQUIRE(mask.path() == "proved");
 }
 
+TEST_CASE("attention: a capacity that no block mask can have is refused") {
+  const auto with_capacity = [](std::int64_t capacity) {
+    return causal().block_mask({.q_len = 64, .kv_len = 64}, {}, {.capacity = capacity});
+  };
+  REQUIRE_NOTHROW(with_capacity(0));
+  REQUIRE_THROWS_WITH(with_capacity(-1), ContainsSubstring("capacity of a block mask is -1"));
+  REQUIRE_THROWS_WITH(with_capacity(std::int64_t{1} << 62), ContainsSubstring("hint: "));
+}
+
+TEST_CASE("attention: a block mask with more rows of tiles than can be counted is refused") {
+  Spec spec = kCausal;
+  spec.mask_mod = "b + h + q_idx >= kv_idx";
+  const Attention attention(spec, {.masks_only = true});
+  const auto refusal_of = [&](std::int64_t batch, std::int64_t heads, std::int64_t q_len) {
+    try {
+      attention.block_mask({.batch = batch, .num_q_heads = heads, .q_len = q_len, .kv_len = 1});
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  const std::int64_t most = 2147483647;
+  REQUIRE(refusal_of(65536, 65536, 1) == ErrorCode::tensor);
+  REQUIRE(refusal_of(most, most, most - 1024) == ErrorCode::tensor);
+  REQUIRE(refusal_of(most, 2, 1) == ErrorCode::tensor);
+}
+
 TEST_CASE("attention: a mask that names h or b is made for each of them") {
   Spec spec = kCausal;
   spec.mask_mod = "h == 0 || b == 1 || q_idx >= kv_idx";
@@ -122,6 +151,29 @@ TEST_CASE(
   const BlockMask mask = Attention(spec).block_mask({.q_len = 1, .kv_len = 150});
   REQUIRE(mask.full_tiles() == 2);
   REQUIRE(mask.partial_tiles() == 0);
+}
+
+TEST_CASE("attention: a call on a CPU reads the lists of a GPU's mask with a capacity once") {
+  class CountedLists final : public DeviceTileLists {
+   public:
+    CountedLists() : DeviceTileLists(1) {}
+    TileLists to_host() const override {
+      ++times_read;
+      return {
+          .row_offsets = {0, 1}, .indices = {0}, .full_row_offsets = {0, 0}, .full_indices = {}};
+    }
+    std::optional<TileLists> transposed_to_host() const override { return std::nullopt; }
+    TileCounts counts() const override { return {}; }
+    mutable std::atomic<int> times_read = 0;
+  };
+  const Call call;
+  MaskFingerprint fingerprint = causal().mask_fingerprint(call.shape());
+  fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+  const auto lists = std::make_shared<CountedLists>();
+  causal().forward(call.tensors(), BlockMask(fingerprint, lists, std::nullopt, "exact"));
+  REQUIRE(lists->times_read == 1);
+  REQUIRE_THAT(call.out_at(1, 69, 5),
+               Catch::Matchers::WithinAbs(call.causal_reference(1, 69, 5), 2e-6));
 }
 
 TEST_CASE("attention: a mask built for another call is refused before anything is written") {
@@ -205,6 +257,10 @@ TEST_CASE(
                ContainsSubstring("lse was given, but"));
   REQUIRE_THAT(refuse_if([](ForwardTensors& t) { t.q.data = static_cast<char*>(t.q.data) + 2; }),
                ContainsSubstring("does not start at a multiple"));
+  REQUIRE_THAT(refuse_if([](ForwardTensors& t) { t.q.rank = -1; }),
+               ContainsSubstring("q has rank -1"));
+  REQUIRE_THAT(refuse_if([](ForwardTensors& t) { t.k.strides[1] = -(std::int64_t{1} << 62); }),
+               ContainsSubstring("k has stride -4611686018427387904 in dimension 1"));
 }
 
 TEST_CASE("attention: a spec that outputs lse wants it, and a row with nothing kept has -inf") {
@@ -214,6 +270,10 @@ TEST_CASE("attention: a spec that outputs lse wants it, and a row with nothing k
   const BlockMask mask = attention.block_mask(call.shape());
   REQUIRE_THROWS_WITH(attention.forward(call.tensors(), mask), ContainsSubstring("lse is missing"));
   ForwardTensors tensors = call.tensors();
+  tensors.lse = call.lse;
+  tensors.lse->data = static_cast<char*>(tensors.lse->data) + 2;
+  REQUIRE_THROWS_WITH(attention.forward(tensors, mask),
+                      ContainsSubstring("lse does not start at a multiple"));
   tensors.lse = call.lse;
   attention.forward(tensors, mask);
   const auto* lse = static_cast<const float*>(call.lse.data());

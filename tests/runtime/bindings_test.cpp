@@ -1,5 +1,7 @@
 #include "runtime/bindings.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "tests/support/catch.hpp"
 
@@ -67,6 +69,18 @@ TEST_CASE("bindings: what is missing, unknown or of another type is refused by n
                ContainsSubstring("is empty"));
 }
 
+TEST_CASE("bindings: a buffer that no snippet can read is refused") {
+  const auto tensor = ErrorCode::tensor;
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["slopes"].data = nullptr; }, tensor),
+               ContainsSubstring("buffer \"slopes\" has no data"));
+  const auto shift = [](SnippetInputs& i) {
+    i.buffers["table"].data = static_cast<char*>(i.buffers["table"].data) + 1;
+  };
+  REQUIRE_THAT(refusal(shift, tensor), ContainsSubstring("multiple of its element's size"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["table"].rank = -1; }, tensor),
+               ContainsSubstring("another rank"));
+}
+
 TEST_CASE("bindings: scalars are checked against their dtype") {
   const auto usage = ErrorCode::usage;
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars.erase("window"); }, usage),
@@ -97,7 +111,34 @@ TEST_CASE("bindings: named dimensions are checked against the call, and 1 broadc
   REQUIRE_NOTHROW(Bindings(kSpec, broadcast).check(kSpec, more_heads));
 }
 
-TEST_CASE("bindings: those of another spec are refused") {
-  REQUIRE_THROWS_WITH(Bindings().check(kSpec, Shape{.q_len = 1, .kv_len = 1}),
-                      ContainsSubstring("made for another spec"));
+TEST_CASE("bindings: those of another spec are refused, with what it declares") {
+  Memory memory;
+  const Shape shape{.batch = 2, .num_q_heads = 4, .q_len = 3, .kv_len = 3};
+  const auto refusal_by = [&](const auto& change) -> std::string {
+    Spec other = kSpec;
+    change(other);
+    try {
+      Bindings(kSpec, good_inputs(memory)).check(other, shape);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::usage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  REQUIRE_THROWS_WITH(Bindings().check(kSpec, shape),
+                      ContainsSubstring("made for another spec: they hold 0 buffers"));
+  REQUIRE_THAT(refusal_by([](Spec& s) { s.buffers["table"].dtype = f32; }),
+               ContainsSubstring("hold buffer \"table\", i32 [batch, 5], where this one declares "
+                                 "\"table\", f32 [batch, 5]"));
+  REQUIRE_THAT(refusal_by([](Spec& s) { s.buffers["table"].shape[1] = std::int64_t{9}; }),
+               ContainsSubstring("declares \"table\", i32 [batch, 9]"));
+  REQUIRE_THAT(refusal_by([](Spec& s) {
+                 auto renamed = s.buffers.extract("slopes");
+                 renamed.key() = "slope";
+                 s.buffers.insert(std::move(renamed));
+               }),
+               ContainsSubstring("\"slopes\"") && ContainsSubstring("\"slope\""));
+  REQUIRE_THAT(refusal_by([](Spec& s) { s.scalars["cap"].dtype = i32; }),
+               ContainsSubstring("hold scalar \"cap\", f32, where this one declares \"cap\", i32"));
+  REQUIRE(refusal_by([](Spec& s) { s.scalars["cap"].default_value = 3; }) == "accepted");
 }

@@ -1,6 +1,8 @@
 #include "runtime/block_mask.hpp"
 
 #include <functional>
+#include <limits>
+#include <memory>
 
 #include "base/error.hpp"
 #include "tests/support/catch.hpp"
@@ -50,6 +52,17 @@ Bindings bindings_with_window(double window) {
   const Spec spec{.dtype = f32, .head_dim = 16, .scalars = {{"window", {.dtype = i32}}}};
   return Bindings(spec, {.scalars = {{"window", window}}});
 }
+
+// Lists that stand in for those of a GPU: a test changes them as a rebuild would.
+class ChangingLists final : public DeviceTileLists {
+ public:
+  explicit ChangingLists(std::uint64_t context) : DeviceTileLists(context) {}
+  TileLists to_host() const override { return lists; }
+  std::optional<TileLists> transposed_to_host() const override { return std::nullopt; }
+  TileCounts counts() const override { return {}; }
+
+  TileLists lists = causal_lists();
+};
 
 std::string misfit(const MaskSource& source, const Shape& shape, double window) {
   try {
@@ -126,11 +139,36 @@ TEST_CASE("block mask: a call that differs from what the mask was built from is 
                ContainsSubstring("window 64, but this call has 65"));
 }
 
+TEST_CASE("block mask: a scalar that is NaN is like itself, and unlike a number") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Spec spec{.dtype = f32, .head_dim = 16, .scalars = {{"cap", {.dtype = f32}}}};
+  MaskFingerprint built = fingerprint();
+  built.source.scalars = {{"cap", 0}};
+  built.scalars = {nan};
+  const BlockMask mask(built, causal_lists(), "exact", 12);
+  const auto fit = [&](double value) {
+    require_fit(mask, built.source, built.shape, Bindings(spec, {.scalars = {{"cap", value}}}));
+  };
+  REQUIRE_NOTHROW(fit(nan));
+  REQUIRE_THROWS_WITH(fit(1), ContainsSubstring("cap nan, but this call has 1"));
+  REQUIRE(mask == BlockMask(mask));
+}
+
 TEST_CASE("block mask: one list serves any batch and any heads") {
   Shape shape = fingerprint().shape;
   shape.batch = 4;
   shape.num_q_heads = 8;
   REQUIRE(misfit(fingerprint().source, shape, 64) == "fits");
+}
+
+TEST_CASE("block mask: more rows or columns of tiles than can be counted are refused") {
+  REQUIRE(count_tile_rows(3, 5, 7) == 105);
+  REQUIRE_THROWS_WITH(count_tile_rows(std::int64_t{1} << 32, std::int64_t{1} << 32, 1),
+                      ContainsSubstring("more than 2^31 - 1 rows of tiles"));
+  MaskFingerprint built = fingerprint();
+  built.shape.batch = built.shape.num_q_heads = std::int64_t{1} << 32;
+  REQUIRE_THROWS_AS(BlockMask(built, causal_lists(), "exact", 12), Error);
+  REQUIRE_THROWS_AS(transpose(causal_lists(), 1, std::int64_t{1} << 60), Error);
 }
 
 TEST_CASE("block mask: transposed lists hold the same tiles by columns") {
@@ -141,4 +179,53 @@ TEST_CASE("block mask: transposed lists hold the same tiles by columns") {
                                   .full_row_offsets = {0, 2, 3, 3, 3},
                                   .full_indices = {1, 2, 2}});
   REQUIRE(transpose(by_columns, 4, 3) == causal_lists());
+}
+
+TEST_CASE("block mask: lists that were asked for stay while a GPU's mask is built again") {
+  const auto on_gpu = std::make_shared<ChangingLists>(1);
+  const BlockMask mask(fingerprint(), on_gpu, std::nullopt, "exact");
+  const std::shared_ptr<const HostTileLists> before = mask.on_host();
+  const TileLists* const same = &mask.lists();
+  REQUIRE(same == &before->lists);
+  REQUIRE(mask.transposed() == transpose(causal_lists(), 3, 4));
+
+  on_gpu->lists.full_indices[0] = 3;
+  REQUIRE(mask.lists() == on_gpu->lists);
+  REQUIRE(mask.transposed() == transpose(on_gpu->lists, 3, 4));
+  REQUIRE(before->lists == causal_lists());
+}
+
+TEST_CASE("block mask: a copy in another context follows the lists") {
+  const auto on_gpu = std::make_shared<ChangingLists>(1);
+  const BlockMask mask(fingerprint(), on_gpu, std::nullopt, "exact");
+  std::vector<TileLists> copied;
+  const auto copy = [&](const HostTileLists& host) {
+    copied.push_back(host.lists);
+    return std::make_shared<ChangingLists>(2);
+  };
+  REQUIRE(mask.on_device(1, copy) == on_gpu);
+  REQUIRE(copied.empty());
+  const auto first = mask.on_device(2, copy);
+  REQUIRE(mask.on_device(2, copy) == first);
+  REQUIRE(copied == std::vector<TileLists>{causal_lists()});
+  on_gpu->lists.full_indices[0] = 3;
+  REQUIRE(mask.on_device(2, copy) != first);
+  REQUIRE(copied.back() == on_gpu->lists);
+}
+
+TEST_CASE("block mask: tiles taken from another mask reach all copies, those of a GPU stay") {
+  BlockMask mask = causal();
+  const BlockMask copy = mask;
+  const std::shared_ptr<const HostTileLists> kept = mask.on_host();
+  TileLists fewer = causal_lists();
+  fewer.full_row_offsets.back() = 2;
+  fewer.full_indices.pop_back();
+  mask.take_tiles(BlockMask(fingerprint(), fewer, "proved", 1));
+  REQUIRE(copy.lists() == fewer);
+  REQUIRE(copy.full_tiles() == 2);
+  REQUIRE(copy.path() == "proved");
+  REQUIRE(kept->lists == causal_lists());
+
+  BlockMask of_gpu(fingerprint(), std::make_shared<ChangingLists>(1), std::nullopt, "exact");
+  REQUIRE_THROWS_WITH(of_gpu.take_tiles(mask), ContainsSubstring("lies on a GPU"));
 }

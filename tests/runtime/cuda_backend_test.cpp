@@ -92,11 +92,13 @@ TEST_CASE("CUDA arguments: a buffer that is strided too far is refused, one of s
   const Spec spec = spec_with_buffers(1);
   float data[1] = {};
   TensorView view = TensorView::contiguous(data, f32, {1, 2});
-  view.strides[1] = std::int64_t{1} << 29;
-  REQUIRE_THAT(report_of([&] {
-                 cuda::require_strides(spec, Bindings(spec, {.buffers = {{"x100", view}}}));
-               }),
-               ContainsSubstring("\"x100\"") && ContainsSubstring("below 2^31 bytes"));
+  for (const std::int64_t stride : {std::int64_t{1} << 29, -(std::int64_t{1} << 29) - 1}) {
+    view.strides[1] = stride;
+    REQUIRE_THAT(report_of([&] {
+                   cuda::require_strides(spec, Bindings(spec, {.buffers = {{"x100", view}}}));
+                 }),
+                 ContainsSubstring("\"x100\"") && ContainsSubstring("below 2^31 bytes"));
+  }
   view.shape[1] = 1;
   REQUIRE_NOTHROW(cuda::require_strides(spec, Bindings(spec, {.buffers = {{"x100", view}}})));
 }

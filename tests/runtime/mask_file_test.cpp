@@ -85,10 +85,11 @@ TEST_CASE("mask file: what is read is what was written") {
   CHECK(file.tensors.at("full_indices").describe() == "i32 [2]");
 }
 
-TEST_CASE("mask file: a mask without tiles survives too") {
+TEST_CASE("mask file: a mask without tiles and with a scalar that is NaN survives too") {
   const Scratch scratch;
   MaskFingerprint fingerprint = example().fingerprint();
   fingerprint.shape.num_q_heads = 1;
+  fingerprint.scalars[0] = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::int64_t> none(4);
   const BlockMask empty(fingerprint, {none, {}, none, {}}, "exact", 6);
   write_block_mask(scratch.path, empty);

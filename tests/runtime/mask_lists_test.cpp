@@ -278,3 +278,15 @@ TEST_CASE("mask lists: a compiler's message about a combination finds its part")
     CHECK(to_string(*in_its_part(error, combined).place()) == "typo:2:3");
   }
 }
+
+TEST_CASE("mask lists: more rows of tiles than can be counted are refused") {
+  constexpr std::int64_t kMany = 65536;
+  const std::vector<std::int32_t> zeros(4);
+  TensorView crow = view(zeros, {1, 1, 4});
+  crow.shape[0] = crow.shape[1] = kMany;
+  crow.strides[0] = crow.strides[1] = 0;
+  const std::string report = refusal(ErrorCode::tensor, [&] {
+    block_mask_from_csr(fingerprint(kMany, kMany), {.crow = crow, .col = view(zeros, {4})});
+  });
+  CHECK_THAT(report, ContainsSubstring("more than 2^31 - 1 rows of tiles"));
+}

@@ -116,9 +116,12 @@ TEST_CASE("proved mask: rebuild lists the tiles of new contents") {
   const Shape shape = {.q_len = 1024, .kv_len = 1024};
   BlockMask mask = attention.block_mask(shape, bindings);
   REQUIRE(mask.full_tiles() == 256);
+  const BlockMask copy = mask;
   for (std::size_t i = 0; i < doc.size(); ++i) doc[i] = static_cast<std::int32_t>(i / 256);
   attention.rebuild(mask, shape, bindings);
   REQUIRE(mask.full_tiles() == 64);
   REQUIRE(mask.empty_tiles() == 192);
   REQUIRE(mask.tiles_evaluated() == 0);
+  REQUIRE(copy == mask);
+  REQUIRE(copy.full_tiles() == 64);
 }

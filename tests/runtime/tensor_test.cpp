@@ -103,6 +103,39 @@ TEST_CASE("tensor: a copy gathers strided and broadcast elements") {
   CHECK(std::vector<float>(rows, rows + 6) == std::vector<float>{0, 1, 2, 0, 1, 2});
 }
 
+TEST_CASE("tensor: what makes a view unreadable is said, and its description is safe") {
+  std::vector<float> values(12);
+  const TensorView good = TensorView::contiguous(values.data(), f32, {4, 3});
+  CHECK(good.fault().empty());
+  const auto fault_of = [&](auto change) {
+    TensorView view = good;
+    change(view);
+    CHECK_FALSE(view.describe().empty());
+    if (!view.fault().empty()) CHECK_THROWS_AS(Tensor::copy_of(view), Error);
+    return view.fault();
+  };
+  const std::int64_t far = std::int64_t{1} << 60;
+  CHECK_THAT(fault_of([](TensorView& v) { v.rank = -1; }), ContainsSubstring("has rank -1"));
+  CHECK_THAT(fault_of([](TensorView& v) { v.rank = 5; }), ContainsSubstring("has rank 5"));
+  CHECK_THAT(fault_of([](TensorView& v) { v.dtype = static_cast<DType>(99); }),
+             ContainsSubstring("dtype 99"));
+  CHECK_THAT(fault_of([](TensorView& v) { v.shape[1] = -3; }), ContainsSubstring("extent -3"));
+  CHECK(fault_of([](TensorView& v) { v.data = nullptr; }) == "has no data");
+  CHECK(fault_of([](TensorView& v) {
+          v.data = nullptr;
+          v.shape[0] = 0;
+        }).empty());
+  CHECK_THAT(fault_of([](TensorView& v) { v.data = static_cast<char*>(v.data) + 2; }),
+             ContainsSubstring("multiple of its element's size"));
+  CHECK_THAT(fault_of([&](TensorView& v) {
+               v.shape = {far, far};
+               v.strides = {0, 0};
+             }),
+             ContainsSubstring("more bytes"));
+  CHECK_THAT(fault_of([&](TensorView& v) { v.strides[0] = -far; }),
+             ContainsSubstring("in dimension 0, further than 64 bits"));
+}
+
 TEST_CASE("tensor: a tensor that was moved from is empty") {
   Tensor first = Tensor::zeros(f32, {3});
   const void* memory = first.data();
