@@ -10,9 +10,10 @@
 # random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS; FUZZ_DEVICE=cpu tries it without a GPU, and the
 # mutants); sanitized, random cases under compute-sanitizer (SANITIZED_CASES with each of its four tools,
 # which run at once); mutants, those of CUDA's templates (MUTANTS=N: a sample; MUTANTS_SECONDS: begins none
-# later); mask_equality, 20,000 random block masks (BATCHES=N: N hundreds); mask_times, block masks beside
-# PyTorch's; first and peers, which need PyTorch and take 1 and 2. The battery, the cases and the tests
-# compare with kernels for the CPU, so a C++ compiler must be there. CUDA_VISIBLE_DEVICES chooses a GPU.
+# later; MUTANTS_ONLY="WORD...": those whose description contains one); mask_equality, 20,000 random block
+# masks (BATCHES=N: N hundreds); mask_times, block masks beside PyTorch's; first and peers, which need
+# PyTorch and take 1 and 2. The battery, the cases and the tests compare with kernels for the CPU, so a C++
+# compiler must be there. CUDA_VISIBLE_DEVICES chooses a GPU.
 # CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
 
@@ -39,7 +40,7 @@ if [ "${1:-}" = pack ]; then
   exit 0
 fi
 
-[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,16p "$0"; exit 2; }
+[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,18p "$0"; exit 2; }
 folder=$(cd "$1" && pwd)
 shift
 parts=" ${*:-tests battery sanitizers figures} "
@@ -189,8 +190,11 @@ sanitized() {
 }
 
 mutants() {
+  local word words=()
+  for word in ${MUTANTS_ONLY:-}; do words+=(--only "$word"); done
   LINES_SHOWN=60 step mutants $((${MUTANTS_SECONDS:-300} + 240)) "$folder/mutants" --device "$fuzz_device" \
-    --sample "${MUTANTS:-0}" --seconds "${MUTANTS_SECONDS:-300}" ${sanitizer:+--racecheck "$sanitizer"}
+    --sample "${MUTANTS:-0}" --seconds "${MUTANTS_SECONDS:-300}" ${sanitizer:+--racecheck "$sanitizer"} \
+    ${words[@]+"${words[@]}"}
 }
 
 mask_equality() {
