@@ -28,7 +28,7 @@ class FileActions {
 
 class Attributes {
  public:
-  Attributes() {
+  explicit Attributes(bool new_session) {
     posix_spawnattr_init(&attributes_);
     sigset_t none, all;
     sigemptyset(&none);
@@ -36,8 +36,9 @@ class Attributes {
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &all);
     posix_spawnattr_setpgroup(&attributes_, 0);
+    const int apart = new_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        &attributes_, static_cast<short>(apart | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   }
   Attributes(const Attributes&) = delete;
   Attributes& operator=(const Attributes&) = delete;
@@ -89,7 +90,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const SpawnOptions& optio
     posix_spawn_file_actions_addchdir_np(actions.get(), options.directory.c_str());
   }
   const std::vector<std::string> environment = environment_with(options.environment);
-  const Attributes attributes;
+  const Attributes attributes(options.new_session);
   pid_t child = -1;
   const int error = posix_spawnp(&child, arguments[0].c_str(), actions.get(), attributes.get(),
                                  pointers_to(arguments).data(), pointers_to(environment).data());

@@ -19,9 +19,10 @@ using EnvironmentChanges = std::vector<std::pair<std::string, std::optional<std:
 struct SpawnOptions {
   std::filesystem::path directory = {};  ///< its working directory; empty: this process's own
   EnvironmentChanges environment = {};
-  int input = -1;   ///< becomes its stdin; -1: empty
-  int output = -1;  ///< becomes its stdout; -1: dropped
-  int errors = -1;  ///< becomes its stderr; -1: dropped
+  int input = -1;            ///< becomes its stdin; -1: empty
+  int output = -1;           ///< becomes its stdout; -1: dropped
+  int errors = -1;           ///< becomes its stderr; -1: dropped
+  bool new_session = false;  ///< of which it is the leader; else a process group of its own
   ErrorCode error_code = ErrorCode::compiler;
 };
 

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/session.hpp"
 #include "runtime/spawn.hpp"
 #include "runtime/worker_service.hpp"
 
@@ -59,6 +60,18 @@ Ends moved_up(const int (&pair)[2]) {
           FileDescriptor(::fcntl(second.get(), F_DUPFD_CLOEXEC, 3))};
 }
 
+// Within 0.2 s. Does not reap it.
+bool ends_soon(pid_t child) {
+  for (int pause = 0; pause < 200; ++pause) {
+    siginfo_t end = {};
+    const int result = ::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT | WNOHANG);
+    if (result == 0 && end.si_pid == child) return true;
+    if (result != 0 && errno != EINTR) return true;  // somebody else has reaped it
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 }  // namespace
 
 WorkerProcess::WorkerProcess(const std::filesystem::path& program) : program_(program) {
@@ -78,7 +91,8 @@ WorkerProcess::WorkerProcess(const std::filesystem::path& program) : program_(pr
     // What is preloaded into this process has no business in the compiler's.
     id_ = spawn({program.string(), kWorkerVerb}, {.environment = {{"LD_PRELOAD", std::nullopt}},
                                                   .input = sockets.theirs.get(),
-                                                  .errors = pipes.theirs.get()});
+                                                  .errors = pipes.theirs.get(),
+                                                  .new_session = true});
   } catch (const Error& error) {
     throw NoWorker(error);
   }
@@ -101,6 +115,7 @@ std::optional<WorkerResponse> WorkerProcess::ask(const WorkerRequest& request,
   const Clock::time_point deadline =
       Clock::now() + request.limits.wall + (is_host ? kGrace : std::chrono::seconds(0));
   std::vector<std::byte> length, body;
+  is_compiling_ = true;
   Outcome outcome = send(framed(encode(request)), deadline);
   // What hangs up at once may have said before what it is.
   if (outcome == Outcome::done || !has_greeted_) outcome = greet(deadline);
@@ -115,7 +130,10 @@ std::optional<WorkerResponse> WorkerProcess::ask(const WorkerRequest& request,
     const std::uint64_t most = (request.limits.output << 20) + kMostBesideBinary;
     outcome = size > most ? Outcome::too_long : receive(size, deadline, body);
   }
-  if (outcome == Outcome::done) return decode_worker_response(body);
+  if (outcome == Outcome::done) {
+    is_compiling_ = false;
+    return decode_worker_response(body);
+  }
   end(outcome != Outcome::ended);
   fail(outcome, request, what);
 }
@@ -209,23 +227,19 @@ void WorkerProcess::drain_errors() {
   }
 }
 
-// Lets one that ends by itself do so, for its exit status' sake; kills it otherwise.
+// Lets one that ends by itself do so, for its exit status' sake; kills it otherwise. A compiler
+// that it had started goes with it, whoever ended it.
 void WorkerProcess::end(bool at_once) {
   if (id_ <= 0) return;
-  constexpr int kPauses = 200;
-  for (int pause = 0; pause <= kPauses; ++pause) {
-    if (at_once || pause == kPauses) ::kill(-id_, SIGKILL);
-    int status = 0;
-    const pid_t reaped = ::waitpid(id_, &status, at_once || pause == kPauses ? 0 : WNOHANG);
-    if (reaped < 0 && errno == EINTR) continue;
-    if (reaped == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      continue;
-    }
-    if (reaped == id_ && WIFEXITED(status)) exit_status_ = WEXITSTATUS(status);
-    if (reaped == id_ && WIFSIGNALED(status)) signal_ = WTERMSIG(status);
-    break;
-  }
+  if (at_once || !ends_soon(id_)) ::kill(-id_, SIGKILL);
+  if (is_compiling_) kill_session(id_);  // its number is nobody else's until it is reaped
+  int status = 0;
+  pid_t reaped;
+  do {
+    reaped = ::waitpid(id_, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
+  if (reaped == id_ && WIFEXITED(status)) exit_status_ = WEXITSTATUS(status);
+  if (reaped == id_ && WIFSIGNALED(status)) signal_ = WTERMSIG(status);
   drain_errors();
   id_ = -1;
 }

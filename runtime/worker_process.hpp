@@ -64,6 +64,7 @@ class WorkerProcess {
   FileDescriptor errors_;
   std::string said_;  // on stderr
   bool has_greeted_ = false;
+  bool is_compiling_ = false;
   std::optional<int> exit_status_;
   std::optional<int> signal_;
 };

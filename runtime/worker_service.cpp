@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -18,12 +20,14 @@
 #include "base/file_io.hpp"
 #include "runtime/file_confinement.hpp"
 #include "runtime/host_compiler.hpp"
+#include "runtime/session.hpp"
 #include "runtime/worker_protocol.hpp"
 
 namespace tilewright {
 namespace {
 
 constexpr int kIdleMilliseconds = 30'000;
+constexpr auto kTidying = std::chrono::seconds(2);
 constexpr std::uint64_t kMostRequestBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 
@@ -152,6 +156,17 @@ WorkerResponse answer(const WorkerRequest& request) {
   return response;
 }
 
+// Where the process that asked has gone, nobody waits for the compiler: it is killed, and this
+// worker tidies up. What is compiled in this worker ends with it.
+void end_with_owner(int socket) {
+  pollfd watched = {socket, 0, 0};
+  while (::poll(&watched, 1, -1) < 0 && errno == EINTR) {
+  }
+  if (::getsid(0) == ::getpid()) kill_session(::getpid());
+  std::this_thread::sleep_for(kTidying);
+  ::_exit(0);
+}
+
 }  // namespace
 
 int serve_compiles() {
@@ -164,6 +179,7 @@ int serve_compiles() {
   ::signal(SIGPIPE, SIG_IGN);
   const std::string greeting = worker_greeting();
   if (!send_all(socket.get(), greeting.data(), greeting.size())) return 3;
+  std::thread(end_with_owner, socket.get()).detach();
   std::vector<std::byte> body;
   while (receive_frame(socket.get(), body)) {
     WorkerResponse response;

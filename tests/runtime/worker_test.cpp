@@ -14,15 +14,18 @@
 #include "base/sanitizers.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/host_compiler.hpp"
+#include "runtime/session.hpp"
 #include "runtime/temporary_directory.hpp"
 #include "runtime/worker_pool.hpp"
 #include "runtime/worker_process.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/holds_soon.hpp"
 #include "tests/support/nvrtc.hpp"
 
 using namespace tilewright;
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
+using test::holds_soon;
 namespace fs = std::filesystem;
 
 namespace {
@@ -70,6 +73,11 @@ WorkerRequest nvrtc_request(const std::string& source) {
 pid_t started_worker(WorkerPool& pool) {
   pool.run(host_request(kAdd), "add");
   return pool.idle_workers().at(0);
+}
+
+// A worker leads a session, in which the compiler that it starts stays.
+bool has_no_process_soon(pid_t worker) {
+  return holds_soon([&] { return processes_of_session(worker).empty(); });
 }
 
 template <typename Action>
@@ -177,8 +185,34 @@ TEST_CASE("worker: one that somebody ends says nothing of the source") {
   }
   killer.join();
   CHECK(lasts == (signal == SIGABRT));
+  CHECK(has_no_process_soon(worker));
   if (signal == SIGXFSZ) CHECK_THAT(message, ContainsSubstring("ulimit -f"));
   if (signal == SIGTERM) CHECK_THAT(message, ContainsSubstring("somebody ended it; try again"));
+}
+
+TEST_CASE(
+    "worker: where the process that asked is killed, it ends with its compiler and its files") {
+  const TemporaryDirectory folder("orphan");
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    ::setenv("TMPDIR", folder.path().c_str(), 1);
+    WorkerPool pool(kWorker, 1);
+    const pid_t worker = started_worker(pool);
+    if (::write(ends[1], &worker, sizeof worker) != sizeof worker) ::_exit(1);
+    pool.run(host_request(kMacroBomb), "f");
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  pid_t worker = 0;
+  REQUIRE(::read(ends[0], &worker, sizeof worker) == sizeof worker);
+  ::close(ends[0]);
+  REQUIRE(holds_soon([&] { return processes_of_session(worker).size() > 1; }));
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  CHECK(has_no_process_soon(worker));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("worker: a macro bomb ends within its limits") {

@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "cache/store.hpp"
+#include "runtime/session.hpp"
 #include "runtime/thread_pool.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -135,8 +136,10 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
 }
 
 [[noreturn]] void serve(int descriptor, RunOptions options) {
-  // Ctrl-C is for the parent, which ends with a verdict and closes the connection.
+  // Ctrl-C is for the parent, which ends with a verdict and closes the connection. Compilers that
+  // this process starts stay in its session, where the parent finds them.
   std::signal(SIGINT, SIG_IGN);
+  ::setsid();
   ThreadPool one_thread(1);
   options.threads = &one_thread;
   if (!options.kernels.store) {
@@ -148,6 +151,13 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
   }
   // Not exit(): what the parent registered is not this process's to run.
   ::_exit(0);
+}
+
+// ---- the parent
+
+void kill_with_compilers(pid_t process) {
+  ::kill(process, SIGKILL);
+  kill_session(process);
 }
 
 }  // namespace
@@ -172,7 +182,7 @@ Workers::~Workers() {
     if (worker->cases.empty()) {
       ::close(worker->descriptor);
     } else {
-      ::kill(worker->process, SIGKILL);
+      kill_with_compilers(worker->process);
       ::close(worker->descriptor);
     }
     ::waitpid(worker->process, nullptr, 0);
@@ -275,7 +285,7 @@ Workers::Finished Workers::take(Worker& worker) {
 Workers::Finished Workers::give_up(Worker& worker, Failure failure, std::string message) {
   ::close(worker.descriptor);
   worker.descriptor = -1;
-  if (failure == Failure::time_out) ::kill(worker.process, SIGKILL);
+  kill_with_compilers(worker.process);
   int status = 0;
   ::waitpid(worker.process, &status, 0);
   if (failure == Failure::crash) {

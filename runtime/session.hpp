@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include <sys/types.h>
+
+namespace tilewright {
+
+/// The processes of a session that have not ended, read from /proc; none where that is not mounted.
+/// Children stay in it when they take a process group of their own, and when their parent ends.
+std::vector<pid_t> processes_of_session(pid_t session);
+
+/// Kills every process of a session but the calling one. To be called before the session's leader
+/// is reaped: until then its number is nobody else's.
+void kill_session(pid_t session);
+
+}  // namespace tilewright
