@@ -6,7 +6,10 @@
 #include <cstddef>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -24,14 +27,42 @@ void say_last_words(int) {
   ::_exit(0);
 }
 
-// Closing the file gives the lock back.
-FileDescriptor take_lock(const std::string& name) {
-  FileDescriptor file(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  if (!file || ::flock(file.get(), LOCK_EX) != 0) {
-    throw Error(ErrorCode::internal, "no lock of the GPU in " + name);
-  }
-  return file;
+// Waits until a process has ended wholly, its GPU context included. Its locks are gone earlier.
+void wait_for_end_of(pid_t process) {
+  const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!handle) return;  // it has ended, and was reaped
+  constexpr int kMostMilliseconds = 60'000;
+  pollfd ended = {handle.get(), POLLIN, 0};
+  ::poll(&ended, 1, kMostMilliseconds);
 }
+
+// While it lives, no other process has it. The file holds the number of the process that has the
+// lock, and goes on to hold it where that one ended in the middle of its work: then the GPU may
+// still be busy, and whoever comes next waits for its end.
+class Lock {
+ public:
+  explicit Lock(const std::string& name)
+      : file_(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
+    if (!file_ || ::flock(file_.get(), LOCK_EX) != 0) {
+      throw Error(ErrorCode::internal, "no lock of the GPU in " + name);
+    }
+    pid_t before = 0;
+    if (::pread(file_.get(), &before, sizeof before, 0) == sizeof before && before != 0) {
+      wait_for_end_of(before);
+    }
+    write(::getpid());
+  }
+  ~Lock() { write(0); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  void write(pid_t process) const {
+    [[maybe_unused]] const ssize_t size = ::pwrite(file_.get(), &process, sizeof process, 0);
+  }
+
+  FileDescriptor file_;  // closing it gives the lock back
+};
 
 // While it lives, SIGALRM after some seconds.
 class Alarm {
@@ -56,7 +87,7 @@ void run_with_gpu_alone(const std::string& lock_file, unsigned seconds,
                         const std::string& last_words, const std::function<void()>& work) {
   words_size = std::min(last_words.size(), words.size());
   std::copy_n(last_words.begin(), words_size, words.begin());
-  const FileDescriptor lock = take_lock(lock_file);
+  const Lock lock(lock_file);
   const Alarm alarm(seconds, say_last_words);
   work();
 }

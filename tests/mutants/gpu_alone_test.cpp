@@ -1,8 +1,10 @@
 #include "tests/mutants/gpu_alone.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,6 +16,7 @@
 
 using namespace tilewright;
 using mutants::run_with_gpu_alone;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -52,6 +55,34 @@ TEST_CASE("mutants: a first call that never ends ends its process with a report"
       status);
   CHECK(said == "it never ends");
   CHECK(status == 0);
+}
+
+TEST_CASE("mutants: whoever comes after one that never ends waits until that one is gone") {
+  const TemporaryDirectory folder("alone");
+  const std::string lock = (folder.path() / "lock").string();
+  int starts[2];
+  REQUIRE(::pipe(starts) == 0);
+  // Gives the lock back long before it ends, as a process does whose GPU context is being ended.
+  const pid_t before = ::fork();
+  if (before == 0) {
+    const int file = ::open(lock.c_str(), O_CREAT | O_RDWR, 0600);
+    const pid_t own = ::getpid();
+    const bool written = ::flock(file, LOCK_EX) == 0 &&
+                         ::pwrite(file, &own, sizeof own, 0) == sizeof own &&
+                         ::write(starts[1], "x", 1) == 1;
+    ::close(file);
+    std::this_thread::sleep_for(500ms);
+    ::_exit(written ? 0 : 1);
+  }
+  char started = 0;
+  REQUIRE(::read(starts[0], &started, 1) == 1);
+  int status = -1;
+  pid_t ended = 0;
+  run_with_gpu_alone(lock, 60, "", [&] { ended = ::waitpid(before, &status, WNOHANG); });
+  CHECK(ended == before);
+  CHECK(status == 0);
+  ::close(starts[0]);
+  ::close(starts[1]);
 }
 
 TEST_CASE("mutants: a first call has the lock, gives it back, and leaves no alarm") {
