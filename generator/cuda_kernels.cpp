@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/cuda_tactic.hpp"
+#include "generator/hopper_tactic.hpp"
 #include "generator/index_bounds.hpp"
 #include "generator/index_differences.hpp"
 #include "generator/kernel_context.hpp"
@@ -175,6 +176,7 @@ Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& k
                     {"stages", parameters.at("stages")},
                     {"q_stages", parameters.at("q_stages")},
                     {"take_turns", parameters.at("take_turns") != 0},
+                    {"merges_rows", kind.masked && merges_rows(spec, tactic)},
                     {"out_over_q", parameters.at("out_over_q") != 0},
                     {"mask_unroll", parameters.at("mask_unroll")},
                     {"bounded_waits", parameters.at("bounded_waits") != 0},

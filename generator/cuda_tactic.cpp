@@ -45,11 +45,12 @@ std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_
 
 // Whether snippets leave no registers for 128 x 64 at head_dim 128 where shared memory has room for
 // it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
-// so, and so does a mask_mod that divides.
+// so, and so does a mask_mod that divides or reads a scalar.
 bool snippets_take_registers(const Spec& spec, const Target& target) {
   const ScoreModReads reads = score_mod_reads(spec);
   if (target.sm() == 90) return reads == ScoreModReads::more;
-  return reads != ScoreModReads::none || spec.mask_mod.find_first_of("/%") != std::string::npos;
+  return reads != ScoreModReads::none || !spec.scalars.empty() ||
+         spec.mask_mod.find_first_of("/%") != std::string::npos;
 }
 
 // Tiles that a block of 128 x 128 gets.

@@ -24,11 +24,15 @@ constexpr std::int64_t kPanelRowBytes = 128;
 // wider than this holds more of out than fits beside its operands, and does not compile.
 constexpr std::int64_t kWidestValueOfThreeGroups = 192;
 // Barriers and announcements behind the tiles.
-constexpr std::int64_t kControlBytes = 512;
+constexpr std::int64_t kControlBytes = 1024;
 // Below this a product is too short to hide anything behind.
 constexpr std::int64_t kLeastKvTile = 64;
+constexpr std::int64_t kNarrowKvTile = 128;
 // The greatest that leaves registers for heads of more than 64 on three warpgroups.
 constexpr std::int64_t kShortKvTile = 80;
+
+// Of which a merged kv tile is a multiple: hopper/merged_tiles.hpp.
+constexpr std::int64_t kMergedKvStep = 128;
 
 std::int64_t panels(std::int64_t columns) {
   return ceil_div(columns, kPanelColumns);
@@ -36,6 +40,18 @@ std::int64_t panels(std::int64_t columns) {
 
 bool divides(std::int64_t tile, std::int64_t side, const KernelTraits& kernel) {
   return !kernel.masked || side % tile == 0;
+}
+
+// Whether a q tile may cover a block's rows and those of one more warpgroup: wherever it begins,
+// its rows are of two blocks, and each warpgroup's of one.
+bool can_merge(std::int64_t q_tile, std::int64_t kv_tile, std::int64_t side) {
+  return side % kGroupRows == 0 && q_tile == side + kGroupRows && kv_tile > 0 &&
+         kv_tile % kMergedKvStep == 0;
+}
+
+// Of the q tiles that are no greater than 128 rows.
+std::int64_t dividing_q_tile(const Spec& spec, const KernelTraits& kernel) {
+  return divides(2 * kGroupRows, spec.block[0], kernel) ? 2 * kGroupRows : kGroupRows;
 }
 
 // The greatest tile up to `limit` that divides the side of a mask's block.
@@ -68,10 +84,38 @@ bool reads_suit_three_groups(const Spec& spec, const KernelTraits& kernel, std::
   return reads.size() == 1 && !reads.front().has_own_element && !kernel.masked;
 }
 
+// docs/decisions/0016: the fastest on an H200 of those that spill nothing.
+std::int64_t kv_tile_limit(const Spec& spec, std::int64_t q_tile, std::int64_t width) {
+  if (score_mod_loops(spec)) return 64;
+  if (width <= 64) return kNarrowKvTile;
+  if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
+  return width <= 192 ? 112 : 80;
+}
+
+bool mask_mod_reads(const Spec& spec) {
+  const Snippet mask_mod = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
+                     [&](const auto& buffer) { return mask_mod.mentions(buffer.first); });
+}
+
+// Whether a q tile of so many rows is better than one that divides the mask's blocks. Masks that
+// read buffers have short rows (documents), of which it visits more than it gains:
+// docs/decisions/0034.
+bool is_worth_merging(const Spec& spec, const KernelTraits& kernel, std::int64_t q_tile,
+                      std::int64_t width) {
+  if (!kernel.masked || width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
+  if (!can_merge(q_tile, kv_tile, spec.block[0])) return false;
+  return q_tile == 2 * kGroupRows || spec.mask_mod.empty() || !mask_mod_reads(spec);
+}
+
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
-  if (!divides(3 * kGroupRows, spec.block[0], kernel)) return false;
+  if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
+      !is_worth_merging(spec, kernel, 3 * kGroupRows, width)) {
+    return false;
+  }
   if (!reads_suit_three_groups(spec, kernel, width)) return false;
   if (width <= 64) return true;
   return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec);
@@ -79,15 +123,8 @@ bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64
 
 std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
   if (suits_three_groups(spec, kernel, width)) return 3 * kGroupRows;
-  return divides(2 * kGroupRows, spec.block[0], kernel) ? 2 * kGroupRows : kGroupRows;
-}
-
-// docs/decisions/0016: the fastest on an H200 of those that spill nothing.
-std::int64_t kv_tile_limit(const Spec& spec, std::int64_t q_tile, std::int64_t width) {
-  if (score_mod_loops(spec)) return 64;
-  if (width <= 64) return 128;
-  if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
-  return width <= 192 ? 112 : 80;
+  if (is_worth_merging(spec, kernel, 2 * kGroupRows, width)) return 2 * kGroupRows;
+  return dividing_q_tile(spec, kernel);
 }
 
 }  // namespace
@@ -98,7 +135,9 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(spec, kernel, width);
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
-  if (!divides(q_tile, spec.block[0], kernel) || kv_tile < kLeastKvTile) return {};
+  if (kv_tile < kLeastKvTile) return {};
+  if (!divides(q_tile, spec.block[0], kernel) && !can_merge(q_tile, kv_tile, spec.block[0]))
+    return {};
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool is_narrow = width <= 64;
@@ -137,6 +176,9 @@ void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpe
   if (is_free("kv_tile")) {
     kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
   }
+  const bool fits =
+      divides(q_tile, spec.block[0], kernel) || can_merge(q_tile, kv_tile, spec.block[0]);
+  if (is_free("q_tile") && !fits) q_tile = dividing_q_tile(spec, kernel);
   if (is_free("take_turns") && q_tile == kGroupRows) tactic.parameters.at("take_turns") = 0;
   if (is_free("q_stages") && hopper_shared_bytes(spec, tactic) > room) {
     tactic.parameters.at("q_stages") = 1;
@@ -148,8 +190,10 @@ void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tac
   // A thread's row of a tile is one word of bits.
   require_range(tactic, "kv_tile", 16, 128, 16);
   if (kernel.masked) {
-    require_divides(tactic, "q_tile", "block[0]", spec.block[0]);
     require_divides(tactic, "kv_tile", "block[1]", spec.block[1]);
+    if (!can_merge(parameter(tactic, "q_tile"), parameter(tactic, "kv_tile"), spec.block[0])) {
+      require_divides(tactic, "q_tile", "block[0]", spec.block[0]);
+    }
   }
   require_range(tactic, "stages", 1, 8);
   require_range(tactic, "q_stages", 1, 2);
@@ -168,6 +212,10 @@ void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tac
   if (parameter(tactic, "take_turns") == 1 && parameter(tactic, "q_tile") == kGroupRows) {
     fail_tactic("take_turns is 1, but with q_tile 64 there is only one warpgroup to compute");
   }
+}
+
+bool merges_rows(const Spec& spec, const Tactic& tactic) {
+  return spec.block[0] % parameter(tactic, "q_tile") != 0;
 }
 
 std::int64_t hopper_shared_bytes(const Spec& spec, const Tactic& tactic) {

@@ -9,7 +9,8 @@ namespace tilewright {
 
 /// The tactic "hopper" of templates/cuda/hopper.cu.jinja, for sm_90a:
 ///
-/// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes
+/// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes. It divides
+///   block[0] of a mask or covers rows of two of its blocks (merges_rows)
 /// - kv_tile: rows of k and v at a time
 /// - stages: tiles of K, and of V, in shared memory
 /// - q_stages: tiles of Q there; with 2 the next one comes while the current one is used
@@ -22,7 +23,7 @@ namespace tilewright {
 ///   become free; those beyond deal them out beforehand
 ///
 /// Nothing where it cannot serve a kernel: for other targets, float32, tensors that the copy engine
-/// cannot bring, and blocks of a mask that its tiles do not divide.
+/// cannot bring, and blocks of a mask that its tiles neither divide nor merge.
 std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& target,
                                             const KernelTraits& kernel);
 
@@ -34,6 +35,10 @@ void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpe
 
 /// @throws Error with code spec where the tactic's parameters do not fit
 void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tactic& tactic);
+
+/// Whether a masked kernel's q tile covers rows of two blocks of the mask, whose lists it merges. A
+/// warpgroup's 64 rows are of one.
+bool merges_rows(const Spec& spec, const Tactic& tactic);
 
 /// Dynamic shared memory of a launch of the tactic, in bytes.
 std::int64_t hopper_shared_bytes(const Spec& spec, const Tactic& tactic);

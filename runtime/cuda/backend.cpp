@@ -106,8 +106,9 @@ class CudaBackend final : public Backend {
     std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
     if (mask) {
       lists = lists_of(*mask, scope);
-      q_tiles = mask->q_blocks() * (mask->block()[0] / kernel.launch.q_tile);
-      arguments.mask = mask_arguments(*mask, *lists);
+      arguments.mask = mask_arguments(*mask, *lists, kernel.launch.q_tile);
+      const std::int64_t side = mask->block()[0];
+      if (side >= kernel.launch.q_tile) q_tiles = mask->q_blocks() * (side / kernel.launch.q_tile);
     }
     arguments.q_tiles = static_cast<int>(q_tiles);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
@@ -164,7 +165,13 @@ class CudaBackend final : public Backend {
             .scan = kernels.kernel(lists, 0),
             .extrema = tables.empty() ? nullptr : &kernels.kernel(lists, 1),
             .tables = std::move(tables),
-            .proves = proves};
+            .proves = proves,
+            .ordered_rows = ordered_rows(kernels)};
+  }
+
+  // What forward works on in the order of cost: blocks of the mask, or q tiles that are greater.
+  std::int64_t ordered_rows(const ContextKernels& kernels) const {
+    return std::max(spec_.block[0], kernels.kernel(kAligned).launch.q_tile);
   }
 
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,
@@ -189,9 +196,10 @@ class CudaBackend final : public Backend {
     return std::static_pointer_cast<const TileListMemory>(
         mask.on_device(scope.id(), [&](const HostTileLists& host) {
           const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
-          auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(), nullptr);
+          auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(),
+                                                       ordered_rows(modules_->in(scope)), nullptr);
           copy->reserve_indices(scope, static_cast<std::int64_t>(tiles), nullptr);
-          copy->upload(host.lists, host.rows_by_cost, mask.q_blocks());
+          copy->upload(host.lists, mask);
           return copy;
         }));
   }

@@ -26,10 +26,11 @@ void require_launchable(const TileGrid& grid) {
 // Launches the kernels that list a mask's tiles, in one stream.
 class Builder {
  public:
-  Builder(const Driver& driver, const MaskKernels& kernels, const MaskWorkspace& workspace,
-          SnippetParameter& snippet, Stream stream)
+  Builder(const Driver& driver, const MaskKernels& kernels, std::int64_t ordered_rows,
+          const MaskWorkspace& workspace, SnippetParameter& snippet, Stream stream)
       : driver_(driver),
         kernels_(kernels),
+        ordered_rows_(ordered_rows),
         workspace_(workspace),
         snippet_(snippet),
         stream_(stream) {}
@@ -74,6 +75,7 @@ class Builder {
         .rows_of_head = static_cast<int>(grid.rows_of_head),
         .columns = static_cast<int>(grid.columns),
         .chunks = static_cast<int>(grid.chunks()),
+        .ordered_rows = static_cast<int>(ordered_rows_),
         .transposed = grid.transposed ? 1 : 0,
     };
     workspace_.describe(arguments);
@@ -92,6 +94,7 @@ class Builder {
 
   const Driver& driver_;
   const MaskKernels& kernels_;
+  std::int64_t ordered_rows_;
   const MaskWorkspace& workspace_;
   SnippetParameter& snippet_;
   Stream stream_;
@@ -112,10 +115,11 @@ BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
   auto workspace = std::make_unique<MaskWorkspace>(
       driver, scope, fingerprint, kernels.tables, bindings, options.transposed, stream,
       options.capacity ? StreamMemory::Release::when_idle : StreamMemory::Release::in_order);
-  auto lists = std::make_shared<TileListMemory>(driver, scope, by_rows.rows(), stream);
+  auto lists =
+      std::make_shared<TileListMemory>(driver, scope, by_rows.rows(), kernels.ordered_rows, stream);
   if (options.transposed) lists->add_transposed(scope, by_columns.rows(), stream);
 
-  Builder builder(driver, kernels, *workspace, snippet, stream);
+  Builder builder(driver, kernels, kernels.ordered_rows, *workspace, snippet, stream);
   builder.prepare();
   std::optional<TileCounts> counts;
   std::int64_t room = options.capacity.value_or(kUnlimited);
@@ -157,7 +161,7 @@ void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const M
                 "make the mask again with block_mask(...)");
   }
   SnippetParameter snippet(bindings.cuda_arguments(), shape);
-  Builder builder(driver, kernels, *workspace, snippet, stream);
+  Builder builder(driver, kernels, lists.ordered_rows(), *workspace, snippet, stream);
   builder.prepare();
   const std::int64_t room = lists.capacity();
   const TileGrid by_rows(mask.fingerprint(), false);

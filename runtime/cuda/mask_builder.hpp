@@ -15,6 +15,7 @@ struct MaskKernels {
   const Kernel* extrema;             ///< null where there are no tables
   std::vector<ExtremaTable> tables;  ///< what proofs read; none for mask_exact
   bool proves;                       ///< whether rows are mask_proved's
+  std::int64_t ordered_rows;         ///< of q, of what forward's order of work is made of
 };
 
 /// Lists the tiles of a block mask in the stream's order. Waits once, for the number of tiles, and

@@ -1,9 +1,12 @@
 #include "runtime/cuda/tile_lists.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::cuda {
@@ -45,6 +48,35 @@ void copy_to_device(const Driver& driver, const void* to, const std::vector<T>& 
   driver.check(driver.functions().copy_to_device(device_pointer(to), from.data(),
                                                  from.size() * sizeof(T), nullptr),
                "copying a block mask to the GPU");
+}
+
+// As order_rows of templates/cuda/mask/lists.hpp.
+std::vector<std::int32_t> order_of_work(const TileLists& lists, const BlockMask& mask,
+                                        std::int64_t ordered_rows) {
+  const std::int64_t rows = mask.q_blocks();
+  const std::int64_t items = ceil_div(mask.fingerprint().shape.q_len, ordered_rows);
+  std::vector<std::int32_t> order(static_cast<std::size_t>(mask.rows()));
+  std::vector<std::int64_t> costs(static_cast<std::size_t>(items));
+  for (std::int64_t first_row = 0; first_row < mask.rows(); first_row += rows) {
+    for (std::int64_t item = 0; item < items; ++item) {
+      const std::int64_t begin = item * ordered_rows / mask.block()[0];
+      const std::int64_t end = std::min(ceil_div((item + 1) * ordered_rows, mask.block()[0]), rows);
+      std::int64_t cost = 0;
+      for (std::int64_t row = first_row + begin; row < first_row + end; ++row) {
+        const auto at = static_cast<std::size_t>(row);
+        cost =
+            std::max(cost, 5 * (lists.row_offsets[at + 1] - lists.row_offsets[at]) +
+                               4 * (lists.full_row_offsets[at + 1] - lists.full_row_offsets[at]));
+      }
+      costs[static_cast<std::size_t>(item)] = cost;
+    }
+    const auto begin = order.begin() + first_row;
+    std::iota(begin, begin + items, 0);
+    std::stable_sort(begin, begin + items, [&](std::int32_t a, std::int32_t b) {
+      return costs[static_cast<std::size_t>(a)] > costs[static_cast<std::size_t>(b)];
+    });
+  }
+  return order;
 }
 
 }  // namespace
@@ -105,10 +137,11 @@ void CsrMemory::upload(const TileLists& lists) const {
 }
 
 TileListMemory::TileListMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows,
-                               Stream stream)
+                               std::int64_t ordered_rows, Stream stream)
     : DeviceTileLists(scope.id()),
       driver_(driver),
       context_(scope.context()),
+      ordered_rows_(ordered_rows),
       by_rows_(driver, scope, rows, true, stream) {}
 
 void TileListMemory::add_transposed(const ContextScope& scope, std::int64_t rows, Stream stream) {
@@ -125,17 +158,8 @@ void TileListMemory::keep(std::unique_ptr<const MaskWorkspace> workspace, std::i
   capacity_ = capacity;
 }
 
-void TileListMemory::upload(const TileLists& lists, std::span<const std::int32_t> rows_by_cost,
-                            std::int64_t q_blocks) {
-  // Rows of the whole mask in order of cost, dealt out to their heads, stay in that order.
-  std::vector<std::int32_t> order(rows_by_cost.size());
-  std::vector<std::int64_t> dealt(static_cast<std::size_t>(by_rows_.rows() / q_blocks));
-  for (const std::int32_t row : rows_by_cost) {
-    const std::int64_t head = row / q_blocks;
-    const std::int64_t place = head * q_blocks + dealt[static_cast<std::size_t>(head)]++;
-    order[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(row % q_blocks);
-  }
-  copy_to_device(driver_, by_rows_.rows_by_cost(), order);
+void TileListMemory::upload(const TileLists& lists, const BlockMask& mask) {
+  copy_to_device(driver_, by_rows_.rows_by_cost(), order_of_work(lists, mask, ordered_rows_));
   by_rows_.upload(lists);
 }
 
@@ -170,13 +194,15 @@ std::optional<TileLists> TileListMemory::transposed_to_host() const {
   return copy_of(*by_columns_);
 }
 
-abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileListMemory& lists) {
+abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileListMemory& lists,
+                                             std::int64_t q_tile) {
   const CsrMemory& rows = lists.by_rows();
+  const bool is_ordered = lists.ordered_rows() == std::max(mask.block()[0], q_tile);
   return {.row_offsets = rows.row_offsets(),
           .indices = rows.indices(),
           .full_row_offsets = rows.full_row_offsets(),
           .full_indices = rows.indices(),
-          .rows_by_cost = rows.rows_by_cost(),
+          .rows_by_cost = is_ordered ? rows.rows_by_cost() : nullptr,
           .batch = static_cast<int>(mask.batch()),
           .heads = static_cast<int>(mask.heads()),
           .q_blocks = static_cast<int>(mask.q_blocks()),

@@ -45,7 +45,10 @@ class CsrMemory {
 /// A block mask's lists in a context's memory.
 class TileListMemory final : public DeviceTileLists {
  public:
-  TileListMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows, Stream stream);
+  /// @param ordered_rows rows of q of what the order of work is made of: the mask's block[0], or a
+  ///                     greater q tile, which covers rows of two blocks
+  TileListMemory(const Driver& driver, const ContextScope& scope, std::int64_t rows,
+                 std::int64_t ordered_rows, Stream stream);
 
   void add_transposed(const ContextScope& scope, std::int64_t rows, Stream stream);
   /// Makes room for the indices of all lists.
@@ -53,9 +56,8 @@ class TileListMemory final : public DeviceTileLists {
   /// Keeps what the mask was built with, so that it can be built again.
   void keep(std::unique_ptr<const MaskWorkspace> workspace, std::int64_t capacity);
 
-  /// The mask's lists and their order, which is given as rows of the whole mask.
-  void upload(const TileLists& lists, std::span<const std::int32_t> rows_by_cost,
-              std::int64_t q_blocks);
+  /// The mask's lists, from the host, and their order of work.
+  void upload(const TileLists& lists, const BlockMask& mask);
 
   TileLists to_host() const override;
   std::optional<TileLists> transposed_to_host() const override;
@@ -64,6 +66,7 @@ class TileListMemory final : public DeviceTileLists {
   const CsrMemory& by_rows() const { return by_rows_; }
   const CsrMemory* by_columns() const { return by_columns_ ? &*by_columns_ : nullptr; }
   const MaskWorkspace* workspace() const { return workspace_.get(); }
+  std::int64_t ordered_rows() const { return ordered_rows_; }
   std::int64_t capacity() const { return capacity_; }
 
  private:
@@ -71,6 +74,7 @@ class TileListMemory final : public DeviceTileLists {
 
   const Driver& driver_;
   Context context_;
+  std::int64_t ordered_rows_;
   CsrMemory by_rows_;
   std::optional<CsrMemory> by_columns_;
   std::unique_ptr<const MaskWorkspace> workspace_;  // where the mask may be built again
@@ -78,6 +82,9 @@ class TileListMemory final : public DeviceTileLists {
 };
 
 /// As kernels take them.
-abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileListMemory& lists);
+/// @param q_tile of the kernel. Where the order of work is not made of what it works on, it gets
+/// none.
+abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileListMemory& lists,
+                                             std::int64_t q_tile);
 
 }  // namespace tilewright::cuda

@@ -69,8 +69,9 @@ struct BlockMaskArguments {
   const int* indices;                 // kv blocks of partial tiles, rising in each row
   const long long* full_row_offsets;  // [rows + 1], into full_indices
   const int* full_indices;            // kv blocks of full tiles, rising in each row
-  const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first; or
-                            // null, and the last q block is taken to cost most
+  const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first, or q
+                            // tiles where these cover rows of two blocks; or null, and the last is
+                            // taken to cost most
   int batch;     // 1 or the call's
   int heads;     // 1 or num_q_heads
   int q_blocks;  // ceil(q_len / block[0])
@@ -103,7 +104,8 @@ struct ForwardArguments {
   float* lse;          // [batch, num_q_heads, q_len], contiguous; null where the kernel writes none
   BlockMaskArguments mask;  // read by masked kernels only
   Scaling scaling;          // of the call's scale
-  int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile)
+  int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile) where
+                            // that is whole
   int heads_in_group;       // >= 1: heads whose tiles run side by side, see forward/place.hpp
   int whole_groups;         // of so many heads; those behind them are one last group
   unsigned launch;          // its number among the module's, not 0: see hopper/schedule.hpp

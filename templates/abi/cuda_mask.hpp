@@ -34,7 +34,8 @@ struct MaskArguments {
   long long* full_row_offsets;  // [rows + 1] into indices, where the full tiles stand behind all
                                 // partial ones
   int* indices;                 // [capacity]
-  int* rows_by_cost;            // [batch * heads][rows_of_head], or null
+  int* rows_by_cost;            // [batch * heads][rows_of_head] of which the first ceil(q_len /
+                                // ordered_rows) are used, or null
   int* saved_begin;             // [rows][chunks] into saved; -1 where there was no room
   unsigned long long* saved;    // [saved_capacity] partial tiles of a span in the low half, a bit
                                 // each, full ones in the high half
@@ -45,6 +46,7 @@ struct MaskArguments {
   int rows_of_head;  // q blocks; where transposed, kv blocks
   int columns;       // kv blocks; where transposed, q blocks
   int chunks;        // of a row: ceil(columns / (32 * kMaskSpans))
+  int ordered_rows;  // of q, of what rows_by_cost orders: block[0], or a greater q tile
   int transposed;    // 0 or 1
   int fills;         // 1 to list tiles, 0 to count them
   ExtremaTables tables;

@@ -48,6 +48,15 @@ Spec with_rows_left_out() {
           .tactic = TacticSpec{"hopper", {}}};
 }
 
+// Rows of blocks that have nothing of a tile in the middle, at the beginning or at the end.
+Spec with_runs() {
+  return {.name = "runs",
+          .dtype = bf16,
+          .head_dim = 64,
+          .mask_mod = "(kv_idx / 128 + q_idx / 128) % 3 != 1 && (q_idx + 64) / 128 >= kv_idx / 128",
+          .tactic = TacticSpec{"hopper", {}}};
+}
+
 // A window whose blocks are small, so that a row has several spans.
 Spec windowed() {
   return {.name = "windowed",
@@ -133,6 +142,7 @@ Shape shape_of(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
 }
 
 const Shape kSeveralTiles = shape_of(4, 300, 420);
+const Shape kFewRows = shape_of(4, 20, 900);
 const Shape kLongRows = shape_of(1, 200, 1100);
 const Shape kSeveralLongRows = shape_of(4, 300, 1100);
 
@@ -187,8 +197,6 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
   const std::vector<Fault> faults = {
       {"K is read before it is there", consumer, "    wait_for_k();\n    Kept kept;",
        "    Kept kept;"},
-      {"a warpgroup that passes by gives V back before it is there", consumer,
-       "    wait_for_v(place_);\n    release(", "    release("},
       {"scores are read before they are there", consumer, "    wait_for_scores(s);\n", ""},
       {"a place of K is never given back", consumer, "release(control.k_empty[stage]);", ""},
       {"V's place is given back while it is read", consumer,
@@ -211,10 +219,11 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"a plan is written over before it was followed", "cuda/hopper/planner.hpp",
        "wait(shared_address(&shared_.control->plan_asked[stage]), place_.parity(),",
        "wait(shared_address(&shared_.control->plan_asked[stage]), place_.parity() ^ 1,"},
-      {"no plan is asked for", producer, "if (i == asks_at) ask_for_plan();", ""},
+      {"no plan is asked for", producer,
+       "if (i == max(plan.work.kv_tiles - kLeftWhenAsking, 0)) ask_for_plan();", ""},
       {"a q tile is dealt to nobody", "cuda/hopper/schedule.hpp", "gridDim.x + dealer.deal()",
        "gridDim.x + 1 + dealer.deal()"},
-      {"a tile of V is another's", producer, "load_v(before, place)", "load_v(tile, place)"},
+      {"a tile of V is another's", producer, "load_v(before, i > 0", "load_v(tile_, i > 0"},
       {"rows are staged where others are still being sent", store,
        "if (sends) wait_until_stores_read();  // of what was staged last", ""},
       {"stores are not committed", store, "  commit_stores();\n", ""},
@@ -239,6 +248,29 @@ TEST_CASE("emulated GPU: rows that are staged over Q while it is read are seen")
   check_each_is_seen(faults, spec, kSeveralTiles, &findings_in_any_order);
 }
 
+TEST_CASE("emulated GPU: a last tile of V that is the next head's is seen") {
+  Shape shape = kSeveralTiles;
+  shape.num_kv_heads = shape.num_q_heads;
+  const std::vector<Fault> faults = {
+      {"the place is that of the next q tile", "cuda/hopper/producer.hpp",
+       "i > 0 ? place : plan_before().work.place", "place"},
+      {"at the end it is none", "cuda/hopper/producer.hpp",
+       "load_v(tile_, plan_before().work.place)", "load_v(tile_, plan.work.place)"}};
+  REQUIRE(findings(causal("hopper"), shape, default_template_loader()).empty());
+  check_each_is_seen(faults, causal("hopper"), shape, &findings);
+}
+
+TEST_CASE("emulated GPU: faults where warpgroups have no rows are seen") {
+  const std::vector<Fault> faults = {{"a warpgroup that passes by gives V back before it is there",
+                                      "cuda/hopper/consumer.hpp",
+                                      "    wait_for_v(place_);\n    release(", "    release("}};
+  Spec spec = causal("hopper");
+  spec.mask_mod = "";
+  spec.tactic->parameters = {{"take_turns", 0}};  // turns keep them from getting ahead
+  REQUIRE(findings(spec, kFewRows, default_template_loader()).empty());
+  check_each_is_seen(faults, spec, kFewRows, &findings_in_any_order);
+}
+
 TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
   const std::string consumer = "cuda/hopper/consumer.hpp";
   const std::vector<Fault> faults = {
@@ -251,6 +283,30 @@ TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
   };
   REQUIRE(findings(with_rows_left_out(), kSeveralLongRows, default_template_loader()).empty());
   check_each_is_seen(faults, with_rows_left_out(), kSeveralLongRows, &findings_in_any_order);
+}
+
+TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are seen") {
+  const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::string tiles = "cuda/hopper/merged_tiles.hpp";
+  const std::vector<Fault> faults = {
+      {"all rows are taken for the first block's", consumer,
+       "mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;",
+       "mask_row_ = 0;"},
+      {"a tile is visited of which the rows have nothing", consumer,
+       "if (tile.state(mask_row_) != TileState::absent) return true;", "return true;"},
+      {"a run ends before the values of its last tile", consumer,
+       "      ends = finish(scene, before, softmax, out, p);\n    }\n    if (!kOutOverQ",
+       "      release(shared_.control->v_empty[before.stage]);\n    }\n    if (!kOutOverQ"},
+      {"a tile does not know of the next one", tiles, "return tile.followed_by(upcoming_);",
+       "return tile;"},
+      {"a list is read once too often", tiles, "--lists_.left[i] > 0", "--lists_.left[i] >= 0"},
+      {"a full tile is taken for a partial one's row", tiles, "MergedTile::states(i / 2,",
+       "MergedTile::states(1 - i / 2,"},
+      {"tiles are counted before all lists are found", tiles,
+       "__syncwarp();  // the first lane sees all lists", ""},
+  };
+  REQUIRE(findings(with_runs(), kSeveralLongRows, default_template_loader()).empty());
+  check_each_is_seen(faults, with_runs(), kSeveralLongRows, &findings_in_any_order);
 }
 
 TEST_CASE("emulated GPU: a read behind an array of a thread is seen") {

@@ -118,9 +118,9 @@ TEST_CASE("fake GPU: forward is one launch, takes no memory and makes no module"
   REQUIRE(fake<long>("fake_tensor_maps") == maps + 4);  // the same tensors: no new ones
   attention.forward(others.views(), mask);
   REQUIRE(fake<long>("fake_tensor_maps") == maps + 8);
-  REQUIRE(fake<unsigned>("fake_grid") == 3 * 2);  // q tiles of 128 x heads
-  // Two tiles of Q and one of out, two of K and two of V, 128 rows of 128 bytes each; barriers.
-  REQUIRE(fake<unsigned>("fake_shared_bytes") == (2 + 1 + 2 + 2) * 128 * 128 + 512);
+  REQUIRE(fake<unsigned>("fake_grid") == 2 * 2);  // q tiles of 192 x heads
+  // Two tiles of Q and one of out, two of K and two of V, of rows of 128 bytes; barriers.
+  REQUIRE(fake<unsigned>("fake_shared_bytes") == (2 + 1) * 192 * 128 + (2 + 2) * 128 * 128 + 1024);
 }
 
 TEST_CASE("fake GPU: what is written to a staged input or around it is found") {

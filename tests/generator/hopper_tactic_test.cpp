@@ -1,6 +1,8 @@
 #include "generator/hopper_tactic.hpp"
 
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.hpp"
@@ -60,11 +62,12 @@ TEST_CASE("tactic hopper: the table of decision 16") {
     return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("persistent")};
   };
   CHECK(tiles(64, false, {128, 128}) == List{192, 128, 1});
-  CHECK(tiles(64, true, {128, 128}) == List{128, 128, 1});
+  CHECK(tiles(64, true, {128, 128}) == List{192, 128, 1});
   CHECK(tiles(64, true, {192, 128}) == List{192, 128, 1});
   CHECK(tiles(128, false, {128, 128}) == List{192, 80, 1});
   CHECK(tiles(128, true, {128, 128}) == List{128, 128, 1});
-  CHECK(tiles(128, true, {64, 256}) == List{64, 128, 1});
+  CHECK(tiles(128, true, {64, 256}) == List{128, 128, 1});
+  CHECK(tiles(128, true, {64, 192}) == List{64, 96, 1});
   CHECK(tiles(128, true, {192, 80}) == List{192, 80, 1});
   CHECK(tiles(128, true, {192, 128}) == List{192, 64, 1});
   CHECK(tiles(128, true, {192, 160}) == List{64, 80, 1});
@@ -72,6 +75,36 @@ TEST_CASE("tactic hopper: the table of decision 16") {
   CHECK(tiles(192, false, {128, 128}) == List{128, 112, 1});
   CHECK(tiles(256, false, {128, 128}) == List{128, 80, 1});
   CHECK(tiles(256, true, {128, 128}) == List{128, 64, 1});
+}
+
+TEST_CASE("tactic hopper: q tiles cover rows of two of a mask's blocks where that is faster") {
+  const auto tactic = [](std::int64_t head_dim, std::array<std::int64_t, 2> block,
+                         const char* mask_mod, std::map<std::string, std::int64_t> forced = {}) {
+    Spec spec{.dtype = bf16, .head_dim = head_dim, .mask_mod = mask_mod, .block = block};
+    spec.buffers["doc"] = {.dtype = i32, .shape = {NamedDim::kv_len}};
+    if (!forced.empty()) spec.tactic = TacticSpec{"hopper", std::move(forced)};
+    const Tactic chosen = choose(spec, {.masked = true});
+    return std::tuple(chosen.parameters.at("q_tile"), chosen.parameters.at("kv_tile"),
+                      merges_rows(spec, chosen));
+  };
+  using Tiles = std::tuple<std::int64_t, std::int64_t, bool>;
+  const char* causal = "q_idx >= kv_idx";
+  const char* documents = "doc[q_idx] == doc[kv_idx]";
+  CHECK(tactic(64, {128, 128}, causal) == Tiles{192, 128, true});
+  CHECK(tactic(64, {128, 128}, documents) == Tiles{128, 128, false});
+  CHECK(tactic(64, {192, 128}, causal) == Tiles{192, 128, false});
+  CHECK(tactic(64, {256, 128}, causal) == Tiles{128, 128, false});
+  CHECK(tactic(64, {128, 64}, causal) == Tiles{128, 64, false});
+  CHECK(tactic(64, {64, 128}, causal) == Tiles{128, 128, true});
+  CHECK(tactic(128, {128, 128}, causal) == Tiles{128, 128, false});
+  CHECK(tactic(128, {64, 128}, documents) == Tiles{128, 128, true});
+  CHECK(tactic(256, {64, 128}, causal) == Tiles{64, 64, false});
+  // Who forces one of them gets another that fits it.
+  CHECK(tactic(64, {128, 128}, causal, {{"kv_tile", 64}}) == Tiles{128, 64, false});
+  CHECK(tactic(64, {128, 128}, causal, {{"q_tile", 128}}) == Tiles{128, 128, false});
+  CHECK(tactic(64, {128, 128}, documents, {{"q_tile", 192}}) == Tiles{192, 128, true});
+  CHECK_THROWS_WITH(tactic(64, {256, 128}, causal, {{"q_tile", 192}}),
+                    ContainsSubstring("does not divide block[0] = 256"));
 }
 
 TEST_CASE("tactic hopper: warpgroups take turns where score_mod is more than a slope") {

@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 
 #define __forceinline__ inline
+#define TW_INLINE inline
 
 namespace {
 

@@ -5,7 +5,7 @@
 // K and V of few heads at a time fill the L2 cache. The last group is a large one, as its longest
 // tiles must not be what the rest waits for.
 //
-// Needs: kQTile, kBlockQ, kMasked, KvElement.
+// Needs: kQTile, kBlockQ, kMasked, kMergesRows, KvElement.
 
 namespace tw_kernel {
 
@@ -18,7 +18,7 @@ struct Place {
   int h;
   int h_kv;
   int first_row;  // of the q tile
-  int mask_row;   // row of tiles of the block mask
+  int mask_row;   // row of tiles of the block mask; the first of two where kMergesRows
 };
 
 TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
@@ -47,13 +47,13 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
   place.mask_row = 0;
   int q_tile = arguments.q_tiles - 1 - rank;
   if (kMasked) {
-    constexpr int kTilesOfBlock = kBlockQ / kQTile;
+    constexpr int kTilesOfBlock = kMergesRows ? 1 : kBlockQ / kQTile;
     place.mask_row = mask_rows_before(arguments.mask, place.b, place.h);
     if (arguments.mask.rows_by_cost != nullptr) {
-      const int block = arguments.mask.rows_by_cost[place.mask_row + rank / kTilesOfBlock];
-      q_tile = block * kTilesOfBlock + rank % kTilesOfBlock;
+      const int row = arguments.mask.rows_by_cost[place.mask_row + rank / kTilesOfBlock];
+      q_tile = row * kTilesOfBlock + rank % kTilesOfBlock;
     }
-    place.mask_row += q_tile / kTilesOfBlock;
+    place.mask_row += kMergesRows ? q_tile * kQTile / kBlockQ : q_tile / kTilesOfBlock;
   }
   place.first_row = q_tile * kQTile;
   return place;

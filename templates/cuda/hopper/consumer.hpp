@@ -29,6 +29,8 @@ TW_INLINE void pack_weights(const float (&s)[kRows][kColumns], unsigned (&p)[kCo
   }
 }
 
+// Tile: of Tiles.
+template <typename Tile>
 class Consumer {
  public:
   __forceinline__ Consumer(const ForwardArguments& arguments, const TensorMaps& maps,
@@ -63,7 +65,7 @@ class Consumer {
   // Whether a warpgroup leaves out a q tile's first kv tiles while its 64 rows keep nothing of them: of
   // 192 rows under a causal mask the upper ones keep nothing of half a tile on average. The mask is
   // asked before the products then (decision 30).
-  static constexpr bool kLeavesOut = kIsShort && kHasMaskMod;
+  static constexpr bool kLeavesOut = kIsShort && kHasMaskMod && !kMergesRows;
 
   // Without a block mask a mask_mod is asked about every element.
   static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
@@ -84,13 +86,29 @@ class Consumer {
     const Scene scene = make_scene(call_, work.place, head_reads);
     if (kHasSlope) slope_ = find_slope(scene, scale());
     if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
-    const int kv_tiles = work.kv_tiles;
-    const int careful_tiles = work.careful_tiles;
 
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
-    unsigned p[kColumns];  // not set: zeros that live up to the first tile make ptxas spill
     const unsigned long long q = q_ + q_stage * (kConsumers * kQGroupBytes >> 4);
+    unsigned long long& q_empty = control.q_empty[q_stage];
+    RowEnds ends;
+    if constexpr (kMergesRows) {
+      ends = visit_runs(scene, q, q_empty, softmax, out);
+    } else {
+      ends = visit_all(scene, q, work, q_empty, softmax, out);
+    }
+    store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, ends, out);
+    if (kOutOverQ && kStoresBoxes) release(q_empty);
+    return true;
+  }
+
+  // All kv tiles of the q tile, those that need care first.
+  __forceinline__ RowEnds visit_all(const Scene& scene, unsigned long long q, const Work& work,
+                                    unsigned long long& q_empty, Softmax& softmax,
+                                    float (&out)[kRows][kOutColumns]) {
+    const int kv_tiles = work.kv_tiles;
+    const int careful_tiles = work.careful_tiles;
+    unsigned p[kColumns];  // not set: zeros that live up to the first tile make ptxas spill
     KvPlace before;
     int i = 0;
     int left_out = 0;  // the first tiles; never all, as the last product needs one
@@ -109,24 +127,73 @@ class Consumer {
       const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
       visit<true>(scene, q, careful, false, i > left_out, before, softmax, out, p);
     }
+    if (!kOutOverQ || !kStoresBoxes) release(q_empty);
+    return finish(scene, before, softmax, out, p);
+  }
 
-    if (!kOutOverQ || !kStoresBoxes) release(control.q_empty[q_stage]);
+  // Runs of kv tiles of which this warpgroup's rows have something. Between them, where no product is
+  // under way, tiles are given back that only the others compute with.
+  __forceinline__ RowEnds visit_runs(const Scene& scene, unsigned long long q,
+                                     unsigned long long& q_empty, Softmax& softmax,
+                                     float (&out)[kRows][kOutColumns]) {
+    mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;
+    is_last_ = false;
+    RowEnds ends = end_rows(arguments_, call_, *scene.place, softmax, to_log2());
+#pragma unroll 1
+    while (find_run()) {
+      unsigned p[kColumns];
+      KvPlace before;
+      bool has_before = false;
+#pragma unroll 1
+      do {
+        visit<!kBoundsIndices>(scene, q, true, false, has_before, before, softmax, out, p);
+        has_before = true;
+      } while (next_is(TileState::partial) || (kOneLoop && next_is(TileState::full)));
+#pragma unroll 1
+      while (!kOneLoop && next_is(TileState::full)) {
+        visit<!kBoundsIndices>(scene, q, false, false, true, before, softmax, out, p);
+      }
+      ends = finish(scene, before, softmax, out, p);
+    }
+    if (!kOutOverQ || !kStoresBoxes) release(q_empty);
+    return ends;
+  }
+
+  __forceinline__ bool next_is(TileState state) const {
+    return next_ == static_cast<unsigned>(state);
+  }
+
+  // Whether there is another run, which begins with the tile at hand.
+  __forceinline__ bool find_run() {
+#pragma unroll 1
+    while (!is_last_) {
+      wait_for_k();
+      const Tile tile = shared_.control->kv_tile[place_.stage];
+      if (tile.state(mask_row_) != TileState::absent) return true;
+      is_last_ = tile.is_last();
+      pass_by_tile();
+    }
+    return false;
+  }
+
+  // The values of the last tile that was visited.
+  __forceinline__ RowEnds finish(const Scene& scene, const KvPlace& before, const Softmax& softmax,
+                                 float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
-    const RowEnds ends =
-        end_rows(arguments_, call_, work.place, softmax, to_log2());
+    const RowEnds ends = end_rows(arguments_, call_, *scene.place, softmax, to_log2());
     wait_for_values(out, p);
-    release(control.v_empty[before.stage]);
-    store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, ends, out);
-    if (kOutOverQ && kStoresBoxes) release(control.q_empty[q_stage]);
-    return true;
+    release(shared_.control->v_empty[before.stage]);
+    return ends;
   }
 
   // For a warpgroup none of whose rows exists: gives back what the others compute with.
   __forceinline__ void pass_by(int kv_tiles, unsigned long long& q_empty) {
+    bool is_last = false;
 #pragma unroll 1
-    for (; kv_tiles > 0; --kv_tiles) {
-      wait_for_k();  // waiting for V would do: see Producer::bring
+    for (int i = 0; !is_last; ++i) {
+      wait_for_k();  // then it is known which tile it is
+      is_last = Tiles::is_last(shared_.control->kv_tile[place_.stage], i, kv_tiles);
       pass_by_tile();
     }
     release(q_empty);
@@ -159,7 +226,7 @@ class Consumer {
     wait_for_k();
     Kept kept;
     if (kLeavesOut && careful) {
-      kept = find_kept(scene, control.kv_tile[stage]);
+      kept = find_kept(scene, as_kv_tile(control.kv_tile[stage], mask_row_));
       const bool keeps = (kept.word[0] | kept.word[1]) != 0;
       if (may_leave_out && !any_of_warpgroup(kOwnBarrier + number_, keeps)) {
         pass_by_tile();
@@ -178,7 +245,15 @@ class Consumer {
     }
     Turns::pass_on(number_);
 
-    const KvTile tile = control.kv_tile[stage];
+    const Tile tile_of_run = control.kv_tile[stage];
+    if constexpr (kMergesRows) {
+      next_ = static_cast<unsigned>(tile_of_run.state_in_next(mask_row_));
+      asm volatile("" : "+r"(next_));  // found here, where the scores are waited for
+      is_last_ = tile_of_run.is_last();
+      careful = careful && (tile_of_run.state(mask_row_) == TileState::partial ||
+                            tile_of_run.first() + kKvTile > call_.kv_len);
+    }
+    const KvTile tile = as_kv_tile(tile_of_run, mask_row_);
     if (kHasMaskMod && careful && !kLeavesOut) kept = find_kept(scene, tile);
     const bool reads_inside = kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
@@ -265,6 +340,10 @@ class Consumer {
   Slope slope_;                // of the q tile
   bool reads_inside_ = false;  // of score_mod, for all columns of the q tile
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
+  // Where kMergesRows:
+  int mask_row_;   // of the q tile's two, in which this warpgroup's rows lie
+  unsigned next_;  // a TileState: what it has of the next kv tile
+  bool is_last_;   // whether there is no next one
 };
 
 }  // namespace tw_kernel

@@ -15,10 +15,10 @@ TW_INLINE void forward(const ForwardArguments& arguments, const TensorMaps& maps
   if (warpgroup == 0) {
     decrease_registers<kProducerRegisters>();
     if (threadIdx.x == 0) Producer(arguments, maps, call, shared).run();
-    else if (threadIdx.x == 32) Planner(arguments, call, shared).run();  // of another warp
+    else if (Planner::takes_part()) Planner(arguments, call, shared).run();  // of another warp
   } else {
     increase_registers<kConsumerRegisters>();
-    Consumer(arguments, maps, call, shared, warpgroup - 1).run();
+    Consumer<Tiles::Tile>(arguments, maps, call, shared, warpgroup - 1).run();
   }
 }
 

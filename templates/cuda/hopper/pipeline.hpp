@@ -9,13 +9,13 @@
 
 namespace tw_kernel {
 
-constexpr int kPlans = 2;  // that of the q tile which is being brought, and the next one
+constexpr int kPlans = 3;  // that of the q tile which is being brought, the one before, and the next
 
 // A q tile that the producer has not begun.
 struct Plan {
   Work work;
   Tiles::Lists lists;
-  KvTile instead;  // what to visit where the lists are empty; else none
+  Tiles::Tile instead;  // what to visit where the lists are empty; else none
 };
 
 // In shared memory behind the tiles.
@@ -24,7 +24,7 @@ struct Control {
   unsigned long long k_full[kStages], k_empty[kStages];
   unsigned long long v_full[kStages], v_empty[kStages];
   unsigned long long plan_asked[kPlans], plan_full[kPlans];
-  KvTile kv_tile[kStages];  // whose K is in the stage
+  Tiles::Tile kv_tile[kStages];  // whose K is in the stage
   // One more than places of Q: the producer may announce a q tile as soon as there is an empty
   // place, while the consumers still store the one whose place it was.
   Work work[kQStages + 1];

@@ -1,6 +1,6 @@
 // The thread that looks up which q tile comes next and what its kv tiles are: some reads from global
 // memory, each of which waits for the one before. It does so while the producer brings the last tiles
-// of the q tile before.
+// of the q tile before. Where there are lists of several rows to find, its warp helps.
 //
 // Needs: pipeline.hpp, schedule.hpp.
 
@@ -8,8 +8,8 @@ namespace tw_kernel {
 
 // Behind the last one. A q tile without kv tiles visits it, as all others visit theirs; none of its
 // elements exists.
-TW_INLINE KvTile tile_behind(int kv_len) {
-  return KvTile((kv_len + kKvTile - 1) / kKvTile * kKvTile, false);
+TW_INLINE Tiles::Tile tile_behind(int kv_len) {
+  return Tiles::Tile::of_none((kv_len + kKvTile - 1) / kKvTile * kKvTile);
 }
 
 class Planner {
@@ -18,18 +18,33 @@ class Planner {
                           const Shared& shared)
       : arguments_(arguments), call_(call), shared_(shared) {}
 
+  static __forceinline__ bool takes_part() {
+    return Tiles::kFoundByWarp ? threadIdx.x / 32 == 1 : threadIdx.x == 32;
+  }
+
   __forceinline__ void run() {
+    Schedule schedule(arguments_, call_);  // the first lane's counts
 #pragma unroll 1
-    for (Schedule schedule(arguments_, call_); !schedule.done(); schedule.advance()) {
-      make_plan(find_place(arguments_, call_, schedule.number()), plan());
+    while (true) {
+      const unsigned number = of_first_lane(schedule.done() ? kNoQTile : schedule.number());
+      if (number == kNoQTile) break;
+      make_plan(find_place(arguments_, call_, number), plan());
       hand_over();
       wait_until_asked();
+      if (leads()) schedule.advance();
     }
-    plan().work.kv_tiles = 0;  // no q tile
+    if (leads()) plan().work.kv_tiles = 0;  // no q tile
     hand_over();
   }
 
  private:
+  static constexpr unsigned kNoQTile = ~0u;
+
+  static __forceinline__ bool leads() { return !Tiles::kFoundByWarp || lane() == 0; }
+  static __forceinline__ unsigned of_first_lane(unsigned x) {
+    return Tiles::kFoundByWarp ? __shfl_sync(~0u, x, 0) : x;
+  }
+
   // Its place: the producer asks for a plan when it needs the one before the last no longer.
   __forceinline__ Plan& plan() const { return shared_.control->plan[place_.stage()]; }
 
@@ -37,18 +52,21 @@ class Planner {
     // As if it were another each time: what follows from it has no registers to stay in.
     int kv_len = call_.kv_len;
     asm volatile("" : "+r"(kv_len));
-    plan.lists = {arguments_.mask, place, kv_len};
+    if (leads()) plan.work.place = place;
+    Tiles::find(arguments_.mask, place, kv_len, plan.lists);
+    if (!leads()) return;
     // The block mask's last q block may reach beyond q_len.
     const bool has_rows = place.first_row < call_.q_len;
     const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > call_.q_len;
     const int count = has_rows ? plan.lists.kv_tiles : 0;
     const int careful = bounds_rows ? count : plan.lists.careful_tiles;
-    plan.instead = count > 0 ? KvTile::none() : tile_behind(kv_len);
-    plan.work = {place, max(count, 1), count > 0 ? careful : 1};
+    plan.instead = count > 0 ? Tiles::Tile::none() : tile_behind(kv_len);
+    plan.work.kv_tiles = max(count, 1);
+    plan.work.careful_tiles = count > 0 ? careful : 1;
   }
 
   __forceinline__ void hand_over() const {
-    arrive(shared_address(&shared_.control->plan_full[place_.stage()]));
+    if (leads()) arrive(shared_address(&shared_.control->plan_full[place_.stage()]));
   }
 
   // For the next plan.

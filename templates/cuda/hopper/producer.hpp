@@ -8,6 +8,10 @@ namespace tw_kernel {
 // planning it: four reads from global memory, each of which waits for the one before.
 constexpr int kLeftWhenAsking = 3;
 
+// K is one tile ahead of V. Where Q has two places, it stays ahead from one q tile to the next, whose Q and
+// first K so come while the last V is waited for. Q's only place is empty only when that was used.
+constexpr bool kCarriesV = kQStages > 1;
+
 class Producer {
  public:
   __forceinline__ Producer(const ForwardArguments& arguments, const TensorMaps& maps,
@@ -24,40 +28,49 @@ class Producer {
 
  private:
   // It stays in shared memory, as the producer has few registers.
-  __forceinline__ const Plan& next_plan() const {
+  __forceinline__ Plan& next_plan() const {
     const PlaceInRing<kPlans> plan = place_.plan();
     wait(shared_address(&shared_.control->plan_full[plan.stage()]), plan.parity(), "a plan, stage",
          plan.stage());
     return shared_.control->plan[plan.stage()];
   }
 
+  // That of the q tile before.
+  __forceinline__ const Plan& plan_before() const {
+    const PlaceInRing<kPlans> plan = {place_again().count - 1};
+    return shared_.control->plan[plan.stage()];
+  }
+
   // False where there is no q tile left.
-  __forceinline__ bool bring(const Plan& plan) {
+  __forceinline__ bool bring(Plan& plan) {
     const Place& place = plan.work.place;
-    const int kv_tiles = plan.work.kv_tiles;
-    if (kv_tiles == 0) {
+    if (plan.work.kv_tiles == 0) {
+      if (kCarriesV && place_.count > 0) load_v(tile_, plan_before().work.place);
       announce(plan.work);
       arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
       return false;
     }
-    const int asks_at = max(kv_tiles - kLeftWhenAsking, 0);
     Tiles tiles(plan.lists, call_.kv_len);
-    KvTile tile = plan.instead;
-    // K is one tile ahead of V. One loop for all of it: a copy of each step costs compile time.
+    bool has_tile = true;
 #pragma unroll 1
-    for (int i = 0; i <= kv_tiles; ++i) {
-      const KvTile before = tile;
-      if (i < kv_tiles) {
-        if (i > 0 || !tile.exists()) tile = tiles.next();
-        load_k(tile, place);
+    for (int i = 0;; ++i) {
+      const Tiles::Tile before = tile_;
+      if (has_tile) {
+        tile_ = i == 0 && plan.instead.exists() ? plan.instead : tiles.next();
+        load_k(tile_, place);
       }
       if (i == 0) {
         // K first: it finds an empty place before Q does.
         announce(plan.work);
         load_q(place);
       }
-      if (i == asks_at) ask_for_plan();
-      if (i > 0) load_v(before, place);
+      if (i > 0 || (kCarriesV && place_.count > 0)) {
+        load_v(before, i > 0 ? place : plan_before().work.place);
+      }
+      if (i == max(plan.work.kv_tiles - kLeftWhenAsking, 0)) ask_for_plan();
+      if (!has_tile) break;
+      has_tile = !Tiles::is_last(tile_, i, plan.work.kv_tiles);
+      if (kCarriesV && !has_tile) break;
     }
     return true;
   }
@@ -66,17 +79,26 @@ class Producer {
     arrive(shared_address(&shared_.control->plan_asked[place_.plan().stage()]));
   }
 
+  // The place of the q tile, as if it were another each time: what follows from it is needed once, and
+  // has no registers to stay in.
+  __forceinline__ QPlace place_again() const {
+    QPlace place = place_;
+    asm volatile("" : "+r"(place.count));
+    return place;
+  }
+
   // Behind it there is an empty place for Q.
   __forceinline__ void announce(const Work& work) {
     Control& control = *shared_.control;
-    const PlaceInRing<kQStages> q = place_.q();
+    const QPlace place = place_again();
+    const PlaceInRing<kQStages> q = place.q();
     wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 1,
          "an empty place for Q, stage", q.stage());
-    control.work[place_.work()] = work;
+    control.work[place.work()] = work;
   }
 
   __forceinline__ void load_q(const Place& place) {
-    const int stage = place_.q().stage();
+    const int stage = place_again().q().stage();
     const unsigned full = shared_address(&shared_.control->q_full[stage]);
     const int b = batch_in(arguments_.q, place);
     const int h = head_in(arguments_.q, place.h);
@@ -91,7 +113,7 @@ class Producer {
     }
   }
 
-  __forceinline__ void load_k(const KvTile& tile, const Place& place) {
+  __forceinline__ void load_k(const Tiles::Tile& tile, const Place& place) {
     Control& control = *shared_.control;
     const int stage = k_place_.stage();
     const int b = batch_in(arguments_.k, place);
@@ -103,7 +125,7 @@ class Producer {
     k_place_.advance();
   }
 
-  __forceinline__ void load_v(const KvTile& tile, const Place& place) {
+  __forceinline__ void load_v(const Tiles::Tile& tile, const Place& place) {
     Control& control = *shared_.control;
     const int stage = v_place_.stage();
     const int b = batch_in(arguments_.v, place);
@@ -125,7 +147,7 @@ class Producer {
   // Brings a tile of K or V into an empty place of its ring.
   template <int kPanels>
   __forceinline__ void fill(const TensorMap& map, unsigned long long& full_barrier, unsigned to,
-                            const KvTile& tile, int b, int h) {
+                            const Tiles::Tile& tile, int b, int h) {
     const unsigned full = shared_address(&full_barrier);
     arrive_and_expect(full, kPanels * kPanelBytes);
 #pragma unroll
@@ -139,6 +161,7 @@ class Producer {
   const SnippetArguments& call_;
   const Shared shared_;
   QPlace place_;
+  Tiles::Tile tile_;  // the last one whose K was brought
   PlaceInRing<kStages> k_place_;  // of the next tile of K
   PlaceInRing<kStages> v_place_;  // of the next tile of V
 };

@@ -11,10 +11,29 @@ struct Work {
   int careful_tiles;  // of them, visited first: elements may be dropped or may not exist
 };
 
+// What a row of the mask has of a tile.
+enum class TileState : unsigned { absent = 0, full = 1, partial = 3 };
+
 // Visits go from the last tile to the first, because it is the last that may reach behind kv_len.
+
+constexpr int kTilesOfKvBlock = kBlockKv / kKvTile;
+
+// Tiles of a block that begin in front of kv_len.
+TW_INLINE int tiles_of(int block, int kv_len) {
+  if (kTilesOfKvBlock == 1) return 1;
+  return min(kTilesOfKvBlock, (kv_len - block * kBlockKv + kKvTile - 1) / kKvTile);
+}
+TW_INLINE int count_tiles(int blocks, int last_block, int kv_len) {
+  return blocks == 0 ? 0 : (blocks - 1) * kTilesOfKvBlock + tiles_of(last_block, kv_len);
+}
+
+// A tile as a row of the mask sees it, of which a q tile has only one (but see merged_tiles.hpp).
+TW_INLINE KvTile as_kv_tile(KvTile tile, int) { return tile; }
 
 class AllTiles {
  public:
+  using Tile = KvTile;
+
   // What is to be looked up for a q tile.
   struct Lists {
     __forceinline__ Lists(const BlockMaskArguments&, const Place&, int kv_len)
@@ -25,9 +44,18 @@ class AllTiles {
     int careful_tiles;  // visited first: elements may be dropped or may not exist
   };
 
+  static constexpr bool kFoundByWarp = false;
+  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
+                                   Lists& lists) {
+    lists = {mask, place, kv_len};
+  }
+
   __forceinline__ AllTiles(const Lists& lists, int) : left_(lists.kv_tiles) {}
 
   __forceinline__ KvTile next() { return KvTile(--left_ * kKvTile, kHasMaskMod); }
+
+  // Whether tile i, which is at hand, is the last to be visited of kv_tiles.
+  static __forceinline__ bool is_last(const Tile&, int i, int kv_tiles) { return i + 1 == kv_tiles; }
 
  private:
   int left_;
@@ -36,6 +64,8 @@ class AllTiles {
 // The blocks that the mask's row lists, partial ones first.
 class ListedTiles {
  public:
+  using Tile = KvTile;
+
   struct Lists {
     __forceinline__ Lists(const BlockMaskArguments& mask, const Place& place, int kv_len) {
       const long long partial_end = __ldg(mask.row_offsets + place.mask_row + 1);
@@ -53,10 +83,6 @@ class ListedTiles {
       careful_tiles = partial_tiles + static_cast<int>(full_is_ragged);
     }
 
-    static __forceinline__ int count_tiles(int blocks, int last_block, int kv_len) {
-      return blocks == 0 ? 0 : (blocks - 1) * kTilesOfBlock + tiles_of(last_block, kv_len);
-    }
-
     const int* last_partial;  // entry of the list
     const int* last_full;
     int partial_blocks;
@@ -65,6 +91,12 @@ class ListedTiles {
     int kv_tiles;
     int careful_tiles;
   };
+
+  static constexpr bool kFoundByWarp = false;
+  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
+                                   Lists& lists) {
+    lists = {mask, place, kv_len};
+  }
 
   __forceinline__ ListedTiles(const Lists& lists, int kv_len)
       : lists_(lists),
@@ -87,15 +119,9 @@ class ListedTiles {
     return KvTile(block_ * kBlockKv + tiles_of_block_ * kKvTile, is_partial_);
   }
 
+  static __forceinline__ bool is_last(const Tile&, int i, int kv_tiles) { return i + 1 == kv_tiles; }
+
  private:
-  static constexpr int kTilesOfBlock = kBlockKv / kKvTile;
-
-  // Tiles of a block that begin in front of kv_len.
-  static __forceinline__ int tiles_of(int block, int kv_len) {
-    if (kTilesOfBlock == 1) return 1;
-    return min(kTilesOfBlock, (kv_len - block * kBlockKv + kKvTile - 1) / kKvTile);
-  }
-
   const Lists& lists_;
   int kv_len_;
   int left_;       // blocks to come

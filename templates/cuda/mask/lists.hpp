@@ -5,29 +5,40 @@
 
 namespace tw_kernel {
 
-// rows_by_cost of one head of the mask: a counting sort by cost, the costliest rows first. A
-// partial tile costs a little more than a full one.
-TW_INLINE void order_rows(const MaskArguments& mask, int head) {
+// rows_by_cost of one head of the mask: a counting sort by cost, the costliest first. A partial tile
+// costs a little more than a full one. A q tile that covers rows of several blocks visits what any of
+// them lists: it is taken to cost as much as the costliest.
+TW_INLINE void order_rows(const MaskArguments& mask, int head, int q_len) {
   constexpr int kBuckets = 4 * kMaskThreads;
   __shared__ long long sums[2 * kMaskThreads];
   __shared__ int next[kBuckets];  // of each bucket: where its next row goes
   const int rows = mask.rows_of_head;
+  const int ordered_rows = mask.ordered_rows;
+  const int items = q_len / ordered_rows + static_cast<int>(q_len % ordered_rows != 0);
   const long long* partial = mask.row_offsets + static_cast<long long>(head) * rows;
   const long long* full = mask.full_row_offsets + static_cast<long long>(head) * rows;
   int* const order = mask.rows_by_cost + static_cast<long long>(head) * rows;
   // A cost is at most 5 * columns, below 2^31. Roundings make its product with the scale greater by
   // less than 2^-20 of it, so it stays below kBuckets; and it never falls where the cost rises.
   const float scale = (kBuckets - 1) / (5.0f * static_cast<float>(mask.columns));
-  const auto bucket_of = [&](int row) {
-    const int cost =
-        static_cast<int>(5 * (partial[row + 1] - partial[row]) + 4 * (full[row + 1] - full[row]));
+  const auto bucket_of = [&](int item) {
+    const int first = item * ordered_rows;  // below 2^31, as lengths end at 2^31 - 1025
+    const int last_row = min((first + ordered_rows - 1) / kBlockQ, rows - 1);
+    int cost = 0;
+#pragma unroll 1
+    for (int row = first / kBlockQ; row <= last_row; ++row) {
+      cost = max(cost, static_cast<int>(5 * (partial[row + 1] - partial[row]) +
+                                        4 * (full[row + 1] - full[row])));
+    }
     return kBuckets - 1 - static_cast<int>(static_cast<float>(cost) * scale);
   };
 #pragma unroll 1
   for (int i = threadIdx.x; i < kBuckets; i += kMaskThreads) next[i] = 0;
   __syncthreads();  // buckets are empty
 #pragma unroll 1
-  for (int row = threadIdx.x; row < rows; row += kMaskThreads) atomicAdd(&next[bucket_of(row)], 1);
+  for (int item = threadIdx.x; item < items; item += kMaskThreads) {
+    atomicAdd(&next[bucket_of(item)], 1);
+  }
   __syncthreads();  // buckets hold their sizes
   int* const mine = next + 4 * threadIdx.x;
   const int4 size = {mine[0], mine[1], mine[2], mine[3]};
@@ -39,8 +50,8 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head) {
   mine[3] = begin + size.x + size.y + size.z;
   __syncthreads();  // buckets hold their begins
 #pragma unroll 1
-  for (int row = threadIdx.x; row < rows; row += kMaskThreads) {
-    order[atomicAdd(&next[bucket_of(row)], 1)] = row;
+  for (int item = threadIdx.x; item < items; item += kMaskThreads) {
+    order[atomicAdd(&next[bucket_of(item)], 1)] = item;
   }
 }
 

@@ -1,0 +1,150 @@
+// The kv tiles of a q tile that covers rows of two blocks of the mask: the union of both rows' lists,
+// from the last block to the first, each with what either row has of it. A warpgroup's rows lie in one
+// block, so it passes by what that one does not list, and asks mask_mod only where that one is partial.
+//
+// Needs: kQTile, kKvTile, kBlockQ, kBlockKv, tiles_of and count_tiles (work.hpp).
+
+namespace tw_kernel {
+
+static_assert(kQTile == kBlockQ + 64, "a q tile covers rows of two blocks");
+static_assert(kBlockQ % 64 == 0, "a warpgroup's rows lie in one block");
+
+// In a register, as KvTile. row: 0 or 1, of the mask's that the q tile covers.
+class MergedTile {
+ public:
+  MergedTile() = default;
+  static __forceinline__ MergedTile none() { return MergedTile(~0u); }
+  // Of which no row has anything, and behind which nothing comes.
+  static __forceinline__ MergedTile of_none(int first) { return {first, 0}; }
+
+  __forceinline__ MergedTile(int first, unsigned states)
+      : code_(static_cast<unsigned>(first) / kStep << kBits | states) {}
+
+  // To be or-ed with that of the other row.
+  static __forceinline__ unsigned states(int row, TileState state) {
+    return static_cast<unsigned>(state) << row * kBitsOfRow;
+  }
+
+  __forceinline__ bool exists() const { return code_ != ~0u; }
+  // Its first kv row.
+  __forceinline__ int first() const { return static_cast<int>((code_ >> kBits) * kStep); }
+  __forceinline__ unsigned states() const { return code_ % (1u << kBits); }
+  __forceinline__ TileState state(int row) const { return at(row * kBitsOfRow); }
+  // Of the tile that is visited next.
+  __forceinline__ TileState state_in_next(int row) const { return at(row * kBitsOfRow + kNext); }
+  __forceinline__ bool is_last() const { return (code_ & kBothInNext) == 0; }
+
+  __forceinline__ MergedTile followed_by(MergedTile next) const {
+    return MergedTile(next.exists() ? code_ | next.states() << kNext : code_);
+  }
+
+ private:
+  static constexpr int kNext = 2;       // bits of a state, behind which the next tile's is
+  static constexpr int kBitsOfRow = 4;  // two states
+  static constexpr int kBits = 2 * kBitsOfRow;
+  static constexpr unsigned kBothInNext = 0xcc;
+  static constexpr unsigned kStep = 128;  // so that first / kStep and the states have 32 bits together
+  static_assert(kKvTile % kStep == 0, "a tile begins at a multiple of kStep");
+
+  explicit __forceinline__ MergedTile(unsigned code) : code_(code) {}
+  __forceinline__ TileState at(int bit) const { return static_cast<TileState>(code_ >> bit & 3u); }
+
+  unsigned code_;  // first / kStep, and states; all ones: no tile
+};
+
+// As a row sees it.
+TW_INLINE KvTile as_kv_tile(MergedTile tile, int row) {
+  return {tile.first(), tile.state(row) == TileState::partial};
+}
+
+class MergedTiles {
+ public:
+  using Tile = MergedTile;
+
+  // Of row r the partial blocks are list 2 r, and the full ones list 2 r + 1.
+  static constexpr int kLists = 4;
+
+  // Where the lists of a q tile are. It lies in shared memory, and blocks that are taken leave it.
+  struct Lists {
+    const int* next[kLists];  // of the last block that was not taken
+    int left[kLists];         // blocks that were not taken
+    int ahead[kLists];        // the last of them; -1 where there is none
+    int kv_tiles;             // at least so many are to be visited; 0: none
+    static constexpr int careful_tiles = 0;  // every tile says for itself
+  };
+
+  // By a warp, a lane for each list: one behind the other their reads would take too long, and all at
+  // once more registers than there are.
+  static constexpr bool kFoundByWarp = true;
+  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
+                                   Lists& lists) {
+    const unsigned list = thread_number<kThreads>() % 32;  // not kept between q tiles
+    if (list < kLists) {
+      const bool is_full = list % 2 != 0;
+      const bool is_second = list / 2 != 0;
+      const bool exists = !is_second || place.first_row / kBlockQ + 1 < mask.q_blocks;
+      const long long* const offsets =
+          (is_full ? mask.full_row_offsets : mask.row_offsets) + place.mask_row + list / 2;
+      const long long begin = exists ? __ldg(offsets) : 0;
+      const long long end = exists ? __ldg(offsets + 1) : 0;
+      const int* const last = (is_full ? mask.full_indices : mask.indices) + end - 1;
+      lists.next[list] = last;
+      lists.left[list] = static_cast<int>(end - begin);
+      lists.ahead[list] = end > begin ? __ldg(last) : -1;
+    }
+    __syncwarp();  // the first lane sees all lists
+    if (list != 0) return;
+    const int blocks = max(lists.left[0] + lists.left[1], lists.left[2] + lists.left[3]);
+    const int last_block =
+        max(max(lists.ahead[0], lists.ahead[1]), max(lists.ahead[2], lists.ahead[3]));
+    lists.kv_tiles = count_tiles(blocks, last_block, kv_len);
+  }
+
+  __forceinline__ MergedTiles(Lists& lists, int kv_len) : lists_(lists), kv_len_(kv_len) {
+    for (int i = 0; i < kLists; ++i) ahead_[i] = lists.ahead[i];
+    upcoming_ = find_upcoming();
+  }
+
+  // One tile ahead, because a tile says who lists the next one; the lists are read one block ahead of
+  // that, so that nobody waits for them.
+  __forceinline__ MergedTile next() {
+    const MergedTile tile = upcoming_;
+    upcoming_ = find_upcoming();
+    return tile.followed_by(upcoming_);
+  }
+
+  // The tile itself knows: how many there are is not, as the lists are merged while they are visited.
+  static __forceinline__ bool is_last(const Tile& tile, int, int) { return tile.is_last(); }
+
+ private:
+  __forceinline__ MergedTile find_upcoming() {
+    if (tiles_of_block_ == 0) {
+      const int block = max(max(ahead_[0], ahead_[1]), max(ahead_[2], ahead_[3]));
+      if (block < 0) return MergedTile::none();
+      const unsigned states = take(block);
+      tiles_of_block_ = tiles_of(block, kv_len_) - 1;
+      return {block * kBlockKv + tiles_of_block_ * kKvTile, states};
+    }
+    --tiles_of_block_;
+    return {upcoming_.first() - kKvTile, upcoming_.states()};
+  }
+
+  __forceinline__ unsigned take(int block) {
+    unsigned states = 0;
+    for (int i = 0; i < kLists; ++i) {
+      if (ahead_[i] != block) continue;
+      states |= MergedTile::states(i / 2, i % 2 == 0 ? TileState::partial : TileState::full);
+      const bool has_more = --lists_.left[i] > 0;
+      ahead_[i] = has_more ? __ldg(--lists_.next[i]) : -1;
+    }
+    return states;
+  }
+
+  Lists& lists_;
+  int kv_len_;
+  int ahead_[kLists];
+  MergedTile upcoming_;
+  int tiles_of_block_ = 0;  // not yet visited
+};
+
+}  // namespace tw_kernel
