@@ -9,7 +9,8 @@ namespace tilewright {
 
 /// The tactic "hopper" of templates/cuda/hopper.cu.jinja, for sm_90a:
 ///
-/// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes. It divides
+/// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes. It
+/// divides
 ///   block[0] of a mask or covers rows of two of its blocks (merges_rows)
 /// - kv_tile: rows of k and v at a time
 /// - stages: tiles of K, and of V, in shared memory
