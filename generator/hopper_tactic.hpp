@@ -9,9 +9,8 @@ namespace tilewright {
 
 /// The tactic "hopper" of templates/cuda/hopper.cu.jinja, for sm_90a:
 ///
-/// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes. It
-/// divides
-///   block[0] of a mask or covers rows of two of its blocks (merges_rows)
+/// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes; it
+///   divides block[0] of a mask, or covers rows of two of its blocks (merges_rows)
 /// - kv_tile: rows of k and v at a time
 /// - stages: tiles of K, and of V, in shared memory
 /// - q_stages: tiles of Q there; with 2 the next one comes while the current one is used

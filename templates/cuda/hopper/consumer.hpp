@@ -212,7 +212,8 @@ class Consumer {
   }
 
   // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and
-  // rows or columns may not exist. has_before: p holds the weights of the tile before.
+  // rows or columns may not exist; where kMergesRows the tile says whether that is so. has_before: p
+  // holds the weights of the tile before.
   // before: where V of the tile before is. It becomes this tile's place.
   // Returns false where it left the tile out, which it may not where has_before.
   template <bool kInside>
@@ -245,15 +246,15 @@ class Consumer {
     }
     Turns::pass_on(number_);
 
-    const Tile tile_of_run = control.kv_tile[stage];
+    const Tile visited = control.kv_tile[stage];
     if constexpr (kMergesRows) {
-      next_ = static_cast<unsigned>(tile_of_run.state_in_next(mask_row_));
+      next_ = static_cast<unsigned>(visited.state_in_next(mask_row_));
       asm volatile("" : "+r"(next_));  // found here, where the scores are waited for
-      is_last_ = tile_of_run.is_last();
-      careful = careful && (tile_of_run.state(mask_row_) == TileState::partial ||
-                            tile_of_run.first() + kKvTile > call_.kv_len);
+      is_last_ = visited.is_last();
+      careful = careful && (visited.state(mask_row_) == TileState::partial ||
+                            visited.first() + kKvTile > call_.kv_len);
     }
-    const KvTile tile = as_kv_tile(tile_of_run, mask_row_);
+    const KvTile tile = as_kv_tile(visited, mask_row_);
     if (kHasMaskMod && careful && !kLeavesOut) kept = find_kept(scene, tile);
     const bool reads_inside = kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
