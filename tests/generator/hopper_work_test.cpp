@@ -3,29 +3,13 @@
 #include <random>
 #include <vector>
 
+#include "tests/generator/device_on_host.hpp"
 #include "tests/generator/tile_lists.hpp"
 #include "tests/support/catch.hpp"
 
-#define __forceinline__ inline
-#define TW_INLINE inline
-
 namespace {
 
-template <typename T>
-T __ldg(const T* address) {
-  return *address;
-}
 using std::min;
-
-struct BlockMaskArguments {
-  const long long* row_offsets;
-  const int* indices;
-  const long long* full_row_offsets;
-  const int* full_indices;
-};
-struct Place {
-  int mask_row;
-};
 
 constexpr int kKvTile = 64;
 constexpr bool kHasMaskMod = true;

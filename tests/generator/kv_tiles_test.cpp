@@ -5,10 +5,10 @@
 #include <random>
 #include <vector>
 
+#include "tests/generator/device_on_host.hpp"
 #include "tests/generator/tile_lists.hpp"
 #include "tests/support/catch.hpp"
 
-#define __forceinline__ inline
 #define __shared__ static
 
 namespace {
@@ -17,20 +17,6 @@ struct {
   int x;
 } threadIdx;
 
-template <typename T>
-T __ldg(const T* address) {
-  return *address;
-}
-
-struct BlockMaskArguments {
-  const long long* row_offsets;
-  const int* indices;
-  const long long* full_row_offsets;
-  const int* full_indices;
-};
-struct Place {
-  int mask_row;
-};
 struct Task {
   Place place;
 };

@@ -4,36 +4,18 @@
 #include <random>
 #include <vector>
 
+#include "tests/generator/device_on_host.hpp"
 #include "tests/generator/tile_lists.hpp"
 #include "tests/support/catch.hpp"
 
-#define __forceinline__ inline
-#define TW_INLINE inline
-
 namespace {
 
-template <typename T>
-T __ldg(const T* address) {
-  return *address;
-}
 using std::max;
 using std::min;
 
 // The lanes of a warp, one after the other.
 unsigned current_lane = 0;
 inline void __syncwarp() {}
-
-struct BlockMaskArguments {
-  const long long* row_offsets;
-  const int* indices;
-  const long long* full_row_offsets;
-  const int* full_indices;
-  int q_blocks;
-};
-struct Place {
-  int mask_row;
-  int first_row;
-};
 
 constexpr int kQTile = 192;
 constexpr int kBlockQ = 128;

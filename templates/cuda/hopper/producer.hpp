@@ -52,6 +52,7 @@ class Producer {
     }
     Tiles tiles(plan.lists, call_.kv_len);
     bool has_tile = true;
+    // One loop for all of it: a copy of each step costs compile time.
 #pragma unroll 1
     for (int i = 0;; ++i) {
       const Tiles::Tile before = tile_;

@@ -30,10 +30,23 @@ TW_INLINE int count_tiles(int blocks, int last_block, int kv_len) {
 // A tile as a row of the mask sees it, of which a q tile has only one (but see merged_tiles.hpp).
 TW_INLINE KvTile as_kv_tile(KvTile tile, int) { return tile; }
 
-class AllTiles {
- public:
+// What walks over the tiles of one row of the mask, or without one, have in common.
+struct TilesOfOneRow {
   using Tile = KvTile;
 
+  static constexpr bool kFoundByWarp = false;
+  template <typename Lists>
+  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
+                                   Lists& lists) {
+    lists = {mask, place, kv_len};
+  }
+
+  // Whether tile i, which is at hand, is the last to be visited of kv_tiles.
+  static __forceinline__ bool is_last(const Tile&, int i, int kv_tiles) { return i + 1 == kv_tiles; }
+};
+
+class AllTiles : public TilesOfOneRow {
+ public:
   // What is to be looked up for a q tile.
   struct Lists {
     __forceinline__ Lists(const BlockMaskArguments&, const Place&, int kv_len)
@@ -44,28 +57,17 @@ class AllTiles {
     int careful_tiles;  // visited first: elements may be dropped or may not exist
   };
 
-  static constexpr bool kFoundByWarp = false;
-  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
-                                   Lists& lists) {
-    lists = {mask, place, kv_len};
-  }
-
   __forceinline__ AllTiles(const Lists& lists, int) : left_(lists.kv_tiles) {}
 
   __forceinline__ KvTile next() { return KvTile(--left_ * kKvTile, kHasMaskMod); }
-
-  // Whether tile i, which is at hand, is the last to be visited of kv_tiles.
-  static __forceinline__ bool is_last(const Tile&, int i, int kv_tiles) { return i + 1 == kv_tiles; }
 
  private:
   int left_;
 };
 
 // The blocks that the mask's row lists, partial ones first.
-class ListedTiles {
+class ListedTiles : public TilesOfOneRow {
  public:
-  using Tile = KvTile;
-
   struct Lists {
     __forceinline__ Lists(const BlockMaskArguments& mask, const Place& place, int kv_len) {
       const long long partial_end = __ldg(mask.row_offsets + place.mask_row + 1);
@@ -92,12 +94,6 @@ class ListedTiles {
     int careful_tiles;
   };
 
-  static constexpr bool kFoundByWarp = false;
-  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
-                                   Lists& lists) {
-    lists = {mask, place, kv_len};
-  }
-
   __forceinline__ ListedTiles(const Lists& lists, int kv_len)
       : lists_(lists),
         kv_len_(kv_len),
@@ -118,8 +114,6 @@ class ListedTiles {
     --tiles_of_block_;
     return KvTile(block_ * kBlockKv + tiles_of_block_ * kKvTile, is_partial_);
   }
-
-  static __forceinline__ bool is_last(const Tile&, int i, int kv_tiles) { return i + 1 == kv_tiles; }
 
  private:
   const Lists& lists_;
