@@ -1,6 +1,9 @@
 #include "generator/cuda_kernels.hpp"
 
+#include <algorithm>
 #include <array>
+#include <numbers>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -157,12 +160,25 @@ std::string float_literal(double value) {
   return digits + (is_whole ? ".0f" : "f");
 }
 
+// What the softmax may take from all scores in place of their maxima, in units of what score_mod
+// gives: where that is bounded, exponents differ by no more than bf16 has room for (softmax.hpp).
+// f16 has not.
+std::optional<double> fixed_max(const Spec& spec, const ScoreFactors& factors) {
+  constexpr double kLeastExponent = -100;  // far from bf16's least, -126
+  constexpr double kMostExponent = 60;     // leaves 2^67 for sums of products with v
+  const double greatest = factors.of_result * std::numbers::log2e;
+  if (!factors.is_bounded || spec.dtype != DType::bf16) return {};
+  if (2 * greatest > kMostExponent - kLeastExponent) return {};
+  return std::min(1.0, -kLeastExponent / greatest - 1);
+}
+
 Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& kind) {
   const auto& parameters = tactic.parameters;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
   const ScoreFactors factors = take_score_factors(given);
   Spec spec = given;
   spec.score_mod = factors.score_mod;
+  const std::optional<double> max = fixed_max(spec, factors);
   const ScoreSlope slope = take_score_slope(spec);
   spec.score_mod = slope.score_mod;
   Map context = forward_context(spec, kind);
@@ -183,6 +199,7 @@ Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& k
                     {"launch_counters", parameters.at("launch_counters")},
                     {"score_factor", float_literal(factors.of_score)},
                     {"result_factor", float_literal(factors.of_result)},
+                    {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
                     {"slope_sign", slope.sign},
                     {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;

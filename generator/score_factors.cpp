@@ -120,17 +120,26 @@ std::optional<std::size_t> end_of_call(const Tokens& tokens, std::size_t i, std:
   return {};
 }
 
-std::optional<Factor> factor_of_result(const Snippet& snippet, const Tokens& tokens) {
+// A result that is the value of a function, maybe beside a number.
+struct ResultOfCall {
+  std::string_view function;
+  std::optional<Factor> factor;
+};
+
+std::optional<ResultOfCall> read_result(const Snippet& snippet, const Tokens& tokens) {
   const std::optional<TokenRange> result = result_of(snippet, tokens);
   if (!result) return {};
-  if (const auto end = end_of_call(tokens, result->begin, result->end)) {
-    const std::optional<Factor> factor = factor_behind(tokens, *end);
-    return factor && factor->tokens.end == result->end ? factor : std::nullopt;
+  const auto [begin, end] = *result;
+  if (const auto behind = end_of_call(tokens, begin, end)) {
+    if (*behind == end) return ResultOfCall{tokens[begin].text, {}};
+    const std::optional<Factor> factor = factor_behind(tokens, *behind);
+    if (!factor || factor->tokens.end != end) return {};
+    return ResultOfCall{tokens[begin].text, factor};
   }
-  const auto end = end_of_call(tokens, result->begin + 2, result->end);
-  if (!end || *end != result->end) return {};
-  const std::optional<Factor> factor = factor_before(tokens, result->begin + 2);
-  return factor && factor->tokens.begin == result->begin ? factor : std::nullopt;
+  if (end_of_call(tokens, begin + 2, end) != end) return {};
+  const std::optional<Factor> factor = factor_before(tokens, begin + 2);
+  if (!factor || factor->tokens.begin != begin) return {};
+  return ResultOfCall{tokens[begin + 2].text, factor};
 }
 
 }  // namespace
@@ -144,9 +153,13 @@ ScoreFactors take_score_factors(const Spec& spec) {
     factors.of_score = factor->value;
     blank(tokens, factor->tokens, factors.score_mod);
   }
-  if (const std::optional<Factor> factor = factor_of_result(snippet, tokens)) {
-    factors.of_result = factor->value;
-    blank(tokens, factor->tokens, factors.score_mod);
+  if (const std::optional<ResultOfCall> result = read_result(snippet, tokens)) {
+    constexpr std::array<std::string_view, 4> bounded = {"tanh", "tanhf", "sin", "cos"};
+    factors.is_bounded = is_one_of(result->function, bounded);
+    if (result->factor) {
+      factors.of_result = result->factor->value;
+      blank(tokens, result->factor->tokens, factors.score_mod);
+    }
   }
   return factors;
 }

@@ -106,3 +106,18 @@ TEST_CASE("score factors: left alone where it would mean something else, or may"
   CHECK(take("auto f = [](float x) { return x; }; return 2 * tanh(f(score));").of_result == 1);
   CHECK(take("50 * tanh(score / 20)", true).score_mod == "50 * tanh(score / 20)");
 }
+
+TEST_CASE("score factors: a tanh, sine or cosine as the whole result has bounds") {
+  for (const char* text : {"tanh(score)", "50 * tanh(score / 50)", "tanhf(score + 3 * h) * 4",
+                           "const float x = score;\nreturn cos(x);", "sin(score) / 2"}) {
+    CAPTURE(text);
+    CHECK(take(text).is_bounded);
+  }
+  for (const char* text : {"", "score", "score + tanh(score)", "tanh(score) + 1", "-tanh(score)",
+                           "h * tanh(score)", "50 * exp(score)", "h ? tanh(score) : score",
+                           "tanh(score) * tanh(score)", "2 * tanh(score) * h", "score * tanh(1)"}) {
+    CAPTURE(text);
+    CHECK_FALSE(take(text).is_bounded);
+  }
+  CHECK_FALSE(take("50 * tanh(score / 50)", true).is_bounded);
+}

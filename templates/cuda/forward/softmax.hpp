@@ -1,11 +1,16 @@
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
-// Needs: kRows, kColumns, kOutColumns, kHasSlope, kExactSoftmax, reduce_row_max, reduce_row_sum.
+// Where kHasFixedMax, score_mod's results have bounds so near to kFixedMax that weights relative to it,
+// 2^-100 to 2^60, are numbers of bf16 and of float32. It stands for the greatest score of every row, and
+// nobody looks for that (decision 35).
+//
+// Needs: kRows, kColumns, kOutColumns, kHasSlope, kHasFixedMax, kFixedMax, kExactSoftmax, reduce_row_max,
+// reduce_row_sum.
 
 namespace tw_kernel {
 
 struct Softmax {
-  float max[kRows];   // greatest score so far of the whole row, in the scores' units
+  float max[kRows];   // greatest score so far of the whole row, in the scores' units, or kFixedMax
   float sum[kRows];   // of 2^((s - max) * to_log2), over this thread's columns
   float lost[kRows];  // what rounding took from `sum`; 0 unless kExactSoftmax
   bool is_coarse;     // whether one of max is (see below); false where kExactSoftmax
@@ -15,7 +20,7 @@ TW_INLINE Softmax start_softmax() {
   Softmax softmax;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    softmax.max[i] = -kInfinity;
+    softmax.max[i] = kHasFixedMax ? kFixedMax : -kInfinity;
     softmax.sum[i] = 0.0f;
     softmax.lost[i] = 0.0f;
   }
@@ -49,6 +54,7 @@ TW_INLINE bool is_coarse(float x) { return fabsf(x) > 4194304.0f && fabsf(x) < k
 // shift: what each of s is too small by, 0 unless kHasSlope. greatest: of the thread's own columns.
 TW_INLINE bool exceeds_max(const float (&s)[kRows][kColumns], float shift, const Softmax& softmax,
                            float to_log2, float (&greatest)[kRows]) {
+  if (kHasFixedMax) return false;
   bool exceeds = softmax.is_coarse;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {

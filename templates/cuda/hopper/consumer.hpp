@@ -55,12 +55,17 @@ class Consumer {
   // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
   // the compile time, and the branch around what drops them costs up to 5 % (decision 16). So kernels
   // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
-  // the branch costs nothing, and for a score_mod on tiles of 128 rows or with reads without bounds;
-  // and those of a block mask on tiles of 192 rows of narrow heads (decision 29).
+  // the branch costs nothing, and for a score_mod on tiles of 128 rows or with reads without bounds
+  // under a mask; and those of a block mask on tiles of 192 rows of narrow heads (decision 29).
   static constexpr bool kIsShort = kHeadDim <= 64 && kConsumers == 3 && kMasked && !kHasScoreMod;
-  static constexpr bool kOneLoop = ((kHasMaskMod && !kIsShort) || kHeadDim > 128 || kHasLinearReads ||
+  static constexpr bool kOneLoop = ((kHasMaskMod && !kIsShort) || kHeadDim > 128 ||
+                                    (kHasLinearReads && kMasked) ||
                                     (kHasScoreMod && kConsumers == 2)) &&
                                    !kBoundsIndices;
+
+  // Whether score_mod's reads have bounds in the first of two loops and none in the second, which is
+  // left out where a read may be outside. In one loop there is a branch between the two (decision 35).
+  static constexpr bool kReadsByLoop = kHasLinearReads && !kOneLoop;
 
   // Whether a warpgroup leaves out a q tile's first kv tiles while its 64 rows keep nothing of them: of
   // 192 rows under a causal mask the upper ones keep nothing of half a tile on average. The mask is
@@ -113,10 +118,12 @@ class Consumer {
     int i = 0;
     int left_out = 0;  // the first tiles; never all, as the last product needs one
     if (!kOneLoop) {
+      const int in_first_loop = kReadsByLoop && !reads_inside_ ? kv_tiles : careful_tiles;
 #pragma unroll 1
-      for (; i < careful_tiles; ++i) {
+      for (; i < in_first_loop; ++i) {
+        const bool careful = !kReadsByLoop || i < careful_tiles;
         const bool may_leave_out = i == left_out && i + 1 < kv_tiles;
-        if (!visit<!kBoundsIndices>(scene, q, true, may_leave_out, i > left_out, before, softmax,
+        if (!visit<!kBoundsIndices>(scene, q, careful, may_leave_out, i > left_out, before, softmax,
                                     out, p)) {
           ++left_out;
         }
@@ -125,7 +132,7 @@ class Consumer {
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
       const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
-      visit<true>(scene, q, careful, false, i > left_out, before, softmax, out, p);
+      visit<true, kReadsByLoop>(scene, q, careful, false, i > left_out, before, softmax, out, p);
     }
     if (!kOutOverQ || !kStoresBoxes) release(q_empty);
     return finish(scene, before, softmax, out, p);
@@ -211,12 +218,12 @@ class Consumer {
     place_.advance();
   }
 
-  // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and
-  // rows or columns may not exist; where kMergesRows the tile says whether that is so. has_before: p
-  // holds the weights of the tile before.
+  // kInside: no index needs bounds. kReadsInside: nor does a read of score_mod. q: the q tile's
+  // descriptor. careful: elements may be dropped, and rows or columns may not exist; where kMergesRows
+  // the tile says whether that is so. has_before: p holds the weights of the tile before.
   // before: where V of the tile before is. It becomes this tile's place.
   // Returns false where it left the tile out, which it may not where has_before.
-  template <bool kInside>
+  template <bool kInside, bool kReadsInside = false>
   __forceinline__ bool visit(const Scene& scene, unsigned long long q, bool careful,
                              bool may_leave_out, bool has_before, KvPlace& before,
                              Softmax& softmax, float (&out)[kRows][kOutColumns],
@@ -256,7 +263,8 @@ class Consumer {
     }
     const KvTile tile = as_kv_tile(visited, mask_row_);
     if (kHasMaskMod && careful && !kLeavesOut) kept = find_kept(scene, tile);
-    const bool reads_inside = kHasLinearReads && tile_reads_inside(scene, tile.first());
+    const bool reads_inside =
+        kReadsInside || (kHasLinearReads && !kReadsByLoop && tile_reads_inside(scene, tile.first()));
     wait_for_scores(s);
     release(control.k_empty[stage]);
     float shift = 0.0f;
@@ -302,21 +310,23 @@ class Consumer {
   }
   __forceinline__ float scale() const { return arguments_.scaling.factor * kScoreFactor; }
 
-  // Whether score_mod's reads stay inside its buffers: at all rows of the q tile and these columns, in
-  // a tile, and in all tiles, columns that do not exist and the tile of an empty row (behind the last)
-  // included.
+  // Whether score_mod's reads stay inside its buffers at this warpgroup's rows: in a tile, and in all
+  // tiles, or those that need no care. Else columns that do not exist and the tile of an empty row
+  // (behind the last) are among them.
   __forceinline__ bool all_read_inside(const Scene& scene) const {
-    return columns_read_inside(scene, 0, static_cast<long long>(call_.kv_len) + 2 * kKvTile);
+    const long long kv_len = call_.kv_len;
+    return columns_read_inside(scene, 0, kReadsByLoop ? kv_len - 1 : kv_len + 2 * kKvTile);
   }
   __forceinline__ bool tile_reads_inside(const Scene& scene, int first) const {
     return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);
   }
   // In 64 bits: rows and columns that do not exist may lie beyond 2^31.
-  static __forceinline__ bool columns_read_inside(const Scene& scene, long long first_column,
-                                                  long long last_column) {
-    const long long row = static_cast<long long>(scene.place->first_row) + scene.q_offset;
-    return tw_snippet::tw_reads_inside(scene.state, scene.b, scene.h, scene.h_kv, row,
-                                       row + kQTile - 1, first_column + scene.kv_offset,
+  __forceinline__ bool columns_read_inside(const Scene& scene, long long first_column,
+                                           long long last_column) const {
+    const long long row =
+        static_cast<long long>(scene.place->first_row) + number_ * 64 + scene.q_offset;
+    return tw_snippet::tw_reads_inside(scene.state, scene.b, scene.h, scene.h_kv, row, row + 63,
+                                       first_column + scene.kv_offset,
                                        last_column + scene.kv_offset);
   }
 
@@ -339,7 +349,7 @@ class Consumer {
   const unsigned long long v_;
   QPlace q_place_;
   Slope slope_;                // of the q tile
-  bool reads_inside_ = false;  // of score_mod, for all columns of the q tile
+  bool reads_inside_ = false;  // see all_read_inside
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
   // Where kMergesRows:
   int mask_row_;   // of the q tile's two, in which this warpgroup's rows lie
