@@ -10,7 +10,7 @@
 // --list         prints the mutants
 // --sample N     only so many, by --seed; without one (nor TILEWRIGHT_TEST_SEED) others each run
 // --seconds N    begins no mutant later than that, and runs them in another order each time
-// --only WORD    only those whose description contains it; may be repeated
+// --only WORD    only those whose description or ID contains it; may be repeated
 // --equivalents  runs those in equivalent.json too: none may be killed
 // --racecheck P  P is compute-sanitizer: a changed barrier or wait that survives is run once more
 //                by its racecheck, a call of some subjects, but for Hopper's
@@ -147,7 +147,8 @@ std::vector<Mutant> wanted(const Settings& settings, const Equivalents& equivale
     const bool fits = settings.list || runs_on_cpu(mutant.group) == settings.on_cpu();
     const bool listed = !equivalents.reason(mutant.mutation).empty();
     if (!fits || (listed && !settings.equivalents && !settings.list)) continue;
-    if (!is_wanted(mutant.mutation.describe(), settings.only)) continue;
+    if (!is_wanted(mutant.mutation.id() + " " + mutant.mutation.describe(), settings.only))
+      continue;
     mutants.push_back(std::move(mutant));
   }
   const bool is_sample = settings.sample > 0 && settings.sample < mutants.size();

@@ -57,6 +57,10 @@ constexpr std::array kSpecs = {"examples/alibi",
                                "tests/mutants/specs/unknown_in_mask",
                                "tests/mutants/specs/remainder_in_mask"};
 
+// For GPUs alone: blocks of a mask of several kv tiles, under q tiles over rows of two blocks. It
+// comes last, as the calls that a subject has depend on its number.
+constexpr const char* kLastGpuSpec = "tests/battery/variants/block_64_256";
+
 battery::Case long_call(std::int64_t heads, std::int64_t kv_heads, std::int64_t q_len,
                         std::int64_t kv_len) {
   return {.name = fmt::format("{} rows, {} keys", q_len, kv_len),
@@ -111,7 +115,7 @@ std::vector<Subject> subjects(Device::Kind device) {
   const bool on_gpu = device == Device::Kind::cuda;
   const std::filesystem::path root = source_root(TILEWRIGHT_SOURCE_DIR);
   std::vector<Subject> subjects;
-  std::size_t calls = 0;
+  std::size_t calls = on_gpu ? 1 : 0;  // that of the last one
   for (std::size_t i = 0; on_gpu && i < kGpuSpecs.size(); ++i) {
     const Spec spec =
         spec_from_file(root / fmt::format("tests/mutants/specs/{}.json", kGpuSpecs[i]));
@@ -135,6 +139,10 @@ std::vector<Subject> subjects(Device::Kind device) {
       calls += subject.calls.size();
       if (!subject.calls.empty()) subjects.push_back(std::move(subject));
     }
+  }
+  if (on_gpu) {
+    subjects.push_back(
+        {spec_from_file(root / fmt::format("{}.json", kLastGpuSpec)), {long_call(2, 1, 300, 700)}});
   }
   return subjects;
 }

@@ -131,6 +131,23 @@ TEST_CASE("relations: one that says nothing of a spec does not apply") {
   CHECK(check_relation(Relation::padding, spec, inputs, runner).holds());
 }
 
+TEST_CASE("relations: one that adds a mask takes no tactic that was forced without one") {
+  Spec spec = rich_spec(DType::f32);
+  spec.mask_mod.clear();
+  spec.tactic = TacticSpec{.name = "cpu", .parameters = {{"q_tile", 32}}};
+  FaultyRunner runner;
+  int masked = 0, unmasked = 0;
+  runner.before = [&](Spec& used, Problem&) {
+    ++(used.mask_mod.empty() ? unmasked : masked);
+    CHECK(used.tactic.has_value() == used.mask_mod.empty());
+  };
+  for (const Relation relation : {Relation::padding, Relation::split_keys}) {
+    CHECK(check_relation(relation, spec, rich_inputs(spec), runner).holds());
+  }
+  CHECK(unmasked == 2);
+  CHECK(masked == 3);
+}
+
 // Declarations of an index's name, and buffers that are called what rewriting would take.
 TEST_CASE("relations: a snippet may use any name for its own") {
   Spec spec = rich_spec(DType::f32);

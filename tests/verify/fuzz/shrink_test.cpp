@@ -136,6 +136,21 @@ TEST_CASE("shrinking: another failure is not taken for this one") {
   CHECK(shrunk.smallest.shape.kv_len == 1);
 }
 
+TEST_CASE("shrinking: what the library refuses for another reason is another failure") {
+  const auto refused = [](const std::string& message) {
+    return Outcome{.failure = Failure::error,
+                   .error = Error::Details{.code = ErrorCode::spec, .message = message}};
+  };
+  const auto run = [&](const FuzzCase& c) {
+    if (c.shape.q_len < 100) return refused("there is no such tactic");
+    return refused(fmt::format("q_tile is 128, and q_len {}", c.shape.q_len));
+  };
+  const Shrunk shrunk = shrink(large_case(), run(large_case()), run);
+  CHECK(shrunk.smallest.shape.q_len == 100);
+  CHECK(shrunk.smallest.shape.kv_len == 1);
+  CHECK(shrunk.outcome.error->message == "q_tile is 128, and q_len 100");
+}
+
 // A user's text, without trees.
 FuzzCase user_case() {
   FuzzCase fuzz_case = large_case();
