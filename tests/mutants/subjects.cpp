@@ -57,9 +57,11 @@ constexpr std::array kSpecs = {"examples/alibi",
                                "tests/mutants/specs/unknown_in_mask",
                                "tests/mutants/specs/remainder_in_mask"};
 
-// For GPUs alone: blocks of a mask of several kv tiles, under q tiles over rows of two blocks. It
-// comes last, as the calls that a subject has depend on its number.
-constexpr const char* kLastGpuSpec = "tests/battery/variants/block_64_256";
+// For GPUs alone: blocks of a mask of several kv tiles, under q tiles over rows of two blocks; rows
+// of blocks without a key, beside a table that ends inside kv_len. They come last, as the calls
+// that a subject has depend on its number.
+constexpr std::array kLastGpuSpecs = {"tests/battery/variants/block_64_256",
+                                      "tests/mutants/specs/hopper_gaps"};
 
 battery::Case long_call(std::int64_t heads, std::int64_t kv_heads, std::int64_t q_len,
                         std::int64_t kv_len) {
@@ -115,7 +117,7 @@ std::vector<Subject> subjects(Device::Kind device) {
   const bool on_gpu = device == Device::Kind::cuda;
   const std::filesystem::path root = source_root(TILEWRIGHT_SOURCE_DIR);
   std::vector<Subject> subjects;
-  std::size_t calls = on_gpu ? 1 : 0;  // that of the last one
+  std::size_t calls = on_gpu ? kLastGpuSpecs.size() : 0;  // one of each
   for (std::size_t i = 0; on_gpu && i < kGpuSpecs.size(); ++i) {
     const Spec spec =
         spec_from_file(root / fmt::format("tests/mutants/specs/{}.json", kGpuSpecs[i]));
@@ -140,9 +142,10 @@ std::vector<Subject> subjects(Device::Kind device) {
       if (!subject.calls.empty()) subjects.push_back(std::move(subject));
     }
   }
-  if (on_gpu) {
-    subjects.push_back(
-        {spec_from_file(root / fmt::format("{}.json", kLastGpuSpec)), {long_call(2, 1, 300, 700)}});
+  for (const char* name : kLastGpuSpecs) {
+    if (!on_gpu) break;
+    const Spec spec = spec_from_file(root / fmt::format("{}.json", name));
+    subjects.push_back({spec, {long_call(2, 1, 300, 700)}});
   }
   return subjects;
 }
