@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -110,6 +112,29 @@ TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
   require_compiles({.dtype = bf16, .head_dim = 64, .kv_dtype = f16}, "sm_80", "forward");
   require_compiles({.dtype = f16, .head_dim = 64, .out_dtype = f32}, "sm_80", "forward");
   require_compiles({.dtype = f16, .head_dim = 64, .out_dtype = bf16}, "sm_80", "forward_unaligned");
+}
+
+TEST_CASE("CUDA kernels: a fixed maximum only where bf16 has room for all weights") {
+  const auto fixed_max = [](DType dtype, const std::string& score_mod, bool precise = false) {
+    const std::string text =
+        render_kernel(
+            {.dtype = dtype, .head_dim = 64, .score_mod = score_mod, .precise_math = precise},
+            Target::parse("sm_90a"), {"forward"}, *default_template_loader())
+            .text;
+    const std::string before = "constexpr bool kHasFixedMax = true;\nconstexpr float kFixedMax = ";
+    const std::size_t at = text.find(before);
+    return at == std::string::npos ? 0.0f : std::stof(text.substr(at + before.size()));
+  };
+  // 100 / (50 log2(e)) - 1: the least weight is 2^-100. Of 30 the greatest is 1.
+  CHECK(std::abs(fixed_max(bf16, "50 * tanh(score / 50)") - 0.38629436f) < 1e-6f);
+  CHECK(fixed_max(bf16, "30 * tanh(score / 30)") == 1.0f);
+  CHECK(fixed_max(bf16, "55 * tanh(score)") > 0.25f);
+  for (const char* unbounded : {"56 * tanh(score)", "2 * exp(score)", "tanh(score) + score", ""}) {
+    CAPTURE(unbounded);
+    CHECK(fixed_max(bf16, unbounded) == 0.0f);
+  }
+  CHECK(fixed_max(f16, "50 * tanh(score / 50)") == 0.0f);
+  CHECK(fixed_max(bf16, "50 * tanh(score / 50)", true) == 0.0f);
 }
 
 TEST_CASE("CUDA kernels: without tables mask_lists is one kernel for all specs") {
