@@ -12,6 +12,7 @@
 #include "cli/bench_workloads.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/empty_kernel.hpp"
+#include "runtime/kernel_library.hpp"
 #include "runtime/temporary_directory.hpp"
 
 namespace tilewright::cli {
@@ -63,16 +64,19 @@ std::vector<Samples> launch_times(const PreparedCall& call, double budget_ms) {
   return times.of({forward, [&] { empty.launch(); }});
 }
 
-// One start: every kernel that a call needs, from the spec to where it can be called.
-double prepare_ms(const Spec& spec, const Device& device,
-                  const std::shared_ptr<cache::Store>& store, std::vector<KernelBuild>& builds) {
+struct Start {
+  double ms;
+  std::vector<KernelBuild> builds;
+  Target target;
+};
+
+// Every kernel that a call needs, from the spec to where it can be called.
+Start start(const Spec& spec, const Device& device, const std::shared_ptr<cache::Store>& store) {
   KernelContext context;
   context.store = store;
   const Stopwatch watch;
   const Attention attention(spec, {.device = device, .kernels = context});
-  const double ms = watch.ms();
-  builds = attention.builds();
-  return ms;
+  return {watch.ms(), attention.builds(), attention.target()};
 }
 
 // CUDA's and NVRTC's own start, which would else count for the first variant.
@@ -90,7 +94,27 @@ class CudaStarted {
 // Of each variant: another process on the machine doubles the time of one.
 constexpr int kColdCompiles = 3;
 
+// A cache of its own, so that the user's is neither asked nor filled.
+std::shared_ptr<cache::Store> new_store_in(const TemporaryDirectory& folder) {
+  return std::make_shared<cache::Store>(
+      cache::Store::Options{.directory = folder.path(), .diagnostics = {}});
+}
+
+// What the compiler takes for one kernel while no other is compiled.
+double alone_ms(const Spec& spec, const Target& target, const std::string& kernel) {
+  std::vector<double> times;
+  for (int i = 0; i < kColdCompiles; ++i) {
+    const TemporaryDirectory folder("bench-alone");
+    KernelContext context;
+    context.store = new_store_in(folder);
+    times.push_back(build_kernel(spec, target, {kernel}, context).build.compile_ms);
+  }
+  return summarize(times).median_ms;
+}
+
 struct Compiled {
+  std::size_t kernels = 0;
+  std::string slowest;
   double compile_ms = 0;  // of the slowest kernel: they are compiled side by side
   std::size_t bytes = 0;
   int registers = 0;  // of the kernel with the most
@@ -98,9 +122,12 @@ struct Compiled {
 };
 
 Compiled summarize_builds(const std::vector<KernelBuild>& builds) {
-  Compiled compiled;
+  Compiled compiled{.kernels = builds.size()};
   for (const KernelBuild& build : builds) {
-    compiled.compile_ms = std::max(compiled.compile_ms, build.compile_ms);
+    if (build.compile_ms > compiled.compile_ms) {
+      compiled.slowest = build.kernel;
+      compiled.compile_ms = build.compile_ms;
+    }
     compiled.bytes += build.bytes;
     if (!build.gpu) continue;
     compiled.registers = std::max(compiled.registers, static_cast<int>(build.gpu->registers));
@@ -150,8 +177,8 @@ BenchResults launch_suite(const BenchArguments& arguments) {
 
 BenchResults compile_suite(const BenchArguments& arguments) {
   const bool gpu = on_gpu(arguments);
-  std::vector<std::string> header = {"variant",   "new snippet", "of it compiling",
-                                     "from disk", "from memory", "size"};
+  std::vector<std::string> header = {
+      "variant", "new snippet", "of it compiling", "alone", "from disk", "from memory", "size"};
   if (gpu) header.insert(header.end(), {"registers", "spilled"});
   BenchResults results{Table(header)};
   const std::vector<Spec> specs = variants_of(arguments);
@@ -160,37 +187,37 @@ BenchResults compile_suite(const BenchArguments& arguments) {
   Progress progress(specs.size(), arguments.json);
   for (const Spec& spec : specs) {
     progress.step(spec.name);
-    // Caches of its own, so that the user's is neither asked nor filled.
-    const auto new_store_in = [](const TemporaryDirectory& folder) {
-      return std::make_shared<cache::Store>(
-          cache::Store::Options{.directory = folder.path(), .diagnostics = {}});
-    };
-    std::vector<KernelBuild> built, found;
     std::vector<double> cold_times, compile_times;
+    Compiled compiled;
+    std::optional<Target> target;
     const auto compile_in = [&](const TemporaryDirectory& folder) {
-      cold_times.push_back(prepare_ms(spec, arguments.device, new_store_in(folder), built));
-      compile_times.push_back(summarize_builds(built).compile_ms);
+      const Start cold = start(spec, arguments.device, new_store_in(folder));
+      compiled = summarize_builds(cold.builds);
+      target = cold.target;
+      cold_times.push_back(cold.ms);
+      compile_times.push_back(compiled.compile_ms);
     };
     const TemporaryDirectory folder("bench");
     compile_in(folder);
     for (int i = 1; i < kColdCompiles; ++i) compile_in(TemporaryDirectory("bench-cold"));
     const double cold = summarize(cold_times).median_ms;
     const double compile = summarize(compile_times).median_ms;
-    const auto new_store = [&] { return new_store_in(folder); };
+    const bool compiles = !compiled.slowest.empty();  // false where a bundle has all
+    const double alone = compiles ? alone_ms(spec, *target, compiled.slowest) : 0;
     const auto prepare = [&](const std::shared_ptr<cache::Store>& store) {
-      return prepare_ms(spec, arguments.device, store, found);
+      start(spec, arguments.device, store);
     };
-    const auto store = new_store();
-    const double disk = sample(kShortBudgetMs, [&] { prepare(new_store()); }).median_ms;
+    const auto store = new_store_in(folder);
+    const double disk = sample(kShortBudgetMs, [&] { prepare(new_store_in(folder)); }).median_ms;
     const double memory = sample(kShortBudgetMs, [&] { prepare(store); }).median_ms;
-    const Compiled compiled = summarize_builds(built);
-    std::vector<std::string> cells = {spec.name,          format_ms(cold),
-                                      format_ms(compile), format_ms(disk),
-                                      format_ms(memory),  format_bytes(compiled.bytes)};
-    Json row = {{"variant", spec.name},    {"device", arguments.device.name()},
-                {"kernels", built.size()}, {"cold_ms", cold},
-                {"compile_ms", compile},   {"disk_ms", disk},
-                {"memory_ms", memory},     {"bytes", compiled.bytes}};
+    std::vector<std::string> cells = {
+        spec.name,       format_ms(cold),   format_ms(compile),          format_ms(alone),
+        format_ms(disk), format_ms(memory), format_bytes(compiled.bytes)};
+    Json row = {{"variant", spec.name},        {"device", arguments.device.name()},
+                {"kernels", compiled.kernels}, {"cold_ms", cold},
+                {"compile_ms", compile},       {"slowest", compiled.slowest},
+                {"alone_ms", alone},           {"disk_ms", disk},
+                {"memory_ms", memory},         {"bytes", compiled.bytes}};
     if (gpu) {
       cells.insert(cells.end(),
                    {std::to_string(compiled.registers), fmt::format("{} B", compiled.spill_bytes)});

@@ -337,6 +337,12 @@ TEST_CASE("cli: every suite of bench measures and reports") {
   REQUIRE(results["device"] == "cpu");
   REQUIRE(results["rows"].size() == (suite == "compile" ? 1 : 2));
   REQUIRE(results["rows"][0]["variant"] == "causal");
+  if (suite == "compile") {
+    const nlohmann::json& row = results["rows"][0];
+    REQUIRE(row["alone_ms"].get<double>() > 0);
+    REQUIRE(row["cold_ms"].get<double>() > row["compile_ms"].get<double>());
+    REQUIRE(row["slowest"].get<std::string>().size() > 0);
+  }
 }
 
 TEST_CASE("cli: bench counts the elements that a mask keeps, not its tiles") {
