@@ -4,6 +4,7 @@
 //
 //     mutants [--device cpu|cuda] [--compile] [--list] [--sample N] [--seed S] [--jobs N]
 //             [--seconds N] [--only WORD] [--equivalents] [--racecheck PROGRAM] [--special]
+//             [--subject WORD] [--sanitized]
 //
 // --device       which mutants are run, and where: those of CPU templates (default) or of CUDA's
 // --compile      CUDA's mutants are compiled for sm_80 and sm_90a, and not run: needs no GPU
@@ -12,19 +13,21 @@
 // --seconds N    begins no mutant later than that, and runs them in another order each time
 // --only WORD    only those whose description or ID contains it; may be repeated
 // --equivalents  runs those in equivalent.json too: none may be killed
-// --racecheck P  P is compute-sanitizer: a changed barrier or wait that survives is run once more
-//                by its racecheck, a call of some subjects, but for Hopper's
-//                (keep_few_without_hopper)
+// --racecheck P  P is compute-sanitizer, which runs once more what survives (second_look.hpp)
 // --special      the calls of special_calls.hpp alone
+// --subject WORD subjects whose spec's name contains it alone, and no special calls
+// --sanitized    with --one, on a CPU: what kernels do that C++ leaves undefined ends the process
 // --one ID       runs that one here; "original": the templates as they are, which must survive
 // --lock FILE    with --one: whoever has it may run a call's kernels (gpu_alone.hpp)
 // --calls N      what racecheck runs: at most N calls of a subject, each once
+// --hopper-calls N  the same for Hopper's mutants
 //
 // TILEWRIGHT_TEST_FULL=1: ten times as many as --sample says.
 // Exit status 1 where fewer than 95 in 100 of the mutants that are not equivalent are killed; of a
 // sample one may survive.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -47,7 +50,9 @@
 #include "runtime/temporary_directory.hpp"
 #include "tests/mutants/gpu_alone.hpp"
 #include "tests/mutants/population.hpp"
+#include "tests/mutants/second_look.hpp"
 #include "tests/mutants/trial.hpp"
+#include "tests/mutants/trial_report.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/source_root.hpp"
@@ -65,15 +70,18 @@ struct Settings {
   bool list = false;
   bool equivalents = false;
   bool special = false;
+  bool sanitized = false;
   std::size_t sample = 0;  // 0: all
   unsigned seed = static_cast<unsigned>(test_seed());
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   std::chrono::seconds begin_within{0};  // 0: no limit
   std::vector<std::string> only;
   std::string lock;
-  std::string racecheck;  // compute-sanitizer
-  std::string one;        // the id of the mutant that this process is to run
-  std::size_t calls = 0;  // of each subject; 0: all
+  std::string racecheck;      // compute-sanitizer
+  std::string one;            // the id of the mutant that this process is to run
+  std::string subject;        // a word in its spec's name; empty: all
+  std::size_t calls = 0;      // of each subject; 0: all
+  bool calls_hopper = false;  // with `calls`: those of Hopper's kernel in place of the others
 
   bool on_cpu() const { return device == Device::cpu() && !compile; }
 };
@@ -108,6 +116,10 @@ Settings read_settings(int argc, char** argv) {
       settings.equivalents = true;
     } else if (name == "--special") {
       settings.special = true;
+    } else if (name == "--sanitized") {
+      settings.sanitized = true;
+    } else if (name == "--subject") {
+      settings.subject = value();
     } else if (name == "--sample") {
       settings.sample = std::stoul(value());
     } else if (name == "--seed") {
@@ -122,6 +134,9 @@ Settings read_settings(int argc, char** argv) {
       settings.racecheck = value();
     } else if (name == "--calls") {
       settings.calls = std::stoul(value());
+    } else if (name == "--hopper-calls") {
+      settings.calls = std::stoul(value());
+      settings.calls_hopper = true;
     } else if (name == "--one") {
       settings.one = value();
     } else if (name == "--lock") {
@@ -163,15 +178,6 @@ Target target_of(Group group) {
   return Target::parse(group == Group::hopper ? "sm_90a" : "sm_80");
 }
 
-constexpr std::string_view kReport = "trial:\t";
-
-// One line of a child's output.
-std::string report_of(const Trial& trial) {
-  std::string detail = trial.detail.substr(0, 300);
-  std::replace(detail.begin(), detail.end(), '\n', ' ');
-  return fmt::format("\n{}{}\t{}\t{}\n", kReport, to_string(trial.fate), trial.calls, detail);
-}
-
 TrialOptions options_of(const Settings& settings) {
   // A call takes milliseconds, and its tensors as long to copy. Waits are not bounded (the tactic's
   // bounded_waits), as ptxas then serialises the products, and nothing races that races for users.
@@ -198,14 +204,48 @@ void keep_few_without_hopper(std::size_t calls, std::vector<Subject>& subjects) 
   for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), calls));
 }
 
+// What racecheck runs of Hopper's kernel. Only the lists of masks and their tiles are written and
+// read by threads; the rest is the copy engine's, which racecheck does not follow.
+void keep_few_of_hopper(std::size_t calls, std::vector<Subject>& subjects) {
+  constexpr std::array kNames = {"hopper_gaps", "hopper_holes", "late_rows"};
+  std::erase_if(subjects, [&](const Subject& subject) {
+    return std::find(kNames.begin(), kNames.end(), subject.spec.name) == kNames.end();
+  });
+  for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), calls));
+}
+
+// What sanitized kernels run: they take several times as long to compile and to run.
+void keep_some(std::vector<Subject>& subjects) {
+  constexpr std::size_t kCalls = 2;
+  for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), kCalls));
+}
+
+void keep_named(const std::string& word, std::vector<Subject>& subjects) {
+  std::erase_if(subjects, [&](const Subject& subject) {
+    return subject.spec.name.find(word) == std::string::npos;
+  });
+}
+
 Trial try_here(const Settings& settings, const Mutant& mutant) {
   std::vector<Subject> tried = subjects(settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda);
   if (settings.compile) return compile_mutant(mutant.mutation, tried, target_of(mutant.group));
   TrialOptions options = options_of(settings);
+  keep_named(settings.subject, tried);
   if (settings.special) tried.clear();
   options.runs_same_kernels = settings.one == "original";
+  options.makes_special_calls = settings.subject.empty();
+  if (settings.sanitized) {
+    keep_some(tried);
+    options.sanitized = true;
+    options.repeats = 1;
+    options.makes_special_calls = false;
+  }
   if (settings.calls == 0) return try_mutant(mutant.mutation, tried, options);
-  keep_few_without_hopper(settings.calls, tried);
+  if (settings.calls_hopper) {
+    keep_few_of_hopper(settings.calls, tried);
+  } else {
+    keep_few_without_hopper(settings.calls, tried);
+  }
   options.repeats = 1;
   options.makes_special_calls = false;
   return try_mutant(mutant.mutation, tried, options);
@@ -226,49 +266,13 @@ int run_one(const Settings& settings) {
   return 0;
 }
 
-// Beside it there may be what a kernel printed whose wait never ended.
-Trial read_trial(const std::string& output) {
-  const std::size_t begin = output.rfind(kReport);
-  if (begin == std::string::npos) throw Error(ErrorCode::internal, "a child said " + output);
-  const std::string line = output.substr(begin + kReport.size());
-  const std::size_t first = line.find('\t');
-  const std::size_t second = line.find('\t', first + 1);
-  if (second == std::string::npos) throw Error(ErrorCode::internal, "a child said " + line);
-  return {fate_from_string(line.substr(0, first)),
-          std::atoi(line.substr(first + 1, second - first - 1).c_str()),
-          line.substr(second + 1, line.find('\n', second) - second - 1)};
-}
-
-// What racecheck says of a mutant's kernels; empty where it finds nothing. It slows threads down,
-// so that a result may be wrong there and nowhere else.
-std::string find_race(const Settings& settings, const std::string& id) {
-  constexpr int kReported = 9;
-  ProcessOptions options;
-  options.timeout = std::chrono::minutes(10);
-  const ProcessResult result = run_process(
-      {settings.racecheck, "--tool", "racecheck", "--error-exitcode", std::to_string(kReported),
-       settings.program, "--one", id, "--device", settings.device.name(), "--calls", "1"},
-      options);
-  if (result.exit_status == kReported) return "racecheck reports a hazard";
-  if (!result.succeeded()) return "";
-  const Trial trial = read_trial(result.output);
-  return trial.fate == Fate::killed ? "under racecheck: " + trial.detail : "";
-}
-
-// Hazards that are reported of the templates as they are cannot be told from a mutant's.
-void leave_out_racecheck_if_it_errs(Settings& settings) {
-  if (settings.device == Device::cpu()) settings.racecheck.clear();
-  if (settings.racecheck.empty() || find_race(settings, "original").empty()) return;
-  fmt::print("racecheck reports hazards of the templates as they are: it is left out\n");
-  settings.racecheck.clear();
-}
-
 // In a child process. A crash and a time-out kill the mutant.
 Attempt try_apart(const Settings& settings, const Mutant& mutant) {
   std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
                                         settings.device.name()};
   if (settings.compile) arguments.emplace_back("--compile");
   if (settings.special) arguments.emplace_back("--special");
+  if (!settings.subject.empty()) arguments.insert(arguments.end(), {"--subject", settings.subject});
   if (!settings.lock.empty()) arguments.insert(arguments.end(), {"--lock", settings.lock});
   ProcessOptions options;
   options.timeout = std::chrono::minutes(10);
@@ -287,7 +291,9 @@ Attempt try_apart(const Settings& settings, const Mutant& mutant) {
 class Campaign {
  public:
   Campaign(const Settings& settings, const Equivalents& equivalents)
-      : settings_(settings), equivalents_(equivalents) {}
+      : settings_(settings),
+        equivalents_(equivalents),
+        second_look_(settings.program, settings.device, settings.racecheck) {}
 
   // On a GPU a kernel that never ends slows all others down. So whoever took too long beside others
   // is tried once more alone, and only that counts.
@@ -327,13 +333,12 @@ class Campaign {
     for (unsigned i = 0; i < settings_.jobs; ++i) threads.emplace_back(work);
   }
 
-  Attempt attempt(const Mutant& mutant) const {
+  Attempt attempt(const Mutant& mutant) {
     try {
       Attempt attempted = try_apart(settings_, mutant);
-      const bool may_race = mutant.mutation.may_race() && mutant.group != Group::hopper;
-      if (!settings_.racecheck.empty() && may_race && attempted.trial.fate == Fate::survived) {
-        const std::string race = find_race(settings_, mutant.mutation.id());
-        if (!race.empty()) attempted.trial = {Fate::killed, attempted.trial.calls, race};
+      if (attempted.trial.fate == Fate::survived && !settings_.compile) {
+        const std::string found = second_look_.at(mutant);
+        if (!found.empty()) attempted.trial = {Fate::killed, attempted.trial.calls, found};
       }
       return attempted;
     } catch (const std::exception& error) {
@@ -353,6 +358,7 @@ class Campaign {
 
   const Settings& settings_;
   const Equivalents& equivalents_;
+  SecondLook second_look_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::vector<Ended> ended_;
@@ -414,7 +420,9 @@ int run(Settings settings) {
   if (settings.sample > 0 || settings.begin_within.count() > 0) {
     fmt::print("--seed {}\n", settings.seed);
   }
-  leave_out_racecheck_if_it_errs(settings);
+  // Each has the more threads for its references.
+  const std::size_t most_jobs = std::max<std::size_t>(1, mutants.size());
+  settings.jobs = static_cast<unsigned>(std::min<std::size_t>(settings.jobs, most_jobs));
   const TemporaryDirectory folder("mutants");
   // The emulated GPU is each process's own, and finds by itself what never ends.
   const bool shares_gpu = !settings.on_cpu() && environment("TILEWRIGHT_EMULATED_SM").empty();

@@ -26,16 +26,16 @@ std::optional<Group> group_of(std::string_view file) {
       file == "cpu/mask/prove.hpp") {
     return Group::proofs;
   }
-  if (file.starts_with("cpu/") || file.starts_with("snippet/") || file == "math/elementary.hpp") {
-    return Group::cpu;
-  }
   if (file.starts_with("cuda/mask")) return Group::gpu_mask;
   if (file.starts_with("cuda/hopper") || file == "cuda/device/mbarrier.hpp" ||
       file == "cuda/device/panel.hpp" || file == "cuda/device/tensor_copy.hpp" ||
-      file == "cuda/device/warpgroup.hpp") {
+      file == "cuda/device/warpgroup.hpp" || file == "snippet/reads_inside.hpp.jinja") {
     return Group::hopper;
   }
   if (file.starts_with("cuda/") && file != "cuda/empty.cu.jinja") return Group::portable;
+  if (file.starts_with("cpu/") || file.starts_with("snippet/") || file == "math/elementary.hpp") {
+    return Group::cpu;
+  }
   return std::nullopt;
 }
 

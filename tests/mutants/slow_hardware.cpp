@@ -30,6 +30,15 @@ Spec hopper_spec(std::string name, int head_dim, std::map<std::string, std::int6
   return spec;
 }
 
+Spec portable_spec(std::string name, std::map<std::string, std::int64_t> parameters) {
+  Spec spec;
+  spec.name = std::move(name);
+  spec.dtype = DType::bf16;
+  spec.head_dim = 64;
+  spec.tactic = TacticSpec{.name = "portable", .parameters = std::move(parameters)};
+  return spec;
+}
+
 bool is_emulated() {
   return !environment("TILEWRIGHT_EMULATED_SM").empty();
 }
@@ -172,13 +181,18 @@ Spec spec_with_many_blocks() {
   return hopper_spec("a block for each q tile", 64, {{"persistent", 0}});
 }
 
+Spec spec_with_many_blocks_of_one_place() {
+  return hopper_spec("a block for each q tile, one place of Q", 256,
+                     {{"out_over_q", 1}, {"q_stages", 1}, {"persistent", 0}});
+}
+
 Spec spec_with_stages() {
-  Spec spec;
-  spec.name = "several stages";
-  spec.dtype = DType::bf16;
-  spec.head_dim = 64;
-  spec.tactic = TacticSpec{.name = "portable", .parameters = {{"stages", 3}}};
-  return spec;
+  return portable_spec("several stages", {{"stages", 3}});
+}
+
+Spec spec_with_q_in_registers() {
+  return portable_spec("Q in registers",
+                       {{"q_tile", 64}, {"kv_tile", 64}, {"stages", 2}, {"q_in_registers", 1}});
 }
 
 std::string wrong_with_far_output(const Attention& attention) {

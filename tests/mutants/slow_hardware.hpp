@@ -23,8 +23,13 @@ std::shared_ptr<const jinja::Loader> sleepy_templates(std::shared_ptr<const jinj
 std::vector<Spec> specs_with_many_q_tiles();
 /// The same with a block of threads for each q tile.
 Spec spec_with_many_blocks();
+/// The same, with one place of Q: a multiprocessor's next block of threads takes the memory of one
+/// whose last copies are late, if nobody waited for them.
+Spec spec_with_many_blocks_of_one_place();
 /// The portable kernel with several stages.
 Spec spec_with_stages();
+/// The portable kernel with Q in registers, whose rows the warps brought for one another.
+Spec spec_with_q_in_registers();
 
 // Each runs its call near and in time, and in another way, and returns what differs, as a sentence;
 // empty where nothing does.

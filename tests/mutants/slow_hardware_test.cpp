@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "generator/cuda_tactic.hpp"
 #include "generator/kernel_source.hpp"
 #include "generator/templates.hpp"
 #include "runtime/kernel_compiler.hpp"
@@ -37,4 +38,17 @@ TEST_CASE("slow hardware: outputs are staged both ways, by blocks with many q ti
   CHECK_THAT(text_of(specs.at(0)), ContainsSubstring("kOutOverQ = false"));
   CHECK_THAT(text_of(specs.at(1)), ContainsSubstring("kOutOverQ = true"));
   CHECK_THAT(text_of(spec_with_stages()), ContainsSubstring("kStages = 3"));
+}
+
+TEST_CASE("slow hardware: Q has one place in blocks that do one tile, and lies in registers") {
+  const Target target = Target::parse("sm_90a");
+  const Spec one_place = spec_with_many_blocks_of_one_place();
+  const Tactic tactic = choose_cuda_tactic(one_place, target, {});
+  CHECK(tactic.name == "hopper");
+  CHECK(tactic.parameters.at("q_stages") == 1);
+  CHECK(tactic.parameters.at("persistent") == 0);
+  const Spec in_registers = spec_with_q_in_registers();
+  const Tactic portable = choose_cuda_tactic(in_registers, target, {});
+  CHECK(portable.parameters.at("q_in_registers") == 1);
+  CHECK(portable.parameters.at("warps") > 1);  // whose rows of Q others bring
 }

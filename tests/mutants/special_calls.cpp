@@ -122,9 +122,12 @@ void add_slow_calls(std::vector<SpecialCall>& calls) {
       {spec_with_many_blocks(), 2, [](const Attention& attention, const KernelContext&) {
          return wrong_with_far_output(attention);
        }});
-  calls.push_back({spec_with_stages(), 2, [](const Attention& attention, const KernelContext&) {
-                     return wrong_with_far_inputs(attention);
-                   }});
+  for (const Spec& spec :
+       {spec_with_many_blocks_of_one_place(), spec_with_stages(), spec_with_q_in_registers()}) {
+    calls.push_back({spec, 2, [](const Attention& attention, const KernelContext&) {
+                       return wrong_with_far_inputs(attention);
+                     }});
+  }
 }
 
 }  // namespace

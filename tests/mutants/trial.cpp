@@ -53,10 +53,15 @@ KernelContext mutated_kernels(const Mutation& mutation) {
   return context;
 }
 
-verify::CheckOptions options_for(const Mutation& mutation, const Device& device) {
+// GCC's and clang's; needs no library.
+const std::vector<std::string> kTrapOnUndefined = {"-fsanitize=undefined",
+                                                   "-fsanitize-undefined-trap-on-error"};
+
+verify::CheckOptions options_for(const Mutation& mutation, const TrialOptions& trial) {
   verify::CheckOptions options;
-  options.attention.device = device;
+  options.attention.device = trial.device;
   options.attention.kernels = mutated_kernels(mutation);
+  if (trial.sanitized) options.attention.kernels.instrumentation = kTrapOnUndefined;
   options.readings = KernelContext{};
   options.check_undefined = false;
   return options;
@@ -88,15 +93,14 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   return "";
 }
 
-KernelBinary built(const Subject& subject, const KernelSource& kernel,
-                   const KernelContext& kernels) {
-  return build_kernel(subject.spec, kernel.target, kernel.id, kernels);
+KernelBinary built(const Spec& spec, const KernelSource& kernel, const KernelContext& kernels) {
+  return build_kernel(spec, kernel.target, kernel.id, kernels);
 }
 
 // None where the kernel does not compile: a snippet may have to do without mask_proved.
-std::optional<KernelBinary> built_original(const Subject& subject, const KernelSource& kernel) {
+std::optional<KernelBinary> built_original(const Spec& spec, const KernelSource& kernel) {
   try {
-    return built(subject, kernel, KernelContext{});
+    return built(spec, kernel, KernelContext{});
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -108,24 +112,35 @@ struct Compiled {
   std::string wrong;       // what the table of kernels (tests/compile_matrix) refuses
 };
 
-Compiled compile_changed(const Subject& subject, const KernelSource& changed,
+Compiled compile_changed(const Spec& spec, const KernelSource& changed,
                          const KernelContext& kernels) {
-  const std::optional<KernelBinary> before = built_original(subject, changed);
+  const std::optional<KernelBinary> before = built_original(spec, changed);
   if (!before || changed.target.is_cpu()) return {};  // CPUs' kernels have no table
   const std::string operand = compile_matrix::repeated_operand(changed.text);
-  if (!operand.empty()) return {true, subject.spec.name + ": " + operand};
-  const KernelBinary after = built(subject, changed, kernels);
+  if (!operand.empty()) return {true, spec.name + ": " + operand};
+  const KernelBinary after = built(spec, changed, kernels);
   if (after.compiles() && after.entry->payload == before->entry->payload) return {false, ""};
   const GpuResources wanted = before->build.gpu.value_or(GpuResources{});
   const GpuResources found = after.build.gpu.value_or(GpuResources{});
   if (wanted.performance_warnings.empty() && !found.performance_warnings.empty()) {
-    return {true, fmt::format("{}: {}", subject.spec.name, found.performance_warnings.front())};
+    return {true, fmt::format("{}: {}", spec.name, found.performance_warnings.front())};
   }
   if (wanted.spill_bytes == 0 && found.spill_bytes > 0) {
-    return {true,
-            fmt::format("{}: spills {} bytes a thread", subject.spec.name, found.spill_bytes)};
+    return {true, fmt::format("{}: spills {} bytes a thread", spec.name, found.spill_bytes)};
   }
   return {};
+}
+
+// All changed kernels of a spec: the first that is refused, else whether any is not the original's.
+Compiled compile_all(const Spec& spec, const std::vector<KernelSource>& changed,
+                     const KernelContext& kernels) {
+  bool is_changed = false;
+  for (const KernelSource& source : changed) {
+    const Compiled compiled = compile_changed(spec, source, kernels);
+    if (!compiled.wrong.empty()) return compiled;
+    is_changed = is_changed || compiled.is_changed;
+  }
+  return {is_changed, ""};
 }
 
 // While it lives: a kernel that never ends is ended with its process, by SIGALRM. The emulated GPU
@@ -148,7 +163,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
                                  const std::vector<KernelSource>& changed,
                                  const TrialOptions& trial_options, Trial& trial) {
   int& calls = trial.calls;
-  verify::CheckOptions options = options_for(mutation, trial_options.device);
+  verify::CheckOptions options = options_for(mutation, trial_options);
   std::string call_name;
   if (trial_options.run_alone) {
     options.run_by = [&](const std::function<void()>& run) {
@@ -159,13 +174,9 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
   std::optional<verify::Checker> checker;
   try {
     const TimeLimit limit(kSecondsOfBuild);
-    bool is_changed = false;
-    for (const KernelSource& source : changed) {
-      const Compiled compiled = compile_changed(subject, source, options.attention.kernels);
-      if (!compiled.wrong.empty()) return Trial{Fate::killed, calls, compiled.wrong};
-      is_changed = is_changed || compiled.is_changed;
-    }
-    if (!is_changed && !trial_options.runs_same_kernels) return std::nullopt;
+    const Compiled compiled = compile_all(subject.spec, changed, options.attention.kernels);
+    if (!compiled.wrong.empty()) return Trial{Fate::killed, calls, compiled.wrong};
+    if (!compiled.is_changed && !trial_options.runs_same_kernels) return std::nullopt;
     trial.fate = Fate::survived;
     checker.emplace(subject.spec, options);
   } catch (const Error& error) {
@@ -194,14 +205,19 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const TrialOpti
   const Device& device = trial_options.device;
   const auto templates = mutated_templates(mutation);
   for (const SpecialCall& call : special_calls(device.kind())) {
-    AttentionOptions options = options_for(mutation, device).attention;
+    AttentionOptions options = options_for(mutation, trial_options).attention;
     options.takes_block_mask = call.takes_block_mask;
     const Target target = Attention(call.spec, {.device = device}).target();
-    if (changed_kernels(call.spec, target, *templates).empty()) continue;
-    trial.fate = Fate::survived;
-    trial.calls += call.launches;
+    const std::vector<KernelSource> changed = changed_kernels(call.spec, target, *templates);
+    if (changed.empty()) continue;
+    if (trial.fate == Fate::not_reached) trial.fate = Fate::same_kernels;
     const TimeLimit limit(kSecondsOfBuild);
     try {
+      const Compiled compiled = compile_all(call.spec, changed, options.kernels);
+      if (!compiled.wrong.empty()) return Trial{Fate::killed, trial.calls, compiled.wrong};
+      if (!compiled.is_changed && !trial_options.runs_same_kernels) continue;
+      trial.fate = Fate::survived;
+      trial.calls += call.launches;
       const Attention attention(call.spec, options);
       std::string wrong;
       const auto run = [&] { wrong = call.run(attention, options.kernels); };

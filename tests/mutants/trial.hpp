@@ -37,6 +37,8 @@ using RunAlone = std::function<void(const Trial& never_ends, const std::function
 struct TrialOptions {
   Device device = Device::cpu();
   bool makes_special_calls = true;
+  bool sanitized = false;  ///< kernels for a CPU end the process where they do what C++ leaves
+                           ///< undefined
   bool runs_same_kernels =
       false;        ///< also where the compiler makes the original's of the changed text
   int repeats = 3;  ///< of each call, as on a GPU a race need not show at once; one on a CPU
