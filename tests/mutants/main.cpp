@@ -293,7 +293,7 @@ class Campaign {
   Campaign(const Settings& settings, const Equivalents& equivalents)
       : settings_(settings),
         equivalents_(equivalents),
-        second_look_(settings.program, settings.device, settings.racecheck) {}
+        second_look_(settings.program, settings.device.name(), settings.racecheck) {}
 
   // On a GPU a kernel that never ends slows all others down. So whoever took too long beside others
   // is tried once more alone, and only that counts.

@@ -29,8 +29,8 @@ std::string wrong_result(const ProcessResult& result) {
 
 }  // namespace
 
-SecondLook::SecondLook(std::string program, Device device, std::string racecheck)
-    : program_(std::move(program)), device_(device), racecheck_(std::move(racecheck)) {}
+SecondLook::SecondLook(std::string program, std::string device, std::string racecheck)
+    : program_(std::move(program)), device_(std::move(device)), racecheck_(std::move(racecheck)) {}
 
 std::string SecondLook::at(const Mutant& mutant) {
   const Way way = way_for(mutant);
@@ -39,7 +39,7 @@ std::string SecondLook::at(const Mutant& mutant) {
 }
 
 SecondLook::Way SecondLook::way_for(const Mutant& mutant) const {
-  if (device_ == Device::cpu()) return sanitized;
+  if (device_ == "cpu") return sanitized;
   if (racecheck_.empty()) return none;
   if (mutant.group == Group::hopper) return lanes;
   return mutant.mutation.may_race() ? hazards : none;
@@ -75,7 +75,7 @@ std::string SecondLook::look_for_races(Way way, const std::string& id) const {
     const std::vector<std::string> more = options_for_lanes();
     words.insert(words.end(), more.begin(), more.end());
   }
-  words.insert(words.end(), {program_, "--one", id, "--device", device_.name(),
+  words.insert(words.end(), {program_, "--one", id, "--device", device_,
                              way == lanes ? "--hopper-calls" : "--calls", "1"});
   const ProcessResult result = run_process(words, options_of_child());
   if (result.exit_status != kReported) return wrong_result(result);

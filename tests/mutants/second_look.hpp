@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.hpp"
 #include "tests/mutants/population.hpp"
 
 namespace tilewright::mutants {
@@ -19,9 +18,9 @@ namespace tilewright::mutants {
 /// they are, which could not be told from a mutant's. Safe to use from many threads.
 class SecondLook {
  public:
-  /// program: this one, which takes --one and the options that main.cpp names; racecheck:
-  /// compute-sanitizer, or empty
-  SecondLook(std::string program, Device device, std::string racecheck);
+  /// program: this one, which takes --one and the options that main.cpp names; device: its name,
+  /// "cpu" or "cuda:0"; racecheck: compute-sanitizer, or empty
+  SecondLook(std::string program, std::string device, std::string racecheck);
 
   /// What is wrong with the mutant, as a sentence; empty where nothing is found.
   std::string at(const Mutant& mutant);
@@ -36,7 +35,7 @@ class SecondLook {
   std::string look_for_races(Way way, const std::string& id) const;
 
   std::string program_;
-  Device device_;
+  std::string device_;
   std::string racecheck_;
   std::array<std::once_flag, none> asked_;
   std::array<bool, none> is_silent_ = {};
