@@ -288,6 +288,10 @@ HostCompiler HostCompiler::find(const std::string& command) {
   return compiler;
 }
 
+std::vector<std::string> HostCompiler::trap_on_undefined() {
+  return {"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"};
+}
+
 std::string HostCompiler::own_options() {
   return fmt::format("{} {} {} {} {} {}", fmt::join(kCompileOptions, " "), kNoWarningsOfClang,
                      kNoUniqueSymbols, kRefuseMissingReturn, fmt::join(kLinkOptions, " "),

@@ -31,6 +31,10 @@ class HostCompiler {
   /// What compile() adds to every command, as text.
   static std::string own_options();
 
+  /// Options for compile(): the process ends where the kernel does what C++ leaves undefined.
+  /// GCC's and clang's; needs no library.
+  static std::vector<std::string> trap_on_undefined();
+
   /// As given: "ccache g++".
   const std::string& command() const { return command_; }
   /// The command as it is started; the first word is an absolute path.

@@ -191,9 +191,13 @@ TrialOptions options_of(const Settings& settings) {
   return options;
 }
 
-// What racecheck runs, a hundred times as slow: a call of some subjects. It takes what Hopper's
+void keep_calls(std::size_t most, std::vector<Subject>& subjects) {
+  for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), most));
+}
+
+// What racecheck runs, a hundred times as slow: some subjects. It takes what Hopper's
 // kernel orders by barriers in shared memory for races, so none of them uses that.
-void keep_few_without_hopper(std::size_t calls, std::vector<Subject>& subjects) {
+void keep_few_without_hopper(std::vector<Subject>& subjects) {
   constexpr std::size_t kMostSubjects = 12;
   const Target hopper = Target::parse("sm_90a");
   std::erase_if(subjects, [&](const Subject& subject) {
@@ -201,23 +205,15 @@ void keep_few_without_hopper(std::size_t calls, std::vector<Subject>& subjects) 
                .name == "hopper";
   });
   subjects.resize(std::min(subjects.size(), kMostSubjects));
-  for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), calls));
 }
 
 // What racecheck runs of Hopper's kernel. Only the lists of masks and their tiles are written and
 // read by threads; the rest is the copy engine's, which racecheck does not follow.
-void keep_few_of_hopper(std::size_t calls, std::vector<Subject>& subjects) {
+void keep_few_of_hopper(std::vector<Subject>& subjects) {
   constexpr std::array kNames = {"hopper_gaps", "hopper_holes", "late_rows"};
   std::erase_if(subjects, [&](const Subject& subject) {
     return std::find(kNames.begin(), kNames.end(), subject.spec.name) == kNames.end();
   });
-  for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), calls));
-}
-
-// What sanitized kernels run: they take several times as long to compile and to run.
-void keep_some(std::vector<Subject>& subjects) {
-  constexpr std::size_t kCalls = 2;
-  for (Subject& subject : subjects) subject.calls.resize(std::min(subject.calls.size(), kCalls));
 }
 
 void keep_named(const std::string& word, std::vector<Subject>& subjects) {
@@ -225,6 +221,9 @@ void keep_named(const std::string& word, std::vector<Subject>& subjects) {
     return subject.spec.name.find(word) == std::string::npos;
   });
 }
+
+// Of each subject: sanitized kernels take several times as long to compile and to run.
+constexpr std::size_t kSanitizedCalls = 2;
 
 Trial try_here(const Settings& settings, const Mutant& mutant) {
   std::vector<Subject> tried = subjects(settings.on_cpu() ? Device::Kind::cpu : Device::Kind::cuda);
@@ -234,20 +233,18 @@ Trial try_here(const Settings& settings, const Mutant& mutant) {
   if (settings.special) tried.clear();
   options.runs_same_kernels = settings.one == "original";
   options.makes_special_calls = settings.subject.empty();
-  if (settings.sanitized) {
-    keep_some(tried);
-    options.sanitized = true;
-    options.repeats = 1;
-    options.makes_special_calls = false;
+  if (settings.calls == 0 && !settings.sanitized) {
+    return try_mutant(mutant.mutation, tried, options);
   }
-  if (settings.calls == 0) return try_mutant(mutant.mutation, tried, options);
-  if (settings.calls_hopper) {
-    keep_few_of_hopper(settings.calls, tried);
-  } else {
-    keep_few_without_hopper(settings.calls, tried);
-  }
+  options.sanitized = settings.sanitized;
   options.repeats = 1;
   options.makes_special_calls = false;
+  if (settings.sanitized) {
+    keep_calls(kSanitizedCalls, tried);
+  } else {
+    settings.calls_hopper ? keep_few_of_hopper(tried) : keep_few_without_hopper(tried);
+    keep_calls(settings.calls, tried);
+  }
   return try_mutant(mutant.mutation, tried, options);
 }
 

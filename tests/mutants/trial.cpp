@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "generator/kernel_source.hpp"
 #include "generator/templates.hpp"
+#include "runtime/host_compiler.hpp"
 #include "runtime/kernel_compiler.hpp"
 #include "runtime/kernel_library.hpp"
 #include "runtime/staged_call.hpp"
@@ -53,15 +54,12 @@ KernelContext mutated_kernels(const Mutation& mutation) {
   return context;
 }
 
-// GCC's and clang's; needs no library.
-const std::vector<std::string> kTrapOnUndefined = {"-fsanitize=undefined",
-                                                   "-fsanitize-undefined-trap-on-error"};
-
 verify::CheckOptions options_for(const Mutation& mutation, const TrialOptions& trial) {
   verify::CheckOptions options;
   options.attention.device = trial.device;
   options.attention.kernels = mutated_kernels(mutation);
-  if (trial.sanitized) options.attention.kernels.instrumentation = kTrapOnUndefined;
+  if (trial.sanitized)
+    options.attention.kernels.instrumentation = HostCompiler::trap_on_undefined();
   options.readings = KernelContext{};
   options.check_undefined = false;
   return options;
@@ -114,8 +112,9 @@ struct Compiled {
 
 Compiled compile_changed(const Spec& spec, const KernelSource& changed,
                          const KernelContext& kernels) {
+  if (changed.target.is_cpu()) return {};  // CPUs' kernels have no table
   const std::optional<KernelBinary> before = built_original(spec, changed);
-  if (!before || changed.target.is_cpu()) return {};  // CPUs' kernels have no table
+  if (!before) return {};
   const std::string operand = compile_matrix::repeated_operand(changed.text);
   if (!operand.empty()) return {true, spec.name + ": " + operand};
   const KernelBinary after = built(spec, changed, kernels);

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "generator/target.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/host_compiler.hpp"
 #include "runtime/staged_call.hpp"
 #include "verify/agreement.hpp"
 #include "verify/attention_values.hpp"
@@ -98,10 +99,9 @@ struct Kernels {
     if (has_snippet && (needs_readings || is_sample)) checked.emplace(c.spec, options.kernels);
   }
 
-  // A sanitizer that needs no library: what it finds ends the process.
   static KernelContext under_test(const FuzzCase& c, KernelContext context) {
     if (c.sanitized && c.target == "cpu") {
-      context.instrumentation = {"-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"};
+      context.instrumentation = HostCompiler::trap_on_undefined();
     }
     return context;
   }
