@@ -1,5 +1,5 @@
 // One instruction of the special function unit each. Errors as the PTX manual states them: ex2 2^-22
-// relative, lg2 2^-22 absolute near 1, tanh 2^-11 relative, numbers below 2^-126 count as 0.
+// relative, lg2 2^-22 absolute near 1, tanh 2^-11 relative, rcp 1 ulp, numbers below 2^-126 count as 0.
 
 namespace tw_math {
 
@@ -18,6 +18,13 @@ TW_INLINE float log2(float x) {
 TW_INLINE float tanh(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// 1 / x.
+TW_INLINE float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 

@@ -104,7 +104,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     } else if (arguments.scaling.factor != 1.0f) {
       multiply_scores(arguments.scaling.factor, s);
     }
-    if (some_dropped) drop_scores(kept, s);
+    if (some_dropped) drop(kept, -kInfinity, s);
     float greatest[kRows];
     const bool raises = exceeds_max(s, 0.0f, softmax, to_log2, greatest);
     if (raises) {

@@ -208,13 +208,14 @@ TW_INLINE void bound_columns(const Scene& scene, int first, Kept& kept) {
   for (int i = 0; i < kRows; ++i) kept.word[i] &= inside;
 }
 
-// Drops the scores of the columns behind kv_len.
-TW_INLINE void drop_columns(const Scene& scene, int first, float (&s)[kRows][kColumns]) {
+// Drops the columns behind kv_len, as drop() does.
+TW_INLINE void drop_columns(const Scene& scene, int first, float instead,
+                            float (&s)[kRows][kColumns]) {
   const int left = scene.kv_len - (first + column_of(0));
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) s[i][j] = column_offset(j) < left ? s[i][j] : -kInfinity;
+    for (int i = 0; i < kRows; ++i) s[i][j] = column_offset(j) < left ? s[i][j] : instead;
   }
 }
 
@@ -230,12 +231,14 @@ TW_INLINE Kept find_kept(const Scene& scene, const KvTile& tile) {
   return kept;
 }
 
-TW_INLINE void drop_scores(const Kept& kept, float (&s)[kRows][kColumns]) {
+// Drops the elements of a tile that take no part. instead: -infinity where s holds scores, 0 where it
+// holds weights.
+TW_INLINE void drop(const Kept& kept, float instead, float (&s)[kRows][kColumns]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      s[i][j] = (kept.word[i] >> j & 1u) != 0 ? s[i][j] : -kInfinity;
+      s[i][j] = (kept.word[i] >> j & 1u) != 0 ? s[i][j] : instead;
     }
   }
 }

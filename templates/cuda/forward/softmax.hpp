@@ -126,6 +126,17 @@ TW_INLINE void subtract_coarse(float to_log2, float (&reference)[kRows],
   }
 }
 
+// The sums of a tile's weights, behind those of the tiles before.
+TW_INLINE void sum_weights(const float (&p)[kRows][kColumns], const float (&before)[kRows],
+                           Softmax& softmax) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    softmax.sum[i] = before[i];
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) softmax.sum[i] += p[i][j];
+  }
+}
+
 // s: scores, replaced by p = 2^((s - reference) * to_log2), to_log2 > 0. One multiply-add an element
 // (the compiler makes one of the product and the difference) rounds reference * to_log2, which float32
 // shows: there the difference is taken first. Coarse references were taken from s before.

@@ -1,6 +1,6 @@
 // The end of a q tile: out = O / sum, lse = max + ln(sum).
 //
-// Needs: kRows, kOutColumns, kValuePad, row_of, out_column_of, kHasLse, kAligned, OutElement.
+// Needs: kRows, kOutColumns, kValuePad, row_of, out_column_of, kHasLse, kAligned, kExactSoftmax, OutElement.
 
 namespace tw_kernel {
 
@@ -47,7 +47,8 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const float sum = row_sum(softmax, i);
-    ends.factor[i] = __frcp_rn(sum);
+    // Rounding to nearest takes NVRTC 20 ms; beside weights of 16 bits an ulp of float32 is nothing.
+    ends.factor[i] = kExactSoftmax ? __frcp_rn(sum) : tw_math::reciprocal(sum);
     ends.empty[i] = sum == 0.0f;
     store_lse(arguments, call, place, i, sum, softmax, to_log2);
   }

@@ -52,20 +52,15 @@ class Consumer {
   }
 
  private:
-  // Whether tiles in which elements are dropped share the loop of all others. It saves a quarter of
-  // the compile time, and the branch around what drops them costs up to 5 % (decision 16). So kernels
-  // that compile fast without it keep two loops: those without a mask_mod, but for wide heads, where
-  // the branch costs nothing, and for a score_mod on tiles of 128 rows or with reads without bounds
-  // under a mask; and those of a block mask on tiles of 192 rows of narrow heads (decision 29).
+  // Tiles in which elements are dropped share the loop of all others, which saves a quarter of the compile
+  // time for 1 % of the speed at most (decision 37). They have a loop of their own where indices need
+  // bounds there, and under a mask of narrow heads on tiles of 192 rows, where one loop costs 2 %.
   static constexpr bool kIsShort = kHeadDim <= 64 && kConsumers == 3 && kMasked && !kHasScoreMod;
-  static constexpr bool kOneLoop = ((kHasMaskMod && !kIsShort) || kHeadDim > 128 ||
-                                    (kHasLinearReads && kMasked) ||
-                                    (kHasScoreMod && kConsumers == 2)) &&
-                                   !kBoundsIndices;
+  static constexpr bool kOneLoop = !kIsShort && !kBoundsIndices;
 
-  // Whether score_mod's reads have bounds in the first of two loops and none in the second, which is
-  // left out where a read may be outside. In one loop there is a branch between the two (decision 35).
-  static constexpr bool kReadsByLoop = kHasLinearReads && !kOneLoop;
+  // Whether score_mod's reads have bounds in tiles that need care, and in all of a q tile's where one may be
+  // outside of its buffer. Under a mask, where tiles that need care are many, each tile is looked at.
+  static constexpr bool kReadsWithCare = kHasLinearReads && !kMasked && !kHasMaskMod;
 
   // Whether a warpgroup leaves out a q tile's first kv tiles while its 64 rows keep nothing of them: of
   // 192 rows under a causal mask the upper ones keep nothing of half a tile on average. The mask is
@@ -118,12 +113,10 @@ class Consumer {
     int i = 0;
     int left_out = 0;  // the first tiles; never all, as the last product needs one
     if (!kOneLoop) {
-      const int in_first_loop = kReadsByLoop && !reads_inside_ ? kv_tiles : careful_tiles;
 #pragma unroll 1
-      for (; i < in_first_loop; ++i) {
-        const bool careful = !kReadsByLoop || i < careful_tiles;
+      for (; i < careful_tiles; ++i) {
         const bool may_leave_out = i == left_out && i + 1 < kv_tiles;
-        if (!visit<!kBoundsIndices>(scene, q, careful, may_leave_out, i > left_out, before, softmax,
+        if (!visit<!kBoundsIndices>(scene, q, true, may_leave_out, i > left_out, before, softmax,
                                     out, p)) {
           ++left_out;
         }
@@ -132,7 +125,7 @@ class Consumer {
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
       const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
-      visit<true, kReadsByLoop>(scene, q, careful, false, i > left_out, before, softmax, out, p);
+      visit<true>(scene, q, careful, false, i > left_out, before, softmax, out, p);
     }
     if (!kOutOverQ || !kStoresBoxes) release(q_empty);
     return finish(scene, before, softmax, out, p);
@@ -218,12 +211,12 @@ class Consumer {
     place_.advance();
   }
 
-  // kInside: no index needs bounds. kReadsInside: nor does a read of score_mod. q: the q tile's
-  // descriptor. careful: elements may be dropped, and rows or columns may not exist; where kMergesRows
-  // the tile says whether that is so. has_before: p holds the weights of the tile before.
+  // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and rows
+  // or columns may not exist; where kMergesRows the tile says whether that is so. has_before: p holds the
+  // weights of the tile before.
   // before: where V of the tile before is. It becomes this tile's place.
   // Returns false where it left the tile out, which it may not where has_before.
-  template <bool kInside, bool kReadsInside = false>
+  template <bool kInside>
   __forceinline__ bool visit(const Scene& scene, unsigned long long q, bool careful,
                              bool may_leave_out, bool has_before, KvPlace& before,
                              Softmax& softmax, float (&out)[kRows][kOutColumns],
@@ -264,7 +257,8 @@ class Consumer {
     const KvTile tile = as_kv_tile(visited, mask_row_);
     if (kHasMaskMod && careful && !kLeavesOut) kept = find_kept(scene, tile);
     const bool reads_inside =
-        kReadsInside || (kHasLinearReads && !kReadsByLoop && tile_reads_inside(scene, tile.first()));
+        kReadsWithCare ? !careful && reads_inside_
+                       : kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
     float shift = 0.0f;
@@ -278,13 +272,7 @@ class Consumer {
         modify_scores<kInside>(scene, tile.first(), scale, s);
       }
     }
-    if (careful) {
-      if (kHasMaskMod) {
-        drop_scores(kept, s);
-      } else {
-        drop_columns(scene, tile.first(), s);
-      }
-    }
+    if (careful && !kHasFixedMax) drop(scene, tile, kept, -kInfinity, s);
     float greatest[kRows];
     float alpha[kRows];
     const bool raises = exceeds_max(s, shift, softmax, to_log2, greatest);
@@ -292,15 +280,31 @@ class Consumer {
     float reference[kRows];
     find_references(softmax, shift, reference);
     if (raises) subtract_coarse(to_log2, reference, s);
+    const float sum_before[kRows] = {softmax.sum[0], softmax.sum[1]};
     exponentiate(s, reference, softmax, to_log2);
 
     wait_for_values(out, p);
     if (has_before) release(control.v_empty[before.stage]);
+    if (careful && kHasFixedMax) {
+      // Here, as no maximum needs to know: score_mod and the exponentials stay one piece to be scheduled.
+      drop(scene, tile, kept, 0.0f, s);
+      sum_weights(s, sum_before, softmax);
+    }
     pack_weights(s, p);
     if (raises) rescale(alpha, out);
     before = place_;
     place_.advance();
     return true;
+  }
+
+  // Drops the elements of a tile that needs care. instead: what they become.
+  static __forceinline__ void drop(const Scene& scene, const KvTile& tile, const Kept& kept,
+                                   float instead, float (&s)[kRows][kColumns]) {
+    if (kHasMaskMod) {
+      tw_kernel::drop(kept, instead, s);
+    } else {
+      drop_columns(scene, tile.first(), instead, s);
+    }
   }
 
   // The exponent of 2 that one unit of a score stands for: of q.k, where score_mod adds a slope.
@@ -315,7 +319,7 @@ class Consumer {
   // (behind the last) are among them.
   __forceinline__ bool all_read_inside(const Scene& scene) const {
     const long long kv_len = call_.kv_len;
-    return columns_read_inside(scene, 0, kReadsByLoop ? kv_len - 1 : kv_len + 2 * kKvTile);
+    return columns_read_inside(scene, 0, kReadsWithCare ? kv_len - 1 : kv_len + 2 * kKvTile);
   }
   __forceinline__ bool tile_reads_inside(const Scene& scene, int first) const {
     return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);

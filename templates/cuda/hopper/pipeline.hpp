@@ -86,16 +86,19 @@ struct KvPlace {
 TW_INLINE void make_pipeline(const Shared& shared) {
   constexpr int kWarpsThatRead = kConsumers * 4;
   Control& control = *shared.control;
+#pragma unroll 1
   for (int i = 0; i < kQStages; ++i) {
     init_barrier(shared_address(&control.q_full[i]), 1);
     init_barrier(shared_address(&control.q_empty[i]), kWarpsThatRead);
   }
+#pragma unroll 1
   for (int i = 0; i < kStages; ++i) {
     init_barrier(shared_address(&control.k_full[i]), 1);
     init_barrier(shared_address(&control.k_empty[i]), kWarpsThatRead);
     init_barrier(shared_address(&control.v_full[i]), 1);
     init_barrier(shared_address(&control.v_empty[i]), kWarpsThatRead);
   }
+#pragma unroll 1
   for (int i = 0; i < kPlans; ++i) {
     init_barrier(shared_address(&control.plan_asked[i]), 1);
     init_barrier(shared_address(&control.plan_full[i]), 1);

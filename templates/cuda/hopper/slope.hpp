@@ -8,12 +8,12 @@
 
 namespace tw_kernel {
 
-// A mask that is asked about every element leaves no register for it.
-constexpr bool kKeepsDistance = kMasked || !kHasMaskMod;
+// A mask that is asked about every element leaves no registers for what a thread could keep of it.
+constexpr bool kKeepsSlope = kMasked || !kHasMaskMod;
 
 struct Slope {
   float per_column = 0.0f;  // in units of q.k
-  int distance = 0;         // see find_distance; not set unless kKeepsDistance
+  int distance = 0;         // see find_distance; not set unless kKeepsSlope
 };
 
 // Of the thread's column 0 from its row 0, in the tile that begins with column 0.
@@ -27,7 +27,11 @@ TW_INLINE Slope find_slope(const Scene& scene, float scale) {
   const float slope =
       tw_snippet::tw_score_mod(scene.state, *scene.head_reads, 0.0f, scene.b, scene.h, scene.h_kv,
                                tw_snippet::tw_RowIndex{}, tw_snippet::tw_ColumnIndex{});
-  return {kSlopeSign * slope / scale, kKeepsDistance ? find_distance(scene) : 0};
+  const float per_column = kSlopeSign * slope / scale;
+  if (!kKeepsSlope) return {per_column, 0};
+  // As if it differed between lanes: ptxas moves a number that a warp has in common before every product
+  // with it, 20 instructions a tile.
+  return {fmaf(static_cast<float>(lane()), 0.0f, per_column), find_distance(scene)};
 }
 
 // What issue_scores adds q.k to.
@@ -43,7 +47,7 @@ TW_INLINE void start_scores(const Slope& slope, float (&s)[kRows][kColumns]) {
 
 // What each score of the tile that begins with column `first` is too small by.
 TW_INLINE float slope_shift(const Scene& scene, const Slope& slope, int first) {
-  const int distance = kKeepsDistance ? slope.distance : find_distance(scene);
+  const int distance = kKeepsSlope ? slope.distance : find_distance(scene);
   return slope.per_column * static_cast<float>(distance + first);
 }
 

@@ -15,5 +15,8 @@ TW_INLINE float log2(float x) {
 TW_INLINE float tanh(float x) {
   return std::tanh(x);
 }
+TW_INLINE float reciprocal(float x) {
+  return 1.0f / flush(x);
+}
 
 }  // namespace tw_math
