@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,20 +19,33 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Stat {
+  std::string name;
   char state;
   pid_t session;
+  double processor_seconds;
 };
 
-// "PID (NAME) STATE PPID PGRP SESSION ...", where the name may hold anything (proc(5)).
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// "PID (NAME) STATE PPID PGRP SESSION ...", where the name may hold anything (proc(5)). Behind the
+// session come seven fields, then the ticks that it ran for itself and in the kernel.
 std::optional<Stat> stat_of(const fs::path& directory) {
-  std::ifstream file(directory / "stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = text_of(directory / "stat");
+  const std::size_t name = text.find('(');
   const std::size_t end_of_name = text.rfind(')');
-  if (end_of_name == std::string::npos) return std::nullopt;
+  if (name == std::string::npos || end_of_name == std::string::npos) return std::nullopt;
   std::istringstream rest(text.substr(end_of_name + 1));
-  Stat stat = {};
+  Stat stat = {.name = text.substr(name + 1, end_of_name - name - 1)};
   pid_t parent = 0, group = 0;
   if (!(rest >> stat.state >> parent >> group >> stat.session)) return std::nullopt;
+  std::string skipped;
+  for (int i = 0; i < 7; ++i) rest >> skipped;
+  double user = 0, kernel = 0;
+  rest >> user >> kernel;
+  stat.processor_seconds = (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   return stat;
 }
 
@@ -47,6 +61,14 @@ bool has_ended(const Stat& stat) {
   return stat.state == 'Z' || stat.state == 'X';
 }
 
+std::string describe(const fs::path& directory, const Stat& stat) {
+  std::string does = stat.state == 'R' ? "is running" : "sleeps";
+  const std::string place = stat.state == 'R' ? std::string() : text_of(directory / "wchan");
+  if (!place.empty() && place != "0") does += " in " + place;
+  return fmt::format("{} {} after {:.2f} s of processor time", stat.name, does,
+                     stat.processor_seconds);
+}
+
 }  // namespace
 
 std::vector<pid_t> processes_of_session(pid_t session) {
@@ -60,6 +82,16 @@ std::vector<pid_t> processes_of_session(pid_t session) {
     if (stat && stat->session == session && !has_ended(*stat)) members.push_back(*process);
   }
   return members;
+}
+
+std::vector<std::string> describe_session(pid_t session) {
+  std::vector<std::string> descriptions;
+  for (const pid_t process : processes_of_session(session)) {
+    const fs::path directory = "/proc/" + std::to_string(process);
+    const std::optional<Stat> stat = stat_of(directory);
+    if (stat) descriptions.push_back(describe(directory, *stat));
+  }
+  return descriptions;
 }
 
 void kill_session(pid_t session) {

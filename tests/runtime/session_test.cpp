@@ -36,8 +36,25 @@ TEST_CASE("session: a program's name is not taken for its state") {
   const pid_t leader = spawn({program.string(), "60"}, {.new_session = true});
   REQUIRE(holds_soon([&] { return processes_of_session(leader).size() == 1; }));
   CHECK(processes_of_session(leader).front() == leader);
+  CHECK(holds_soon([&] {
+    const std::vector<std::string> all = describe_session(leader);
+    return all.size() == 1 && all.front().starts_with("x) Z 1 1 1 sleeps");
+  }));
   kill_session(leader);
   ::waitpid(leader, nullptr, 0);
+}
+
+TEST_CASE("session: what runs is told from what sleeps, with the time that it used") {
+  const pid_t leader = spawn({"sh", "-c", "while :; do :; done"}, {.new_session = true});
+  const auto describes = [&](const char* pattern) {
+    const std::vector<std::string> all = describe_session(leader);
+    return all.size() == 1 && Catch::Matchers::Matches(pattern).match(all.front());
+  };
+  CHECK(holds_soon(
+      [&] { return describes("sh is running after 0\\.[1-9]\\d s of processor time"); }));
+  kill_session(leader);
+  ::waitpid(leader, nullptr, 0);
+  CHECK(describe_session(leader).empty());
 }
 
 TEST_CASE("session: the caller's own life is spared") {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
@@ -255,7 +256,8 @@ std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patienc
       if (worker->cases.empty()) continue;
       if (Clock::now() - worker->started > options_.time_limit) {
         return give_up(*worker, Failure::time_out,
-                       fmt::format("it ran for more than {} s", options_.time_limit.count()));
+                       fmt::format("it ran for more than {} s; {}", options_.time_limit.count(),
+                                   fmt::join(describe_session(worker->process), ", ")));
       }
       polled.push_back({.fd = worker->descriptor, .events = POLLIN, .revents = 0});
       busy.push_back(worker.get());

@@ -21,6 +21,7 @@ namespace {
 using namespace tilewright;
 using namespace tilewright::verify::fuzz;
 using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
 
 // A compiler that never ends, which leaves its number in a file.
@@ -49,6 +50,9 @@ TEST_CASE("workers: what takes too long ends with the compiler that it waits for
   const Outcome outcome = run_isolated(fuzz_case, options, 2s);
   ::setenv("TILEWRIGHT_CXX", compiler.c_str(), 1);  // an empty variable counts as unset
   CHECK(outcome.failure == Failure::time_out);
+  CHECK_THAT(outcome.message, ContainsSubstring("it ran for more than 2 s; "));
+  CHECK_THAT(outcome.message, ContainsSubstring("sleep sleeps"));
+  CHECK_THAT(outcome.message, ContainsSubstring(" s of processor time"));
   pid_t process = 0;
   std::ifstream(directory.path() / "process") >> process;
   REQUIRE(process > 0);
