@@ -155,6 +155,10 @@ std::vector<Workload> workloads(const std::string& suite, const BenchArguments& 
   if (suite == "dense") return dense(arguments);
   if (suite == "mods") return mods(arguments);
   if (suite == "growth") return growth(arguments);
+  if (std::ranges::count(bench_suites(), suite) > 0) {
+    throw Error(ErrorCode::usage, fmt::format("the suite \"{}\" has no list of calls", suite),
+                "--list shows those of dense, mods and growth");
+  }
   std::string hint = did_you_mean(suite, bench_suites());
   if (hint.empty()) hint = "there are " + one_of(bench_suites());
   throw Error(ErrorCode::usage, fmt::format("unknown suite \"{}\"", suite), hint);

@@ -5,7 +5,7 @@
 #   scripts/gpu_check.sh pack BUILD FOLDER        where it was built: collects programs and libraries
 #   scripts/gpu_check.sh FOLDER [PART]...         on the machine with the GPU: runs them
 #
-# Parts: tests, battery, sanitizers, figures (these four without one: under 3 minutes); bundle, which
+# Parts: tests, battery, sanitizers, figures (these four without one: 4 minutes); bundle, which
 # precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
 # random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS; FUZZ_DEVICE=cpu tries it without a GPU, and the
 # mutants); sanitized, random cases under compute-sanitizer (SANITIZED_CASES with each of its four tools,
@@ -146,7 +146,7 @@ figures() {
   step "bench mods" 60 "$folder/tilewright" bench --suite mods "${size[@]}"
   step "bench masks" 40 "$folder/tilewright" bench --suite masks --q-len 16384 --budget-ms 100
   step "bench launch" 30 "$folder/tilewright" bench --suite launch
-  step "bench compile" 60 "$folder/tilewright" bench --suite compile
+  step "bench compile" 180 "$folder/tilewright" bench --suite compile
   step "bench start" 60 "$folder/tilewright" bench --suite start
   LINES_SHOWN=12
   step "run, new snippet" 30 "$folder/tilewright" run "$folder/examples/alibi_documents.json" \

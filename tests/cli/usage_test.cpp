@@ -56,6 +56,13 @@ TEST_CASE("cli: an unknown option names the nearest one, also where a required o
   require_usage_error(start({"mask", "s.json", "--qlen=4"}), "did you mean \"--q-len\"?");
 }
 
+TEST_CASE("cli: --list of a suite that has none says which have") {
+  require_usage_error(start({"bench", "--suite", "compile", "--list", "--device", "cpu"}),
+                      "--list shows those of dense, mods and growth");
+  require_usage_error(start({"bench", "--suite", "compiles", "--list", "--device", "cpu"}),
+                      "did you mean \"compile\"?");
+}
+
 TEST_CASE("cli: what is missing, superfluous or no number is a usage error") {
   require_usage_error(start({"run", "s.json", "--inputs", "x"}), "--outputs is required");
   require_usage_error(start({"render", "a.json", "b.json"}), "b.json");
