@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -61,12 +62,22 @@ bool has_ended(const Stat& stat) {
   return stat.state == 'Z' || stat.state == 'X';
 }
 
+std::string describe_thread(const fs::path& directory) {
+  const std::optional<Stat> stat = stat_of(directory);
+  if (!stat || stat->state == 'R') return "running";
+  const std::string place = text_of(directory / "wchan");
+  return place.empty() || place == "0" ? "sleeping" : place;
+}
+
 std::string describe(const fs::path& directory, const Stat& stat) {
-  std::string does = stat.state == 'R' ? "is running" : "sleeps";
-  const std::string place = stat.state == 'R' ? std::string() : text_of(directory / "wchan");
-  if (!place.empty() && place != "0") does += " in " + place;
-  return fmt::format("{} {} after {:.2f} s of processor time", stat.name, does,
-                     stat.processor_seconds);
+  std::vector<std::string> threads;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(directory / "task", ignored), end; entry != end;
+       entry.increment(ignored)) {
+    threads.push_back(describe_thread(entry->path()));
+  }
+  return fmt::format("{}, {:.2f} s of processor time: {}", stat.name, stat.processor_seconds,
+                     fmt::join(threads, ", "));
 }
 
 }  // namespace

@@ -251,16 +251,13 @@ std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patienc
   const auto deadline = Clock::now() + patience;
   while (true) {
     std::vector<pollfd> polled;
-    std::vector<Worker*> busy;
+    std::vector<Worker*> busy;  // who began first is first
     for (const auto& worker : workers_) {
-      if (worker->cases.empty()) continue;
-      if (Clock::now() - worker->started > options_.time_limit) {
-        return give_up(*worker, Failure::time_out,
-                       fmt::format("it ran for more than {} s; {}", options_.time_limit.count(),
-                                   fmt::join(describe_session(worker->process), ", ")));
-      }
+      if (!worker->cases.empty()) busy.push_back(worker.get());
+    }
+    std::ranges::sort(busy, {}, &Worker::started);
+    for (const Worker* worker : busy) {
       polled.push_back({.fd = worker->descriptor, .events = POLLIN, .revents = 0});
-      busy.push_back(worker.get());
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
@@ -268,10 +265,18 @@ std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patienc
     const auto slice = std::min<std::int64_t>(left.count(), 200);
     const int ready = ::poll(polled.data(), polled.size(), static_cast<int>(slice));
     if (ready < 0) return std::nullopt;  // a signal: the caller may want to stop
+    // An answer that waits for a busy parent is none that never came.
     for (std::size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].revents != 0) return take(*busy[i]);
+      if (Clock::now() - busy[i]->started > options_.time_limit) return stop(*busy[i]);
     }
   }
+}
+
+Workers::Finished Workers::stop(Worker& worker) {
+  return give_up(worker, Failure::time_out,
+                 fmt::format("it ran for more than {} s; {}", options_.time_limit.count(),
+                             fmt::join(describe_session(worker.process), ", ")));
 }
 
 Workers::Finished Workers::take(Worker& worker) {

@@ -56,6 +56,7 @@ class Workers {
   void start(Worker& worker);
   void send_next(Worker& worker);
   Finished take(Worker& worker);
+  Finished stop(Worker& worker);
   Finished give_up(Worker& worker, Failure failure, std::string message);
 
   Options options_;
