@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <thread>
@@ -26,6 +27,17 @@ constexpr std::size_t kMostErrorBytes = 4000;
 constexpr std::uint64_t kMostBesideBinary = std::uint64_t{8} << 20;
 // A host compiler is stopped by its worker, which then tidies up.
 constexpr auto kGrace = std::chrono::seconds(5);
+
+// For glibc's malloc: NVRTC takes and frees tens of MiB for every kernel, and getting them from the
+// system again each time is 3 to 7 % of a compile. In huge pages, grown by 16 MiB, and kept.
+constexpr const char* kAllocatorVariable = "GLIBC_TUNABLES";
+std::string allocator_settings() {
+  std::string settings =
+      "glibc.malloc.hugetlb=1:glibc.malloc.trim_threshold=1073741824:glibc.malloc.top_pad=16777216";
+  const char* const given = std::getenv(kAllocatorVariable);
+  if (given && *given) settings += std::string(":") + given;  // the last one counts
+  return settings;
+}
 
 std::vector<std::byte> framed(const std::vector<std::byte>& body) {
   std::vector<std::byte> frame(8 + body.size());
@@ -89,10 +101,12 @@ WorkerProcess::WorkerProcess(const std::filesystem::path& program) : program_(pr
   if (::fcntl(pipes.ours.get(), F_SETFL, O_NONBLOCK) != 0) fail(errno);
   try {
     // What is preloaded into this process has no business in the compiler's.
-    id_ = spawn({program.string(), kWorkerVerb}, {.environment = {{"LD_PRELOAD", std::nullopt}},
-                                                  .input = sockets.theirs.get(),
-                                                  .errors = pipes.theirs.get(),
-                                                  .new_session = true});
+    id_ = spawn(
+        {program.string(), kWorkerVerb},
+        {.environment = {{"LD_PRELOAD", std::nullopt}, {kAllocatorVariable, allocator_settings()}},
+         .input = sockets.theirs.get(),
+         .errors = pipes.theirs.get(),
+         .new_session = true});
   } catch (const Error& error) {
     throw NoWorker(error);
   }

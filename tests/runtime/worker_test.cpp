@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,6 +133,19 @@ TEST_CASE("worker: one serves several compiles") {
   REQUIRE(first.size() == 1);
   REQUIRE(pool.run(host_request(kAdd + "\n"), "add").succeeded);
   REQUIRE(pool.idle_workers() == first);
+}
+
+TEST_CASE("worker: its allocator keeps memory, and what the user sets for glibc comes last") {
+  ::setenv("GLIBC_TUNABLES", "glibc.malloc.top_pad=4096", 1);
+  WorkerPool pool(kWorker, 1);
+  pool.run(host_request(kAdd), "something");
+  ::unsetenv("GLIBC_TUNABLES");
+  // Not split into settings: glibc ends each with a zero where it stands.
+  std::ifstream file("/proc/" + std::to_string(pool.idle_workers().at(0)) + "/environ");
+  const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t ours = environment.find("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
+  REQUIRE(ours != std::string::npos);
+  CHECK(environment.find("glibc.malloc.top_pad=4096", ours) != std::string::npos);
 }
 
 TEST_CASE("worker: idle ones end with their pool, and are replaced where they died") {
