@@ -96,6 +96,7 @@ Json to_json(const Error& error) {
 }
 
 std::string format_ms(double ms) {
+  if (ms < 0) return "-" + format_ms(-ms);
   if (ms < 1e-3) return fmt::format("{:.0f} ns", ms * 1e6);
   if (ms < 1) return fmt::format("{:.1f} us", ms * 1e3);
   if (ms < 1e3) return fmt::format("{:.2f} ms", ms);

@@ -29,7 +29,7 @@ DiagnosticsSink diagnostics_to_stderr();
 /// {"error": {code, message, place, notes, hint}}
 Json to_json(const Error& error);
 
-/// "850 ns", "12.3 us", "4.56 ms", "1.23 s"
+/// "850 ns", "12.3 us", "4.56 ms", "1.23 s", "-4.56 ms"
 std::string format_ms(double ms);
 
 /// "512 B", "1.50 MiB"
