@@ -409,7 +409,7 @@ def print_rows(rows, peers):
 def print_bars(bars):
     for each in bars:
         verdict = "met" if each["met"] else "MISSED"
-        print(f"{verdict:7} {each['what']}: {each['value']:.2f} {each['unit']}, {each['wanted']}")
+        print(f"{verdict:7} {each['what']}: {each['value']:.4g} {each['unit']}, {each['wanted']}")
 
 
 def markdown(report):
@@ -425,7 +425,7 @@ def markdown(report):
         lines += ["", "Tactics: " + "; ".join(sorted({row["tactic"] for row in rows})) + ".", ""]
     if report["bars"]:
         lines += ["| bar | measured | wanted | |", "| --- | ---: | ---: | --- |"]
-        lines += [f"| {each['what']} | {each['value']:.2f} {each['unit']} | {each['wanted']} | "
+        lines += [f"| {each['what']} | {each['value']:.4g} {each['unit']} | {each['wanted']} | "
                   f"{'met' if each['met'] else 'missed'} |" for each in report["bars"]]
     return "\n".join(lines) + "\n"
 
