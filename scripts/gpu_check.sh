@@ -5,15 +5,16 @@
 #   scripts/gpu_check.sh pack BUILD FOLDER        where it was built: collects programs and libraries
 #   scripts/gpu_check.sh FOLDER [PART]...         on the machine with the GPU: runs them
 #
-# Parts: tests, battery, sanitizers, figures (these four without one: 4 minutes); bundle, which
-# precompiles 200 kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000
-# random cases in 8 minutes (FUZZ_CASES, FUZZ_SECONDS; FUZZ_DEVICE=cpu tries it without a GPU, and the
-# mutants); sanitized, random cases under compute-sanitizer (SANITIZED_CASES with each of its four tools,
-# which run at once); mutants, those of CUDA's templates (MUTANTS=N: a sample; MUTANTS_SECONDS: begins none
-# later; MUTANTS_ONLY="WORD...": those whose description contains one); mask_equality, 20,000 random block
-# masks (BATCHES=N: N hundreds); mask_times, block masks beside PyTorch's; first and peers, which need
-# PyTorch and take 1 and 2. The battery, the cases and the tests compare with kernels for the CPU, so a C++
-# compiler must be there. CUDA_VISIBLE_DEVICES chooses a GPU.
+# Parts: tests, battery, sanitizers, figures (these four without one: 4 minutes); bounded, in which Hopper
+# kernels with bounded_waits and a fault must end with a report (1 minute); bundle, which precompiles 200
+# kernels (16 cores: half a minute) and uses them with no compiler in reach; fuzz, 5,000 random cases in 8
+# minutes (FUZZ_CASES, FUZZ_SECONDS; FUZZ_DEVICE=cpu tries it without a GPU, and the mutants); sanitized,
+# random cases under compute-sanitizer (SANITIZED_CASES with each of its four tools, which run at once);
+# mutants, those of CUDA's templates (MUTANTS=N: a sample; MUTANTS_SECONDS: begins none later;
+# MUTANTS_ONLY="WORD...": those whose description contains one); mask_equality, 20,000 random block masks
+# (BATCHES=N: N hundreds); mask_times, block masks beside PyTorch's; first and peers, which need PyTorch and
+# take 1 and 2. The battery, the cases and the tests compare with kernels for the CPU, so a C++ compiler must
+# be there. CUDA_VISIBLE_DEVICES chooses a GPU.
 # CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
 
@@ -34,7 +35,8 @@ if [ "${1:-}" = pack ]; then
   mkdir -p "$3/tests/battery" && cp -r "$root/tests/battery/variants" "$3/tests/battery/"
   mkdir -p "$3/tests/fuzz" && cp -r "$root/tests/fuzz/corpus" "$3/tests/fuzz/"
   mkdir -p "$3/tests/mutants" && cp -r "$root/tests/mutants/equivalent.json" "$root/tests/mutants/specs" "$3/tests/mutants/"
-  mkdir -p "$3/tests/gpu" && cp "$root/tests/gpu/bundle_manifest.json" "$3/tests/gpu/"
+  mkdir -p "$3/tests/gpu" && cp "$root"/tests/gpu/{bundle_manifest,bounded_waits}.json "$3/tests/gpu/"
+  rm -rf "$3/templates" && cp -r "$root/templates" "$3/"
   git -C "$root" describe --always --dirty --abbrev=7 --exclude '*' >"$3/COMMIT"
   ls -la "$3" "$3/lib"
   exit 0
@@ -123,6 +125,35 @@ battery() {
     awk '{ for (i = 1; i < NF; ++i) if ($i == "worst") print $(i + 1), $0 }' | sort -rn | head -n 6 | cut -d ' ' -f 2-
   cat "$logs"/battery_*.log | grep -E '^[a-z].* worst ' |
     awk '{ for (i = 1; i < NF; ++i) if ($i == "both") print $(i - 2), $0 }' | sort -rn | head -n 6 | cut -d ' ' -f 2-
+}
+
+# Kernels in which somebody never says that something is there end with a report, and do not hang.
+bounded_waits() {
+  local fault file line waits
+  local run=("$folder/tilewright" run "$folder/tests/gpu/bounded_waits.json" --inputs "random:1,1,1,1024,1024"
+    --outputs "$work/out.safetensors" --device cuda)
+  step "bounded waits" 60 "${run[@]}"
+  while IFS='|' read -r fault file line waits; do
+    rm -rf "$work/templates" && cp -r "$folder/templates" "$work/templates"
+    if ! grep -qF "$line" "$work/templates/cuda/hopper/$file"; then
+      table+=("$(printf '%-26s %-12s' "$fault" "NOT IN $file")")
+      continue
+    fi
+    FAULTY_LINE=$line perl -0pi -e 's/\Q$ENV{FAULTY_LINE}\E/;/' "$work/templates/cuda/hopper/$file"
+    # shellcheck disable=SC2016  # the inner shell's own
+    STOP=KILL step "$fault" 60 bash -c '
+      TILEWRIGHT_TEMPLATES=$1 "${@:3}"
+      status=$?
+      echo "exit status $status; reported: $2"
+      [ $status -ne 0 ]' bounded "$work/templates" "$waits" "${run[@]}"
+    local log=$logs/${fault//[^a-z0-9]/_}.log
+    grep -q "waits for $waits" "$log" || table+=("$(printf '%-26s %-12s' "$fault" "NO REPORT")")
+  done <<'FAULTS'
+nobody hands over a plan|planner.hpp|if (leads()) arrive(shared_address(&shared_.control->plan_full[place_.stage()]));|a plan
+nobody gives K back|consumer.hpp|    release(control.k_empty[stage]);|an empty place for K
+nobody gives V back|consumer.hpp|    if (has_before) release(control.v_empty[before.stage]);|an empty place for V
+nobody announces K|producer.hpp|    arrive_and_expect(full, kPanels * kPanelBytes);|K, stage
+FAULTS
 }
 
 sanitizers() {
@@ -223,6 +254,7 @@ echo "$(date -u '+%Y-%m-%d %H:%M UTC'), commit $commit, $(nvidia-smi --query-gpu
 step doctor 30 "$folder/tilewright" doctor
 wants tests && LINES_SHOWN=2 step "capture beside the pool" 60 "$folder/gpu_tests" "*while the memory pool is made"
 wants tests && LINES_SHOWN=20 step "gpu tests" 100 "$folder/gpu_tests" -w NoTests -d yes
+wants bounded && bounded_waits
 wants battery && battery
 wants sanitizers && sanitizers
 wants figures && figures
