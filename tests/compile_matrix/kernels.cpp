@@ -11,6 +11,7 @@
 #include "generator/tactic.hpp"
 #include "generator/templates.hpp"
 #include "tests/compile_matrix/operands.hpp"
+#include "tests/compile_matrix/sass.hpp"
 
 namespace tilewright::compile_matrix {
 namespace {
@@ -74,7 +75,8 @@ Outcome compile(const Kernel& kernel) {
     return {.error = {},
             .compiler = version.empty() ? output.facts.at("compiler") : version,
             .resources = *resources,
-            .cubin_bytes = output.binary.size()};
+            .cubin_bytes = output.binary.size(),
+            .instructions = count_instructions(output.binary)};
   } catch (const std::exception& error) {
     return {.error = error.what()};
   }

@@ -37,6 +37,7 @@ struct Outcome {
   std::string compiler;    ///< "V13.0.88", or "NVRTC 13.0" where the cubin does not say
   GpuResources resources;  ///< where it compiled
   std::size_t cubin_bytes = 0;
+  std::size_t instructions = 0;  ///< of SASS, without padding (sass.hpp)
 };
 
 /// Renders every wish.
