@@ -72,13 +72,18 @@ HoistedReads::HoistedReads(const Snippet& snippet, const Spec& spec,
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto buffer = spec.buffers.find(std::string(tokens[i].text));
     if (!is_identifier(tokens[i]) || buffer == spec.buffers.end()) continue;
-    if (buffer->second.bounds == Bounds::trusted) continue;
-    const std::optional<Match> match = match_indices(tokens, i + 1);
+    const bool is_number = buffer->second.shape.empty();  // read as `x`
+    if (buffer->second.bounds == Bounds::trusted && !is_number) continue;
+    const std::optional<Match> match =
+        is_number ? Match{.past = i + 1, .indices = {}, .names_q_idx = false, .names_kv_idx = false}
+                  : match_indices(tokens, i + 1);
     if (!match) continue;
     const SnippetToken& last = tokens[match->past - 1];
     // A wrong number of indices is left for the compiler to complain about.
     const auto rank = static_cast<long>(buffer->second.shape.size());
-    if (std::count(match->indices.begin(), match->indices.end(), ',') + 1 != rank) continue;
+    if (rank > 0 && std::count(match->indices.begin(), match->indices.end(), ',') + 1 != rank) {
+      continue;
+    }
     const HoistedRead& read = find_or_add(reads, tokens[i].text, *match);
     occurrences_.push_back(
         {tokens[i].offset, last.offset + last.text.size(), "tw_reads." + read.name});

@@ -137,8 +137,9 @@ std::string_view element_type(DType dtype) {
     case DType::i64:
       return "long long";
     case DType::u8:
-    case DType::boolean:
       return "unsigned char";
+    case DType::boolean:
+      return "tw_kernel::Bool";
   }
   return {};
 }

@@ -253,6 +253,7 @@ std::vector<LinearRead> linear_reads(const Spec& spec) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto buffer = spec.buffers.find(std::string(tokens[i].text));
     if (!is_identifier(tokens[i]) || buffer == spec.buffers.end()) continue;
+    if (buffer->second.shape.empty()) continue;  // done ahead
     const std::optional<Indices> indices = read_indices(reader, i + 1);
     if (!indices || buffer->second.bounds == Bounds::trusted) return {};
     const std::string text = reader.written(i + 2, indices->end);

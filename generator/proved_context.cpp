@@ -41,6 +41,7 @@ List buffer_values(const Spec& spec, const Snippet& snippet,
       values.push_back(
           Map{{"name", name},
               {"type", buffer_type(buffer, has_table)},
+              {"rank", static_cast<std::int64_t>(buffer.shape.size())},
               {"index", static_cast<std::int64_t>(index)},
               {"table",
                has_table ? Value(static_cast<std::int64_t>(table - tables.begin())) : Value()}});

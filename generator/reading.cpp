@@ -31,7 +31,10 @@ const std::vector<Reading>& table() {
        .header = "readings/checked.hpp",
        .buffer_header = kCheckedBuffers,
        .checked = true,
-       .words = {{"double", "float"}, {"abs", "tw_abs"}},
+       .words = {{"double", "float"},
+                 {"abs", "tw_abs"},
+                 {"floor_div", "tw_floor_div"},
+                 {"floor_mod", "tw_floor_mod"}},
        .options = {"-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero,"
                    "float-cast-overflow,return,bounds"}},
       // Of mask_mod alone, for all elements of a tile at once: snippet/proved.hpp.jinja.

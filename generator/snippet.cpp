@@ -97,8 +97,8 @@ class Checker {
     }
     if (is_divisor(text_.substr(slashes + 2))) {
       throw snippet_error(kind_, text_, slashes, "// begins a comment in C++",
-                          "whole numbers are divided by /; a comment that reads like a divisor may "
-                          "stand on a line of its own");
+                          "floor_div(x, y) is Python's x // y; a comment that reads like a divisor "
+                          "may stand on a line of its own");
     }
   }
 

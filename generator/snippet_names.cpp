@@ -127,6 +127,7 @@ std::string shape_text(const BufferSpec& buffer) {
 }
 
 std::string buffer_text(const std::string& name, const BufferSpec& buffer) {
+  if (buffer.shape.empty()) return fmt::format("{} ({})", name, to_string(buffer.dtype));
   const bool one = buffer.shape.size() == 1;
   return fmt::format("{}{}{}{} ({})", name, one ? "[" : "(", shape_text(buffer), one ? "]" : ")",
                      to_string(buffer.dtype));
@@ -183,9 +184,11 @@ const std::vector<std::string>& snippet_variables() {
 
 const std::vector<std::string>& snippet_functions() {
   static const std::vector<std::string> kFunctions = [] {
-    std::vector<std::string> names = {"abs", "clamp", "max", "min", "select"};
-    for (const char* name : {"ceil", "cos", "exp", "exp2", "fabs", "floor", "fmax", "fmin", "log",
-                             "log2", "pow", "rsqrt", "sin", "sqrt", "tan", "tanh"}) {
+    std::vector<std::string> names = {"abs", "clamp", "floor_div", "floor_mod",
+                                      "max", "min",   "select",    "sign"};
+    for (const char* name :
+         {"ceil", "cos", "erf",   "erfc", "exp", "exp2",  "expm1", "fabs", "floor", "fmax",
+          "fmin", "log", "log1p", "log2", "pow", "rsqrt", "sin",   "sqrt", "tan",   "tanh"}) {
       names.insert(names.end(), {name, std::string(name) + "f"});
     }
     std::sort(names.begin(), names.end());
@@ -207,7 +210,8 @@ std::string names_available(const Spec& spec, SnippetKind kind) {
   });
   text +=
       "\nfunctions, with and without f: tanh, exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tan, "
-      "pow, fabs, fmin, fmax, floor, ceil; also abs, min, max, clamp, select, INFINITY";
+      "erf, erfc, log1p, expm1, pow, fabs, fmin, fmax, floor, ceil; also abs, sign, min, max, "
+      "clamp, select, floor_div, floor_mod, INFINITY";
   return text;
 }
 

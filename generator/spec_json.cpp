@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/json_position.hpp"
+#include "generator/size_calls.hpp"
 #include "generator/snippet.hpp"
 #include "generator/text_place.hpp"
 #include "generator/validate.hpp"
@@ -206,9 +207,9 @@ class SpecReader {
   }
 
   std::vector<BufferDim> shape_at(const SpecPath& path, const Json& value) const {
-    expect(path, value, value.is_array(), "be a list of 1 to 4 dimensions");
+    expect(path, value, value.is_array(), "be a list of 0 to 5 dimensions");
     std::vector<BufferDim> shape;
-    for (std::size_t i = 0; i < value.size() && i < 5; ++i) {
+    for (std::size_t i = 0; i < value.size() && i <= kMaxBufferRank; ++i) {
       shape.push_back(dim_at(below(path, fmt::format("[{}]", i)), value[i]));
     }
     return shape;
@@ -374,6 +375,7 @@ class SpecReader {
     if (snippet.empty()) return;
     try {
       check_snippet(kind, snippet);
+      check_size_calls(spec_, kind, snippet);
     } catch (const Error& error) {
       const Place place = place_at(file_, text_, offset_of(positions_, {key}, false));
       std::vector<std::string> notes = error.notes();

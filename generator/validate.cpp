@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/size_calls.hpp"
 #include "generator/snippet.hpp"
 #include "generator/snippet_names.hpp"
 #include "generator/text_place.hpp"
@@ -147,10 +148,11 @@ class FieldChecker {
     check_enumerator({"buffers", name, "bounds"}, buffer.bounds, {Bounds::clamped, Bounds::trusted},
                      R"("clamped" or "trusted")");
     const std::size_t rank = buffer.shape.size();
-    if (rank < 1 || rank > 4) {
+    if (rank > kMaxBufferRank) {
       fail({"buffers", name, "shape"},
-           fmt::format("buffers.{}.shape has {} dimensions, but must have 1 to 4", name, rank),
-           rank == 0 ? "a single number is a scalar, or a buffer of shape [1]" : "");
+           fmt::format("buffers.{}.shape has {} dimensions, but must have 0 to {}", name, rank,
+                       kMaxBufferRank),
+           "fold neighbouring dimensions into one");
     }
     for (std::size_t i = 0; i < rank; ++i) {
       const SpecPath path = {"buffers", name, "shape", fmt::format("[{}]", i)};
@@ -272,8 +274,13 @@ void validate(const Spec& spec) {
   check_fields(spec, [](const SpecProblem& problem) {
     throw Error(ErrorCode::spec, problem.message, problem.hint);
   });
-  if (!spec.score_mod.empty()) check_snippet(SnippetKind::score_mod, spec.score_mod);
-  if (!spec.mask_mod.empty()) check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  const auto check = [&](SnippetKind kind, const std::string& text) {
+    if (text.empty()) return;
+    check_snippet(kind, text);
+    check_size_calls(spec, kind, text);
+  };
+  check(SnippetKind::score_mod, spec.score_mod);
+  check(SnippetKind::mask_mod, spec.mask_mod);
 }
 
 const std::vector<std::string>& tensor_dtype_names() {

@@ -9,6 +9,9 @@
 
 namespace tilewright {
 
+/// Most dimensions of a buffer.
+inline constexpr std::size_t kMaxBufferRank = 5;
+
 /// Where a field stands in a spec: {"buffers", "slopes", "shape", "[0]"}.
 using SpecPath = std::vector<std::string>;
 

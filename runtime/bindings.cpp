@@ -13,6 +13,8 @@
 namespace tilewright {
 namespace {
 
+constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
+
 template <typename Map>
 std::vector<std::string> names_of(const Map& map) {
   std::vector<std::string> names;
@@ -68,6 +70,11 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
   for (size_t i = 0; i < spec.shape.size(); ++i) {
     const auto* size = std::get_if<std::int64_t>(&spec.shape[i]);
     if (view.shape[i] < 1) refuse_buffer(name, spec, view, "is empty");
+    if (view.shape[i] > kMaxExtent) {
+      refuse_buffer(name, spec, view,
+                    fmt::format("has size {} in dimension {}; at most {} can be indexed",
+                                view.shape[i], i, kMaxExtent));
+    }
     if (size && view.shape[i] != *size && view.shape[i] != 1) {
       refuse_buffer(name, spec, view, fmt::format("has another size in dimension {}", i));
     }

@@ -92,18 +92,6 @@ std::string read_header_text(const InputFile& file, const std::filesystem::path&
   return text;
 }
 
-void require_booleans(const Tensor& tensor, const std::string& name,
-                      const std::filesystem::path& path) {
-  const auto* bytes = static_cast<const unsigned char*>(tensor.data());
-  const auto* end = bytes + tensor.bytes();
-  const auto* wrong = std::find_if(bytes, end, [](unsigned char byte) { return byte > 1; });
-  if (wrong != end) {
-    fail(path,
-         fmt::format("tensor \"{}\" is BOOL, but element {} is {}", name, wrong - bytes, *wrong),
-         "a BOOL is 0 or 1; write other values as U8");
-  }
-}
-
 Tensor read_tensor(const InputFile& file, std::uint64_t data_start, const SafetensorsEntry& entry,
                    const std::filesystem::path& path) {
   const std::optional<DType> dtype = dtype_from_safetensors(entry.dtype_name);
@@ -121,7 +109,6 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data_start, const Safete
   }
   Tensor tensor = Tensor::zeros(*dtype, entry.shape);
   file.read(data_start + entry.begin, tensor.data(), entry.end - entry.begin);
-  if (*dtype == DType::boolean) require_booleans(tensor, entry.name, path);
   return tensor;
 }
 

@@ -19,7 +19,7 @@ struct TensorFile {
       skipped;  ///< tensors that are in the file but were not asked for, sorted
 };
 
-/// Reads a safetensors file. dtypes F32, F16, BF16, I32, I64, U8 and BOOL; rank 0 to 4. The whole
+/// Reads a safetensors file. dtypes F32, F16, BF16, I32, I64, U8 and BOOL; rank 0 to 5. The whole
 /// header is checked, so a truncated or lying file is refused whatever is asked for.
 /// @param names read these alone; a name that the file lacks is no error here, and tensors of other
 ///        names may have any dtype and rank

@@ -14,19 +14,19 @@
 
 namespace tilewright {
 
-inline constexpr int kMaxRank = 4;
+inline constexpr int kMaxRank = 5;
 
 /// A tensor in somebody else's memory. Like a span, it says nothing about who may write: a function
 /// says which of its views it writes to, and only reads the others.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::f32;
-  int rank = 0;                                     ///< 0 (one element) to 4
+  int rank = 0;                                     ///< 0 (one element) to 5
   std::array<std::int64_t, kMaxRank> shape = {};    ///< the first `rank` entries count
   std::array<std::int64_t, kMaxRank> strides = {};  ///< in elements; 0 broadcasts
 
   /// Dense and row-major: the last dimension has stride 1.
-  /// @throws Error with code tensor: rank above 4, a negative extent, more than 2^63 - 1 bytes
+  /// @throws Error with code tensor: rank above 5, a negative extent, more than 2^63 - 1 bytes
   static TensorView contiguous(void* data, DType dtype, std::span<const std::int64_t> shape);
   static TensorView contiguous(void* data, DType dtype, std::initializer_list<std::int64_t> shape);
   /// For tensors that are only read.

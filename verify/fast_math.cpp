@@ -10,8 +10,9 @@
 namespace tilewright::verify {
 namespace {
 
-constexpr std::array<std::string_view, 11> kTranscendental = {
-    "cos", "exp", "exp2", "log", "log2", "pow", "rsqrt", "sin", "sqrt", "tan", "tanh"};
+constexpr std::array<std::string_view, 15> kTranscendental = {
+    "cos",  "erf", "erfc",  "exp", "exp2", "expm1", "log", "log1p",
+    "log2", "pow", "rsqrt", "sin", "sqrt", "tan",   "tanh"};
 
 }  // namespace
 

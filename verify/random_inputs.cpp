@@ -84,6 +84,15 @@ void plant_ends(std::vector<double>& line, std::array<double, 2> range, Random& 
   }
 }
 
+// Any byte but 0 is true.
+void vary_truths(Tensor& tensor, std::int64_t start, std::int64_t width, Random& random) {
+  constexpr std::array<unsigned char, 4> kTrue = {1, 1, 2, 255};
+  auto* const bytes = static_cast<unsigned char*>(tensor.data()) + start;
+  for (std::int64_t i = 0; i < width; ++i) {
+    if (bytes[i] != 0) bytes[i] = kTrue[static_cast<std::size_t>(random.integer(0, 3))];
+  }
+}
+
 Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOptions& options,
                      Random random) {
   std::vector<std::int64_t> extents;
@@ -100,6 +109,7 @@ Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOpt
     for (std::int64_t i = 0; i < width; ++i) {
       write_element(tensor.data(), spec.dtype, start + i, line[static_cast<std::size_t>(i)]);
     }
+    if (spec.dtype == DType::boolean) vary_truths(tensor, start, width, random);
   }
   return tensor;
 }

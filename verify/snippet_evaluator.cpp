@@ -15,7 +15,7 @@ std::int64_t logical_size(const BufferDim& dim, const Shape& shape, std::int64_t
 
 abi::BufferArgument buffer_argument(const BufferSpec& spec, const TensorView& view,
                                     const Shape& shape, SnippetValues::Extents extents) {
-  abi::BufferArgument argument{.data = view.data, .size = {1, 1, 1, 1}, .stride = {0, 0, 0, 0}};
+  abi::BufferArgument argument{.data = view.data, .size = {1, 1, 1, 1, 1}, .stride = {}};
   for (int i = 0; i < view.rank; ++i) {
     argument.size[i] = extents == SnippetValues::Extents::logical
                            ? logical_size(spec.shape[static_cast<std::size_t>(i)], shape,

@@ -1,6 +1,7 @@
 #include "verify/undefined_behaviour.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -72,6 +73,16 @@ bool is_own_array(const Finding& finding) {
   return finding.operand[1] == 0;
 }
 
+// What no snippet can do harm with, though its author may not have meant it.
+bool is_clamped(const Spec& spec, const Finding& finding, const Place& place) {
+  if (finding.kind == Finding::dimension_out_of_range) return true;
+  const bool is_index = finding.kind == Finding::index_out_of_bounds ||
+                        finding.kind == Finding::index_not_a_number ||
+                        finding.kind == Finding::real_index_out_of_bounds;
+  return is_index && !is_own_array(finding) &&
+         !any_is_trusted(spec, buffers_at(spec, finding, place));
+}
+
 bool is_fatal(const Spec& spec, const Finding& finding, const Place& place) {
   switch (finding.kind) {
     case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
@@ -79,10 +90,19 @@ bool is_fatal(const Spec& spec, const Finding& finding, const Place& place) {
     case Finding::missing_return:
       return true;
     case Finding::index_out_of_bounds:
+    case Finding::index_not_a_number:
+    case Finding::real_index_out_of_bounds:
       return is_own_array(finding) || any_is_trusted(spec, buffers_at(spec, finding, place));
     default:
       return false;
   }
+}
+
+// As what is printed.
+std::string index_of(const Finding& finding) {
+  if (finding.kind == Finding::index_not_a_number) return "NaN";
+  if (finding.kind == Finding::index_out_of_bounds) return fmt::format("{}", finding.operand[0]);
+  return fmt::format("{:.9g}", std::bit_cast<double>(finding.operand[0]));
 }
 
 std::string describe_index(const Spec& spec, const Finding& finding, const Place& place) {
@@ -90,15 +110,30 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Place
     return fmt::format("index {} is outside an array of the snippet", finding.operand[0]);
   }
   const std::vector<std::string> names = buffers_at(spec, finding, place);
-  return fmt::format("index {}{} is outside its extent {}{}", finding.operand[0],
-                     names.empty() ? "" : " of buffer " + one_of(names), finding.operand[1],
-                     any_is_trusted(spec, names) ? "" : "; it is clamped");
+  const std::string of_buffer = names.empty() ? "" : " of buffer " + one_of(names);
+  const bool is_nan = finding.kind == Finding::index_not_a_number;
+  return fmt::format("index {}{} is {} {}{}", index_of(finding), of_buffer,
+                     is_nan ? "no number; its extent is" : "outside its extent", finding.operand[1],
+                     any_is_trusted(spec, names) ? ""
+                     : is_nan                    ? "; element 0 is read"
+                                                 : "; it is clamped");
+}
+
+std::string describe_dimension(const Spec& spec, const Finding& finding, const Place& place) {
+  const std::vector<std::string> names = buffers_at(spec, finding, place);
+  return fmt::format("size({}) of a buffer{} that has {} dimension{}; it is clamped",
+                     finding.operand[0], names.empty() ? "" : ", " + one_of(names) + ",",
+                     finding.operand[1], finding.operand[1] == 1 ? "" : "s");
 }
 
 std::string what_happened(const Spec& spec, const Finding& finding, const Place& place) {
   switch (finding.kind) {
     case Finding::index_out_of_bounds:
+    case Finding::index_not_a_number:
+    case Finding::real_index_out_of_bounds:
       return describe_index(spec, finding, place);
+    case Finding::dimension_out_of_range:
+      return describe_dimension(spec, finding, place);
     case Finding::division_by_zero:
       return "an integer is divided by zero";
     case Finding::shift_out_of_range:
@@ -123,6 +158,13 @@ std::string hint_for(const Finding& finding) {
                  ? "keep the index inside, for example values[clamp(i, 0, 3)] for an array of four"
                  : "keep the index inside, for example x[clamp(i, 0, x.size(0) - 1)], or take "
                    "\"bounds\": \"trusted\" out of the spec, and it is clamped";
+    case Finding::index_not_a_number:
+      return "guard what the index is made of: log2 of a negative number, 0 / 0 and inf - inf are "
+             "no numbers";
+    case Finding::real_index_out_of_bounds:
+      return "keep the index inside, for example x[clamp(i, 0, x.size(0) - 1)]";
+    case Finding::dimension_out_of_range:
+      return "count a buffer's dimensions from 0";
     case Finding::division_by_zero:
       return "guard it with a condition, for example x == 0 ? 0 : y / x";
     case Finding::division_overflow:
@@ -143,7 +185,8 @@ UndefinedOperation describe(const Spec& spec, const KernelSource& source, const 
           .place = place,
           .hint = hint_for(finding),
           .fatal = is_fatal(spec, finding, place),
-          .kept = finding.kept != 0};
+          .kept = finding.kept != 0,
+          .clamped = is_clamped(spec, finding, place)};
 }
 
 // One finding for each kind and place, a kept element before a dropped one, in order of place.

@@ -19,6 +19,7 @@ struct UndefinedOperation {
   std::string hint;     ///< how to avoid it, where it is fatal
   bool fatal = false;  ///< it could end the process or read foreign memory: the kernel must not run
   bool kept = false;   ///< mask_mod keeps the element
+  bool clamped = false;  ///< the library defines it: an index outside of a buffer, or of size()
 };
 
 /// What the checked reading found.

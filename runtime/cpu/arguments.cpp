@@ -3,8 +3,10 @@
 namespace tilewright::cpu {
 namespace {
 
+static_assert(kMaxRank == abi::kMaxBufferRank);
+
 abi::BufferArgument buffer_argument(const TensorView& view) {
-  abi::BufferArgument argument{.data = view.data, .size = {1, 1, 1, 1}, .stride = {0, 0, 0, 0}};
+  abi::BufferArgument argument{.data = view.data, .size = {1, 1, 1, 1, 1}, .stride = {}};
   for (int i = 0; i < view.rank; ++i) {
     argument.size[i] = view.shape[i];
     argument.stride[i] = view.shape[i] == 1 ? 0 : view.strides[i];

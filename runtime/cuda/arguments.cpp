@@ -14,14 +14,15 @@ namespace {
 
 namespace cuda_abi = tilewright::abi::cuda;
 
+static_assert(kMaxRank == cuda_abi::kMaxBufferRank);
 constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kCopyBytes = 16;
 
 cuda_abi::BufferArgument buffer_argument(const TensorView& view) {
   cuda_abi::BufferArgument argument{
-      .data = view.data, .stride = {0, 0, 0, 0}, .size = {1, 1, 1, 1}};
+      .data = view.data, .stride = {}, .size = {1, 1, 1, 1, 1}, .reserved = 0};
   for (int i = 0; i < view.rank; ++i) {
-    argument.size[i] = static_cast<int>(std::min(view.shape[i], kMaxInt));
+    argument.size[i] = static_cast<int>(view.shape[i]);
     argument.stride[i] = view.shape[i] == 1 ? 0 : view.strides[i];
   }
   return argument;

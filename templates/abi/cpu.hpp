@@ -5,11 +5,13 @@
 
 namespace tilewright::abi {
 
+constexpr int kMaxBufferRank = 5;
+
 /// A tensor that a snippet reads. A dimension of size 1 that is broadcast has stride 0.
 struct BufferArgument {
   const void* data;
-  long long size[4];    // extent of each dimension
-  long long stride[4];  // in elements
+  long long size[kMaxBufferRank];    // extent of each dimension, below 2^31
+  long long stride[kMaxBufferRank];  // in elements
 };
 
 /// A run-time number that a snippet reads; the spec says which member is meant.
@@ -100,6 +102,9 @@ struct Finding {
     float_to_int_overflow,
     missing_return,
     division_overflow,    // the least integer divided by -1, which traps
+    index_not_a_number,        // a float; operand[1] = extent
+    real_index_out_of_bounds,  // operand[0] = bits of the index as a double, operand[1] = extent
+    dimension_out_of_range,    // of size(); operand[0] = dimension, operand[1] = rank
   };
   int kind;
   int line;    // in the rendered source

@@ -6,12 +6,15 @@
 
 namespace tilewright::abi::cuda {
 
+constexpr int kMaxBufferRank = 5;
+
 /// A tensor that a snippet reads. A dimension of size 1 that is broadcast has stride 0. Smaller
 /// than the CPU's, as arguments travel with every launch.
 struct BufferArgument {
   const void* data;
-  long long stride[4];  // in elements; that of the last dimension is below 2^31
-  int size[4];          // extent of each dimension; a greater one than 2^31 - 1 counts as that
+  long long stride[kMaxBufferRank];  // in elements; the last dimension's is below 2^31
+  int size[kMaxBufferRank];          // extent of each dimension
+  int reserved;                      // 0
 };
 
 /// A run-time number that a snippet reads; the spec says which member is meant.

@@ -10,6 +10,11 @@ struct BFloat16 {
   unsigned short bits;
 };
 
+// A truth in memory: any byte but 0.
+struct Bool {
+  unsigned char byte;
+};
+
 TW_INLINE float to_float(float x) { return x; }
 
 TW_INLINE float to_float(BFloat16 x) {
@@ -35,6 +40,7 @@ TW_INLINE float to_number(BFloat16 x) { return to_float(x); }
 TW_INLINE int to_number(int x) { return x; }
 TW_INLINE int to_number(unsigned char x) { return x; }
 TW_INLINE long long to_number(long long x) { return x; }
+TW_INLINE int to_number(Bool x) { return x.byte != 0; }
 
 TW_INLINE void from_float(float x, float* out) { *out = x; }
 

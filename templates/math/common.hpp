@@ -1,6 +1,13 @@
 // Functions that are the same in every reading, and the names with an `f`. An int argument becomes
 // tw_real, as in C++ it would become double.
 
+template <typename T>
+constexpr bool tw_is_floating = false;
+template <>
+constexpr bool tw_is_floating<float> = true;
+template <>
+constexpr bool tw_is_floating<double> = true;
+
 constexpr tw_real INFINITY = __builtin_inff();
 constexpr tw_real NAN = __builtin_nanf("");
 
@@ -49,11 +56,46 @@ TW_INLINE auto select(bool condition, A a, B b) {
   return condition ? a : b;
 }
 
+template <typename A>
+TW_INLINE auto sign(A x) {
+  using T = decltype(+x);
+  const T value = +x;
+  return value > 0 ? T{1} : value < 0 ? static_cast<T>(-1) : value;
+}
+
+// As Python's // and %: the quotient is rounded down, and the remainder has b's sign.
+template <typename A, typename B>
+TW_INLINE auto floor_div(A a, B b) {
+  using T = decltype(+a + +b);
+  const T x = static_cast<T>(a), y = static_cast<T>(b);
+  if constexpr (tw_is_floating<T>) {
+    return tw_real_floor_div(x, y);
+  } else {
+    const T rest = x % y;
+    return rest != 0 && (rest < 0) != (y < 0) ? x / y - 1 : x / y;
+  }
+}
+template <typename A, typename B>
+TW_INLINE auto floor_mod(A a, B b) {
+  using T = decltype(+a + +b);
+  const T x = static_cast<T>(a), y = static_cast<T>(b);
+  if constexpr (tw_is_floating<T>) {
+    return tw_real_floor_mod(x, y);
+  } else {
+    const T rest = x % y;
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+  }
+}
+
 TW_INLINE tw_real expf(tw_real x) { return exp(x); }
 TW_INLINE tw_real exp2f(tw_real x) { return exp2(x); }
 TW_INLINE tw_real logf(tw_real x) { return log(x); }
 TW_INLINE tw_real log2f(tw_real x) { return log2(x); }
 TW_INLINE tw_real tanhf(tw_real x) { return tanh(x); }
+TW_INLINE tw_real erff(tw_real x) { return erf(x); }
+TW_INLINE tw_real erfcf(tw_real x) { return erfc(x); }
+TW_INLINE tw_real log1pf(tw_real x) { return log1p(x); }
+TW_INLINE tw_real expm1f(tw_real x) { return expm1(x); }
 TW_INLINE tw_real sqrtf(tw_real x) { return sqrt(x); }
 TW_INLINE tw_real rsqrtf(tw_real x) { return rsqrt(x); }
 TW_INLINE tw_real sinf(tw_real x) { return sin(x); }

@@ -67,12 +67,8 @@ struct Logarithm {
   float mantissa;  // ln(m), where x = 2^e * m
 };
 
-TW_INLINE Logarithm split_logarithm(float x) {
-  const bool subnormal = x < 1.17549435e-38f;
-  const unsigned bits = to_bits(subnormal ? x * 8388608.0f : x);
-  // m is in [sqrt(1/2), sqrt(2)).
-  const int e = static_cast<int>(bits - 0x3f3504f3u) >> 23;
-  const float f = from_bits(bits - (static_cast<unsigned>(e) << 23)) - 1.0f;
+// ln(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)).
+TW_INLINE float log_of_mantissa(float f) {
   float p = -7.634136346e-2f * f + 1.276330709e-1f;
   p = p * f - 1.316111558e-1f;
   p = p * f + 1.420159346e-1f;
@@ -81,7 +77,20 @@ TW_INLINE Logarithm split_logarithm(float x) {
   p = p * f - 2.500082383e-1f;
   p = p * f + 3.333333171e-1f;
   const float f2 = f * f;
-  return {static_cast<float>(subnormal ? e - 23 : e), (f2 * f) * p - 0.5f * f2 + f};
+  return (f2 * f) * p - 0.5f * f2 + f;
+}
+
+// e of bits = 2^e * m, with m in [sqrt(1/2), sqrt(2)).
+TW_INLINE int exponent_of(unsigned bits) {
+  return static_cast<int>(bits - 0x3f3504f3u) >> 23;
+}
+
+TW_INLINE Logarithm split_logarithm(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const unsigned bits = to_bits(subnormal ? x * 8388608.0f : x);
+  const int e = exponent_of(bits);
+  const float f = from_bits(bits - (static_cast<unsigned>(e) << 23)) - 1.0f;
+  return {static_cast<float>(subnormal ? e - 23 : e), log_of_mantissa(f)};
 }
 
 // The logarithms' values outside the positive finite numbers.
@@ -101,6 +110,82 @@ TW_INLINE float log2(float x) {
   const Logarithm parts = split_logarithm(x);
   const float low = parts.mantissa * 1.925963033e-8f;
   return logarithm_or_special(x, parts.mantissa * 1.44269502f + low + parts.exponent);
+}
+
+TW_INLINE float with_sign_of(float magnitude, float sign) {
+  return from_bits(to_bits(magnitude) | (to_bits(sign) & 0x80000000u));
+}
+
+// ln(1 + x), from 1 + x and what rounding took from it.
+TW_INLINE float log1p(float x) {
+  const float u = 1.0f + x;
+  const float lost = x - (u - 1.0f);
+  const unsigned bits = to_bits(u);
+  const int e = exponent_of(bits);
+  const int scaled = e < 64 ? e : 64;  // nothing was lost of a greater one
+  const float f = (from_bits(bits - (static_cast<unsigned>(e) << 23)) - 1.0f) +
+                  lost * from_bits(static_cast<unsigned>(127 - scaled) << 23);
+  const float exponent = static_cast<float>(e);
+  const float low = exponent * 1.42860682031e-6f + log_of_mantissa(f);
+  const float value = exponent * 0.693145751953125f + low;
+  return with_sign_of(logarithm_or_special(u, value), x);
+}
+
+// e^x - 1 = 2^n * (e^r - 1) + (2^n - 1), where half of 2^n is always a float.
+TW_INLINE float expm1(float x) {
+  float y = x > 89.0f ? 89.0f : x;
+  y = y < -25.0f ? -25.0f : y;
+  const Rounded n = round_to_int(y * 1.44269504f);
+  const float r = reduce_by_ln2(y, n.value);
+  const float p = (r * r) * exp_tail(r) + r;
+  const float half_power = from_bits(static_cast<unsigned>(n.integer + 126) << 23);
+  return with_sign_of(2.0f * (half_power * p + (half_power - 0.5f)), x);
+}
+
+// x + x * P(x^2) near 0, 1 - e^(-x - x * Q(x)) beyond.
+TW_INLINE float erf(float x) {
+  const float a = from_bits(to_bits(x) & 0x7fffffffu);
+  const float s = x * x;
+  float p = 8.33187806e-5f * s - 8.13363004e-4f;
+  p = p * s + 5.20022959e-3f;
+  p = p * s - 2.68590730e-2f;
+  p = p * s + 1.12836897e-1f;
+  p = p * s - 3.76126319e-1f;
+  p = p * s + 1.28379166e-1f;
+  const float near = p * x + x;
+  const float t = a > 4.0f ? 4.0f : a;
+  float q = 1.15259345e-5f * t - 3.25755362e-4f;
+  q = q * t + 3.65447113e-3f;
+  q = q * t - 2.37874947e-2f;
+  q = q * t + 1.06266432e-1f;
+  q = q * t + 6.35133445e-1f;
+  q = q * t + 1.28652900e-1f;
+  const float far = with_sign_of(1.0f - exp(-(q * t + t)), x);
+  return a > 0.9277f ? far : near;
+}
+
+// Of a = |x|: e^(-a^2) * R((a - 2) / (a + 2)) / (1 + 2a), where a^2 is taken to twice the precision.
+TW_INLINE float erfc(float x) {
+  float a = from_bits(to_bits(x) & 0x7fffffffu);
+  a = a > 10.1f ? 10.1f : a;  // beyond, the result is 0
+  const float q = (a - 2.0f) / (a + 2.0f);
+  float p = -3.99449607e-4f * q - 1.22800237e-3f;
+  p = p * q + 1.31330988e-3f;
+  p = p * q + 8.63009784e-3f;
+  p = p * q - 8.06014333e-3f;
+  p = p * q - 5.42038828e-2f;
+  p = p * q + 1.64055422e-1f;
+  p = p * q - 1.66031465e-1f;
+  p = p * q - 9.27639827e-2f;
+  p = p * q + 1.27697837f;
+  const float factor = p / (1.0f + 2.0f * a);
+  const float square = a * a;
+  const float lost = __builtin_fmaf(a, a, -square);
+  const Rounded n = round_to_int(square * -1.44269504f);
+  const float r = reduce_by_ln2(-square, n.value) - lost;
+  const float power = (r * r) * exp_tail(r) + r + 1.0f;
+  const float value = scale_by_power(power * factor, n.integer);
+  return x < 0.0f ? 2.0f - value : value;
 }
 
 // From expm1(2|x|), which has no cancellation near 0.

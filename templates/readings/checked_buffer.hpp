@@ -2,9 +2,23 @@
 
 // An index, with the line that it is used on: a default argument is evaluated where it is needed.
 struct tw_Index {
-  template <typename Integer>
-  tw_Index(Integer i, int at = __builtin_LINE()) : value(static_cast<long long>(i)), line(at) {}
-  long long value;
+  template <typename Number>
+  tw_Index(Number i, int at = __builtin_LINE()) : line(at) {
+    const auto number = +i;  // at least an int
+    constexpr long long kMost = __LONG_LONG_MAX__;
+    if constexpr (tw_is_floating<decltype(+i)>) {
+      is_real = true;
+      real = number;
+      value = number != number ? 0 : number >= 0x1p63 ? kMost : number <= -0x1p63 ? -kMost - 1 : static_cast<long long>(number);
+    } else {
+      value = number > 0 && static_cast<unsigned long long>(number) > kMost ? kMost : static_cast<long long>(number);
+    }
+  }
+  bool is_nan() const { return real != real; }
+
+  long long value;  // the nearest one of a float, 0 of a NaN
+  double real = 0;
+  bool is_real = false;
   int line;
 };
 
@@ -16,6 +30,7 @@ class tw_Buffer {
 
   Value operator[](tw_Index i) const requires(kRank == 1) { return load(offset(0, i)); }
 
+  Value operator()() const requires(kRank == 0) { return load(0); }
   Value operator()(tw_Index i) const requires(kRank == 1) { return load(offset(0, i)); }
   Value operator()(tw_Index i, tw_Index j) const requires(kRank == 2) {
     return load(offset(0, i) + offset(1, j));
@@ -26,17 +41,36 @@ class tw_Buffer {
   Value operator()(tw_Index i, tw_Index j, tw_Index k, tw_Index l) const requires(kRank == 4) {
     return load(offset(0, i) + offset(1, j) + offset(2, k) + offset(3, l));
   }
+  Value operator()(tw_Index i, tw_Index j, tw_Index k, tw_Index l, tw_Index m) const
+      requires(kRank == 5) {
+    return load(offset(0, i) + offset(1, j) + offset(2, k) + offset(3, l) + offset(4, m));
+  }
 
-  int size(int dim) const { return static_cast<int>(argument_.size[dim]); }
+  int size(tw_Index dim) const {
+    const long long inside = clamped(dim, kRank);
+    if (inside != dim.value || dim.is_nan()) {
+      tw_report(Finding::dimension_out_of_range, dim.line, 0, dim.value, kRank);
+    }
+    return static_cast<int>(argument_.size[inside]);
+  }
 
  private:
-  long long offset(int dim, tw_Index i) const {
+  static long long clamped(const tw_Index& i, long long extent) {
+    return i.value < 0 ? 0 : i.value >= extent ? extent - 1 : i.value;
+  }
+
+  long long offset(int dim, const tw_Index& i) const {
     const long long extent = argument_.size[dim];
-    const long long clamped = i.value < 0 ? 0 : i.value >= extent ? extent - 1 : i.value;
-    if (clamped != i.value) {
+    const long long inside = clamped(i, extent);
+    if (i.is_nan()) {
+      tw_report(Finding::index_not_a_number, i.line, 0, 0, extent);
+    } else if (inside != i.value && i.is_real) {
+      tw_report(Finding::real_index_out_of_bounds, i.line, 0,
+                __builtin_bit_cast(long long, i.real), extent);
+    } else if (inside != i.value) {
       tw_report(Finding::index_out_of_bounds, i.line, 0, i.value, extent);
     }
-    return clamped * argument_.stride[dim];
+    return inside * argument_.stride[dim];
   }
 
   Value load(long long offset) const {

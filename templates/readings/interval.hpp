@@ -301,6 +301,43 @@ TW_INLINE constexpr tw_Interval<T> remainder(tw_Interval<T> a, tw_Interval<T> b)
           a.hi > 0 ? tw_lesser(a.hi, greatest) : T{0}, true};
 }
 
+// Rounds down: monotone, too.
+template <typename T>
+TW_INLINE constexpr T exact_floor_div(T a, T b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+template <typename T>
+TW_INLINE constexpr T exact_floor_mod(T a, T b) {
+  const T rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+template <typename T>
+TW_INLINE constexpr tw_Interval<T> floor_divide(tw_Interval<T> a, tw_Interval<T> b) {
+  if (!may_divide(a, b)) return {};
+  return hull<T, T>(exact_floor_div(a.lo, b.lo), exact_floor_div(a.lo, b.hi),
+                    exact_floor_div(a.hi, b.lo), exact_floor_div(a.hi, b.hi), true);
+}
+
+// Takes the sign of the divisor, and is smaller.
+template <typename T>
+TW_INLINE constexpr tw_Interval<T> floor_remainder(tw_Interval<T> a, tw_Interval<T> b) {
+  if (!may_divide(a, b)) return {};
+  // One multiple of one divisor below all of a: the remainder rises with it.
+  if (b.lo == b.hi && exact_floor_div(a.lo, b.lo) == exact_floor_div(a.hi, b.lo)) {
+    return {exact_floor_mod(a.lo, b.lo), exact_floor_mod(a.hi, b.lo), true};
+  }
+  const bool is_inside = b.lo > 0 ? a.lo >= 0 && a.hi < b.lo : a.hi <= 0 && a.lo > b.hi;
+  if (is_inside) return a;
+  if (b.lo > 0) return {0, a.lo >= 0 ? tw_lesser(a.hi, b.hi - 1) : b.hi - 1, true};
+  return {a.hi <= 0 ? tw_greater(a.lo, b.lo + 1) : b.lo + 1, 0, true};
+}
+
+template <typename T>
+TW_INLINE constexpr T exact_sign(T a) {
+  return (a > 0) - (a < 0);
+}
+
 template <typename T>
 TW_INLINE constexpr tw_Interval<T> negate(tw_Interval<T> a) {
   return subtract(tw_Interval<T>(0, 0, true), a);
@@ -636,6 +673,8 @@ TW_COMPARISON(!=, tw_not(tw_interval::equal(a, b)))
   }
 TW_TWO_NUMBERS(min, least)
 TW_TWO_NUMBERS(max, greatest)
+TW_TWO_NUMBERS(floor_div, floor_divide)
+TW_TWO_NUMBERS(floor_mod, floor_remainder)
 #undef TW_TWO_NUMBERS
 
 // Of C++'s own numbers, as in every reading.
@@ -648,6 +687,41 @@ template <typename A, typename B>
   requires(tw_Operand<A>::is_native && tw_Operand<B>::is_native)
 TW_INLINE constexpr auto max(A a, B b) {
   return a < b || a != a ? b : a;
+}
+
+// A float among them proves nothing.
+template <typename A, typename B>
+  requires(tw_Operand<A>::is_native && tw_Operand<B>::is_native)
+TW_INLINE constexpr auto floor_div(A a, B b) {
+  using T = tw_Common<A, B>;
+  if constexpr (tw_IsFloating<A>::value || tw_IsFloating<B>::value) {
+    return tw_Real();
+  } else {
+    return tw_interval::floor_divide(tw_as<T>(a), tw_as<T>(b));
+  }
+}
+template <typename A, typename B>
+  requires(tw_Operand<A>::is_native && tw_Operand<B>::is_native)
+TW_INLINE constexpr auto floor_mod(A a, B b) {
+  using T = tw_Common<A, B>;
+  if constexpr (tw_IsFloating<A>::value || tw_IsFloating<B>::value) {
+    return tw_Real();
+  } else {
+    return tw_interval::floor_remainder(tw_as<T>(a), tw_as<T>(b));
+  }
+}
+
+template <typename A>
+  requires(tw_Operand<A>::is_integer)
+TW_INLINE constexpr auto sign(A x) {
+  using T = typename tw_Operand<A>::Number;
+  const tw_Interval<T> a = tw_as<T>(x);
+  return tw_Interval<T>(tw_interval::exact_sign(a.lo), tw_interval::exact_sign(a.hi), a.is_known);
+}
+template <typename A>
+  requires(tw_Operand<A>::is_real)
+TW_INLINE constexpr tw_Real sign(A) {
+  return {};
 }
 
 template <typename T>
@@ -716,6 +790,10 @@ TW_REAL_FUNCTION(rsqrt)
 TW_REAL_FUNCTION(sin)
 TW_REAL_FUNCTION(cos)
 TW_REAL_FUNCTION(tan)
+TW_REAL_FUNCTION(erf)
+TW_REAL_FUNCTION(erfc)
+TW_REAL_FUNCTION(log1p)
+TW_REAL_FUNCTION(expm1)
 TW_REAL_FUNCTION(fabs)
 TW_REAL_FUNCTION(floor)
 TW_REAL_FUNCTION(ceil)

@@ -7,6 +7,14 @@
 // TW_SEPARATE: how a function is compiled on its own where that saves time. TW_ROLLED: before a
 // loop, that it is compiled as it stands where that does.
 //
+// The extent of a dimension, which is clamped as in the exact reading.
+template <int kRank, typename Index>
+TW_INLINE tw_Interval<int> tw_size_at(const long long* last, Index dim) {
+  const tw_Interval<long long> at = tw_as<long long>(dim);
+  if (!at.is_one()) return {};
+  return static_cast<int>(last[tw_greater(0ll, tw_lesser(at.lo, kRank - 1ll))] + 1);
+}
+
 // Element: in memory. Number: int or long long. Table: whether there is one.
 template <typename Element, typename Number, int kRank, bool kHasTable>
 class tw_Buffer {
@@ -16,7 +24,7 @@ class tw_Buffer {
       : data_(static_cast<const Element*>(argument.data)),
         table_(static_cast<const Extrema*>(table)) {
     for (int i = 0; i < kRank; ++i) {
-      last_[i] = tw_lesser<long long>(argument.size[i] - 1, 0x7ffffffe);
+      last_[i] = argument.size[i] - 1;
       stride_[i] = argument.stride[i];
     }
   }
@@ -33,7 +41,10 @@ class tw_Buffer {
   }
 
   // Not an int: `n > 1 && x / (n - 1)` would divide by 0 here, where both sides are computed.
-  TW_MEMBER tw_Interval<int> size(int dim) const { return static_cast<int>(last_[dim] + 1); }
+  template <typename Index>
+  TW_MEMBER tw_Interval<int> size(Index dim) const {
+    return tw_size_at<kRank>(last_, dim);
+  }
 
  private:
   struct Extrema {
@@ -44,7 +55,8 @@ class tw_Buffer {
 
   template <typename... Indices>
   TW_MEMBER tw_Interval<Number> read(Indices... indices) const {
-    const tw_Interval<long long> index[kRank] = {tw_as<long long>(indices)...};
+    if constexpr (kRank == 0) return at_offset(0);
+    const tw_Interval<long long> index[kDims] = {tw_as<long long>(indices)...};
     long long row = 0;
     long long offset = 0;
     for (int dim = 0; dim < kRank; ++dim) {
@@ -103,13 +115,18 @@ class tw_Buffer {
   }
 
   TW_MEMBER Number at(long long offset, long long i) const {
-    return static_cast<Number>(tw_kernel::to_number(data_[offset + i * stride_[kRank - 1]]));
+    return at_offset(offset + i * stride_[kDims - 1]);
   }
+  TW_MEMBER Number at_offset(long long offset) const {
+    return static_cast<Number>(tw_kernel::to_number(data_[offset]));
+  }
+
+  static constexpr int kDims = kRank > 0 ? kRank : 1;  // C++ has no empty arrays
 
   const Element* data_;
   const Extrema* table_;
-  long long last_[kRank];  // greatest index of each dimension
-  long long stride_[kRank];
+  long long last_[kDims];  // greatest index of each dimension
+  long long stride_[kDims];
 };
 
 // Floats prove nothing, so they need not be read.
@@ -118,9 +135,7 @@ class tw_RealBuffer {
  public:
   template <typename Argument>
   TW_MEMBER tw_RealBuffer(const Argument& argument, const void*) {
-    for (int i = 0; i < kRank; ++i) {
-      size_[i] = static_cast<int>(tw_lesser<long long>(argument.size[i], 0x7fffffff));
-    }
+    for (int i = 0; i < kRank; ++i) last_[i] = argument.size[i] - 1;
   }
   template <typename Index>
     requires(kRank == 1)
@@ -132,8 +147,11 @@ class tw_RealBuffer {
   TW_MEMBER tw_Real operator()(Indices...) const {
     return {};
   }
-  TW_MEMBER tw_Interval<int> size(int dim) const { return size_[dim]; }
+  template <typename Index>
+  TW_MEMBER tw_Interval<int> size(Index dim) const {
+    return tw_size_at<kRank>(last_, dim);
+  }
 
  private:
-  int size_[kRank];
+  long long last_[kRank > 0 ? kRank : 1];
 };

@@ -1,5 +1,8 @@
-// A tensor that a snippet reads, `x[i]` in one dimension and `x(i, j)` in more. Unless the spec trusts
-// it, an index is clamped to its extent, so that no snippet can read foreign memory.
+// A tensor that a snippet reads: `x[i]` in one dimension, `x(i, j)` in more, and x() where it has none,
+// which snippets write as `x`. Unless the spec trusts it, an index is clamped to its extent, so that
+// no snippet can read foreign memory.
+//
+// Needs: tw_cell().
 
 template <typename Element, typename Value, int kRank, bool kTrusted>
 class tw_Buffer {
@@ -7,8 +10,7 @@ class tw_Buffer {
   tw_Buffer(const tilewright::abi::BufferArgument& argument)
       : data_(static_cast<const Element*>(argument.data)) {
     for (int i = 0; i < kRank; ++i) {
-      const long long last = argument.size[i] - 1;
-      last_[i] = last < 0x7ffffffe ? static_cast<int>(last) : 0x7ffffffe;
+      last_[i] = static_cast<int>(argument.size[i] - 1);
       stride_[i] = argument.stride[i];
     }
   }
@@ -21,27 +23,28 @@ class tw_Buffer {
   template <typename... Indices>
   TW_MEMBER Value operator()(Indices... indices) const requires(sizeof...(Indices) == kRank) {
     int dim = 0;
-    return load((offset(dim++, indices) + ...));
+    return load((0ll + ... + offset(dim++, indices)));
   }
 
   // Extent of a dimension.
-  TW_MEMBER int size(int dim) const { return last_[dim] + 1; }
+  template <typename Index>
+  TW_MEMBER int size(Index dim) const {
+    return last_[tw_cell(dim, kRank - 1)] + 1;
+  }
 
  private:
   template <typename Index>
   TW_MEMBER long long offset(int dim, Index i) const {
     if (kTrusted) return static_cast<long long>(i) * stride_[dim];
-    const auto index = +i;  // at least an int
-    const int last = last_[dim];
-    const int clamped = index < 0 ? 0 : index > last ? last : static_cast<int>(index);
-    return clamped * stride_[dim];
+    return tw_cell(i, last_[dim]) * stride_[dim];
   }
 
   TW_MEMBER Value load(long long offset) const {
     return static_cast<Value>(tw_kernel::to_number(data_[offset]));
   }
 
+  static constexpr int kDims = kRank > 0 ? kRank : 1;  // C++ has no empty arrays
   const Element* data_;
-  int last_[kRank];  // greatest index of each dimension
-  long long stride_[kRank];
+  int last_[kDims];  // greatest index of each dimension
+  long long stride_[kDims];
 };

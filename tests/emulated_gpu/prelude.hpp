@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -199,6 +200,17 @@ inline unsigned __float_as_uint(float x) {
 }
 inline float __uint_as_float(unsigned x) {
   return __builtin_bit_cast(float, x);
+}
+// As the instruction does: the nearest int, and 0 for a NaN.
+inline int __float2int_rz(float x) {
+  if (std::isnan(x)) return 0;
+  if (x >= 0x1p31f) return std::numeric_limits<int>::max();
+  return x <= -0x1p31f ? std::numeric_limits<int>::min() : static_cast<int>(x);
+}
+// The least int for a NaN.
+inline int __double2int_rz(double x) {
+  if (x >= 0x1p31) return std::numeric_limits<int>::max();
+  return x > -0x1p31 ? static_cast<int>(x) : std::numeric_limits<int>::min();
 }
 inline float __frcp_rn(float x) {
   return 1.0f / x;

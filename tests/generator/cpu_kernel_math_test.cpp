@@ -26,7 +26,8 @@ const CompiledText& functions() {
                        "namespace tw_kernel { constexpr int kVectorBytes = 32; }\n" +
                        loader->load("cpu/vector.hpp").value() +
                        loader->load("math/elementary.hpp").value();
-    for (const std::string name : {"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "tan"}) {
+    for (const std::string name : {"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "tan", "erf",
+                                   "erfc", "log1p", "expm1"}) {
       text += "extern \"C\" TW_EXPORT void test_" + name +
               "(const float* x, float* y, int count) {\n"
               "  for (int i = 0; i < count; ++i) y[i] = tw_math::" +
@@ -145,9 +146,29 @@ TEST_CASE("cpu math: sin and cos to 2e-7 up to 1e5") {
   CHECK(worst("tan", std::tan, floats(1e-6f, 1.5f, kStep)) < 5);
 }
 
+TEST_CASE("cpu math: erf within 2 ulp and erfc within 6, subnormal results included") {
+  for (const float end : {1e38f, -1e38f}) {
+    const std::vector<float> x = floats(std::copysign(1e-45f, end), end, kStep);
+    CHECK(worst("erf", std::erf, x) < 1.5);
+    CHECK(worst("erfc", std::erfc, x) < 6);
+  }
+  CHECK(call("erfc", 10.0f) > 0);
+  CHECK(call("erfc", 10.1f) == 0);
+}
+
+TEST_CASE("cpu math: log1p and expm1 within 2 ulp, next to 0 too") {
+  for (const float end : {std::numeric_limits<float>::max(), -0.99999994f}) {
+    CHECK(worst("log1p", std::log1p, floats(std::copysign(1e-45f, end), end, kStep)) < 2);
+  }
+  for (const float end : {88.72f, -200.0f}) {
+    CHECK(worst("expm1", std::expm1, floats(std::copysign(1e-45f, end), end, kStep)) < 2);
+  }
+}
+
 TEST_CASE("cpu math: infinities, NaN, zeros and overflow") {
   const float infinity = INFINITY;
-  for (const std::string name : {"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "tan"}) {
+  for (const std::string name : {"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "tan", "erf",
+                                 "erfc", "log1p", "expm1"}) {
     CAPTURE(name);
     CHECK(std::isnan(call(name, NAN)));
   }
@@ -168,6 +189,21 @@ TEST_CASE("cpu math: infinities, NaN, zeros and overflow") {
     CHECK(std::isnan(call(name, -infinity)));
     CHECK(call(name, 1.0f) == 0.0f);
   }
+  for (const std::string name : {"erf", "log1p", "expm1"}) {
+    CHECK(call(name, 0.0f) == 0.0f);
+    CHECK(std::signbit(call(name, -0.0f)));
+  }
+  CHECK(call("erf", infinity) == 1.0f);
+  CHECK(call("erf", -infinity) == -1.0f);
+  CHECK(call("erfc", infinity) == 0.0f);
+  CHECK(call("erfc", -infinity) == 2.0f);
+  CHECK(call("erfc", 0.0f) == 1.0f);
+  CHECK(call("log1p", infinity) == infinity);
+  CHECK(call("log1p", -1.0f) == -infinity);
+  CHECK(std::isnan(call("log1p", -1.5f)));
+  CHECK(call("expm1", infinity) == infinity);
+  CHECK(call("expm1", 88.73f) == infinity);
+  CHECK(call("expm1", -infinity) == -1.0f);
   CHECK(call("exp2", 10.0f) == 1024.0f);
   CHECK(call("log2", 1024.0f) == 10.0f);
   CHECK(call("tanh", infinity) == 1.0f);

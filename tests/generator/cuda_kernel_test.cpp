@@ -196,7 +196,10 @@ TEST_CASE("CUDA kernels: every function of snippets, fast and precise") {
       "  + rsqrt(score) + sin(score) + cos(score) + tan(score) + pow(score, 2.5) + abs(score)\n"
       "  + fabs(score) + min(score, 1.0) + max(score, 0.5) + fmin(score, 2.0) + fmax(score, 1.0)\n"
       "  + floor(score) + ceil(score) + clamp(score, -1.0, 1.0) + select(q_idx > kv_idx, 1.0, "
-      "2.0);\n"
+      "2.0)\n"
+      "  + erf(score) + erfcf(score) + log1p(score) + expm1f(score) + sign(score) + sign(kv_idx)\n"
+      "  + floor_div(score, 2) + floor_mod(kv_idx, 7) + floor_mod(kv_idx, 2.5) + "
+      "floor_div(kv_idx, 3ll);\n"
       "return isfinite_(x) ? x / 3 : -INFINITY;";
   // No function of that name: the message must come from the snippet, not from a function before
   // it.
@@ -225,6 +228,24 @@ TEST_CASE("CUDA kernels: what a snippet reads behaves as a number and as a truth
       "return (same ? far[kv_idx] >= q_idx : true) && (flag[q_idx] & 1) != 0 && slopes[h] > 0;";
   require_compiles(spec, "sm_90a", "forward_masked");
   require_compiles(spec, "sm_90a", "mask_exact");
+}
+
+TEST_CASE("CUDA kernels: buffers of no and of five dimensions, with indices of every type") {
+  if (nvrtc_is_missing()) return;
+  Spec spec{.dtype = bf16, .head_dim = 64};
+  spec.buffers["gain"] = {.dtype = f32, .shape = {}};
+  spec.buffers["on"] = {.dtype = boolean, .shape = {}};
+  spec.buffers["deep"] = {.dtype = f16, .shape = {2, 3, 4, 5, NamedDim::kv_len}};
+  spec.buffers["table"] = {.dtype = f32, .shape = {FreeDim{}}};
+  spec.score_mod =
+      "return score * gain + deep(h, log2(score), 3u, kv_idx * 5ll, kv_idx) + table[score] + "
+      "table[18446744073709551615ull - kv_idx] + table[q_idx > kv_idx] + table[(char)kv_idx] + "
+      "table[gain] + table.size(h);";
+  spec.mask_mod = "on && table[0.5 * kv_idx] > gain && table[q_idx - kv_idx + 0.25] < 7";
+  for (const char* kernel : {"forward_masked", "mask_exact", "mask_proved", "mask_lists"}) {
+    require_compiles(spec, "sm_90a", kernel);
+    require_compiles(spec, "sm_80", kernel);
+  }
 }
 
 TEST_CASE("CUDA kernels: the measured tactics spill nothing") {

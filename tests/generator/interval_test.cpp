@@ -48,6 +48,10 @@ std::optional<Wide> within(Wide x, Wide least, Wide greatest) {
   return x < least || x > greatest ? std::nullopt : std::optional(x);
 }
 
+Wide rounded_down(Wide a, Wide b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
 template <typename T>
 std::vector<Binary<T>> binaries() {
   using I = tw_Interval<T>;
@@ -66,6 +70,17 @@ std::vector<Binary<T>> binaries() {
        [](Wide a, Wide b, Wide lo, Wide hi) {
          return b == 0 || !within(a / b, lo, hi) ? std::nullopt : std::optional(a % b);
        }},
+      {"floor_div", [](I a, I b) { return floor_div(a, b); },
+       [](Wide a, Wide b, Wide lo, Wide hi) {
+         return b == 0 ? std::nullopt : within(rounded_down(a, b), lo, hi);
+       }},
+      {"floor_mod", [](I a, I b) { return floor_mod(a, b); },
+       [](Wide a, Wide b, Wide lo, Wide hi) {
+         const bool is_defined = b != 0 && within(a / b, lo, hi);
+         return is_defined ? std::optional(a - rounded_down(a, b) * b) : std::nullopt;
+       }},
+      {"sign", [](I a, I) { return sign(a); },
+       [](Wide a, Wide, Wide, Wide) { return std::optional(Wide{a > 0} - Wide{a < 0}); }},
       {"&", [](I a, I b) { return a & b; },
        [](Wide a, Wide b, Wide, Wide) { return std::optional(a & b); }},
       {"|", [](I a, I b) { return a | b; },
@@ -247,6 +262,9 @@ TEST_CASE("interval: floats prove nothing") {
   REQUIRE(undecided(x * 0.5f < 100));
   REQUIRE(undecided(sqrt(x) >= 0));
   REQUIRE(undecided(half == half));
+  REQUIRE(undecided(floor_div(x, 2.0f) == 0));
+  REQUIRE(undecided(floor_mod(half, 2) < 2));
+  REQUIRE(undecided(sign(half) < 2));
   REQUIRE(!static_cast<tw_Interval<int>>(half * x).is_known);
   REQUIRE(!undecided(x > 1 && half < x));
   REQUIRE(!undecided(x == 1 || half < x));

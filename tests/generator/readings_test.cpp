@@ -3,8 +3,7 @@
 #include <vector>
 
 #include "generator/snippet.hpp"
-#include "generator/templates.hpp"
-#include "tests/generator/cpu_kernel.hpp"
+#include "tests/generator/evaluate.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -22,48 +21,6 @@ Spec mask_spec(std::string text) {
   Spec spec{.dtype = f32, .head_dim = 16};
   spec.mask_mod = std::move(text);
   return spec;
-}
-
-struct Row {
-  std::vector<double> modified;
-  std::vector<int> keep;
-};
-
-template <typename Score>
-Row evaluate(const Spec& spec, const std::string& kernel, const abi::SnippetArguments& arguments,
-             int row, double score) {
-  const CompiledText object = load_kernel(spec, kernel);
-  const auto size = static_cast<std::size_t>(arguments.kv_len);
-  std::vector<Score> scores(size, static_cast<Score>(score)), modified(size);
-  std::vector<unsigned char> keep(size, 7);
-  object.symbol<void (*)(const abi::SnippetArguments*, int, int, int, const Score*, Score*,
-                         unsigned char*)>("tilewright_evaluate_row")(
-      &arguments, 0, 0, row, scores.data(), modified.data(), keep.data());
-  return {{modified.begin(), modified.end()}, {keep.begin(), keep.end()}};
-}
-
-abi::SnippetArguments arguments_of(int q_len, int kv_len) {
-  return {nullptr, nullptr, 1, 1, 1, q_len, kv_len, 0, 0};
-}
-
-struct Found {
-  abi::Finding finding;
-  Origin origin;
-};
-
-std::vector<Found> check(const Spec& spec, const abi::SnippetArguments& arguments, int row = 3) {
-  const KernelSource source =
-      render_kernel(spec, Target::host_cpu(), {"evaluate_checked"}, *default_template_loader());
-  evaluate<float>(spec, "evaluate_checked", arguments, row, 2.5);
-  abi::Finding findings[64];
-  const int count =
-      load_kernel(spec, "evaluate_checked")
-          .symbol<int (*)(abi::Finding*, int)>("tilewright_take_findings")(findings, 64);
-  std::vector<Found> found;
-  for (int i = 0; i < count; ++i) {
-    found.push_back({findings[i], source.map.origin_of(findings[i].line, findings[i].column)});
-  }
-  return found;
 }
 
 }  // namespace
@@ -100,7 +57,8 @@ TEST_CASE("readings: every function takes ints, floats and both, in every readin
   std::string snippet = "double sum = 0;\n";
   for (const std::string& name : snippet_functions()) {
     const bool binary = name.find("min") != std::string::npos ||
-                        name.find("max") != std::string::npos || name.starts_with("pow");
+                        name.find("max") != std::string::npos || name.starts_with("pow") ||
+                        name.starts_with("floor_");
     if (name == "clamp" || name == "select") {
       snippet += "sum += " + name + "(kv_idx, 1, 2.5) + " + name + "(kv_idx, 0.5f, 3);\n";
     } else if (binary) {

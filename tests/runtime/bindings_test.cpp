@@ -69,6 +69,21 @@ TEST_CASE("bindings: what is missing, unknown or of another type is refused by n
                ContainsSubstring("is empty"));
 }
 
+TEST_CASE("bindings: a dimension of more elements than an index counts is refused") {
+  Spec spec{.dtype = f32, .head_dim = 16};
+  spec.buffers["x"] = {u8, {FreeDim{}}};
+  static unsigned char byte = 0;
+  SnippetInputs inputs;
+  inputs.buffers["x"] = TensorView::contiguous(&byte, u8, {1});
+  inputs.buffers["x"].strides[0] = 0;
+  inputs.buffers["x"].shape[0] = 2147483647;
+  REQUIRE_NOTHROW(Bindings(spec, inputs));
+  inputs.buffers["x"].shape[0] = 2147483648;
+  REQUIRE_THROWS_WITH(Bindings(spec, inputs),
+                      ContainsSubstring("has size 2147483648 in dimension 0") &&
+                          ContainsSubstring("at most 2147483647"));
+}
+
 TEST_CASE("bindings: a buffer that no snippet can read is refused") {
   const auto tensor = ErrorCode::tensor;
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.buffers["slopes"].data = nullptr; }, tensor),

@@ -14,7 +14,7 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-constexpr std::array<std::pair<Op, std::string_view>, 46> kOps = {{
+constexpr std::array<std::pair<Op, std::string_view>, 56> kOps = {{
     {Op::integer_literal, "integer"},
     {Op::floating_literal, "floating"},
     {Op::truth_literal, "truth"},
@@ -44,13 +44,20 @@ constexpr std::array<std::pair<Op, std::string_view>, 46> kOps = {{
     {Op::logical_not, "not"},
     {Op::minimum, "min"},
     {Op::maximum, "max"},
+    {Op::floor_quotient, "floor_div"},
+    {Op::floor_remainder, "floor_mod"},
     {Op::absolute, "abs"},
+    {Op::sign, "sign"},
     {Op::clamp, "clamp"},
     {Op::tanh, "tanh"},
     {Op::exp, "exp"},
     {Op::exp2, "exp2"},
+    {Op::expm1, "expm1"},
     {Op::log, "log"},
     {Op::log2, "log2"},
+    {Op::log1p, "log1p"},
+    {Op::erf, "erf"},
+    {Op::erfc, "erfc"},
     {Op::sqrt, "sqrt"},
     {Op::rsqrt, "rsqrt"},
     {Op::sin, "sin"},
@@ -61,6 +68,9 @@ constexpr std::array<std::pair<Op, std::string_view>, 46> kOps = {{
     {Op::conditional, "conditional"},
     {Op::to_floating, "to_floating"},
     {Op::to_integer, "to_integer"},
+    {Op::times_2_to_32, "times_2_to_32"},
+    {Op::to_unsigned, "to_unsigned"},
+    {Op::to_wide_unsigned, "to_wide_unsigned"},
 }};
 
 constexpr std::array<std::pair<Type, std::string_view>, 3> kTypes = {
@@ -146,6 +156,7 @@ int precedence_of(const Expression& expression) {
   if (const Infix* infix = find_infix(expression.op)) return infix->precedence;
   if (expression.op == Op::conditional) return kConditional;
   if (expression.op == Op::negate || expression.op == Op::logical_not) return kUnary;
+  if (expression.op == Op::times_2_to_32) return kProduct;
   return is_negative_literal(expression) ? kUnary : kPrimary;
 }
 
@@ -287,6 +298,7 @@ std::string to_text(const Expression& expression) {
     case Op::variable:
       return expression.name;
     case Op::read:
+      if (operands.empty()) return expression.name;
       return operands.size() == 1 ? fmt::format("{}[{}]", expression.name, to_text(operands[0]))
                                   : fmt::format("{}({})", expression.name, list_text(operands));
     case Op::size:
@@ -304,6 +316,12 @@ std::string to_text(const Expression& expression) {
       return fmt::format("float({})", list_text(operands));
     case Op::to_integer:
       return fmt::format("int({})", list_text(operands));
+    case Op::times_2_to_32:
+      return operand_text(operands[0], kProduct) + " * 4294967296ll";
+    case Op::to_unsigned:
+      return fmt::format("(unsigned)({})", list_text(operands));
+    case Op::to_wide_unsigned:
+      return fmt::format("(unsigned long long)({})", list_text(operands));
     default:
       return fmt::format("{}({})", to_string(expression.op), list_text(operands));
   }

@@ -24,9 +24,9 @@ enum class Op : std::uint8_t {
   floating_literal,  ///< Expression::number
   truth_literal,     ///< Expression::integer, 0 or 1
   variable,          ///< an index, a length, score, a scalar, a local variable or a parameter
-  read,              ///< buffer `name` at the operands; clamped to its extents
-  size,              ///< `name.size(d)`: the extent of dimension Expression::integer
-  call,              ///< the lambda `name` of the operands
+  read,  ///< buffer `name` at the operands, which may be floating; clamped to its extents
+  size,  ///< `name.size(d)`: the extent of dimension Expression::integer
+  call,  ///< the lambda `name` of the operands
 
   add,
   subtract,
@@ -51,13 +51,20 @@ enum class Op : std::uint8_t {
 
   minimum,
   maximum,
+  floor_quotient,   ///< `floor_div(a, b)`, Python's //
+  floor_remainder,  ///< `floor_mod(a, b)`, Python's %
   absolute,
+  sign,
   clamp,  ///< value, least, greatest
   tanh,
   exp,
   exp2,
+  expm1,
   log,
   log2,
+  log1p,
+  erf,
+  erfc,
   sqrt,
   rsqrt,
   sin,
@@ -68,6 +75,11 @@ enum class Op : std::uint8_t {
   conditional,  ///< `condition ? a : b`
   to_floating,  ///< `float(x)`
   to_integer,   ///< `int(x)` of a truth or an integer
+
+  // Indices of a buffer only: their values need not be ints.
+  times_2_to_32,     ///< `x * 4294967296ll`
+  to_unsigned,       ///< `(unsigned)(x)`
+  to_wide_unsigned,  ///< `(unsigned long long)(x)`; the interpreter takes the greatest i64 for more
 };
 
 /// The operation's name in JSON and in messages: "add", "less_equal", "variable".

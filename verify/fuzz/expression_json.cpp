@@ -58,8 +58,12 @@ std::size_t operands_of(Op op) {
     case Op::negate:
     case Op::logical_not:
     case Op::absolute:
+    case Op::sign:
     case Op::to_floating:
     case Op::to_integer:
+    case Op::times_2_to_32:
+    case Op::to_unsigned:
+    case Op::to_wide_unsigned:
       return 1;
     case Op::clamp:
     case Op::select:

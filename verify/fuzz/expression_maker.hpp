@@ -76,12 +76,15 @@ class ExpressionMaker : private SnippetDice {
   Expression read_of(const std::string& buffer, Type type, int depth);
   Expression index_for(const std::string& buffer, std::size_t dim, int depth);
   Expression index_value(const char* usual, int depth);
+  Expression wild_index(int depth);
+  Expression floating_index(int depth);
   static Expression last_of(const std::string& buffer, std::size_t dim);
 
   TrackedInteger integer_leaf(int depth);
   TrackedInteger index_or_length();
   TrackedInteger index_of_mask_or_score();
   TrackedInteger quotient(const TrackedInteger& a, int depth);
+  TrackedInteger rounded_down(const TrackedInteger& a);
   TrackedInteger shifted(const TrackedInteger& a);
 
   Expression integer_comparison(int depth);

@@ -29,7 +29,7 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"mask_mod", {"none", "expression", "body"}},
       {"mask_scope", {"none", "shared", "batch", "head"}},
       {"buffer", {"none", "f32", "16-bit", "i32", "i64", "byte"}},
-      {"rank", {"none", "1", "2", "3", "4"}},
+      {"rank", {"none", "1", "2", "3", "4", "0", "5"}},
       {"bounds", {"none", "clamped", "trusted"}},
       {"scalar", {"none", "f32", "i32"}},
       {"functions", {"none", "min-max", "transcendental", "root-floor"}},
@@ -159,6 +159,8 @@ void mark_operation(const Expression& expression, const Marker& mark) {
       break;
     case Op::divide:
     case Op::remainder:
+    case Op::floor_quotient:
+    case Op::floor_remainder:
       if (is_integer(expression)) mark(Factor::integers, "quotient");
       break;
     case Op::shift_left:
@@ -171,6 +173,7 @@ void mark_operation(const Expression& expression, const Marker& mark) {
     case Op::minimum:
     case Op::maximum:
     case Op::absolute:
+    case Op::sign:
     case Op::clamp:
       mark(Factor::functions, "min-max");
       break;
@@ -234,7 +237,8 @@ const std::vector<Word>& words() {
       {Factor::functions, "min-max", {"min", "max", "abs", "fabs", "fmin", "fmax", "clamp"}},
       {Factor::functions,
        "transcendental",
-       {"tanh", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "pow", "tanhf", "expf"}},
+       {"tanh", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "pow", "tanhf", "expf", "erf",
+        "erfc", "log1p", "expm1"}},
       {Factor::functions, "root-floor", {"sqrt", "rsqrt", "floor", "ceil", "sqrtf", "rsqrtf"}},
       {Factor::choice, "select", {"select"}},
       {Factor::choice, "conditional", {"?"}},
@@ -242,7 +246,7 @@ const std::vector<Word>& words() {
       {Factor::local, "variable", {"int", "float", "bool", "double"}},
       {Factor::local, "lambda", {"auto"}},
       {Factor::integers, "sum", {"+", "-", "*"}},
-      {Factor::integers, "quotient", {"/", "%"}},
+      {Factor::integers, "quotient", {"/", "%", "floor_div", "floor_mod"}},
       {Factor::integers, "bits", {"<<", ">>", "&", "|", "^"}},
   };
   return table;

@@ -116,13 +116,20 @@ class Interpreter<Score>::Program {
     const BufferValues& buffer = *node.buffer;
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < node.operands.size(); ++d) {
-      const std::int64_t index = evaluate(node.operands[d], frame).integer;
-      offset =
-          offset * buffer.extents[d] + std::clamp<std::int64_t>(index, 0, buffer.extents[d] - 1);
+      offset = offset * buffer.extents[d] +
+               cell(evaluate(node.operands[d], frame), buffer.extents[d] - 1);
     }
     const double element = buffer.elements[static_cast<std::size_t>(offset)];
     return node.type == Type::floating ? Value::of_number(static_cast<Score>(element))
                                        : Value::of_integer(static_cast<std::int64_t>(element));
+  }
+
+  // The nearest of 0 to `last`, and 0 for a NaN; a float's fraction is dropped.
+  static std::int64_t cell(const Value& index, std::int64_t last) {
+    if (index.type != Type::floating) return std::clamp<std::int64_t>(index.integer, 0, last);
+    if (!(index.number > 0)) return 0;
+    return index.number >= static_cast<Score>(last) ? last
+                                                    : static_cast<std::int64_t>(index.number);
   }
 
   Value call(const Node& node, std::vector<Value>& frame) const {

@@ -8,7 +8,7 @@ namespace tilewright::verify::fuzz {
 TrackedInteger ExpressionMaker::integer_value(int depth) {
   if (depth <= 0 || one_in(4)) return integer_leaf(depth);
   const TrackedInteger a = integer_value(depth - 1);
-  switch (below(18)) {
+  switch (below(20)) {
     case 0:
     case 1:
     case 2:
@@ -44,6 +44,10 @@ TrackedInteger ExpressionMaker::integer_value(int depth) {
     case 15:
       return choose(Op::select, truth(depth - 1), a, integer_value(depth - 1));
     case 16:
+      return rounded_down(a);
+    case 17:
+      return {apply(Op::sign, {a.expression}), -1, 1};
+    case 18:
       return choose(Op::conditional, truth(depth - 1), a, integer_value(depth - 1));
     default:
       return {apply(Op::negate, {a.expression}), -a.greatest, -a.least};
@@ -141,6 +145,15 @@ TrackedInteger ExpressionMaker::remainder_of(const TrackedInteger& a, int depth)
   const TrackedInteger b = absolute(limited(integer_value(depth - 1), kHalfOfInt));
   const TrackedInteger divisor = add({integer(1), 1, 1}, b);
   return {apply(Op::remainder, {a.expression, divisor.expression}), -a.bound(), a.bound()};
+}
+
+TrackedInteger ExpressionMaker::rounded_down(const TrackedInteger& a) {
+  const std::int64_t divisor = one_of<std::int64_t>({2, 3, 7, 16, 100, -2, -5});
+  if (one_in(2)) {
+    return {apply(Op::floor_quotient, {a.expression, integer(divisor)}), -a.bound(), a.bound()};
+  }
+  return {apply(Op::floor_remainder, {a.expression, integer(divisor)}),
+          divisor < 0 ? divisor + 1 : 0, divisor < 0 ? 0 : divisor - 1};
 }
 
 TrackedInteger ExpressionMaker::shifted(const TrackedInteger& a) {

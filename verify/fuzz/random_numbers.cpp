@@ -108,6 +108,10 @@ TrackedNumber ExpressionMaker::exact_number(int depth) {
     }
     case 3:
       return {apply(one_of({Op::floor, Op::ceil}), {a.expression}), a.bound + 1, 0, true};
+    case 4:
+      return one_in(2) ? TrackedNumber{apply(Op::sign, {a.expression}), 1, 0, true}
+                       : TrackedNumber{apply(Op::floor_quotient, {a.expression, floating(0.5)}),
+                                       2 * a.bound + 1, 0, true};
     default:
       return a;
   }
@@ -159,7 +163,21 @@ TrackedNumber ExpressionMaker::ratio(const TrackedNumber& a, int depth) {
 // Arguments are kept to where the function is defined and not steep.
 TrackedNumber ExpressionMaker::of_function(const TrackedNumber& a) {
   const Expression size = apply(Op::absolute, {a.expression});
-  switch (below(11)) {
+  switch (below(16)) {
+    case 11:
+      return {apply(Op::erf, {a.expression}), 1, 1.13 * a.slope, false};
+    case 12:
+      return {apply(Op::erfc, {a.expression}), 2, 1.13 * a.slope, false};
+    case 13:
+      return {apply(Op::log1p, {size}), std::log1p(a.bound), a.slope, false};
+    case 14:
+      return {apply(Op::expm1, {apply(Op::negate, {size})}), 1, a.slope, false};
+    case 15: {
+      const TrackedNumber b = exact_number(1);
+      const double divisor = one_of({0.25, 0.75, -0.5, 3.0});
+      return sum(a, {apply(Op::floor_remainder, {b.expression, floating(divisor)}),
+                     std::fabs(divisor), 0, false});
+    }
     case 0:
     case 1:
       return {apply(Op::tanh, {a.expression}), 1, a.slope, false};

@@ -37,10 +37,11 @@ DType SnippetDeclarations::wanted_buffer_dtype() {
 }
 
 std::size_t SnippetDeclarations::wanted_rank() {
-  for (int rank = 1; rank <= 4; ++rank) {
-    if (is_wanted(wish_, Factor::rank, rank)) return static_cast<std::size_t>(rank);
+  constexpr std::array<std::size_t, 7> kRanks = {1, 1, 2, 3, 4, 0, 5};  // of the factor's values
+  for (int value = 1; value < static_cast<int>(kRanks.size()); ++value) {
+    if (is_wanted(wish_, Factor::rank, value)) return kRanks[static_cast<std::size_t>(value)];
   }
-  return static_cast<std::size_t>(1 + below(2));
+  return one_of<std::size_t>({0, 1, 1, 1, 2, 2, 2, 5});
 }
 
 // Few of a buffer's dimensions are lengths, or it would fill the memory.

@@ -31,6 +31,12 @@ std::int64_t shifted_right(std::int64_t value, std::int64_t distance) {
   return value >> distance;
 }
 
+std::int64_t rounded_down(std::int64_t a, std::int64_t b) {
+  if (b == 0) fail_tree("divides by 0");
+  const std::int64_t quotient = a / b;
+  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
 // The third is of clamp alone.
 std::int64_t of_integers(Op op, std::int64_t a, std::int64_t b, std::int64_t c) {
   switch (op) {
@@ -44,6 +50,12 @@ std::int64_t of_integers(Op op, std::int64_t a, std::int64_t b, std::int64_t c) 
     case Op::remainder:
       if (b == 0) fail_tree("divides by 0");
       return op == Op::divide ? a / b : a % b;
+    case Op::floor_quotient:
+      return rounded_down(a, b);
+    case Op::floor_remainder:
+      return a - rounded_down(a, b) * b;
+    case Op::sign:
+      return (a > 0) - (a < 0);
     case Op::negate:
       return -a;
     case Op::shift_left:
@@ -97,9 +109,30 @@ Score greater(Score a, Score b) {
   return std::isnan(a) || b > a ? b : a;
 }
 
+// Python's, by way of the exact remainder.
+template <typename Score>
+Score floor_remainder(Score a, Score b) {
+  const Score rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+template <typename Score>
+Score floor_quotient(Score a, Score b) {
+  const Score rest = std::fmod(a, b);
+  const Score cut = std::nearbyint((a - rest) / b);
+  return rest != 0 && (rest < 0) != (b < 0) ? cut - 1 : cut;
+}
+
 template <typename Score>
 Score function_of(Op op, Score a) {
   switch (op) {
+    case Op::expm1:
+      return std::expm1(a);
+    case Op::log1p:
+      return std::log1p(a);
+    case Op::erf:
+      return std::erf(a);
+    case Op::erfc:
+      return std::erfc(a);
     case Op::tanh:
       return std::tanh(a);
     case Op::exp:
@@ -132,7 +165,12 @@ double units_of_error(Op op) {
       return 2;
     case Op::log2:
     case Op::rsqrt:
+    case Op::erf:
+    case Op::expm1:
+    case Op::log1p:
       return 4;
+    case Op::erfc:
+      return 10;
     case Op::tanh:
       return 6;
     default:
@@ -158,6 +196,13 @@ TreeValue<Score> TreeArithmetic<Score>::apply(Op op, Type type, const Value* x,
       return Value::of_number(x[0].as_number());
     case Op::to_integer:
       return x[0].converted_to(Type::integer);
+    case Op::times_2_to_32:
+      return Value::of_integer(x[0].integer * (std::int64_t{1} << 32));
+    case Op::to_unsigned:
+      return Value::of_integer(static_cast<std::uint32_t>(x[0].integer));
+    case Op::to_wide_unsigned:
+      return Value::of_integer(x[0].integer < 0 ? std::numeric_limits<std::int64_t>::max()
+                                                : x[0].integer);
     default:
       break;
   }
@@ -189,6 +234,12 @@ Score TreeArithmetic<Score>::of_numbers(Op op, const Value* x) const {
       return smaller(a, x[1].as_number());
     case Op::maximum:
       return greater(a, x[1].as_number());
+    case Op::floor_quotient:
+      return floor_quotient(a, x[1].as_number());
+    case Op::floor_remainder:
+      return floor_remainder(a, x[1].as_number());
+    case Op::sign:
+      return a > 0 ? Score{1} : a < 0 ? Score{-1} : a;
     case Op::absolute:
       return std::fabs(a);
     case Op::clamp:

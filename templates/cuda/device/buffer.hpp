@@ -2,7 +2,7 @@
 // read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for
 // the last index.
 //
-// Needs: kReadsAreNumbers.
+// Needs: kReadsAreNumbers, tw_cell(), tw_is_floating.
 
 // A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do:
 // were the right one evaluated only where the left one is true, every load in it would stand behind
@@ -94,7 +94,7 @@ class tw_Buffer {
 
   tw_Buffer(const tilewright::abi::BufferArgument& argument)
       : data_(static_cast<const char*>(argument.data)),
-        last_stride_(static_cast<int>(argument.stride[kRank - 1] * sizeof(Element))) {
+        last_stride_(static_cast<int>(argument.stride[kDims - 1] * sizeof(Element))) {
     for (int i = 0; i < kRank; ++i) {
       last_[i] = argument.size[i] - 1;
       stride_[i] = argument.stride[i] * static_cast<long long>(sizeof(Element));
@@ -119,7 +119,10 @@ class tw_Buffer {
   }
 
   // Extent of a dimension.
-  __forceinline__ int size(int dim) const { return last_[dim] + 1; }
+  template <typename Index>
+  __forceinline__ int size(Index dim) const {
+    return last_[tw_cell(dim, kRank - 1)] + 1;
+  }
 
   // Whether these indices are inside, and a row's elements stand side by side.
   template <typename... Indices>
@@ -131,16 +134,25 @@ class tw_Buffer {
   }
 
  private:
+  static constexpr int kDims = kRank > 0 ? kRank : 1;  // C++ has no empty arrays
   friend class tw_InnerBuffer<Element, Value, kRank, kTrusted>;
 
   // In bytes.
   template <typename Index>
   __forceinline__ long long offset(int dim, Index i) const {
-    const auto index = +i;  // at least an int
+    const auto index = whole(+i);  // at least an int
     using Wide = decltype(index + 0);
     const int inside = kTrusted ? static_cast<int>(index)
                                 : static_cast<int>(::min(::max(index, Wide{0}), Wide{last_[dim]}));
     return dim == kRank - 1 ? static_cast<long long>(inside) * last_stride_ : inside * stride_[dim];
+  }
+
+  // A float as an int, the nearest there is: a NaN becomes 0 or the least one.
+  template <typename Number>
+  static __forceinline__ auto whole(Number index) {
+    if constexpr (!tw_is_floating<Number>) return index;
+    else if constexpr (sizeof(Number) == sizeof(float)) return __float2int_rz(index);
+    else return __double2int_rz(index);
   }
 
   __forceinline__ Read load(const char* from) const {
@@ -150,8 +162,8 @@ class tw_Buffer {
 
   const char* data_;
   int last_stride_;          // of the last dimension, in bytes; below 2^31
-  int last_[kRank];          // greatest index of each dimension
-  long long stride_[kRank];  // in bytes
+  int last_[kDims];          // greatest index of each dimension
+  long long stride_[kDims];  // in bytes
 };
 
 // A buffer of which only such elements are read as tw_holds is true for. Nothing is clamped, and
@@ -176,7 +188,10 @@ class tw_InnerBuffer {
     return buffer_.load(from);
   }
 
-  __forceinline__ int size(int dim) const { return buffer_.size(dim); }
+  template <typename Index>
+  __forceinline__ int size(Index dim) const {
+    return buffer_.size(dim);
+  }
 
  private:
   // In bytes.

@@ -12,6 +12,11 @@ TW_INLINE float to_float(BFloat16 x) {
   return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 }
 
+// A truth in memory: any byte but 0.
+struct Bool {
+  unsigned char byte;
+};
+
 // Integers stay integers.
 TW_INLINE float to_number(float x) {
   return x;
@@ -31,6 +36,9 @@ TW_INLINE int to_number(unsigned char x) {
 TW_INLINE long long to_number(long long x) {
   return x;
 }
+TW_INLINE int to_number(Bool x) {
+  return x.byte != 0;
+}
 
 // Global memory that no kernel writes while this one runs.
 template <typename Element>
@@ -42,6 +50,9 @@ TW_INLINE Half load_read_only(const Half* from) {
 }
 TW_INLINE BFloat16 load_read_only(const BFloat16* from) {
   return {__ldg(&from->bits)};
+}
+TW_INLINE Bool load_read_only(const Bool* from) {
+  return {__ldg(&from->byte)};
 }
 
 TW_INLINE void from_float(float x, float* out) {

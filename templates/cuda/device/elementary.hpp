@@ -10,7 +10,8 @@ TW_INLINE float exp(float x) {
 TW_INLINE float log(float x) {
   return log2(x) * 0.693147180559945309f;
 }
-// Outside [-pi, pi] the error of the instructions grows without bound, so these stay exact there.
+// CUDA's own: outside [-pi, pi] the error of the instructions for sin and cos grows without bound, and
+// there are none for the others.
 TW_INLINE float sin(float x) {
   return ::sinf(x);
 }
@@ -19,6 +20,18 @@ TW_INLINE float cos(float x) {
 }
 TW_INLINE float tan(float x) {
   return ::tanf(x);
+}
+TW_INLINE float erf(float x) {
+  return ::erff(x);
+}
+TW_INLINE float erfc(float x) {
+  return ::erfcf(x);
+}
+TW_INLINE float log1p(float x) {
+  return ::log1pf(x);
+}
+TW_INLINE float expm1(float x) {
+  return ::expm1f(x);
 }
 
 }  // namespace tw_math

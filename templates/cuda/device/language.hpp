@@ -44,6 +44,18 @@ TW_INLINE float __builtin_fabsf(float x) {
 TW_INLINE double __builtin_fabs(double x) {
   return ::fabs(x);
 }
+TW_INLINE float __builtin_truncf(float x) {
+  return ::truncf(x);
+}
+TW_INLINE float __builtin_fmaf(float x, float y, float z) {
+  return ::fmaf(x, y, z);
+}
+TW_INLINE float __builtin_fmodf(float x, float y) {
+  return ::fmodf(x, y);
+}
+TW_INLINE double __builtin_fmod(double x, double y) {
+  return ::fmod(x, y);
+}
 TW_INLINE float __builtin_powf(float x, float y) {
   return ::powf(x, y);
 }
@@ -66,4 +78,8 @@ TW_BUILTIN(tanh)
 TW_BUILTIN(sin)
 TW_BUILTIN(cos)
 TW_BUILTIN(tan)
+TW_BUILTIN(erf)
+TW_BUILTIN(erfc)
+TW_BUILTIN(log1p)
+TW_BUILTIN(expm1)
 #undef TW_BUILTIN
