@@ -14,6 +14,8 @@ Spec spec() {
   Spec spec{.dtype = f32, .head_dim = 64};
   spec.buffers["doc"] = {i32, {NamedDim::batch, NamedDim::kv_len}};
   spec.buffers["slopes"] = {f32, {NamedDim::num_q_heads}};
+  spec.buffers["gain"] = {f32, {}};
+  spec.buffers["weight"] = {f16, {}, Bounds::trusted};
   spec.buffers["raw"] = {f32, {FreeDim{}}, Bounds::trusted};
   return spec;
 }
@@ -52,6 +54,18 @@ TEST_CASE("hoisted reads: a read of plain indices is replaced, once for each") {
   CHECK(!result.reads[1].names_q_idx);
   CHECK(result.reads[1].names_kv_idx);
   CHECK(result.reads[2].buffer == "slopes");
+}
+
+TEST_CASE("hoisted reads: a buffer without dimensions is read by its name, trusted or not") {
+  const Result result = hoist("score * gain + gain + (weight - 1)");
+  CHECK_THAT(result.text,
+             Catch::Matchers::ContainsSubstring("score * tw_reads.tw_read_0 + "
+                                                "tw_reads.tw_read_0 + (tw_reads.tw_read_1 - 1)"));
+  REQUIRE(result.reads.size() == 2);
+  CHECK(result.reads[0].buffer == "gain");
+  CHECK(result.reads[0].indices.empty());
+  CHECK(!result.reads[0].names_q_idx);
+  CHECK(!result.reads[0].names_kv_idx);
 }
 
 TEST_CASE("hoisted reads: pieces keep their places in the snippet") {

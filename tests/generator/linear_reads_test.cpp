@@ -14,6 +14,7 @@ std::string found(const std::string& score_mod, Bounds bounds = Bounds::clamped)
   Spec spec{.dtype = bf16, .head_dim = 64, .score_mod = score_mod};
   spec.buffers["bias"] = {.dtype = f32, .shape = {std::int64_t{16}}, .bounds = bounds};
   spec.buffers["table"] = {.dtype = f32, .shape = {std::int64_t{4}, std::int64_t{16}}};
+  spec.buffers["gain"] = {.dtype = f32, .shape = {}};
   spec.scalars["shift"] = {.dtype = i32};
   std::string text;
   for (const LinearRead& read : linear_reads(spec)) {
@@ -32,6 +33,10 @@ TEST_CASE("linear reads: sums of indices, lengths and whole numbers") {
   CHECK(found("return score + table(h, kv_idx - q_idx) * bias[kv_idx + 1];") ==
         "table: h, kv_idx - q_idx; bias: kv_idx + 1");
   CHECK(found("q_idx >= kv_idx ? score + bias[q_idx - kv_idx] : score") == "bias: q_idx - kv_idx");
+}
+
+TEST_CASE("linear reads: a buffer without dimensions has no index") {
+  CHECK(found("score * gain + bias[kv_idx - q_idx]") == "bias: kv_idx - q_idx");
 }
 
 TEST_CASE("linear reads: rows and columns in different indices have elements of their own") {
