@@ -100,6 +100,46 @@ TEST_CASE("fuzz: the interpreter's integers are C++'s") {
   }
 }
 
+TEST_CASE("fuzz: the interpreter's floor_div, floor_mod and sign are Python's") {
+  const Call call;
+  const auto of = [&](Op op, Expression a, Expression b) {
+    return call.scores({result(apply(op, {std::move(a), std::move(b)}))})[0];
+  };
+  CHECK(of(Op::floor_quotient, kScore, integer(-7)) == -1);
+  CHECK(of(Op::floor_quotient, floating(-7.5), floating(2)) == -4);
+  CHECK(of(Op::floor_remainder, floating(-7.5), floating(2)) == 0.5);
+  const Expression zero = apply(Op::multiply, {floating(0), kScore});
+  const auto of_integers = [&](Op op, std::int64_t a, std::int64_t b) {
+    return of(Op::add, zero, apply(op, {integer(a), integer(b)}));
+  };
+  CHECK(of_integers(Op::floor_quotient, -7, 2) == -4);
+  CHECK(of_integers(Op::floor_remainder, -7, 2) == 1);
+  CHECK(of_integers(Op::floor_remainder, 7, -2) == -1);
+  CHECK_THROWS_AS(of_integers(Op::floor_quotient, 1, 0), Error);
+  CHECK(call.scores({result(apply(Op::sign, {kScore}))}) == std::vector<double>{1, -1, 1});
+}
+
+TEST_CASE("fuzz: the interpreter reads the nearest cell at an index of any type") {
+  const Call call;
+  const Expression zero = apply(Op::multiply, {floating(0), kScore});
+  const auto at = [&](Expression index) {
+    const Expression cell = read("table", Type::integer, {std::move(index)});
+    return call.scores({result(apply(Op::add, {zero, cell}))})[0];
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(at(floating(2.9)) == 20);
+  CHECK(at(floating(-0.5)) == 0);
+  CHECK(at(floating(infinity)) == 30);
+  CHECK(at(floating(-infinity)) == 0);
+  CHECK(at(apply(Op::log2, {floating(-1)})) == 0);
+  CHECK(at(floating(1e30)) == 30);
+  CHECK(at(apply(Op::times_2_to_32, {integer(-5)})) == 0);
+  CHECK(at(apply(Op::times_2_to_32, {integer(1)})) == 30);
+  CHECK(at(apply(Op::to_unsigned, {integer(-1)})) == 30);
+  CHECK(at(apply(Op::to_wide_unsigned, {integer(-1)})) == 30);
+  CHECK(at(truth(true)) == 10);
+}
+
 TEST_CASE("fuzz: the interpreter runs statements") {
   const Call call;
   const Expression early = apply(Op::less, {kKv, integer(0)});
