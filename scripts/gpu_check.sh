@@ -30,7 +30,7 @@ if [ "${1:-}" = pack ]; then
   done
   # The other machine's checkout may be another one, or none.
   root=$(cd "$(dirname "$0")/.." && pwd)
-  cp "$0" "$root"/bench/{peers,first_result,masks,nvrtc_times,tactics}.py "$3/"
+  cp "$0" "$root"/bench/{peers,first_result,masks,nvrtc_times,tactics,turns}.py "$3/"
   cp -r "$root/examples" "$3/"
   mkdir -p "$3/tests/battery" && cp -r "$root/tests/battery/variants" "$3/tests/battery/"
   mkdir -p "$3/tests/fuzz" && cp -r "$root/tests/fuzz/corpus" "$3/tests/fuzz/"
