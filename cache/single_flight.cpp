@@ -1,5 +1,6 @@
 #include "cache/single_flight.hpp"
 
+#include "base/activity.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::cache {
@@ -30,6 +31,7 @@ std::shared_ptr<const Entry> SingleFlight::wait_for(const Flight& flight) {
   if (flight.leader == std::this_thread::get_id()) {
     throw Error(ErrorCode::internal, "a cache entry is needed to build itself");
   }
+  const Activity activity("waits for another thread that makes the same kernel");
   return flight.result.get();
 }
 

@@ -172,6 +172,7 @@ class FuzzVerb : public Verb {
       }
     };
     options.progress = [&](const fuzz::CampaignState& state) { progress.update(state); };
+    options.late = [&](const std::string& report) { progress.line(report); };
     options.stop = interrupted;
     stop_on_interrupt();
     fuzz::CampaignState state = fuzz::run_campaign(options);

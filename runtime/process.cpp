@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file_io.hpp"
+#include "base/activity.hpp"
 #include "runtime/spawn.hpp"
 
 namespace tilewright {
@@ -112,6 +113,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
   if (arguments.empty() || arguments[0].empty()) {
     throw Error(options.error_code, "cannot start a program without a name");
   }
+  const Activity activity("waits for the program", arguments[0]);
   const Clock::time_point start = Clock::now();
   ProcessResult result;
   OutputPipe streams[2] = {{.text = &result.output}, {.text = &result.errors}};

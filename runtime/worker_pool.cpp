@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/activity.hpp"
 #include "runtime/worker_process.hpp"
 
 namespace tilewright {
@@ -109,7 +110,10 @@ std::vector<pid_t> WorkerPool::idle_workers() {
 std::unique_ptr<WorkerPool::Worker> WorkerPool::take(const WorkerRequest& request) {
   std::unique_lock lock(mutex_);
   forget_workers_of_parent();
-  changed_.wait(lock, [&] { return busy_ < most_workers_; });
+  if (busy_ >= most_workers_) {
+    const Activity activity("waits for a compile worker that is free");
+    changed_.wait(lock, [&] { return busy_ < most_workers_; });
+  }
   ++busy_;
   const auto found = std::find_if(idle_.rbegin(), idle_.rend(),
                                   [&](const auto& worker) { return worker->can_serve(request); });

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/activity.hpp"
 #include "runtime/session.hpp"
 #include "runtime/spawn.hpp"
 #include "runtime/worker_service.hpp"
@@ -129,6 +130,8 @@ std::optional<WorkerResponse> WorkerProcess::ask(const WorkerRequest& request,
   const Clock::time_point deadline =
       Clock::now() + request.limits.wall + (is_host ? kGrace : std::chrono::seconds(0));
   std::vector<std::byte> length, body;
+  const Activity activity(fmt::format("waits for the compile worker, process {}, to compile", id_),
+                          what);
   is_compiling_ = true;
   Outcome outcome = send(framed(encode(request)), deadline);
   // What hangs up at once may have said before what it is.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/activity.hpp"
 #include "base/error.hpp"
 #include "runtime/cuda/context.hpp"
 
@@ -104,6 +105,7 @@ void DeviceMemory::fill(unsigned char value) {
 void synchronize(const Device& device) {
   const Driver& driver = Driver::get();
   const ContextScope scope(driver, device.index());
+  const Activity activity("waits for the GPU, in cuCtxSynchronize");
   driver.check(driver.functions().context_synchronize(), "running kernels");
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/activity.hpp"
 #include "base/error.hpp"
 
 namespace tilewright::cuda {
@@ -57,6 +58,7 @@ ContextKernels::~ContextKernels() {
 
 void ContextKernels::load(const KernelBinary& binary) {
   const DriverFunctions& f = driver_.functions();
+  const Activity activity("loads into the GPU's context", binary.source.id.name);
   Module module = nullptr;
   const int result = f.module_load(&module, binary.entry->payload.data());
   if (is_misfit(result)) refuse_cubin(driver_, gpu_, binary, result);

@@ -24,7 +24,10 @@ class Campaign {
         maker_(options.source, options.seed),
         shown_(maker_.coverage().allowed()),
         shown_by_compiles_(maker_.compile_coverage().allowed()),
-        workers_({.run = options.run, .count = options.workers, .time_limit = options.time_limit}) {
+        workers_({.run = options.run,
+                  .count = options.workers,
+                  .time_limit = options.time_limit,
+                  .late = options.late}) {
     state_.seed = options.seed;
     for (const Relation relation : all_relations()) {
       state_.relations[std::string(to_string(relation))] = 0;

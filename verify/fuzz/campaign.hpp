@@ -62,6 +62,7 @@ struct CampaignOptions {
   std::function<void(const CampaignState&)> progress =
       {};                                               ///< after each case, at least 4 a second
   std::function<void(const FailureGroup&)> found = {};  ///< after the first case of a group
+  std::function<void(const std::string&)> late = {};    ///< see Workers::Options
   std::function<bool()> stop = {};                      ///< asked often
 };
 

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/activity.hpp"
 #include "base/error.hpp"
 #include "generator/target.hpp"
 #include "runtime/attention.hpp"
@@ -164,6 +165,7 @@ class CaseRunner::Implementation {
   Outcome run_call(const FuzzCase& c) {
     const bool is_new = !kernels_ || !kernels_->serves(c);
     if (is_new) {
+      const Activity activity("makes the kernels of a case");
       kernels_.reset();
       kernels_.emplace(c, options_, threads_);
     }
@@ -230,6 +232,7 @@ class CaseRunner::Implementation {
                              .k = read_values(problem.k, c.spec.key_value_layout()),
                              .v = read_values(problem.v, c.spec.key_value_layout()),
                              .scale = scale_of(c.spec, problem)};
+    const Activity activity("judges a result");
     const Reference reference = reference_attention(dense, readings.in_double(), threads_);
     const AttentionValues values = first.values();
     const Rule rule = rule_on(c.spec, kernels_->attention.device(), reference);
@@ -255,8 +258,10 @@ class CaseRunner::Implementation {
   static std::optional<BlockMask> run_on(const Attention& attention, const Problem& problem,
                                          const Written& written) {
     ForwardTensors tensors{
-        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out.view(), .lse = {}};
+        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
     if (written.lse) tensors.lse = written.lse->view();
+    const Activity activity("runs a call on",
+                            attention.device().name() + ", " + attention.builds().front().kernel);
     const StagedCall staged(attention.device(), tensors, problem.snippet,
                             GuardedTensor::kGuardBytes);
     const Bindings bindings = attention.bind(staged.inputs());
@@ -291,14 +296,51 @@ class CaseRunner::Implementation {
 
   void check_repeatable(const FuzzCase& c, const Problem& problem, const AttentionValues& values,
                         const CaseReadings& readings) const {
-    const Written second(c);
+    const Written second(c, Written::Order::other);
     const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, second);
     check_red_zones(second, c.target);
     if (mask) check_mask(c, *mask, readings);
+    check_refuses_overlap(c, problem, second, mask ? &*mask : nullptr);
     const AttentionValues again = second.values();
     if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
-      fail(Failure::not_repeatable, "a second run of the same call gave other bits");
+      fail(Failure::not_repeatable,
+           "a second run of the same call, with out in another order of memory, gave other bits");
     }
+  }
+
+  // Outputs that share bytes with each other or with an input are refused before anything runs.
+  void check_refuses_overlap(const FuzzCase& c, const Problem& problem, const Written& written,
+                             const BlockMask* mask) const {
+    ForwardTensors tensors{
+        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
+    if (written.lse) tensors.lse = written.lse->view();
+    const auto rows = std::find_if(tensors.out.shape.begin(), tensors.out.shape.begin() + 3,
+                                   [](std::int64_t extent) { return extent > 1; });
+    const auto dimension = static_cast<std::size_t>(rows - tensors.out.shape.begin());
+    std::string what;
+    if (c.number % 3 == 0 && dimension < 3) {
+      what = fmt::format("rows that overlap in dimension {}", dimension);
+      tensors.out.strides[dimension] = c.spec.value_head_dim() - 1;
+    } else if (c.number % 3 == 1 && tensors.lse) {
+      what = "the memory of lse";
+      tensors.lse->data = tensors.out.data;
+    } else {
+      what = "the memory of v";
+      tensors.out.data = tensors.v.data;
+    }
+    const Attention& attention = kernels_->attention;
+    const ForwardOptions call{.q_offset = problem.shape.q_offset,
+                              .kv_offset = problem.shape.kv_offset,
+                              .scale = problem.scale};
+    try {
+      const Bindings bindings = attention.bind(problem.snippet);
+      mask ? attention.forward(tensors, *mask, bindings, call)
+           : attention.forward(tensors, bindings, call);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::tensor) return;
+      throw;
+    }
+    fail(Failure::error, "a call was accepted whose out has " + what);
   }
 
   void compare_with_cpu(const FuzzCase& c, const Problem& problem, const DenseProblem& dense,

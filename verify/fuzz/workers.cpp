@@ -22,6 +22,8 @@
 #include "cache/store.hpp"
 #include "runtime/session.hpp"
 #include "runtime/thread_pool.hpp"
+#include "verify/fuzz/failure_files.hpp"
+#include "verify/fuzz/stacks.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -136,11 +138,12 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
   }
 }
 
-[[noreturn]] void serve(int descriptor, RunOptions options) {
+[[noreturn]] void serve(int descriptor, int stack_file, RunOptions options) {
   // Ctrl-C is for the parent, which ends with a verdict and closes the connection. Compilers that
   // this process starts stay in its session, where the parent finds them.
   std::signal(SIGINT, SIG_IGN);
   ::setsid();
+  answer_with_stacks(stack_file);
   ThreadPool one_thread(1);
   options.threads = &one_thread;
   if (!options.kernels.store) {
@@ -168,6 +171,8 @@ struct Workers::Worker {
   int descriptor = -1;
   std::deque<FuzzCase> cases;  // the first one is being run
   Clock::time_point started = {};
+  int stack_file = -1;  // where the process writes its stacks when it is asked
+  std::string late;     // what was reported of the case that is being run
 };
 
 Workers::Workers(Options options) : options_(std::move(options)) {
@@ -187,6 +192,7 @@ Workers::~Workers() {
       ::close(worker->descriptor);
     }
     ::waitpid(worker->process, nullptr, 0);
+    if (worker->stack_file >= 0) ::close(worker->stack_file);
   }
 }
 
@@ -195,6 +201,7 @@ void Workers::start(Worker& worker) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
     throw Error(ErrorCode::internal, fmt::format("socketpair: {}", std::strerror(errno)));
   }
+  if (worker.stack_file < 0) worker.stack_file = make_stack_file();
   const pid_t process = ::fork();
   if (process < 0) {
     throw Error(ErrorCode::internal, fmt::format("fork: {}", std::strerror(errno)),
@@ -206,7 +213,7 @@ void Workers::start(Worker& worker) {
       if (other->descriptor >= 0) ::close(other->descriptor);
     }
     ::close(pair[0]);
-    serve(pair[1], options_.run);
+    serve(pair[1], worker.stack_file, options_.run);
   }
   ::close(pair[1]);
   worker.process = process;
@@ -244,6 +251,7 @@ void Workers::submit(std::vector<FuzzCase> cases) {
 void Workers::send_next(Worker& worker) {
   if (worker.cases.empty()) return;
   worker.started = Clock::now();
+  worker.late.clear();
   send_text(worker.descriptor, to_json(worker.cases.front()));
 }
 
@@ -268,15 +276,33 @@ std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patienc
     // An answer that waits for a busy parent is none that never came.
     for (std::size_t i = 0; i < polled.size(); ++i) {
       if (polled[i].revents != 0) return take(*busy[i]);
-      if (Clock::now() - busy[i]->started > options_.time_limit) return stop(*busy[i]);
+      const Clock::duration took = Clock::now() - busy[i]->started;
+      if (took > options_.time_limit) return stop(*busy[i]);
+      if (took > options_.late_after && busy[i]->late.empty()) report_late(*busy[i]);
     }
   }
 }
 
+void Workers::report_late(Worker& worker) {
+  const FuzzCase& fuzz_case = worker.cases.front();
+  std::vector<std::string> kernels;
+  for (const KernelId& id : kernels_of_call(fuzz_case.spec)) kernels.push_back(id.name);
+  worker.late = fmt::format(
+      "a case of process {} has run for {} s and goes on; what the process does, its threads' "
+      "stacks, "
+      "and all processes that work for it:\n{}{}  kernels of the case: {} for {}\n  the case: {}\n",
+      worker.process,
+      std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - worker.started).count(),
+      ask_for_stacks(worker.process, worker.stack_file), describe_processes(worker.process),
+      fmt::join(kernels, ", "), fuzz_case.target, to_json(fuzz_case));
+  if (options_.late) options_.late(worker.late);
+}
+
 Workers::Finished Workers::stop(Worker& worker) {
-  return give_up(worker, Failure::time_out,
-                 fmt::format("it ran for more than {} s; {}", options_.time_limit.count(),
-                             fmt::join(describe_session(worker.process), ", ")));
+  std::string message = fmt::format("it ran for more than {} s; {}", options_.time_limit.count(),
+                                    fmt::join(describe_session(worker.process), ", "));
+  if (!worker.late.empty()) message += "\nearlier " + worker.late;
+  return give_up(worker, Failure::time_out, std::move(message));
 }
 
 Workers::Finished Workers::take(Worker& worker) {

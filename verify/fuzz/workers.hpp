@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "case.hpp"
@@ -21,6 +23,11 @@ class Workers {
     RunOptions run = {};  ///< without a store each process keeps its kernels in memory
     int count = 1;
     std::chrono::seconds time_limit{120};  ///< of one case, its compiles included
+    /// When a case counts as late: what it does is reported then, and it goes on.
+    std::chrono::seconds late_after{30};
+    /// Hears of a late case: the case, its kernels, the stack of each of its threads and what they
+    /// do, and every process that works for it, a compiler's or a compile worker's among them.
+    std::function<void(const std::string& report)> late = {};
   };
 
   struct Finished {
@@ -57,6 +64,7 @@ class Workers {
   void send_next(Worker& worker);
   Finished take(Worker& worker);
   Finished stop(Worker& worker);
+  void report_late(Worker& worker);
   Finished give_up(Worker& worker, Failure failure, std::string message);
 
   Options options_;

@@ -11,7 +11,13 @@ namespace tilewright::verify::fuzz {
 
 /// The memory that one forward of a case writes to, with red zones.
 struct Written {
-  explicit Written(const FuzzCase& fuzz_case);
+  /// How out lies in memory: as the case says, or with its dimensions in another order and wider
+  /// gaps, which a kernel of the same kind must serve too, with the same bits.
+  enum class Order { of_case, other };
+
+  explicit Written(const FuzzCase& fuzz_case, Order order = Order::of_case);
+
+  const TensorView& out_view() const { return out_view_; }  ///< [batch, ...] as a call takes it
 
   AttentionValues values() const;
 
@@ -19,9 +25,12 @@ struct Written {
   /// was.
   std::string damage() const;
 
-  GuardedTensor out;
+  GuardedTensor out;  ///< its dimensions in the order of memory
   std::optional<GuardedTensor> lse;
   Layout layout;
+
+ private:
+  TensorView out_view_;
 };
 
 /// Whether each number has the bits of the other's, its zeros their signs. Any NaN is as good as

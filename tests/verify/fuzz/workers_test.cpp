@@ -60,6 +60,36 @@ TEST_CASE("workers: what takes too long ends with the compiler that it waits for
   CHECK(test::holds_soon([&] { return ::kill(process, 0) != 0; }));
 }
 
+TEST_CASE("workers: a late case is reported once, with stacks and processes, and goes on") {
+  const TemporaryDirectory directory("workers");
+  const char* before = std::getenv("TILEWRIGHT_CXX");
+  const std::string compiler = before ? before : "";
+  ::setenv("TILEWRIGHT_CXX", make_endless_compiler(directory.path()).c_str(), 1);
+  RunOptions options;
+  options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  FuzzCase fuzz_case;
+  fuzz_case.spec = Spec{.name = "the late one", .head_dim = 16};
+  fuzz_case.shape = {.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 4, .kv_len = 4};
+  std::vector<std::string> reports;
+  Workers workers({.run = options,
+                   .count = 1,
+                   .time_limit = 4s,
+                   .late_after = 1s,
+                   .late = [&](const std::string& report) { reports.push_back(report); }});
+  workers.submit({fuzz_case});
+  std::optional<Workers::Finished> finished;
+  while (!finished) finished = workers.wait(1s);
+  ::setenv("TILEWRIGHT_CXX", compiler.c_str(), 1);
+  REQUIRE(reports.size() == 1);
+  CHECK_THAT(reports[0], ContainsSubstring("makes the kernel forward for cpu"));
+  CHECK_THAT(reports[0], ContainsSubstring("process ") && ContainsSubstring("sleep 600"));
+  CHECK_THAT(reports[0], ContainsSubstring("kernels of the case: forward for cpu"));
+  CHECK_THAT(reports[0], ContainsSubstring("the late one"));
+  CHECK_THAT(reports[0], ContainsSubstring("poll"));  // of a stack: where it waits for the compiler
+  CHECK(finished->outcome.failure == Failure::time_out);
+  CHECK_THAT(finished->outcome.message, ContainsSubstring("earlier a case of process"));
+}
+
 TEST_CASE("workers: an answer that came while nobody asked is not late") {
   const TemporaryDirectory directory("workers");
   RunOptions options;

@@ -1,0 +1,236 @@
+#include "verify/fuzz/stacks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <execinfo.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/activity.hpp"
+#include "base/error.hpp"
+#include "runtime/process.hpp"
+#include "runtime/session.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostFrames = 48;
+constexpr auto kPatience = std::chrono::milliseconds(500);
+constexpr std::string_view kEnd = "  end of stack\n";
+
+std::atomic<int> stack_file = -1;
+
+// Everything here may be called while the thread holds any lock: memory of the heap is not touched,
+// and backtrace() was called before, so that its library is there.
+void answer(int, siginfo_t* signal, void*) {
+  const int error = errno;
+  const int file = stack_file;
+  if (signal->si_code != SI_TKILL) {  // to the process: any thread can say what all do
+    write_activities(file);
+    errno = error;
+    return;
+  }
+  std::array<void*, kMostFrames> frames = {};
+  const int count = ::backtrace(frames.data(), kMostFrames);
+  // The first two are this function and the kernel's return from a signal.
+  if (count > 2) ::backtrace_symbols_fd(frames.data() + 2, count - 2, file);
+  const ssize_t ignored = ::write(file, kEnd.data(), kEnd.size());
+  static_cast<void>(ignored);
+  errno = error;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string first_line(std::string text) {
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<int> threads_of(pid_t process) {
+  std::vector<int> threads;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/task", process), ignored), end;
+       entry != end; entry.increment(ignored)) {
+    threads.push_back(std::atoi(entry->path().filename().c_str()));
+  }
+  std::sort(threads.begin(), threads.end());
+  return threads;
+}
+
+std::string read_from(int file, off_t begin) {
+  std::string text;
+  std::array<char, 4096> chunk = {};
+  for (;;) {
+    const ssize_t count = ::pread(file, chunk.data(), chunk.size(), begin);
+    if (count <= 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+    begin += count;
+  }
+}
+
+std::string ask_thread(pid_t process, int thread, int file) {
+  const off_t begin = ::lseek(file, 0, SEEK_END);
+  if (::syscall(SYS_tgkill, process, thread, SIGURG) != 0) return "  it has ended\n";
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const std::string text = read_from(file, begin);
+    if (text.ends_with(kEnd)) return text.substr(0, text.size() - kEnd.size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return "  no answer: it blocks the signal, or sleeps where none wakes it\n";
+}
+
+// "/usr/bin/tilewright(+0x1234) [0x55...]" as backtrace_symbols_fd writes it.
+struct Frame {
+  std::string module;
+  std::string offset;
+};
+
+Frame frame_of(const std::string& line) {
+  const std::size_t open = line.find("(+0x"), close = line.find(')', open);
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return {line.substr(0, open), line.substr(open + 2, close - open - 2)};
+}
+
+// What addr2line makes of frames that have no name: "function at file:line". The address is the one
+// that a call returns to, so the line may be the next one.
+std::map<std::string, std::string> names_of(const std::string& module,
+                                            const std::set<std::string>& offsets) {
+  std::vector<std::string> words = {"addr2line", "-Cfpe", module};
+  words.insert(words.end(), offsets.begin(), offsets.end());
+  std::map<std::string, std::string> names;
+  try {
+    const ProcessResult result = run_process(words, {.timeout = std::chrono::seconds(10)});
+    std::istringstream lines(result.output);
+    std::string line;
+    for (auto offset = offsets.begin(); offset != offsets.end() && std::getline(lines, line);
+         ++offset) {
+      if (!line.starts_with("??")) names[*offset] = line;
+    }
+  } catch (const Error&) {
+    // Without addr2line the offsets remain.
+  }
+  return names;
+}
+
+std::string with_names(const std::string& text) {
+  std::map<std::string, std::set<std::string>> unnamed;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const Frame frame = frame_of(line);
+    if (!frame.module.empty()) unnamed[frame.module].insert(frame.offset);
+  }
+  std::map<std::string, std::map<std::string, std::string>> names;
+  for (const auto& [module, offsets] : unnamed) names[module] = names_of(module, offsets);
+  std::string result;
+  lines.clear();
+  lines.seekg(0);
+  for (std::string line; std::getline(lines, line);) {
+    const Frame frame = frame_of(line);
+    const auto& of_module = names[frame.module];
+    const auto name = of_module.find(frame.offset);
+    if (line.starts_with("  ") || line.starts_with("thread ")) {
+      result += line;
+    } else {
+      result += "    " + (name == of_module.end() ? line : name->second);
+    }
+    result += '\n';
+  }
+  return result;
+}
+
+// The call's number, "running", or nothing where the kernel does not say.
+std::string system_call(const fs::path& task) {
+  const std::string text = first_line(text_of(task / "syscall"));
+  const std::string number = text.substr(0, text.find(' '));
+  return number.empty() || number == "running" || number == "-1" ? std::string()
+                                                                 : " in system call " + number;
+}
+
+std::string describe_task(const fs::path& task) {
+  const std::string stat = text_of(task / "stat");
+  const std::size_t end_of_name = stat.rfind(')');
+  if (end_of_name == std::string::npos || end_of_name + 2 >= stat.size()) return {};
+  const std::string place = text_of(task / "wchan");
+  std::string stack = text_of(task / "stack");
+  std::replace(stack.begin(), stack.end(), '\n', ' ');
+  return fmt::format("    thread {} \"{}\": state {}{}{}{}\n", task.filename().string(),
+                     first_line(text_of(task / "comm")), stat[end_of_name + 2],
+                     place.empty() || place == "0" ? "" : ", sleeps in " + place, system_call(task),
+                     stack.empty() ? "" : ", kernel stack " + stack);
+}
+
+}  // namespace
+
+int make_stack_file() {
+  const int file = ::memfd_create("stacks", MFD_CLOEXEC);
+  if (file >= 0) ::fcntl(file, F_SETFL, O_APPEND);
+  return file;
+}
+
+void answer_with_stacks(int file) {
+  if (file < 0) return;
+  std::array<void*, 2> frames = {};
+  ::backtrace(frames.data(), static_cast<int>(frames.size()));  // loads what the handler needs
+  stack_file = file;
+  struct sigaction action = {};
+  action.sa_sigaction = answer;
+  action.sa_flags = SA_RESTART | SA_ONSTACK | SA_SIGINFO;
+  ::sigaction(SIGURG, &action, nullptr);
+}
+
+std::string ask_for_stacks(pid_t process, int file) {
+  if (file < 0) return {};
+  std::string text;
+  const off_t begin = ::lseek(file, 0, SEEK_END);
+  if (::kill(process, SIGURG) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    text = read_from(file, begin);
+  }
+  for (const int thread : threads_of(process)) {
+    const fs::path task = fmt::format("/proc/{}/task/{}", process, thread);
+    text += fmt::format("thread {} \"{}\":\n", thread, first_line(text_of(task / "comm")));
+    text += ask_thread(process, thread, file);
+  }
+  return with_names(text);
+}
+
+std::string describe_processes(pid_t session) {
+  std::string text;
+  const std::vector<pid_t> processes = processes_of_session(session);
+  for (const pid_t process : processes) {
+    const fs::path directory = fmt::format("/proc/{}", process);
+    std::string command = text_of(directory / "cmdline");
+    std::replace(command.begin(), command.end(), '\0', ' ');
+    constexpr std::size_t kMostCommand = 300;
+    text += fmt::format("  process {}: {}\n", process, command.substr(0, kMostCommand));
+    for (const int thread : threads_of(process)) {
+      text += describe_task(directory / "task" / std::to_string(thread));
+    }
+  }
+  return text;
+}
+
+}  // namespace tilewright::verify::fuzz
