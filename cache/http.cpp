@@ -75,7 +75,7 @@ std::size_t send(char* data, std::size_t, std::size_t room, void* user) noexcept
 }  // namespace
 
 const Http& Http::get() {
-  static const Http http({"libcurl.so.4", "libcurl-gnutls.so.4"});
+  static const Http& http = *new Http({"libcurl.so.4", "libcurl-gnutls.so.4"});
   return http;
 }
 

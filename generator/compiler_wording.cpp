@@ -22,7 +22,7 @@ struct Replacement {
 };
 
 const std::vector<Replacement>& replacements() {
-  static const std::vector<Replacement> kReplacements = [] {
+  static const auto& kReplacements = *new std::vector<Replacement>([] {
     const std::array<std::pair<const char*, const char*>, 12> sources = {{
         {"\xE2\x80\x98|\xE2\x80\x99", "'"},  // typographic quotes of gcc
         {" \\[-[^\\]]*\\]$", ""},            // [-Werror=return-type]
@@ -42,7 +42,7 @@ const std::vector<Replacement>& replacements() {
     std::vector<Replacement> result;
     for (const auto& [pattern, text] : sources) result.push_back({std::regex(pattern), text});
     return result;
-  }();
+  }());
   return kReplacements;
 }
 
@@ -56,7 +56,7 @@ std::string clean(std::string_view text) {
 
 // The identifier that the compiler does not know; empty where the message is about something else.
 std::string unknown_name(const std::string& message) {
-  static const std::array<std::regex, 4> kPatterns = {
+  static const auto& kPatterns = *new std::array<std::regex, 4>{
       std::regex("'(\\w+)' (was not declared|has not been declared|does not name a type)"),
       std::regex("use of undeclared identifier '(\\w+)'"),
       std::regex("unknown type name '(\\w+)'"),
@@ -118,7 +118,7 @@ Wording reword(std::string_view text, const Spec& spec, SnippetKind kind) {
   if (const std::string name = unknown_name(wording.message); !name.empty()) {
     wording.hint = hint_for_name(name, spec, kind);
     // Ours knows what a snippet may use; the compiler's may name anything.
-    static const std::regex kSuggestion("[;,] did you mean '[^']*'\\?");
+    static const auto& kSuggestion = *new std::regex("[;,] did you mean '[^']*'\\?");
     wording.message = std::regex_replace(wording.message, kSuggestion, "");
   } else {
     wording.hint = hint_for_message(wording.message);

@@ -32,26 +32,28 @@ constexpr std::string_view kMask = "cpu/mask.cpp.jinja";
 constexpr std::string_view kEvaluate = "cpu/evaluate.cpp.jinja";
 
 const std::vector<KernelKind>& kernel_kinds() {
-  static const std::vector<std::string> forward = {"tilewright_q_tile", "tilewright_scratch_bytes",
-                                                   "tilewright_forward"};
-  static const std::string evaluate = "tilewright_evaluate_row";
-  static const std::string row = "tilewright_mask_row";
-  static const std::vector<KernelKind> kinds = {
-      {"forward", kForward, "fast", false, false, forward},
-      {"forward_lse", kForward, "fast", false, true, forward},
-      {"forward_masked", kForward, "fast", true, false, forward},
-      {"forward_masked_lse", kForward, "fast", true, true, forward},
-      {"mask_exact", kMask, "fast", false, false, {row}},
-      {"mask_proved", kMask, "fast", false, false, {row, "tilewright_mask_extrema"}, true},
-      {"evaluate_float", kEvaluate, "float", false, false, {evaluate}},
-      {"evaluate_double", kEvaluate, "double", false, false, {evaluate}},
-      {"evaluate_checked",
-       kEvaluate,
-       "checked",
-       false,
-       false,
-       {evaluate, "tilewright_take_findings"}},
-  };
+  static const auto& kinds = *new const std::vector<KernelKind>([] {
+    const std::vector<std::string> forward = {"tilewright_q_tile", "tilewright_scratch_bytes",
+                                              "tilewright_forward"};
+    const std::string evaluate = "tilewright_evaluate_row";
+    const std::string row = "tilewright_mask_row";
+    return std::vector<KernelKind>{
+        {"forward", kForward, "fast", false, false, forward},
+        {"forward_lse", kForward, "fast", false, true, forward},
+        {"forward_masked", kForward, "fast", true, false, forward},
+        {"forward_masked_lse", kForward, "fast", true, true, forward},
+        {"mask_exact", kMask, "fast", false, false, {row}},
+        {"mask_proved", kMask, "fast", false, false, {row, "tilewright_mask_extrema"}, true},
+        {"evaluate_float", kEvaluate, "float", false, false, {evaluate}},
+        {"evaluate_double", kEvaluate, "double", false, false, {evaluate}},
+        {"evaluate_checked",
+         kEvaluate,
+         "checked",
+         false,
+         false,
+         {evaluate, "tilewright_take_findings"}},
+    };
+  }());
   return kinds;
 }
 

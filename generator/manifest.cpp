@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
+#include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/json_position.hpp"
 #include "generator/spec_json.hpp"
@@ -21,11 +22,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-const Names kTopKeys = {"targets", "vary", "specs"};
-const Names kEntryKeys = {"file", "spec", "vary"};
-const Names kVaryingKeys = {"dtype",     "head_dim", "v_head_dim",  "layout",
-                            "kv_layout", "kv_dtype", "out_dtype",   "block",
-                            "outputs",   "tactic",   "precise_math"};
+constinit const NameList kTopKeys("targets", "vary", "specs");
+constinit const NameList kEntryKeys("file", "spec", "vary");
+constinit const NameList kVaryingKeys("dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
+                                      "kv_dtype", "out_dtype", "block", "outputs", "tactic",
+                                      "precise_math");
 
 constexpr std::size_t kMaxSpecs = 10'000;
 constexpr const char* kExample = R"(the least manifest is {"specs": ["my.json"]})";

@@ -11,7 +11,7 @@ constexpr std::string_view kPlainBuffers = "snippet/buffer.hpp";
 constexpr std::string_view kCheckedBuffers = "readings/checked_buffer.hpp";
 
 const std::vector<Reading>& table() {
-  static const std::vector<Reading> readings = {
+  static const auto& readings = *new std::vector<Reading>{
       {.name = "fast",
        .header = "readings/float.hpp",
        .buffer_header = kPlainBuffers,

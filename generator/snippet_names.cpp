@@ -176,14 +176,14 @@ std::string name_fault(std::string_view name) {
 }
 
 const std::vector<std::string>& snippet_variables() {
-  static const std::vector<std::string> kVariables = {
-      "b",     "h",      "h_kv",        "q_idx",        "kv_idx",
-      "q_len", "kv_len", "num_q_heads", "num_kv_heads", "score"};
+  static const auto& kVariables =
+      *new std::vector<std::string>{"b",     "h",      "h_kv",        "q_idx",        "kv_idx",
+                                    "q_len", "kv_len", "num_q_heads", "num_kv_heads", "score"};
   return kVariables;
 }
 
 const std::vector<std::string>& snippet_functions() {
-  static const std::vector<std::string> kFunctions = [] {
+  static const auto& kFunctions = *new std::vector<std::string>([] {
     std::vector<std::string> names = {"abs", "clamp", "floor_div", "floor_mod",
                                       "max", "min",   "select",    "sign"};
     for (const char* name :
@@ -193,7 +193,7 @@ const std::vector<std::string>& snippet_functions() {
     }
     std::sort(names.begin(), names.end());
     return names;
-  }();
+  }());
   return kFunctions;
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/json_position.hpp"
 #include "generator/size_calls.hpp"
@@ -24,17 +25,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-const Names kTopKeys = {"name",         "dtype",    "head_dim",  "v_head_dim", "layout",
-                        "kv_layout",    "kv_dtype", "out_dtype", "scale",      "score_mod",
-                        "mask_mod",     "buffers",  "scalars",   "block",      "outputs",
-                        "precise_math", "tactic"};
-const Names kReservedKeys = {"sink", "gradients", "dropout", "q_scale", "k_scale", "v_scale"};
-const Names kBufferKeys = {"dtype", "shape", "bounds", "range", "sorted"};
-const Names kScalarKeys = {"dtype", "default"};
-const Names kLayouts = {"bhsd", "bshd"};
-const Names kDims = {"batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len"};
-const Names kBounds = {"clamped", "trusted"};
-const Names kOutputs = {"out", "lse"};
+constinit const NameList kTopKeys("name", "dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
+                                  "kv_dtype", "out_dtype", "scale", "score_mod", "mask_mod",
+                                  "buffers", "scalars", "block", "outputs", "precise_math",
+                                  "tactic");
+constinit const NameList kReservedKeys("sink", "gradients", "dropout", "q_scale", "k_scale",
+                                       "v_scale");
+constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
+constinit const NameList kScalarKeys("dtype", "default");
+constinit const NameList kLayouts("bhsd", "bshd");
+constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len");
+constinit const NameList kBounds("clamped", "trusted");
+constinit const NameList kOutputs("out", "lse");
 
 bool is_listed(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -55,7 +57,7 @@ std::string_view kind_of(const Json& value) {
 
 // What other libraries call our dtypes.
 std::string dtype_alias(std::string_view name) {
-  static const std::map<std::string, std::string, std::less<>> kAliases = {
+  static const auto& kAliases = *new std::map<std::string, std::string, std::less<>>{
       {"float", "f32"},    {"float32", "f32"},    {"fp32", "f32"}, {"single", "f32"},
       {"half", "f16"},     {"float16", "f16"},    {"fp16", "f16"}, {"bfloat16", "bf16"},
       {"bfloat", "bf16"},  {"brain", "bf16"},     {"int", "i32"},  {"int32", "i32"},
@@ -222,7 +224,7 @@ class SpecReader {
            "be a number, null (any size), or one of " + one_of(kDims));
     const std::string name =
         name_at(path, value, kDims, "; or write a number, or null for any size");
-    const auto index = std::find(kDims.begin(), kDims.end(), name) - kDims.begin();
+    const auto index = std::ranges::find(kDims.names(), name) - kDims.names().begin();
     return static_cast<NamedDim>(index);
   }
 

@@ -31,7 +31,8 @@ std::string usual_mistake(std::string_view name) {
     return fmt::format("a real architecture is needed: \"sm_{}\"", printable(name.substr(8)));
   }
   if (name == "cuda" || name == "gpu" || name == "native") {
-    return "name the architecture; `tilewright doctor` says which one this machine has";
+    return "name the architecture: \"sm_80\", \"sm_90a\"; that of compute capability 9.0 is "
+           "\"sm_90a\"";
   }
   if (name.starts_with("x86-64") || name == "avx2" || name == "avx512") {
     return "CPU targets are \"cpu\", \"cpu-x86-64-v3\" and \"cpu-x86-64-v4\"";
@@ -42,7 +43,7 @@ std::string usual_mistake(std::string_view name) {
 }  // namespace
 
 const std::vector<std::string>& Target::all_names() {
-  static const std::vector<std::string> kNames = {
+  static const auto& kNames = *new std::vector<std::string>{
       "cpu",     "cpu-x86-64-v3", "cpu-x86-64-v4", "sm_80",   "sm_86",   "sm_87",   "sm_88",
       "sm_89",   "sm_90",         "sm_90a",        "sm_100",  "sm_100a", "sm_100f", "sm_103",
       "sm_103a", "sm_103f",       "sm_110",        "sm_110a", "sm_110f", "sm_120",  "sm_120a",

@@ -284,18 +284,18 @@ void validate(const Spec& spec) {
 }
 
 const std::vector<std::string>& tensor_dtype_names() {
-  static const std::vector<std::string> kNames = dtype_names({f32, f16, bf16});
+  static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, f16, bf16}));
   return kNames;
 }
 
 const std::vector<std::string>& buffer_dtype_names() {
-  static const std::vector<std::string> kNames =
-      dtype_names({f32, f16, bf16, i32, i64, u8, boolean});
+  static const auto& kNames =
+      *new std::vector<std::string>(dtype_names({f32, f16, bf16, i32, i64, u8, boolean}));
   return kNames;
 }
 
 const std::vector<std::string>& scalar_dtype_names() {
-  static const std::vector<std::string> kNames = dtype_names({f32, i32});
+  static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, i32}));
   return kNames;
 }
 

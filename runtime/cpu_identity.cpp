@@ -92,20 +92,20 @@ std::string features() {
 }  // namespace
 
 const std::vector<Target>& cpu_targets() {
-  static const std::vector<Target> targets = [] {
+  static const auto& targets = *new std::vector<Target>([] {
     std::vector<Target> found;
     for (int level = x86_64_level(); level >= 3; --level) {
       found.push_back(Target::parse(fmt::format("cpu-x86-64-v{}", level)));
     }
     return found;
-  }();
+  }());
   return targets;
 }
 
 const std::string& cpu_identity() {
-  static const std::string identity =
-      fmt::format("{} caches {} {}", features(), sysconf(_SC_LEVEL1_DCACHE_SIZE),
-                  sysconf(_SC_LEVEL2_CACHE_SIZE));
+  static const auto& identity =
+      *new std::string(fmt::format("{} caches {} {}", features(), sysconf(_SC_LEVEL1_DCACHE_SIZE),
+                                   sysconf(_SC_LEVEL2_CACHE_SIZE)));
   return identity;
 }
 

@@ -311,7 +311,7 @@ HostCompiler HostCompiler::from_words(std::vector<std::string> words, std::strin
 std::string HostCompiler::version() const {
   if (!version_.empty()) return version_;
   static std::mutex mutex;
-  static std::map<std::string, std::string> known;
+  static auto& known = *new std::map<std::string, std::string>;
   const std::lock_guard lock(mutex);
   const auto found = known.find(identity_);
   if (found != known.end()) return found->second;

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/activity.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "cache/remote_cache.hpp"
@@ -36,7 +37,7 @@ class Stopwatch {
 
 std::shared_ptr<cache::Store> default_store(const DiagnosticsSink& diagnostics) {
   static std::mutex mutex;
-  static std::shared_ptr<cache::Store> store;
+  static auto& store = *new std::shared_ptr<cache::Store>;
   const std::lock_guard lock(mutex);
   if (!store) {
     store = std::make_shared<cache::Store>(
@@ -49,7 +50,8 @@ std::shared_ptr<cache::Store> default_store(const DiagnosticsSink& diagnostics) 
 }
 
 std::shared_ptr<const jinja::Loader> default_templates() {
-  static const std::shared_ptr<const jinja::Loader> templates = default_template_loader();
+  static const auto& templates =
+      *new std::shared_ptr<const jinja::Loader>(default_template_loader());
   return templates;
 }
 
@@ -146,6 +148,7 @@ std::optional<KernelBinary> find_without_rendering(const Spec& spec, const Targe
 
 KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
                    const KernelContext& context) {
+  const Activity activity("makes the kernel", id.name + " for " + target.name());
   if (auto bundled = find_without_rendering(spec, target, id, context)) return *std::move(bundled);
   Rendered rendered = render(spec, target, id, context);
   const KernelSource& source = rendered.source;
@@ -222,7 +225,7 @@ KernelBinary build_usable(const Spec& spec, const Target& target, const KernelId
 std::shared_ptr<const SharedObject> shared_object(const cache::Entry& entry,
                                                   const std::string& name) {
   static std::mutex mutex;
-  static std::unordered_map<cache::Key, std::weak_ptr<const SharedObject>> loaded;
+  static auto& loaded = *new std::unordered_map<cache::Key, std::weak_ptr<const SharedObject>>;
   const std::lock_guard lock(mutex);
   std::weak_ptr<const SharedObject>& slot = loaded[entry.key];
   std::shared_ptr<const SharedObject> object = slot.lock();
@@ -295,10 +298,12 @@ KernelContext with_defaults(KernelContext context) {
 
 std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& diagnostics) {
   static std::mutex mutex;
-  static std::shared_ptr<const cache::Bundles> bundles;
-  const std::lock_guard lock(mutex);
-  if (!bundles) bundles = cache::Bundles::from_environment();
-  bundles->attach(diagnostics);
+  static auto& bundles = *new std::shared_ptr<const cache::Bundles>;
+  {
+    const std::lock_guard lock(mutex);
+    if (!bundles) bundles = cache::Bundles::from_environment();
+  }
+  bundles->attach(diagnostics);  // may call the sink, which may come back here
   return bundles;
 }
 

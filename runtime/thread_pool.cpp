@@ -146,7 +146,10 @@ ThreadPool::~ThreadPool() {
   stopping_.store(true);
   calls_.fetch_add(1);
   wake(calls_, kMaxThreads);
-  for (std::thread& worker : *workers_) worker.join();
+  for (std::thread& worker : *workers_) {
+    // A body that calls exit() destroys static pools on one of their own threads.
+    worker.get_id() == std::this_thread::get_id() ? worker.detach() : worker.join();
+  }
 }
 
 ThreadPool& ThreadPool::shared() {

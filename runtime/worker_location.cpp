@@ -97,9 +97,10 @@ WorkerLocation find_worker() {
     return {.program = fs::absolute(given, error), .is_given = true, .reason = "TILEWRIGHT_WORKER"};
   }
   // Looked for once: a set-user-id program's environment and PATH belong to somebody else.
-  static const WorkerLocation location = ::getuid() == ::geteuid() && ::getgid() == ::getegid()
-                                             ? search()
-                                             : WorkerLocation{.reason = "set-user-id program"};
+  static const auto& location =
+      *new WorkerLocation(::getuid() == ::geteuid() && ::getgid() == ::getegid()
+                              ? search()
+                              : WorkerLocation{.reason = "set-user-id program"});
   return location;
 }
 

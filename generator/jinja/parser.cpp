@@ -14,8 +14,8 @@ namespace tilewright::jinja {
 namespace {
 
 const std::vector<std::string>& tag_names() {
-  static const std::vector<std::string> names = {"if",  "elif",   "else",    "endif", "for",
-                                                 "set", "endfor", "include", "raw",   "endraw"};
+  static const auto& names = *new std::vector<std::string>{
+      "if", "elif", "else", "endif", "for", "set", "endfor", "include", "raw", "endraw"};
   return names;
 }
 

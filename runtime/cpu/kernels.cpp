@@ -1,41 +1,12 @@
 #include "runtime/cpu/kernels.hpp"
 
-#include <new>
 #include <utility>
 
 #include "base/ceil_div.hpp"
-#include "base/error.hpp"
+#include "runtime/cpu/thread_memory.hpp"
 
 namespace tilewright::cpu {
 namespace {
-
-constexpr std::align_val_t kScratchAlignment{64};
-
-// Private memory of one thread, kept between calls so that a call allocates only the first time.
-class Scratch {
- public:
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { ::operator delete(data_, kScratchAlignment); }
-
-  void* at_least(std::int64_t bytes) {
-    if (bytes > bytes_) {
-      ::operator delete(std::exchange(data_, nullptr), kScratchAlignment);
-      bytes_ = 0;
-      data_ = ::operator new(static_cast<size_t>(bytes), kScratchAlignment, std::nothrow);
-      if (!data_) throw Error(ErrorCode::memory, "no memory for a thread's scratch space");
-      bytes_ = bytes;
-    }
-    return data_;
-  }
-
- private:
-  void* data_ = nullptr;
-  std::int64_t bytes_ = 0;
-};
-
-thread_local Scratch t_scratch;
 
 abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
   return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
@@ -74,7 +45,7 @@ ForwardKernel::ForwardKernel(std::shared_ptr<const LoadedKernel> kernel)
 void ForwardKernel::run_tile(const abi::ForwardArguments& arguments, std::int64_t b, std::int64_t h,
                              std::int64_t q_tile) const {
   entry_(&arguments, static_cast<int>(b), static_cast<int>(h), static_cast<int>(q_tile),
-         t_scratch.at_least(scratch_bytes_));
+         thread_memory(ThreadMemory::tile_scratch, scratch_bytes_));
 }
 
 void ForwardKernel::run(const ForwardCall& call, const BindingArguments& bindings,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/ceil_div.hpp"
+#include "runtime/cpu/thread_memory.hpp"
 
 namespace tilewright::cpu {
 namespace {
@@ -55,13 +56,10 @@ TileLists lists_of(const std::vector<Runs>& rows, ThreadPool& threads) {
   return lists;
 }
 
-// One thread's room for the runs of a row.
+// The calling thread's room for the runs of a row.
 unsigned* run_buffer(std::int64_t kv_blocks) {
-  thread_local Runs buffer;
-  if (static_cast<std::int64_t>(buffer.size()) < kv_blocks) {
-    buffer.resize(static_cast<std::size_t>(kv_blocks));
-  }
-  return buffer.data();
+  return static_cast<unsigned*>(
+      thread_memory(ThreadMemory::mask_runs, kv_blocks * std::int64_t{sizeof(unsigned)}));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ class CudaBackend final : public Backend {
       throw Error(ErrorCode::device,
                   fmt::format("{} is of a generation that this tilewright has no target for",
                               gpu.describe()),
-                  "use a newer tilewright, or the CPU: --device cpu, TILEWRIGHT_DEVICE=cpu");
+                  "use a newer tilewright, or the CPU: Device::cpu(), TILEWRIGHT_DEVICE=cpu");
     }
     const auto stored = [&] {
       return stored_target(spec_, targets, kernels_needed(spec_, options), options.kernels);
@@ -273,7 +273,7 @@ bool is_bundled(const DeviceFacts& gpu) {
 }  // namespace
 
 std::string why_not_available() {
-  static const std::string reason = [] {
+  static const auto& reason = *new std::string([] {
     std::string problem;
     const Driver* driver = Driver::find(&problem);
     if (!driver) return problem;
@@ -283,7 +283,7 @@ std::string why_not_available() {
     } catch (const Error& error) {
       return error.message();
     }
-  }();
+  }());
   return reason;
 }
 

@@ -3,16 +3,19 @@
 #include <map>
 #include <mutex>
 
+#include "base/activity.hpp"
+
 namespace tilewright::cuda {
 namespace {
 
 // Retained once and kept as long as the process lives: making one takes a tenth of a second.
 Context primary_context(const Driver& driver, int ordinal) {
   static std::mutex mutex;
-  static std::map<int, Context> contexts;
+  static auto& contexts = *new std::map<int, Context>;
   const std::lock_guard lock(mutex);
   Context& context = contexts[ordinal];
   if (!context) {
+    const Activity activity("makes a GPU's primary context");
     const DeviceHandle device = device_handle(driver, ordinal);
     driver.check(driver.functions().primary_context_retain(&context, device),
                  "making a GPU's primary context");

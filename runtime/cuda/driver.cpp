@@ -12,6 +12,8 @@ namespace tilewright::cuda {
 namespace {
 
 constexpr int kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
+constexpr int kNotInitialized = 3;       // CUDA_ERROR_NOT_INITIALIZED
+constexpr int kDeinitialized = 4;        // CUDA_ERROR_DEINITIALIZED
 constexpr int kOldestArchitecture = 80;  // cp.async and bf16 mma
 
 // A driver's outcome is kept, good or bad: initialising twice would not help.
@@ -23,7 +25,7 @@ struct Search {
 }  // namespace
 
 const Driver* Driver::find(std::string* reason) {
-  static const Search search = [] {
+  static const Search& search = *new Search([] {
     Search result;
     try {
       result.driver = new Driver();  // lives as long as the process
@@ -31,7 +33,7 @@ const Driver* Driver::find(std::string* reason) {
       result.reason = error.message();
     }
     return result;
-  }();
+  }());
   if (reason) *reason = search.reason;
   return search.driver;
 }
@@ -39,7 +41,9 @@ const Driver* Driver::find(std::string* reason) {
 const Driver& Driver::get() {
   std::string reason;
   if (const Driver* driver = find(&reason)) return *driver;
-  throw Error(ErrorCode::device, reason, "use --device cpu, or see `tilewright doctor`");
+  throw Error(
+      ErrorCode::device, reason,
+      "use Device::cpu(), or install an NVIDIA driver and see that this process may use it");
 }
 
 Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
@@ -116,8 +120,12 @@ void Driver::fail(int result, std::string_view doing) const {
     throw Error(ErrorCode::memory, fmt::format("the GPU is out of memory while {}", doing),
                 "use smaller shapes, or free what else is on the GPU (see nvidia-smi)");
   }
+  std::string hint;
+  if (result == kNotInitialized) hint = "CUDA does not survive fork(): use it in one process only";
+  if (result == kDeinitialized) hint = "the process is ending: call before main returns";
   throw Error(ErrorCode::device,
-              fmt::format("the NVIDIA driver failed while {}: {}", doing, describe(result)));
+              fmt::format("the NVIDIA driver failed while {}: {}", doing, describe(result)),
+              std::move(hint));
 }
 
 std::string DeviceFacts::target() const {
@@ -134,7 +142,7 @@ DeviceHandle device_handle(const Driver& driver, int ordinal) {
     throw Error(
         ErrorCode::device,
         fmt::format("there is no GPU {}: the driver sees {}", ordinal, driver.device_count()),
-        "use --device cpu");
+        "use Device::cpu()");
   }
   DeviceHandle device = 0;
   driver.check(driver.functions().device_get(&device, ordinal), "opening a GPU");
@@ -164,7 +172,7 @@ DeviceFacts device_facts(const Driver& driver, int ordinal) {
     throw Error(ErrorCode::device,
                 fmt::format("GPU {} ({}) is sm_{}; sm_{} is the oldest that is supported", ordinal,
                             facts.name, facts.compute_capability, kOldestArchitecture),
-                "use --device cpu");
+                "use Device::cpu()");
   }
   return facts;
 }

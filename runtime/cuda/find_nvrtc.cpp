@@ -109,8 +109,8 @@ NvrtcFacts recall_or_ask() {
 
 NvrtcFacts find_nvrtc() {
   static std::mutex mutex;
-  static std::optional<NvrtcFacts> found;
-  static std::string found_stamp;
+  static auto& found = *new std::optional<NvrtcFacts>;
+  static auto& found_stamp = *new std::string;
   const std::lock_guard lock(mutex);
   if (found && stamp_of_library(*found) == found_stamp) return *found;
   found = recall_or_ask();

@@ -132,13 +132,13 @@ std::vector<std::string> Nvrtc::candidates() {
 }
 
 const Nvrtc& Nvrtc::get() {
-  static const Nvrtc nvrtc = find();
+  static const Nvrtc& nvrtc = *new Nvrtc(find());
   return nvrtc;
 }
 
 const Nvrtc& Nvrtc::at(const std::string& path) {
   static std::mutex mutex;
-  static std::map<std::string, Nvrtc> opened;
+  static auto& opened = *new std::map<std::string, Nvrtc>;
   const std::lock_guard lock(mutex);
   const auto found = opened.find(path);
   if (found != opened.end()) return found->second;

@@ -1,0 +1,10 @@
+execute_process(COMMAND ${NM} -A -u ${LIBRARY} OUTPUT_VARIABLE symbols RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${NM} cannot read ${LIBRARY}")
+endif()
+string(REGEX MATCHALL "[^\n]*(__cxa_atexit|__cxa_thread_atexit)[^\n]*" found "${symbols}")
+if(found)
+  string(REPLACE ";" "\n  " lines "${found}")
+  message(FATAL_ERROR "these objects register destructors for the end of the process or of a thread; "
+    "make what they keep with new and keep a reference:\n  ${lines}")
+endif()
