@@ -12,6 +12,7 @@
 #include "generator/snippet.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/written_apart.hpp"
 
 namespace tilewright {
 namespace {
@@ -60,6 +61,13 @@ void require_capacity(std::int64_t capacity) {
 [[noreturn]] void refuse_for_memory() {
   throw Error(ErrorCode::memory, "out of memory",
               "use smaller shapes or a machine with more memory");
+}
+
+template <typename Implementation>
+const Implementation& checked(const std::unique_ptr<Implementation>& implementation) {
+  if (implementation) return *implementation;
+  throw Error(ErrorCode::usage, "this Attention was moved from",
+              "use the one that it was moved to");
 }
 
 // What the standard library throws for want of memory, in the library's own words.
@@ -149,6 +157,7 @@ class Attention::Implementation {
     const ForwardCall call = resolve_call(spec_, tensors, options);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
+    require_written_apart(spec_, tensors, bindings);
     check_mask(mask, call.shape, bindings);
     backend_->forward(call, mask, bindings);
   }
@@ -173,6 +182,7 @@ class Attention::Implementation {
                   "give the spec the mask_mod that the mask was built from, or make the Attention "
                   "with .takes_block_mask = true for lists of full tiles");
     }
+    if (mask && spec_.mask_mod.empty()) static_cast<void>(mask->path());  // was it moved from?
     if (mask) require_fit(*mask, mask_use_->source, shape, bindings);
   }
 
@@ -210,24 +220,24 @@ Attention& Attention::operator=(Attention&&) noexcept = default;
 Attention::~Attention() = default;
 
 const Spec& Attention::spec() const {
-  return implementation_->spec();
+  return checked(implementation_).spec();
 }
 const Device& Attention::device() const {
-  return implementation_->device();
+  return checked(implementation_).device();
 }
 const Target& Attention::target() const {
-  return implementation_->backend().target();
+  return checked(implementation_).backend().target();
 }
 std::vector<KernelBuild> Attention::builds() const {
-  return implementation_->backend().builds();
+  return checked(implementation_).backend().builds();
 }
 
 void Attention::prepare() const {
-  with_memory_errors([&] { implementation_->backend().prepare(); });
+  with_memory_errors([&] { checked(implementation_).backend().prepare(); });
 }
 
 Bindings Attention::bind(const SnippetInputs& inputs) const {
-  return with_memory_errors([&] { return implementation_->bind(inputs); });
+  return with_memory_errors([&] { return checked(implementation_).bind(inputs); });
 }
 
 BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, Stream stream) const {
@@ -236,29 +246,33 @@ BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, St
 
 BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings,
                                 const BlockMaskOptions& options) const {
-  return with_memory_errors([&] { return implementation_->block_mask(shape, bindings, options); });
+  return with_memory_errors(
+      [&] { return checked(implementation_).block_mask(shape, bindings, options); });
 }
 
 void Attention::rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                         Stream stream) const {
-  with_memory_errors([&] { implementation_->rebuild(mask, shape, bindings, stream); });
+  with_memory_errors([&] { checked(implementation_).rebuild(mask, shape, bindings, stream); });
 }
 
 MaskFingerprint Attention::mask_fingerprint(const Shape& shape, const Bindings& bindings) const {
-  return with_memory_errors([&] { return implementation_->mask_fingerprint(shape, bindings); });
+  return with_memory_errors(
+      [&] { return checked(implementation_).mask_fingerprint(shape, bindings); });
 }
 
 void Attention::forward(const ForwardTensors& tensors, const Bindings& bindings,
                         const ForwardOptions& options) const {
-  implementation_->forward(tensors, nullptr, bindings, options);
+  checked(implementation_).forward(tensors, nullptr, bindings, options);
 }
 
 void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
                         const Bindings& bindings, const ForwardOptions& options) const {
-  implementation_->forward(tensors, &mask, bindings, options);
+  checked(implementation_).forward(tensors, &mask, bindings, options);
 }
 
-std::int64_t Attention::workspace_size(const Shape&) const {
+std::int64_t Attention::workspace_size(const Shape& shape) const {
+  checked(implementation_);
+  validate(shape);
   return 0;
 }
 

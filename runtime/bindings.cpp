@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
@@ -67,6 +68,7 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
   if (view.dtype != spec.dtype) refuse_buffer(name, spec, view, "has another dtype");
   if (view.rank != static_cast<int>(spec.shape.size()))
     refuse_buffer(name, spec, view, "has another rank");
+  if (view.rank > kMaxRank) refuse_buffer(name, spec, view, view.fault());
   for (size_t i = 0; i < spec.shape.size(); ++i) {
     const auto* size = std::get_if<std::int64_t>(&spec.shape[i]);
     if (view.shape[i] < 1) refuse_buffer(name, spec, view, "is empty");
@@ -90,9 +92,10 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
   const auto found = given.find(name);
   if (found == given.end()) {
     if (spec.default_value) return *spec.default_value;
-    throw Error(ErrorCode::usage,
-                fmt::format("scalar \"{}\" has no default and was not given", name),
-                fmt::format("give a value: --scalar {}=X on the command line", name));
+    throw Error(
+        ErrorCode::usage, fmt::format("scalar \"{}\" has no default and was not given", name),
+        fmt::format("pass .scalars = {{{{\"{}\", X}}}} to bind(), or give it a default in the spec",
+                    name));
   }
   const double value = found->second;
   const bool fits =
@@ -103,6 +106,22 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
   if (fits) return value;
   throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, which is no {}", name, value,
                                             to_string(spec.dtype)));
+}
+
+[[noreturn]] void refuse_unbound(const Spec& spec) {
+  std::vector<std::string> read;
+  if (!spec.buffers.empty()) {
+    read.push_back(fmt::format("buffers {}", fmt::join(names_of(spec.buffers), ", ")));
+  }
+  if (!spec.scalars.empty()) {
+    read.push_back(fmt::format("scalars {}", fmt::join(names_of(spec.scalars), ", ")));
+  }
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("bind() was not called: this spec reads {}; pass bindings",
+                  fmt::join(read, " and ")),
+      "make them once for many calls, with attention.bind({.buffers = ..., .scalars = ...}), "
+      "and pass them to each call");
 }
 
 }  // namespace
@@ -125,9 +144,11 @@ std::int64_t extent_of(NamedDim dim, const Shape& shape) {
 
 // A default argument of every call, so it must not allocate: all of them share the arguments.
 Bindings::Bindings() {
-  static const auto kCpuArguments = std::make_shared<const cpu::BindingArguments>();
-  static const auto kCudaArguments =
-      std::make_shared<const cuda::BindingArguments>(cuda::binding_arguments(Spec{}, {}, {}));
+  using Cpu = std::shared_ptr<const cpu::BindingArguments>;
+  using Cuda = std::shared_ptr<const cuda::BindingArguments>;
+  static const Cpu& kCpuArguments = *new Cpu(std::make_shared<const cpu::BindingArguments>());
+  static const Cuda& kCudaArguments = *new Cuda(
+      std::make_shared<const cuda::BindingArguments>(cuda::binding_arguments(Spec{}, {}, {})));
   cpu_arguments_ = kCpuArguments;
   cuda_arguments_ = kCudaArguments;
 }
@@ -150,6 +171,7 @@ Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
 }
 
 void Bindings::require_same_declarations(const Spec& spec) const {
+  if (is_default() && !(spec.buffers.empty() && spec.scalars.empty())) refuse_unbound(spec);
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::usage, "the bindings were made for another spec: " + what,
                 "make them with attention.bind({.buffers = ..., .scalars = ...})");

@@ -10,6 +10,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "runtime/mask_fingerprint.hpp"
 
 namespace tilewright {
 namespace {
@@ -110,7 +111,43 @@ void transpose_list(const std::vector<std::int64_t>& offsets,
   }
 }
 
+template <typename Contents>
+Contents& checked(const std::shared_ptr<Contents>& contents) {
+  if (contents) return *contents;
+  throw Error(ErrorCode::usage, "this BlockMask was moved from",
+              "use the one that it was moved to");
+}
+
+MaskFingerprint valid(MaskFingerprint fingerprint) {
+  validate(fingerprint);
+  return fingerprint;
+}
+
 }  // namespace
+
+void validate(const MaskFingerprint& fingerprint) {
+  validate(fingerprint.shape);
+  const auto& block = fingerprint.source.block;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    if (block[i] >= 1 && block[i] <= std::numeric_limits<std::int32_t>::max()) continue;
+    throw Error(ErrorCode::block_mask,
+                fmt::format("the block of a mask's fingerprint is [{}, {}]", block[0], block[1]),
+                "take the fingerprint from attention.mask_fingerprint(shape)");
+  }
+  const MaskFingerprint::Counts& counts = fingerprint.counts;
+  for (const std::int64_t count : {counts.batch, counts.num_q_heads, counts.num_kv_heads}) {
+    if (count >= 0) continue;
+    throw Error(
+        ErrorCode::tensor,
+        fmt::format("a count of a mask's fingerprint is {}; it must be 0 (any) or more", count),
+        "take the fingerprint from attention.mask_fingerprint(shape)");
+  }
+  if (fingerprint.scalars.size() == fingerprint.source.scalars.size()) return;
+  throw Error(ErrorCode::block_mask,
+              fmt::format("a mask's fingerprint names {} scalars and holds {} values",
+                          fingerprint.source.scalars.size(), fingerprint.scalars.size()),
+              "take the fingerprint from attention.mask_fingerprint(shape)");
+}
 
 bool operator==(const MaskFingerprint& a, const MaskFingerprint& b) {
   return a.source == b.source && a.shape == b.shape && a.counts == b.counts &&
@@ -119,6 +156,11 @@ bool operator==(const MaskFingerprint& a, const MaskFingerprint& b) {
 }
 
 std::int64_t count_tile_rows(std::int64_t batch, std::int64_t heads, std::int64_t q_blocks) {
+  if (batch < 1 || heads < 1 || q_blocks < 1) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("a block mask of batch {}, {} heads and {} blocks has no rows of tiles",
+                            batch, heads, q_blocks));
+  }
   std::int64_t rows = 0;
   const bool wraps =
       __builtin_mul_overflow(batch, heads, &rows) || __builtin_mul_overflow(rows, q_blocks, &rows);
@@ -132,7 +174,14 @@ std::int64_t count_tile_rows(std::int64_t batch, std::int64_t heads, std::int64_
 
 TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int64_t columns) {
   const auto rows = static_cast<std::int64_t>(lists.row_offsets.size()) - 1;
+  if (rows < 1 || rows_of_head < 1 || rows % rows_of_head != 0) {
+    throw Error(ErrorCode::block_mask,
+                fmt::format("lists of {} rows of tiles do not divide into heads of {} rows", rows,
+                            rows_of_head));
+  }
   count_tile_rows(rows / rows_of_head, 1, columns);
+  validate_list("partial", lists.row_offsets, lists.indices, rows, columns);
+  validate_list("full", lists.full_row_offsets, lists.full_indices, rows, columns);
   TileLists to;
   transpose_list(lists.row_offsets, lists.indices, rows_of_head, columns, to.row_offsets,
                  to.indices);
@@ -143,7 +192,7 @@ TileLists transpose(const TileLists& lists, std::int64_t rows_of_head, std::int6
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string path,
                      std::int64_t tiles_evaluated)
-    : fingerprint_(std::move(fingerprint)),
+    : fingerprint_(valid(std::move(fingerprint))),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
@@ -160,18 +209,19 @@ BlockMask::BlockMask(MaskFingerprint fingerprint, TileLists lists, std::string p
 
 BlockMask::BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
                      std::optional<TileCounts> counts, std::string path)
-    : fingerprint_(std::move(fingerprint)),
+    : fingerprint_(valid(std::move(fingerprint))),
       q_blocks_(ceil_div(fingerprint_.shape.q_len, fingerprint_.source.block[0])),
       kv_blocks_(ceil_div(fingerprint_.shape.kv_len, fingerprint_.source.block[1])),
       contents_(std::make_shared<Contents>()) {
   count_tile_rows(batch(), heads(), q_blocks_);
+  if (!lists) throw Error(ErrorCode::usage, "a block mask was made of no lists");
   contents_->origin = std::move(lists);
   contents_->path = std::move(path);
   contents_->counts = counts;
 }
 
 std::shared_ptr<const HostTileLists> BlockMask::on_host() const {
-  Contents& contents = *contents_;
+  Contents& contents = checked(contents_);
   const std::lock_guard lock(contents.host_mutex);
   const bool may_have_changed = contents.origin && !contents.counts;
   if (contents.host && !may_have_changed) return contents.host;
@@ -184,7 +234,7 @@ std::shared_ptr<const HostTileLists> BlockMask::on_host() const {
 
 const TileLists& BlockMask::transposed() const {
   const std::shared_ptr<const HostTileLists> now = on_host();
-  Contents& contents = *contents_;
+  Contents& contents = checked(contents_);
   const std::lock_guard lock(contents.host_mutex);
   if (contents.transposed_from != now) {
     std::optional<TileLists> made;
@@ -197,29 +247,29 @@ const TileLists& BlockMask::transposed() const {
 
 TileCounts BlockMask::counts() const {
   {
-    const std::lock_guard lock(contents_->host_mutex);
-    if (contents_->counts) return *contents_->counts;
+    const std::lock_guard lock(checked(contents_).host_mutex);
+    if (checked(contents_).counts) return *checked(contents_).counts;
   }
-  return contents_->origin->counts();
+  return checked(contents_).origin->counts();
 }
 
 std::string BlockMask::path() const {
-  const std::lock_guard lock(contents_->host_mutex);
-  return contents_->path;
+  const std::lock_guard lock(checked(contents_).host_mutex);
+  return checked(contents_).path;
 }
 
 void BlockMask::take_tiles(const BlockMask& other) {
-  if (contents_->origin) {
+  if (checked(contents_).origin) {
     throw Error(ErrorCode::block_mask, "the block mask lies on a GPU",
                 "rebuild it with the Attention that made it");
   }
   const std::shared_ptr<const HostTileLists> host = other.on_host();
   const TileCounts counts = other.counts();
   std::string path = other.path();
-  const std::lock_guard lock(contents_->host_mutex);
-  contents_->host = host;
-  contents_->counts = counts;
-  contents_->path = std::move(path);
+  const std::lock_guard lock(checked(contents_).host_mutex);
+  checked(contents_).host = host;
+  checked(contents_).counts = counts;
+  checked(contents_).path = std::move(path);
 }
 
 double BlockMask::density() const {
@@ -235,6 +285,15 @@ std::int64_t BlockMask::bytes() const {
 
 std::vector<BlockMask::Tile> BlockMask::row(std::int64_t b, std::int64_t h,
                                             std::int64_t q_block) const {
+  const auto require = [](std::string_view what, std::int64_t given, std::int64_t count) {
+    if (given >= 0 && given < count) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("a block mask has no row of {} {}: it has {}", what, given, count),
+                fmt::format("give a number from 0 to {}", count - 1));
+  };
+  require("batch", b, batch());
+  require("head", h, heads());
+  require("q block", q_block, q_blocks_);
   const std::int64_t r = (b * heads() + h) * q_blocks_ + q_block;
   const std::shared_ptr<const HostTileLists> host = on_host();
   const TileLists& lists = host->lists;
@@ -282,6 +341,12 @@ void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& s
   require_equal("this many scalars:", built.scalars.size(), source.scalars.size());
   for (size_t i = 0; i < source.scalars.size(); ++i) {
     const MaskSource::Scalar& scalar = source.scalars[i];
+    if (scalar.index >= bindings.scalars().size()) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("the bindings hold {} scalars, and mask_mod reads \"{}\"",
+                              bindings.scalars().size(), scalar.name),
+                  "make them with attention.bind({.buffers = ..., .scalars = ...})");
+    }
     const double value = bindings.scalars()[scalar.index];
     if (!have_same_bits(built.scalars[i], value)) refuse(scalar.name, built.scalars[i], value);
   }

@@ -8,6 +8,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "runtime/mask_fingerprint.hpp"
 
 namespace tilewright {
 namespace {
@@ -59,9 +60,11 @@ struct Tiles {
   std::int64_t q_blocks = 0;
   std::int64_t kv_blocks = 0;
 
-  explicit Tiles(const MaskFingerprint& fingerprint)
-      : q_blocks(ceil_div(fingerprint.shape.q_len, fingerprint.source.block[0])),
-        kv_blocks(ceil_div(fingerprint.shape.kv_len, fingerprint.source.block[1])) {}
+  explicit Tiles(const MaskFingerprint& fingerprint) {
+    validate(fingerprint);
+    q_blocks = ceil_div(fingerprint.shape.q_len, fingerprint.source.block[0]);
+    kv_blocks = ceil_div(fingerprint.shape.kv_len, fingerprint.source.block[1]);
+  }
 
   std::int64_t rows() const { return count_tile_rows(batch, heads, q_blocks); }
 

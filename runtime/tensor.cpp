@@ -24,6 +24,11 @@ std::string describe_shape(DType dtype, std::span<const std::int64_t> shape) {
 // not have huge other extents either.
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> shape) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
+  if (bytes == 0) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("a tensor has dtype {}, which is none", static_cast<int>(dtype)),
+                "dtypes are f32, f16, bf16, i32, i64, u8 and boolean");
+  }
   bool empty = false;
   for (std::int64_t extent : shape) {
     if (extent < 0) {
