@@ -54,7 +54,7 @@ void check_signer(const std::filesystem::path& path, const std::optional<PublicK
   if (trusted.empty()) return;
   if (!signer) {
     refuse(path, "it is not signed, and a signature is required",
-           "sign it: tilewright precompile --sign KEY");
+           "sign it: write_bundle() with a SigningKey");
   }
   if (std::find(trusted.begin(), trusted.end(), *signer) != trusted.end()) return;
   refuse(path, fmt::format("it is signed by {}, which is not trusted", signer->hex()),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/report.hpp"
 
 namespace tilewright::cache {
 namespace {
@@ -145,7 +146,8 @@ void Bundles::attach(const DiagnosticsSink& diagnostics) const {
     diagnostics_ = diagnostics;
     earlier = reported_;
   }
-  for (const std::string& message : earlier) diagnostics(Severity::warning, message);
+  for (const std::string& message : earlier)
+    tilewright::report(diagnostics, Severity::warning, message);
 }
 
 void Bundles::report(const std::string& message) const {
@@ -155,7 +157,7 @@ void Bundles::report(const std::string& message) const {
     if (!reported_.insert(message).second) return;
     diagnostics = diagnostics_;
   }
-  if (diagnostics) diagnostics(Severity::warning, message);
+  tilewright::report(diagnostics, Severity::warning, message);
 }
 
 }  // namespace tilewright::cache

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "base/activity.hpp"
+#include "base/report.hpp"
 #include "cache/memory_table.hpp"
 #include "cache/single_flight.hpp"
 
@@ -25,6 +27,12 @@ constexpr auto kFirstPause = std::chrono::milliseconds(1);
 constexpr auto kLongestPause = std::chrono::milliseconds(20);
 constexpr std::uint64_t kBytesBesidePayload = 512;  // about; a look is exact
 constexpr std::size_t kMostKnownFailures = 1000;
+
+template <typename State>
+State& checked(const std::unique_ptr<State>& state) {
+  if (state) return *state;
+  throw Error(ErrorCode::usage, "this Store was moved from", "use the one that it was moved to");
+}
 
 Key note_key(std::string_view name) {
   return make_key(make_request({{"note", std::string(name)}}), "note");
@@ -51,7 +59,15 @@ struct Store::State {
   EntryPointer keep(EntryPointer entry, std::atomic<std::uint64_t>& counter);
   void report_failure(const std::string& problem);
   void report_remote(const std::string& problem);
-  void report(const std::string& message) const;
+  void report(std::string message);
+  void deliver_reports();
+
+  // The sink may ask the store for the key that a message is about, so it hears of it when the key
+  // is done with: no other thread or process waits for this one then.
+  struct ReportsAtEnd {
+    State& state;
+    ~ReportsAtEnd() { state.deliver_reports(); }
+  };
 
   const Options options;
   MemoryTable memory;
@@ -67,6 +83,9 @@ struct Store::State {
   std::atomic<std::uint64_t> failures{0};
   std::atomic<bool> has_warned{false};
   std::atomic<bool> has_warned_of_remote{false};
+
+  std::mutex reports_mutex;
+  std::vector<std::string> reports;  // for the sink, as soon as no key is being worked on
 
   std::mutex failures_mutex;
   std::unordered_map<Key, std::exception_ptr> known_failures;
@@ -97,20 +116,26 @@ Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
 EntryPointer Store::load(const Key& key) {
-  if (EntryPointer entry = state_->memory.find(key)) {
-    state_->hits_memory.fetch_add(1, std::memory_order_relaxed);
+  if (EntryPointer entry = checked(state_).memory.find(key)) {
+    checked(state_).hits_memory.fetch_add(1, std::memory_order_relaxed);
     return entry;
   }
-  return state_->load(key);
+  const State::ReportsAtEnd reports{checked(state_)};
+  return checked(state_).load(key);
 }
 
 Store::Result Store::load_or_build(const Key& key, const std::function<Entry()>& build) {
-  State& state = *state_;
+  State& state = checked(state_);
+  if (!build) {
+    throw Error(ErrorCode::usage, "load_or_build was given nothing that builds an entry",
+                "pass a function that returns one, or call load");
+  }
   Source source = Source::memory;
   if (EntryPointer entry = state.memory.find(key)) {
     state.hits_memory.fetch_add(1, std::memory_order_relaxed);
     return {std::move(entry), source};
   }
+  const State::ReportsAtEnd reports{state};
   SingleFlight::Outcome outcome = state.flights.run(key, [&] {
     Result result = state.find_or_build(key, build);
     source = result.source;
@@ -122,58 +147,58 @@ Store::Result Store::load_or_build(const Key& key, const std::function<Entry()>&
 }
 
 std::vector<Listing> Store::ls() const {
-  return state_->disk.list();
+  return checked(state_).disk.list();
 }
 
 Stats Store::stats() const {
-  const Usage usage = state_->disk.usage();
+  const Usage usage = checked(state_).disk.usage();
   Stats stats;
   stats.entries = usage.entries;
   stats.bytes = usage.bytes;
-  stats.hits_memory = state_->hits_memory;
-  stats.hits_disk = state_->hits_disk;
-  stats.builds = state_->builds;
-  stats.leftovers = state_->disk.leftovers();
-  stats.failed_builds = state_->failed_builds;
-  stats.evictions = state_->evictions;
-  stats.bad_entries = state_->bad_entries;
-  stats.failures = state_->failures;
-  if (state_->options.remote) stats.remote = state_->options.remote->stats();
+  stats.hits_memory = checked(state_).hits_memory;
+  stats.hits_disk = checked(state_).hits_disk;
+  stats.builds = checked(state_).builds;
+  stats.leftovers = checked(state_).disk.leftovers();
+  stats.failed_builds = checked(state_).failed_builds;
+  stats.evictions = checked(state_).evictions;
+  stats.bad_entries = checked(state_).bad_entries;
+  stats.failures = checked(state_).failures;
+  if (checked(state_).options.remote) stats.remote = checked(state_).options.remote->stats();
   return stats;
 }
 
 Pruned Store::prune(std::uint64_t max_bytes) {
   const std::uint64_t limit = max_bytes == 0 ? UINT64_MAX : max_bytes;
-  return state_->disk.prune(limit, Disk::Depth::all);
+  return checked(state_).disk.prune(limit, Disk::Depth::all);
 }
 
 std::optional<std::string> Store::note(std::string_view name) const {
-  const EntryPointer entry = state_->disk.load_note(note_key(name));
+  const EntryPointer entry = checked(state_).disk.load_note(note_key(name));
   if (!entry) return std::nullopt;
   return std::string(reinterpret_cast<const char*>(entry->payload.data()), entry->payload.size());
 }
 
 void Store::keep_note(std::string_view name, std::string text) const {
   const auto bytes = std::as_bytes(std::span(text));
-  static_cast<void>(state_->disk.publish_note(
+  static_cast<void>(checked(state_).disk.publish_note(
       {.key = note_key(name), .metadata = {}, .payload = {bytes.begin(), bytes.end()}}));
 }
 
 Usage Store::clear() {
   {
-    const std::lock_guard lock(state_->failures_mutex);
-    state_->known_failures.clear();
+    const std::lock_guard lock(checked(state_).failures_mutex);
+    checked(state_).known_failures.clear();
   }
-  state_->memory.clear();
-  return state_->disk.clear();
+  checked(state_).memory.clear();
+  return checked(state_).disk.clear();
 }
 
 std::string Store::problem() const {
-  return state_->disk.problem();
+  return checked(state_).disk.problem();
 }
 
 const std::optional<std::filesystem::path>& Store::directory() const {
-  return state_->disk.directory();
+  return checked(state_).disk.directory();
 }
 
 EntryPointer Store::State::load(const Key& key) {
@@ -194,6 +219,8 @@ Store::Result Store::State::find_or_build(const Key& key, const std::function<En
   if (EntryPointer entry = load_from_disk(key)) return {std::move(entry), Source::disk};
   rethrow_known_failure(key);
 
+  const Activity activity("asks the cache, waits for another process, or builds, for the key",
+                          key.digest.hex());
   const Clock::time_point give_up = Clock::now() + options.lock_patience;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const KeyLock lock = disk.try_lock(key);
@@ -322,12 +349,25 @@ void Store::State::report_remote(const std::string& problem) {
   if (has_warned_of_remote.exchange(true)) return;
   report(fmt::format(
       "cache: the remote cache {} cannot be relied on: {}; kernels are compiled here instead "
-      "(TILEWRIGHT_REMOTE_CACHE names it; tilewright doctor asks it)",
+      "(TILEWRIGHT_REMOTE_CACHE names it; cache::RemoteCache::probe() asks it)",
       options.remote->name(), problem));
 }
 
-void Store::State::report(const std::string& message) const {
-  if (options.diagnostics) options.diagnostics(Severity::warning, message);
+void Store::State::report(std::string message) {
+  if (!options.diagnostics) return;
+  const std::lock_guard lock(reports_mutex);
+  reports.push_back(std::move(message));
+}
+
+void Store::State::deliver_reports() {
+  std::vector<std::string> messages;
+  {
+    const std::lock_guard lock(reports_mutex);
+    messages.swap(reports);
+  }
+  for (const std::string& message : messages) {
+    tilewright::report(options.diagnostics, Severity::warning, message);
+  }
 }
 
 }  // namespace tilewright::cache

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
+#include "cli/command_line_words.hpp"
 #include "cli/output.hpp"
 #include "cli/traps.hpp"
 #include "cli/verb.hpp"
@@ -72,7 +73,7 @@ ExitStatus run(const std::vector<std::string>& words) {
     report_divisions_by_zero(asks_for_json(words));
     return verb->execute();
   } catch (const Error& error) {
-    return report(error, asks_for_json(words));
+    return report(in_command_line_words(error), asks_for_json(words));
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorCode::memory, "out of memory",
                         "use smaller shapes, or a machine with more memory"),

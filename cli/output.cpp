@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/command_line_words.hpp"
+
 namespace tilewright::cli {
 namespace {
 
@@ -75,7 +77,8 @@ void print_json(const Json& value) {
 
 DiagnosticsSink diagnostics_to_stderr() {
   return [](Severity severity, std::string_view message) {
-    say(fmt::format("{}: {}\n", severity == Severity::warning ? "warning" : "note", message));
+    say(fmt::format("{}: {}\n", severity == Severity::warning ? "warning" : "note",
+                    in_command_line_words(std::string(message))));
   };
 }
 

@@ -52,7 +52,7 @@ Device Device::parse(std::string_view name) {
   const cuda::Driver* driver = cuda::Driver::find(&reason);
   if (!driver) {
     throw Error(ErrorCode::device, fmt::format("device \"{}\" is not there: {}", name, reason),
-                "use --device cpu or auto");
+                "use Device::cpu() or Device::automatic()");
   }
   cuda::device_facts(*driver, ordinal);  // throws where it is not there or too old
   return Device(Kind::cuda, ordinal);

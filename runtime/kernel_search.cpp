@@ -284,10 +284,8 @@ std::string how_to_get(const KernelSource& source, const Spec& spec, const cache
   } else if (has_bad_entries) {
     first = "if it is one of the damaged entries above, copy or fill the cache again; else ";
   }
-  return fmt::format(
-      "{}add this to \"specs\" of the manifest and run tilewright precompile with "
-      "--targets {}:\n{}",
-      first, source.target.name(), manifest_line(spec));
+  return fmt::format("{}add this to \"specs\" of the manifest and precompile() it for {}:\n{}",
+                     first, source.target.name(), manifest_line(spec));
 }
 
 Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::Bundles& bundles,
@@ -308,7 +306,7 @@ Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::
                               source.id.name, name, source.target.name(), why),
        .place = std::nullopt,
        .notes = std::move(notes),
-       .hint = damaged ? "copy or build the bundle again (tilewright precompile)"
+       .hint = damaged ? "copy the bundle again, or build it again with precompile()"
                        : how_to_get(source, spec, bundles, store, !bad.empty())});
 }
 

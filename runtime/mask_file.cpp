@@ -68,8 +68,7 @@ class Reader {
     const TensorFile file = read_safetensors(path_, names);
     const auto found = file.metadata.find(kKey);
     if (found == file.metadata.end()) {
-      fail(fmt::format("its metadata has no \"{}\"", kKey),
-           "write masks with tilewright mask SPEC --outputs FILE, or with write_block_mask");
+      fail(fmt::format("its metadata has no \"{}\"", kKey), "write masks with write_block_mask()");
     }
     const Json facts = parse(found->second);
     MaskFingerprint fingerprint = read_fingerprint(facts);

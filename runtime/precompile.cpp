@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -144,6 +146,41 @@ std::string described(const cache::Metadata& metadata) {
                      value("compiler"));
 }
 
+// Tells the caller of one step at a time. No lock is held meanwhile: a thread that comes while
+// another one is telling leaves its step to that one.
+class Progress {
+ public:
+  explicit Progress(const std::function<void(const PrecompileStep&)>& tell) : tell_(tell) {}
+
+  void add(PrecompileStep step) {
+    if (!tell_) return;
+    std::unique_lock lock(mutex_);
+    steps_.push_back(std::move(step));
+    if (is_telling_) return;
+    is_telling_ = true;
+    while (!steps_.empty()) {
+      const PrecompileStep next = std::move(steps_.front());
+      steps_.pop_front();
+      lock.unlock();
+      try {
+        tell_(next);
+      } catch (...) {
+        lock.lock();
+        is_telling_ = false;
+        throw;
+      }
+      lock.lock();
+    }
+    is_telling_ = false;
+  }
+
+ private:
+  const std::function<void(const PrecompileStep&)>& tell_;
+  std::mutex mutex_;
+  std::deque<PrecompileStep> steps_;
+  bool is_telling_ = false;
+};
+
 }  // namespace
 
 std::vector<Target> bundle_targets(std::span<const std::string> names) {
@@ -180,16 +217,13 @@ std::vector<cache::BundleItem> precompile(std::span<const ManifestSpec> specs,
   const std::vector<Job> jobs = jobs_of(specs, targets);
   const bool has_memo = is_embedded(*context.templates);
   std::vector<cache::BundleItem> items(jobs.size());
-  std::mutex mutex;
+  Progress progress(options.progress);
   in_parallel(jobs.size(), thread_count(options.jobs, jobs.size()), [&](std::size_t i) {
     const Job& job = jobs[i];
     try {
       const KernelBinary binary = build_kernel(job.spec->spec, *job.target, job.id, context);
       items[i] = item_of(job.spec->spec, binary, has_memo);
-      const std::lock_guard lock(mutex);
-      if (options.progress) {
-        options.progress({job.spec->spec.name, job.target->name(), binary.build});
-      }
+      progress.add({job.spec->spec.name, job.target->name(), binary.build});
     } catch (const Error& error) {
       throw with_context(error, job);
     }

@@ -107,8 +107,8 @@ Loaded load_from_file(std::span<const std::byte> bytes) {
 
 Error refused(std::string_view name, const std::string& error) {
   return Error(ErrorCode::compiler, fmt::format("cannot load \"{}\": {}", name, error),
-               "if TMPDIR is mounted noexec, set it to a directory that is not; otherwise rebuild "
-               "the kernel with `tilewright cache clear`");
+               "if TMPDIR is mounted noexec, set it to a directory that is not; otherwise have "
+               "the kernel built again: cache::Store::clear()");
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ void SharedObject::unload() noexcept {
 void* SharedObject::symbol(const char* symbol_name) const {
   if (void* address = find(symbol_name)) return address;
   throw Error(ErrorCode::compiler, fmt::format("\"{}\" has no symbol \"{}\"", name_, symbol_name),
-              "it was built by another version; rebuild it with `tilewright cache clear`");
+              "it was built by another version; have it built again: cache::Store::clear()");
 }
 
 void* SharedObject::find(const char* symbol_name) const {

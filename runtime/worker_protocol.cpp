@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw Error(ErrorCode::internal, "a message of a compile worker is malformed",
-              "the worker may be of another version: see TILEWRIGHT_WORKER in `tilewright doctor`");
+              "the worker may be of another version: TILEWRIGHT_WORKER names another one");
 }
 
 class Writer {

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string_view>
+#include <thread>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -68,6 +71,24 @@ TEST_CASE("degradation: no directory is known") {
 TEST_CASE("degradation: the directory cannot be made") {
   REQUIRE(use_broken("/proc/tilewright", "/proc/tilewright") == 0);
   REQUIRE(use_broken("/dev/null/tilewright", "Not a directory") == 0);
+}
+
+TEST_CASE("degradation: a sink may ask the store for the key that its message is about") {
+  int asked = 0;
+  std::optional<Store> store;
+  const auto ask = [&] {
+    const auto found = store->load_or_build(key_named("a"), [] { return entry_named("a", 100); });
+    if (found.source == Source::memory) ++asked;
+  };
+  store.emplace(Store::Options{.directory = "/dev/null/cache",
+                               .diagnostics = [&](tilewright::Severity, std::string_view) {
+                                 ask();
+                                 std::thread(ask).join();  // nor does another thread wait
+                                 throw 1;                  // is dropped
+                               }});
+  REQUIRE(store->load_or_build(key_named("a"), [] { return entry_named("a", 100); }).source ==
+          Source::built);
+  REQUIRE(asked == 2);
 }
 
 TEST_CASE("degradation: the directory is somebody else's, a link, or open to others") {

@@ -321,7 +321,7 @@ TEST_CASE("remote: a server that is gone costs milliseconds, and its name is in 
   REQUIRE(machine.warnings.count() == 1);
   REQUIRE_THAT(machine.warnings.texts()[0], ContainsSubstring(url) &&
                                                 !ContainsSubstring("secret") &&
-                                                ContainsSubstring("tilewright doctor"));
+                                                ContainsSubstring("RemoteCache::probe()"));
   REQUIRE_THAT(machine.remote->probe(), ContainsSubstring("connect"));
 }
 

@@ -183,6 +183,7 @@ TEST_CASE("cli: tensors that no memory holds are refused with status 3") {
 TEST_CASE("cli: scalars are NAME=NUMBER, known, and all given") {
   const auto [scalars, words] = GENERATE(table<std::vector<std::string>, std::string>({
       {std::vector<std::string>(), "scalar \"cap\" has no default"},
+      {std::vector<std::string>(), "give --scalar cap=X"},
       {{"--scalar", "cap"}, "\"cap\" is no scalar"},
       {{"--scalar", "cap=much"}, "\"cap=much\" is no scalar"},
       {{"--scalar", "=1"}, "\"=1\" is no scalar"},
