@@ -176,8 +176,15 @@ std::string describe_task(const fs::path& task) {
   const std::string place = text_of(task / "wchan");
   std::string stack = text_of(task / "stack");
   std::replace(stack.begin(), stack.end(), '\n', ' ');
-  return fmt::format("    thread {} \"{}\": state {}{}{}{}\n", task.filename().string(),
-                     first_line(text_of(task / "comm")), stat[end_of_name + 2],
+  std::istringstream rest(stat.substr(end_of_name + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) rest >> skipped;  // state to cmajflt
+  double user = 0, kernel = 0;
+  rest >> user >> kernel;
+  const double seconds = (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return fmt::format("    thread {} \"{}\": {:.2f} s of processor time, state {}{}{}{}\n",
+                     task.filename().string(), first_line(text_of(task / "comm")), seconds,
+                     stat[end_of_name + 2],
                      place.empty() || place == "0" ? "" : ", sleeps in " + place, system_call(task),
                      stack.empty() ? "" : ", kernel stack " + stack);
 }
@@ -217,9 +224,34 @@ std::string ask_for_stacks(pid_t process, int file) {
   return with_names(text);
 }
 
+// Compile workers lead sessions of their own, so parents count, not sessions.
+std::vector<pid_t> with_descendants(pid_t process) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code ignored;
+  for (fs::directory_iterator entry("/proc", ignored), end; entry != end;
+       entry.increment(ignored)) {
+    const int child = std::atoi(entry->path().filename().c_str());
+    const std::string stat = child > 0 ? text_of(entry->path() / "stat") : std::string();
+    const std::size_t end_of_name = stat.rfind(')');
+    if (end_of_name == std::string::npos || end_of_name + 4 >= stat.size()) continue;
+    children.emplace(std::atoi(stat.c_str() + end_of_name + 4), child);
+  }
+  std::vector<pid_t> all = {process};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto [first, last] = children.equal_range(all[i]);
+    for (auto child = first; child != last; ++child) all.push_back(child->second);
+  }
+  return all;
+}
+
 std::string describe_processes(pid_t session) {
   std::string text;
-  const std::vector<pid_t> processes = processes_of_session(session);
+  std::vector<pid_t> processes = with_descendants(session);
+  for (const pid_t process : processes_of_session(session)) {  // orphans stay in their session
+    if (std::find(processes.begin(), processes.end(), process) == processes.end()) {
+      processes.push_back(process);
+    }
+  }
   for (const pid_t process : processes) {
     const fs::path directory = fmt::format("/proc/{}", process);
     std::string command = text_of(directory / "cmdline");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -19,8 +20,12 @@ void answer_with_stacks(int file);
 /// has addr2line, lines. The process goes on afterwards.
 std::string ask_for_stacks(pid_t process, int file);
 
-/// The processes of a session: number, name, state, processor time, command line, and for each
-/// thread its name, its state, and the system call or the place in the kernel where it sleeps.
+/// A process, its descendants and the orphans of its session: number, name, state, processor time,
+/// command line, and for each thread its name, its state, and the system call or the place in the
+/// kernel where it sleeps.
 std::string describe_processes(pid_t session);
+
+/// A process and all that it started, directly or not, as long as their parents live.
+std::vector<pid_t> with_descendants(pid_t process);
 
 }  // namespace tilewright::verify::fuzz

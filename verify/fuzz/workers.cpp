@@ -159,7 +159,14 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
 
 // ---- the parent
 
+// A compile worker leads a session of its own, and might go on until its compile ends.
 void kill_with_compilers(pid_t process) {
+  for (const pid_t descendant : with_descendants(process)) {
+    if (descendant != process && ::getsid(descendant) == descendant) {
+      ::kill(descendant, SIGKILL);
+      kill_session(descendant);
+    }
+  }
   ::kill(process, SIGKILL);
   kill_session(process);
 }
@@ -299,8 +306,13 @@ void Workers::report_late(Worker& worker) {
 }
 
 Workers::Finished Workers::stop(Worker& worker) {
+  std::vector<std::string> processes;
+  for (const pid_t process : with_descendants(worker.process)) {
+    if (::getsid(process) != process) continue;  // described with its session
+    for (std::string& one : describe_session(process)) processes.push_back(std::move(one));
+  }
   std::string message = fmt::format("it ran for more than {} s; {}", options_.time_limit.count(),
-                                    fmt::join(describe_session(worker.process), ", "));
+                                    fmt::join(processes, ", "));
   if (!worker.late.empty()) message += "\nearlier " + worker.late;
   return give_up(worker, Failure::time_out, std::move(message));
 }
