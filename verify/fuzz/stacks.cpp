@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -35,8 +36,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostFrames = 48;
-constexpr auto kPatience = std::chrono::milliseconds(500);
-constexpr std::string_view kEnd = "  end of stack\n";
+constexpr auto kPatience = std::chrono::seconds(2);
+constexpr std::string_view kEnd = "  end of answer\n";
 
 std::atomic<int> stack_file = -1;
 
@@ -45,15 +46,14 @@ std::atomic<int> stack_file = -1;
 void answer(int, siginfo_t* signal, void*) {
   const int error = errno;
   const int file = stack_file;
-  if (signal->si_code != SI_TKILL) {  // to the process: any thread can say what all do
+  if (signal->si_code == SI_TKILL) {
+    std::array<void*, kMostFrames> frames = {};
+    const int count = ::backtrace(frames.data(), kMostFrames);
+    // The first two are this function and the kernel's return from a signal.
+    if (count > 2) ::backtrace_symbols_fd(frames.data() + 2, count - 2, file);
+  } else {  // to the process: any thread can say what all do
     write_activities(file);
-    errno = error;
-    return;
   }
-  std::array<void*, kMostFrames> frames = {};
-  const int count = ::backtrace(frames.data(), kMostFrames);
-  // The first two are this function and the kernel's return from a signal.
-  if (count > 2) ::backtrace_symbols_fd(frames.data() + 2, count - 2, file);
   const ssize_t ignored = ::write(file, kEnd.data(), kEnd.size());
   static_cast<void>(ignored);
   errno = error;
@@ -90,16 +90,22 @@ std::string read_from(int file, off_t begin) {
   }
 }
 
+// What is written from `begin` on until the end of an answer; nothing where none comes in time.
+std::optional<std::string> wait_for_answer(int file, off_t begin) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const std::string text = read_from(file, begin);
+    if (text.ends_with(kEnd)) return text.substr(0, text.size() - kEnd.size());
+    if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 std::string ask_thread(pid_t process, int thread, int file) {
   const off_t begin = ::lseek(file, 0, SEEK_END);
   if (::syscall(SYS_tgkill, process, thread, SIGURG) != 0) return "  it has ended\n";
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    const std::string text = read_from(file, begin);
-    if (text.ends_with(kEnd)) return text.substr(0, text.size() - kEnd.size());
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return "  no answer: it blocks the signal, or sleeps where none wakes it\n";
+  return wait_for_answer(file, begin)
+      .value_or("  no answer: it blocks the signal, or sleeps where none wakes it\n");
 }
 
 // "/usr/bin/tilewright(+0x1234) [0x55...]" as backtrace_symbols_fd writes it.
@@ -212,10 +218,7 @@ std::string ask_for_stacks(pid_t process, int file) {
   if (file < 0) return {};
   std::string text;
   const off_t begin = ::lseek(file, 0, SEEK_END);
-  if (::kill(process, SIGURG) == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    text = read_from(file, begin);
-  }
+  if (::kill(process, SIGURG) == 0) text = wait_for_answer(file, begin).value_or("");
   for (const int thread : threads_of(process)) {
     const fs::path task = fmt::format("/proc/{}/task/{}", process, thread);
     text += fmt::format("thread {} \"{}\":\n", thread, first_line(text_of(task / "comm")));

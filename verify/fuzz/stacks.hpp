@@ -16,7 +16,7 @@ int make_stack_file();
 void answer_with_stacks(int file);
 
 /// Asks each thread of a process that called answer_with_stacks() for its stack, one after the
-/// other, for at most half a second each, and returns the answers: functions and, where the system
+/// other, for at most two seconds each, and returns the answers: functions and, where the system
 /// has addr2line, lines. The process goes on afterwards.
 std::string ask_for_stacks(pid_t process, int file);
 

@@ -22,6 +22,7 @@ TEST_CASE("stacks: each thread of a process says where it is, and the process go
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::close(ends[1]);
     answer_with_stacks(file);
     const Activity activity("waits for", "the end of the test");
     std::thread([&] {
