@@ -56,7 +56,9 @@ std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding, co
   const SnippetKind kind = snippet_of(finding);
   for (const SnippetToken& token : tokenize(text_of(spec, kind), kind)) {
     const std::string name(token.text);
-    if (token.line != place.line || !spec.buffers.contains(name)) continue;
+    const auto buffer = spec.buffers.find(name);
+    if (token.line != place.line || buffer == spec.buffers.end()) continue;
+    if (buffer->second.shape.empty()) continue;  // it has no index
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names;

@@ -234,6 +234,29 @@ TEST_CASE("check: an index outside its extent is clamped and reported, a trusted
   CHECK_THAT(error_of(spec).message(), ContainsSubstring("index 33 of buffer \"x\""));
 }
 
+TEST_CASE(
+    "check: an index that is NaN, infinite or a float outside is reported, and the result right") {
+  Spec spec = spec_with_zeros("score + near[log2(q_idx - kv_idx + 1)] + gain",
+                              "q_idx >= kv_idx ||\nnear[kv_idx + 0.5] > 0");
+  spec.buffers["near"] = {.dtype = f32, .shape = {8}};
+  spec.buffers["gain"] = {.dtype = f32, .shape = {}};
+  const Report report = check_zeros(spec);
+  CHECK(report.ok);
+  std::string messages;
+  for (const UndefinedOperation& operation : report.undefined.operations) {
+    CHECK(operation.clamped);
+    CHECK_FALSE(operation.fatal);
+    messages += to_string(operation.place) + ": " + operation.message + "\n";
+  }
+  CHECK_THAT(messages,
+             ContainsSubstring("score_mod:1: index NaN of buffer \"near\" is no number") &&
+                 ContainsSubstring("score_mod:1: index -inf of buffer \"near\"") &&
+                 ContainsSubstring("mask_mod:2: index 8.5 of buffer \"near\" is outside "
+                                   "its extent 8; it is clamped"));
+  spec.buffers["near"].bounds = Bounds::trusted;
+  CHECK_THAT(error_of(spec).message(), ContainsSubstring("of buffer \"near\""));
+}
+
 TEST_CASE("check: an index in a broadcast dimension is within its extent") {
   const Spec spec = causal_documents();
   const Inputs inputs = random_inputs(spec, kShape, 1, {.broadcast_buffers = true});
