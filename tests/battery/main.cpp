@@ -4,7 +4,8 @@
 //     battery [--full] [NAME...]     only specs whose name contains one of the words
 //
 // TILEWRIGHT_TEST_DEVICE   cpu (default), cuda, cuda:N
-// TILEWRIGHT_TEST_FULL     1: as --full: more calls, every spec in f32 too, every snippet checked
+// TILEWRIGHT_TEST_FULL     all: as --full: more calls, every spec in f32 too, every snippet checked
+//                          1: so with the day's third of the specs (TILEWRIGHT_TEST_SEED)
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +36,7 @@ struct Settings {
   int part = 0;  // of so many, for several processes side by side
   int parts = 1;
   bool full = false;
+  std::size_t shares = 1;  // of the specs, one share is run in full
   std::vector<std::string> names;
 };
 
@@ -68,6 +70,7 @@ Settings read_settings(int argc, char** argv) {
     settings.device = Device::parse(device);
   }
   settings.full = is_full_run();
+  settings.shares = is_full_run() && !is_whole_run() ? 3 : 1;
   const std::string part = environment("TILEWRIGHT_TEST_PART");  // "2/6": the third of six
   if (std::sscanf(part.c_str(), "%d/%d", &settings.part, &settings.parts) == 2 &&
       settings.parts < 1) {
@@ -76,6 +79,7 @@ Settings read_settings(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--full") {
       settings.full = true;
+      settings.shares = 1;
     } else {
       settings.names.emplace_back(argv[i]);
     }
@@ -206,8 +210,10 @@ int run(const Settings& settings) {
     if (!is_wanted(settings, subject.spec.name)) continue;
     if (position++ % settings.parts != settings.part) continue;
     ++specs;
-    for (const Spec& spec : in_dtypes(subject, settings.full)) {
-      tally.add(run_spec_or_report(spec, settings));
+    Settings of_spec = settings;
+    of_spec.full = settings.full && is_in_share(static_cast<std::size_t>(specs), settings.shares);
+    for (const Spec& spec : in_dtypes(subject, of_spec.full)) {
+      tally.add(run_spec_or_report(spec, of_spec));
     }
   }
   fmt::print(

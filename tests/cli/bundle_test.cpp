@@ -254,11 +254,13 @@ TEST_CASE("cli: a snippet that does not compile is named with its spec and its p
       {"error[snippet]", "slop", "score_mod:1:9", "\"wrong\"", "/specs/0"});
 }
 
-TEST_CASE("cli: 200 kernels of one manifest all load with no compiler") {
+TEST_CASE("cli: many kernels of one manifest all load with no compiler") {
   if (!is_full_run()) return;
   const Setup setup;
+  const int specs = is_whole_run() ? 34 : 12;
+  const int least_kernels = is_whole_run() ? 200 : 70;
   std::string values;
-  for (int i = 1; i <= 34; ++i) {
+  for (int i = 1; i <= specs; ++i) {
     values += (i > 1 ? ", " : "") +
               std::string(R"({"spec": {"dtype": "f32", "head_dim": 16, "block": [64, 64],)") +
               R"( "mask_mod": "q_idx >= kv_idx + )" + std::to_string(i) + "\"}}";
@@ -267,9 +269,9 @@ TEST_CASE("cli: 200 kernels of one manifest all load with no compiler") {
   const nlohmann::json facts =
       done(start({"precompile", manifest, "--targets", "cpu", "--out", setup.bundle, "--json"}, {},
                  std::chrono::minutes(9)));
-  REQUIRE(facts["kernels"].get<int>() >= 200);
+  REQUIRE(facts["kernels"].get<int>() >= least_kernels);
   // Every spec is run, from its own line of the manifest.
-  for (int i = 1; i <= 34; ++i) {
+  for (int i = 1; i <= specs; ++i) {
     const std::string spec = setup.folder.write(
         "one.json", R"({"dtype": "f32", "head_dim": 16, "block": [64, 64], "mask_mod": )" +
                         ("\"q_idx >= kv_idx + " + std::to_string(i)) + "\"}");

@@ -9,7 +9,7 @@
 //     ... --list                        says what it would compile, and compiles nothing
 //     ... NAME...                       only specs whose name contains one of the words
 //
-// TILEWRIGHT_TEST_FULL         1: as --full
+// TILEWRIGHT_TEST_FULL         all: as --full; 1: the day's third of that (TILEWRIGHT_TEST_SEED)
 // TILEWRIGHT_TEST_NEEDS_NVRTC  1: without NVRTC it fails; else it says "[SKIP]"
 
 #include <algorithm>
@@ -43,6 +43,7 @@ const std::string kTablePath = kRoot + "/docs/kernel_resources.md";
 struct Settings {
   bool full = false;
   bool all = false;
+  std::size_t shares = 1;  // of the full list of kernels, one share is compiled
   bool write_table = false;
   bool list = false;
   std::vector<std::string> names;
@@ -57,12 +58,15 @@ struct Settings {
 Settings read_settings(int argc, char** argv) {
   Settings settings;
   settings.full = is_full_run();
+  settings.shares = is_full_run() && !is_whole_run() ? 3 : 1;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--full") {
       settings.full = true;
+      settings.shares = 1;
     } else if (argument == "--all") {
       settings.full = settings.all = true;
+      settings.shares = 1;
     } else if (argument == "--write-table") {
       settings.write_table = true;
     } else if (argument == "--list") {
@@ -72,6 +76,16 @@ Settings read_settings(int argc, char** argv) {
     }
   }
   return settings;
+}
+
+// A spec's kernels for each target stand in a row. The next spec begins one share later, so that
+// each share holds every target.
+void keep_share(std::vector<Wish>& wishes, std::size_t shares) {
+  std::size_t position = 0;
+  std::erase_if(wishes, [&](const Wish&) {
+    const std::size_t spec = position / targets().size();
+    return !is_in_share(position++ + spec, shares);
+  });
 }
 
 void append(std::vector<Wish>& wishes, const std::vector<Wish>& more) {
@@ -87,8 +101,9 @@ std::vector<Wish> matrix_wishes(const Settings& settings) {
   std::erase_if(specs, unwanted);
   if (!settings.full) return sample_wishes(specs);
   std::vector<Wish> wishes = settings.all ? all_wishes(specs) : main_wishes(specs);
-  if (!settings.all) append(wishes, sample_wishes(specs));
   append(wishes, tight_wishes(examples));
+  keep_share(wishes, settings.shares);
+  if (!settings.all) append(wishes, sample_wishes(specs));
   return wishes;
 }
 
@@ -156,8 +171,10 @@ std::vector<Wish> wishes_of(const Settings& settings, const std::vector<Wish>& r
   if (settings.write_table) return rows;
   std::vector<Wish> wishes = matrix_wishes(settings);
   if (!settings.names.empty()) return wishes;
+  std::size_t position = 0;
   for (const Wish& row : rows) {
-    if (settings.full || ResourceTable::is_in_sample(row)) wishes.push_back(row);
+    const bool due = settings.full && is_in_share(position++, settings.shares);
+    if (due || ResourceTable::is_in_sample(row)) wishes.push_back(row);
   }
   return wishes;
 }

@@ -1,5 +1,8 @@
 // Mutates one token of an example's snippet and builds a kernel from it. Each mutation either
 // compiles or ends in an error that points into the snippet; none crashes or hangs.
+//
+// TILEWRIGHT_TEST_FULL   all: each of the 1,000 mutations; 1: half of them; else an eighth
+// TILEWRIGHT_TEST_SEED   which half, or which eighth
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +19,7 @@
 #include "generator/snippet.hpp"
 #include "generator/spec_json.hpp"
 #include "runtime/kernel_library.hpp"
+#include "tests/support/full_run.hpp"
 #include "tests/support/snippet_mutations.hpp"
 
 namespace {
@@ -94,7 +98,9 @@ Outcome try_mutation(const Mutation& mutation, const KernelContext& context, std
 }  // namespace
 
 int main() {
-  constexpr std::uint64_t count = 1000;
+  constexpr std::uint64_t kMutations = 1000;
+  const std::size_t shares = is_whole_run() ? 1 : is_full_run() ? 2 : 8;
+  const std::uint64_t count = kMutations / shares;
   const std::vector<Spec> specs = example_specs();
   KernelContext context;
   context.store = std::make_shared<cache::Store>(cache::Store::Options{});
@@ -104,7 +110,8 @@ int main() {
   std::mutex printing;
   const auto start = std::chrono::steady_clock::now();
   const auto work = [&] {
-    for (std::uint64_t seed = next++; seed < count; seed = next++) {
+    for (std::uint64_t index = next++; index < count; index = next++) {
+      const std::uint64_t seed = index * shares + share_of_the_day(shares);
       const Mutation mutation = mutation_of(specs, seed);
       std::string report;
       const Outcome outcome = try_mutation(mutation, context, report);

@@ -1,10 +1,39 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-/// Whether `scripts/test.sh --full` asks for the long form of a test.
+/// Whether `scripts/test.sh --all` asks for every case of every campaign
+/// (TILEWRIGHT_TEST_FULL=all).
+inline bool is_whole_run() {
+  const char* const value = std::getenv("TILEWRIGHT_TEST_FULL");
+  return value && std::string_view(value) == "all";
+}
+
+/// Whether `scripts/test.sh --full` (TILEWRIGHT_TEST_FULL=1) or `--all` asks for the long form of a
+/// test. A full run takes the day's share of a campaign, see `is_in_share`.
 inline bool is_full_run() {
   const char* const value = std::getenv("TILEWRIGHT_TEST_FULL");
-  return value && std::string_view(value) == "1";
+  return is_whole_run() || (value && std::string_view(value) == "1");
+}
+
+/// Which of `parts` shares of a campaign is due: TILEWRIGHT_TEST_SEED chooses it, so that
+/// consecutive days take consecutive shares.
+inline std::size_t share_of_the_day(std::size_t parts) {
+  const char* const seed = std::getenv("TILEWRIGHT_TEST_SEED");
+  return seed ? static_cast<std::size_t>(std::strtoull(seed, nullptr, 10) % parts) : 0;
+}
+
+/// Whether item `index` of a campaign lies in the day's share, which holds one item of each
+/// `parts`.
+inline bool is_in_share(std::size_t index, std::size_t parts) {
+  return index % parts == share_of_the_day(parts);
+}
+
+/// Whether a full or whole run takes item `index`: a whole run takes each, a full run the day's
+/// share.
+inline bool is_due(std::size_t index, std::size_t parts) {
+  return is_whole_run() || is_in_share(index, parts);
 }
