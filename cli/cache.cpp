@@ -11,6 +11,7 @@
 #include "cache/store.hpp"
 #include "cli/arguments.hpp"
 #include "cli/bundle_file.hpp"
+#include "cli/cache_bundle.hpp"
 #include "cli/explain.hpp"
 #include "cli/output.hpp"
 #include "cli/remote.hpp"
@@ -60,15 +61,20 @@ class CacheVerb : public Verb {
   void declare(CLI::App& app) override {
     app.add_option("ACTION", action_,
                    "ls: every entry; stats: how many and how large; verify: read all and check "
-                   "them; prune: sweep leftovers and remove what was not used for longest; clear: "
+                   "them; ls BUNDLE, verify BUNDLE: those of a bundle; prune: sweep leftovers and "
+                   "remove what was not used for longest; clear: "
                    "remove all; explain SPEC: why its kernels are found or missed; export: what is "
                    "there, as a bundle")
         ->required();
-    app.add_option("SPEC", spec_, "explain: the spec, a JSON file (docs/spec.md)");
+    app.add_option("FILE", file_,
+                   "explain: the spec, a JSON file (docs/spec.md); ls and verify: a bundle, in "
+                   "place of the cache");
     app.add_option("--target", target_, "explain: what for (default: this machine)");
     app.add_option("--max-size", max_size_,
                    "prune: what it leaves at most, as 500M or 2G; else TILEWRIGHT_CACHE_MAX_SIZE, "
                    "else 4G; 0: only sweep");
+    app.add_flag("--verbose", verbose_,
+                 "explain: also every place that was asked and everything that decides a kernel");
     bundle_.declare(app, false);
     add_json_flag(app, json_);
   }
@@ -77,7 +83,12 @@ class CacheVerb : public Verb {
     require_known(action_);
     require_fitting_arguments();
     if (action_ == "explain") {
-      explain(spec_, target_, json_);
+      explain(file_, target_, json_, verbose_);
+      return kDone;
+    }
+    if (!file_.empty()) {
+      if (action_ == "verify") return verify_bundle(file_, json_);
+      list_bundle(file_, json_);
       return kDone;
     }
     cache::Store store(
@@ -190,7 +201,7 @@ class CacheVerb : public Verb {
   }
 
   void require_fitting_arguments() const {
-    if (action_ == "explain" && spec_.empty()) {
+    if (action_ == "explain" && file_.empty()) {
       throw Error(ErrorCode::usage, "cache explain needs a spec",
                   "tilewright cache explain examples/alibi.json");
     }
@@ -198,9 +209,18 @@ class CacheVerb : public Verb {
       throw Error(ErrorCode::usage, fmt::format("cache {} takes no --max-size", action_),
                   "it belongs to cache prune");
     }
-    if (action_ == "explain" || (spec_.empty() && target_.empty())) return;
-    throw Error(ErrorCode::usage, fmt::format("cache {} takes neither SPEC nor --target", action_),
-                "they belong to cache explain");
+    if (action_ == "explain") return;
+    if (verbose_) {
+      throw Error(ErrorCode::usage, fmt::format("cache {} takes no --verbose", action_),
+                  "it belongs to cache explain");
+    }
+    if (!target_.empty()) {
+      throw Error(ErrorCode::usage, fmt::format("cache {} takes no --target", action_),
+                  "it belongs to cache explain");
+    }
+    if (file_.empty() || action_ == "ls" || action_ == "verify") return;
+    throw Error(ErrorCode::usage, fmt::format("cache {} takes no file", action_),
+                "cache explain takes a spec, cache ls and cache verify a bundle");
   }
 
   void export_to_bundle(cache::Store& store) {
@@ -253,9 +273,10 @@ class CacheVerb : public Verb {
   std::string action_;
   std::string max_size_;
   std::string directory_;
-  std::string spec_;
+  std::string file_;
   std::string target_;
   BundleFile bundle_;
+  bool verbose_ = false;
   bool json_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "cli/files.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
+#include "cli/target_note.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
 #include "runtime/kernel_library.hpp"
@@ -94,6 +95,7 @@ class CompileVerb : public Verb {
         kernel_.empty() ? kernel_set(spec, target)
                         : std::vector<KernelId>{kernel_or_default(spec, target, kernel_)};
     if (list_) return list(spec, target, ids);
+    notes_ = say_target_notes(std::span(&target, 1));
     prepare_output();
     const std::vector<KernelBinary> binaries = build(spec, target, ids);
     write_output(spec, binaries);
@@ -170,7 +172,7 @@ class CompileVerb : public Verb {
       table.add(table_row(binary.build));
     }
     if (json_) {
-      print_json({{"target", target.name()}, {"kernels", kernels}});
+      print_json({{"target", target.name()}, {"notes", notes_}, {"kernels", kernels}});
     } else {
       print(fmt::format("target {}\n{}", target.name(), table.text()));
       if (!output_.empty()) print(fmt::format("wrote {}\n", output_));
@@ -182,6 +184,7 @@ class CompileVerb : public Verb {
   std::string target_;
   std::string kernel_;
   std::string output_;
+  std::vector<std::string> notes_;
   bool list_ = false;
   bool json_ = false;
 };

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "cache/bundles.hpp"
@@ -34,7 +35,8 @@ namespace fs = std::filesystem;
 struct Problem {
   std::string what;
   std::string advice;
-  bool fatal = false;  ///< nothing can run before it is mended
+  bool fatal = false;         ///< nothing can run before it is mended
+  bool of_compiling = false;  ///< it matters only where kernels may be compiled
 };
 
 /// What doctor collects: lines for people, facts for programs, and what to do.
@@ -75,7 +77,7 @@ void examine_compiler(Diagnosis& diagnosis) {
     diagnosis.line("compiler", "none: " + error.message());
     facts = {{"found", false}, {"problem", error.message()}};
     diagnosis.problems.push_back({"kernels for the CPU cannot be compiled: " + error.message(),
-                                  error.hint().empty() ? "apt-get install g++" : error.hint(),
+                                  error.hint().empty() ? "apt-get install g++" : error.hint(), true,
                                   true});
   }
 }
@@ -99,7 +101,7 @@ void examine_nvrtc(Diagnosis& diagnosis) {
         diagnosis.facts["gpu"]["found"] == true || std::getenv("TILEWRIGHT_NVRTC") != nullptr;
     if (!is_wanted) return;
     diagnosis.problems.push_back(
-        {"kernels for GPUs cannot be compiled: " + error.message(), error.hint()});
+        {"kernels for GPUs cannot be compiled: " + error.message(), error.hint(), false, true});
   }
 }
 
@@ -208,7 +210,8 @@ void examine_worker_within(const CompileLimits& all, Diagnosis& diagnosis) {
                                {"problem", worker.isolates ? Json() : Json(why)}};
   if (worker.isolates || (worker.location.is_given && worker.problem.empty())) return;
   diagnosis.problems.push_back({"a crash of a compiler would end the process that uses it: " + why,
-                                "name the installed executable tilewright in TILEWRIGHT_WORKER"});
+                                "name the installed executable tilewright in TILEWRIGHT_WORKER",
+                                false, true});
 }
 
 void examine_worker(Diagnosis& diagnosis) {
@@ -244,6 +247,16 @@ std::set<std::string> targets_of(const cache::Bundle& bundle) {
   return targets;
 }
 
+// What is wrong with entries: each is read and its digest compared.
+std::vector<std::string> damage_of(const cache::Bundle& bundle) {
+  std::vector<std::string> damage;
+  for (std::size_t entry = 0; entry < bundle.size(); ++entry) {
+    const cache::Bundle::Loaded loaded = bundle.load(entry);
+    if (!loaded.entry) damage.push_back(loaded.problem);
+  }
+  return damage;
+}
+
 // The names of what `bundle` holds and who signed it.
 void examine_bundle(const cache::Bundles::Opened& opened, std::string_view what,
                     Diagnosis& diagnosis) {
@@ -255,17 +268,28 @@ void examine_bundle(const cache::Bundles::Opened& opened, std::string_view what,
     return;
   }
   const cache::Bundle& bundle = *opened.bundle;
+  const std::vector<std::string> damage = damage_of(bundle);
+  if (!damage.empty()) {
+    diagnosis.problems.push_back(
+        {fmt::format("{} of {} kernels of \"{}\" are damaged and are never loaded: {}",
+                     damage.size(), bundle.size(), path, damage.front()),
+         "write the bundle anew, or copy it again; tilewright cache verify FILE names each"});
+  }
   const std::set<std::string> targets = targets_of(bundle);
   const std::string signer = bundle.signer() ? bundle.signer()->hex() : "";
-  diagnosis.line(what, fmt::format("{}, {} kernels for {}, {}, {}", path, bundle.size(),
+  diagnosis.line(what, fmt::format("{}, {} kernels for {}, {}, {}{}", path, bundle.size(),
                                    fmt::join(targets, ", "), format_bytes(bundle.bytes()),
-                                   signer.empty() ? "not signed" : "signed by " + signer));
-  diagnosis.facts["bundles"].push_back({{"path", path},
-                                        {"kernels", bundle.size()},
-                                        {"targets", targets},
-                                        {"bytes", bundle.bytes()},
-                                        {"signer", signer.empty() ? Json() : Json(signer)},
-                                        {"problem", nullptr}});
+                                   signer.empty() ? "not signed" : "signed by " + signer,
+                                   damage.empty() ? ", every one read and right"
+                                                  : fmt::format(", {} DAMAGED", damage.size())));
+  diagnosis.facts["bundles"].push_back(
+      {{"path", path},
+       {"kernels", bundle.size()},
+       {"targets", targets},
+       {"bytes", bundle.bytes()},
+       {"signer", signer.empty() ? Json() : Json(signer)},
+       {"damaged", damage.size()},
+       {"problem", damage.empty() ? Json() : Json(damage.front())}});
 }
 
 // Without leave to compile, a missing compiler is no problem, and missing bundles are.
@@ -309,6 +333,12 @@ void examine_environment(Diagnosis& diagnosis) {
     diagnosis.line(std::exchange(what, ""), variable);
   }
   if (variables.empty()) diagnosis.line(what, "no TILEWRIGHT_* is set");
+  for (const UnknownVariable& unknown : unknown_variables()) {
+    diagnosis.problems.push_back(
+        {describe(unknown), unknown.nearest.empty()
+                                ? "unset it; docs/cli.md lists the variables that are read"
+                                : "set " + unknown.nearest + ", and unset " + unknown.name});
+  }
   diagnosis.facts["environment"] = variables;
 }
 
@@ -326,6 +356,9 @@ Diagnosis examine() {
   examine_cache_limit(diagnosis);
   examine_worker(diagnosis);
   examine_environment(diagnosis);
+  if (diagnosis.facts["jit"] == false) {
+    std::erase_if(diagnosis.problems, [](const Problem& problem) { return problem.of_compiling; });
+  }
   return diagnosis;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/explain.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -183,7 +184,8 @@ Target wanted_target(const Search& search, const std::string& name) {
 
 }  // namespace
 
-void explain(const std::string& spec_path, const std::string& target_name, bool json) {
+void explain(const std::string& spec_path, const std::string& target_name, bool json,
+             bool verbose) {
   const Spec spec = spec_from_file(spec_path);
   KernelContext context = with_defaults(kernel_context());
   Search search{.spec = spec,
@@ -196,9 +198,9 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
   search.stored = recorded_kernels(search.store);
   const Target target = wanted_target(search, target_name);
   Json kernels = Json::array();
-  std::string text =
-      fmt::format("{} for {}\n", spec.name.empty() ? spec_path : spec.name, target.name());
-  if (context.bundles->empty()) text += "no bundles: TILEWRIGHT_BUNDLES names none\n";
+  std::string text;
+  std::map<std::string, int> hits;  // by where
+  int count = 0, missed = 0;
   for (const KernelId& id : kernel_set(spec, target)) {
     const KernelSource source = render_kernel(spec, target, id, *context.templates);
     std::vector<LookUp> look_ups = look_in_bundles(search, source);
@@ -210,24 +212,50 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
     const cache::Digest request = kernel_request(source).digest;
     Json ingredients = Json::object();
     Json places = Json::array();
-    text += fmt::format("\n{}\n  request {}\n", id.name, request.hex());
+    const auto hit = std::find_if(look_ups.begin(), look_ups.end(),
+                                  [](const LookUp& look_up) { return look_up.hit; });
+    const bool found = hit != look_ups.end();
+    ++count;
+    found ? ++hits[hit->where] : ++missed;
+    text += found && !verbose ? fmt::format("{}: found in {}\n", id.name, hit->where)
+                              : fmt::format("{}{}\n", id.name, found ? "" : ": missed");
+    if (verbose) text += fmt::format("  request {}\n", request.hex());
     for (const cache::Ingredient& i : ingredients_of(spec, source, compiler)) {
       ingredients[i.tag] = i.value;
+      if (!verbose) continue;
       text += fmt::format("    {:<17} {}\n", i.tag, printable(in_one_line(i.value), kShownBytes));
     }
     for (const LookUp& look_up : look_ups) {
       places.push_back(to_json(look_up));
-      text += describe(look_up);
+      if (verbose || !found) text += describe(look_up);
     }
     kernels.push_back({{"kernel", id.name},
                        {"request", request.hex()},
                        {"ingredients", ingredients},
                        {"looked_in", places}});
   }
-  if (!json) return print(text);
+  if (!json) {
+    std::string summary = fmt::format("{} for {}: {} of {} kernels are found",
+                                      spec.name.empty() ? spec_path : spec.name, target.name(),
+                                      count - missed, count);
+    std::string separator = ": ";
+    for (const auto& [where, number] : hits) {
+      summary += fmt::format("{}{} in {}", std::exchange(separator, ", "), number, where);
+    }
+    if (missed > 0) {
+      summary += fmt::format("; {} missed and {}", missed,
+                             *context.jit ? "compiled when a call needs them"
+                                          : "an error for a call, as TILEWRIGHT_JIT is off");
+    }
+    summary +=
+        context.bundles->empty() ? "\nno bundles: TILEWRIGHT_BUNDLES names none\n\n" : "\n\n";
+    return print(summary + text);
+  }
   print_json({{"spec", spec.name},
               {"target", target.name()},
               {"jit", *context.jit},
+              {"found", count - missed},
+              {"missed", missed},
               {"kernels", kernels}});
 }
 

@@ -75,13 +75,44 @@ std::string percent(std::int64_t part, std::int64_t whole) {
       whole == 0 ? 100.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string verdict_text(const fuzz::CampaignState& state, const std::string& device) {
+// "12 calls of kernels from 1 snippet ran on cpu in 3 s". Calls that were refused did not run.
+std::string calls_text(const fuzz::CampaignState& state, const std::string& device) {
   std::string text = fmt::format(
-      "Seed {}: {} calls of kernels from {} ran on {} in {:.0f} s{}; {} kernels were compiled",
-      state.seed, state.cases,
+      "Seed {}: {} calls of kernels from {} ran on {} in {:.0f} s{}", state.seed,
+      state.cases - state.refused,
       state.snippets == 1 ? "1 snippet" : fmt::format("{} distinct snippets", state.snippets),
-      device, state.seconds, state.stopped ? " until they were stopped" : "", state.kernels);
-  if (state.compiles > 0) text += fmt::format(", {} of them for GPUs only", state.compiles);
+      device, state.seconds, state.stopped ? " until they were stopped" : "");
+  if (state.refused > 0) {
+    text += fmt::format("; {} more of {} were refused before their kernel ran", state.refused,
+                        state.cases);
+  }
+  text += fmt::format("; {} kernels were compiled", state.kernels);
+  if (state.compiles > 0) {
+    text += fmt::format(", {} to run and {} for GPUs only", state.kernels - state.gpu_kernels,
+                        state.gpu_kernels);
+  }
+  if (state.compiles > state.gpu_kernels) {
+    text += fmt::format(" (of {} that were asked for, the others were there or did not compile)",
+                        state.compiles);
+  }
+  return text;
+}
+
+std::string verdict_line(const fuzz::CampaignState& state) {
+  if (state.says_nothing()) {
+    return "nothing was judged: no call ended in time, so this says nothing; give it more time by "
+           "--seconds\n";
+  }
+  if (state.ok()) return state.cases > 0 ? "ok: nothing failed\n" : "ok: nothing was judged\n";
+  const std::size_t ways = state.failures.groups().size();
+  return fmt::format("FAILED: {} of {} cases, {}\n", state.failed, state.cases + state.compiles,
+                     ways > 1           ? fmt::format("in {} different ways", ways)
+                     : state.failed > 1 ? "all alike"
+                                        : "in one way");
+}
+
+std::string verdict_text(const fuzz::CampaignState& state, const std::string& device) {
+  std::string text = verdict_line(state) + calls_text(state, device);
   text += fmt::format(". {} of {} pairs of features were shown",
                       percent(state.pairs_covered, state.pairs_possible), state.pairs_possible);
   if (state.compile_pairs_possible > 0) {
@@ -89,19 +120,13 @@ std::string verdict_text(const fuzz::CampaignState& state, const std::string& de
                         percent(state.compile_pairs_covered, state.compile_pairs_possible),
                         state.compile_pairs_possible);
   }
-  if (state.says_nothing()) {
-    return text + ". No call was judged, so this says nothing: give it more time by --seconds.\n";
-  }
+  if (state.says_nothing()) return text + ".\n";
   std::int64_t relations = 0;
   for (const auto& [name, count] : state.relations) relations += count;
   text += fmt::format("; relations between calls were checked {} times", relations);
-  text += fmt::format("; the result that came nearest to its bound reached {:.2f} of it. ",
-                      state.worst_share);
-  if (state.ok()) return text + (state.cases > 0 ? "Nothing failed.\n" : "Nothing was judged.\n");
-  const std::size_t ways = state.failures.groups().size();
-  text += state.failed == 1 ? "1 case failed" : fmt::format("{} cases failed", state.failed);
-  if (ways > 1) return text + fmt::format(", in {} different ways.\n", ways);
-  return text + (state.failed == 1 ? ".\n" : ", all alike.\n");
+  if (state.cases == state.refused) return text + "; no result was judged.\n";
+  return text + fmt::format("; the result that came nearest to its bound reached {:.2f} of it.\n",
+                            state.worst_share);
 }
 
 class FuzzVerb : public Verb {
@@ -193,14 +218,18 @@ class FuzzVerb : public Verb {
 
   // An index that leaves its buffer only because of how the call was made is a mistake of the call.
   void advise(const fuzz::CampaignState& state) const {
-    const auto is_undefined = [](const fuzz::FailureGroup& group) {
-      return group.failure() == fuzz::Failure::undefined;
-    };
     const auto& groups = state.failures.groups();
-    if (json_ || self_attention_ || spec_.empty() ||
-        std::none_of(groups.begin(), groups.end(), is_undefined)) {
-      return;
+    const auto some_group_is = [&](std::string_view words) {
+      return std::any_of(groups.begin(), groups.end(), [&](const fuzz::FailureGroup& group) {
+        return group.failure() == fuzz::Failure::undefined &&
+               group.outcome.message.find(words) != std::string::npos;
+      });
+    };
+    if (json_ || spec_.empty()) return;
+    if (some_group_is("divided by")) {
+      print("A divisor that may be 0, or -1, needs a guard in the snippet: d == 0 ? 0 : x / d.\n");
     }
+    if (self_attention_ || !some_group_is("index ")) return;
     print(fmt::format(
         "If the variant is never called like that: {}--self-attention keeps kv_len at q_len "
         "and positions from 0.\n",

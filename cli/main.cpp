@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/command_line_words.hpp"
@@ -71,6 +72,8 @@ ExitStatus run(const std::vector<std::string>& words) {
     Verb* verb = parse_command_line(words, verbs);
     if (!verb) return kDone;
     report_divisions_by_zero(asks_for_json(words));
+    // doctor lists them itself.
+    if (verb->name() != "doctor") report_unknown_variables(diagnostics_to_stderr());
     return verb->execute();
   } catch (const Error& error) {
     return report(in_command_line_words(error), asks_for_json(words));

@@ -1,5 +1,6 @@
 #include "runtime/precompile.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/bundle_file.hpp"
 #include "cli/call.hpp"
 #include "cli/output.hpp"
+#include "cli/target_note.hpp"
 #include "cli/verb.hpp"
 #include "generator/manifest.hpp"
 
@@ -42,6 +44,7 @@ class PrecompileVerb : public Verb {
     bundle_.prepare();
     const Manifest manifest = manifest_from_file(manifest_);
     const std::vector<Target> targets = wanted_targets(manifest);
+    notes_ = say_target_notes(targets);
     std::vector<cache::BundleItem> items = compile(manifest, targets);
     const BundleSummary summary = bundle_.write(std::move(items));
     report(manifest, targets, summary, watch.ms() / 1000);
@@ -63,11 +66,12 @@ class PrecompileVerb : public Verb {
     Progress progress(precompile_count(manifest.specs, targets), json_);
     const auto step = [&](const PrecompileStep& made) {
       const bool compiled = made.build.source == "built";
-      (compiled ? compiled_ : found_) += 1;
-      progress.step(fmt::format(
-          "{} for {}, {}: {}", made.spec.empty() ? "the spec" : made.spec, made.target,
-          made.build.kernel,
-          compiled ? "compiled in " + format_ms(made.build.compile_ms) : "there already"));
+      compiled_ += compiled ? 1 : 0;
+      ++uses_;
+      progress.step(fmt::format("{} for {}, {}: {}", made.spec.empty() ? "the spec" : made.spec,
+                                made.target, made.build.kernel,
+                                compiled ? "compiled in " + format_ms(made.build.compile_ms)
+                                         : "from " + made.build.source));
     };
     return precompile(manifest.specs, targets,
                       {.kernels = kernel_context(), .jobs = jobs_, .progress = step});
@@ -77,18 +81,25 @@ class PrecompileVerb : public Verb {
               const BundleSummary& summary, double seconds) const {
     std::vector<std::string> names;
     for (const Target& target : targets) names.push_back(target.name());
+    // Specs that need equal kernels share one, whichever of them came first.
+    const std::size_t found = summary.kernels - std::min(compiled_, summary.kernels);
+    const std::size_t shared = uses_ - std::min(uses_, summary.kernels);
     if (json_) {
       Json facts = {{"manifest", manifest_}, {"specs", manifest.specs.size()},
                     {"targets", names},      {"kernels", summary.kernels},
-                    {"compiled", compiled_}, {"found", found_},
+                    {"compiled", compiled_}, {"found", found},
+                    {"shared", shared},      {"notes", notes_},
                     {"seconds", seconds}};
       facts.update(to_json(summary));
       return print_json(facts);
     }
-    print(fmt::format("{} kernels of {} specs for {}: {} compiled, {} there already, {:.1f} s\n",
-                      compiled_ + found_, manifest.specs.size(), fmt::join(names, ", "), compiled_,
-                      found_, seconds) +
-          describe(summary));
+    std::string text = fmt::format(
+        "{} kernels of {} specs for {}: {} compiled, {} from the cache, {:.1f} s\n",
+        summary.kernels, manifest.specs.size(), fmt::join(names, ", "), compiled_, found, seconds);
+    if (shared > 0) {
+      text += fmt::format("{} more are equal to one of these, and share it\n", shared);
+    }
+    print(text + describe(summary));
   }
 
   std::string manifest_;
@@ -96,7 +107,8 @@ class PrecompileVerb : public Verb {
   BundleFile bundle_;
   unsigned jobs_ = 0;
   std::size_t compiled_ = 0;
-  std::size_t found_ = 0;
+  std::size_t uses_ = 0;  // of kernels, equal ones counted each time
+  std::vector<std::string> notes_;
   bool json_ = false;
 };
 

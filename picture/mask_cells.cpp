@@ -28,12 +28,13 @@ std::int64_t first_row_of(const BlockMask& mask, ListIndex list) {
   return (own.b * mask.heads() + own.h) * mask.q_blocks();
 }
 
-Color shade(double partial, double full, double tiles) {
-  const double visited = partial + full;
-  if (visited == 0) return kEmpty;
+Color shade(std::int64_t partial, std::int64_t full, std::int64_t tiles) {
+  const CellKind kind = kind_of_cell(partial, full);
+  if (kind == CellKind::empty) return kEmpty;
   // Blue and orange would mix to a grey that neither is.
-  const Color hue = partial > full ? kPartial : kFull;
-  const double share = std::max(kLeastVisible, std::round(visited / tiles * kShades) / kShades);
+  const Color hue = kind == CellKind::partial ? kPartial : kFull;
+  const double visited = static_cast<double>(partial + full) / static_cast<double>(tiles);
+  const double share = std::max(kLeastVisible, std::round(visited * kShades) / kShades);
   return mix(kEmpty, hue, share);
 }
 
@@ -119,6 +120,23 @@ std::int64_t neighbours_in_cell(std::int64_t count, std::int64_t max_cells) {
   return neighbours;
 }
 
+CellKind kind_of_cell(std::int64_t partial, std::int64_t full) {
+  if (partial + full == 0) return CellKind::empty;
+  return partial > full ? CellKind::partial : CellKind::full;
+}
+
+std::string_view legend_of(CellKind kind) {
+  switch (kind) {
+    case CellKind::full:
+      return "full: every element is kept";
+    case CellKind::partial:
+      return "partial: mask_mod decides";
+    case CellKind::empty:
+      return "empty: skipped";
+  }
+  return "";
+}
+
 TileCounts count_tiles(const BlockMask& mask, ListIndex list) {
   const TileLists& lists = mask.lists();
   const std::int64_t first = first_row_of(mask, list), last = first + mask.q_blocks();
@@ -152,9 +170,7 @@ Cells tile_cells(const BlockMask& mask, ListIndex list, std::int64_t max_cells) 
     for (std::int64_t column = 0; column < cells.columns; ++column) {
       const std::int64_t tiles_across = std::min(across, mask.kv_blocks() - column * across);
       const auto cell = static_cast<std::size_t>(row * cells.columns + column);
-      cells.colors.push_back(shade(static_cast<double>(partial[cell]),
-                                   static_cast<double>(full[cell]),
-                                   static_cast<double>(tiles_down * tiles_across)));
+      cells.colors.push_back(shade(partial[cell], full[cell], tiles_down * tiles_across));
     }
   }
   return cells;

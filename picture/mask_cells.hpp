@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "../runtime/block_mask.hpp"
@@ -30,6 +31,15 @@ std::int64_t neighbours_in_cell(std::int64_t count, std::int64_t max_cells);
 
 /// The tiles of one list, counted by kind.
 TileCounts count_tiles(const BlockMask& mask, ListIndex list);
+
+/// What a cell of several tiles shows, in every picture.
+enum class CellKind : std::uint8_t { empty, partial, full };
+
+/// The kind of most visited tiles; full where both are equally many; empty where none is visited.
+CellKind kind_of_cell(std::int64_t partial, std::int64_t full);
+
+/// The legend's words for a kind, in every picture: "full: every element is kept".
+std::string_view legend_of(CellKind kind);
 
 /// The tiles of one list. A cell of several tiles has the colour of most visited ones, paler the
 /// fewer they are, but never so pale that it looks empty.

@@ -213,9 +213,9 @@ std::vector<MaskDrawing::Entry> MaskDrawing::legend() const {
             {kPartialDropped, "dropped, in a partial tile"},
             {kEmpty, "dropped, in an empty tile: skipped"}};
   }
-  return {{kFull, "full: every element is kept"},
-          {kPartial, "partial: mask_mod decides"},
-          {kEmpty, "empty: skipped"}};
+  return {{kFull, std::string(legend_of(CellKind::full))},
+          {kPartial, std::string(legend_of(CellKind::partial))},
+          {kEmpty, std::string(legend_of(CellKind::empty))}};
 }
 
 std::vector<std::string> MaskDrawing::notes() const {

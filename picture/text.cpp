@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "picture/mask_cells.hpp"
 
 namespace tilewright::picture {
 namespace {
@@ -31,15 +32,17 @@ std::int64_t tiles_per_cell(std::int64_t count, int max) {
 
 // Tiles that share a cell.
 struct Cell {
-  bool all_full = true;
-  bool any_visited = false;
+  std::int64_t full = 0;
+  std::int64_t partial = 0;
 
   void add(Tile tile) {
-    all_full = all_full && tile == Tile::full;
-    any_visited = any_visited || tile != Tile::empty;
+    full += tile == Tile::full ? 1 : 0;
+    partial += tile == Tile::partial ? 1 : 0;
   }
   const char* symbol(const Symbols& symbols) const {
-    return !any_visited ? symbols.empty : all_full ? symbols.full : symbols.partial;
+    const CellKind kind = kind_of_cell(partial, full);
+    if (kind == CellKind::empty) return symbols.empty;
+    return kind == CellKind::full ? symbols.full : symbols.partial;
   }
 };
 
@@ -74,10 +77,17 @@ std::string cells_of(const Drawing& drawing, std::int64_t first_row, const Symbo
 std::string column_axis(const Drawing& drawing) {
   const BlockMask& mask = drawing.mask;
   const std::int64_t cells = ceil_div(mask.kv_blocks(), drawing.columns_per_cell);
-  const std::string end = std::to_string(mask.fingerprint().shape.kv_len);
-  const auto width = static_cast<std::size_t>(
-      std::max<std::int64_t>(2 * cells, static_cast<std::int64_t>(end.size()) + 2));
-  return fmt::format("{:>{}}0{:>{}}\n", "kv ", drawing.label_width + 3, end, width - 1);
+  const Shape& shape = mask.fingerprint().shape;
+  const std::string begin = std::to_string(shape.kv_offset);
+  const std::string end = std::to_string(shape.kv_len + shape.kv_offset);
+  const auto width = std::max(static_cast<std::size_t>(2 * cells), begin.size() + end.size() + 1);
+  return fmt::format("{:>{}}{}{:>{}}\n", "kv ", drawing.label_width + 3, begin, end,
+                     width - begin.size());
+}
+
+// q_idx of a row of tiles' first row.
+std::int64_t label_of_row(const BlockMask& mask, std::int64_t row) {
+  return row * mask.block()[0] + mask.fingerprint().shape.q_offset;
 }
 
 std::string draw(const Drawing& drawing, const TextOptions& options) {
@@ -89,7 +99,7 @@ std::string draw(const Drawing& drawing, const TextOptions& options) {
   text += column_axis(drawing);
   for (std::int64_t row = 0; row < mask.q_blocks(); row += drawing.rows_per_cell) {
     const std::string line =
-        fmt::format("{} {:>{}} {}", row == 0 ? "q" : " ", row * mask.fingerprint().source.block[0],
+        fmt::format("{} {:>{}} {}", row == 0 ? "q" : " ", label_of_row(mask, row),
                     drawing.label_width, cells_of(drawing, row, symbols(options)));
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
@@ -108,12 +118,12 @@ std::string heading(const BlockMask& mask) {
 
 std::string legend(const Drawing& drawing, const TextOptions& options) {
   const Symbols names = symbols(options);
-  std::string text = fmt::format("{} full  {} partial  blank empty", names.full, names.partial);
-  if (drawing.rows_per_cell * drawing.columns_per_cell > 1) {
-    text +=
-        fmt::format("; a cell is {} x {} tiles", drawing.rows_per_cell, drawing.columns_per_cell);
-  }
-  return text + '\n';
+  std::string text =
+      fmt::format("{} {}\n{} {}\nblank {}\n", names.full, legend_of(CellKind::full), names.partial,
+                  legend_of(CellKind::partial), legend_of(CellKind::empty));
+  if (drawing.rows_per_cell * drawing.columns_per_cell == 1) return text;
+  return text + fmt::format("A cell is {} x {} tiles: the kind of most that are visited.\n",
+                            drawing.rows_per_cell, drawing.columns_per_cell);
 }
 
 }  // namespace
@@ -125,7 +135,9 @@ std::string text_picture(const BlockMask& mask, const TextOptions& options) {
                   .rows_per_cell = tiles_per_cell(mask.q_blocks(), options.max_rows),
                   .columns_per_cell = tiles_per_cell(mask.kv_blocks(), options.max_columns),
                   .label_width = 0};
-  drawing.label_width = static_cast<int>(std::to_string(mask.fingerprint().shape.q_len).size());
+  drawing.label_width =
+      static_cast<int>(std::max(std::to_string(label_of_row(mask, 0)).size(),
+                                std::to_string(label_of_row(mask, mask.q_blocks() - 1)).size()));
   std::string text = heading(mask);
   const std::int64_t lists = mask.batch() * mask.heads();
   const std::int64_t drawn = std::min<std::int64_t>(lists, std::max(options.max_lists, 1));

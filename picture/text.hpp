@@ -22,10 +22,12 @@ struct TextOptions {
 ///       128 ██░░
 ///       256 ████░░
 ///       384 ██████░░
-///     ██ full  ░░ partial  blank empty
+///     ██ full: every element is kept
+///     ░░ partial: mask_mod decides
+///     blank empty: skipped
 ///
-/// A cell that stands for several tiles is full if all of them are, empty if none is visited, and
-/// partial otherwise.
+/// The axes are labelled with q_idx and kv_idx, so offsets count. A cell that stands for several
+/// tiles shows what the drawn pictures show (kind_of_cell).
 std::string text_picture(const BlockMask& mask, const TextOptions& options = {});
 
 }  // namespace tilewright::picture

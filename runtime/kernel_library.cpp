@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/activity.hpp"
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "cache/remote_cache.hpp"
@@ -289,6 +290,7 @@ std::vector<KernelBinary> each_of(std::span<const KernelId> ids, const Make& mak
 }  // namespace
 
 KernelContext with_defaults(KernelContext context) {
+  report_unknown_variables(context.diagnostics);
   if (!context.store) context.store = default_store(context.diagnostics);
   if (!context.templates) context.templates = default_templates();
   if (!context.bundles) context.bundles = default_bundles(context.diagnostics);

@@ -54,7 +54,7 @@ if [ $full != 0 ]; then
   # shellcheck disable=SC2086  # one word a room
   cmake --build --preset asan --parallel "$cores" --target $(printf '%s_tests ' $rooms)
   ctest --preset asan --parallel "$cores" --label-regex unit --no-tests=error \
-    --tests-regex "^(${rooms// /|}|$([[ $rooms != *verify* ]] || echo fuzz_corpus))(_tests)?\$"
+    --tests-regex "^(${rooms// /|}|$([[ $rooms != *verify* ]] || echo fuzz_corpus))(_tests|_nvrtc|_nginx)?\$"
   title "Fuzzers of text and files" && SEED=$TILEWRIGHT_TEST_SEED scripts/fuzz_text.sh
 fi
 

@@ -23,6 +23,7 @@
 #include "tests/battery/cases.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/source_root.hpp"
 #include "verify/check.hpp"
 
@@ -232,8 +233,8 @@ int main(int argc, char** argv) {
   const std::string device = environment("TILEWRIGHT_TEST_DEVICE");
   const std::string no_gpu = cuda::why_not_available();
   if (device.starts_with("cuda") && !no_gpu.empty()) {
-    fmt::print("[SKIP] no GPU: {}\n", no_gpu);
-    return 0;
+    test::say_skipped("no GPU: " + no_gpu);
+    return test::kSkipped;
   }
   try {
     return run(read_settings(argc, argv));

@@ -18,6 +18,7 @@
 #include "tests/cache/faults.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
@@ -187,7 +188,7 @@ TEST_CASE("degradation: the disk is full (ENOSPC), and no part of an entry is le
     return result != 0 ? result : static_cast<int>(files_below(folder.path()).size());
   });
   if (status == kCannotMount) {
-    std::printf("[SKIP] degradation: a small file system cannot be mounted here\n");
+    tilewright::test::say_skipped("degradation: a small file system cannot be mounted here");
     return;
   }
   REQUIRE(status == 0);
@@ -205,7 +206,7 @@ TEST_CASE("degradation: the file system is read-only (EROFS)") {
     return use_broken(folder.path(), "Read-only file system");
   });
   if (status == kCannotMount) {
-    std::printf("[SKIP] degradation: a read-only file system cannot be mounted here\n");
+    tilewright::test::say_skipped("degradation: a read-only file system cannot be mounted here");
     return;
   }
   REQUIRE(status == 0);

@@ -14,6 +14,7 @@
 #include "cache/store.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
@@ -85,7 +86,7 @@ TEST_CASE("performance: a hit in memory makes no system call") {
   };
   const int status = hit_without_system_calls(false);
   if (status == kNoSeccomp) {
-    std::printf("[SKIP] system calls cannot be forbidden here (no seccomp)\n");
+    tilewright::test::say_skipped("system calls cannot be forbidden here (no seccomp)");
     return;
   }
   std::printf("[cache] %d hits in memory: %s system call\n", kHits, status == 0 ? "no" : "a");

@@ -92,7 +92,8 @@ void require_refused(const std::string& url, const std::string& ca_file, const s
 
 }  // namespace
 
-TEST_CASE("remote: https is held to the certificates that are trusted, and to the server's name") {
+TEST_CASE("remote: https is held to the certificates that are trusted, and to the server's name",
+          "[nginx]") {
   if (!has_nginx_and_openssl()) return;
   const TemporaryFolder folder;
   const Authority ours(folder / "ours");

@@ -22,6 +22,7 @@
 #include "cache/store.hpp"
 #include "tests/cache/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace tilewright::cache;
 using namespace cache_test;
@@ -105,7 +106,7 @@ double seconds_with(const std::function<void(int server)>& serve, const std::str
     return build_one(folder.path(), why);
   });
   if (status == kNoNetwork) {
-    std::printf("[SKIP] remote: a process may have no network of its own here\n");
+    tilewright::test::say_skipped("remote: a process may have no network of its own here");
     return -1;
   }
   REQUIRE(status == 0);

@@ -36,7 +36,7 @@ Source use(Store& store, const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("remote: nginx with WebDAV serves a fleet") {
+TEST_CASE("remote: nginx with WebDAV serves a fleet", "[nginx]") {
   if (!has_nginx()) return;
   const TemporaryFolder folder;
   const Nginx server(folder / "nginx");
@@ -67,7 +67,7 @@ TEST_CASE("remote: nginx with WebDAV serves a fleet") {
   REQUIRE(warnings.count() == 0);
 }
 
-TEST_CASE("remote: what was altered on nginx's disk is built again and replaced") {
+TEST_CASE("remote: what was altered on nginx's disk is built again and replaced", "[nginx]") {
   if (!has_nginx()) return;
   const TemporaryFolder folder;
   const Nginx server(folder / "nginx");
@@ -93,7 +93,7 @@ TEST_CASE("remote: what was altered on nginx's disk is built again and replaced"
   REQUIRE(use(third, "a", 1000) == Source::remote);
 }
 
-TEST_CASE("remote: nginx without PUT refuses, and is read all the same") {
+TEST_CASE("remote: nginx without PUT refuses, and is read all the same", "[nginx]") {
   if (!has_nginx()) return;
   const TemporaryFolder folder;
   const Nginx server(folder / "nginx", {.is_read_only = true});

@@ -1,9 +1,11 @@
 // Precompiled kernels: precompile, bundles, TILEWRIGHT_JIT=off, cache explain and export.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file_io.hpp"
 #include "tests/cli/command.hpp"
@@ -14,6 +16,7 @@
 using namespace tilewright;
 using namespace tilewright::test;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -198,13 +201,73 @@ TEST_CASE("cli: cache explain prints every ingredient, where was looked and why 
   const Ended missed =
       start({"cache", "explain", other, "--target", "cpu-x86-64-v3"}, setup.production());
   REQUIRE(missed.status == 0);
-  for (const char* words : {"missed in", "mask_mod: wanted q_idx >= kv_idx + 1, recorded",
-                            "the nearest is", "of \"causal\" for cpu-x86-64-v3"}) {
+  for (const char* words : {"0 of ", "kernels are found; ", "missed in",
+                            "mask_mod: wanted q_idx >= kv_idx + 1, recorded", "the nearest is",
+                            "of \"causal\" for cpu-x86-64-v3"}) {
     REQUIRE_THAT(missed.out, ContainsSubstring(words));
   }
   require_refused(start({"cache", "explain"}), 2, {"needs a spec"});
-  require_refused(start({"cache", "ls", setup.spec}), 2, {"belong to cache explain"});
+  require_refused(start({"cache", "stats", setup.spec}), 2, {"takes no file"});
+  require_refused(start({"cache", "ls", "--target", "cpu"}), 2, {"it belongs to cache explain"});
+  require_refused(start({"cache", "ls", setup.spec}), 2, {"error[file]"});
+
+  // What is found takes a line each, after a line that counts.
+  const Ended found = start({"cache", "explain", setup.spec}, setup.production());
+  REQUIRE(found.status == 0);
+  const std::string count = std::to_string(hit["kernels"].size());
+  REQUIRE_THAT(found.out, StartsWith("causal for ") &&
+                              ContainsSubstring(count + " of " + count + " kernels are found: " +
+                                                count + " in " + setup.bundle));
+  REQUIRE(std::count(found.out.begin(), found.out.end(), '\n') <=
+          static_cast<std::ptrdiff_t>(hit["kernels"].size()) + 3);
+  const Ended verbose = start({"cache", "explain", setup.spec, "--verbose"}, setup.production());
+  REQUIRE_THAT(verbose.out, ContainsSubstring("spec.mask_mod"));
   require_refused(start({"cache", "export"}), 2, {"--out is missing"});
+}
+
+TEST_CASE("cli: cache ls and cache verify take a bundle") {
+  const Setup setup;
+  REQUIRE(setup.precompile().status == 0);
+  const nlohmann::json listed = done(start({"cache", "ls", setup.bundle, "--json"}));
+  REQUIRE(listed["entries"].size() >= 6);
+  for (const nlohmann::json& entry : listed["entries"]) {
+    REQUIRE(entry["bytes"].get<int>() > 0);
+    REQUIRE(entry["target"].get<std::string>().starts_with("cpu-x86-64-v"));
+    REQUIRE(entry["kernel"] != "-");
+    REQUIRE(entry["spec"] == "causal");
+  }
+  REQUIRE_THAT(start({"cache", "ls", setup.bundle}).out, ContainsSubstring("forward_masked"));
+  const nlohmann::json sound = done(start({"cache", "verify", setup.bundle, "--json"}));
+  REQUIRE(sound["ok"] == true);
+  REQUIRE(sound["kernels"] == listed["entries"].size());
+
+  // A byte of the last payload.
+  std::fstream file(setup.bundle, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-10, std::ios::end);
+  file.put('\x7f');
+  file.close();
+  const Ended damaged = start({"cache", "verify", setup.bundle, "--json"});
+  REQUIRE(damaged.status == 1);
+  const nlohmann::json facts = nlohmann::json::parse(damaged.out);
+  REQUIRE(facts["ok"] == false);
+  REQUIRE(facts["bad"].size() == 1);
+  REQUIRE_THAT(start({"cache", "verify", setup.bundle}).out, StartsWith("DAMAGED"));
+
+  // doctor names the damage, and does not ask for a compiler where nothing may be compiled.
+  const Ended doctor = start({"doctor"}, setup.production());
+  REQUIRE_THAT(doctor.out, ContainsSubstring("1 of " + std::to_string(listed["entries"].size()) +
+                                             " kernels of"));
+  REQUIRE_THAT(doctor.out, !ContainsSubstring("apt-get install g++") &&
+                               !ContainsSubstring("cannot be compiled"));
+
+  // A byte of the index: nothing of the bundle is used.
+  std::fstream header(setup.bundle, std::ios::in | std::ios::out | std::ios::binary);
+  header.seekp(200);
+  header.put('\x7f');
+  header.close();
+  REQUIRE(start({"cache", "verify", setup.bundle}).status == 1);
+  require_refused(start({"cache", "ls", setup.bundle}), 2, {"error[file]"});
+  require_refused(start({"cache", "verify", "/nonexistent.twb"}), 2, {"does not exist"});
 }
 
 TEST_CASE("cli: doctor lists bundles, and is ready without a compiler where they serve") {

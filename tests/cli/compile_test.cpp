@@ -29,6 +29,26 @@ TEST_CASE("cli: compile says what a GPU's kernel takes, and nothing slow of a go
   REQUIRE(good.err.find("warning") == std::string::npos);
 }
 
+TEST_CASE("cli: a target that no GPU asks for is compiled with a note that names the right one") {
+  if (nvrtc_is_missing()) return;
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kHalf);
+  const auto compile = [&](const char* target) {
+    return start({"compile", spec, "--target", target, "--kernel", "forward", "--json"});
+  };
+  const Ended plain = compile("sm_90");
+  REQUIRE(plain.status == 0);
+  REQUIRE_THAT(plain.err,
+               ContainsSubstring("note: an H100, H200 or GH200 asks for kernels for sm_90a"));
+  REQUIRE(plain.json()["notes"].size() == 1);
+  REQUIRE_THAT(compile("sm_100f").err, ContainsSubstring("compile for sm_100a"));
+  for (const char* target : {"sm_80", "sm_90a", "sm_120a"}) {
+    const Ended asked_for = compile(target);
+    REQUIRE(asked_for.json()["notes"].empty());
+    REQUIRE(asked_for.err.find("note:") == std::string::npos);
+  }
+}
+
 TEST_CASE("cli: compile warns of what ptxas serialises, and is done") {
   if (nvrtc_is_missing()) return;
   const Folder folder;

@@ -11,6 +11,7 @@
 
 using namespace tilewright::test;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -81,6 +82,24 @@ TEST_CASE("cli: fuzz keeps to self-attention where it is asked to, and says that
   INFO(alike.err << alike.out);
   CHECK(alike.status == 0);
   CHECK_THAT(alike.out, ContainsSubstring("12 calls of kernels from 1 snippet ran"));
+  CHECK_THAT(alike.out, StartsWith("ok: nothing failed\n"));
+}
+
+TEST_CASE("cli: fuzz counts what was refused, and its advice fits the finding") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "f32", "head_dim": 16, "score_mod": "score + kv_idx % (q_idx - q_idx)"})json");
+  const Ended refused = start({"fuzz", "--spec", spec, "--cases", "6", "--seed", "3", "--device",
+                               "cpu", "--out", folder.path("out"), "--compiles", "0"},
+                              kOnCpu);
+  INFO(refused.err << refused.out);
+  CHECK(refused.status == 1);
+  CHECK_THAT(refused.out, StartsWith("FAILED: 6 of 6 cases"));
+  CHECK_THAT(refused.out, ContainsSubstring("0 calls of kernels from 1 snippet ran"));
+  CHECK_THAT(refused.out, ContainsSubstring("6 more of 6 were refused before their kernel ran"));
+  CHECK_THAT(refused.out, !ContainsSubstring("; 0 kernels were compiled"));
+  CHECK_THAT(refused.out, ContainsSubstring("needs a guard"));
+  CHECK_THAT(refused.out, !ContainsSubstring("--self-attention"));
 }
 
 TEST_CASE("cli: fuzz refuses what makes no sense") {

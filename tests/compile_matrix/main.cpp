@@ -31,6 +31,7 @@
 #include "tests/support/cpu_seconds.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/nvrtc.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -210,7 +211,7 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   try {
-    if (test::nvrtc_is_missing()) return 0;
+    if (test::nvrtc_is_missing()) return test::kSkipped;
     return run(read_settings(argc, argv));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

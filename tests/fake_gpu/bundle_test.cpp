@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "runtime/cuda/nvrtc.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 
@@ -43,15 +43,7 @@ struct Folder {
       std::filesystem::temp_directory_path() / ("fake-gpu-" + std::to_string(::getpid()));
 };
 
-bool nvrtc_is_missing() {
-  try {
-    tilewright::cuda::Nvrtc::get();
-    return false;
-  } catch (const tilewright::Error& error) {
-    std::printf("[SKIP] %s\n", error.message().c_str());
-    return true;
-  }
-}
+using tilewright::test::nvrtc_is_missing;
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #include "verify/random_inputs.hpp"
 
 using namespace tilewright;
@@ -29,7 +30,7 @@ Spec causal(std::int64_t launch_counters) {
 bool has_hopper_kernel() {
   const cuda::DeviceFacts facts = cuda::device_facts(cuda::Driver::get(), 0);
   if (facts.target() == "sm_90a") return true;
-  std::printf("[SKIP] no Hopper GPU, but %s\n", facts.target().c_str());
+  test::say_skipped("no Hopper GPU, but " + facts.target());
   return false;
 }
 

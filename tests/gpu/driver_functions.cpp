@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "runtime/cuda/backend.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace tilewright;
 
@@ -36,7 +37,7 @@ const TestDriver& TestDriver::get() {
 bool gpu_is_missing() {
   const std::string reason = cuda::why_not_available();
   if (reason.empty()) return false;
-  std::printf("[SKIP] no GPU: %s\n", reason.c_str());
+  test::say_skipped("no GPU: " + reason);
   return true;
 }
 

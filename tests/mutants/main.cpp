@@ -55,6 +55,7 @@
 #include "tests/mutants/trial_report.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/source_root.hpp"
 #include "tests/support/test_seed.hpp"
 
@@ -441,8 +442,8 @@ int main(int argc, char** argv) {
   try {
     const Settings settings = read_settings(argc, argv);
     if (settings.device != Device::cpu() && !cuda::why_not_available().empty()) {
-      fmt::print("[SKIP] no GPU: {}\n", cuda::why_not_available());
-      return 0;
+      test::say_skipped("no GPU: " + cuda::why_not_available());
+      return test::kSkipped;
     }
     return settings.one.empty() ? run(settings) : run_one(settings);
   } catch (const std::exception& error) {

@@ -25,10 +25,43 @@ cmake --build by_cmake >/dev/null
 expect_result by_cmake/causal_attention find_package
 
 pc_dir=$(dirname "$(find "$prefix" -name tilewright.pc)")
-flags=$(PKG_CONFIG_PATH=$pc_dir pkg-config --static --cflags --libs tilewright)
+flags=$(PKG_CONFIG_PATH=$pc_dir pkg-config --cflags --libs tilewright)
 # shellcheck disable=SC2086
 "$cxx" -std=c++20 -Wall -Wextra -Werror consumer/main.cpp $flags -o by_pkg_config
 expect_result ./by_pkg_config pkg-config
+# shellcheck disable=SC2086
+"$cxx" -std=c++20 consumer/main.cpp $(PKG_CONFIG_PATH=$pc_dir pkg-config --static --cflags --libs tilewright) -o by_static
+expect_result ./by_static "pkg-config --static"
+
+# Without -std=c++20 there is one error, which says what to do.
+echo '#include <tilewright.hpp>' >old_standard.cpp
+for standard in c++11 c++14 c++17; do
+  # shellcheck disable=SC2086
+  "$cxx" -std=$standard -fsyntax-only old_standard.cpp $flags 2>old_standard.log && { echo "$standard was accepted" >&2; exit 1; }
+  [ "$(grep -c 'error' old_standard.log)" -le 2 ] && [ "$(grep -c ' error: ' old_standard.log)" -eq 1 ] &&
+    grep -q -- '-std=c++20' old_standard.log || { cat old_standard.log >&2; exit 1; }
+done
+echo "an older C++: one error"
+
+# A project that adds the source tree builds the library and its program, and nothing of verify/, cli/ or tests/.
+mkdir added && cp consumer/main.cpp added/
+cat >added/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.25)
+project(engine LANGUAGES CXX)
+add_subdirectory($source_dir tilewright)
+add_executable(engine main.cpp)
+target_link_libraries(engine PRIVATE tilewright::tilewright)
+END
+cmake -S added -B by_source -G Ninja -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
+ninja -C by_source -t commands all >by_source.log
+if grep -E " -o [^ ]*/(verify|cli|picture|tests)/" by_source.log; then
+  echo "add_subdirectory builds what the program does not use" >&2
+  exit 1
+fi
+grep -q 'libtilewright.a' by_source.log
+cmake -S added -B with_verify -G Ninja -DTILEWRIGHT_BUILD_VERIFY=ON -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
+ninja -C with_verify -t commands all | grep -E " -o [^ ]*/verify/" >/dev/null || { echo "TILEWRIGHT_BUILD_VERIFY=ON builds no verify/" >&2; exit 1; }
+echo "add_subdirectory: the library alone"
 
 # The README's C++: the program of examples/cpp, then a piece with buffers and scalars.
 program=$source_dir/examples/cpp/main.cpp

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "picture/mask_cells.hpp"
+#include "tests/picture/masks.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -47,23 +49,26 @@ TEST_CASE("text picture: a causal mask is a staircase with axes, counts and a le
         "  128 ██░░\n"
         "  256 ████░░\n"
         "  384 ██████░░\n"
-        "██ full  ░░ partial  blank empty\n");
+        "██ full: every element is kept\n"
+        "░░ partial: mask_mod decides\n"
+        "blank empty: skipped\n");
 }
 
 TEST_CASE("text picture: ASCII on request") {
   const std::string text = text_picture(causal_mask(2), {.ascii = true});
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("  128 ##++\n"));
-  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("## full  ++ partial"));
+  CHECK_THAT(text,
+             Catch::Matchers::ContainsSubstring("## full: every element is kept\n++ partial"));
   CHECK(text.find("█") == std::string::npos);
 }
 
 TEST_CASE("text picture: a large mask is drawn in cells of several tiles") {
   const std::string text = text_picture(causal_mask(100), {.max_rows = 10, .max_columns = 5});
-  CHECK(lines_of(text) == 2 + 1 + 10 + 1);
-  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("q     0 ░░\n"));
-  // Rows 90 to 99: full up to column 79, then a cell that is full left and empty right.
-  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("  11520 ████████░░\n"));
-  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("a cell is 10 x 20 tiles"));
+  CHECK(lines_of(text) == 2 + 1 + 10 + 3 + 1);
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("q     0 ██\n"));
+  // Rows 90 to 99: full up to column 79, then a cell with 145 full, 10 partial and 45 empty tiles.
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("  11520 ██████████\n"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("A cell is 10 x 20 tiles"));
 }
 
 TEST_CASE("text picture: the first lists are drawn and the others counted") {
@@ -72,6 +77,42 @@ TEST_CASE("text picture: the first lists are drawn and the others counted") {
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("\nb 1, h 0\n"));
   CHECK(text.find("b 1, h 1") == std::string::npos);
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("... and 3 more\n"));
+}
+
+TEST_CASE("text picture: a cell of many tiles shows what the drawn pictures show") {
+  // A band of 32 full tiles between partial ones, as a sliding window has: no cell is full alone.
+  const BlockMask mask = test::make_mask({.q_len = 1024 * 16, .kv_len = 1024 * 16}, {16, 16},
+                                         [](std::int64_t, std::int64_t q, std::int64_t kv) {
+                                           if (kv > q || kv < q - 33) return BlockMask::Tile::empty;
+                                           return kv == q || kv == q - 33 ? BlockMask::Tile::partial
+                                                                          : BlockMask::Tile::full;
+                                         });
+  const std::string text = text_picture(mask, {.max_rows = 16, .max_columns = 16, .ascii = true});
+  const picture::Cells cells = picture::tile_cells(mask, {}, 16);
+  REQUIRE(cells.rows == 16);
+  std::size_t line = text.find("q ");
+  for (std::int64_t row = 0; row < cells.rows; ++row) {
+    const std::string drawn = text.substr(line, text.find('\n', line) - line);
+    for (std::int64_t column = 0; column < cells.columns; ++column) {
+      const std::size_t at = 8 + 2 * static_cast<std::size_t>(column);
+      const char symbol = at < drawn.size() ? drawn[at] : ' ';
+      const bool empty = cells.at(row, column) == picture::kEmpty;
+      const bool bluish = cells.at(row, column).blue > cells.at(row, column).red;
+      CAPTURE(row, column, drawn);
+      CHECK((symbol == ' ') == empty);
+      if (!empty) CHECK((symbol == '#') == bluish);
+    }
+    line = text.find('\n', line) + 1;
+  }
+}
+
+TEST_CASE("text picture: the axes count from the offsets") {
+  const BlockMask mask = test::make_mask(
+      {.q_len = 256, .kv_len = 512, .q_offset = 100'000, .kv_offset = -64}, {128, 128},
+      [](std::int64_t, std::int64_t, std::int64_t) { return BlockMask::Tile::full; });
+  CHECK_THAT(text_picture(mask), Catch::Matchers::ContainsSubstring("      kv -64  448\n"
+                                                                    "q 100000 ████████\n"
+                                                                    "  100128 ████████\n"));
 }
 
 TEST_CASE("text picture: no line ends in blanks") {

@@ -16,6 +16,7 @@
 #include "runtime/process.hpp"
 #include "runtime/temporary_directory.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace tilewright;
 using Catch::Matchers::ContainsSubstring;
@@ -206,7 +207,7 @@ TEST_CASE("shared object: loading a kernel leaves the floating-point modes alone
     const Modes after = current_modes();
     set_mxcsr(before.mxcsr);
     if (after == before) {
-      std::puts("[SKIP] this compiler's -ffast-math changes no floating-point modes");
+      test::say_skipped("this compiler's -ffast-math changes no floating-point modes");
     } else {
       CHECK((after.mxcsr & 0x8040u) == 0x8040u);  // flush to zero, denormals are zero
     }

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <cstdio>
-
 #include "tests/support/catch.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/skip.hpp"
 
 namespace tilewright::test {
 
@@ -13,7 +12,7 @@ namespace tilewright::test {
 inline bool is_installed(bool is_there, const char* what) {
   if (is_there) return true;
   REQUIRE_FALSE(is_full_run());
-  std::printf("[SKIP] %s\n", what);
+  say_skipped(what);
   return false;
 }
 

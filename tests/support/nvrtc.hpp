@@ -1,11 +1,11 @@
 #pragma once
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "runtime/cuda/nvrtc.hpp"
+#include "tests/support/skip.hpp"
 
 namespace tilewright::test {
 
@@ -19,7 +19,7 @@ inline bool nvrtc_is_missing() {
   } catch (const Error& error) {
     const char* needed = std::getenv("TILEWRIGHT_TEST_NEEDS_NVRTC");
     if (needed && std::string_view(needed) == "1") throw;
-    std::printf("[SKIP] %s: %s\n", error.message().c_str(), error.hint().c_str());
+    say_skipped(error.message() + ": " + error.hint());
     return true;
   }
 }

@@ -17,6 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+bool ended_before_its_kernel(const Outcome& outcome) {
+  return outcome.failure == Failure::undefined || outcome.failure == Failure::compile_error ||
+         outcome.failure == Failure::error;
+}
+
 class Campaign {
  public:
   explicit Campaign(const CampaignOptions& options)
@@ -98,7 +103,9 @@ class Campaign {
     if (is_lack_of_machine(outcome.error)) throw Error(*outcome.error);
     ++(is_run(fuzz_case) ? state_.cases : state_.compiles);
     (is_run(fuzz_case) ? shown_ : shown_by_compiles_).add(features_of(fuzz_case));
+    state_.refused += is_run(fuzz_case) && ended_before_its_kernel(outcome) ? 1 : 0;
     state_.kernels += outcome.kernels_compiled;
+    state_.gpu_kernels += is_run(fuzz_case) ? 0 : outcome.kernels_compiled;
     state_.longest_ms = std::max(state_.longest_ms, outcome.ms);
     for (const std::string* text : {&fuzz_case.spec.score_mod, &fuzz_case.spec.mask_mod}) {
       if (is_run(fuzz_case) && !text->empty()) snippets_.insert(*text);

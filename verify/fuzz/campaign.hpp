@@ -20,12 +20,14 @@ namespace tilewright::verify::fuzz {
 /// How far a campaign is, and in the end what it found.
 struct CampaignState {
   std::uint64_t seed = 0;
-  std::int64_t cases = 0;     ///< that were run
+  std::int64_t cases = 0;     ///< calls that were asked for
+  std::int64_t refused = 0;   ///< of them those that ended before their kernel ran
   std::int64_t compiles = 0;  ///< kernels for GPUs that were compiled only
   /// Of them those that spill registers: with tactics that are chosen, and with forced ones.
   std::int64_t spills_chosen = 0, spills_forced = 0;
   std::vector<FuzzCase> spilling;  ///< the first few with tactics that are chosen
-  std::int64_t kernels = 0;        ///< compiled, of both
+  std::int64_t kernels = 0;        ///< compiled, of both: what no cache had
+  std::int64_t gpu_kernels = 0;    ///< of them those that were compiled only
   std::int64_t snippets = 0;       ///< distinct texts of cases that were run
   std::int64_t failed = 0;         ///< cases
   FailureGroups failures{FailureGroups::Of::found_cases};

@@ -137,6 +137,7 @@ class CaseRunner::Implementation {
   Outcome run(const FuzzCase& c) {
     const auto start = std::chrono::steady_clock::now();
     Outcome outcome;
+    compiled_ = 0;
     try {
       outcome = is_run(c) ? run_call(c) : compile(c);
     } catch (const Failed& failed) {
@@ -151,6 +152,7 @@ class CaseRunner::Implementation {
     }
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     outcome.ms = took.count();
+    outcome.kernels_compiled = compiled_;  // of a case that failed afterwards too
     return outcome;
   }
 
@@ -159,7 +161,8 @@ class CaseRunner::Implementation {
     const KernelBinary binary =
         build_kernel(c.spec, Target::parse(c.target), {c.kernel}, options_.kernels);
     const bool spills = binary.build.gpu && binary.build.gpu->spill_bytes > 0;
-    return {.kernels_compiled = binary.build.source == "built" ? 1 : 0, .spills = spills};
+    compiled_ = binary.build.source == "built" ? 1 : 0;
+    return {.spills = spills};
   }
 
   Outcome run_call(const FuzzCase& c) {
@@ -169,7 +172,8 @@ class CaseRunner::Implementation {
       kernels_.reset();
       kernels_.emplace(c, options_, threads_);
     }
-    Outcome outcome{.kernels_compiled = is_new ? kernels_->compiled() : 0};
+    compiled_ = is_new ? kernels_->compiled() : 0;
+    Outcome outcome;
     CaseInputs inputs(c);
     find_undefined(c, inputs.problem());
     const CaseReadings readings(c, inputs.problem(), kernels_->user ? &*kernels_->user : nullptr);
@@ -358,6 +362,7 @@ class CaseRunner::Implementation {
     if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));
   }
 
+  std::int64_t compiled_ = 0;  // kernels, by the case at hand
   RunOptions options_;
   ThreadPool& threads_;
   std::optional<Kernels> kernels_;
