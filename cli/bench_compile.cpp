@@ -11,6 +11,7 @@
 #include "cache/store.hpp"
 #include "cli/bench_suites.hpp"
 #include "cli/bench_workloads.hpp"
+#include "cli/progress.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/empty_kernel.hpp"

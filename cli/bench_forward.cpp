@@ -4,6 +4,7 @@
 
 #include "cli/bench_suites.hpp"
 #include "cli/bench_workloads.hpp"
+#include "cli/progress.hpp"
 
 namespace tilewright::cli {
 namespace {

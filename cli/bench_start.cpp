@@ -14,6 +14,7 @@
 #include "cli/bench_variants.hpp"
 #include "cli/bench_workloads.hpp"
 #include "cli/call.hpp"
+#include "cli/progress.hpp"
 #include "generator/spec_json.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/empty_kernel.hpp"

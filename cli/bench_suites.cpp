@@ -6,6 +6,7 @@
 #include "base/nearest_name.hpp"
 #include "cli/bench_variants.hpp"
 #include "cli/bench_workloads.hpp"
+#include "cli/progress.hpp"
 
 namespace tilewright::cli {
 

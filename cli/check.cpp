@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
+#include "cli/expected.hpp"
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
 
@@ -63,9 +66,19 @@ Json to_json(const verify::Report& report) {
           {"reasons", report.reasons()},
           {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
           {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
+          {"expected",
+           report.their_verdict ? to_json(*report.their_verdict, *report.their_agreement) : Json()},
           {"mask_disagreements", report.mask_disagreements},
           {"undefined", to_json(report.undefined)},
           {"times_ms", to_json(report.ms)}};
+}
+
+Json to_json(const verify::Verdict& theirs, const verify::Agreement& beside) {
+  return {{"ok", theirs.ok && beside.ok},  {"error_max", theirs.error_max},
+          {"error_rms", theirs.error_rms}, {"bound", theirs.bound_max},
+          {"bound_rms", theirs.bound_rms}, {"lse_error", theirs.lse_error},
+          {"lse_bound", theirs.lse_bound}, {"reasons", theirs.reasons},
+          {"beside_ours", to_json(beside)}};
 }
 
 std::string verdict_text(const verify::Report& report) {
@@ -78,6 +91,18 @@ std::string verdict_text(const verify::Report& report) {
                       verdict.bound_rms, verdict.naive_rms);
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
+  }
+  if (report.their_verdict) {
+    const verify::Verdict& theirs = *report.their_verdict;
+    text +=
+        fmt::format("your result: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}",
+                    theirs.ok ? "ok" : "NOT OK", theirs.error_max, theirs.bound_max,
+                    theirs.error_rms, theirs.bound_rms);
+    if (theirs.lse_bound > 0) {
+      text += fmt::format(", lse {:.3g}, at most {:.3g}", theirs.lse_error, theirs.lse_bound);
+    }
+    text += fmt::format("; it differs from ours by {:.3g}, at most {:.3g}\n",
+                        report.their_agreement->difference, report.their_agreement->bound);
   }
   if (report.agreement) {
     const verify::Agreement& agreement = *report.agreement;
@@ -134,20 +159,28 @@ class CheckVerb : public Verb {
     app.add_option("--outputs", outputs_, "also write out, and lse if asked for, as `run` does");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
     app.add_option("--beside", beside_, "another device: both results must be right, and agree");
+    app.add_option(
+        "--expect", expect_,
+        "a safetensors file with a result of your own: out, and lse if it has one. It is "
+        "judged by the same rule and compared with ours; without --inputs it holds q, k, "
+        "v and the buffers too");
     arguments_.declare_call(app);
+    app.get_option("--inputs")->required(false);
     add_json_flag(app, json_);
   }
 
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
-    require_writable(outputs_, "--outputs", {spec_, arguments_.inputs});
+    take_inputs_of_expected();
+    require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_});
     CallInputs inputs = CallInputs::load(spec, arguments_);
     verify::CheckOptions options;
     options.attention.device = device;
     options.attention.kernels = kernel_context();
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
-    const verify::Report report = verify::check(spec, inputs.problem(), options);
+    if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
+    const verify::Report report = check_with_progress(spec, inputs, options);
     if (!outputs_.empty()) {
       run_call(spec, device, inputs);
       write_outputs(inputs, outputs_);
@@ -157,6 +190,25 @@ class CheckVerb : public Verb {
   }
 
  private:
+  void take_inputs_of_expected() {
+    if (!arguments_.inputs.empty() && arguments_.inputs != expect_) return;
+    if (expect_.empty()) {
+      throw Error(ErrorCode::usage, "--inputs is required",
+                  "name a safetensors file with q, k, v and the buffers, or "
+                  "random:B,HQ,HKV,SQ,SKV");
+    }
+    arguments_.inputs = expect_;
+    arguments_.others = {"out", "lse"};
+  }
+
+  verify::Report check_with_progress(const Spec& spec, const CallInputs& inputs,
+                                     verify::CheckOptions options) const {
+    Progress progress(1, json_);
+    progress.update("compiling kernels", 0);
+    options.progress = [&](std::string_view step, double share) { progress.update(step, share); };
+    return verify::check(spec, inputs.problem(), options);
+  }
+
   void print_report(const Spec& spec, const Shape& shape, const verify::Report& report) const {
     if (json_) return print_json(to_json(report));
     std::string text =
@@ -169,6 +221,7 @@ class CheckVerb : public Verb {
   std::string spec_;
   InputArguments arguments_;
   std::string outputs_;
+  std::string expect_;
   std::string device_ = "auto";
   std::string beside_;
   bool json_ = false;

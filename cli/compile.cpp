@@ -10,6 +10,7 @@
 #include "cli/files.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/target_note.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace tilewright::cli {
 namespace {
@@ -18,12 +16,7 @@ void remember_interrupt(int) {
   std::signal(SIGINT, SIG_DFL);
 }
 
-void say_to_stderr(const std::string& text) {
-  std::fputs(text.c_str(), stderr);
-  std::fflush(stderr);
-}
-
-std::string progress_text(const verify::fuzz::CampaignState& state) {
+std::string state_text(const verify::fuzz::CampaignState& state) {
   const std::int64_t covered = state.pairs_covered + state.compile_pairs_covered;
   const std::int64_t possible = state.pairs_possible + state.compile_pairs_possible;
   return fmt::format(
@@ -38,24 +31,10 @@ std::string progress_text(const verify::fuzz::CampaignState& state) {
 
 }  // namespace
 
-FuzzProgress::FuzzProgress(bool json)
-    : terminal_(::isatty(STDERR_FILENO) != 0), quiet_(json && !terminal_) {}
-
 void FuzzProgress::update(const verify::fuzz::CampaignState& state) {
-  if (quiet_ || Clock::now() < next_) return;
-  const bool is_first = next_ == Clock::time_point{};
-  next_ = Clock::now() + (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10));
-  if (terminal_) return say_to_stderr("\r\x1b[K" + progress_text(state));
-  if (!is_first) say_to_stderr(progress_text(state) + '\n');
-}
-
-void FuzzProgress::line(std::string_view text) {
-  if (quiet_) return;
-  say_to_stderr(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
-}
-
-void FuzzProgress::end() {
-  if (terminal_) say_to_stderr("\r\x1b[K");
+  if (line_.is_quiet() || Clock::now() < next_) return;
+  next_ = Clock::now() + line_.interval();
+  line_.update(state_text(state));
 }
 
 void stop_on_interrupt() {

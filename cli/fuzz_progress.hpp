@@ -3,28 +3,28 @@
 #include <chrono>
 #include <string_view>
 
+#include "cli/progress.hpp"
 #include "verify/fuzz/campaign.hpp"
 
 namespace tilewright::cli {
 
-/// Says on stderr how far a campaign is: one line that is written over on a terminal, a line every
-/// ten seconds elsewhere, nothing with --json off a terminal.
+/// Says on stderr how far a campaign is, as ProgressLine does. Without a thread, since a campaign
+/// forks.
 class FuzzProgress {
  public:
-  explicit FuzzProgress(bool json);
+  explicit FuzzProgress(bool json) : line_(json) { next_ = Clock::now() + line_.interval(); }
 
   void update(const verify::fuzz::CampaignState& state);
   /// A line that stays.
-  void line(std::string_view text);
+  void line(std::string_view text) { line_.line(text); }
   /// Wipes the line that is written over.
-  void end();
+  void end() { line_.wipe(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool terminal_;
-  bool quiet_;
-  Clock::time_point next_ = {};
+  ProgressLine line_;
+  Clock::time_point next_;
 };
 
 /// From now on Ctrl-C, once, only sets what interrupted() says; a second one ends the process.

@@ -107,7 +107,8 @@ std::string tensors_needed(const std::vector<std::string>& names) {
 }
 
 // A mask needs the buffers alone, but takes the file of a call.
-TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv) {
+TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv,
+                        const std::vector<std::string>& others) {
   std::vector<std::string> names;
   if (with_qkv) names = kQueryKeyValue;
   for (const auto& [name, buffer] : spec.buffers) {
@@ -120,6 +121,7 @@ TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv
   TensorFile file = read_safetensors(path, names);
   for (const std::string& name : file.skipped) {
     if (std::count(kQueryKeyValue.begin(), kQueryKeyValue.end(), name) > 0) continue;
+    if (std::count(others.begin(), others.end(), name) > 0) continue;
     const std::string hint = did_you_mean(name, names);
     throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
                 hint.empty() ? tensors_needed(names) : hint);
@@ -191,7 +193,7 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
 }
 
 void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv) {
-  file_ = read_tensors(spec, arguments.inputs, with_qkv);
+  file_ = read_tensors(spec, arguments.inputs, with_qkv, arguments.others);
   for (const auto& [name, buffer] : spec.buffers) {
     problem_.snippet.buffers[name] = file_.tensors.at(name).view();
   }

@@ -19,7 +19,9 @@ namespace tilewright::cli {
 struct InputArguments {
   std::string inputs;                ///< a safetensors file, or random:B,HQ,HKV,SQ,SKV
   std::vector<std::string> scalars;  ///< NAME=NUMBER
-  std::uint64_t seed = 0;            ///< of random contents
+  /// Tensors that may stand in the file of the inputs too.
+  std::vector<std::string> others = {};
+  std::uint64_t seed = 0;  ///< of random contents
   std::int64_t q_offset = 0;
   std::int64_t kv_offset = 0;
   std::optional<double> scale;

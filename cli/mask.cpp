@@ -7,6 +7,7 @@
 #include "cli/mask_lists.hpp"
 #include "cli/mask_picture.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
 #include "picture/text.hpp"
@@ -73,18 +74,24 @@ class MaskVerb : public Verb {
     require_writable(flex_, "--flex", read);
     require_writable(picture_.path, "--picture", read);
     shape_.num_kv_heads = kv_heads_.value_or(shape_.num_q_heads);
+    Progress progress(1, json_);
+    progress.update("making the buffers", 0);
     const CallInputs inputs = CallInputs::load_for_mask(spec, arguments_, shape_);
     picture_.check(spec, inputs.shape());
+    progress.update("making the kernels", 0);
     const Attention attention(spec, {.device = Device::cpu(),
                                      .kernels = kernel_context(),
                                      .takes_block_mask = takes_lists(),
                                      .masks_only = true});
+    progress.update("deciding tiles", 0);
     const Stopwatch watch;
     const BlockMask mask = make_mask(attention, inputs);
     const double ms = watch.ms();
+    progress.update("writing", 0);
     if (!outputs_.empty()) write_block_mask(outputs_, mask);
     if (!flex_.empty()) write_flex_lists(flex_, mask);
     if (!picture_.path.empty()) write_picture(picture_, spec, inputs, mask);
+    progress.end();
     print_result(mask, ms);
     return kDone;
   }

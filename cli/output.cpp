@@ -13,8 +13,6 @@
 namespace tilewright::cli {
 namespace {
 
-constexpr std::size_t kBarWidth = 24;
-
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -123,22 +121,6 @@ std::string Table::text() const {
   std::string text;
   for (const auto& row : rows_) text += join(row, columns);
   return text;
-}
-
-Progress::Progress(std::size_t steps, bool json)
-    : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0), quiet_(json && !terminal_) {}
-
-Progress::~Progress() {
-  if (terminal_ && done_ > 0) say("\r\x1b[K");
-}
-
-void Progress::step(std::string_view name) {
-  const std::size_t finished = done_++;
-  if (quiet_) return;
-  if (!terminal_) return say(fmt::format("[{}/{}] {}\n", done_, steps_, name));
-  const std::size_t filled = kBarWidth * finished / std::max<std::size_t>(steps_, 1);
-  say(fmt::format("\r\x1b[K[{:#<{}}{:.<{}}] {}/{} {}", "", filled, "", kBarWidth - filled, done_,
-                  steps_, name));
 }
 
 }  // namespace tilewright::cli

@@ -46,25 +46,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Says on stderr how far a long piece of work is: a bar that is wiped at the end on a terminal, a
-/// line for each step elsewhere, nothing with --json off a terminal.
-class Progress {
- public:
-  Progress(std::size_t steps, bool json);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  /// The next step begins.
-  void step(std::string_view name);
-
- private:
-  std::size_t steps_;
-  std::size_t done_ = 0;
-  bool terminal_;
-  bool quiet_;
-};
-
 class Stopwatch {
  public:
   double ms() const {

@@ -13,6 +13,7 @@
 #include "cli/bundle_file.hpp"
 #include "cli/call.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/target_note.hpp"
 #include "cli/verb.hpp"
 #include "generator/manifest.hpp"

@@ -8,6 +8,7 @@
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
 
@@ -38,13 +39,18 @@ class RunVerb : public Verb {
     const Device device = Device::parse(device_);
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, mask_});
     const Stopwatch watch;
+    Progress progress(1, json_);
+    progress.update("making the inputs", 0);
     CallInputs inputs = CallInputs::load(spec, arguments_);
     const double inputs_ms = watch.ms();
+    progress.update("making the kernels, running", 0);
     Call call = run_call(spec, device, inputs, mask_);
     call.inputs_ms = inputs_ms;
+    progress.update("writing the outputs", 0);
     const Stopwatch write_watch;
     write_outputs(inputs, outputs_);
     call.write_ms = write_watch.ms();
+    progress.end();
     report(inputs, call);
     return kDone;
   }

@@ -61,3 +61,29 @@ provide_nvrtc() {
   fi
   export TILEWRIGHT_NVRTC=$folder/nvidia/cu13/lib
 }
+
+# build_with_progress ARGUMENT...: `cmake --build ARGUMENT...` with its progress and an estimate on stderr, one line that
+# is written over on a terminal and a line every ten seconds elsewhere. What the build says is shown where it fails.
+build_with_progress() {
+  local start=$SECONDS last=$SECONDS log line text finished total elapsed
+  log=$(mktemp)
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} elapsed=$((SECONDS - start))
+    text="Building: $finished of $total, $elapsed s, about $((elapsed * (total - finished) / (finished > 0 ? finished : 1))) s left"
+    if [ -t 2 ]; then
+      printf '\r%s\033[K' "$text" >&2
+    elif [ $((SECONDS - last)) -ge 10 ]; then
+      echo "$text" >&2
+      last=$SECONDS
+    fi
+  done < <(cmake --build "$@" 2>&1 | tee "$log"; echo "${PIPESTATUS[0]}" >"$log.status")
+  [ ! -t 2 ] || printf '\r\033[K' >&2
+  # The status is written when the loop has read all; the process substitution may still be about to.
+  until [ -s "$log.status" ]; do sleep 0.1; done
+  local status
+  status=$(cat "$log.status")
+  [ "$status" -eq 0 ] || cat "$log" >&2
+  rm -f "$log" "$log.status"
+  return "$status"
+}

@@ -12,7 +12,7 @@ shape=${2:-1,8,2,1024,1024}
 
 install_missing "${BUILD_PACKAGES[@]}"
 cmake --preset release -DTILEWRIGHT_BUILD_TESTS=OFF >/dev/null
-cmake --build --preset release --parallel "$(nproc)" --target tilewright_cli | tail -n 1
+build_with_progress --preset release --parallel "$(nproc)" --target tilewright_cli
 tilewright=build/release/cli/tilewright
 
 title() { printf '\n== %s\n' "$1"; }
@@ -24,8 +24,10 @@ title "The place of the snippets in the rendered kernel (all of it: tilewright r
 title "Rendered, compiled, run and compared with the double-precision reference"
 "$tilewright" check "$spec" --inputs "random:$shape"
 if grep -q '"mask_mod"' "$spec"; then
-  title "The block mask"
   IFS=, read -r batch q_heads kv_heads q_len kv_len <<<"$shape"
+  # Four times as long, so that there are full, partial and empty tiles.
+  [ -n "${2:-}" ] || { q_len=$((4 * q_len)) kv_len=$((4 * kv_len)); }
+  title "The block mask of $q_len x $kv_len"
   "$tilewright" mask "$spec" --batch "$batch" --q-heads "$q_heads" --kv-heads "$kv_heads" \
     --q-len "$q_len" --kv-len "$kv_len"
 fi

@@ -30,6 +30,10 @@ auto timed(double& ms, Body body) {
   return body();
 }
 
+// How much of a check's long work the reference is; the rest is the naive implementation. Both are
+// asked row by row.
+constexpr double kShareOfReference = 0.7;
+
 // The snippets' readings; none where the spec has no snippets.
 struct Readings {
   Readings(const Spec& spec, const CheckOptions& options) {
@@ -82,7 +86,9 @@ class Checker::Implementation {
     report.builds = attention_.builds();
     report.ms.kernels = ms_.kernels;
     report.ms.readings = ms_.readings;
+    say("looking for undefined behaviour", 0);
     find_undefined(problem, report);
+    say("running the kernel", 0);
     const Outputs outputs(spec(), problem.shape, out);
     CallFacts facts;
     run([&] { report.mask = run_call(attention_, problem, outputs, &facts); });
@@ -94,6 +100,7 @@ class Checker::Implementation {
     report.mask_disagreements = wanted.mask_disagreements;
     report.ms.reference = wanted.reference_ms;
     report.ms.naive = wanted.naive_ms;
+    say("comparing", 1);
     timed(report.ms.judge, [&] { judge_all(problem, outputs, wanted, report); });
     if (other_) compare_with_other(problem, out, outputs, wanted, report);
     return report;
@@ -108,12 +115,17 @@ class Checker::Implementation {
     std::atomic<std::int64_t> disagreements = 0;
     Expected expected;
     expected.reference = timed(expected.reference_ms, [&] {
-      return reference_attention(dense, double_snippets(values.arguments(), disagreements),
-                                 threads_);
+      return reference_attention(
+          dense,
+          counted("reference in double precision", 0,
+                  double_snippets(values.arguments(), disagreements), problem.shape),
+          threads_);
     });
     expected.naive = timed(expected.naive_ms, [&] {
-      return naive_attention(dense, float_snippets(values.arguments()), spec().dtype,
-                             spec().output_dtype(), threads_);
+      return naive_attention(dense,
+                             counted("naive implementation", kShareOfReference,
+                                     float_snippets(values.arguments()), problem.shape),
+                             spec().dtype, spec().output_dtype(), threads_);
     });
     expected.mask_disagreements = disagreements;
     expected.rule = rule_on(attention_.device(), expected.reference);
@@ -122,6 +134,27 @@ class Checker::Implementation {
 
  private:
   const Spec& spec() const { return attention_.spec(); }
+
+  void say(std::string_view step, double share) const {
+    if (options_.progress) options_.progress(step, share);
+  }
+
+  // Snippets that tell how many rows they were asked for.
+  template <typename Score>
+  RowSnippets<Score> counted(std::string_view step, double before, RowSnippets<Score> snippets,
+                             const Shape& shape) const {
+    if (!options_.progress) return snippets;
+    const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
+                        static_cast<double>(shape.q_len);
+    const double width = before > 0 ? 1 - kShareOfReference : kShareOfReference;
+    auto done = std::make_shared<std::atomic<std::int64_t>>(0);
+    return [this, step, before, rows, width, done, snippets = std::move(snippets)](
+               std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
+               Score* modified, unsigned char* keep) {
+      snippets(b, h, row, scores, modified, keep);
+      say(step, before + width * static_cast<double>(++*done) / rows);
+    };
+  }
 
   void run(const std::function<void()>& call) const {
     if (options_.run_by) return options_.run_by(call);
@@ -171,6 +204,16 @@ class Checker::Implementation {
     }
     report.ok =
         report.verdict.ok && !report.damage && (!report.mask_verdict || report.mask_verdict->ok);
+    if (options_.theirs) judge_theirs(outputs.values(spec()), wanted, report);
+  }
+
+  void judge_theirs(const AttentionValues& ours, const Expected& wanted, Report& report) const {
+    const AttentionValues& theirs = *options_.theirs;
+    report.their_verdict = judge(theirs, wanted.reference.values, wanted.naive, wanted.rule);
+    report.their_agreement =
+        compare({ours, report.verdict, wanted.rule}, {theirs, *report.their_verdict, wanted.rule},
+                wanted.reference.values);
+    report.ok = report.ok && report.their_verdict->ok && report.their_agreement->ok;
   }
 
   RowSnippets<float> float_snippets(const abi::SnippetArguments& arguments) const {
@@ -217,6 +260,16 @@ std::vector<std::string> Report::reasons() const {
   if (other_verdict) {
     for (const std::string& reason : other_verdict->reasons) {
       reasons.push_back("on the device that it was compared with: " + reason);
+    }
+  }
+  if (their_verdict) {
+    for (const std::string& reason : their_verdict->reasons) {
+      reasons.push_back("the result from elsewhere: " + reason);
+    }
+  }
+  if (their_agreement) {
+    for (const std::string& reason : their_agreement->reasons) {
+      reasons.push_back("the result from elsewhere beside the kernel's: " + reason);
     }
   }
   if (agreement) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../generator/spec.hpp"
@@ -29,6 +30,12 @@ struct CheckOptions {
   bool check_mask = true;       ///< compare the block mask with evaluation at every element
   bool check_undefined = true;  ///< run the checked reading first
   std::int64_t max_checked_elements = std::int64_t{1} << 24;
+  /// A result from elsewhere: judged by the rule, and compared with the kernel's. In out's order of
+  /// attention_values.hpp; lse may be empty.
+  std::optional<AttentionValues> theirs = {};
+  /// Told how far a check is, from the threads that work: a step's name, and how much of all rows
+  /// is done, 0 to 1. Called often.
+  std::function<void(std::string_view step, double share)> progress = {};
   /// Each run of the kernels on attention.device is made by this, which calls its argument; none:
   /// it is made at once. For tests that share a GPU.
   std::function<void(const std::function<void()>& run)> run_by = {};
@@ -53,6 +60,9 @@ struct Report {
   /// Of the device that it was compared with.
   std::optional<Verdict> other_verdict;
   std::optional<Agreement> agreement;
+  /// Of CheckOptions::theirs, by the same rule, and how far they are from the kernel's result.
+  std::optional<Verdict> their_verdict;
+  std::optional<Agreement> their_agreement;
   std::optional<BlockMask> mask;
   std::optional<MaskVerdict> mask_verdict;
   std::optional<std::string>

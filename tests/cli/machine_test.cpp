@@ -166,3 +166,20 @@ TEST_CASE("cli: a cache that cannot be used does not stop a run") {
   REQUIRE(doctor.at("cache").at("writable") == false);
   REQUIRE(doctor.at("ready") == true);
 }
+
+TEST_CASE("cli: a misspelt variable is named with the one that was meant") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"({"dtype": "f32", "head_dim": 16})");
+  const Environment misspelt = {{"TILEWRIGHT_CAHCE", "/tmp/x"}};
+  const Ended rendered = start({"render", spec, "--target", "cpu"}, misspelt);
+  REQUIRE(rendered.status == 0);
+  REQUIRE_THAT(rendered.err, ContainsSubstring("warning: TILEWRIGHT_CAHCE is set, but tilewright "
+                                               "reads no variable of that name: did you mean "
+                                               "TILEWRIGHT_CACHE?"));
+  REQUIRE(start({"render", spec, "--target", "cpu"}).err.empty());
+  bool is_named = false;
+  for (const nlohmann::json& problem : start({"doctor", "--json"}, misspelt).json()["problems"]) {
+    is_named = is_named || problem["what"].get<std::string>().starts_with("TILEWRIGHT_CAHCE");
+  }
+  REQUIRE(is_named);
+}
