@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -224,6 +225,19 @@ bool check_batches(const Device& device, const KernelContext& context, int batch
   std::mutex mutex;
   const int first = std::atoi(environment("TILEWRIGHT_TEST_FIRST").c_str());
   std::atomic<int> next = first;
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kBetweenLines{10};
+  const Clock::time_point start = Clock::now();
+  Clock::time_point next_line = start + kBetweenLines;
+  int ended = 0;
+  const auto say_progress = [&] {
+    ++ended;
+    if (Clock::now() < next_line) return;
+    next_line = Clock::now() + kBetweenLines;
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    fmt::print(stderr, "{} of {} compiles of random masks, {:.0f} s, about {:.0f} s left\n", ended,
+               batches, seconds, seconds / ended * (batches - ended));
+  };
   const auto work = [&] {
     for (int batch = next++; batch < first + batches; batch = next++) {
       const Tally tally =
@@ -236,6 +250,7 @@ bool check_batches(const Device& device, const KernelContext& context, int batch
       all.uniform += tally.uniform;
       all.partial += tally.partial;
       all.evaluated += tally.evaluated;
+      say_progress();
     }
   };
   {
