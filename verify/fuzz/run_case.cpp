@@ -157,7 +157,7 @@ class CaseRunner::Implementation {
   }
 
  private:
-  Outcome compile(const FuzzCase& c) const {
+  Outcome compile(const FuzzCase& c) {
     const KernelBinary binary =
         build_kernel(c.spec, Target::parse(c.target), {c.kernel}, options_.kernels);
     const bool spills = binary.build.gpu && binary.build.gpu->spill_bytes > 0;
