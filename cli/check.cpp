@@ -46,6 +46,14 @@ Json to_json(const verify::Agreement& agreement) {
           {"lse_bound", agreement.lse_bound}};
 }
 
+Json to_json(const verify::Verdict& theirs, const verify::Agreement& beside) {
+  return {{"ok", theirs.ok && beside.ok},  {"error_max", theirs.error_max},
+          {"error_rms", theirs.error_rms}, {"bound", theirs.bound_max},
+          {"bound_rms", theirs.bound_rms}, {"lse_error", theirs.lse_error},
+          {"lse_bound", theirs.lse_bound}, {"reasons", theirs.reasons},
+          {"beside_ours", to_json(beside)}};
+}
+
 Json to_json(const verify::StepTimes& ms) {
   return {{"kernels", ms.kernels}, {"readings", ms.readings}, {"undefined", ms.undefined},
           {"mask", ms.mask},       {"forward", ms.forward},   {"reference", ms.reference},
@@ -71,14 +79,6 @@ Json to_json(const verify::Report& report) {
           {"mask_disagreements", report.mask_disagreements},
           {"undefined", to_json(report.undefined)},
           {"times_ms", to_json(report.ms)}};
-}
-
-Json to_json(const verify::Verdict& theirs, const verify::Agreement& beside) {
-  return {{"ok", theirs.ok && beside.ok},  {"error_max", theirs.error_max},
-          {"error_rms", theirs.error_rms}, {"bound", theirs.bound_max},
-          {"bound_rms", theirs.bound_rms}, {"lse_error", theirs.lse_error},
-          {"lse_bound", theirs.lse_bound}, {"reasons", theirs.reasons},
-          {"beside_ours", to_json(beside)}};
 }
 
 std::string verdict_text(const verify::Report& report) {
