@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "usage: sass_guard [--write]\n");
       return 2;
     }
-    if (test::nvrtc_is_missing()) return 0;
+    if (test::nvrtc_is_missing()) return test::kSkipped;
     return run(writes);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
