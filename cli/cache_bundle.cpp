@@ -24,7 +24,7 @@ struct BundleLine {
   std::string problem;  // empty: the entry is sound, or was not read
 };
 
-std::string value_of(const cache::Metadata& metadata, const char* name) {
+std::string fact_of(const cache::Metadata& metadata, const char* name) {
   const auto found = metadata.find(name);
   return found == metadata.end() ? "-" : found->second;
 }
@@ -38,9 +38,9 @@ BundleLine line_of(const cache::Bundle& bundle, std::size_t entry) {
     line.problem = "what is recorded of it contradicts its request";
     return line;
   }
-  line.kernel = value_of(facts->metadata, "kernel");
-  line.target = value_of(facts->metadata, "target");
-  line.spec = value_of(facts->metadata, "spec");
+  line.kernel = fact_of(facts->metadata, "kernel");
+  line.target = fact_of(facts->metadata, "target");
+  line.spec = fact_of(facts->metadata, "spec");
   return line;
 }
 

@@ -16,7 +16,7 @@ constexpr double kSecondsBeforeEstimate = 2;
 constexpr std::chrono::seconds kQuietAtFirst{1};
 
 // Progress is a courtesy: where it cannot be written, the work goes on.
-void say(std::string_view text) {
+void write_to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
@@ -43,20 +43,20 @@ std::chrono::milliseconds ProgressLine::interval() const {
 
 void ProgressLine::update(std::string_view text) {
   if (quiet_) return;
-  if (!terminal_) return say(fmt::format("{}\n", text));
+  if (!terminal_) return write_to_stderr(fmt::format("{}\n", text));
   is_shown_ = true;
   // The rest of the line is cleared after it is written, so that nothing flickers.
-  say(fmt::format("\r{}\x1b[K", text.substr(0, terminal_width() - 1)));
+  write_to_stderr(fmt::format("\r{}\x1b[K", text.substr(0, terminal_width() - 1)));
 }
 
 void ProgressLine::line(std::string_view text) {
   if (quiet_) return;
-  say(fmt::format("{}{}\n", is_shown_ ? "\r\x1b[K" : "", text));
+  write_to_stderr(fmt::format("{}{}\n", is_shown_ ? "\r\x1b[K" : "", text));
   is_shown_ = false;
 }
 
 void ProgressLine::wipe() {
-  if (is_shown_) say("\r\x1b[K");
+  if (is_shown_) write_to_stderr("\r\x1b[K");
   is_shown_ = false;
 }
 
