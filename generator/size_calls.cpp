@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,6 +32,15 @@ std::optional<double> whole_number(std::string_view text) {
   unsigned long long value = 0;
   if (std::from_chars(begin, end, value, base).ptr != end) return {};
   return static_cast<double>(value);
+}
+
+// As the call converts it: 1.9 is dimension 1.
+std::optional<double> cut_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const bool is_read = error == std::errc() && (suffix.empty() || suffix == "f" || suffix == "F");
+  return is_read ? std::optional(std::trunc(value)) : std::nullopt;
 }
 
 // The value of an expression of numbers: `1`, `-1`, `(2 - 1)`. Empty where it holds anything else.
@@ -71,8 +81,10 @@ class Constant {
     if (at_ == tokens_.size()) return {};
     const SnippetToken& token = tokens_[at_++];
     if (token.kind == SnippetToken::Kind::number) {
-      return read_number(token.text).is_floating ? std::nullopt : whole_number(token.text);
+      return read_number(token.text).is_floating ? cut_number(token.text)
+                                                 : whole_number(token.text);
     }
+    if (token.text == "true" || token.text == "false") return token.text == "true" ? 1 : 0;
     if (token.text == "-" || token.text == "+") {
       const std::optional<double> value = factor();
       return value && token.text == "-" ? std::optional(-*value) : value;

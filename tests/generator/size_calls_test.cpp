@@ -44,6 +44,8 @@ TEST_CASE("size calls: a number that is no dimension is refused at its place") {
       {"score + pairs.size(3 - 2 * 2)", ":1:20", "size(-1)"},
       {"score + pairs . size(0x2u)", ":1:22", "size(2)"},
       {"score + (pairs).size(2'000)", ":1:22", "size(2000)"},
+      {"score + bias.size(1.9f)", ":1:19", "size(1)"},
+      {"score + pairs.size(2 * true)", ":1:20", "size(2)"},
       {"score + bias.size(18446744073709551615ull)", ":1:19", "size(1844674407370955"},
   };
   for (const Case& c : cases) {
@@ -78,6 +80,7 @@ TEST_CASE("size calls: a spec in JSON is checked too, and names the snippet's pl
     spec_from_json(json, "my.json");
     FAIL("accepted");
   } catch (const Error& error) {
-    CHECK_THAT(std::string(error.what()), ContainsSubstring("mask_mod:1:17") && ContainsSubstring("my.json"));
+    CHECK_THAT(std::string(error.what()),
+               ContainsSubstring("mask_mod:1:17") && ContainsSubstring("my.json"));
   }
 }
