@@ -96,7 +96,7 @@ TEST_CASE("overlap: a tensor whose elements share bytes names two of them") {
 
   const auto shared = find_shared_elements(view_at(0, f32, {1, 2, 5, 16}, {240, 80, 8, 1}));
   REQUIRE(shared);
-  REQUIRE(shared->first == std::array<std::int64_t, 4>{0, 0, 1, 0});
+  REQUIRE(shared->first == decltype(shared->first){0, 0, 1, 0});
   REQUIRE(find_shared_elements(view_at(0, f32, {1, 2, 5, 16}, {240, 0, 16, 1})));
   REQUIRE(find_shared_elements(view_at(0, f32, {1, 2, 5, 16}, {240, 64, 16, 1})));
   REQUIRE(find_shared_elements(view_at(8192, f32, {1, 2, 5, 16}, {240, 80, -8, 1})));
