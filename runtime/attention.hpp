@@ -31,13 +31,13 @@ struct AttentionOptions {
 
 /// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
 /// as in the spec's layouts; for bhsd:
-///   q   [batch, num_q_heads, q_len, head_dim]
-///   k   [batch or 1, num_kv_heads, kv_len, head_dim]
-///   v   [batch or 1, num_kv_heads, kv_len, v_head_dim]
-///   out [batch, num_q_heads, q_len, v_head_dim]
-///   lse [batch, num_q_heads, q_len] f32, contiguous
+///   q, out [batch, num_q_heads, q_len, head_dim; v_head_dim in out]
+///   k, v   [batch or 1, num_kv_heads, kv_len, head_dim; v_head_dim in v]
+///   lse    [batch, num_q_heads, q_len] f32, contiguous
 /// For bshd the middle dimensions of q and out (by kv_layout: of k and v) change places; lse keeps
-/// its order. Any strides, 0 included (except in out), with a contiguous last dimension.
+/// its order. Any strides with a contiguous last dimension; 0 broadcasts q, k and v. No byte of out
+/// or lse belongs to another element, tensor or buffer, but tensors may interleave as slices of one
+/// allocation, and out may be q itself: with its data, shape, strides and size of an element.
 struct ForwardTensors {
   TensorView q = {};
   TensorView k = {};
@@ -55,8 +55,8 @@ struct ForwardOptions {
 };
 
 /// One attention variant, ready to run. Immutable; may be used from many threads at once, and in
-/// many CUDA contexts, each of which must outlive it and its block masks.
-///
+/// many CUDA contexts, each of which must outlive it and its block masks. May be called while the
+/// process or a thread ends, and on a CPU in a forked child (docs/troubleshooting.md).
 ///     Attention attention({.dtype = bf16, .head_dim = 128, .mask_mod = "q_idx >= kv_idx"});
 ///     BlockMask mask = attention.block_mask({.q_len = n, .kv_len = n});
 ///     attention.forward({.q = q, .k = k, .v = v, .out = out}, mask);
