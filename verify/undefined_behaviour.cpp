@@ -114,8 +114,8 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Place
   const std::vector<std::string> names = buffers_at(spec, finding, place);
   const std::string of_buffer = names.empty() ? "" : " of buffer " + one_of(names);
   const bool is_nan = finding.kind == Finding::index_not_a_number;
-  return fmt::format("index {}{} is {} {}{}", index_of(finding), of_buffer,
-                     is_nan ? "no number; its extent is" : "outside its extent", finding.operand[1],
+  return fmt::format("index {}{} is outside its extent {}{}", index_of(finding), of_buffer,
+                     finding.operand[1],
                      any_is_trusted(spec, names) ? ""
                      : is_nan                    ? "; element 0 is read"
                                                  : "; it is clamped");
@@ -161,8 +161,8 @@ std::string hint_for(const Finding& finding) {
                  : "keep the index inside, for example x[clamp(i, 0, x.size(0) - 1)], or take "
                    "\"bounds\": \"trusted\" out of the spec, and it is clamped";
     case Finding::index_not_a_number:
-      return "guard what the index is made of: log2 of a negative number, 0 / 0 and inf - inf are "
-             "no numbers";
+      return "guard what the index is made of: log2 and sqrt of a negative number, 0.0 / 0 and "
+             "INFINITY - INFINITY give NaN";
     case Finding::real_index_out_of_bounds:
       return "keep the index inside, for example x[clamp(i, 0, x.size(0) - 1)]";
     case Finding::dimension_out_of_range:

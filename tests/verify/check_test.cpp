@@ -249,7 +249,8 @@ TEST_CASE(
     messages += to_string(operation.place) + ": " + operation.message + "\n";
   }
   CHECK_THAT(messages,
-             ContainsSubstring("score_mod:1: index NaN of buffer \"near\" is no number") &&
+             ContainsSubstring(
+                 "score_mod:1: index NaN of buffer \"near\" is outside its extent 8; element 0") &&
                  ContainsSubstring("score_mod:1: index -inf of buffer \"near\"") &&
                  ContainsSubstring("mask_mod:2: index 8.5 of buffer \"near\" is outside "
                                    "its extent 8; it is clamped"));
