@@ -89,8 +89,8 @@ ResolvedTensor resolved(const TensorView& view, Layout layout) {
           .row_stride = view.strides[row_dimension(layout)]};
 }
 
-std::string element_text(const std::array<std::int64_t, kMaxRank>& index) {
-  return fmt::format("[{}]", fmt::join(index, ", "));
+std::string element_text(const std::array<std::int64_t, kMaxRank>& index, int rank) {
+  return fmt::format("[{}]", fmt::join(index.begin(), index.begin() + rank, ", "));
 }
 
 // Whether each dimension's stride is at least as long as what lies inside it, for an order of the
@@ -116,10 +116,11 @@ void require_own_elements(const Role& role, const TensorView& view) {
     strides += fmt::format("{}stride {} ({} bytes) in dimension {}", strides.empty() ? "" : ", ",
                            view.strides[d], view.strides[d] * element, d);
   }
-  role.refuse(view, fmt::format("overlaps itself: elements {} and {} share bytes, with {}; a row "
-                                "takes {} bytes",
-                                element_text(shared->first), element_text(shared->second), strides,
-                                view.shape[3] * element));
+  role.refuse(
+      view, fmt::format("overlaps itself: elements {} and {} share bytes, with {}; a row "
+                        "takes {} bytes",
+                        element_text(shared->first, view.rank),
+                        element_text(shared->second, view.rank), strides, view.shape[3] * element));
 }
 
 float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const Shape& shape) {
