@@ -77,7 +77,7 @@ ForwardKind forward_kind(const KernelId& id) {
 
 // The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
 Reading cuda_reading(const Spec& spec) {
-  Reading types = reading(spec.precise_math ? "float" : "fast");
+  Reading types = reading(spec.has_precise_functions() ? "float" : "fast");
   types.buffer_header = "cuda/device/buffer.hpp";
   return types;
 }
@@ -91,7 +91,7 @@ std::vector<std::string> common_options() {
 
 std::vector<std::string> compile_options(const Spec& spec) {
   std::vector<std::string> options = common_options();
-  if (!spec.precise_math) {
+  if (!spec.has_precise_functions()) {
     options.insert(options.end(), {"--prec-div=false", "--prec-sqrt=false"});
   }
   return options;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/conditional_effects.hpp"
 #include "generator/cuda_kernels.hpp"
@@ -89,9 +90,10 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
   return options;
 }
 
-// The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
+// The mask's kernel must agree with the forward kernel that skips by it, so both read alike. Our own
+// functions are as exact as CUDA's precise ones (docs/math.md), so they serve in every dtype.
 std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
-  return kind.reading == "fast" && spec.precise_math ? "float" : kind.reading;
+  return kind.reading == "fast" && spec.precise_math.value_or(false) ? "float" : kind.reading;
 }
 
 // A forced tactic is for forward kernels. verify evaluates snippets on the CPU whatever it forces.
@@ -130,6 +132,7 @@ KernelId mask_kernel(const Spec& spec) {
 
 KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
                            const jinja::Loader& loader) {
+  const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   if (!target.is_cpu()) return render_cuda_kernel(spec, target, id, loader);
   const KernelKind& kind = kernel_kind(id);
   const Reading& types = reading(reading_name(kind, spec));

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
+#include "base/float_environment.hpp"
 #include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/json_position.hpp"
@@ -344,6 +345,7 @@ class ManifestReader {
 
 Manifest manifest_from_json(std::string_view text, std::string_view file_name,
                             const std::filesystem::path& folder) {
+  const DefaultFloatEnvironment floats;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return ManifestReader(text, file_name, folder).run();

@@ -146,7 +146,7 @@ std::optional<ResultOfCall> read_result(const Snippet& snippet, const Tokens& to
 
 ScoreFactors take_score_factors(const Spec& spec) {
   ScoreFactors factors{.score_mod = spec.score_mod};
-  if (spec.score_mod.empty() || spec.precise_math) return factors;
+  if (spec.score_mod.empty() || !spec.may_reshape_score_mod()) return factors;
   const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
   const Tokens tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
   if (const std::optional<Factor> factor = factor_of_score(tokens)) {

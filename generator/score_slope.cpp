@@ -112,7 +112,7 @@ std::optional<Slope> slope_of_sum(const Tokens& tokens, TokenRange sum) {
 
 ScoreSlope take_score_slope(const Spec& spec) {
   ScoreSlope taken{.score_mod = spec.score_mod};
-  if (spec.score_mod.empty() || spec.precise_math) return taken;
+  if (spec.score_mod.empty() || !spec.may_reshape_score_mod()) return taken;
   const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);
   const Tokens tokens = tokenize(spec.score_mod, SnippetKind::score_mod);
   for (const char* name : {"score", "q_idx", "kv_idx"}) {

@@ -89,7 +89,9 @@ struct Spec {
   std::map<std::string, ScalarSpec> scalars = {};
   std::array<std::int64_t, 2> block = {128, 128};  ///< sides of a tile of the block mask: q, kv
   Outputs outputs = {};
-  bool precise_math = false;
+  /// true: snippets call the C library's or CUDA's functions, and score_mod is computed as written.
+  /// false: they call faster functions in every dtype. None: see has_precise_functions.
+  std::optional<bool> precise_math = {};
   std::optional<TacticSpec> tactic = {};
 
   /// The fields with their defaults resolved.
@@ -98,6 +100,11 @@ struct Spec {
   DType key_value_dtype() const { return kv_dtype.value_or(dtype); }
   DType output_dtype() const { return out_dtype.value_or(dtype); }
   double softmax_scale() const;
+  /// Whether snippets call CUDA's own functions on a GPU, and divide and take roots exactly.
+  bool has_precise_functions() const { return precise_math.value_or(dtype == DType::f32); }
+  /// Whether a kernel may compute score_mod in another form than its text: numbers folded into the
+  /// scale, a slope taken out, differences of indices taken apart.
+  bool may_reshape_score_mod() const { return !precise_math.value_or(false); }
 
   friend bool operator==(const Spec&, const Spec&) = default;
 };

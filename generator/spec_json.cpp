@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/json_position.hpp"
@@ -451,6 +452,7 @@ class SpecReader {
 }  // namespace
 
 Spec spec_from_json(std::string_view text, std::string_view file_name) {
+  const DefaultFloatEnvironment floats;  // strtod rounds as the thread does
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return SpecReader(text, file_name).run();

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/float_environment.hpp"
 #include "generator/spec_json.hpp"
 
 namespace tilewright {
@@ -116,6 +117,7 @@ std::string group_text(const Map& entries, const Describe& describe) {
 }  // namespace
 
 std::string to_json(const Spec& spec) {
+  const DefaultFloatEnvironment floats;
   const Spec defaults;
   std::vector<std::string> fields;
   const auto add = [&fields](bool wanted, std::string_view key, const std::string& value) {
@@ -140,7 +142,7 @@ std::string to_json(const Spec& spec) {
       list({std::to_string(spec.block[0]), std::to_string(spec.block[1])}));
   add(spec.outputs != defaults.outputs, "outputs",
       spec.outputs.lse ? R"(["out", "lse"])" : R"(["out"])");
-  add(spec.precise_math, "precise_math", "true");
+  if (spec.precise_math) add(true, "precise_math", *spec.precise_math ? "true" : "false");
   if (spec.tactic) add(true, "tactic", tactic_text(*spec.tactic));
 
   std::string text;

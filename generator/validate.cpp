@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/size_calls.hpp"
 #include "generator/snippet.hpp"
@@ -271,6 +272,7 @@ void check_fields(const Spec& spec, const std::function<void(const SpecProblem&)
 }
 
 void validate(const Spec& spec) {
+  const DefaultFloatEnvironment floats;
   check_fields(spec, [](const SpecProblem& problem) {
     throw Error(ErrorCode::spec, problem.message, problem.hint);
   });

@@ -9,6 +9,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "generator/snippet.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -70,9 +71,11 @@ const Implementation& checked(const std::unique_ptr<Implementation>& implementat
               "use the one that it was moved to");
 }
 
-// What the standard library throws for want of memory, in the library's own words.
+// Runs what a public function does: with IEEE 754's defaults, and with the library's own words for
+// what the standard library throws when memory runs out.
 template <typename Body>
-auto with_memory_errors(Body body) {
+auto enter_library(Body body) {
+  const DefaultFloatEnvironment floats;
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -212,7 +215,7 @@ class Attention::Implementation {
 };
 
 Attention::Attention(Spec spec, AttentionOptions options)
-    : implementation_(with_memory_errors(
+    : implementation_(enter_library(
           [&] { return std::make_unique<Implementation>(std::move(spec), options); })) {}
 
 Attention::Attention(Attention&&) noexcept = default;
@@ -233,11 +236,11 @@ std::vector<KernelBuild> Attention::builds() const {
 }
 
 void Attention::prepare() const {
-  with_memory_errors([&] { checked(implementation_).backend().prepare(); });
+  enter_library([&] { checked(implementation_).backend().prepare(); });
 }
 
 Bindings Attention::bind(const SnippetInputs& inputs) const {
-  return with_memory_errors([&] { return checked(implementation_).bind(inputs); });
+  return enter_library([&] { return checked(implementation_).bind(inputs); });
 }
 
 BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, Stream stream) const {
@@ -246,27 +249,28 @@ BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, St
 
 BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings,
                                 const BlockMaskOptions& options) const {
-  return with_memory_errors(
+  return enter_library(
       [&] { return checked(implementation_).block_mask(shape, bindings, options); });
 }
 
 void Attention::rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                         Stream stream) const {
-  with_memory_errors([&] { checked(implementation_).rebuild(mask, shape, bindings, stream); });
+  enter_library([&] { checked(implementation_).rebuild(mask, shape, bindings, stream); });
 }
 
 MaskFingerprint Attention::mask_fingerprint(const Shape& shape, const Bindings& bindings) const {
-  return with_memory_errors(
-      [&] { return checked(implementation_).mask_fingerprint(shape, bindings); });
+  return enter_library([&] { return checked(implementation_).mask_fingerprint(shape, bindings); });
 }
 
 void Attention::forward(const ForwardTensors& tensors, const Bindings& bindings,
                         const ForwardOptions& options) const {
+  const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, nullptr, bindings, options);
 }
 
 void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
                         const Bindings& bindings, const ForwardOptions& options) const {
+  const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, &mask, bindings, options);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "runtime/cpu/arguments.hpp"
 #include "runtime/cuda/arguments.hpp"
@@ -154,6 +155,7 @@ Bindings::Bindings() {
 }
 
 Bindings::Bindings(const Spec& spec, const SnippetInputs& inputs) {
+  const DefaultFloatEnvironment floats;  // scalars are rounded to f32
   refuse_unknown(inputs.buffers, spec.buffers, "buffer", ErrorCode::tensor);
   refuse_unknown(inputs.scalars, spec.scalars, "scalar", ErrorCode::usage);
   for (const auto& [name, buffer] : spec.buffers) {

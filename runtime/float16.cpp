@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/float_environment.hpp"
+
 namespace tilewright {
 namespace {
 
@@ -46,14 +48,20 @@ double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
+// Bits of a magnitude; they order as magnitudes do, whatever modes the thread's arithmetic has.
+std::uint64_t magnitude_bits(double value) {
+  return std::bit_cast<std::uint64_t>(value) & ~(std::uint64_t{1} << 63);
+}
+
 double round_floating(DType dtype, double value) {
-  if (!std::isfinite(value) || value == 0) return value;
   const Format format = format_of(dtype);
-  const double magnitude = std::abs(value);
-  if (magnitude >= power_of_two(format.min_exponent) &&
-      magnitude < power_of_two(format.max_exponent)) {
+  const std::uint64_t magnitude = magnitude_bits(value);
+  if (magnitude >= magnitude_bits(power_of_two(format.min_exponent)) &&
+      magnitude < magnitude_bits(power_of_two(format.max_exponent))) {
     return round_normal(format.mantissa_bits, value);
   }
+  const DefaultFloatEnvironment floats;
+  if (!std::isfinite(value) || value == 0) return value;
   const int spacing = spacing_exponent(format, value);
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -spacing)), spacing);
   const double limit = std::ldexp(1.0, format.max_exponent + 1);
@@ -62,6 +70,7 @@ double round_floating(DType dtype, double value) {
 }
 
 double round_integer(double value, double lowest, double highest) {
+  const DefaultFloatEnvironment floats;
   if (std::isnan(value)) return 0;
   return std::clamp(std::nearbyint(value), lowest, highest);
 }
@@ -94,9 +103,13 @@ std::uint16_t float_to_f16(float value) {
     return static_cast<std::uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x1ffu));
   }
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // >= 65520
-  if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 makes the FPU round at 2^-24
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
+  if (magnitude < 0x38800000u) {  // below 2^-14: units of 2^-24
+    if (magnitude < 0x33000000u) return static_cast<std::uint16_t>(sign);  // below half a unit
+    const std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+    const std::uint32_t dropped = 126u - (magnitude >> 23);  // 14 to 24 bits
+    const std::uint32_t half = 1u << (dropped - 1);
+    const std::uint32_t odd_unit = mantissa >> dropped & 1u;
+    return static_cast<std::uint16_t>(sign | (mantissa + half - 1 + odd_unit) >> dropped);
   }
   const std::uint32_t odd = magnitude >> 13 & 1u;
   const std::uint32_t rebiased = magnitude - 0x38000000u;  // exponent bias 127 to 15
@@ -124,6 +137,34 @@ std::uint16_t float_to_bf16(float value) {
 float bf16_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
+
+namespace {
+
+// Exact, and by the bits where a conversion would depend on the thread's modes: subnormal numbers
+// may count as 0, and those and signaling NaNs may trap.
+double widened(std::uint32_t bits) {
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude - 0x800000u < 0x7f000000u) return static_cast<double>(std::bit_cast<float>(bits));
+  const std::uint64_t sign = static_cast<std::uint64_t>(bits & 0x80000000u) << 32;
+  if (magnitude >= 0x7f800000u) {
+    const std::uint64_t mantissa = static_cast<std::uint64_t>(magnitude & 0x7fffffu) << 29;
+    const std::uint64_t quiet = mantissa == 0 ? 0 : std::uint64_t{1} << 51;
+    return std::bit_cast<double>(sign | 0x7ff0000000000000u | mantissa | quiet);
+  }
+  const auto units = static_cast<double>(static_cast<std::int32_t>(magnitude));  // of 2^-149
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(units * 0x1p-149) | sign);
+}
+
+// Of what float32 holds.
+float narrowed(double value) {
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
+  if (magnitude_bits(value) >= magnitude_bits(0x1p-126)) return static_cast<float>(value);
+  const auto sign = static_cast<std::uint32_t>(bits >> 32 & 0x80000000u);
+  const double units = std::bit_cast<double>(magnitude_bits(value)) * 0x1p149;
+  return std::bit_cast<float>(static_cast<std::uint32_t>(units) | sign);
+}
+
+}  // namespace
 
 double round_to(DType dtype, double value) {
   switch (dtype) {
@@ -154,11 +195,11 @@ double ulp_at(DType dtype, double magnitude) {
 double read_element(const void* data, DType dtype, std::int64_t index) {
   switch (dtype) {
     case DType::f32:
-      return static_cast<double>(load<float>(data, index));
+      return widened(load<std::uint32_t>(data, index));
     case DType::f16:
       return static_cast<double>(f16_to_float(load<std::uint16_t>(data, index)));
     case DType::bf16:
-      return static_cast<double>(bf16_to_float(load<std::uint16_t>(data, index)));
+      return widened(static_cast<std::uint32_t>(load<std::uint16_t>(data, index)) << 16);
     case DType::i32:
       return load<std::int32_t>(data, index);
     case DType::i64:
@@ -175,11 +216,11 @@ void write_element(void* data, DType dtype, std::int64_t index, double value) {
   const double rounded = round_to(dtype, value);
   switch (dtype) {
     case DType::f32:
-      return store(data, index, static_cast<float>(rounded));
+      return store(data, index, narrowed(rounded));
     case DType::f16:
-      return store(data, index, float_to_f16(static_cast<float>(rounded)));
+      return store(data, index, float_to_f16(narrowed(rounded)));
     case DType::bf16:
-      return store(data, index, float_to_bf16(static_cast<float>(rounded)));
+      return store(data, index, float_to_bf16(narrowed(rounded)));
     case DType::i32:
       return store(data, index, static_cast<std::int32_t>(rounded));
     case DType::i64:

@@ -122,7 +122,9 @@ std::vector<cache::Ingredient> spec_ingredients(const Spec& spec) {
       {"mask_mod", spec.mask_mod.empty() ? "none" : spec.mask_mod},
       {"block", fmt::format("[{}, {}]", spec.block[0], spec.block[1])},
       {"outputs", spec.outputs.lse ? "out, lse" : "out"},
-      {"precise_math", spec.precise_math ? "true" : "false"},
+      {"precise_math", !spec.precise_math   ? "not set"
+                       : *spec.precise_math ? "true"
+                                            : "false"},
       {"tactic", tactic_text(spec.tactic)}};
   for (const auto& [name, buffer] : spec.buffers) {
     fields.push_back({"buffers." + name, buffer_text(buffer)});

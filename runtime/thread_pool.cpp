@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 
 namespace tilewright {
 namespace {
@@ -192,6 +193,7 @@ void ThreadPool::run(std::int64_t items, BodyRef body) {
 
 void ThreadPool::run_alone(std::int64_t items, BodyRef body) {
   const InsideABody inside;
+  const DefaultFloatEnvironment floats;
   for (std::int64_t item = 0; item < items; ++item) body.call(body.function, item, 0);
 }
 
@@ -209,6 +211,7 @@ void ThreadPool::open(std::int64_t items, BodyRef body) {
 
 void ThreadPool::work(int worker) noexcept {
   const InsideABody inside;
+  const DefaultFloatEnvironment floats;
   try {
     for (;;) {
       const std::int64_t item = next_item_.fetch_add(1, std::memory_order_relaxed);

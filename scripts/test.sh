@@ -53,6 +53,9 @@ if [ $full != 0 ]; then
   cmake --preset asan -DTILEWRIGHT_TESTS_LEFT_OUT="$left_out" >/dev/null
   cmake --build --preset asan --parallel "$cores" --target unit_tests
   ctest --preset asan --parallel "$cores" --label-regex unit --no-tests=error
+  title "Kernels for CPUs, instrumented, in an instrumented program"
+  cmake --build --preset asan --parallel "$cores" --target sanitized_kernels
+  TILEWRIGHT_TEST_FULL=1 ctest --preset asan --tests-regex '^sanitized_kernels$' --no-tests=error
   title "Fuzzers of text and files" && SEED=$TILEWRIGHT_TEST_SEED scripts/fuzz_text.sh
 fi
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/float_environment.hpp"
 #include "runtime/kernel_library.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
@@ -82,6 +83,7 @@ class Checker::Implementation {
 
   // known: null where expected() was not called for the problem.
   Report check(const Problem& problem, const Placement& out, const Expected* known) const {
+    const DefaultFloatEnvironment floats;
     Report report;
     report.builds = attention_.builds();
     report.ms.kernels = ms_.kernels;
@@ -107,6 +109,7 @@ class Checker::Implementation {
   }
 
   Expected expected(const Problem& problem) const {
+    const DefaultFloatEnvironment floats;
     const DenseProblem dense{.q = read_values(problem.q, spec().layout),
                              .k = read_values(problem.k, spec().key_value_layout()),
                              .v = read_values(problem.v, spec().key_value_layout()),

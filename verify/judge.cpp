@@ -6,10 +6,16 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "runtime/float16.hpp"
 
 namespace tilewright::verify {
 namespace {
+
+// judge.hpp derives them.
+constexpr double kLseShare = 4e-5;
+constexpr double kLseError16 = 2e-3;
+constexpr double kLseShare16 = 0x1p-19;
 
 // Greatest and root mean square error of a result, and the size of the reference where it counts.
 struct Errors {
@@ -188,7 +194,9 @@ void require_same_size(const char* name, const Values& values, const Values& ref
 }  // namespace
 
 double lse_bound(double reference, const Rule& rule) {
-  const double bound = rule.dtype == DType::f32 ? 1e-5 * std::max(1.0, std::fabs(reference)) : 2e-3;
+  const double magnitude = std::fabs(reference);
+  const double bound = rule.dtype == DType::f32 ? kLseShare * std::max(1.0, magnitude)
+                                                : kLseError16 + kLseShare16 * magnitude;
   return bound + fast_math_error(rule);
 }
 
@@ -201,6 +209,7 @@ std::string BadElement::describe() const {
 
 Verdict judge(const AttentionValues& got, const AttentionValues& reference,
               const AttentionValues& naive, const Rule& rule) {
+  const DefaultFloatEnvironment floats;
   require_same_size("out", got.out, reference.out);
   require_same_size("the naive out", naive.out, reference.out);
   const Errors errors = errors_of(got.out, reference.out, rule.out_dtype);

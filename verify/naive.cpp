@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/float_environment.hpp"
 #include "runtime/float16.hpp"
 
 namespace tilewright::verify {
@@ -71,6 +72,7 @@ void softmax(ScoreRow& row, DType dtype) {
 
 AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<float>& snippets,
                                 DType dtype, DType out_dtype, ThreadPool& threads) {
+  const DefaultFloatEnvironment floats;
   const FloatValues q(problem.q), k(problem.k), v(problem.v);
   const auto scale = static_cast<float>(problem.scale);
   const std::int64_t group = q.heads / k.heads;

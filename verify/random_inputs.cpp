@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "base/float_environment.hpp"
 #include "runtime/float16.hpp"
 #include "runtime/thread_pool.hpp"
 #include "verify/random.hpp"
@@ -133,6 +134,7 @@ Problem Inputs::problem() const {
 
 Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
                      const RandomOptions& options) {
+  const DefaultFloatEnvironment floats;
   Inputs inputs = random_snippet_inputs(spec, shape, seed, options);
   const std::int64_t kv_batch = options.broadcast_kv ? 1 : shape.batch;
   const Layout kv_layout = spec.key_value_layout();
@@ -150,6 +152,7 @@ Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
 
 Inputs random_snippet_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
                              const RandomOptions& options) {
+  const DefaultFloatEnvironment floats;
   validate(shape);
   Inputs inputs{.shape = shape, .q = {}, .k = {}, .v = {}, .buffers = {}, .scalars = {}};
   for (const auto& [name, buffer] : spec.buffers) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/float_environment.hpp"
 #include "verify/scores.hpp"
 
 namespace tilewright::verify {
@@ -21,6 +22,14 @@ struct ScoreRow {
   std::vector<double> modified;
   std::vector<unsigned char> keep;
 };
+
+// A score beyond float32's range, rounding included, is infinite in every kernel.
+void bound_scores(ScoreRow& row) {
+  constexpr double kLimit = 0x1.ffffffp127;
+  for (double& score : row.modified) {
+    if (std::fabs(score) >= kLimit) score = std::copysign(kInfinity, score);
+  }
+}
 
 // The greatest kept score, NaN left aside. -inf where nothing but -inf is kept; then `any` is
 // false.
@@ -69,6 +78,7 @@ double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b
 
 Reference reference_attention(const DenseProblem& problem, const RowSnippets<double>& snippets,
                               ThreadPool& threads) {
+  const DefaultFloatEnvironment floats;
   const Values& q = problem.q;
   const Values& v = problem.v;
   const Scores scores(q, problem.k, problem.scale);
@@ -87,6 +97,7 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     ScoreRow line(v.rows);
     scores.row(b, h, row, line.scores);
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
+    bound_scores(line);
     max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
     reference.values.lse.at(b, h, row, 0) =
         softmax_times_values(line, v, v_batch, h / group, reference.values.out.row(b, h, row));

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/snippet.hpp"
 #include "generator/source_map.hpp"
@@ -222,6 +223,7 @@ std::vector<std::int64_t> sample_rows(std::int64_t rows, std::int64_t wanted) {
 UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& problem,
                                               const CheckedReading& reading,
                                               std::int64_t max_elements) {
+  const DefaultFloatEnvironment floats;
   const Shape& shape = problem.shape;
   const SnippetValues values(spec, problem.snippet, shape, SnippetValues::Extents::logical);
   const abi::SnippetArguments arguments = values.arguments();

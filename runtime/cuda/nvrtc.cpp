@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -236,6 +237,7 @@ std::string Nvrtc::program_log(Program program) const {
 
 Nvrtc::Result Nvrtc::compile(const std::string& source, std::string_view target,
                              const std::vector<std::string>& options) const {
+  const DefaultFloatEnvironment floats;  // NVRTC folds constants in this thread
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::string> all = {fmt::format("--gpu-architecture={}", target)};
   all.insert(all.end(), options.begin(), options.end());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,6 +113,29 @@ TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
   require_compiles({.dtype = bf16, .head_dim = 64, .kv_dtype = f16}, "sm_80", "forward");
   require_compiles({.dtype = f16, .head_dim = 64, .out_dtype = f32}, "sm_80", "forward");
   require_compiles({.dtype = f16, .head_dim = 64, .out_dtype = bf16}, "sm_80", "forward_unaligned");
+}
+
+TEST_CASE("CUDA kernels: f32 takes precise functions in snippets unless the spec says otherwise") {
+  const auto is_fast = [](DType dtype, std::optional<bool> precise) {
+    const KernelSource source =
+        render_kernel({.dtype = dtype,
+                       .head_dim = 64,
+                       .score_mod = "cap * tanh(score / cap)",
+                       .scalars = {{"cap", {.dtype = f32}}},
+                       .precise_math = precise},
+                      Target::parse("sm_80"), {"forward"}, *default_template_loader());
+    const bool calls_fast = source.text.find("return tw_math::tanh(x)") != std::string::npos;
+    const bool divides_fast = std::find(source.options.begin(), source.options.end(),
+                                        "--prec-div=false") != source.options.end();
+    CHECK(calls_fast == divides_fast);
+    return calls_fast;
+  };
+  CHECK_FALSE(is_fast(f32, {}));
+  CHECK_FALSE(is_fast(f32, true));
+  CHECK(is_fast(f32, false));
+  CHECK(is_fast(bf16, {}));
+  CHECK(is_fast(f16, false));
+  CHECK_FALSE(is_fast(bf16, true));
 }
 
 TEST_CASE("CUDA kernels: a fixed maximum only where bf16 has room for all weights") {

@@ -92,7 +92,7 @@ TEST_CASE("spec: every key is read") {
   CHECK(spec.scalars.at("free") == ScalarSpec{.dtype = f32, .default_value = {}});
   CHECK(spec.block == std::array<std::int64_t, 2>{16, 256});
   CHECK(spec.outputs.lse);
-  CHECK(spec.precise_math);
+  CHECK(spec.precise_math == true);
   CHECK(spec.tactic == TacticSpec{.name = "cpu", .parameters = {{"q_tile", 32}}});
   CHECK(spec_from_json(to_json(spec)) == spec);
 }
@@ -380,4 +380,14 @@ TEST_CASE("spec: a file that cannot be read is an error of that file") {
   CHECK_THAT(missing.hint(), ContainsSubstring("no such file"));
   CHECK(refused(std::filesystem::temp_directory_path()).code() == ErrorCode::file);
   CHECK(refused("/dev/zero").code() == ErrorCode::spec);
+}
+
+TEST_CASE("spec: precise_math is true, false or not set, and stays so in JSON") {
+  const std::string head = R"({"dtype": "f32", "head_dim": 64)";
+  const Spec unset = spec_from_json(head + "}");
+  const Spec fast = spec_from_json(head + R"(, "precise_math": false})");
+  CHECK_FALSE(unset.precise_math.has_value());
+  CHECK(fast.precise_math == false);
+  CHECK(spec_from_json(to_json(fast)) == fast);
+  CHECK(to_json(unset).find("precise_math") == std::string::npos);
 }

@@ -12,7 +12,7 @@ using namespace tilewright::verify;
 
 namespace {
 
-// Two devices whose out may be 0.1 and 0.2 off; lse in float32, so about 1e-5 each.
+// Two devices whose out may be 0.1 and 0.2 off; lse in float32, so about 4e-5 each.
 struct Two {
   Two() {
     reference.out = Values::zeros(1, 2, 4, 8);
@@ -49,10 +49,10 @@ TEST_CASE("agreement: two devices may be apart by both bounds together, and no m
 
 TEST_CASE("agreement: lse is compared row by row") {
   Two two;
-  two.reference.lse.data[3] = two.first.lse.data[3] = 1000;  // a bound of 0.01 for each device
-  two.second.lse.data[3] = 1000.019;
+  two.reference.lse.data[3] = two.first.lse.data[3] = 1000;  // a bound of 0.04 for each device
+  two.second.lse.data[3] = 1000.079;
   REQUIRE(two.compared().ok);
-  REQUIRE_THAT(two.compared().lse_bound, Catch::Matchers::WithinAbs(0.02, 1e-12));
+  REQUIRE_THAT(two.compared().lse_bound, Catch::Matchers::WithinAbs(0.08, 1e-12));
   two.second.lse.data[2] = 0.001;
   REQUIRE_FALSE(two.compared().ok);
 }

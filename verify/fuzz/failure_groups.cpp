@@ -51,7 +51,7 @@ std::vector<std::string> needed_features(const FuzzCase& minimal) {
   add_if(spec.v_head_dim != 0 && spec.v_head_dim != spec.head_dim, "v_head_dim");
   add_if(spec.layout != Layout::bhsd || spec.kv_layout, "layout");
   add_if(spec.outputs.lse, "lse");
-  add_if(spec.precise_math, "precise_math");
+  add_if(spec.precise_math.value_or(false), "precise_math");
   add_if(spec.tactic.has_value(), "tactic");
   add_if(shape.batch > 1, "batch");
   add_if(shape.num_q_heads > 1, "heads");

@@ -24,7 +24,7 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"outputs", {"out", "lse"}},
       {"block", {"128x128", "small", "large", "uneven"}},
       {"tactic", {"chosen", "cpu", "portable", "hopper"}},
-      {"math", {"fast", "precise"}},
+      {"math", {"default", "precise", "fast"}},
       {"score_mod", {"none", "expression", "body"}},
       {"mask_mod", {"none", "expression", "body"}},
       {"mask_scope", {"none", "shared", "batch", "head"}},
@@ -109,7 +109,7 @@ void mark_spec(const Spec& spec, const Marker& mark) {
   mark(Factor::outputs, spec.outputs.lse ? "lse" : "out");
   mark(Factor::block, block_class(spec.block));
   mark(Factor::tactic, spec.tactic ? std::string_view(spec.tactic->name) : "chosen");
-  mark(Factor::math, spec.precise_math ? "precise" : "fast");
+  mark(Factor::math, !spec.precise_math ? "default" : *spec.precise_math ? "precise" : "fast");
 }
 
 void mark_buffers(const Spec& spec, const Marker& mark) {

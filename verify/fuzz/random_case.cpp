@@ -101,7 +101,8 @@ class SpecMaker {
       spec.kv_layout = spec.layout == Layout::bhsd ? Layout::bshd : Layout::bhsd;
     }
     spec.outputs.lse = value(Factor::outputs) == 1;
-    spec.precise_math = value(Factor::math) == 1;
+    spec.precise_math.reset();
+    if (value(Factor::math) > 0) spec.precise_math = value(Factor::math) == 1;
     choose_block(spec);
     if (!source_.user_spec) make_snippets(fuzz_case, no_offsets, wishes);
     return fuzz_case;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cfenv>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "base/activity.hpp"
 #include "base/error.hpp"
+#include "base/float_environment.hpp"
 #include "generator/target.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/host_compiler.hpp"
@@ -135,6 +137,7 @@ class CaseRunner::Implementation {
         threads_(options_.threads ? *options_.threads : ThreadPool::shared()) {}
 
   Outcome run(const FuzzCase& c) {
+    const DefaultFloatEnvironment floats;
     const auto start = std::chrono::steady_clock::now();
     Outcome outcome;
     compiled_ = 0;
@@ -298,17 +301,35 @@ class CaseRunner::Implementation {
                      verdict.tiles, verdict.first_wrong));
   }
 
+  // The second run has another rounding direction, which the library must neither follow nor
+  // change.
   void check_repeatable(const FuzzCase& c, const Problem& problem, const AttentionValues& values,
                         const CaseReadings& readings) const {
+    constexpr std::array kDirections = {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
+    const int direction = kDirections[c.seed % kDirections.size()];
     const Written second(c, Written::Order::other);
-    const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, second);
+    std::fesetround(direction);
+    std::optional<BlockMask> mask;
+    try {
+      mask = run_on(kernels_->attention, problem, second);
+    } catch (...) {
+      std::fesetround(FE_TONEAREST);
+      throw;
+    }
+    const int left = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    if (left != direction) {
+      fail(Failure::not_repeatable, "a call changed the rounding direction of its thread");
+    }
     check_red_zones(second, c.target);
     if (mask) check_mask(c, *mask, readings);
     check_refuses_overlap(c, problem, second, mask ? &*mask : nullptr);
     const AttentionValues again = second.values();
     if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
-      fail(Failure::not_repeatable,
-           "a second run of the same call, with out in another order of memory, gave other bits");
+      fail(
+          Failure::not_repeatable,
+          "a second run of the same call, under another rounding direction and with out in another "
+          "order of memory, gave other bits");
     }
   }
 

@@ -88,7 +88,7 @@ void simpler_types(const Spec& spec, Candidates& candidates) {
   candidates.add([](FuzzCase& c) { c.spec.kv_layout = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
   candidates.add([](FuzzCase& c) { c.spec.outputs.lse = false; });
-  candidates.add([](FuzzCase& c) { c.spec.precise_math = false; });
+  candidates.add([](FuzzCase& c) { c.spec.precise_math.reset(); });
   candidates.add([](FuzzCase& c) { c.spec.scale = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.spec.tactic = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.spec.block = Spec{}.block; });

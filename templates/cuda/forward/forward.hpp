@@ -129,7 +129,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     tiles.advance();
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
-  const RowEnds ends = end_rows(arguments, call, task.place, softmax, to_log2);
+  const RowEnds ends =
+      end_rows(arguments, call, task.place, softmax, greatest_scores(softmax, to_log2));
   store_rows(arguments, call, task.place, ends, out);
 }
 

@@ -84,7 +84,7 @@ class Consumer {
     }
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const Scene scene = make_scene(call_, work.place, head_reads);
-    if (kHasSlope) slope_ = find_slope(scene, scale());
+    if (kHasSlope) slope_ = find_slope(scene, scale(), to_log2());
     if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
 
     Softmax softmax = start_softmax();
@@ -138,7 +138,7 @@ class Consumer {
                                      float (&out)[kRows][kOutColumns]) {
     mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;
     is_last_ = false;
-    RowEnds ends = end_rows(arguments_, call_, *scene.place, softmax, to_log2());
+    RowEnds ends = end(scene, softmax);
 #pragma unroll 1
     while (find_run()) {
       unsigned p[kColumns];
@@ -181,10 +181,25 @@ class Consumer {
                                  float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
-    const RowEnds ends = end_rows(arguments_, call_, *scene.place, softmax, to_log2());
+    const RowEnds ends = end(scene, softmax);
     wait_for_values(out, p);
     release(shared_.control->v_empty[before.stage]);
     return ends;
+  }
+
+  // A score that is infinite as score_mod's text has it may be finite in the kernel's units. At the end
+  // its row becomes what the text's is: NaN, or empty where the greatest is -infinity.
+  __forceinline__ RowEnds end(const Scene& scene, Softmax softmax) const {
+    GreatestScores greatest = greatest_scores(softmax, to_log2());
+    if (kHasSlope) greatest = unclamp_slope(scene, slope_, scale(), softmax, greatest);
+    if (kHasSlope || (kResultFactor > 1.0f && !kHasFixedMax)) {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        if (fabsf(greatest.value[i]) < kInfinity || fabsf(softmax.max[i]) == kInfinity) continue;
+        softmax.sum[i] = greatest.value[i] < 0.0f ? 0.0f : greatest.value[i] - greatest.value[i];
+      }
+    }
+    return end_rows(arguments_, call_, *scene.place, softmax, greatest);
   }
 
   // For a warpgroup none of whose rows exists: gives back what the others compute with.

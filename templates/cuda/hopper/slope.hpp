@@ -4,7 +4,8 @@
 // first part is where the product of Q and K starts from, in units of q.k, so that it is computed
 // before the product and not between it and the softmax; the other part is left to the softmax.
 //
-// Needs: kSlopeSign, kMasked, kHasMaskMod, row_of, row_offset, column_of, column_offset, Scene.
+// Needs: kSlopeSign, kMasked, kHasMaskMod, row_of, row_offset, column_of, column_offset, Scene, Softmax,
+// GreatestScores.
 
 namespace tw_kernel {
 
@@ -22,12 +23,33 @@ TW_INLINE int find_distance(const Scene& scene) {
   return column_of(0) + scene.kv_offset - q_idx;
 }
 
-// score_mod's text is the slope alone. scale: of scores, > 0.
-TW_INLINE Slope find_slope(const Scene& scene, float scale) {
-  const float slope =
-      tw_snippet::tw_score_mod(scene.state, *scene.head_reads, 0.0f, scene.b, scene.h, scene.h_kv,
-                               tw_snippet::tw_RowIndex{}, tw_snippet::tw_ColumnIndex{});
-  const float per_column = kSlopeSign * slope / scale;
+// In units of scores. score_mod's text is the slope alone.
+TW_INLINE float read_slope(const Scene& scene) {
+  return kSlopeSign *
+         tw_snippet::tw_score_mod(scene.state, *scene.head_reads, 0.0f, scene.b, scene.h, scene.h_kv,
+                                  tw_snippet::tw_RowIndex{}, tw_snippet::tw_ColumnIndex{});
+}
+
+// No two indices of the call's tiles are further apart.
+TW_INLINE float greatest_distance(const Scene& scene) {
+  const float q_end = static_cast<float>(scene.q_offset) + static_cast<float>(scene.last_row);
+  const float kv_end = static_cast<float>(scene.kv_offset) + static_cast<float>(scene.kv_len);
+  return 1024.0f + fmaxf(fabsf(kv_end - static_cast<float>(scene.q_offset)),
+                         fabsf(q_end - static_cast<float>(scene.kv_offset)));
+}
+
+// Exponents of 2 that a slope may add up to from one end of the call to the other: float32 rounds such
+// a sum by 4 at most, which a row's weights have in common.
+constexpr float kGreatestExponent = 134217728.0f;
+
+// scale: of scores, > 0. to_log2: the exponent of 2 that a unit of q.k stands for. A slope so steep that
+// its terms exceed kGreatestExponent is clamped. Up to 2^17 tokens a key's weight then still is 2^1024 times its
+// neighbour's, so a row has one weight, whatever the slope; unclamp_slope corrects its score.
+TW_INLINE Slope find_slope(const Scene& scene, float scale, float to_log2) {
+  const float slope = read_slope(scene);
+  const float steepest = kGreatestExponent / (greatest_distance(scene) * to_log2);
+  const bool clamps = fabsf(slope) > steepest * scale && fabsf(slope) < kInfinity;
+  const float per_column = clamps ? copysignf(steepest, slope) : slope / scale;
   if (!kKeepsSlope) return {per_column, 0};
   // As if it differed between lanes: ptxas moves a number that a warp has in common before every product
   // with it, 20 instructions a tile.
@@ -49,6 +71,23 @@ TW_INLINE void start_scores(const Slope& slope, float (&s)[kRows][kColumns]) {
 TW_INLINE float slope_shift(const Scene& scene, const Slope& slope, int first) {
   const int distance = kKeepsSlope ? slope.distance : find_distance(scene);
   return slope.per_column * static_cast<float>(distance + first);
+}
+
+
+// The rows' greatest scores under the slope that score_mod gives, where find_slope clamped it. The distance
+// of the greatest score's indices is what its term is of the slope.
+TW_INLINE GreatestScores unclamp_slope(const Scene& scene, const Slope& slope, float scale,
+                                       const Softmax& softmax, GreatestScores greatest) {
+  const float wanted = read_slope(scene);
+  const float clamped = slope.per_column * scale;
+  if (!(fabsf(wanted) > 1.000001f * fabsf(clamped)) || fabsf(wanted) == kInfinity) return greatest;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float distance = rintf(softmax.max[i] / slope.per_column);
+    if (!(fabsf(distance) < kInfinity)) continue;
+    greatest.value[i] += distance * wanted - distance * clamped;
+  }
+  return greatest;
 }
 
 }  // namespace tw_kernel

@@ -1,0 +1,56 @@
+// Scores near the limits of their type, as padding masks have them, through each fast path of the
+// kernels for GPUs. tests/verify/huge_scores_test.cpp runs the same on the CPU.
+
+#include "tests/support/huge_scores.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using test::findings;
+
+namespace {
+
+const std::vector<std::string> kNone;
+
+// template_name: "hopper" or "portable".
+std::vector<std::string> findings_of(test::HugeScores huge, const std::string& template_name) {
+  huge.spec.tactic = TacticSpec{template_name, {}};
+  return findings(huge, Device::parse("cuda"));
+}
+
+}  // namespace
+
+TEST_CASE("emulated GPU: huge scores on tensor cores") {
+  const std::string name = GENERATE(as<std::string>(), "hopper", "portable");
+  CAPTURE(name);
+  CHECK(findings_of(test::padded_scores(bf16, f32), name) == kNone);
+  CHECK(findings_of(test::padded_scores(f16, f16), name) == kNone);
+}
+
+TEST_CASE("emulated GPU: huge scores in float32") {
+  CHECK(findings_of(test::padded_scores(f32, f32), "portable") == kNone);
+}
+
+TEST_CASE("emulated GPU: huge scores under a mask, in tiles that span two of its rows too") {
+  test::HugeScores huge = test::padded_scores(bf16, bf16, "q_idx >= kv_idx - 150");
+  CHECK(findings_of(huge, "portable") == kNone);
+  CHECK(findings_of(huge, "hopper") == kNone);
+  huge.spec.tactic = TacticSpec{"hopper", {{"q_tile", 192}}};
+  CHECK(findings(huge, Device::parse("cuda")) == kNone);
+}
+
+TEST_CASE("emulated GPU: slopes of every size") {
+  CHECK(findings_of(test::steep_slopes(bf16), "hopper") == kNone);
+  // Under a causal mask the greatest score is that of the query's own key, whose q.k is rounded
+  // with the terms of the slope that the product starts from: lse is off by as much.
+  for (const std::string& text :
+       findings_of(test::steep_slopes(f16, "q_idx >= kv_idx"), "hopper")) {
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring(": lse is off by"));
+  }
+  // docs/math.md: a float times a difference of indices is exact up to 2^119.
+  CHECK(findings_of(test::steep_slopes(bf16, "", 0x1p119), "portable") == kNone);
+}
+
+TEST_CASE("emulated GPU: large results of functions whose factor is left to the exponent") {
+  CHECK(findings_of(test::folded_factors(bf16), "hopper") == kNone);
+}
