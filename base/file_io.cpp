@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <optional>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "base/signal_blocked.hpp"
+#include "base/temporary_files.hpp"
 
 namespace tilewright {
 namespace {
@@ -61,7 +64,8 @@ std::string unique_temporary_name(const std::string& name) {
 }
 
 std::error_code write_all(const FileDescriptor& file, std::span<const std::byte> bytes) {
-  const SignalBlocked no_signal(SIGXFSZ);  // of a file size limit, which is EFBIG then
+  const SignalBlocked no_size_signal(SIGXFSZ);  // of a file size limit, which is EFBIG then
+  const SignalBlocked no_pipe_signal(SIGPIPE);  // of a reader that went away: EPIPE
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -82,15 +86,77 @@ std::error_code sync(int file) {
   return {};
 }
 
+std::error_code fill(FileDescriptor& file, std::span<const std::byte> bytes) {
+  std::error_code error = write_all(file, bytes);
+  if (!error) error = sync(file.get());
+  return error;
+}
+
 std::error_code create_and_fill(int folder, const std::string& name,
                                 std::span<const std::byte> bytes, mode_t mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   FileDescriptor file(::openat(folder, name.c_str(), kFlags, mode));
   if (!file) return last_system_error();
-  std::error_code error = write_all(file, bytes);
-  if (!error) error = sync(file.get());
+  const std::error_code error = fill(file, bytes);
   const std::error_code close_error = file.close();
   return error ? error : close_error;
+}
+
+// The whole file without a name, which goes with the process; closed where the file system, or a
+// machine without /proc, has none.
+FileDescriptor nameless_file(int folder, mode_t mode) {
+  FileDescriptor file(::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  if (file && ::access("/proc/self/fd", X_OK) != 0) static_cast<void>(file.close());
+  return file;
+}
+
+std::error_code give_name(const FileDescriptor& file, int folder, const std::string& name) {
+  const std::string path = fmt::format("/proc/self/fd/{}", file.get());
+  const int result = ::linkat(AT_FDCWD, path.c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW);
+  return result == 0 ? std::error_code() : last_system_error();
+}
+
+// Puts the finished file at `temporary`, which the caller renames and which a signal removes.
+std::error_code finish_temporary(int folder, const std::string& temporary,
+                                 std::span<const std::byte> bytes, mode_t mode) {
+  FileDescriptor file = nameless_file(folder, mode);
+  if (!file) return create_and_fill(folder, temporary, bytes, mode);
+  if (const std::error_code error = fill(file, bytes)) return error;
+  if (give_name(file, folder, temporary)) return create_and_fill(folder, temporary, bytes, mode);
+  return file.close();
+}
+
+// What /dev/stdout and its like stand for: an open file of this process.
+std::optional<int> own_descriptor(const std::filesystem::path& path) {
+  std::filesystem::path at = path;
+  std::error_code error;
+  for (int links = 0; links < 8; ++links) {
+    const std::string text = at.lexically_normal().native();
+    for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/"),
+                                      fmt::format("/proc/{}/fd/", ::getpid())}) {
+      if (!text.starts_with(folder)) continue;
+      int number = -1;
+      const char* const end = text.data() + text.size();
+      const auto [stop, failure] = std::from_chars(text.data() + folder.size(), end, number);
+      if (failure == std::errc() && stop == end && number >= 0) return number;
+    }
+    const std::filesystem::path to = std::filesystem::read_symlink(at, error);
+    if (error) return std::nullopt;
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  return std::nullopt;
+}
+
+// A device, a pipe, or an open file of this process: what takes bytes as they come. Nothing for a
+// file's name.
+FileDescriptor opened_stream(const std::filesystem::path& path) {
+  if (const std::optional<int> number = own_descriptor(path)) {
+    return FileDescriptor(::fcntl(*number, F_DUPFD_CLOEXEC, 3));
+  }
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  if (!S_ISCHR(status.st_mode) && !S_ISFIFO(status.st_mode)) return {};
+  return FileDescriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
 }
 
 // Where a write to `path` has to go: a link's target, so that the link survives.
@@ -104,12 +170,19 @@ std::filesystem::path resolved_target(const std::filesystem::path& path) {
   }
   if (!S_ISREG(status.st_mode)) {
     refuse_type(ErrorCode::disk, path, status.st_mode,
-                "results are written to a temporary file and renamed; give a file's name");
+                "give a file's name, a pipe, or a device such as /dev/null");
   }
   return is_link ? std::filesystem::canonical(path) : path;
 }
 
 }  // namespace
+
+bool is_stream(const std::filesystem::path& path) {
+  if (own_descriptor(path)) return true;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  return S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode);
+}
 
 std::vector<std::byte> read_file(const std::filesystem::path& path, const ReadOptions& options) {
   require_no_nul(ErrorCode::file, path);
@@ -151,7 +224,14 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
                 fmt::format("cannot write \"{}\": {}", path.native(), error.message()),
                 std::move(hint));
   };
+  if (path.empty()) fail(std::make_error_code(std::errc::no_such_file_or_directory));
   if (!path.has_filename()) fail(std::make_error_code(std::errc::is_a_directory));
+  if (is_stream(path)) {
+    const FileDescriptor stream = opened_stream(path);
+    const std::error_code error = stream ? write_all(stream, bytes) : last_system_error();
+    if (error) fail(error);
+    return;
+  }
   const std::filesystem::path target = resolved_target(path);
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
   const FileDescriptor open_folder(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -214,7 +294,8 @@ std::error_code read_whole(const FileDescriptor& file, std::size_t size,
 std::error_code publish_file(int folder, const std::string& name, std::span<const std::byte> bytes,
                              mode_t mode) {
   const std::string temporary = unique_temporary_name(name);
-  std::error_code error = create_and_fill(folder, temporary, bytes, mode);
+  const TemporaryFile known(folder, temporary);
+  std::error_code error = finish_temporary(folder, temporary, bytes, mode);
   if (!error && ::renameat(folder, temporary.c_str(), folder, name.c_str()) != 0) {
     error = last_system_error();
   }

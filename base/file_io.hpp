@@ -30,12 +30,19 @@ std::vector<std::byte> read_file(const std::filesystem::path& path,
 std::string read_text_file(const std::filesystem::path& path, const ReadOptions& options = {});
 
 /// Writes a file so that others see the old contents or all of the new ones, also after a crash: a
-/// temporary file in the same folder, synced, renamed over `path`, the folder synced. A symbolic
-/// link is followed. `mode` is what open(2) takes, so the umask applies.
-/// Throws Error (disk), and then leaves neither a partial file nor the temporary one. What is there
-/// already and is no regular file (a directory, /dev/stdout) is refused.
+/// temporary file in the same folder, synced, renamed over `path`, the folder synced. Where the
+/// file system allows it, the temporary file has no name until it is complete, so that the end of
+/// the process leaves nothing; elsewhere remove_temporary_files() removes it. A symbolic link is
+/// followed. `mode` is what open(2) takes, so the umask applies.
+/// A stream takes the bytes as they are, and nothing is renamed. A FIFO waits for its reader.
+/// Throws Error (disk), and then leaves neither a partial file nor the temporary one. A directory,
+/// a socket and a block device are refused.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
                 mode_t mode = 0666);
+
+/// Whether write_file() writes to `path` as it is: a character device (/dev/null), a FIFO, or an
+/// open file of this process (/dev/stdout, /dev/fd/N, /proc/self/fd/N).
+bool is_stream(const std::filesystem::path& path);
 
 /// write_file() for text.
 void write_text_file(const std::filesystem::path& path, std::string_view text, mode_t mode = 0666);

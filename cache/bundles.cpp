@@ -14,10 +14,22 @@
 namespace tilewright::cache {
 namespace {
 
+constexpr const char* kKeyVariable = "TILEWRIGHT_BUNDLE_KEY";
+
+// A set-user-id program's environment belongs to somebody else.
+bool is_privileged() {
+  return ::getuid() != ::geteuid() || ::getgid() != ::getegid();
+}
+
+[[noreturn]] void refuse_empty_key(const std::string& why) {
+  throw Error(ErrorCode::usage, fmt::format("{}: {}", kKeyVariable, why),
+              "separate keys by one colon, or unset it to need no signature");
+}
+
 // What colons separate, empty words too; nothing where the variable is empty.
 std::vector<std::string> words_of(const char* variable) {
   std::vector<std::string> words;
-  if (::getuid() != ::geteuid() || ::getgid() != ::getegid()) return words;
+  if (is_privileged()) return words;
   const char* const value = std::getenv(variable);
   std::string_view rest = value ? value : "";
   if (rest.empty()) return words;
@@ -41,11 +53,12 @@ std::vector<std::filesystem::path> bundle_paths() {
 
 std::vector<PublicKey> trusted_keys() {
   std::vector<PublicKey> keys;
-  for (const std::string& word : words_of("TILEWRIGHT_BUNDLE_KEY")) {
+  const char* const value = std::getenv(kKeyVariable);
+  if (value && !*value && !is_privileged()) refuse_empty_key("it is set and empty");
+  for (const std::string& word : words_of(kKeyVariable)) {
     // A variable of a script that was empty must not mean that no signature is needed.
     if (word.empty()) {
-      throw Error(ErrorCode::usage, "TILEWRIGHT_BUNDLE_KEY: a key is empty",
-                  "separate keys by one colon, or unset it to need no signature");
+      refuse_empty_key("a key is empty");
     }
     try {
       keys.push_back(PublicKey::parse(word));

@@ -114,6 +114,7 @@ std::uint64_t default_max_bytes() {
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
+  if (text.starts_with('-')) return std::nullopt;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !(number >= 0) || number > 1e18) return std::nullopt;

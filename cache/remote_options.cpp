@@ -54,13 +54,13 @@ std::string_view to_string(RemoteMode mode) {
 std::optional<RemoteOptions> remote_options_from_environment() {
   if (::getuid() != ::geteuid() || ::getgid() != ::getegid()) return std::nullopt;
   const std::string_view url = value_of_variable("TILEWRIGHT_REMOTE_CACHE");
-  if (url.empty()) return std::nullopt;
   RemoteOptions options{.url = std::string(url),
                         .mode = parse_mode(value_of_variable("TILEWRIGHT_REMOTE_CACHE_MODE"))};
   if (const std::string_view text = value_of_variable("TILEWRIGHT_REMOTE_CACHE_TIMEOUT");
       !text.empty()) {
     options.timeout = parse_seconds(text);
   }
+  if (url.empty()) return std::nullopt;
   for (const char* variable : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (options.ca_file.empty()) options.ca_file = value_of_variable(variable);
   }

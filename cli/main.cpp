@@ -71,7 +71,7 @@ ExitStatus run(const std::vector<std::string>& words) {
     const std::vector<std::unique_ptr<Verb>> verbs = all_verbs();
     Verb* verb = parse_command_line(words, verbs);
     if (!verb) return kDone;
-    report_divisions_by_zero(asks_for_json(words));
+    report_traps(asks_for_json(words));
     // doctor lists them itself.
     if (verb->name() != "doctor") report_unknown_variables(diagnostics_to_stderr());
     return verb->execute();
@@ -107,6 +107,7 @@ int main(int argc, char** argv) {
   open_standard_streams();
   // `tilewright ... | head` ends the reader first; writing then fails with EPIPE, which is handled.
   std::signal(SIGPIPE, SIG_IGN);
+  tilewright::cli::clean_up_at_signals();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   // Hidden: the library starts this program so, with a socket as its stdin.
   if (words == std::vector<std::string>{tilewright::kWorkerVerb}) {

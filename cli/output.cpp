@@ -8,10 +8,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/escaped.hpp"
 #include "cli/command_line_words.hpp"
 
 namespace tilewright::cli {
 namespace {
+
+constexpr std::size_t kMostMessage = 4000;
+
+int report_descriptor = STDOUT_FILENO;
 
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -66,17 +71,27 @@ std::string join(const std::vector<std::string>& row, const std::vector<Column>&
 }  // namespace
 
 void print(std::string_view text) {
-  write_all(STDOUT_FILENO, text);
+  print_verbatim(escaped(text, Lines::keep));
+}
+
+void print_verbatim(std::string_view text) {
+  write_all(report_descriptor, text);
 }
 
 void print_json(const Json& value) {
+  // dump() escapes what is below U+0020; what escaped() does to the rest is JSON too.
   print(value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+}
+
+void report_to_stderr() {
+  report_descriptor = STDERR_FILENO;
 }
 
 DiagnosticsSink diagnostics_to_stderr() {
   return [](Severity severity, std::string_view message) {
-    say(fmt::format("{}: {}\n", severity == Severity::warning ? "warning" : "note",
-                    in_command_line_words(std::string(message))));
+    say(fmt::format(
+        "{}: {}\n", severity == Severity::warning ? "warning" : "note",
+        escaped(in_command_line_words(std::string(message)), Lines::keep, kMostMessage)));
   };
 }
 

@@ -16,11 +16,18 @@ namespace tilewright::cli {
 /// Objects keep the order in which their keys were written.
 using Json = nlohmann::ordered_json;
 
-/// Writes to stdout. A reader that went away is no error; a full disk is.
+/// Writes a report to stdout, escaped(). A reader that went away is no error; a full disk is.
 /// @throws Error with code disk
 void print(std::string_view text);
 
-/// Prints a JSON value and a line break. Text that is not UTF-8 is replaced, never thrown at.
+/// print() for text that another program reads as it is: a kernel's source.
+void print_verbatim(std::string_view text);
+
+/// From now on reports go to stderr: stdout takes an output file's bytes.
+void report_to_stderr();
+
+/// Prints a JSON value and a line break. Text that is not UTF-8 is replaced; control characters and
+/// those that turn the direction of writing are escaped.
 void print_json(const Json& value);
 
 /// Writes what the library has to say to stderr, a line each.

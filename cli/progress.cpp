@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/escaped.hpp"
+
 namespace tilewright::cli {
 namespace {
 
@@ -43,15 +45,16 @@ std::chrono::milliseconds ProgressLine::interval() const {
 
 void ProgressLine::update(std::string_view text) {
   if (quiet_) return;
-  if (!terminal_) return write_to_stderr(fmt::format("{}\n", text));
+  const std::string shown = escaped(text, Lines::escape);
+  if (!terminal_) return write_to_stderr(shown + '\n');
   is_shown_ = true;
   // The rest of the line is cleared after it is written, so that nothing flickers.
-  write_to_stderr(fmt::format("\r{}\x1b[K", text.substr(0, terminal_width() - 1)));
+  write_to_stderr(fmt::format("\r{}\x1b[K", shown.substr(0, terminal_width() - 1)));
 }
 
 void ProgressLine::line(std::string_view text) {
   if (quiet_) return;
-  write_to_stderr(fmt::format("{}{}\n", is_shown_ ? "\r\x1b[K" : "", text));
+  write_to_stderr(fmt::format("{}{}\n", is_shown_ ? "\r\x1b[K" : "", escaped(text, Lines::keep)));
   is_shown_ = false;
 }
 

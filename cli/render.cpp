@@ -37,7 +37,7 @@ class RenderVerb : public Verb {
                   {"templates", source.template_files},
                   {"text", text}});
     } else {
-      print(text);
+      print_verbatim(text);
     }
     return kDone;
   }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,8 @@
 
 namespace tilewright {
 namespace {
+
+constexpr std::size_t kMaxSpecKeys = 10'000;
 
 [[noreturn]] void fail(std::string_view file, std::string_view text, std::size_t at,
                        std::string message, std::string hint) {
@@ -135,6 +138,7 @@ void check_json_text(std::string_view text, std::string_view file_name) {
          "save the spec as UTF-8");
   }
   int depth = 0;
+  std::vector<std::size_t> keys(1);  // of each object or list that is open
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == '\0') fail(file_name, text, at, "a NUL character", "delete it");
@@ -142,7 +146,14 @@ void check_json_text(std::string_view text, std::string_view file_name) {
       fail(file_name, text, at, fmt::format("nested more than {} deep", kMaxSpecNesting),
            "a spec needs 4 levels");
     }
+    if (c == '{' || c == '[') keys.push_back(0);
+    if ((c == '}' || c == ']') && keys.size() > 1) keys.pop_back();
     if (c == '}' || c == ']') --depth;
+    // An object is searched for each key that it gets, so its keys are bounded.
+    if (c == ':' && ++keys.back() > kMaxSpecKeys) {
+      fail(file_name, text, at, fmt::format("an object with more than {} keys", kMaxSpecKeys),
+           "a spec has a few buffers and scalars");
+    }
     if (c == '"') {
       at = end_of_string(text, at);
     } else if (c == '-' || (c >= '0' && c <= '9')) {

@@ -77,7 +77,8 @@ std::string march(const Target& target) {
 
 // Never -ffast-math: kernels use infinities, and a shared object linked with it changes the
 // floating-point modes of the whole process.
-std::vector<std::string> compile_options(const Target& target, const Reading& reading) {
+std::vector<std::string> compile_options(const Target& target, const Reading& reading,
+                                         const Spec& spec) {
   std::vector<std::string> options = {march(target),
                                       "-O3",
                                       "-mprefer-vector-width=512",
@@ -87,6 +88,15 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
                                       "-Wno-psabi",
                                       "-fvisibility=hidden"};
   options.insert(options.end(), reading.options.begin(), reading.options.end());
+  // Where clang knows that a divisor is zero it deletes the code, and the result is anything. Now
+  // it traps, as a division does at run time. A divisor that is a number costs nothing.
+  const auto divides = [](const std::string& text) {
+    return text.find_first_of("/%") != std::string::npos;
+  };
+  if (reading.options.empty() && (divides(spec.score_mod) || divides(spec.mask_mod))) {
+    options.insert(options.end(),
+                   {"-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"});
+  }
   return options;
 }
 
@@ -149,7 +159,7 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
           .text = std::move(rendered.text),
           .map = std::move(rendered.map),
           .template_files = std::move(rendered.files),
-          .options = compile_options(target, types),
+          .options = compile_options(target, types, spec),
           .entry_points = kind.entry_points,
           .launch = {},
           .fallback = kind.proves ? std::optional(KernelId{"mask_exact"}) : std::nullopt};

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,6 +35,16 @@ class EmbeddedLoader : public jinja::Loader {
   }
 };
 
+constexpr const char* kExample = "cpu/forward.cpp.jinja";
+
+std::set<std::string> embedded_folders() {
+  std::set<std::string> folders;
+  for (const EmbeddedTemplate& file : embedded_templates()) {
+    folders.insert(fs::path(file.name).parent_path().generic_string());
+  }
+  return folders;
+}
+
 class FolderLoader : public jinja::Loader {
  public:
   explicit FolderLoader(fs::path root) : root_(std::move(root)) {}
@@ -51,13 +63,22 @@ class FolderLoader : public jinja::Loader {
     return text;
   }
 
+  std::string origin() const override {
+    return fmt::format(" (TILEWRIGHT_TEMPLATES names the folder \"{}\")", root_.native());
+  }
+
   std::vector<std::string> names() const override {
+    // Of the folders that hold templates, and at most so many, as the folder may be any.
+    constexpr std::size_t kMostNames = 10'000;
     std::vector<std::string> names;
-    std::error_code error;
-    fs::recursive_directory_iterator files(root_, error);
-    for (; !error && files != fs::recursive_directory_iterator(); files.increment(error)) {
-      if (files->is_regular_file(error)) {
-        names.push_back(files->path().lexically_relative(root_).generic_string());
+    for (const std::string& folder : embedded_folders()) {
+      std::error_code error;
+      fs::directory_iterator files(root_ / folder, error);
+      for (; !error && files != fs::directory_iterator() && names.size() < kMostNames;
+           files.increment(error)) {
+        if (files->is_regular_file(error)) {
+          names.push_back(files->path().lexically_relative(root_).generic_string());
+        }
       }
     }
     std::sort(names.begin(), names.end());
@@ -87,7 +108,16 @@ std::unique_ptr<jinja::Loader> default_template_loader() {
                 fmt::format("TILEWRIGHT_TEMPLATES names \"{}\", which is no folder", folder),
                 "unset it to use the templates that are built in");
   }
-  return std::make_unique<FolderLoader>(folder);
+  auto loader = std::make_unique<FolderLoader>(folder);
+  if (loader->names().empty()) {
+    throw Error(ErrorCode::file,
+                fmt::format("TILEWRIGHT_TEMPLATES names \"{}\", which holds no templates: {} is "
+                            "missing, for example",
+                            folder, kExample),
+                "name a copy of the source's folder templates/, or unset it to use the templates "
+                "that are built in");
+  }
+  return loader;
 }
 
 }  // namespace tilewright

@@ -311,8 +311,9 @@ std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& dia
 
 bool jit_is_allowed() {
   const char* const value = std::getenv("TILEWRIGHT_JIT");
-  const std::string_view text = value ? value : "";
-  if (text.empty() || text == "on") return true;
+  if (!value) return true;
+  const std::string_view text = value;  // set and empty: perhaps an "off" that a script lost
+  if (text == "on") return true;
   if (text == "off") return false;
   throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_JIT is \"{}\"", text),
               "set it to \"off\" to forbid compiling, or unset it");

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <new>
+#include <unordered_set>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,7 +15,9 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
+#include "base/memory.hpp"
 #include "runtime/safetensors_header.hpp"
+#include "runtime/safetensors_json.hpp"
 
 namespace tilewright {
 namespace {
@@ -97,23 +101,31 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data_start, const Safete
   const std::optional<DType> dtype = dtype_from_safetensors(entry.dtype_name);
   if (!dtype) {
     throw Error(ErrorCode::file,
-                fmt::format("tensor \"{}\" in \"{}\" has the dtype {}", entry.name, path.native(),
-                            entry.dtype_name),
+                fmt::format("tensor {} in \"{}\" has the dtype {}", quoted_name(entry.name),
+                            path.native(), entry.dtype_name),
                 "convert it to F32, F16, BF16, I32, I64, U8 or BOOL");
   }
   if (entry.shape.size() > kMaxRank) {
     throw Error(ErrorCode::file,
-                fmt::format("tensor \"{}\" in \"{}\" has rank {}", entry.name, path.native(),
-                            entry.shape.size()),
+                fmt::format("tensor {} in \"{}\" has rank {}", quoted_name(entry.name),
+                            path.native(), entry.shape.size()),
                 fmt::format("reshape it to rank {} or less", kMaxRank));
   }
-  Tensor tensor = Tensor::zeros(*dtype, entry.shape);
+  // Tensor counts in 63 bits, also behind an extent of 0.
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(*dtype));
+  std::vector<std::int64_t> shape;
+  for (const std::uint64_t extent : entry.shape) {
+    if (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes)) {
+      throw Error(ErrorCode::file,
+                  fmt::format("tensor {} in \"{}\" has extents whose product exceeds 2^63",
+                              quoted_name(entry.name), path.native()),
+                  "write it with smaller extents");
+    }
+    shape.push_back(static_cast<std::int64_t>(extent));
+  }
+  Tensor tensor = Tensor::zeros(*dtype, shape);
   file.read(data_start + entry.begin, tensor.data(), entry.end - entry.begin);
   return tensor;
-}
-
-bool is_wanted(const std::string& name, const std::optional<std::span<const std::string>>& names) {
-  return !names || std::find(names->begin(), names->end(), name) != names->end();
 }
 
 // Large elements first: as every tensor's bytes are a multiple of its elements' size, each then
@@ -177,8 +189,17 @@ TensorFile read(const std::filesystem::path& path,
   SafetensorsHeader header = parse_safetensors_header(text, file.size() - data_start, path);
   TensorFile result;
   result.metadata = std::move(header.metadata);
+  std::unordered_set<std::string_view> wanted;
+  if (names) wanted.insert(names->begin(), names->end());
+  double needed = 0;
   for (const SafetensorsEntry& entry : header.entries) {
-    if (is_wanted(entry.name, names)) {
+    if (!names || wanted.contains(entry.name)) {
+      needed += static_cast<double>(entry.end - entry.begin);
+    }
+  }
+  require_memory_for(needed, fmt::format("the tensors in \"{}\"", path.native()));
+  for (const SafetensorsEntry& entry : header.entries) {
+    if (!names || wanted.contains(entry.name)) {
       result.tensors.emplace(entry.name, read_tensor(file, data_start, entry, path));
     } else {
       result.skipped.push_back(entry.name);

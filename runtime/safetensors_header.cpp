@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -11,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/nearest_name.hpp"
+#include "runtime/safetensors_json.hpp"
 
 namespace tilewright {
 namespace {
@@ -22,33 +21,30 @@ constexpr const char* kMetadata = "__metadata__";
 
 struct FormatDType {
   std::string_view name;
-  std::uint64_t bytes;
+  std::uint64_t bits;
   std::optional<DType> dtype;
 };
 
-// All of the format's dtypes of whole bytes, so that sizes are checked of tensors that are skipped
+// All of the format's dtypes (safetensors 0.8), as sizes are checked of tensors that are skipped
 // too.
 constexpr std::array kFormatDTypes = {
-    FormatDType{"F32", 4, DType::f32},      FormatDType{"F16", 2, DType::f16},
-    FormatDType{"BF16", 2, DType::bf16},    FormatDType{"I32", 4, DType::i32},
-    FormatDType{"I64", 8, DType::i64},      FormatDType{"U8", 1, DType::u8},
-    FormatDType{"BOOL", 1, DType::boolean}, FormatDType{"F64", 8, std::nullopt},
-    FormatDType{"I16", 2, std::nullopt},    FormatDType{"I8", 1, std::nullopt},
-    FormatDType{"U64", 8, std::nullopt},    FormatDType{"U32", 4, std::nullopt},
-    FormatDType{"U16", 2, std::nullopt},    FormatDType{"F8_E4M3", 1, std::nullopt},
-    FormatDType{"F8_E5M2", 1, std::nullopt}};
+    FormatDType{"F32", 32, DType::f32},          FormatDType{"F16", 16, DType::f16},
+    FormatDType{"BF16", 16, DType::bf16},        FormatDType{"I32", 32, DType::i32},
+    FormatDType{"I64", 64, DType::i64},          FormatDType{"U8", 8, DType::u8},
+    FormatDType{"BOOL", 8, DType::boolean},      FormatDType{"F64", 64, std::nullopt},
+    FormatDType{"I16", 16, std::nullopt},        FormatDType{"I8", 8, std::nullopt},
+    FormatDType{"U64", 64, std::nullopt},        FormatDType{"U32", 32, std::nullopt},
+    FormatDType{"U16", 16, std::nullopt},        FormatDType{"C64", 64, std::nullopt},
+    FormatDType{"F8_E4M3", 8, std::nullopt},     FormatDType{"F8_E5M2", 8, std::nullopt},
+    FormatDType{"F8_E4M3FNUZ", 8, std::nullopt}, FormatDType{"F8_E5M2FNUZ", 8, std::nullopt},
+    FormatDType{"F8_E8M0", 8, std::nullopt},     FormatDType{"F6_E2M3", 6, std::nullopt},
+    FormatDType{"F6_E3M2", 6, std::nullopt},     FormatDType{"F4", 4, std::nullopt}};
 
-std::optional<std::uint64_t> element_bytes(std::string_view name) {
+std::optional<std::uint64_t> element_bits(std::string_view name) {
   for (const FormatDType& known : kFormatDTypes) {
-    if (known.name == name) return known.bytes;
+    if (known.name == name) return known.bits;
   }
   return std::nullopt;
-}
-
-// A name as JSON has it: whatever it holds, the message stays one line.
-std::string quoted(const std::string& text) {
-  constexpr std::size_t kShown = 200;
-  return json(text.substr(0, kShown)).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 /// Reads one header; holds what its messages need.
@@ -58,15 +54,11 @@ class Parser {
       : data_bytes_(data_bytes), path_(path) {}
 
   SafetensorsHeader parse(std::string_view text) const {
-    const json root = parse_json(text);
-    if (!root.is_object()) fail("its header is no JSON object");
-    SafetensorsHeader header;
-    for (const auto& [name, value] : root.items()) {
-      if (name == kMetadata) {
-        header.metadata = parse_metadata(value);
-      } else {
-        header.entries.push_back(parse_entry(name, value));
-      }
+    SafetensorsHeader header = parse_safetensors_json(
+        text, [&](const std::string& why, const std::string& hint) { fail(why, hint); });
+    for (const SafetensorsEntry& entry : header.entries) {
+      require_range(entry);
+      require_size(entry);
     }
     require_cover(header.entries);
     return header;
@@ -80,136 +72,46 @@ class Parser {
                 std::move(hint));
   }
 
-  // Nothing in a header lies deeper than the numbers of a shape, and a key that comes twice would
-  // silently hide one of its values.
-  json parse_json(std::string_view text) const {
-    std::vector<std::set<std::string>> open_objects;
-    const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
-      switch (event) {
-        case json::parse_event_t::object_start:
-          if (depth > 1) fail("its header is nested too deeply");
-          open_objects.emplace_back();
-          break;
-        case json::parse_event_t::array_start:
-          if (depth > 2) fail("its header is nested too deeply");
-          break;
-        case json::parse_event_t::object_end:
-          open_objects.pop_back();
-          break;
-        case json::parse_event_t::key: {
-          const auto& key = parsed.get_ref<const std::string&>();
-          if (!open_objects.back().insert(key).second) {
-            fail(fmt::format("its header has the key {} twice", quoted(key)));
-          }
-          break;
-        }
-        default:
-          break;
-      }
-      return true;
-    };
-    try {
-      return json::parse(text, check);
-    } catch (const json::parse_error& error) {
-      fail(fmt::format("its header is no JSON (byte {} of {})", error.byte, text.size()));
-    } catch (const json::out_of_range&) {
-      fail("its header holds a number too large for any file");
-    }
-  }
-
-  std::map<std::string, std::string> parse_metadata(const json& value) const {
-    if (!value.is_object()) fail(fmt::format("{} is no JSON object", kMetadata));
-    std::map<std::string, std::string> metadata;
-    for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) {
-        fail(fmt::format("{} has a value that is no string: {}", kMetadata, quoted(key)));
-      }
-      metadata[key] = text.get<std::string>();
-    }
-    return metadata;
-  }
-
-  SafetensorsEntry parse_entry(const std::string& name, const json& value) const {
-    if (!value.is_object()) fail(fmt::format("tensor {} is no JSON object", quoted(name)));
-    SafetensorsEntry entry{.name = name};
-    const json& dtype = member(name, value, "dtype");
-    if (!dtype.is_string())
-      fail(fmt::format("tensor {} has a dtype that is no string", quoted(name)));
-    entry.dtype_name = dtype.get<std::string>();
-    for (std::uint64_t extent : numbers(name, value, "shape")) {
-      entry.shape.push_back(static_cast<std::int64_t>(extent));
-    }
-    const std::vector<std::uint64_t> offsets = numbers(name, value, "data_offsets");
-    if (offsets.size() != 2) {
-      fail(fmt::format("tensor {} has {} data_offsets instead of 2", quoted(name), offsets.size()));
-    }
-    entry.begin = offsets[0];
-    entry.end = offsets[1];
-    require_range(entry);
-    require_size(entry);
-    return entry;
-  }
-
-  const json& member(const std::string& name, const json& value, const std::string& key) const {
-    const auto found = value.find(key);
-    if (found != value.end()) return *found;
-    std::vector<std::string> present;
-    for (const auto& item : value.items()) present.push_back(item.key());
-    const std::optional<std::string> nearest = nearest_name(key, present);
-    fail(fmt::format("tensor {} has no {}", quoted(name), quoted(key)),
-         nearest ? fmt::format("it has {} instead", quoted(*nearest)) : "");
-  }
-
-  std::vector<std::uint64_t> numbers(const std::string& name, const json& value,
-                                     const std::string& key) const {
-    const json& list = member(name, value, key);
-    if (!list.is_array()) fail(fmt::format("tensor {}: {} is no list", quoted(name), key));
-    std::vector<std::uint64_t> result;
-    for (const json& item : list) {
-      constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-      if (!item.is_number_unsigned() || item.get<std::uint64_t>() > kMax) {
-        fail(fmt::format("tensor {}: {} holds {}, which is no whole number from 0 to 2^63 - 1",
-                         quoted(name), key, shortened(item)));
-      }
-      result.push_back(item.get<std::uint64_t>());
-    }
-    return result;
-  }
-
-  static std::string shortened(const json& item) {
-    return item.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40);
-  }
-
   void require_range(const SafetensorsEntry& entry) const {
     if (entry.begin > entry.end) {
-      fail(fmt::format("tensor {} ends before it begins: data_offsets [{}, {}]", quoted(entry.name),
-                       entry.begin, entry.end));
+      fail(fmt::format("tensor {} ends before it begins: data_offsets [{}, {}]",
+                       quoted_name(entry.name), entry.begin, entry.end));
     }
     if (entry.end > data_bytes_) {
       fail(fmt::format("tensor {} ends at byte {}, but there are only {} bytes of data",
-                       quoted(entry.name), entry.end, data_bytes_),
+                       quoted_name(entry.name), entry.end, data_bytes_),
            "the file is truncated; copy or write it again");
     }
   }
 
   void require_size(const SafetensorsEntry& entry) const {
-    const std::optional<std::uint64_t> element = element_bytes(entry.dtype_name);
-    if (!element) return;  // a dtype of the future; whoever asks for the tensor is told
-    // As Tensor counts: an empty tensor may not have huge other extents either.
-    auto product = static_cast<std::int64_t>(*element);
-    bool overflow = false, empty = false;
-    for (std::int64_t extent : entry.shape) {
-      empty = empty || extent == 0;
-      overflow = overflow || (extent > 0 && __builtin_mul_overflow(product, extent, &product));
+    const std::optional<std::uint64_t> element = element_bits(entry.dtype_name);
+    if (!element) {
+      fail(fmt::format("tensor {} has the dtype {}, which the format does not have",
+                       quoted_name(entry.name), quoted_name(entry.dtype_name)),
+           "the format's dtypes are F32, F16, BF16, I32, I64, U8, BOOL and others");
     }
-    const std::uint64_t bytes = empty ? 0 : static_cast<std::uint64_t>(product);
-    if (overflow || bytes != entry.end - entry.begin) {
-      fail(
-          fmt::format("tensor {}, {} [{}], should have {} bytes, but data_offsets [{}, {}] give {}",
-                      quoted(entry.name), entry.dtype_name, fmt::join(entry.shape, ", "),
-                      overflow ? "more than 2^63" : std::to_string(bytes), entry.begin, entry.end,
-                      entry.end - entry.begin));
+    // In the order of the text, as the format's reader: behind a 0 nothing overflows.
+    std::uint64_t bits = 1;
+    bool overflow = false;
+    for (const std::uint64_t extent : entry.shape) {
+      overflow = overflow || __builtin_mul_overflow(bits, extent, &bits);
     }
+    overflow = overflow || __builtin_mul_overflow(bits, *element, &bits);
+    const std::uint64_t given = entry.end - entry.begin;
+    if (!overflow && bits % 8 == 0 && bits / 8 == given) return;
+    fail(fmt::format("tensor {}, {} [{}], should have {} bytes, but data_offsets [{}, {}] give {}",
+                     quoted_name(entry.name), entry.dtype_name, shape_text(entry.shape),
+                     overflow        ? "more than 2^61"
+                     : bits % 8 == 0 ? std::to_string(bits / 8)
+                                     : fmt::format("{} and a part", bits / 8),
+                     entry.begin, entry.end, given));
+  }
+
+  static std::string shape_text(std::span<const std::uint64_t> shape) {
+    constexpr std::size_t kShown = 8;
+    return fmt::format("{}{}", fmt::join(shape.first(std::min(shape.size(), kShown)), ", "),
+                       shape.size() > kShown ? ", ..." : "");
   }
 
   // Sorts by place and requires that no byte belongs to two tensors or to none.
@@ -222,11 +124,11 @@ class Parser {
       if (entry.begin < covered) {
         fail(fmt::format(
             "tensor {} begins at byte {}, inside the tensor before it, which ends at {}",
-            quoted(entry.name), entry.begin, covered));
+            quoted_name(entry.name), entry.begin, covered));
       }
       if (entry.begin > covered) {
         fail(fmt::format("bytes {} to {} of the data, before tensor {}, belong to no tensor",
-                         covered, entry.begin, quoted(entry.name)));
+                         covered, entry.begin, quoted_name(entry.name)));
       }
       covered = entry.end;
     }

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
 struct SafetensorsEntry {
   std::string name;
   std::string dtype_name;  ///< as the file has it: "F32"
-  std::vector<std::int64_t> shape;
+  std::vector<std::uint64_t> shape;
   std::uint64_t begin = 0;  ///< of its bytes, in the data
   std::uint64_t end = 0;
 };
@@ -31,7 +31,11 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// @param data_bytes length of the data behind the header
+/// Takes time linear in the text's length, but for a sort of the tensors by place. Accepts what the
+/// format's reader (safetensors 0.8) accepts, except what the format's text forbids and that reader
+/// lets pass: white space before the header, a tensor or a metadata key that comes twice, a tensor
+/// given as a list.
+/// @param data_bytes length of the data after the header
 /// @throws Error with code file where the header is no JSON of the right form, or where sizes,
 ///         offsets and shapes contradict each other
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,

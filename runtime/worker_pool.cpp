@@ -59,12 +59,17 @@ WorkerPool* WorkerPool::shared() {
 WorkerResponse WorkerPool::run(const WorkerRequest& request, const std::string& what) {
   // A worker that waited for long may have ended meanwhile; a new one has not.
   for (;;) {
+    refuse_if_silent();
     std::unique_ptr<Worker> worker = take(request);
     const bool was_idle = worker != nullptr;
     std::optional<WorkerResponse> response;
     try {
       if (!was_idle) worker = std::make_unique<Worker>(program_);
       response = worker->ask(request, what, was_idle);
+    } catch (const NoWorker& problem) {
+      if (problem.is_silent()) note_silent(problem.error());
+      give_back(nullptr);
+      throw;
     } catch (...) {
       give_back(nullptr);
       throw;
@@ -76,6 +81,18 @@ WorkerResponse WorkerPool::run(const WorkerRequest& request, const std::string& 
     if (response->error) throw Error(*std::move(response->error));
     return *std::move(response);
   }
+}
+
+// A program that does not greet is not tried again for a while, as each try would wait for it.
+void WorkerPool::note_silent(const Error& problem) {
+  const std::lock_guard lock(mutex_);
+  silent_ = problem;
+  silent_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+}
+
+void WorkerPool::refuse_if_silent() {
+  const std::lock_guard lock(mutex_);
+  if (silent_ && std::chrono::steady_clock::now() < silent_until_) throw NoWorker(*silent_, true);
 }
 
 void WorkerPool::warm_up(std::size_t count) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <filesystem>
@@ -55,6 +56,8 @@ class WorkerPool {
  private:
   class Worker;
 
+  void note_silent(const Error& problem);
+  void refuse_if_silent();
   std::unique_ptr<Worker> take(const WorkerRequest& request);
   void give_back(std::unique_ptr<Worker> worker);  // null: it is gone
   void forget_workers_of_parent();
@@ -66,6 +69,8 @@ class WorkerPool {
   std::vector<std::unique_ptr<Worker>> idle_;
   std::size_t busy_ = 0;
   pid_t process_;
+  std::optional<Error> silent_;  // the program did not greet
+  std::chrono::steady_clock::time_point silent_until_{};
 };
 
 /// Whether compiles run in a worker, tried by starting one.

@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::size_t kMostErrorBytes = 4000;
 constexpr std::uint64_t kMostBesideBinary = std::uint64_t{8} << 20;
+// Starting takes milliseconds; the rest is for a machine with far more to do than it can.
+constexpr auto kGreetingLimit = std::chrono::seconds(10);
 // A host compiler is stopped by its worker, which then tidies up.
 constexpr auto kGrace = std::chrono::seconds(5);
 
@@ -133,9 +135,12 @@ std::optional<WorkerResponse> WorkerProcess::ask(const WorkerRequest& request,
   const Activity activity(fmt::format("waits for the compile worker, process {}, to compile", id_),
                           what);
   is_compiling_ = true;
-  Outcome outcome = send(framed(encode(request)), deadline);
+  // What never greets may never read either.
+  const Clock::time_point greeting_deadline =
+      has_greeted_ ? deadline : std::min(deadline, Clock::now() + kGreetingLimit);
+  Outcome outcome = send(framed(encode(request)), greeting_deadline);
   // What hangs up at once may have said before what it is.
-  if (outcome == Outcome::done || !has_greeted_) outcome = greet(deadline);
+  if (outcome == Outcome::done || !has_greeted_) outcome = greet(greeting_deadline);
   if (outcome == Outcome::done) outcome = receive(8, deadline, length);
   if (outcome == Outcome::ended && was_idle && length.empty()) {
     end(false);
@@ -170,15 +175,21 @@ WorkerProcess::Outcome WorkerProcess::greet(Clock::time_point deadline) {
   has_greeted_ = text == expected;
   if (has_greeted_) return Outcome::done;
   end(true);
-  throw NoWorker(Error(
-      {.code = ErrorCode::compiler,
-       .message = fmt::format("\"{}\" is no compile worker of this version of tilewright",
-                              program_.string()),
-       .place = std::nullopt,
-       .notes = said_.empty() ? std::vector<std::string>{} : std::vector<std::string>{said_},
-       .hint = outcome == Outcome::late
-                   ? "it said nothing for long; name another one in TILEWRIGHT_WORKER"
-                   : "name the installed executable `tilewright` in TILEWRIGHT_WORKER, or `off`"}));
+  const bool is_late = outcome == Outcome::late;
+  throw NoWorker(
+      Error(
+          {.code = ErrorCode::compiler,
+           .message = fmt::format("\"{}\" is no compile worker of this version of tilewright{}",
+                                  program_.string(), is_late ? ": it did not greet in time" : ""),
+           .place = std::nullopt,
+           .notes = said_.empty() ? std::vector<std::string>{} : std::vector<std::string>{said_},
+           .hint =
+               is_late
+                   ? fmt::format("a worker greets within {} s; name the installed executable "
+                                 "`tilewright` in TILEWRIGHT_WORKER, or `off`",
+                                 kGreetingLimit.count())
+                   : "name the installed executable `tilewright` in TILEWRIGHT_WORKER, or `off`"}),
+      is_late);
 }
 
 WorkerProcess::Outcome WorkerProcess::send(const std::vector<std::byte>& frame,

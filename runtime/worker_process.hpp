@@ -16,11 +16,15 @@ namespace tilewright {
 /// Thrown where a program cannot be started or does not greet as a worker.
 class NoWorker {
  public:
-  explicit NoWorker(Error error) : error_(std::move(error)) {}
+  explicit NoWorker(Error error, bool is_silent = false)
+      : error_(std::move(error)), is_silent_(is_silent) {}
   const Error& error() const { return error_; }
+  /// Whether the program was started and did not greet in time.
+  bool is_silent() const { return is_silent_; }
 
  private:
   Error error_;
+  bool is_silent_;
 };
 
 /// One worker. Used by one thread at a time.

@@ -19,6 +19,9 @@ class Loader {
   virtual std::optional<std::string> load(std::string_view name) const = 0;
   /// Every name, for "did you mean".
   virtual std::vector<std::string> names() const = 0;
+  /// What the hint about a missing template adds: where the templates are from, if the user chose
+  /// it.
+  virtual std::string origin() const { return {}; }
 };
 
 /// Templates from a map: embedded ones, and tests.

@@ -38,7 +38,7 @@ const Template& Renderer::load(std::string_view name, std::uint32_t include_offs
   if (!text) {
     throw PlacedComplaint{include_offset,
                           {fmt::format("no template is called {}", quoted(name)),
-                           did_you_mean(name, loader_.names())}};
+                           did_you_mean(name, loader_.names()) + loader_.origin()}};
   }
   files_.emplace_back(name);
   TemplateText source(std::string(name), *text);

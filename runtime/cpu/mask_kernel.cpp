@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/ceil_div.hpp"
+#include "base/error.hpp"
+#include "base/memory.hpp"
 #include "runtime/cpu/thread_memory.hpp"
 
 namespace tilewright::cpu {
@@ -56,6 +62,71 @@ TileLists lists_of(const std::vector<Runs>& rows, ThreadPool& threads) {
   return lists;
 }
 
+std::string describe(const Shape& shape, std::int64_t rows, std::int64_t kv_blocks) {
+  return fmt::format("the lists of a block mask of {} ({} rows of {} tiles)", shape.describe(),
+                     rows, kv_blocks);
+}
+
+// What a mask takes whatever its tiles are: for each row the offsets in two lists, its place in the
+// order, and its runs until the lists are made.
+constexpr double kBytesOfRow = 2 * sizeof(std::int64_t) + sizeof(std::int32_t) + sizeof(Runs) + 32;
+
+// Counts the bytes of the tiles that are kept, and stops the work once they cannot fit.
+class TileBudget {
+ public:
+  TileBudget(const Shape& shape, std::int64_t rows, std::int64_t kv_blocks)
+      : what_(describe(shape, rows, kv_blocks)),
+        rows_(rows),
+        fixed_(static_cast<double>(rows) * kBytesOfRow) {
+    require_memory_for(fixed_, what_ + ", without a tile,");
+    available_ = static_cast<double>(available_memory()) - fixed_;
+  }
+
+  // Tiles that `runs` keep.
+  static std::int64_t kept(const unsigned* runs, int count) {
+    std::int64_t tiles = 0;
+    std::int32_t begin = 0;
+    for (int i = 0; i < count; ++i) {
+      const auto end = static_cast<std::int32_t>(runs[i] >> 2);
+      if ((runs[i] & 3u) != abi::kTileEmpty) tiles += end - begin;
+      begin = end;
+    }
+    return tiles;
+  }
+
+  // Rows that were drawn evenly say at once what the whole will take. Refuses only what exceeds the
+  // memory several times, as a few rows may differ from the others.
+  void judge_sample(std::int64_t tiles, std::int64_t sampled_rows) const {
+    constexpr double kSurely = 4;
+    const double bytes = static_cast<double>(tiles) / static_cast<double>(sampled_rows) *
+                         static_cast<double>(rows_) * kBytesOfTile;
+    if (bytes > kSurely * available_) refuse(bytes + fixed_, "about ");
+  }
+
+  void add(const unsigned* runs, int count) {
+    const std::int64_t tiles = tiles_ += kept(runs, count);
+    const double bytes = static_cast<double>(tiles) * kBytesOfTile;
+    if (bytes > available_) refuse(bytes + fixed_, "more than ");
+  }
+
+ private:
+  static constexpr double kBytesOfTile = sizeof(std::int32_t);
+
+  [[noreturn]] void refuse(double bytes, std::string_view how) const {
+    throw Error(
+        ErrorCode::memory,
+        fmt::format("{} need {}{}, but this machine has {} available", what_, how,
+                    memory_text(bytes), memory_text(available_ + fixed_)),
+        "choose a greater block in the spec, smaller lengths, or a machine with more memory");
+  }
+
+  std::string what_;
+  std::int64_t rows_;
+  double fixed_;
+  double available_ = 0;
+  std::atomic<std::int64_t> tiles_ = 0;
+};
+
 // The calling thread's room for the runs of a row.
 unsigned* run_buffer(std::int64_t kv_blocks) {
   return static_cast<unsigned*>(
@@ -106,16 +177,34 @@ BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
   const std::int64_t q_blocks = ceil_div(shape.q_len, block[0]);
   const std::int64_t kv_blocks = ceil_div(shape.kv_len, block[1]);
   const std::int64_t heads = fingerprint.shape.num_q_heads;
+  const std::int64_t row_count = count_tile_rows(fingerprint.shape.batch, heads, q_blocks);
+  TileBudget budget(shape, row_count, kv_blocks);
   const Tables tables(*this, block, arguments, threads);
-  std::vector<Runs> rows(static_cast<std::size_t>(fingerprint.shape.batch * heads * q_blocks));
+  const auto decide = [&](std::int64_t r, unsigned* runs, long long* evaluated_here) {
+    const std::int64_t list = r / q_blocks;
+    return row_entry_(&arguments, tables.pointer(), static_cast<int>(list / heads),
+                      static_cast<int>(list % heads), static_cast<int>(r % q_blocks), runs,
+                      evaluated_here);
+  };
+  // Rows of the exact path take too long for a sample, and small masks need none.
+  constexpr std::int64_t kSample = 16, kLargeMask = std::int64_t{1} << 20;
+  if (extrema_entry_ && row_count >= kLargeMask) {
+    long long ignored = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < kSample; ++i) {
+      unsigned* const runs = run_buffer(kv_blocks);
+      const int count = decide((2 * i + 1) * row_count / (2 * kSample), runs, &ignored);
+      tiles += TileBudget::kept(runs, count);
+    }
+    budget.judge_sample(tiles, kSample);
+  }
+  std::vector<Runs> rows(static_cast<std::size_t>(row_count));
   std::atomic<std::int64_t> evaluated = 0;
   threads.parallel_for(static_cast<std::int64_t>(rows.size()), [&](std::int64_t r, int) {
     unsigned* runs = run_buffer(kv_blocks);
     long long evaluated_here = 0;
-    const std::int64_t list = r / q_blocks;
-    const int count = row_entry_(&arguments, tables.pointer(), static_cast<int>(list / heads),
-                                 static_cast<int>(list % heads), static_cast<int>(r % q_blocks),
-                                 runs, &evaluated_here);
+    const int count = decide(r, runs, &evaluated_here);
+    budget.add(runs, count);
     rows[static_cast<std::size_t>(r)].assign(runs, runs + count);
     evaluated += evaluated_here;
   });

@@ -1,15 +1,19 @@
 #include "base/file_io.hpp"
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/temporary_files.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -77,14 +81,88 @@ TEST_CASE("file_io: what is no regular file is refused at once, in both directio
   REQUIRE_THAT(error_of([&] { read_file(folder.path); }).second, ContainsSubstring("a directory"));
   REQUIRE_THAT(error_of([&] { read_file("/dev/zero"); }).second, ContainsSubstring("is a device"));
 
-  const auto refused = error_of([&] { write_text_file(fifo, "x"); });
+  const auto refused = error_of([&] { write_text_file(folder.path, "x"); });
   REQUIRE(refused.first == ErrorCode::disk);
-  REQUIRE_THAT(refused.second, ContainsSubstring("is a pipe"));
-  REQUIRE_THAT(error_of([&] { write_text_file(folder.path, "x"); }).second,
-               ContainsSubstring("a directory"));
-  REQUIRE_THAT(error_of([&] { write_text_file("/dev/null", "x"); }).second,
-               ContainsSubstring("is a device"));
+  REQUIRE_THAT(refused.second, ContainsSubstring("a directory"));
+  REQUIRE(error_of([&] { write_text_file("", "x"); }).first == ErrorCode::disk);
+}
+
+TEST_CASE("file_io: devices, pipes and open files take the bytes as they come") {
+  const Folder folder;
+  write_text_file("/dev/null", "x");
   REQUIRE(std::filesystem::is_character_file("/dev/null"));
+  REQUIRE(error_of([&] { write_text_file("/dev/full", "x"); }).first == ErrorCode::disk);
+
+  const auto fifo = folder.path / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  write_text_file(fifo, "through a pipe");
+  char text[32] = {};
+  REQUIRE(::read(reader, text, sizeof text) == 14);
+  REQUIRE(std::string(text) == "through a pipe");
+  ::close(reader);
+
+  const auto file = folder.path / "file";
+  const int open_file = ::open(file.c_str(), O_WRONLY | O_CREAT, 0600);
+  write_text_file("/dev/fd/" + std::to_string(open_file), "one, ");
+  write_text_file("/proc/self/fd/" + std::to_string(open_file), "two");
+  REQUIRE(read_text_file(file) == "one, two");
+  ::close(open_file);
+  REQUIRE(folder.items() == 2);
+}
+
+TEST_CASE("file_io: a reader of a pipe that goes away is an error, not a signal") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  const auto path = "/dev/fd/" + std::to_string(ends[1]);
+  REQUIRE(error_of([&] { write_text_file(path, "x"); }).first == ErrorCode::disk);
+  ::close(ends[1]);
+}
+
+TEST_CASE("file_io: a process that is killed while it writes leaves nothing beside the file") {
+  const Folder folder;
+  const int nameless = ::open(folder.path.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  const bool has_nameless_files = nameless >= 0;
+  if (has_nameless_files) ::close(nameless);
+  const int signal = has_nameless_files ? SIGKILL : SIGTERM;
+  for (int round = 0; round < 5; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(SIGTERM, [](int) {
+        remove_temporary_files();
+        ::_exit(0);
+      });
+      const std::string text(32 << 20, 'x');
+      for (;;) write_text_file(folder.path / "f", text);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 + 37 * round));
+    ::kill(child, signal);
+    REQUIRE(::waitpid(child, nullptr, 0) == child);
+    REQUIRE(folder.items() <= 1);
+  }
+  if (folder.items() == 1) REQUIRE(std::filesystem::file_size(folder.path / "f") == 32 << 20);
+}
+
+TEST_CASE("file_io: a process that is told to end removes what it was writing") {
+  const Folder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int open_folder = ::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY);
+    const TemporaryFile known(open_folder, ".tmp-f");
+    write_text_file(folder.path / ".tmp-f", "half");
+    if (::fork() == 0) {
+      remove_temporary_files();  // its parent's: none of them
+      ::_exit(folder.items() == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ::wait(&status);
+    remove_temporary_files();
+    ::_exit(status == 0 && folder.items() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(status == 0);
 }
 
 TEST_CASE("file_io: symbolic links are followed, or refused where the caller asks for it") {

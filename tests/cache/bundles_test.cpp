@@ -1,6 +1,7 @@
 #include "cache/bundles.hpp"
 
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 
 #include <unistd.h>
@@ -99,15 +100,23 @@ TEST_CASE("bundles: the environment names bundles and trusted keys") {
     REQUIRE_FALSE(bundles->load(request_named("plain")).entry);
     REQUIRE_THAT(bundles->opened()[1].problem, ContainsSubstring("it is not signed"));
   }
-  for (const std::string& value : {std::string(":"), std::string("::"), std::string(" "),
-                                   key.public_key().hex() + ":", ":" + key.public_key().hex()}) {
+  // Set and empty: a script's variable that was lost, which must not let unsigned bundles in.
+  for (const std::string& value :
+       {std::string(""), std::string(":"), std::string("::"), std::string(" "),
+        key.public_key().hex() + ":", ":" + key.public_key().hex()}) {
     const Variable wrong("TILEWRIGHT_BUNDLE_KEY", value);
     CAPTURE(value);
     REQUIRE_THROWS_AS(trusted_keys(), tilewright::Error);
   }
+  for (const char* contents :
+       {"", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"}) {
+    std::ofstream(folder / "bad.pem") << contents;
+    const Variable wrong("TILEWRIGHT_BUNDLE_KEY", (folder / "bad.pem").native());
+    REQUIRE_THROWS_AS(trusted_keys(), tilewright::Error);
+  }
   {
-    const Variable none("TILEWRIGHT_BUNDLE_KEY", "");
-    REQUIRE(trusted_keys().empty());
+    const Variable wrong("TILEWRIGHT_BUNDLE_KEY", (folder / ".").native());
+    REQUIRE_THROWS_AS(trusted_keys(), tilewright::Error);
   }
   const Variable wrong("TILEWRIGHT_BUNDLE_KEY", "nonsense");
   try {

@@ -97,6 +97,31 @@ TEST_CASE("cli: a snippet that divides by zero is an error, not a crash") {
   REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
 }
 
+TEST_CASE("cli: every integer division by zero is the snippet's error, with either compiler") {
+  const Folder folder;
+  const auto [place, snippet] = GENERATE(table<std::string, std::string>({
+      {"score_mod", "score + kv_idx % (q_idx - q_idx)"},
+      {"score_mod", "score + kv_idx / (q_idx - q_idx)"},
+      {"score_mod", "int d = q_idx - kv_idx; return score + 7 / d;"},
+      {"mask_mod", "kv_idx % (q_idx - q_idx) == 0"},
+      {"mask_mod", "1 % (kv_idx - 3) < 5"},
+  }));
+  const std::string spec = folder.write(
+      "s.json", R"({"dtype": "f32", "head_dim": 16, ")" + place + "\": \"" + snippet + "\"}");
+  for (const char* compiler : {"g++", "clang++"}) {
+    const Environment environment = {{"TILEWRIGHT_DEVICE", "cpu"}, {"TILEWRIGHT_CXX", compiler}};
+    for (const std::string verb : {"run", "check"}) {
+      std::vector<std::string> words = {
+          verb, spec, "--inputs", "random:1,1,1,16,16", "--outputs", folder.path("o")};
+      const Ended ended = start(words, environment);
+      CAPTURE(compiler, verb, snippet, ended.err, ended.out);
+      CHECK(ended.status == 2);
+      CHECK_THAT(ended.err, ContainsSubstring("error[snippet]"));
+      CHECK_THAT(ended.err, ContainsSubstring("divided an integer by zero"));
+    }
+  }
+}
+
 TEST_CASE("cli: a spec that is a folder or not there is a file error") {
   const Folder folder;
   for (const std::string& path : {folder.path(""), folder.path("no.json")}) {

@@ -55,11 +55,30 @@ TEST_CASE("templates: a folder replaces what was built in, and nothing outside i
   CHECK(loader->load("cpu/x.jinja") == std::string("text\n"));
   CHECK(loader->names() == std::vector<std::string>{"cpu/x.jinja"});
   CHECK(!loader->load("abi/cpu.hpp"));
+  CHECK(loader->origin().find("TILEWRIGHT_TEMPLATES") != std::string::npos);
   CHECK(!loader->load("../secret.jinja"));
   CHECK(!loader->load("cpu/../../secret.jinja"));
   CHECK(!loader->load((root / "secret.jinja").string()));
   CHECK(!loader->load("cpu"));
   CHECK(!loader->load(""));
+  fs::remove_all(root);
+}
+
+TEST_CASE("templates: a folder without templates is an error at once, however large it is") {
+  const fs::path root = fs::temp_directory_path() / "tilewright_no_templates_test";
+  fs::remove_all(root);
+  fs::path deep = root;
+  for (int i = 0; i < 50; ++i) deep /= "folder";
+  fs::create_directories(deep);
+  std::ofstream(root / "some.jinja") << "text\n";
+  const TemplatesVariable folder(root.string());
+  try {
+    tilewright::default_template_loader();
+    FAIL("a folder of other files was taken for one of templates");
+  } catch (const tilewright::Error& error) {
+    CHECK(error.message().find("TILEWRIGHT_TEMPLATES") != std::string::npos);
+    CHECK(error.message().find("cpu/forward.cpp.jinja is missing") != std::string::npos);
+  }
   fs::remove_all(root);
 }
 

@@ -281,6 +281,22 @@ TEST_CASE("worker: a hanging one is killed") {
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
+TEST_CASE("worker: one that never greets is given up after seconds, once") {
+  const TemporaryDirectory folder("silent");
+  const fs::path program = folder.path() / "tilewright";
+  std::ofstream(program) << "#!/bin/bash\nprintf '\\e[31mevil\\u202e' >&2\nexec sleep 600\n";
+  fs::permissions(program, fs::perms::owner_all);
+  WorkerPool pool(program, 2);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) {
+    const std::string message = message_of([&] { pool.run({}, "f"); });
+    CHECK_THAT(message, ContainsSubstring("did not greet in time") &&
+                            ContainsSubstring("TILEWRIGHT_WORKER"));
+    CHECK_THAT(message, ContainsSubstring("\\x1b[31mevil") && !ContainsSubstring("\x1b"));
+  }
+  CHECK(std::chrono::steady_clock::now() - start < 20s);
+}
+
 TEST_CASE("worker: a program that is none is recognised") {
   WorkerRequest request;
   CHECK_THAT(message_of([&] { WorkerPool("/bin/true", 1).run(request, "f"); }),

@@ -334,10 +334,13 @@ Workers::Finished Workers::give_up(Worker& worker, Failure failure, std::string 
   int status = 0;
   ::waitpid(worker.process, &status, 0);
   if (failure == Failure::crash) {
+    const bool has_divided =
+        WIFSIGNALED(status) && (WTERMSIG(status) == SIGFPE || WTERMSIG(status) == SIGILL);
     message = WIFSIGNALED(status) ? fmt::format("the process that ran it ended by signal {} ({})",
                                                 WTERMSIG(status), ::strsignal(WTERMSIG(status)))
                                   : fmt::format("the process that ran it ended with status {}",
                                                 WEXITSTATUS(status));
+    if (has_divided) message += ": a snippet divided an integer by zero";
   }
   const std::chrono::duration<double, std::milli> took = Clock::now() - worker.started;
   Finished finished{std::move(worker.cases.front()),
