@@ -91,6 +91,22 @@ std::shared_ptr<const Bundle> Bundle::open(const std::filesystem::path& path,
       new Bundle(path, std::move(opened.file), header, *std::move(index)));
 }
 
+void Bundle::require(std::size_t number) const {
+  if (number < size()) return;
+  throw Error(ErrorCode::usage, fmt::format("the bundle \"{}\" has no entry {}: it has {}",
+                                            path_.native(), number, size()));
+}
+
+const BundleRecord& Bundle::record(std::size_t entry) const {
+  require(entry);
+  return index_.records()[entry];
+}
+
+std::optional<BundleFacts> Bundle::facts(std::size_t entry) const {
+  require(entry);
+  return index_.facts(entry);
+}
+
 Bundle::Loaded Bundle::load(std::size_t number) const {
   const BundleRecord& wanted = record(number);
   std::optional<BundleFacts> recorded = facts(number);

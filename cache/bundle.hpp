@@ -32,11 +32,12 @@ class Bundle {
   const std::optional<PublicKey>& signer() const { return header_.signer; }
 
   std::size_t size() const { return index_.records().size(); }
-  const BundleRecord& record(std::size_t entry) const { return index_.records()[entry]; }
+  /// @throws Error with code usage for an entry from size() on; so do facts() and load()
+  const BundleRecord& record(std::size_t entry) const;
   std::optional<std::size_t> find(const Digest& request) const { return index_.find(request); }
   std::optional<std::size_t> find_memo(const Digest& memo) const { return index_.find_memo(memo); }
   /// Nothing where the writer contradicted itself; such an entry is not loaded either.
-  std::optional<BundleFacts> facts(std::size_t entry) const { return index_.facts(entry); }
+  std::optional<BundleFacts> facts(std::size_t entry) const;
 
   struct Loaded {
     std::shared_ptr<const Entry> entry;  ///< null where it must not be used
@@ -47,6 +48,8 @@ class Bundle {
   Loaded load(std::size_t entry) const;
 
  private:
+  void require(std::size_t entry) const;
+
   Bundle(std::filesystem::path path, FileDescriptor file, const BundleHeader& header,
          BundleIndex index)
       : path_(std::move(path)), file_(std::move(file)), header_(header), index_(std::move(index)) {}

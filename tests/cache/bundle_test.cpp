@@ -23,6 +23,9 @@ TEST_CASE("bundle: what was put in is found by request and by memo") {
   const auto bundle = Bundle::open(path);
   REQUIRE(written.entries == 20);
   REQUIRE(bundle->size() == 20);
+  REQUIRE_THROWS_WITH(bundle->record(20), ContainsSubstring("has no entry 20"));
+  REQUIRE_THROWS_WITH(bundle->facts(20), ContainsSubstring("has no entry 20"));
+  REQUIRE_THROWS_WITH(bundle->load(20), ContainsSubstring("has no entry 20"));
   REQUIRE(bundle->bytes() == std::filesystem::file_size(path));
   REQUIRE(written.digest == sha256(tilewright::read_file(path)));
   REQUIRE_FALSE(bundle->signer());
