@@ -45,12 +45,11 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 // until all that was summed is rescaled: after a row's first tiles it hardly ever is.
 constexpr float kRescaleAbove = 8.0f;
 
-// Whether a finite score is so large that float32 rounds it, in units of the exponent, by more than an
-// eighth. A multiply-add s * to_log2 - score * to_log2 is then off by that, from 2^28 on it overflows f16,
-// and from 2^128 / to_log2 on the product is infinite, which only a score_mod brings about.
+// Whether a score is so large that float32 rounds it, in units of the exponent, by more than an eighth. A
+// multiply-add s * to_log2 - score * to_log2 is then off by that, from 2^28 on it overflows f16, and from
+// 2^128 / to_log2 on the product is infinite.
 TW_INLINE bool is_coarse(float score, float to_log2) {
-  const float x = score * to_log2;
-  return fabsf(x) > 4194304.0f && fabsf(kHasScoreMod ? score : x) < kInfinity;
+  return fabsf(score * to_log2) > 4194304.0f;
 }
 
 // Whether a tile's greatest scores exceed those so far by too much, or those so far are coarse, which
@@ -85,7 +84,7 @@ TW_INLINE void raise_max(const float (&greatest)[kRows], Softmax& softmax, float
     const float max = fmaxf(softmax.max[i], reduce_row_max(greatest[i]));
     alpha[i] = max == -kInfinity ? 1.0f : tw_math::exp2((softmax.max[i] - max) * to_log2);
     softmax.max[i] = max;
-    softmax.is_coarse |= !kExactSoftmax && is_coarse(max, to_log2);
+    softmax.is_coarse |= !kExactSoftmax && is_coarse(max, to_log2) && fabsf(max) < kInfinity;
     softmax.sum[i] *= alpha[i];
     if (kExactSoftmax) softmax.lost[i] *= alpha[i];
   }
@@ -118,15 +117,17 @@ TW_INLINE void find_references(const Softmax& softmax, float shift, float (&refe
   }
 }
 
-// Takes coarse references from the scores right away, where the difference is exact.
+// Takes coarse references from the scores right away, where the difference is exact. Infinite ones are among
+// them, with the same weights: 0, and NaN for a score of infinity.
 TW_INLINE void subtract_coarse(float to_log2, float (&reference)[kRows],
                                float (&s)[kRows][kColumns]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float now = !kExactSoftmax && is_coarse(reference[i], to_log2) ? reference[i] : 0.0f;
+    const bool coarse = !kExactSoftmax && is_coarse(reference[i], to_log2);
+    const float now = coarse ? reference[i] : 0.0f;
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) s[i][j] -= now;
-    reference[i] -= now;
+    reference[i] = coarse ? 0.0f : reference[i];
   }
 }
 
