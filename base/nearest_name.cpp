@@ -32,6 +32,18 @@ bool has_same_letters(std::string_view a, std::string_view b) {
   return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
 }
 
+// Of two letters any change leaves one, which says nothing; of three the first is rarely mistyped.
+bool may_be_meant(std::string_view name, std::string_view candidate) {
+  if (name.size() > 3) return true;
+  const bool has_first =
+      !name.empty() && !candidate.empty() && lower(name[0]) == lower(candidate[0]);
+  const auto same_letter = [](char a, char b) { return lower(a) == lower(b); };
+  const bool is_other_case =
+      std::equal(name.begin(), name.end(), candidate.begin(), candidate.end(), same_letter);
+  if (name.size() < 2) return false;
+  return is_other_case || has_same_letters(name, candidate) || (name.size() == 3 && has_first);
+}
+
 }  // namespace
 
 std::optional<std::string> nearest_name(std::string_view name,
@@ -41,6 +53,7 @@ std::optional<std::string> nearest_name(std::string_view name,
   std::optional<std::string> nearest;
   if (name.size() > 64) return nearest;
   for (const std::string& candidate : candidates) {
+    if (!may_be_meant(name, candidate)) continue;
     const size_t distance = edit_distance(name, candidate);
     const bool is_likelier =
         distance == least && has_same_letters(name, candidate) && !has_same_letters(name, *nearest);

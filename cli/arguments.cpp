@@ -1,6 +1,7 @@
 #include "cli/arguments.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@
 #include "base/nearest_name.hpp"
 #include "base/version.hpp"
 #include "cli/output.hpp"
+#include "generator/number_range.hpp"
+#include "generator/usual_mistakes.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -40,7 +43,8 @@ Verb* find_verb(const std::string& name, const Verbs& verbs) {
     names.push_back(verb->name());
   }
   const bool is_option = name.starts_with('-');
-  std::string hint = is_option ? std::string() : did_you_mean(name, names);
+  std::string hint(usual_mistake(MistakeIn::verb, name));
+  if (hint.empty() && !is_option) hint = did_you_mean(name, names);
   if (hint.empty()) hint = "tilewright --help lists the verbs";
   throw Error(ErrorCode::usage,
               is_option ? fmt::format("the first word is a verb, but it is \"{}\"", name)
@@ -59,7 +63,8 @@ void refuse_unknown_options(const std::vector<std::string>& words, const CLI::Ap
     if (word == "--") return;
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with("--") || std::count(known.begin(), known.end(), name) > 0) continue;
-    std::string hint = did_you_mean(name, known);
+    std::string hint(usual_mistake(MistakeIn::option, name));
+    if (hint.empty()) hint = did_you_mean(name, known);
     if (hint.empty()) hint = fmt::format("tilewright {} --help lists the options", verb);
     throw Error(ErrorCode::usage, fmt::format("unknown option \"{}\"", name), hint);
   }
@@ -88,6 +93,16 @@ bool parse_words(std::vector<std::string> words, Verb& verb) {
                             verb.name(), verb.example()));
   }
   return true;
+}
+
+// from_chars takes no + and returns 0 for what underflows.
+void require_held(const std::string& name, std::string_view number) {
+  const std::string_view unsigned_number = number.substr(number.starts_with('-') ? 1 : 0);
+  const bool is_word = unsigned_number.starts_with('i') || unsigned_number.starts_with('n');
+  if (is_word || f64_range(unsigned_number) == FloatRange::holds) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("scalar \"{}\": no type holds the number {}", name, number),
+              "an f32 is 0, or from 1.4e-45 to 3.4028235e38");
 }
 
 }  // namespace
@@ -128,6 +143,20 @@ CLI::Validator not_negative() {
       "");
 }
 
+CLI::Validator held_by_a_float() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const std::string_view number =
+            std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
+        const bool is_number =
+            !number.empty() && (number[0] == '.' || std::isdigit(number[0]) != 0);
+        return is_number && f32_range(number) != FloatRange::holds
+                   ? text + " is a number that no float holds"
+                   : std::string();
+      },
+      "");
+}
+
 std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts) {
   std::map<std::string, double> scalars;
   for (const std::string& text : texts) {
@@ -137,6 +166,9 @@ std::map<std::string, double> parse_scalars(const std::vector<std::string>& text
     const char* begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
     const char* end = text.data() + text.size();
     const auto [stop, failure] = std::from_chars(begin, end, value);
+    const std::string_view digits(begin, static_cast<std::size_t>(end - begin));
+    const bool is_read = failure == std::errc() || failure == std::errc::result_out_of_range;
+    if (!name.empty() && is_read && stop == end && begin != end) require_held(name, digits);
     if (name.empty() || failure != std::errc() || stop != end) {
       throw Error(ErrorCode::usage, fmt::format("\"{}\" is no scalar", text),
                   "write --scalar NAME=NUMBER, for example --scalar cap=30");

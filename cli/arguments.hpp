@@ -31,6 +31,9 @@ void add_json_flag(CLI::App& app, bool& json);
 /// For numbers that CLI11 would wrap around where they are negative.
 CLI::Validator not_negative();
 
+/// Refuses a number that a float would make infinite or 0.
+CLI::Validator held_by_a_float();
+
 /// Reads `NAME=NUMBER`, repeated.
 /// @throws Error with code usage for another form, or a name that is given twice
 std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts);

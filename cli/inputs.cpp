@@ -154,7 +154,8 @@ void InputArguments::declare_call(CLI::App& app) {
   app.add_option("--inputs", inputs,
                  "a safetensors file with q, k, v and the buffers, or random:B,HQ,HKV,SQ,SKV")
       ->required();
-  app.add_option("--scale", scale, "multiplies q.k (default: the spec's)");
+  app.add_option("--scale", scale, "multiplies q.k (default: the spec's)")
+      ->check(held_by_a_float());
   declare_values(app);
 }
 

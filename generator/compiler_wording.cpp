@@ -9,6 +9,7 @@
 
 #include "base/nearest_name.hpp"
 #include "generator/text_place.hpp"
+#include "generator/usual_mistakes.hpp"
 
 namespace tilewright {
 namespace {
@@ -69,11 +70,18 @@ std::string unknown_name(const std::string& message) {
   return {};
 }
 
+std::vector<std::string> declared_names(const Spec& spec) {
+  std::vector<std::string> names;
+  for (const auto& [name, buffer] : spec.buffers) names.push_back(name);
+  for (const auto& [name, scalar] : spec.scalars) names.push_back(name);
+  return names;
+}
+
 std::vector<std::string> available(const Spec& spec, SnippetKind kind) {
   std::vector<std::string> names = snippet_variables();
   if (kind == SnippetKind::mask_mod) std::erase(names, "score");
-  for (const auto& [name, buffer] : spec.buffers) names.push_back(name);
-  for (const auto& [name, scalar] : spec.scalars) names.push_back(name);
+  const std::vector<std::string> declared = declared_names(spec);
+  names.insert(names.end(), declared.begin(), declared.end());
   names.insert(names.end(), snippet_functions().begin(), snippet_functions().end());
   names.emplace_back("INFINITY");
   return names;
@@ -83,7 +91,10 @@ std::string hint_for_name(const std::string& name, const Spec& spec, SnippetKind
   if (name == "score" && kind == SnippetKind::mask_mod) {
     return "only score_mod sees the score; mask_mod decides by position";
   }
-  if (name == "where") return "write select(condition, x, y), or condition ? x : y";
+  const std::string declared = did_you_mean(name, declared_names(spec));
+  if (!declared.empty()) return declared;
+  const std::string_view advice = usual_mistake(MistakeIn::snippet, name);
+  if (!advice.empty()) return std::string(advice);
   const std::string meant = did_you_mean(name, available(spec, kind));
   if (!meant.empty()) return meant;
   return fmt::format("declare \"{}\" under \"scalars\" or \"buffers\", or as a local variable",
@@ -100,6 +111,13 @@ std::string hint_for_message(const std::string& message) {
   if (about_buffer) {
     return "a buffer of one dimension is read as x[i], one of more as x(i, j), with an index for "
            "each";
+  }
+  const bool about_operands = has_text(message, "operator^") ||
+                              has_text(message, "integral or unscoped enum") ||
+                              has_text(message, "invalid operands to binary expression");
+  if (about_operands) {
+    return "^, %, &, | and << are for whole numbers: write pow(x, y) for a power; a float becomes "
+           "one by int(x)";
   }
   if (has_text(message, "read-only") || has_text(message, "const-qualified")) {
     return "positions, lengths, scalars and buffers are constants; copy one into a local variable";

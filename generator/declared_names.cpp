@@ -118,4 +118,19 @@ bool may_declare_a_name(const Tokens& tokens, const Spec& spec) {
   return false;
 }
 
+bool may_declare(const Tokens& tokens, std::string_view name) {
+  OpenBrackets open;
+  std::size_t list_end = 0;  // of a structured binding, or of what a lambda captures
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    open.pass(tokens, i);
+    if (binds_or_captures(tokens, i)) {
+      while (list_end < tokens.size() && (list_end <= i || tokens[list_end].text != "]"))
+        ++list_end;
+    }
+    if (tokens[i].text != name || (i > 0 && tokens[i - 1].text == ".")) continue;
+    if (i < list_end || may_be_declared(tokens, i, open)) return true;
+  }
+  return false;
+}
+
 }  // namespace tilewright

@@ -1,7 +1,6 @@
 #include "generator/json_position.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "generator/number_range.hpp"
 #include "generator/text_place.hpp"
 
 namespace tilewright {
@@ -39,10 +39,13 @@ std::size_t end_of_number(std::string_view text, std::size_t at) {
 
 void check_number(std::string_view file, std::string_view text, std::size_t at, std::size_t end) {
   const std::string_view number = text.substr(at, end - at);
-  double value = 0;
-  const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (result.ec != std::errc::result_out_of_range) return;
-  fail(file, text, at, fmt::format("no double can hold the number {}", printable(number)),
+  const FloatRange range = f64_range(number.substr(number.starts_with('-') ? 1 : 0));
+  if (range == FloatRange::holds) return;
+  fail(file, text, at,
+       range == FloatRange::overflows
+           ? fmt::format("no double can hold the number {}", printable(number))
+           : fmt::format("a double cannot hold the number {} and would make it 0",
+                         printable(number)),
        "write a number from about 1e-300 to 1e300");
 }
 

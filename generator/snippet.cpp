@@ -6,6 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "generator/chained_comparisons.hpp"
+#include "generator/function_declarations.hpp"
+#include "generator/misread_operators.hpp"
+#include "generator/snippet_brackets.hpp"
 #include "generator/snippet_names.hpp"
 #include "generator/snippet_words.hpp"
 #include "generator/text_place.hpp"
@@ -58,6 +62,10 @@ class Checker {
     } else {
       check_body();
     }
+    const SnippetBrackets brackets(kind_, text_, std::move(tokens_));
+    refuse_function_declarations(brackets);
+    refuse_misread_operators(brackets, snippet.is_expression);
+    refuse_chained_comparisons(brackets);
     std::sort(snippet.names.begin(), snippet.names.end());
     snippet.names.erase(std::unique(snippet.names.begin(), snippet.names.end()),
                         snippet.names.end());

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "generator/characters.hpp"
+#include "generator/number_range.hpp"
 #include "generator/text_place.hpp"
 
 namespace tilewright {
@@ -51,18 +52,46 @@ class NumberReader {
     const bool is_whole = !has_point && !has_exponent;
     is_int_ = is_whole && rest_.empty() && fits_int(spelling);
     if (base_ == 16 && has_point && !has_exponent) return fault("has a point but no exponent (p0)");
-    return with_suffix(has_point || has_exponent);
+    std::string_view value = spelling.substr(0, spelling.size() - rest_.size());
+    if (base_ != 10) value.remove_prefix(2);
+    const NumberLiteral literal = with_suffix(!is_whole);
+    if (!literal.fault.empty()) return literal;
+    std::string out_of_range = is_whole ? whole_fault(value) : floating_fault(value);
+    NumberLiteral refused = fault(std::move(out_of_range));
+    refused.is_out_of_range = true;
+    return refused.fault.empty() ? literal : refused;
   }
 
  private:
   NumberLiteral with_suffix(bool is_floating) const {
     const NumberLiteral literal = {
-        .is_floating = is_floating, .has_suffix = !rest_.empty(), .is_int = is_int_, .fault = {}};
+        .is_floating = is_floating, .has_suffix = !rest_.empty(), .is_int = is_int_};
     if (is_floating && rest_ == "l") return fault("is a long double, which no reading offers");
     const bool known = is_floating ? rest_.empty() || rest_ == "f"
                                    : std::find(kWholeSuffixes.begin(), kWholeSuffixes.end(),
                                                rest_) != kWholeSuffixes.end();
     return known ? literal : fault(fmt::format("goes on with \"{}\"", printable(rest_)));
+  }
+
+  std::string whole_fault(std::string_view digits) const {
+    const bool is_octal = base_ == 10 && digits.size() > 1 && digits[0] == '0';
+    if (is_octal && digits.find_first_of("89") != std::string_view::npos) {
+      return "begins with 0 and so is octal, which has no 8 or 9";
+    }
+    const bool is_unsigned = rest_.find('u') != std::string_view::npos;
+    return integer_fault(digits, is_octal ? 8 : base_, is_unsigned);
+  }
+
+  std::string floating_fault(std::string_view value) const {
+    switch (f32_range(value, base_ == 16)) {
+      case FloatRange::holds:
+        return {};
+      case FloatRange::overflows:
+        return "is more than a float holds, 3.4028235e38";
+      case FloatRange::underflows:
+        return "is less than a float holds, 1.4e-45, and would be 0";
+    }
+    return {};
   }
 
   bool fits_int(std::string_view digits) const {

@@ -12,6 +12,7 @@ struct NumberLiteral {
   bool is_int = false;  ///< of that very type: 0x80000000 is unsigned, 3000000000 is a long
   std::string
       fault;  ///< why no reading takes it, to stand after "the number 0x"; empty: it is right
+  bool is_out_of_range = false;  ///< the fault is that no type holds the value
 };
 
 /// Reads one preprocessing number: decimal, hexadecimal, binary, octal, with digit separators.

@@ -168,9 +168,11 @@ class Tokenizer {
     const std::string_view text = text_.substr(at_, bytes);
     if (const NumberLiteral literal = read_number(text); !literal.fault.empty()) {
       fail(at_, fmt::format("the number {} {}", printable(text), literal.fault),
-           "write 12, 0x1F, 0b101, 0.5, 1e-3 or 0x1p-4, with the suffixes u and ll for whole "
-           "numbers "
-           "and f for others");
+           literal.is_out_of_range
+               ? "whole numbers go to 9223372036854775807, or 18446744073709551615u; others from "
+                 "1.4e-45 to 3.4028235e38, and then there is INFINITY"
+               : "write 12, 0x1F, 0b101, 0.5, 1e-3 or 0x1p-4, with the suffixes u and ll for whole "
+                 "numbers and f for others");
     }
     return take(Kind::number, bytes);
   }

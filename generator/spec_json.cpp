@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -15,9 +16,10 @@
 #include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/json_position.hpp"
-#include "generator/size_calls.hpp"
 #include "generator/snippet.hpp"
+#include "generator/snippet_check.hpp"
 #include "generator/text_place.hpp"
+#include "generator/usual_mistakes.hpp"
 #include "generator/validate.hpp"
 
 namespace tilewright {
@@ -88,8 +90,8 @@ class SpecReader {
     for (const auto& [key, value] : root.items()) read_top(key, value);
     for (const char* key : {"dtype", "head_dim"}) require(root, key);
     check_fields(spec_, [this](const SpecProblem& problem) { report(problem); });
-    check_snippet_at("score_mod", SnippetKind::score_mod, spec_.score_mod);
-    check_snippet_at("mask_mod", SnippetKind::mask_mod, spec_.mask_mod);
+    check_snippet_at("score_mod", SnippetKind::score_mod);
+    check_snippet_at("mask_mod", SnippetKind::mask_mod);
     return std::move(spec_);
   }
 
@@ -357,9 +359,12 @@ class SpecReader {
     const bool fits =
         value.is_number_integer() &&
         (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::uint64_t{INT64_MAX});
-    expect(path, value, fits,
-           value.is_number_unsigned() ? "fit into 64 bits with a sign"
-                                      : "be a whole number, written without a point");
+    const bool is_large =
+        value.is_number_unsigned() ||
+        (value.is_number_float() && std::fabs(value.get<double>()) >= 9223372036854775808.0);
+    expect(
+        path, value, fits,
+        is_large ? "fit into 64 bits with a sign" : "be a whole number, written without a point");
     return value.get<std::int64_t>();
   }
 
@@ -374,11 +379,9 @@ class SpecReader {
     return name;
   }
 
-  void check_snippet_at(const char* key, SnippetKind kind, const std::string& snippet) const {
-    if (snippet.empty()) return;
+  void check_snippet_at(const char* key, SnippetKind kind) const {
     try {
-      check_snippet(kind, snippet);
-      check_size_calls(spec_, kind, snippet);
+      check_snippet_of(spec_, kind);
     } catch (const Error& error) {
       const Place place = place_at(file_, text_, offset_of(positions_, {key}, false));
       std::vector<std::string> notes = error.notes();
@@ -416,10 +419,12 @@ class SpecReader {
   [[noreturn]] void fail_unknown_key(const SpecPath& path, const Names& allowed) const {
     const std::string where =
         path.size() == 1 ? "" : " in " + to_string(SpecPath(path.begin(), path.end() - 1));
+    std::string hint(path.size() == 1 ? usual_mistake(MistakeIn::key, path.back()) : "");
+    if (hint.empty()) hint = did_you_mean(path.back(), allowed);
     report({.path = path,
             .message = fmt::format("unknown key \"{}\"{}; allowed are {}", printable(path.back()),
                                    where, one_of(allowed)),
-            .hint = did_you_mean(path.back(), allowed),
+            .hint = std::move(hint),
             .is_about_key = true});
   }
 

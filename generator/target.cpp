@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/text_place.hpp"
+#include "generator/usual_mistakes.hpp"
 
 namespace tilewright {
 namespace {
@@ -26,7 +27,7 @@ int sm_number(std::string_view name) {
 }
 
 // What people write who know an architecture by another name.
-std::string usual_mistake(std::string_view name) {
+std::string hint_for(std::string_view name) {
   if (name.starts_with("compute_")) {
     return fmt::format("a real architecture is needed: \"sm_{}\"", printable(name.substr(8)));
   }
@@ -37,7 +38,8 @@ std::string usual_mistake(std::string_view name) {
   if (name.starts_with("x86-64") || name == "avx2" || name == "avx512") {
     return "CPU targets are \"cpu\", \"cpu-x86-64-v3\" and \"cpu-x86-64-v4\"";
   }
-  return did_you_mean(name, Target::all_names());
+  const std::string_view advice = usual_mistake(MistakeIn::target, name);
+  return advice.empty() ? did_you_mean(name, Target::all_names()) : std::string(advice);
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ Target Target::parse(std::string_view name) {
                .message = fmt::format("\"{}\" is not a target", printable(name)),
                .place = std::nullopt,
                .notes = {"targets are " + one_of(names)},
-               .hint = usual_mistake(name)});
+               .hint = hint_for(name)});
 }
 
 Target Target::host_cpu() {

@@ -10,8 +10,9 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
-#include "generator/size_calls.hpp"
+#include "generator/number_range.hpp"
 #include "generator/snippet.hpp"
+#include "generator/snippet_check.hpp"
 #include "generator/snippet_names.hpp"
 #include "generator/text_place.hpp"
 
@@ -222,6 +223,11 @@ class FieldChecker {
             fmt::format("be {} from {} to {} ({})", whole ? "a whole number" : "a finite number",
                         number(limits.least), number(limits.greatest), to_string(dtype)));
     }
+    if (!whole && f32_range(value) == FloatRange::underflows) {
+      wrong(path, number(value),
+            fmt::format("be 0 or a number that is not 0 in {}", to_string(dtype)),
+            "the least is 1.4e-45");
+    }
     if (whole && std::trunc(value) != value) {
       wrong(path, number(value), fmt::format("be a whole number ({})", to_string(dtype)),
             "use dtype \"f32\" for a fraction");
@@ -276,13 +282,8 @@ void validate(const Spec& spec) {
   check_fields(spec, [](const SpecProblem& problem) {
     throw Error(ErrorCode::spec, problem.message, problem.hint);
   });
-  const auto check = [&](SnippetKind kind, const std::string& text) {
-    if (text.empty()) return;
-    check_snippet(kind, text);
-    check_size_calls(spec, kind, text);
-  };
-  check(SnippetKind::score_mod, spec.score_mod);
-  check(SnippetKind::mask_mod, spec.mask_mod);
+  check_snippet_of(spec, SnippetKind::score_mod);
+  check_snippet_of(spec, SnippetKind::mask_mod);
 }
 
 const std::vector<std::string>& tensor_dtype_names() {

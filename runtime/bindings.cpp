@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/number_range.hpp"
 #include "runtime/cpu/arguments.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -99,14 +100,16 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
                     name));
   }
   const double value = found->second;
-  const bool fits =
-      spec.dtype == DType::f32
-          ? !(std::fabs(value) > std::numeric_limits<float>::max()) || std::isinf(value)
-          : value == std::floor(value) && value >= std::numeric_limits<int>::min() &&
-                value <= std::numeric_limits<int>::max();
+  const bool fits = spec.dtype == DType::f32
+                        ? f32_range(value) == FloatRange::holds
+                        : value == std::floor(value) && value >= std::numeric_limits<int>::min() &&
+                              value <= std::numeric_limits<int>::max();
   if (fits) return value;
-  throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, which is no {}", name, value,
-                                            to_string(spec.dtype)));
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("scalar \"{}\" is {}, which is no {}", name, value, to_string(spec.dtype)),
+      spec.dtype == DType::f32 ? "an f32 is 0, or from 1.4e-45 to 3.4028235e38"
+                               : "an i32 is a whole number from -2147483648 to 2147483647");
 }
 
 [[noreturn]] void refuse_unbound(const Spec& spec) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/usual_mistakes.hpp"
 #include "runtime/cuda/backend.hpp"
 
 namespace tilewright {
@@ -17,7 +18,8 @@ constexpr const char* kVariable = "TILEWRIGHT_DEVICE";
 
 [[noreturn]] void refuse(std::string_view name) {
   const std::array<std::string, 4> allowed = {"auto", "cpu", "cuda", "cuda:0"};
-  std::string hint = did_you_mean(name, allowed);
+  std::string hint(usual_mistake(MistakeIn::device, name));
+  if (hint.empty()) hint = did_you_mean(name, allowed);
   if (hint.empty()) hint = "allowed: auto, cpu, cuda or cuda:N";
   throw Error(ErrorCode::usage, fmt::format("unknown device \"{}\"", name), hint);
 }

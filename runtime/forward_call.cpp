@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "generator/number_range.hpp"
 #include "runtime/overlap.hpp"
 
 namespace tilewright {
@@ -200,6 +201,9 @@ ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
   if (!std::isfinite(static_cast<float>(call.scale))) {
     throw Error(ErrorCode::usage,
                 fmt::format("scale is {}; it must be finite as a float32", call.scale));
+  }
+  if (f32_range(call.scale) == FloatRange::underflows) {
+    throw Error(ErrorCode::usage, fmt::format("scale is {}, which a float32 makes 0", call.scale));
   }
   return call;
 }

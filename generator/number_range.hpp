@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tilewright {
+
+/// Why no type holds a whole number's digits, to stand after "the number 99 "; empty: one does.
+/// @param digits without prefix, separators and suffix, all of them digits of the base
+/// @param is_unsigned 64 bits without a sign are allowed; else 63
+std::string integer_fault(std::string_view digits, int base, bool is_unsigned);
+
+/// What a number with a point or an exponent becomes.
+enum class FloatRange { holds, overflows, underflows };  // underflows: to zero, and is not zero
+
+/// @param spelling decimal, or hexadecimal without 0x, as std::from_chars reads it; no sign
+FloatRange f32_range(std::string_view spelling, bool is_hexadecimal = false);
+FloatRange f64_range(std::string_view spelling, bool is_hexadecimal = false);
+
+/// f32_range of a value that a double holds; infinities and NaN are held.
+FloatRange f32_range(double value);
+
+}  // namespace tilewright
