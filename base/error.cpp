@@ -88,8 +88,8 @@ std::string report_of(const Error::Details& details) {
       if (details.place->column > 0) report += fmt::format("\n   | {}", caret_line(excerpt.before));
     }
   }
-  for (const std::string& note : details.notes) report += "\n  note: " + indented(note);
   if (!details.hint.empty()) report += "\n  hint: " + indented(details.hint);
+  for (const std::string& note : details.notes) report += "\n  note: " + indented(note);
   return report;
 }
 

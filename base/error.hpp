@@ -47,8 +47,8 @@ std::string to_string(const Place& place);
 ///       --> my.json:3:3
 ///        |   "head_dims": 64,
 ///        |   ^
-///       note: allowed keys are ...
 ///       hint: did you mean "head_dim"?
+///       note: allowed keys are ...
 class Error : public std::exception {
  public:
   struct Details {

@@ -80,6 +80,9 @@ bool parse_words(std::vector<std::string> words, Verb& verb) {
   CLI::App app(verb.summary(), "tilewright " + verb.name());
   app.footer("\nExample:\n  " + verb.example());
   verb.declare(app);
+  bool is_read_from_the_words = false;
+  app.add_flag("--verbose", is_read_from_the_words,
+               "show a compiler's log below an error in a snippet too");
   if (!app.get_allow_extras()) refuse_unknown_options(words, app, verb.name());
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
   try {
@@ -121,6 +124,10 @@ Verb* parse_command_line(const std::vector<std::string>& words, const Verbs& ver
   }
   Verb* verb = find_verb(words[0], verbs);
   return parse_words({words.begin() + 1, words.end()}, *verb) ? verb : nullptr;
+}
+
+bool asks_for_the_log(const std::vector<std::string>& words) {
+  return std::count(words.begin(), words.end(), "--verbose") > 0;
 }
 
 bool asks_for_json(const std::vector<std::string>& words) {

@@ -22,6 +22,9 @@ Verb* parse_command_line(const std::vector<std::string>& words,
 /// words that do not parse.
 bool asks_for_json(const std::vector<std::string>& words);
 
+/// Whether --verbose is among the words.
+bool asks_for_the_log(const std::vector<std::string>& words);
+
 /// The positional argument SPEC.
 void add_spec_argument(CLI::App& app, std::string& path);
 

@@ -3,6 +3,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include "cli/output.hpp"
 #include "cli/traps.hpp"
 #include "cli/verb.hpp"
+#include "generator/compiler_messages.hpp"
 #include "runtime/worker_service.hpp"
 
 namespace tilewright::cli {
@@ -56,8 +58,22 @@ ExitStatus status_of(ErrorCode code) {
   return kMachineRefuses;
 }
 
-ExitStatus report(const Error& error, bool json) {
-  std::fputs((std::string(error.what()) + '\n').c_str(), stderr);
+// An error that shows its place in a snippet, without the compiler's log.
+Error without_log(const Error& error) {
+  std::vector<std::string> notes = error.notes();
+  const std::size_t removed = std::erase_if(notes, is_compiler_log);
+  if (removed > 0) notes.emplace_back("--verbose shows the compiler's log");
+  return Error({.code = error.code(),
+                .message = error.message(),
+                .place = error.place(),
+                .notes = std::move(notes),
+                .hint = error.hint()});
+}
+
+ExitStatus report(const Error& error, bool json, bool verbose = true) {
+  const bool is_short = !verbose && error.code() == ErrorCode::snippet && error.place();
+  const std::string text = is_short ? without_log(error).what() : error.what();
+  std::fputs((text + '\n').c_str(), stderr);
   try {
     if (json) print_json(cli::to_json(error));
   } catch (const Error&) {
@@ -76,7 +92,7 @@ ExitStatus run(const std::vector<std::string>& words) {
     if (verb->name() != "doctor") report_unknown_variables(diagnostics_to_stderr());
     return verb->execute();
   } catch (const Error& error) {
-    return report(in_command_line_words(error), asks_for_json(words));
+    return report(in_command_line_words(error), asks_for_json(words), asks_for_the_log(words));
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorCode::memory, "out of memory",
                         "use smaller shapes, or a machine with more memory"),

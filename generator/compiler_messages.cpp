@@ -11,6 +11,7 @@
 
 #include "generator/compiler_wording.hpp"
 #include "generator/snippet.hpp"
+#include "generator/snippet_words.hpp"
 #include "generator/text_place.hpp"
 
 namespace tilewright {
@@ -18,6 +19,10 @@ namespace {
 
 constexpr std::size_t kMaxLogLines = 20;
 constexpr std::size_t kMaxLineBytes = 200;
+constexpr std::string_view kLogTitle = "the compiler's log, with lines of the rendered kernel:";
+
+// What compilers say of rendered headers, with the two lines that show where.
+constexpr std::string_view kOwnWarning = "#pragma once in main file";
 
 std::optional<int> take_number(std::string_view& text) {
   int number = 0;
@@ -58,6 +63,27 @@ struct Blame {
   bool is_behind = false;  // the error lies just behind the snippet
 };
 
+// The function that a linker or ptxas did not find, as it writes it; empty: all were found.
+std::string undefined_symbol(std::string_view log) {
+  constexpr std::array<std::string_view, 3> kPhrases = {
+      "undefined reference to ", "undefined symbol: ", "Unresolved extern function "};
+  for (const std::string_view phrase : kPhrases) {
+    const std::size_t found = log.find(phrase);
+    if (found == std::string_view::npos) continue;
+    const std::string_view rest = log.substr(found + phrase.size());
+    return std::string(rest.substr(0, rest.find('\n')));
+  }
+  return {};
+}
+
+// Whether a symbol is of this function: `tw_snippet::erff(float)`, `_ZN10tw_snippet4erffEf`.
+bool names_function(std::string_view symbol, std::string_view name) {
+  const std::string mangled = std::to_string(name.size()) + std::string(name);
+  return symbol.find(fmt::format("::{}(", name)) != std::string_view::npos ||
+         symbol.find(mangled) != std::string_view::npos ||
+         symbol.find(fmt::format("`{}(", name)) != std::string_view::npos;
+}
+
 bool is_boundary(const CompilerMessage& message) {
   return message.is_error || message.text.starts_with("warning: ");
 }
@@ -69,6 +95,9 @@ class Reporter {
       : spec_(spec), source_(source), messages_(messages), log_(log) {}
 
   Error run() const {
+    if (const std::string symbol = undefined_symbol(log_); !symbol.empty()) {
+      if (const std::optional<Error> error = undefined_report(symbol)) return *error;
+    }
     if (!source_.map.empty()) {
       for (std::size_t i = 0; i < messages_.size(); ++i) {
         if (!messages_[i].is_error) continue;
@@ -137,6 +166,21 @@ class Reporter {
     return text.substr(0, text.find('\n'));
   }
 
+  // The snippet that names the function which the linker did not find; none: neither does.
+  std::optional<Error> undefined_report(const std::string& symbol) const {
+    for (const SnippetKind kind : {SnippetKind::score_mod, SnippetKind::mask_mod}) {
+      const std::string& text = kind == SnippetKind::score_mod ? spec_.score_mod : spec_.mask_mod;
+      for (const SnippetToken& token : tokenize(text, kind)) {
+        if (!is_identifier(token) || !names_function(symbol, token.text)) continue;
+        return snippet_error(kind, text, token.offset,
+                             fmt::format("\"{}\" is declared here and defined nowhere", token.text),
+                             "a snippet calls the functions that are there, and lambdas of its own",
+                             {origin_note(), log_note()});
+      }
+    }
+    return std::nullopt;
+  }
+
   Error snippet_report(const Blame& blame) const {
     const bool is_score = blame.origin.file == to_string(SnippetKind::score_mod);
     const SnippetKind kind = is_score ? SnippetKind::score_mod : SnippetKind::mask_mod;
@@ -192,13 +236,22 @@ class Reporter {
   }
 
   std::string log_note() const {
-    std::string note = "the compiler's log, with lines of the rendered kernel:";
+    std::string note(kLogTitle);
     std::string_view rest = log_;
-    for (std::size_t lines = 0; !rest.empty(); ++lines) {
+    std::size_t lines = 0;
+    std::size_t left_out = 0;  // of the next lines
+    while (!rest.empty()) {
       if (lines == kMaxLogLines) return note + "\n(and more)";
       const std::size_t end = std::min(rest.find('\n'), rest.size());
-      note += '\n' + printable(rest.substr(0, end), kMaxLineBytes);
+      const std::string_view line = rest.substr(0, end);
       rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (line.find(kOwnWarning) != std::string_view::npos) left_out = 3;
+      if (left_out > 0) {
+        --left_out;
+        continue;
+      }
+      note += '\n' + printable(line, kMaxLineBytes);
+      ++lines;
     }
     return note;
   }
@@ -222,6 +275,10 @@ std::vector<CompilerMessage> parse_host_messages(std::string_view log,
     log.remove_prefix(std::min(end + 1, log.size()));
   }
   return messages;
+}
+
+bool is_compiler_log(std::string_view note) {
+  return note.starts_with(kLogTitle);
 }
 
 Error compile_error(const Spec& spec, const KernelSource& source,

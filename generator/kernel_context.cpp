@@ -1,11 +1,13 @@
 #include "generator/kernel_context.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "generator/hoisted_reads.hpp"
 #include "generator/snippet.hpp"
+#include "generator/snippet_words.hpp"
 
 namespace tilewright {
 namespace {
@@ -33,6 +35,24 @@ struct Snippets {
     return (score_mod && score_mod->mentions(name)) || (mask_mod && mask_mod->mentions(name));
   }
 };
+
+// Names that mean what the spec and its snippets say. Compilers predefine macros of such names
+// (NULL, assert and 150 more in NVRTC), so the templates undefine each.
+List own_names(const Snippets& snippets) {
+  std::set<std::string> names;
+  for (const auto* snippet : {&snippets.score_mod, &snippets.mask_mod}) {
+    if (*snippet) names.insert((*snippet)->names.begin(), (*snippet)->names.end());
+  }
+  const auto is_ours = [](const std::string& name) {
+    return is_one_of(name, snippet_variables()) || is_one_of(name, snippet_functions()) ||
+           name == "INFINITY" || name == "NAN";
+  };
+  List values;
+  for (const std::string& name : names) {
+    if (!is_ours(name)) values.emplace_back(name);
+  }
+  return values;
+}
 
 Map buffer_value(const std::string& name, const BufferSpec& buffer, std::int64_t index) {
   return {{"name", name},
@@ -154,6 +174,7 @@ Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahe
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
                  {"index_differences", false},
                  {"linear_reads", {}},
+                 {"own_names", own_names(snippets)},
                  {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
                  {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
   context["reads"] = read_values(spec, reads, read_ahead);

@@ -158,15 +158,16 @@ std::string_view why_keyword_is_refused(std::string_view name) {
 
 bool is_reserved_name(std::string_view name) {
   const bool for_the_compiler = name.size() > 1 && name[0] == '_' && is_upper(name[1]);
-  return for_the_compiler || name.starts_with("tw_") || name.starts_with("tilewright") ||
-         name.find("__") != std::string_view::npos;
+  return for_the_compiler || name.starts_with("tw_") || name.starts_with("TW_") ||
+         name.starts_with("tilewright") || name.find("__") != std::string_view::npos;
 }
 
 std::string name_fault(std::string_view name) {
   if (!is_identifier(name)) return "is no C identifier (letters, digits and _, no digit first)";
   if (is_cpp_keyword(name) || !why_keyword_is_refused(name).empty()) return "is a keyword of C++";
   if (is_reserved_name(name)) {
-    return "is reserved (tw_*, tilewright*, names that contain __ or start with _ and a capital)";
+    return "is reserved (tw_*, TW_*, tilewright*, names that contain __ or start with _ and a "
+           "capital)";
   }
   if (is_among(snippet_variables(), name))
     return "is what every snippet calls one of its arguments";

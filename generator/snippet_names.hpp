@@ -12,7 +12,7 @@ bool is_cpp_keyword(std::string_view name);
 /// it has one.
 std::string_view why_keyword_is_refused(std::string_view name);
 
-/// `tw_*`, `tilewright*`, `_Upper*`, and names that contain `__`.
+/// `tw_*`, `TW_*`, `tilewright*`, `_Upper*`, and names that contain `__`.
 bool is_reserved_name(std::string_view name);
 
 /// What is wrong with the name of a buffer or a scalar, to stand after `"int" `; empty where

@@ -58,6 +58,10 @@ constexpr const char* kNoUniqueSymbols = "-fno-gnu-unique";
 constexpr std::array kLinkOptions = {
     "-shared", "-nostartfiles", "-nodefaultlibs", "-Wl,-Bsymbolic", "-Wl,--build-id=none",
 };
+
+// What nothing defines is found when the kernel is made, not when a process loads it. The process
+// brings the libraries of sanitizers.
+constexpr const char* kRefuseUndefined = "-Wl,-z,defs";
 constexpr std::array kLibraries = {"-lm", "-lgcc", "-lc"};
 
 // Not among the ingredients of the key, so they must not change what the compiler does.
@@ -181,6 +185,11 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// "undefined symbol" is lld's.
+bool names_an_undefined_function(const std::string& log) {
+  return contains(log, "undefined reference to ") || contains(log, "undefined symbol: ");
+}
+
 bool names_a_place_in_the_source(const std::string& log) {
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
@@ -231,7 +240,9 @@ void require_source_error(const std::string& command, const ProcessResult& proce
   const bool crashed = contains(process.errors, "internal compiler error") ||
                        contains(process.errors, "No space left on device");
   const bool ended = process.exit_status.has_value() && !process.timed_out;
-  if (!ended || crashed || !names_a_place_in_the_source(process.errors)) {
+  const bool is_of_source =
+      names_a_place_in_the_source(process.errors) || names_an_undefined_function(process.errors);
+  if (!ended || crashed || !is_of_source) {
     fail_for_the_machine(command, process);
   }
 }
@@ -293,9 +304,9 @@ std::vector<std::string> HostCompiler::trap_on_undefined() {
 }
 
 std::string HostCompiler::own_options() {
-  return fmt::format("{} {} {} {} {} {}", fmt::join(kCompileOptions, " "), kNoWarningsOfClang,
+  return fmt::format("{} {} {} {} {} {} {}", fmt::join(kCompileOptions, " "), kNoWarningsOfClang,
                      kNoUniqueSymbols, kRefuseMissingReturn, fmt::join(kLinkOptions, " "),
-                     fmt::join(kLibraries, " "));
+                     kRefuseUndefined, fmt::join(kLibraries, " "));
 }
 
 HostCompiler HostCompiler::from_words(std::vector<std::string> words, std::string version) {
@@ -361,6 +372,7 @@ std::vector<std::vector<std::string>> HostCompiler::steps(
   if (std::none_of(options.begin(), options.end(), is_sanitizer)) {
     compile.push_back(kRefuseMissingReturn);
     append(compile, kLinkOptions);
+    compile.push_back(kRefuseUndefined);
     append(compile, std::array{kSourceName, "-o", kBinaryName});
     append(compile, kLibraries);
     return {compile};

@@ -5,7 +5,7 @@
 using tilewright::Error;
 using tilewright::ErrorCode;
 
-TEST_CASE("error: the report shows message, place, caret, notes and hint in that order") {
+TEST_CASE("error: the report shows message, place, caret, hint and notes in that order") {
   const Error error({.code = ErrorCode::snippet,
                      .message = "'slope' was not declared",
                      .place = tilewright::Place{"score_mod", 2, 9, "  score + slope[h]"},
@@ -16,9 +16,9 @@ TEST_CASE("error: the report shows message, place, caret, notes and hint in that
           "  --> score_mod:2:9\n"
           "   |   score + slope[h]\n"
           "   |         ^\n"
+          "  hint: did you mean \"slopes\"?\n"
           "  note: buffers: slopes\n"
-          "        scalars: cap\n"
-          "  hint: did you mean \"slopes\"?");
+          "        scalars: cap");
 }
 
 TEST_CASE("error: a caret stands below the right letter where the line holds tabs") {

@@ -271,6 +271,32 @@ TEST_CASE("compiler messages: logs are shortened and cannot steer a terminal") {
   CHECK_NOTHROW(report("kernel.cpp:4:11: error: " + std::string(100000, '(') + "\n"));
 }
 
+TEST_CASE("compiler messages: our own warnings are left out of the log") {
+  const Error error = report(
+      "kernel.cpp:1:9: warning: #pragma once in main file\n    1 | #pragma once\n      |         "
+      "^~~~\n"
+      "kernel.cpp:4:11: error: 'slope' was not declared in this scope\n");
+  REQUIRE(error.notes().size() == 3);
+  CHECK(is_compiler_log(error.notes()[2]));
+  CHECK_FALSE(is_compiler_log(error.notes()[1]));
+  CHECK_THAT(error.notes()[2], !ContainsSubstring("pragma"));
+  CHECK_THAT(error.notes()[2], ContainsSubstring("kernel.cpp:4:11: error"));
+}
+
+TEST_CASE("compiler messages: a function that nothing defines is its snippet's error") {
+  const char* const log = GENERATE(
+      "/usr/bin/ld: /tmp/a.o: in function `f':\nkernel.cpp:(.text+0x15): undefined reference to "
+      "`tw_snippet::slope(float)'\n",
+      "ld.lld: error: undefined symbol: tw_snippet::slope(float)\n",
+      "ptxas fatal   : Unresolved extern function '_ZN10tw_snippet5slopeEf'\n");
+  const Error error = report(log);
+  CHECK(error.code() == ErrorCode::snippet);
+  CHECK_THAT(error.message(), ContainsSubstring("\"slope\" is declared here and defined nowhere"));
+  REQUIRE(error.place());
+  CHECK(error.place()->file == "score_mod");
+  CHECK(report("ld: undefined reference to `other(float)'\n").code() == ErrorCode::compiler);
+}
+
 TEST_CASE("compiler messages: a place outside the snippet's text is moved to its end") {
   const Error error = report("kernel.cpp:5:50: error: expected ';'\n");
   REQUIRE(error.place());

@@ -318,9 +318,9 @@ TEST_CASE("jinja errors: the chain of includes leads back to the first template"
         "  --> dir/c.jinja:3:7\n"
         "   | \tx {{ num_stage }}\n"
         "   | \t     ^\n"
+        "  hint: did you mean \"num_stages\"?\n"
         "  note: included from b.jinja:1:25\n"
-        "  note: included from a.jinja:2:14\n"
-        "  hint: did you mean \"num_stages\"?");
+        "  note: included from a.jinja:2:14");
 }
 
 TEST_CASE("jinja errors: what does not parse in an included file is reported there") {
