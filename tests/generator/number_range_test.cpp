@@ -80,8 +80,8 @@ TEST_CASE("number range: a spec's number that no type holds is refused at its pl
       Case{R"("buffers": {"w": {"dtype": "f32", "shape": [4], "range": [1e-60, 1]}})",
            "not 0 in f32"},
       Case{R"("buffers": {"w": {"dtype": "f32", "shape": [18446744073709551616]}})",
-           "fit into 64 bits"},
-      Case{R"("block": [128, 36893488147419103232])", "fit into 64 bits"});
+           "fits into 64 bits"},
+      Case{R"("block": [128, 36893488147419103232])", "fits into 64 bits"});
   CAPTURE(refused.field);
   try {
     spec_from_json(fmt::format("{{\"dtype\": \"f32\", \"head_dim\": 64,\n{}}}", refused.field),

@@ -208,7 +208,7 @@ TEST_CASE("spec: values out of range, and names that nothing has") {
       {R"("v_head_dim": 0)", 15, "must be a multiple of 8", ""},
       {R"("v_head_dim": -64)", 15, "v_head_dim is -64", ""},
       {R"("v_head_dim": 264)", 15, "v_head_dim is 264", ""},
-      {R"("v_head_dim": 18446744073709551615)", 15, "fit into 64 bits", ""},
+      {R"("v_head_dim": 18446744073709551615)", 15, "64 bits with a sign", ""},
       {R"("v_head_dim": 99999999999999999999999)", 15, "whole number", ""},
       {R"("block": [128, 24])", 16, "block[1] is 24, but must be a multiple of 16", "use 32"},
       {R"("block": [0, 16])", 11, "block[0] is 0", ""},
