@@ -27,9 +27,10 @@ OperandType type_named(std::string_view word) {
   return is_one_of(word, kIntegers) ? OperandType::integer : OperandType::unknown;
 }
 
-// abs, min, max, clamp and select give what they are given.
+// What these give has the type of what they are given.
 bool has_type_of_arguments(std::string_view function) {
-  constexpr std::array<std::string_view, 5> kFunctions = {"abs", "clamp", "max", "min", "select"};
+  constexpr std::array<std::string_view, 8> kFunctions = {"abs", "clamp", "floor_div", "floor_mod",
+                                                          "max", "min",   "select",    "sign"};
   return is_one_of(function, kFunctions);
 }
 
@@ -90,9 +91,7 @@ OperandType OperandTypes::of_name(std::size_t i) const {
   if (snippet_.text(i + 1) != "(" || !is_one_of(name, snippet_functions())) {
     return OperandType::unknown;
   }
-  if (!has_type_of_arguments(name)) {
-    return name.starts_with("floor_") ? of(snippet_.inside(i + 1)) : OperandType::floating;
-  }
+  if (!has_type_of_arguments(name)) return OperandType::floating;
   return of(snippet_.inside(i + 1));
 }
 

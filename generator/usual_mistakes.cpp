@@ -74,7 +74,7 @@ constexpr auto kSnippet = std::to_array<Mistake>({
     {"cond ite", "write condition ? x : y"},
     {"sigmoid", "write 1 / (1 + exp(-x))"},
     {"silu swish", "write x / (1 + exp(-x))"},
-    {"softplus", "write log(1 + exp(x))"},
+    {"softplus", "write log1p(exp(x))"},
     {"relu", "write max(x, 0.0f)"},
     {"square sqr", "write x * x"},
     {"power", "write pow(x, y)"},
