@@ -45,7 +45,7 @@ List own_names(const Snippets& snippets) {
   }
   const auto is_ours = [](const std::string& name) {
     return is_one_of(name, snippet_variables()) || is_one_of(name, snippet_functions()) ||
-           name == "INFINITY" || name == "NAN";
+           name == "INFINITY" || name == "NAN" || name == "defined";  // #undef refuses the last
   };
   List values;
   for (const std::string& name : names) {
