@@ -21,6 +21,7 @@
 #include "generator/reading.hpp"
 #include "generator/score_factors.hpp"
 #include "generator/score_slope.hpp"
+#include "generator/validate.hpp"
 
 namespace tilewright {
 namespace {
@@ -101,9 +102,19 @@ std::string_view tensor_type(DType dtype) {
   return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
 }
 
+// Arguments have room for as many dimensions (templates/abi/cuda.hpp).
+std::int64_t buffer_argument_rank(const Spec& spec) {
+  constexpr std::size_t kUsualBufferRank = 4;
+  const bool is_usual =
+      std::all_of(spec.buffers.begin(), spec.buffers.end(),
+                  [](const auto& named) { return named.second.shape.size() <= kUsualBufferRank; });
+  return static_cast<std::int64_t>(is_usual ? kUsualBufferRank : kMaxBufferRank);
+}
+
 Map size_context(const Spec& spec) {
   return Map{{"block", List{spec.block[0], spec.block[1]}},
              {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
+             {"buffer_rank", buffer_argument_rank(spec)},
              {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
 }
 

@@ -18,14 +18,22 @@ static_assert(kMaxRank == cuda_abi::kMaxBufferRank);
 constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kCopyBytes = 16;
 
-cuda_abi::BufferArgument buffer_argument(const TensorView& view) {
-  cuda_abi::BufferArgument argument{
-      .data = view.data, .stride = {}, .size = {1, 1, 1, 1, 1}, .reserved = 0};
+int argument_rank(const Spec& spec) {
+  const bool is_usual = std::all_of(
+      spec.buffers.begin(), spec.buffers.end(),
+      [](const auto& named) { return named.second.shape.size() <= cuda_abi::kUsualBufferRank; });
+  return is_usual ? cuda_abi::kUsualBufferRank : cuda_abi::kMaxBufferRank;
+}
+
+template <int kRank>
+void write_argument(const TensorView& view, std::byte* to) {
+  cuda_abi::BufferArgument<kRank> argument{.data = view.data, .stride = {}, .size = {}};
+  for (int& size : argument.size) size = 1;
   for (int i = 0; i < view.rank; ++i) {
     argument.size[i] = static_cast<int>(view.shape[i]);
     argument.stride[i] = view.shape[i] == 1 ? 0 : view.strides[i];
   }
-  return argument;
+  std::memcpy(to, &argument, sizeof argument);
 }
 
 cuda_abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
@@ -52,16 +60,20 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
                                    const std::vector<double>& scalars) {
   const auto buffer_count = static_cast<int>(buffers.size());
   const auto scalar_count = static_cast<int>(scalars.size());
+  const int rank = argument_rank(spec);
   BindingArguments arguments;
   arguments.bytes.resize(
-      static_cast<std::size_t>(cuda_abi::snippet_argument_bytes(buffer_count, scalar_count)));
+      static_cast<std::size_t>(cuda_abi::snippet_argument_bytes(buffer_count, scalar_count, rank)));
   std::byte* to = arguments.bytes.data() + cuda_abi::kSnippetHeaderBytes;
   for (const TensorView& view : buffers) {
-    const cuda_abi::BufferArgument argument = buffer_argument(view);
-    std::memcpy(to, &argument, sizeof argument);
-    to += sizeof argument;
+    if (rank == cuda_abi::kUsualBufferRank) {
+      write_argument<cuda_abi::kUsualBufferRank>(view, to);
+    } else {
+      write_argument<cuda_abi::kMaxBufferRank>(view, to);
+    }
+    to += cuda_abi::buffer_argument_bytes(rank);
   }
-  to = arguments.bytes.data() + cuda_abi::scalar_offset(buffer_count);
+  to = arguments.bytes.data() + cuda_abi::scalar_offset(buffer_count, rank);
   std::size_t index = 0;
   for (const auto& [name, scalar] : spec.scalars) {
     const cuda_abi::ScalarArgument argument = scalar_argument(scalar, scalars[index++]);
@@ -72,8 +84,9 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
 }
 
 void require_room(const Spec& spec) {
-  const auto bytes = cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
-                                                      static_cast<int>(spec.scalars.size()));
+  const auto bytes =
+      cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
+                                       static_cast<int>(spec.scalars.size()), argument_rank(spec));
   if (bytes <= static_cast<long long>(kMaxSnippetBytes)) return;
   throw Error(ErrorCode::spec,
               fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "

@@ -73,6 +73,26 @@ TEST_CASE("CUDA arguments: bindings are laid out as the kernels' struct is") {
   REQUIRE(arguments.scalars[1].as_i32 == 7);
 }
 
+TEST_CASE("CUDA arguments: a buffer of five dimensions gives all buffers room for five") {
+  Spec spec{.dtype = f32, .head_dim = 16};
+  spec.buffers["deep"] = {f32, {2, 3, 4, 5, FreeDim{}}};
+  spec.buffers["gain"] = {f32, {}};
+  spec.scalars["cap"] = {.dtype = f32, .default_value = 50};
+  std::vector<float> deep(2 * 3 * 4 * 5 * 6);
+  float gain = 1;
+  const Bindings bindings(
+      spec, {.buffers = {{"deep", TensorView::contiguous(deep.data(), f32, {2, 3, 4, 5, 6})},
+                         {"gain", TensorView::contiguous(&gain, f32, {})}}});
+  cuda::SnippetParameter parameter(bindings.cuda_arguments(), {.q_len = 11, .kv_len = 12});
+  abi::cuda::SnippetArguments<2, 1, 5> arguments;
+  std::memcpy(&arguments, parameter.data(), sizeof arguments);
+  REQUIRE(arguments.buffers[0].data == deep.data());
+  REQUIRE(arguments.buffers[0].size[4] == 6);
+  REQUIRE(arguments.buffers[0].stride[0] == 360);
+  REQUIRE(arguments.buffers[1].data == &gain);
+  REQUIRE(arguments.scalars[0].as_f32 == 50.0f);
+}
+
 TEST_CASE("CUDA arguments: without buffers and scalars there is still a header") {
   const Bindings bindings;
   cuda::SnippetParameter parameter(bindings.cuda_arguments(), {.q_len = 11, .kv_len = 12});
@@ -84,6 +104,9 @@ TEST_CASE("CUDA arguments: without buffers and scalars there is still a header")
 
 TEST_CASE("CUDA arguments: more buffers than a launch's parameters hold are refused") {
   REQUIRE_NOTHROW(cuda::require_room(spec_with_buffers(59)));
+  Spec deep = spec_with_buffers(46);
+  deep.buffers.begin()->second.shape = {1, 1, 1, 1, 1};
+  REQUIRE_NOTHROW(cuda::require_room(deep));
   REQUIRE_THAT(report_of([] { cuda::require_room(spec_with_buffers(80)); }),
                ContainsSubstring("80 buffers") && ContainsSubstring("hint: put several"));
 }

@@ -92,7 +92,8 @@ class tw_Buffer {
  public:
   using Read = typename tw_ReadOf<Value, kTrusted || tw_kernel::kReadsAreNumbers>::Type;
 
-  tw_Buffer(const tilewright::abi::BufferArgument& argument)
+  template <typename Argument>
+  tw_Buffer(const Argument& argument)
       : data_(static_cast<const char*>(argument.data)),
         last_stride_(static_cast<int>(argument.stride[kDims - 1] * sizeof(Element))) {
     for (int i = 0; i < kRank; ++i) {

@@ -25,8 +25,8 @@ struct Extrema {
 };
 
 // One block of threads: kExtremaFan^2 runs of one row of a table, and what lies above them.
-template <typename Element, typename Number, int kRank>
-TW_INLINE void make_table(const tilewright::abi::cuda::BufferArgument& buffer, void* table) {
+template <typename Element, typename Number, int kRank, typename Buffer>
+TW_INLINE void make_table(const Buffer& buffer, void* table) {
   using namespace tilewright::abi;
   constexpr int kRun = extrema_run(kBlockQ, kBlockKv);
   constexpr int kFan = kExtremaFan;
