@@ -1,160 +1,28 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "../../generator/snippet.hpp"
+#include "../../generator/snippet/print.hpp"
+#include "../../generator/snippet/tree.hpp"
 
 namespace tilewright::verify::fuzz {
 
-// The typed syntax tree of a snippet: what random cases are made of, what shrinking takes apart,
-// and what the interpreter evaluates. Every tree prints as text that a spec takes; a text that a
-// user wrote has no tree.
-
-/// Of a value: an int (a long long where an i64 buffer was read, within int's range), the score's
-/// floating type, a bool.
-enum class Type : std::uint8_t { integer, floating, truth };
-
-/// What a node of an expression does with its operands. A floating operation takes integer operands
-/// too, which are converted, as long as one operand is floating.
-enum class Op : std::uint8_t {
-  integer_literal,   ///< Expression::integer
-  floating_literal,  ///< Expression::number
-  truth_literal,     ///< Expression::integer, 0 or 1
-  variable,          ///< an index, a length, score, a scalar, a local variable or a parameter
-  read,  ///< buffer `name` at the operands, which may be floating; clamped to its extents
-  size,  ///< `name.size(d)`: the extent of dimension Expression::integer
-  call,  ///< the lambda `name` of the operands
-
-  add,
-  subtract,
-  multiply,
-  divide,
-  remainder,  ///< of integers, with the sign of the first operand
-  negate,
-  shift_left,   ///< of integers
-  shift_right,  ///< of integers, arithmetic
-  bit_and,      ///< of integers
-  bit_or,       ///< of integers
-  bit_xor,      ///< of integers
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  equal,
-  not_equal,
-  logical_and,  ///< evaluates its second operand only where the first is true
-  logical_or,   ///< evaluates its second operand only where the first is false
-  logical_not,
-
-  minimum,
-  maximum,
-  floor_quotient,   ///< `floor_div(a, b)`, Python's //
-  floor_remainder,  ///< `floor_mod(a, b)`, Python's %
-  absolute,
-  sign,
-  clamp,  ///< value, least, greatest
-  tanh,
-  exp,
-  exp2,
-  expm1,
-  log,
-  log2,
-  log1p,
-  erf,
-  erfc,
-  sqrt,
-  rsqrt,
-  sin,
-  cos,
-  floor,
-  ceil,
-  select,       ///< `select(condition, a, b)`, which evaluates both
-  conditional,  ///< `condition ? a : b`
-  to_floating,  ///< `float(x)`
-  to_integer,   ///< `int(x)` of a truth or an integer
-
-  // Indices of a buffer only: their values need not be ints.
-  times_2_to_32,     ///< `x * 4294967296ll`
-  to_unsigned,       ///< `(unsigned)(x)`
-  to_wide_unsigned,  ///< `(unsigned long long)(x)`; the interpreter takes the greatest i64 for more
-};
-
-/// The operation's name in JSON and in messages: "add", "less_equal", "variable".
-std::string_view to_string(Op op);
-/// @throws Error with code file for a name that is none
-Op op_from_string(std::string_view name);
-
-/// "int", "float", "bool": in JSON and as a snippet declares it.
-std::string_view to_string(Type type);
-/// @throws Error with code file for a name that is none
-Type type_from_string(std::string_view name);
-
-struct Expression {
-  Op op = Op::integer_literal;
-  Type type = Type::integer;
-  std::int64_t integer = 0;  ///< a literal's value; of Op::size the dimension
-  double number = 0;         ///< a floating literal's value
-  std::string name = {};     ///< of a variable, a buffer or a lambda
-  std::vector<Expression> operands = {};
-
-  friend bool operator==(const Expression&, const Expression&) = default;
-};
-
-/// Leaves and nodes, for code that builds trees by hand.
-Expression integer(std::int64_t value);
-Expression floating(double value);
-Expression truth(bool value);
-Expression variable(std::string name, Type type = Type::integer);
-Expression read(std::string buffer, Type type, std::vector<Expression> indices);
-/// The type follows from the operation and its operands.
-Expression apply(Op op, std::vector<Expression> operands);
-
-/// A parameter of a lambda.
-struct Parameter {
-  std::string name;
-  Type type = Type::integer;
-
-  friend bool operator==(const Parameter&, const Parameter&) = default;
-};
-
-struct Statement {
-  enum class Kind : std::uint8_t {
-    declare,  ///< `type name = value;`
-    lambda,   ///< `auto name = [=](parameters) { return value; };`
-    assign,   ///< `name = value;`
-    branch,   ///< `if (value) { body } else { otherwise }`
-    result,   ///< `return value;`
-  };
-
-  Kind kind = Kind::result;
-  std::string name = {};
-  Expression value = {};
-  std::vector<Parameter> parameters = {};  ///< of a lambda
-  std::vector<Statement> body = {};        ///< of a branch
-  std::vector<Statement> otherwise = {};   ///< of a branch; empty: no else
-
-  friend bool operator==(const Statement&, const Statement&) = default;
-};
-
-/// A whole snippet. Its last statement is a result.
-struct SnippetTree {
-  SnippetKind kind = SnippetKind::score_mod;
-  std::vector<Statement> statements = {};
-
-  friend bool operator==(const SnippetTree&, const SnippetTree&) = default;
-};
-
-/// The C++ text of an expression, with the parentheses that it needs.
-std::string to_text(const Expression& expression);
-
-/// The text for a spec's score_mod or mask_mod: an expression where the tree is one result, else a
-/// body, one statement a line.
-std::string to_text(const SnippetTree& tree);
-
-/// Nodes of all expressions, and statements: what shrinking makes smaller.
-std::size_t size_of(const SnippetTree& tree);
+// Random cases are made of the tree that the generator reads snippets by.
+using snippet::apply;
+using snippet::Expression;
+using snippet::floating;
+using snippet::integer;
+using snippet::Op;
+using snippet::op_from_string;
+using snippet::opaque;
+using snippet::Parameter;
+using snippet::read;
+using snippet::size_of;
+using snippet::SnippetTree;
+using snippet::Statement;
+using snippet::to_string;
+using snippet::to_text;
+using snippet::truth;
+using snippet::Type;
+using snippet::type_from_string;
+using snippet::variable;
 
 }  // namespace tilewright::verify::fuzz

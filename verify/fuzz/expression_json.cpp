@@ -61,6 +61,8 @@ std::size_t operands_of(Op op) {
     case Op::sign:
     case Op::to_floating:
     case Op::to_integer:
+    case Op::to_truth:
+    case Op::to_wide:
     case Op::times_2_to_32:
     case Op::to_unsigned:
     case Op::to_wide_unsigned:
@@ -160,8 +162,12 @@ Json to_json(const Statement& statement) {
           {"if", to_json(statement.value), to_json(statement.body), to_json(statement.otherwise)});
     case Statement::Kind::result:
       return Json::array({"return", to_json(statement.value)});
+    case Statement::Kind::block:
+    case Statement::Kind::loop:
+    case Statement::Kind::opaque:
+      break;
   }
-  return {};
+  throw Error(ErrorCode::internal, "random snippets hold no blocks, loops or opaque statements");
 }
 
 Json to_json(const std::vector<Statement>& statements) {

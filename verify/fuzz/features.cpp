@@ -216,7 +216,12 @@ void mark_statements(const std::vector<Statement>& statements, const Marker& mar
       case Statement::Kind::branch:
         mark(Factor::choice, "branch");
         break;
+      case Statement::Kind::loop:
+        mark(Factor::choice, "loop");
+        break;
       case Statement::Kind::result:
+      case Statement::Kind::block:
+      case Statement::Kind::opaque:
         break;
     }
     mark_expression(statement.value, mark);

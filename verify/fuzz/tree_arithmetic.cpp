@@ -149,6 +149,8 @@ Score function_of(Op op, Score a) {
       return std::sin(a);
     case Op::cos:
       return std::cos(a);
+    case Op::tan:
+      return std::tan(a);
     default:
       fail_tree("does " + std::string(to_string(op)) + " with numbers");
   }
@@ -195,7 +197,10 @@ TreeValue<Score> TreeArithmetic<Score>::apply(Op op, Type type, const Value* x,
     case Op::to_floating:
       return Value::of_number(x[0].as_number());
     case Op::to_integer:
+    case Op::to_wide:
       return x[0].converted_to(Type::integer);
+    case Op::to_truth:
+      return Value::of_truth(x[0].as_number() != 0);
     case Op::times_2_to_32:
       return Value::of_integer(x[0].integer * (std::int64_t{1} << 32));
     case Op::to_unsigned:
@@ -213,6 +218,9 @@ TreeValue<Score> TreeArithmetic<Score>::apply(Op op, Type type, const Value* x,
                                       : compare(op, x[0].integer, x[1].integer));
   }
   if (type == Type::floating) return Value::of_number(of_numbers(op, x));
+  if (type == Type::wide) {
+    return Value::of_integer(of_integers(op, x[0].integer, x[1].integer, x[2].integer));
+  }
   return Value::of_integer(checked_int(of_integers(op, x[0].integer, x[1].integer, x[2].integer)));
 }
 
@@ -246,6 +254,8 @@ Score TreeArithmetic<Score>::of_numbers(Op op, const Value* x) const {
       return smaller(greater(a, x[1].as_number()), x[2].as_number());
     case Op::sqrt:
       return std::sqrt(a);
+    case Op::pow:
+      return std::pow(a, x[1].as_number());
     case Op::floor:
       return std::floor(a);
     case Op::ceil:

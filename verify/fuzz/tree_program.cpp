@@ -112,7 +112,10 @@ class TreeResolver {
   Step resolve(const Statement& statement, Scope& scope) {
     Step step{.kind = statement.kind, .value = {}};
     switch (statement.kind) {
+      case Statement::Kind::opaque:
+        fail_tree("is opaque: " + statement.name);
       case Statement::Kind::lambda:
+        if (statement.captures_references) fail_tree("captures references");
         step.lambda = program_.lambdas.size();
         program_.lambdas.push_back(resolve_lambda(statement, scope));
         scope.lambdas[statement.name] = step.lambda;

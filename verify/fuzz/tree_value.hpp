@@ -30,7 +30,7 @@ struct TreeValue {
   /// @throws Error as fail_tree for a number as an integer
   TreeValue converted_to(Type wanted) const {
     if (wanted == Type::floating) return of_number(as_number());
-    if (wanted == type) return *this;
+    if (wanted == type || wanted == Type::unknown) return *this;
     if (type == Type::floating) fail_tree("turns a number into an integer");
     return wanted == Type::truth ? of_truth(integer != 0) : of_integer(integer);
   }

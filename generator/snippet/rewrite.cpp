@@ -1,0 +1,271 @@
+#include "generator/snippet/rewrite.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "generator/snippet/print.hpp"
+
+namespace tilewright::snippet {
+namespace {
+
+using Kind = Statement::Kind;
+
+bool is_conversion(Op op) {
+  return op >= Op::to_floating && op <= Op::to_wide;
+}
+
+// Operations that convert their operands to one type, which they have themselves.
+bool converts_operands(Op op) {
+  return (op >= Op::add && op <= Op::divide) || op == Op::minimum || op == Op::maximum;
+}
+
+// Whether the operation is the same without the conversion of operand i: `x * float(n)`.
+bool is_implied(const Expression& node, std::size_t i) {
+  if (node.operands[i].op != Op::to_floating) return false;
+  if (node.op >= Op::pow && node.op <= Op::ceil) return true;
+  const bool is_arithmetic =
+      converts_operands(node.op) || (node.op >= Op::less && node.op <= Op::not_equal);
+  return is_arithmetic && node.operands[1 - i].type == Type::floating &&
+         node.operands[1 - i].op != Op::to_floating;
+}
+
+Expression simple(Expression node) {
+  if (is_conversion(node.op) && node.operands[0].type == node.type) {
+    return std::move(node.operands[0]);
+  }
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    if (is_implied(node, i)) node.operands[i] = Expression(std::move(node.operands[i].operands[0]));
+  }
+  if (node.op != Op::add) return node;
+  // `-q_idx + kv_idx` and `kv_idx + -q_idx`
+  for (const std::size_t i : {1U, 0U}) {
+    if (node.operands[i].op != Op::negate) continue;
+    node.op = Op::subtract;
+    node.operands = {node.operands[1 - i], node.operands[i].operands[0]};
+    break;
+  }
+  return node;
+}
+
+// How often a name is declared and assigned.
+struct Uses {
+  int declared = 0;
+  int assigned = 0;
+  int read = 0;
+};
+
+std::map<std::string, Uses> count_uses(const std::vector<Statement>& statements) {
+  std::map<std::string, Uses> uses;
+  for_each_statement(statements, [&](const Statement& statement) {
+    if (statement.kind == Kind::assign) ++uses[statement.name].assigned;
+    if (statement.kind == Kind::declare || statement.kind == Kind::lambda) {
+      ++uses[statement.name].declared;
+    }
+    for (const Parameter& parameter : statement.parameters) ++uses[parameter.name].assigned;
+  });
+  for_each_node(statements, [&](const Expression& node) {
+    if (node.op == Op::variable || node.op == Op::call) ++uses[node.name].read;
+  });
+  return uses;
+}
+
+// A sequence of assignments to one local, in the list that declares it, as one local each.
+void name_versions(std::vector<Statement>& statements) {
+  const std::map<std::string, Uses> all = count_uses(statements);
+  std::map<std::string, int> here;
+  for (const Statement& statement : statements) {
+    if (statement.kind == Kind::assign || statement.kind == Kind::declare) ++here[statement.name];
+    if (statement.kind == Kind::lambda) return;
+  }
+  Locals names;
+  std::map<std::string, Type> types;
+  std::map<std::string, int> versions;
+  for (Statement& statement : statements) {
+    statement.value = inlined(statement.value, names);
+    const auto rename = [&](auto& self, std::vector<Statement>& inner) -> void {
+      for (Statement& one : inner) {
+        one.value = inlined(one.value, names);
+        self(self, one.body);
+        self(self, one.otherwise);
+      }
+    };
+    rename(rename, statement.body);
+    rename(rename, statement.otherwise);
+    if (statement.kind != Kind::assign && statement.kind != Kind::declare) continue;
+    const Uses& uses = all.at(statement.name);
+    if (uses.declared != 1 || uses.assigned + 1 != here[statement.name]) continue;
+    if (statement.kind == Kind::declare) {
+      types[statement.name] = statement.value.type;
+      continue;
+    }
+    const Type type = types.at(statement.name);
+    const std::string version = statement.name + "_" + std::to_string(++versions[statement.name]);
+    if (all.contains(version)) return;
+    statement.kind = Kind::declare;
+    statement.value = converted(std::move(statement.value), type);
+    names[statement.name] = variable(version, type);
+    statement.name = version;
+  }
+}
+
+// Locals that never change, those for which `wanted(uses, value)`.
+template <typename Wanted>
+Locals find_constants(const std::vector<Statement>& statements,
+                      const std::map<std::string, Uses>& uses, const Wanted& wanted) {
+  const auto changes = [&](const std::string& name) {
+    const auto found = uses.find(name);
+    return found != uses.end() && (found->second.assigned > 0 || found->second.declared > 1);
+  };
+  Locals locals;
+  for_each_statement(statements, [&](const Statement& statement) {
+    if (statement.kind != Kind::declare || changes(statement.name)) return;
+    Expression value = inlined(statement.value, locals);
+    bool is_constant = wanted(uses.at(statement.name), value);
+    for_each_node(value, [&](const Expression& node) {
+      const bool is_lambda = node.op == Op::call && node.type != Type::unknown;
+      is_constant &= !is_lambda && (node.op != Op::variable || !changes(node.name));
+    });
+    if (is_constant) locals.emplace(statement.name, std::move(value));
+  });
+  return locals;
+}
+
+void drop_unused(std::vector<Statement>& statements) {
+  const std::map<std::string, Uses> uses = count_uses(statements);
+  const auto is_unused = [&](const Statement& statement) {
+    const bool declares = statement.kind == Kind::declare || statement.kind == Kind::lambda;
+    if (!declares) return false;
+    const Uses& use = uses.at(statement.name);
+    return use.read == 0 && use.assigned == 0;
+  };
+  if (std::erase_if(statements, is_unused) > 0) drop_unused(statements);
+}
+
+void inline_locals(std::vector<Statement>& statements, const Locals& locals) {
+  for (Statement& statement : statements) {
+    statement.value = inlined(statement.value, locals);
+    inline_locals(statement.body, locals);
+    inline_locals(statement.otherwise, locals);
+  }
+}
+
+int order_of(const Expression& node) {
+  const bool is_literal = node.op <= Op::truth_literal;
+  return is_literal ? 0 : node.op == Op::variable ? 1 : 2;
+}
+
+bool comes_after(const Expression& a, const Expression& b) {
+  if (order_of(a) != order_of(b)) return order_of(a) > order_of(b);
+  return to_text(a) > to_text(b);
+}
+
+Expression negated(Expression value) {
+  if (value.op == Op::negate) return std::move(value.operands[0]);
+  if (value.op == Op::integer_literal) value.integer = -value.integer;
+  if (value.op == Op::floating_literal) value.number = -value.number;
+  if (value.op == Op::integer_literal || value.op == Op::floating_literal) return value;
+  if (value.op == Op::add && value.type == Type::integer) {
+    for (Expression& operand : value.operands) operand = negated(std::move(operand));
+    if (comes_after(value.operands[0], value.operands[1])) {
+      std::swap(value.operands[0], value.operands[1]);
+    }
+    return value;
+  }
+  const SourceRange range = value.range;
+  Expression result = apply(Op::negate, {std::move(value)});
+  result.range = range;
+  return result;
+}
+
+}  // namespace
+
+void for_each_node(const Expression& expression,
+                   const std::function<void(const Expression&)>& visit) {
+  visit(expression);
+  for (const Expression& operand : expression.operands) for_each_node(operand, visit);
+}
+
+void for_each_statement(const std::vector<Statement>& statements,
+                        const std::function<void(const Statement&)>& visit) {
+  for (const Statement& statement : statements) {
+    visit(statement);
+    for_each_statement(statement.body, visit);
+    for_each_statement(statement.otherwise, visit);
+  }
+}
+
+void for_each_node(const std::vector<Statement>& statements,
+                   const std::function<void(const Expression&)>& visit) {
+  for_each_statement(statements,
+                     [&](const Statement& statement) { for_each_node(statement.value, visit); });
+}
+
+Expression inlined(const Expression& expression, const Locals& locals) {
+  if (expression.op == Op::variable) {
+    const auto found = locals.find(expression.name);
+    if (found == locals.end()) return expression;
+    Expression value = found->second;
+    value.range = expression.range;
+    return value;
+  }
+  Expression node = expression;
+  for (Expression& operand : node.operands) operand = inlined(operand, locals);
+  return simple(std::move(node));
+}
+
+Locals constant_locals(const SnippetTree& tree) {
+  return find_constants(tree.statements, count_uses(tree.statements),
+                        [](const Uses&, const Expression&) { return true; });
+}
+
+Expression normal(const Expression& expression) {
+  Expression node = expression;
+  for (Expression& operand : node.operands) operand = normal(operand);
+  node = simple(std::move(node));
+  const bool is_product = node.op == Op::multiply || node.op == Op::divide;
+  if (node.type == Type::floating && converts_operands(node.op)) {
+    for (Expression& operand : node.operands) {
+      if (operand.op != Op::integer_literal) continue;
+      const SourceRange range = operand.range;
+      operand = floating(static_cast<double>(operand.integer));
+      operand.range = range;
+    }
+  }
+  if (node.op == Op::negate) return negated(std::move(node.operands[0]));
+  if (node.op == Op::subtract) {
+    node.op = Op::add;
+    node.operands[1] = negated(std::move(node.operands[1]));
+  }
+  bool is_negative = false;
+  for (Expression& operand : node.operands) {
+    if (!is_product || operand.op != Op::negate) continue;
+    is_negative = !is_negative;
+    operand = Expression(std::move(operand.operands[0]));
+  }
+  const bool commutes = node.op == Op::add || node.op == Op::multiply;
+  if (commutes && comes_after(node.operands[0], node.operands[1])) {
+    std::swap(node.operands[0], node.operands[1]);
+  }
+  return is_negative ? negated(std::move(node)) : node;
+}
+
+SnippetTree simplified(const SnippetTree& tree) {
+  SnippetTree result = tree;
+  if (opaque(tree) != nullptr) return result;
+  name_versions(result.statements);
+  // Each round may leave a local with one use less.
+  for (std::size_t before = 0; before != size_of(result);) {
+    before = size_of(result);
+    drop_unused(result.statements);
+    const auto is_wanted = [](const Uses& uses, const Expression& value) {
+      return uses.read <= 1 || value.operands.empty() ||
+             (is_conversion(value.op) && value.operands[0].operands.empty());
+    };
+    inline_locals(result.statements,
+                  find_constants(result.statements, count_uses(result.statements), is_wanted));
+    drop_unused(result.statements);
+  }
+  return result;
+}
+
+}  // namespace tilewright::snippet
