@@ -20,6 +20,9 @@ std::vector<Expression> literals_below(const Expression& expression) {
     case Type::floating:
       literals = {floating(0), floating(1)};
       break;
+    case Type::wide:
+    case Type::unknown:
+      break;
     case Type::truth:
       literals = {truth(false), truth(true)};
       break;
