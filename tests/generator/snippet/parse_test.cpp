@@ -17,6 +17,7 @@ Spec spec() {
   spec.buffers["slopes"] = {.dtype = DType::f32, .shape = {NamedDim::num_q_heads}};
   spec.buffers["doc"] = {.dtype = DType::i32, .shape = {NamedDim::batch, NamedDim::kv_len}};
   spec.buffers["bits"] = {.dtype = DType::i64, .shape = {NamedDim::q_len}};
+  spec.buffers["one"] = {.dtype = DType::f32, .shape = {}};
   spec.scalars["cap"] = {.dtype = DType::f32};
   spec.scalars["window"] = {.dtype = DType::i32};
   return spec;
@@ -57,6 +58,12 @@ TEST_CASE("snippet trees: operators bind as in C++") {
       {"slopes(h)", "slopes[h]"},
       {"doc.size(1) + doc(b, q_idx)", "doc.size(1) + doc(b, q_idx)"},
       {"tanhf(fabs(q_idx)) + fminf(1, score)", "tanh(abs(float(q_idx))) + min(float(1), score)"},
+      {"floor_div(q_idx, 2) + floor_mod(score, 2)", "floor_div(q_idx, 2) + floor_mod(score, 2)"},
+      {"sign(score) + erff(score) * expm1(log1p(erfc(score)))",
+       "sign(score) + erf(score) * expm1(log1p(erfc(score)))"},
+      {"slopes[q_idx * 4294967296ll] + slopes[(unsigned)(-q_idx)]",
+       "slopes[q_idx * 4294967296ll] + slopes[(unsigned)(-q_idx)]"},
+      {"slopes[(unsigned long long)(-1)] + one", "slopes[(unsigned long long)(-1)] + one"},
       {"0x1F + 0b11 + 017 + 1'000", "31 + 3 + 15 + 1000"},
       {"50.f + 1e-2 + .5", "50.0 + 0.01 + 0.5"},
       {"const int d = q_idx, e = 2; return score + d * e;",
