@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "base/version.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "generator/number_range.hpp"
 #include "generator/usual_mistakes.hpp"
@@ -70,6 +72,28 @@ void refuse_unknown_options(const std::vector<std::string>& words, const CLI::Ap
   }
 }
 
+// No option of any verb takes an empty text: an empty variable of a script is a mistake.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    if (std::find(values.begin(), values.end(), "") == values.end()) continue;
+    const std::string name = option->get_positional() ? option->get_name(true) : option->get_name();
+    throw Error(ErrorCode::usage, fmt::format("{} is empty", name),
+                "give it a value, or leave it out; a variable of the script may be unset");
+  }
+}
+
+void refuse_empty_assignments(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    const bool is_assignment = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (!is_assignment) continue;
+    throw Error(ErrorCode::usage, fmt::format("{} is empty", word.substr(0, word.size() - 1)),
+                "give it a value, or leave it out; a variable of the script may be unset");
+  }
+}
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -84,6 +108,7 @@ bool parse_words(std::vector<std::string> words, Verb& verb) {
   app.add_flag("--verbose", is_read_from_the_words,
                "show a compiler's log below an error in a snippet too");
   if (!app.get_allow_extras()) refuse_unknown_options(words, app, verb.name());
+  refuse_empty_assignments(words);
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
   try {
     app.parse(std::move(words));
@@ -95,6 +120,7 @@ bool parse_words(std::vector<std::string> words, Verb& verb) {
                 fmt::format("tilewright {} --help shows the arguments; for example: {}",
                             verb.name(), verb.example()));
   }
+  refuse_empty_values(app);
   return true;
 }
 
@@ -142,14 +168,6 @@ void add_json_flag(CLI::App& app, bool& json) {
   app.add_flag("--json", json, "print facts as JSON; errors too");
 }
 
-CLI::Validator not_negative() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        return text.starts_with('-') ? text + " is negative" : std::string();
-      },
-      "");
-}
-
 CLI::Validator held_by_a_float() {
   return CLI::Validator(
       [](const std::string& text) {
@@ -176,8 +194,8 @@ std::map<std::string, double> parse_scalars(const std::vector<std::string>& text
     const std::string_view digits(begin, static_cast<std::size_t>(end - begin));
     const bool is_read = failure == std::errc() || failure == std::errc::result_out_of_range;
     if (!name.empty() && is_read && stop == end && begin != end) require_held(name, digits);
-    if (name.empty() || failure != std::errc() || stop != end) {
-      throw Error(ErrorCode::usage, fmt::format("\"{}\" is no scalar", text),
+    if (name.empty() || failure != std::errc() || stop != end || !std::isfinite(value)) {
+      throw Error(ErrorCode::usage, fmt::format("--scalar: \"{}\" is no scalar", text),
                   "write --scalar NAME=NUMBER, for example --scalar cap=30");
     }
     if (!scalars.emplace(name, value).second) {
@@ -188,17 +206,14 @@ std::map<std::string, double> parse_scalars(const std::vector<std::string>& text
 }
 
 std::vector<std::string> split_at_commas(const std::string& text) {
-  return text.empty() ? std::vector<std::string>() : CLI::detail::split(text, ',');
-}
-
-std::int64_t parse_integer(const std::string& text, const std::string& what) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc() || stop != end || text.empty()) {
-    throw Error(ErrorCode::usage, fmt::format("{}: \"{}\" is no whole number", what, text));
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
   }
-  return value;
+  return parts;
 }
 
 }  // namespace tilewright::cli

@@ -31,22 +31,14 @@ void add_spec_argument(CLI::App& app, std::string& path);
 /// --json
 void add_json_flag(CLI::App& app, bool& json);
 
-/// For numbers that CLI11 would wrap around where they are negative.
-CLI::Validator not_negative();
-
 /// Refuses a number that a float would make infinite or 0.
 CLI::Validator held_by_a_float();
 
 /// Reads `NAME=NUMBER`, repeated.
-/// @throws Error with code usage for another form, or a name that is given twice
+/// @throws Error with code usage for another form, no finite number, or a name that is given twice
 std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts);
 
-/// Splits at commas. An empty text has no parts.
+/// Splits at commas, empty parts included. An empty text has no parts.
 std::vector<std::string> split_at_commas(const std::string& text);
-
-/// A whole number.
-/// @param what what the number is called in the message: "--threads"
-/// @throws Error with code usage
-std::int64_t parse_integer(const std::string& text, const std::string& what);
 
 }  // namespace tilewright::cli

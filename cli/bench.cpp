@@ -10,6 +10,7 @@
 #include "cli/bench_suites.hpp"
 #include "cli/bench_workloads.hpp"
 #include "cli/machine.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
@@ -33,12 +34,7 @@ DType parse_dtype(const std::string& name) {
 std::vector<int> parse_threads(const std::string& text) {
   std::vector<int> threads;
   for (const std::string& part : split_at_commas(text)) {
-    const std::int64_t count = parse_integer(part, "--threads");
-    if (count < 1 || count > kMostThreads) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("--threads {} is not from 1 to {}", count, kMostThreads));
-    }
-    threads.push_back(static_cast<int>(count));
+    threads.push_back(static_cast<int>(parse_whole(part, "--threads", {1, kMostThreads})));
   }
   return threads;
 }
@@ -62,22 +58,23 @@ class BenchVerb : public Verb {
                  "on a GPU: calls back to back, in place of an L2 that is flushed before each");
     app.add_option("--dtype", dtype_,
                    "f32, f16 or bf16, where the suite leaves it open (default f32; on a GPU bf16)");
-    app.add_option("--head-dim", arguments_.head_dim,
-                   "where the suite leaves it open (default 64; on a GPU 128)");
-    app.add_option("--batch", arguments_.batch, "(default: what suits the suite)");
-    app.add_option("--heads", arguments_.heads, "query heads (default: what suits the suite)");
-    app.add_option("--kv-heads", arguments_.kv_heads, "(default: as many as query heads)");
-    app.add_option("--q-len", arguments_.q_len, "(default: what suits this machine)");
-    app.add_option("--kv-len", arguments_.kv_len, "(default: as --q-len)");
+    add_whole(app, "--head-dim", arguments_.head_dim, {1, 1 << 16},
+              "where the suite leaves it open (default 64; on a GPU 128)");
+    add_whole(app, "--batch", arguments_.batch, kAnySize, "(default: what suits the suite)");
+    add_whole(app, "--heads", arguments_.heads, kAnySize,
+              "query heads (default: what suits the suite)");
+    add_whole(app, "--kv-heads", arguments_.kv_heads, kAnySize,
+              "(default: as many as query heads)");
+    add_whole(app, "--q-len", arguments_.q_len, kAnySize, "(default: what suits this machine)");
+    add_whole(app, "--kv-len", arguments_.kv_len, kAnySize, "(default: as --q-len)");
     app.add_option("--threads", threads_, "of the CPU: numbers of threads, 1,2,4 (default: all)");
-    app.add_option("--budget-ms", arguments_.timing.budget_ms,
-                   "measuring time for a row (default 500)");
-    app.add_option("--seed", arguments_.seed, "of random contents (default 0)")
-        ->check(not_negative());
+    add_number(app, "--budget-ms", arguments_.timing.budget_ms,
+               "measuring time for a row (default 500)");
+    add_whole(app, "--seed", arguments_.seed, kAnySeed, "of random contents (default 0)");
     app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
     app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
-    app.add_option("--keep", keep_, "of --serve: rows whose data stay on the device (default 1)")
-        ->check(CLI::PositiveNumber);
+    add_whole(app, "--keep", keep_, {1, 1 << 20},
+              "of --serve: rows whose data stay on the device (default 1)");
     app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
     app.add_option("--start-cubin", sample_.cubin)->group("");
     add_json_flag(app, arguments_.json);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <istream>
+#include <limits>
 #include <list>
 #include <string>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -20,10 +22,17 @@ Error wrong_request(const std::string& message, const std::string& hint = {}) {
   return Error(ErrorCode::usage, "the request " + message, hint);
 }
 
+// Deeper values would only be refused after they had been copied, level by level.
+bool limit_depth(int depth, Json::parse_event_t, Json&) {
+  constexpr int kMostDepth = 32;
+  if (depth > kMostDepth) throw wrong_request("is nested too deeply");
+  return true;
+}
+
 // The arguments of a request, over the command line's.
 class Request {
  public:
-  explicit Request(const std::string& line) : json_(Json::parse(line, nullptr, false)) {
+  explicit Request(const std::string& line) : json_(Json::parse(line, limit_depth, false)) {
     if (!json_.is_object()) throw wrong_request("is no JSON object on one line");
     for (const auto& [key, value] : json_.items()) {
       if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
@@ -64,11 +73,24 @@ class Request {
   template <typename T>
   void read(const std::string& key, T& value) const {
     if (!json_.contains(key)) return;
-    try {
-      json_[key].get_to(value);
-    } catch (const Json::exception&) {
-      throw wrong_request(fmt::format("has \"{}\": {}", key, json_[key].dump()));
+    const Json& given = json_[key];
+    bool fits = false;
+    if constexpr (std::is_same_v<T, bool>) {
+      fits = given.is_boolean();
+    } else if constexpr (std::is_integral_v<T>) {
+      constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+      fits = given.is_number_unsigned() && given.get<std::uint64_t>() <= kMost;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      fits = given.is_number();
+    } else {
+      fits = given.is_string();
     }
+    if (!fits) {
+      throw wrong_request(
+          fmt::format("has \"{}\": {}", key, given.dump()),
+          std::is_integral_v<T> ? "a whole number that is not negative is needed" : "");
+    }
+    given.get_to(value);
   }
 
   Json json_;

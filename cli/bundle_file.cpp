@@ -31,12 +31,13 @@ void BundleFile::declare(CLI::App& app, bool out_is_required) {
                  "sign it with this Ed25519 key, a PEM file (openssl genpkey -algorithm ed25519)");
 }
 
-void BundleFile::prepare() {
+void BundleFile::prepare(std::vector<std::filesystem::path> read) {
   if (path_.empty()) {
     throw Error(ErrorCode::usage, "--out is missing",
                 "name the bundle to write: --out kernels.twb");
   }
-  require_writable(path_, "--out");
+  read.emplace_back(key_path_);
+  require_writable(path_, "--out", read);
   if (!key_path_.empty()) key_ = cache::SigningKey::from_file(key_path_);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,9 @@ class BundleFile {
   void declare(CLI::App& app, bool out_is_required = true);
 
   /// Notices before any work is done that the file cannot be written, or the key not be read.
+  /// @param read what else the command reads
   /// @throws Error with code usage, disk or file
-  void prepare();
+  void prepare(std::vector<std::filesystem::path> read = {});
 
   /// @throws Error with code disk
   BundleSummary write(std::vector<cache::BundleItem> items) const;

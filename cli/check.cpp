@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/memory.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/expected.hpp"
@@ -148,6 +149,13 @@ std::string times_text(const verify::Report& report) {
   return text;
 }
 
+// out and lse once in double and twice in float.
+double bytes_of_references(const CallInputs& inputs) {
+  const double elements = static_cast<double>(inputs.out().view().numel());
+  const double rows = elements / static_cast<double>(inputs.out().view().extents().back());
+  return (elements + rows) * (sizeof(double) + 2 * sizeof(float));
+}
+
 class CheckVerb : public Verb {
  public:
   CheckVerb()
@@ -175,6 +183,7 @@ class CheckVerb : public Verb {
     take_inputs_of_expected();
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_});
     CallInputs inputs = CallInputs::load(spec, arguments_);
+    require_memory_for(bytes_of_references(inputs), "the reference and naive results");
     verify::CheckOptions options;
     options.attention.device = device;
     options.attention.kernels = kernel_context();

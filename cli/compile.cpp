@@ -129,7 +129,7 @@ class CompileVerb : public Verb {
 
   void prepare_output() const {
     if (output_.empty()) return;
-    if (!into_folder()) return require_writable(output_, "-o");
+    if (!into_folder()) return require_writable(output_, "-o", {spec_});
     std::error_code failure;
     fs::create_directories(output_, failure);
     if (failure) {
@@ -153,16 +153,24 @@ class CompileVerb : public Verb {
   void write_output(const Spec& spec, const std::vector<KernelBinary>& binaries) const {
     if (output_.empty()) return;
     const bool only_one = binaries.size() == 1;
+    bool is_written = false;
     for (const KernelBinary& binary : binaries) {
       const std::string& name = binary.build.kernel;
       if (!binary.compiles()) continue;
       if (into_folder()) {
         const char* const extension = binary.source.target.is_cpu() ? ".so" : ".cubin";
         write_file(fs::path(output_) / (name + extension), binary.entry->payload);
+        is_written = true;
       } else if (only_one || name == default_kernel(spec).name) {
         write_file(output_, binary.entry->payload);
+        is_written = true;
       }
     }
+    if (is_written) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("-o \"{}\" was not written: this spec has no kernel {}", output_,
+                            kernel_.empty() ? default_kernel(spec).name : kernel_),
+                "`tilewright compile SPEC` without -o lists what compiles");
   }
 
   void report(const Target& target, const std::vector<KernelBinary>& binaries) const {

@@ -10,8 +10,10 @@
 
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
+#include "cli/files.hpp"
 #include "cli/fuzz_machine.hpp"
 #include "cli/fuzz_progress.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec_json.hpp"
@@ -35,21 +37,6 @@ constexpr double kShrinkSeconds = 30;
 std::uint64_t random_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32 | device()) >> 11;
-}
-
-std::uint64_t parse_seed(const std::string& text) {
-  std::size_t end = 0;
-  std::uint64_t seed = 0;
-  try {
-    seed = std::stoull(text, &end, 0);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  if (end == 0 || end != text.size() || text[0] == '-') {
-    throw Error(ErrorCode::usage,
-                fmt::format("--seed is \"{}\", but must be a whole number below 2^64", text));
-  }
-  return seed;
 }
 
 Json failure_json(const fuzz::FailureGroup& group, const fuzz::FailureFiles& files) {
@@ -138,24 +125,20 @@ class FuzzVerb : public Verb {
   void declare(CLI::App& app) override {
     app.add_option("--spec", spec_,
                    "keep this spec's snippets and vary all the rest; without it snippets are made");
-    auto* seconds = app.add_option("--seconds", seconds_, "how long (default 60)")
-                        ->check(CLI::Range(1, 1'000'000));
-    app.add_option("--cases", cases_, "how many calls instead")
-        ->check(CLI::Range(1, 100'000'000))
+    auto* seconds = add_whole(app, "--seconds", seconds_, {1, 1'000'000}, "how long (default 60)");
+    add_whole(app, "--cases", cases_, {1, 100'000'000}, "how many calls instead")
         ->excludes(seconds);
-    app.add_option("--compiles", compiles_,
-                   "kernels for GPUs to compile, without a GPU, for each 100 calls (default 25 "
-                   "where NVRTC is found)")
-        ->check(CLI::Range(0, 10'000));
-    app.add_option("--seed", seed_, "makes the same cases again (default: a new one)");
+    add_whole(app, "--compiles", compiles_, {0, 10'000},
+              "kernels for GPUs to compile, without a GPU, for each 100 calls (default 25 "
+              "where NVRTC is found)");
+    add_whole(app, "--seed", seed_, kAnySeed, "makes the same cases again (default: a new one)");
     app.add_option("--device", device_, "auto, cpu or cuda (default auto)");
     app.add_flag("--no-offsets", no_offsets_,
                  "q_idx and kv_idx start at 0: for snippets that index buffers by them");
     app.add_flag("--self-attention", self_attention_,
                  "as many keys as queries, and --no-offsets: for snippets that index buffers of "
                  "kv_len elements by q_idx");
-    app.add_option("--workers", workers_, "processes (default: one for each core)")
-        ->check(CLI::Range(1, 1024));
+    add_whole(app, "--workers", workers_, {1, 1024}, "processes (default: one for each core)");
     app.add_option("--out", out_, "folder for cases that fail (default fuzz-failures)");
     auto* replay = app.add_option("--replay", replay_, "run this case, which an earlier run wrote");
     for (CLI::Option* option : app.get_options()) {
@@ -168,6 +151,7 @@ class FuzzVerb : public Verb {
 
  private:
   ExitStatus run_campaign() {
+    require_folder(out_, "--out");
     const FuzzMachine machine = fuzz_machine(device_);
     fuzz::CampaignOptions options;
     options.source.device = machine.device;
@@ -175,7 +159,7 @@ class FuzzVerb : public Verb {
     options.source.offsets = !no_offsets_ && !self_attention_;
     options.source.self_attention = self_attention_;
     if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
-    options.seed = seed_.empty() ? random_seed() : parse_seed(seed_);
+    options.seed = seed_ ? *seed_ : random_seed();
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
     options.time_limit = case_limit();
@@ -391,7 +375,7 @@ class FuzzVerb : public Verb {
   std::int64_t seconds_ = 60;
   std::int64_t cases_ = 0;
   std::optional<std::int64_t> compiles_;
-  std::string seed_;
+  std::optional<std::uint64_t> seed_;
   std::string device_ = "auto";
   int workers_ = 0;
   std::string out_ = "fuzz-failures";

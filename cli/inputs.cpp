@@ -1,14 +1,15 @@
 #include "cli/inputs.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <array>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/memory.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/arguments.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "runtime/forward_call.hpp"
 
@@ -29,7 +30,11 @@ Shape parse_random(const std::string& inputs) {
                 "write random:B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv length), for "
                 "example random:1,8,2,1024,1024");
   }
-  const auto size = [&](std::size_t i) { return parse_integer(parts[i], "--inputs random"); };
+  const auto size = [&](std::size_t i) {
+    constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
+    return static_cast<std::int64_t>(
+        parse_whole(parts[i], fmt::format("--inputs random: {}", kNames[i]), kAnyOffset));
+  };
   return {.batch = size(0),
           .num_q_heads = size(1),
           .num_kv_heads = size(2),
@@ -78,24 +83,16 @@ double bytes_of_buffers(const Spec& spec, const Shape& shape) {
   return bytes;
 }
 
-// Of the machine, or of the container that this process is in.
-double memory_present() {
-  double bytes =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  double limit = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
-  return bytes;
+double bytes_of_outputs(const Spec& spec, const Shape& shape) {
+  const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
+                      static_cast<double>(shape.q_len);
+  const double of_out = static_cast<double>(spec.value_head_dim()) *
+                        static_cast<double>(size_of(spec.output_dtype()));
+  return rows * (of_out + (spec.outputs.lse ? static_cast<double>(sizeof(float)) : 0));
 }
 
-// Memory that the system promises and does not have ends the process without a word, so what cannot
-// fit is refused before it is asked for.
 void require_present(double needed, const Shape& shape) {
-  const double present = memory_present();
-  if (needed <= present) return;
-  throw Error(ErrorCode::memory,
-              fmt::format("the tensors of {} need {:.1f} GiB, but this machine has {:.1f} GiB",
-                          shape.describe(), needed / (1 << 30), present / (1 << 30)),
-              "use smaller shapes or a machine with more memory");
+  require_memory_for(needed, fmt::format("the tensors of {}", shape.describe()));
 }
 
 const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
@@ -137,7 +134,9 @@ TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv
 }  // namespace
 
 void require_memory(const Spec& spec, const Shape& shape) {
-  require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape), shape);
+  require_present(
+      bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape) + bytes_of_outputs(spec, shape),
+      shape);
 }
 
 void InputArguments::declare_values(CLI::App& app) {
@@ -145,16 +144,16 @@ void InputArguments::declare_values(CLI::App& app) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--q-offset", q_offset, "q_idx = row + this (default 0)");
-  app.add_option("--kv-offset", kv_offset, "kv_idx = column + this (default 0)");
-  app.add_option("--seed", seed, "of random contents (default 0)")->check(not_negative());
+  add_whole(app, "--q-offset", q_offset, kAnyOffset, "q_idx = row + this (default 0)");
+  add_whole(app, "--kv-offset", kv_offset, kAnyOffset, "kv_idx = column + this (default 0)");
+  add_whole(app, "--seed", seed, kAnySeed, "of random contents (default 0)");
 }
 
 void InputArguments::declare_call(CLI::App& app) {
   app.add_option("--inputs", inputs,
                  "a safetensors file with q, k, v and the buffers, or random:B,HQ,HKV,SQ,SKV")
       ->required();
-  app.add_option("--scale", scale, "multiplies q.k (default: the spec's)")
+  add_number(app, "--scale", scale, "multiplies q.k (default: the spec's)")
       ->check(held_by_a_float());
   declare_values(app);
 }

@@ -32,7 +32,8 @@ struct InputArguments {
   void declare_call(CLI::App& app);
 };
 
-/// Refuses random tensors of a shape that this machine, or its container, cannot hold.
+/// Refuses random tensors of a shape that this machine, or its container, cannot hold, outputs
+/// included.
 /// @throws Error with code memory
 void require_memory(const Spec& spec, const Shape& shape);
 

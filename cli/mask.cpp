@@ -6,6 +6,7 @@
 #include "cli/inputs.hpp"
 #include "cli/mask_lists.hpp"
 #include "cli/mask_picture.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
@@ -49,11 +50,11 @@ class MaskVerb : public Verb {
 
   void declare(CLI::App& app) override {
     add_spec_argument(app, spec_);
-    app.add_option("--q-len", shape_.q_len, "rows of q")->required();
-    app.add_option("--kv-len", shape_.kv_len, "rows of k and v")->required();
-    app.add_option("--batch", shape_.batch, "(default 1)");
-    app.add_option("--q-heads", shape_.num_q_heads, "query heads (default 1)");
-    app.add_option("--kv-heads", kv_heads_, "kv heads (default: as many as query heads)");
+    add_whole(app, "--q-len", shape_.q_len, kAnySize, "rows of q")->required();
+    add_whole(app, "--kv-len", shape_.kv_len, kAnySize, "rows of k and v")->required();
+    add_whole(app, "--batch", shape_.batch, kAnySize, "(default 1)");
+    add_whole(app, "--q-heads", shape_.num_q_heads, kAnySize, "query heads (default 1)");
+    add_whole(app, "--kv-heads", kv_heads_, kAnySize, "kv heads (default: as many as query heads)");
     app.add_option("--inputs", arguments_.inputs,
                    "a safetensors file with the buffers (default: random ones)");
     app.add_option("--outputs", outputs_,
@@ -73,6 +74,7 @@ class MaskVerb : public Verb {
     require_writable(outputs_, "--outputs", read);
     require_writable(flex_, "--flex", read);
     require_writable(picture_.path, "--picture", read);
+    require_distinct({{"--outputs", outputs_}, {"--flex", flex_}, {"--picture", picture_.path}});
     shape_.num_kv_heads = kv_heads_.value_or(shape_.num_q_heads);
     Progress progress(1, json_);
     progress.update("making the buffers", 0);

@@ -8,6 +8,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "base/memory.hpp"
 #include "runtime/mask_file.hpp"
 #include "runtime/mask_lists.hpp"
 #include "runtime/safetensors.hpp"
@@ -84,6 +85,8 @@ BlockMask mask_of_everything(const Attention& attention, const Shape& shape,
   const auto [q_side, kv_side] = attention.spec().block;
   const std::int64_t q_blocks = ceil_div(shape.q_len, q_side);
   const std::int64_t kv_blocks = ceil_div(shape.kv_len, kv_side);
+  require_memory_for(static_cast<double>(q_blocks) * static_cast<double>(kv_blocks) * 8,
+                     fmt::format("the tiles of {}", shape.describe()));
   std::vector<std::int64_t> crow(static_cast<std::size_t>(q_blocks + 1));
   std::vector<std::int32_t> col(static_cast<std::size_t>(q_blocks * kv_blocks));
   for (std::size_t row = 0; row < crow.size(); ++row) {

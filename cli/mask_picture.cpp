@@ -10,6 +10,7 @@
 #include "base/file_io.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
+#include "cli/numbers.hpp"
 #include "generator/snippet.hpp"
 #include "picture/text.hpp"
 #include "verify/snippet_evaluator.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 std::string extension_of(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
+  if (extension.empty() && !path.empty() && is_stream(path)) return ".txt";
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return extension;
@@ -63,10 +65,10 @@ void tell_scores_apart(picture::MaskPictureOptions& options, const Spec& spec, c
 
 void PictureArguments::declare(CLI::App& app) {
   app.add_option("--picture", path, "write a picture: a .svg, .png or .txt file");
-  app.add_option("--b", b, "draw this batch alone")->check(not_negative());
-  app.add_option("--h", h, "draw this query head alone")->check(not_negative());
+  add_whole(app, "--b", b, kAnyIndex, "draw this batch alone");
+  add_whole(app, "--h", h, kAnyIndex, "draw this query head alone");
   app.add_flag("--scores", scores, "draw a heat map of score_mod beside the mask");
-  app.add_option("--score", score, "the score that score_mod is given for it (default 1)");
+  add_number(app, "--score", score, "the score that score_mod is given for it (default 1)");
   app.add_flag("--tiles", tiles, "draw tiles also where elements would be drawn");
 }
 
@@ -75,7 +77,7 @@ void PictureArguments::check(const Spec& spec, const Shape& shape) const {
   const bool is_drawing = extension == ".svg" || extension == ".png";
   if (!path.empty() && !is_drawing && extension != ".txt") {
     throw Error(ErrorCode::usage, fmt::format("--picture \"{}\" has no known format", path),
-                "name a .svg, .png or .txt file");
+                "name a .svg, .png or .txt file; a pipe or device gets text");
   }
   if (!is_drawing && (b || h || scores || tiles)) {
     throw Error(ErrorCode::usage, "--b, --h, --scores and --tiles belong to a drawing",

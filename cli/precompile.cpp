@@ -12,6 +12,7 @@
 #include "cli/arguments.hpp"
 #include "cli/bundle_file.hpp"
 #include "cli/call.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/target_note.hpp"
@@ -35,14 +36,14 @@ class PrecompileVerb : public Verb {
                    "what for, separated by commas: sm_80, sm_90a, ...; cpu stands for "
                    "cpu-x86-64-v3 and cpu-x86-64-v4 (default: the manifest's)");
     bundle_.declare(app);
-    app.add_option("--jobs", jobs_, "kernels compiled at a time (default: one for each processor)")
-        ->check(CLI::Range(1u, 1024u));
+    add_whole(app, "--jobs", jobs_, {1, 1024},
+              "kernels compiled at a time (default: one for each processor)");
     add_json_flag(app, json_);
   }
 
   ExitStatus execute() override {
     const Stopwatch watch;
-    bundle_.prepare();
+    bundle_.prepare({manifest_});
     const Manifest manifest = manifest_from_file(manifest_);
     const std::vector<Target> targets = wanted_targets(manifest);
     notes_ = say_target_notes(targets);
