@@ -380,7 +380,7 @@ std::vector<BufferRead> linear_reads(const SnippetFacts& facts) {
 
 ScoreReduction reduce(const SnippetTree& tree, const Spec& spec) {
   ScoreReduction reduction{.rest = simplified(tree)};
-  if (spec.precise_math || opaque(tree) != nullptr) return reduction;
+  if (!spec.may_reshape_score_mod() || opaque(tree) != nullptr) return reduction;
   const Names names{spec, constant_locals(reduction.rest)};
   while (take_score_factor(reduction, names)) {
   }

@@ -169,6 +169,8 @@ TEST_CASE("snippet facts: slopes of kv_idx - q_idx") {
   Spec precise = spec();
   precise.precise_math = true;
   CHECK(reduce(tree("score + slopes[h] * (kv_idx - q_idx)"), precise).slope_sign == 0);
+  precise.precise_math = false;
+  CHECK(reduce(tree("score + slopes[h] * (kv_idx - q_idx)"), precise).slope_sign == 1);
 }
 
 TEST_CASE("snippet facts: one form for all spellings") {
