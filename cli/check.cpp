@@ -12,6 +12,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
+#include "generator/snippet_notes.hpp"
 #include "generator/spec_json.hpp"
 
 namespace tilewright::cli {
@@ -80,6 +81,24 @@ Json to_json(const verify::Report& report) {
           {"mask_disagreements", report.mask_disagreements},
           {"undefined", to_json(report.undefined)},
           {"times_ms", to_json(report.ms)}};
+}
+
+Json to_json(const std::vector<SnippetNote>& notes) {
+  Json list = Json::array();
+  for (const SnippetNote& note : notes) {
+    list.push_back({{"message", note.message},
+                    {"file", note.place.file},
+                    {"line", note.place.line},
+                    {"column", note.place.column},
+                    {"hint", note.hint}});
+  }
+  return list;
+}
+
+// What is right C++ and may mean something else than its author thinks.
+void say_notes(const Spec& spec) {
+  const DiagnosticsSink say = diagnostics_to_stderr();
+  for (const SnippetNote& note : snippet_notes(spec)) say(Severity::note, to_string(note));
 }
 
 std::string verdict_text(const verify::Report& report) {
@@ -180,6 +199,7 @@ class CheckVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
+    say_notes(spec);
     take_inputs_of_expected();
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_});
     CallInputs inputs = CallInputs::load(spec, arguments_);
@@ -219,7 +239,11 @@ class CheckVerb : public Verb {
   }
 
   void print_report(const Spec& spec, const Shape& shape, const verify::Report& report) const {
-    if (json_) return print_json(to_json(report));
+    if (json_) {
+      Json json = to_json(report);
+      json["notes"] = to_json(snippet_notes(spec));
+      return print_json(json);
+    }
     std::string text =
         fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, shape.describe());
     text += verdict_text(report) + findings_text(report) + times_text(report);
