@@ -77,10 +77,8 @@ build_with_progress() {
       echo "$text" >&2
       last=$SECONDS
     fi
-  done < <(cmake --build "$@" 2>&1 | tee "$log"; echo "${PIPESTATUS[0]}" >"$log.status")
+  done < <({ status=0; cmake --build "$@" 2>&1 || status=$?; echo "$status" >"$log.status"; } | tee "$log")
   [ ! -t 2 ] || printf '\r\033[K' >&2
-  # The status is written when the loop has read all; the process substitution may still be about to.
-  until [ -s "$log.status" ]; do sleep 0.1; done
   local status
   status=$(cat "$log.status")
   [ "$status" -eq 0 ] || cat "$log" >&2
