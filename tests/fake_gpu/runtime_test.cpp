@@ -40,12 +40,16 @@ Attention causal() {
 }
 
 struct Tensors {
-  cuda::DeviceMemory memory{Device::parse("cuda"), 2 * 300 * 64 * 2};
+  cuda::DeviceMemory inputs{Device::parse("cuda"), 2 * 300 * 64 * 2};
+  cuda::DeviceMemory out{Device::parse("cuda"), 2 * 300 * 64 * 2};
   ForwardTensors views() const {
-    const auto view = [&](std::int64_t rows) {
+    const auto view = [](const cuda::DeviceMemory& memory, std::int64_t rows) {
       return TensorView::contiguous(memory.data(), f16, {1, 2, rows, 64});
     };
-    return {.q = view(300), .k = view(200), .v = view(200), .out = view(300)};
+    return {.q = view(inputs, 300),
+            .k = view(inputs, 200),
+            .v = view(inputs, 200),
+            .out = view(out, 300)};
   }
 };
 

@@ -314,7 +314,7 @@ TEST_CASE("spec: hostile texts are refused at once") {
   CHECK_THAT(refusal(std::string("{\0}", 3)).message(), ContainsSubstring("NUL"));
   std::string many = "{";
   for (int i = 0; i < 60000; ++i) many += "\"k" + std::to_string(i) + "\":1,";
-  CHECK_THAT(refusal(many + "\"z\":1}").message(), ContainsSubstring("unknown key \"k0\""));
+  CHECK_THAT(refusal(many + "\"z\":1}").message(), ContainsSubstring("more than 10000 keys"));
   const Error control = refusal(with("\"\x7F\xC2\x9B" + std::string(300, 'x') + "\": 1"));
   CHECK_THAT(control.message(), ContainsSubstring("unknown key \"?"));
   CHECK(control.message().size() < 600);

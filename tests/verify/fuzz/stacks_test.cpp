@@ -37,7 +37,8 @@ TEST_CASE("stacks: each thread of a process says where it is, and the process go
   std::string text;
   REQUIRE(test::holds_soon([&] {
     text = ask_for_stacks(child, file);
-    return text.find("read") != std::string::npos;
+    return text.find("waits for the end of the test") != std::string::npos &&
+           text.find(" read") != std::string::npos;
   }));
   CHECK_THAT(text, ContainsSubstring("waits for the end of the test"));
   CHECK_THAT(text, ContainsSubstring("thread " + std::to_string(child)));
