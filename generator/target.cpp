@@ -32,8 +32,7 @@ std::string hint_for(std::string_view name) {
     return fmt::format("a real architecture is needed: \"sm_{}\"", printable(name.substr(8)));
   }
   if (name == "cuda" || name == "gpu" || name == "native") {
-    return "name the architecture, as \"sm_90a\" for compute capability 9.0; `tilewright doctor` "
-           "names this machine's";
+    return "name the architecture, as \"sm_90a\" for compute capability 9.0";
   }
   if (name.starts_with("x86-64") || name == "avx2" || name == "avx512") {
     return "CPU targets are \"cpu\", \"cpu-x86-64-v3\" and \"cpu-x86-64-v4\"";

@@ -50,7 +50,7 @@ TEST_CASE("target: an unknown name is answered with the nearest and the list") {
                                        {"sm90a", "did you mean \"sm_90a\"?"},
                                        {"cpu-x86-64-v2", "did you mean \"cpu-x86-64-v3\"?"},
                                        {"compute_90", "\"sm_90\""},
-                                       {"cuda", "doctor"},
+                                       {"cuda", "\"sm_90a\" for compute capability 9.0"},
                                        {"x86-64-v3", "cpu-x86-64-v3"},
                                        {"", ""},
                                        {"sm_85", "sm_8"},
