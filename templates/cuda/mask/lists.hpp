@@ -20,7 +20,7 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head, int q_len) {
   int* const order = mask.rows_by_cost + static_cast<long long>(head) * rows;
   // A cost is at most 5 * columns, below 2^31. Roundings make its product with the scale greater by
   // less than 2^-20 of it, so it stays below kBuckets; and it never falls where the cost rises.
-  const float scale = (kBuckets - 1) / (5.0f * static_cast<float>(mask.columns));
+  const float scale = (kBuckets - 1) * tw_math::reciprocal(5.0f * static_cast<float>(mask.columns));
   const auto bucket_of = [&](int item) {
     const int first = item * ordered_rows;  // below 2^31, as lengths end at 2^31 - 1025
     const int last_row = min((first + ordered_rows - 1) / kBlockQ, rows - 1);
