@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::size_t kMostDepth = 127;  // as the format's reader
 constexpr std::array<std::string_view, 3> kMembers = {"dtype", "shape", "data_offsets"};
 
@@ -28,7 +28,8 @@ class HeaderReader {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool null() {
-    if (level() == Level::header && key_ == kMetadata) return true;  // none, as the format allows
+    if (level() == Level::header && key_ == kMetadataKey)
+      return true;  // none, as the format allows
     return value("null");
   }
   bool boolean(bool) { return value("a truth value"); }
@@ -60,7 +61,7 @@ class HeaderReader {
 
   bool start_object(std::size_t) {
     if (depth_ == 0) return open(Level::header);
-    if (level() == Level::header && key_ == kMetadata) return open(Level::metadata);
+    if (level() == Level::header && key_ == kMetadataKey) return open(Level::metadata);
     if (level() == Level::header) return start_tensor();
     value("an object");
     return open(Level::skipped);
@@ -161,11 +162,11 @@ class HeaderReader {
     switch (level()) {
       case Level::header:
         fail_(fmt::format("{} is no JSON object",
-                          key_ == kMetadata ? key_ : "tensor " + quoted_name(key_)),
+                          key_ == kMetadataKey ? key_ : "tensor " + quoted_name(key_)),
               "");
         break;
       case Level::metadata:
-        fail_(fmt::format("{} has a value that is no string: {}", kMetadata, quoted_name(key_)),
+        fail_(fmt::format("{} has a value that is no string: {}", kMetadataKey, quoted_name(key_)),
               "");
         break;
       case Level::tensor:
