@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/snippet_names.hpp"
 #include "generator/snippet_words.hpp"
 
 namespace tilewright {
@@ -59,6 +60,8 @@ class Declarations {
     const bool is_empty = snippet_.text(open + 1) == ")";
     if (snippet_.text(name) == ")") return check_bracketed_name(open);
     if (!is_identifier(snippet_.tokens()[name]) || is_one_of(snippet_.text(name), kHeads)) return;
+    // return (int)x, sizeof(float), not (int)x
+    if (is_cpp_keyword(snippet_.text(name)) && !is_type(snippet_.text(name))) return;
     const bool is_alias = name >= 2 && snippet_.text(name - 1) == "=" &&
                           is_type(snippet_.text(name)) && name >= 3 &&
                           snippet_.text(name - 3) == "using";

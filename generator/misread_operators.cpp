@@ -80,7 +80,9 @@ class Operators {
     if (!snippet_.opens(i)) return;
     if (snippet_.text(i) == "[" && !opens_lambda(snippet_.tokens(), i)) check_index(i);
     if (snippet_.text(i) != "(" || !is_group(i)) return;
-    refuse_comma(snippet_.inside(i));
+    // if (int i = 0, j = 1; i < j)
+    const Range value = last_part_of(snippet_.inside(i));
+    if (!is_declaration(value)) refuse_comma(value);
     const std::size_t close = snippet_.partner(i);
     const std::string_view after = snippet_.text(close + 1);
     const bool is_condition = joins_conditions(after) || after == "?" ||
@@ -129,10 +131,17 @@ class Operators {
       const std::string_view text = snippet_.text(i);
       if (text == ";" || text == "{" || text == "," || text == "?") joint = level.end;
       if (text == "=" && joint == level.end) joint = level.end + 1;  // x = a && b
-      if (joins_conditions(text) && joint == level.end) joint = i;
+      if (joins_conditions(text) && joint == level.end && !declares_reference(i)) joint = i;
       if (text == "=" && joint < level.end) fail_assignment({joint + 1, level.end}, i);
       if (text == ";" || text == "{" || text == ",") joint = level.end;
     }
+  }
+
+  // auto&& r = x
+  bool declares_reference(std::size_t i) const {
+    constexpr std::array<std::string_view, 4> kValues = {"true", "false", "nullptr", "this"};
+    const std::string_view before = snippet_.before(i);
+    return is_cpp_keyword(before) && !is_one_of(before, kValues);
   }
 
   void refuse_comma(Range range) const {

@@ -159,7 +159,7 @@ TEST_CASE("jinja errors: what is undefined, with the nearest name") {
       {"{% set x = missing %}", 1, 12, "\"missing\" is undefined",
        ""
        "variables are"},
-      {"{{ tile.qq }}", 1, 9, "the map has no \"qq\"", "did you mean \"q\"?"},
+      {"{{ tile.qq }}", 1, 9, "the map has no \"qq\"", "its keys are kv, q"},
       {"{{ tile['width'] }}", 1, 9, "the map has no \"width\"", "its keys are kv, q"},
       {"{{ tile.q.z }}", 1, 11, "an int has no attribute \"z\"", ""},
       {"{{ missing.q }}", 1, 4, "\"missing\" is undefined", "variables are"},

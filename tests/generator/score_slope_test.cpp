@@ -72,7 +72,6 @@ TEST_CASE("score slope: left alone where it would mean something else, or may") 
         "score + h ? 1 : slopes[h] * (kv_idx - q_idx)",
         "score + h < 2 * (kv_idx - q_idx)",
         "score + slopes[h] * (kv_idx - q_idx) > 3",
-        "score + a, b * (kv_idx - q_idx)",
         "score - 2u * (q_idx - kv_idx)",
         "score + 2U * (kv_idx - q_idx)",
         "score + 2llu * (kv_idx - q_idx)",

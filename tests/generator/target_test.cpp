@@ -47,7 +47,7 @@ TEST_CASE("target: what is too old says so") {
 TEST_CASE("target: an unknown name is answered with the nearest and the list") {
   const auto [name, hint] = GENERATE(
       table<std::string, std::string>({{"sm_90b", "did you mean \"sm_90\"?"},
-                                       {"sm90a", "did you mean \"sm_90a\"?"},
+                                       {"sm90a", "write \"sm_90a\""},
                                        {"cpu-x86-64-v2", "did you mean \"cpu-x86-64-v3\"?"},
                                        {"compute_90", "\"sm_90\""},
                                        {"cuda", "\"sm_90a\" for compute capability 9.0"},
