@@ -41,11 +41,14 @@ TEST_CASE("emulated GPU: huge scores under a mask, in tiles that span two of its
 
 TEST_CASE("emulated GPU: slopes of every size") {
   CHECK(findings_of(test::steep_slopes(bf16), "hopper") == kNone);
-  // Under a causal mask the greatest score is that of the query's own key, whose q.k is rounded
-  // with the terms of the slope that the product starts from: lse is off by as much.
+  // Under a causal mask the greatest score is the query's own key's. Its q.k is rounded with the
+  // terms of the slope that the product starts from, so lse is off by as much. Its weight is then
+  // 2^r with |r| <= 1/8 in place of 1, which P rounds by up to 2^-12: a row of one weight, which
+  // naive has exactly, shows that in its RMS error. The greatest error stays in its bound.
   for (const std::string& text :
        findings_of(test::steep_slopes(f16, "q_idx >= kv_idx"), "hopper")) {
-    CHECK_THAT(text, Catch::Matchers::ContainsSubstring(": lse is off by"));
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring(": lse is off by") ||
+                         Catch::Matchers::ContainsSubstring(": the RMS error"));
   }
   // docs/math.md: a float times a difference of indices is exact up to 2^119.
   CHECK(findings_of(test::steep_slopes(bf16, "", 0x1p119), "portable") == kNone);
