@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -59,20 +60,34 @@ Names macros_of_the_host() {
   return names;
 }
 
-// Names that "#define" stands before in the library, whose built-in headers are text.
+// NVRTC and its built-ins, whose headers are text inside the libraries.
+std::string bytes_of_nvrtc() {
+  const std::filesystem::path library = cuda::Nvrtc::get().path();
+  std::string bytes;
+  for (const auto& file : std::filesystem::directory_iterator(library.parent_path())) {
+    if (!file.path().filename().string().starts_with("libnvrtc") || file.is_symlink()) continue;
+    std::ifstream stream(file.path(), std::ios::binary);
+    bytes.append(std::istreambuf_iterator<char>(stream), {});
+  }
+  return bytes;
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Names that "define" stands before.
 Names macros_of_nvrtc() {
-  std::ifstream file(cuda::Nvrtc::get().path(), std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  constexpr std::string_view kDefine = "define ";
+  const std::string bytes = bytes_of_nvrtc();
+  constexpr std::string_view kDefine = "define";
   Names names;
   for (std::size_t at = bytes.find(kDefine); at != std::string::npos;
        at = bytes.find(kDefine, at + 1)) {
-    const std::size_t begin = bytes.find_first_not_of(' ', at + kDefine.size());
+    const std::size_t begin =
+        std::min(bytes.find_first_not_of(" \t", at + kDefine.size()), bytes.size());
+    if (begin == at + kDefine.size()) continue;
     std::size_t end = begin;
-    while (end < bytes.size() &&
-           (std::isalnum(static_cast<unsigned char>(bytes[end])) != 0 || bytes[end] == '_')) {
-      ++end;
-    }
+    while (end < bytes.size() && is_word(bytes[end])) ++end;
     if (end > begin && end - begin < 100) names.insert(bytes.substr(begin, end - begin));
   }
   return names;
