@@ -38,8 +38,10 @@ constexpr const char* kSourceName = "kernel.cpp";
 constexpr const char* kObjectName = "kernel.o";
 constexpr const char* kBinaryName = "kernel.so";
 
+// Without exceptions no call needs the C++ library's unwinder, which is not linked.
 constexpr std::array kCompileOptions = {
-    "-std=c++20", "-fPIC", "-fdiagnostics-color=never", "-fmax-errors=20", "-frandom-seed=kernel",
+    "-std=c++20",      "-fno-exceptions",      "-fPIC", "-fdiagnostics-color=never",
+    "-fmax-errors=20", "-frandom-seed=kernel",
 };
 
 // A snippet with a path that returns nothing would be undefined behaviour in the kernel. A reading

@@ -138,42 +138,48 @@ std::vector<std::string> accepted(const Names& names) {
 
 // Each name a scalar, and read.
 Spec as_scalars(const std::vector<std::string>& names) {
-  Spec spec{
-      .dtype = bf16, .head_dim = 64, .score_mod = "float s = score;\n", .mask_mod = "int s = 0;\n"};
+  Spec spec{.dtype = bf16,
+            .head_dim = 64,
+            .score_mod = "float total_ = score;\n",
+            .mask_mod = "int total_ = 0;\n"};
   for (const std::string& name : names) {
     spec.scalars[name] = {.dtype = i32, .default_value = 1};
-    spec.score_mod += fmt::format("s += {};\n", name);
-    spec.mask_mod += fmt::format("s += {};\n", name);
+    spec.score_mod += fmt::format("total_ += {};\n", name);
+    spec.mask_mod += fmt::format("total_ += {};\n", name);
   }
-  spec.score_mod += "return s;";
-  spec.mask_mod += "return s > q_idx - kv_idx;";
+  spec.score_mod += "return total_;";
+  spec.mask_mod += "return total_ > q_idx - kv_idx;";
   return spec;
 }
 
 // Each name a buffer of one dimension, read where the kernel reads ahead and elsewhere.
 Spec as_buffers(const std::vector<std::string>& names) {
-  Spec spec{
-      .dtype = bf16, .head_dim = 64, .score_mod = "float s = score;\n", .mask_mod = "int s = 0;\n"};
+  Spec spec{.dtype = bf16,
+            .head_dim = 64,
+            .score_mod = "float total_ = score;\n",
+            .mask_mod = "int total_ = 0;\n"};
   for (const std::string& name : names) {
     spec.buffers[name] = {.dtype = i32, .shape = {NamedDim::num_q_heads}};
-    spec.score_mod += fmt::format("s += {}[h];\n", name);
-    spec.mask_mod += fmt::format("s += {}[h];\n", name);
+    spec.score_mod += fmt::format("total_ += {}[h];\n", name);
+    spec.mask_mod += fmt::format("total_ += {}[h];\n", name);
   }
-  spec.score_mod += "return s;";
-  spec.mask_mod += "return s > q_idx - kv_idx;";
+  spec.score_mod += "return total_;";
+  spec.mask_mod += "return total_ > q_idx - kv_idx;";
   return spec;
 }
 
 // Each name a local variable.
 Spec as_locals(const std::vector<std::string>& names) {
-  Spec spec{
-      .dtype = bf16, .head_dim = 64, .score_mod = "float s = score;\n", .mask_mod = "int s = 0;\n"};
+  Spec spec{.dtype = bf16,
+            .head_dim = 64,
+            .score_mod = "float total_ = score;\n",
+            .mask_mod = "int total_ = 0;\n"};
   for (const std::string& name : names) {
-    spec.score_mod += fmt::format("{{ int {0} = 3; s += {0}; }}\n", name);
-    spec.mask_mod += fmt::format("{{ int {0} = 3; s += {0}; }}\n", name);
+    spec.score_mod += fmt::format("{{ int {0} = 3; total_ += {0}; }}\n", name);
+    spec.mask_mod += fmt::format("{{ int {0} = 3; total_ += {0}; }}\n", name);
   }
-  spec.score_mod += "return s;";
-  spec.mask_mod += "return s > q_idx - kv_idx;";
+  spec.score_mod += "return total_;";
+  spec.mask_mod += "return total_ > q_idx - kv_idx;";
   return spec;
 }
 
