@@ -44,8 +44,9 @@ void require_writable_stream(const fs::path& path, std::string_view option) {
 // A file that is not there yet is where its folder says.
 fs::path whole_path(const fs::path& path) {
   std::error_code error;
-  fs::path whole = fs::weakly_canonical(path, error);
-  return error ? path : whole;
+  const fs::path whole = fs::absolute(path, error);
+  const fs::path canonical = fs::weakly_canonical(whole, error);
+  return error ? whole.lexically_normal() : canonical;
 }
 
 }  // namespace
