@@ -38,7 +38,7 @@ Ended with(Words words, const Words& more) {
 
 }  // namespace
 
-TEST_CASE("cli: an output that cannot be written is refused before any work") {
+TEST_CASE("cli: every option that names an output refuses what cannot be written before any work") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kCausal);
   const std::string manifest = folder.write("m.json", R"({"specs": ["s.json"]})");
