@@ -138,12 +138,12 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
   }
 }
 
-[[noreturn]] void serve(int descriptor, int stack_file, RunOptions options) {
+[[noreturn]] void serve(int descriptor, int stacks, RunOptions options) {
   // Ctrl-C is for the parent, which ends with a verdict and closes the connection. Compilers that
   // this process starts stay in its session, where the parent finds them.
   std::signal(SIGINT, SIG_IGN);
   ::setsid();
-  answer_with_stacks(stack_file);
+  answer_with_stacks(stacks);
   ThreadPool one_thread(1);
   options.threads = &one_thread;
   if (!options.kernels.store) {
