@@ -105,8 +105,11 @@ bool parse_words(std::vector<std::string> words, Verb& verb) {
   app.footer("\nExample:\n  " + verb.example());
   verb.declare(app);
   bool is_read_from_the_words = false;
-  app.add_flag("--verbose", is_read_from_the_words,
-               "show a compiler's log below an error in a snippet too");
+  // A verb may have one that says more of something else too.
+  if (!app.get_option_no_throw("--verbose")) {
+    app.add_flag("--verbose", is_read_from_the_words,
+                 "show a compiler's log below an error in a snippet too");
+  }
   if (!app.get_allow_extras()) refuse_unknown_options(words, app, verb.name());
   refuse_empty_assignments(words);
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first

@@ -50,8 +50,8 @@ class MaskVerb : public Verb {
 
   void declare(CLI::App& app) override {
     add_spec_argument(app, spec_);
-    add_whole(app, "--q-len", shape_.q_len, kAnySize, "rows of q")->required();
-    add_whole(app, "--kv-len", shape_.kv_len, kAnySize, "rows of k and v")->required();
+    add_whole(app, "--q-len", shape_.q_len, kAnyIndex, "rows of q")->required();
+    add_whole(app, "--kv-len", shape_.kv_len, kAnyIndex, "rows of k and v")->required();
     add_whole(app, "--batch", shape_.batch, kAnySize, "(default 1)");
     add_whole(app, "--q-heads", shape_.num_q_heads, kAnySize, "query heads (default 1)");
     add_whole(app, "--kv-heads", kv_heads_, kAnySize, "kv heads (default: as many as query heads)");

@@ -24,7 +24,7 @@ inline constexpr WholeRange kAnySize{1, std::numeric_limits<std::int32_t>::max()
 inline constexpr WholeRange kAnyOffset{
     std::numeric_limits<std::int64_t>::min(),
     static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())};
-/// An index of a batch or a head.
+/// An index of a batch or a head; a length whose 0 the shape's own check refuses.
 inline constexpr WholeRange kAnyIndex{0, std::numeric_limits<std::int32_t>::max() - 1024};
 
 /// Reads decimal digits with at most a minus sign before them; nothing else may stand in `text`.

@@ -148,8 +148,4 @@ TEST_CASE(
   CHECK_THAT(ended.err, ContainsSubstring("error[memory]") && ContainsSubstring("GiB") &&
                             ContainsSubstring("but this machine has"));
   CHECK(took.count() < 15);  // the compiles included
-  const Ended heads = start({"mask", spec, "--q-len", "2147482623", "--kv-len", "64", "--batch",
-                             "2147482623", "--q-heads", "2147482623"});
-  CHECK(heads.status >= 2);
-  CHECK_THAT(heads.err, ContainsSubstring("error["));
 }

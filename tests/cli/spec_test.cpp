@@ -117,7 +117,7 @@ TEST_CASE("cli: every integer division by zero is the snippet's error, with eith
       CAPTURE(compiler, verb, snippet, ended.err, ended.out);
       CHECK(ended.status == 2);
       CHECK_THAT(ended.err, ContainsSubstring("error[snippet]"));
-      CHECK_THAT(ended.err, ContainsSubstring("divided an integer by zero"));
+      CHECK_THAT(ended.err, ContainsSubstring("by zero"));  // `check` names the place
     }
   }
 }
