@@ -113,6 +113,23 @@ TEST_CASE("host compiler: an error in the source comes back with its line and co
   CHECK_THAT(result.log, !ContainsSubstring("\x1b["));
 }
 
+TEST_CASE("host compiler: a function that nothing defines is the source's error") {
+  const HostCompiler::Result result = HostCompiler::find().compile(
+      "int nowhere(int); extern \"C\" int f(int x) { return nowhere(x); }\n", {"-O2"});
+  CHECK_FALSE(result.succeeded);
+  CHECK(result.binary.empty());
+  CHECK_THAT(result.log, ContainsSubstring("nowhere(int)"));
+}
+
+TEST_CASE("host compiler: a call that may throw needs no library of C++") {
+  const HostCompiler::Result result = HostCompiler::find().compile(
+      "struct Guard { ~Guard(); volatile int x = 0; };\nGuard::~Guard() { x = 1; }\n"
+      "extern \"C\" void f(void (*g)()) { Guard guard; g(); }\n",
+      {"-O0"});
+  INFO(result.log);
+  CHECK(result.succeeded);
+}
+
 TEST_CASE("host compiler: an instruction that the assembler refuses is the source's error") {
   const HostCompiler::Result result =
       HostCompiler::find().compile("void f() { asm(\"no_such_instruction\"); }\n", {});
