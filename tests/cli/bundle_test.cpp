@@ -165,9 +165,9 @@ TEST_CASE("cli: a damaged bundle is never used, and what is compiled instead is 
   for (std::size_t at = 192 + index_bytes; at < bytes.size(); at += 1000) bytes[at] ^= std::byte{4};
   write_file(setup.bundle, bytes);
   const Ended refused = setup.run(setup.production());
-  require_refused(refused, 3,
-                  {"its digest does not match", "is damaged in \"" + setup.bundle,
-                   "copy or build the bundle again"});
+  require_refused(
+      refused, 3,
+      {"its digest does not match", "is damaged in \"" + setup.bundle, "copy the bundle again"});
   REQUIRE_THAT(refused.err, !ContainsSubstring("manifest"));
   const Ended ended = setup.run({{"TILEWRIGHT_BUNDLES", setup.bundle}});
   REQUIRE(done(ended)["kernels"].size() == 2);

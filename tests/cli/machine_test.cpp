@@ -178,7 +178,8 @@ TEST_CASE("cli: a misspelt variable is named with the one that was meant") {
                                                "TILEWRIGHT_CACHE?"));
   REQUIRE(start({"render", spec, "--target", "cpu"}).err.empty());
   bool is_named = false;
-  for (const nlohmann::json& problem : start({"doctor", "--json"}, misspelt).json()["problems"]) {
+  const nlohmann::json facts = start({"doctor", "--json"}, misspelt).json();
+  for (const nlohmann::json& problem : facts["problems"]) {
     is_named = is_named || problem["what"].get<std::string>().starts_with("TILEWRIGHT_CAHCE");
   }
   REQUIRE(is_named);
