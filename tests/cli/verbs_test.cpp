@@ -413,9 +413,9 @@ TEST_CASE("cli: bench refuses suites, dtypes and threads that make no sense") {
   const auto [option, value, words] = GENERATE(table<std::string, std::string, std::string>({
       {"--suite", "mod", "did you mean \"mods\"?"},
       {"--dtype", "f8", "--dtype \"f8\""},
-      {"--threads", "0", "--threads 0"},
+      {"--threads", "0", "--threads: \"0\" is no whole number from 1"},
       {"--threads", "1,x", "no whole number"},
-      {"--q-len", "-4", "q_len"},
+      {"--q-len", "-4", "--q-len: \"-4\" is no whole number from 1"},
       {"--device", "gpu", "unknown device"},
   }));
   const Ended ended = start({"bench", option, value});
