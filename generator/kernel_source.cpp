@@ -100,8 +100,8 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
   return options;
 }
 
-// The mask's kernel must agree with the forward kernel that skips by it, so both read alike. Our own
-// functions are as exact as CUDA's precise ones (docs/math.md), so they serve in every dtype.
+// The mask's kernel must agree with the forward kernel that skips by it, so both read alike. Our
+// own functions are as exact as CUDA's precise ones (docs/math.md), so they serve in every dtype.
 std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
   return kind.reading == "fast" && spec.precise_math.value_or(false) ? "float" : kind.reading;
 }

@@ -362,9 +362,9 @@ class SpecReader {
     const bool is_large =
         value.is_number_unsigned() ||
         (value.is_number_float() && std::fabs(value.get<double>()) >= 9223372036854775808.0);
-    expect(
-        path, value, fits,
-        is_large ? "be a whole number that fits into 64 bits with a sign" : "be a whole number, written without a point");
+    expect(path, value, fits,
+           is_large ? "be a whole number that fits into 64 bits with a sign"
+                    : "be a whole number, written without a point");
     return value.get<std::int64_t>();
   }
 

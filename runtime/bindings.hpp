@@ -37,8 +37,9 @@ class Bindings {
   Bindings();
 
   /// @throws Error with code tensor: a buffer that is missing, unknown, of another dtype or rank,
-  ///         of another size in a fixed dimension, of more than 2^31 - 1 in any, or with a TensorView::fault(); with code usage:
-  ///         a scalar that is missing, unknown or out of its dtype's range
+  ///         of another size in a fixed dimension, of more than 2^31 - 1 in any, or with a
+  ///         TensorView::fault(); with code usage: a scalar that is missing, unknown or out of its
+  ///         dtype's range
   Bindings(const Spec& spec, const SnippetInputs& inputs);
 
   /// Checks named dimensions against the sizes of a call; 1 broadcasts. Does not allocate where

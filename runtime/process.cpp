@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file_io.hpp"
 #include "base/activity.hpp"
+#include "base/file_io.hpp"
 #include "runtime/spawn.hpp"
 
 namespace tilewright {

@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, 15> kTranscendental = {
 }  // namespace
 
 bool uses_fast_math(const Spec& spec, const Device& device) {
-  if (device.kind() != Device::Kind::cuda || spec.has_precise_functions() || spec.score_mod.empty()) {
+  if (device.kind() != Device::Kind::cuda || spec.has_precise_functions() ||
+      spec.score_mod.empty()) {
     return false;
   }
   const Snippet snippet = check_snippet(SnippetKind::score_mod, spec.score_mod);

@@ -82,6 +82,22 @@ TEST_CASE("SASS guard: instructions are counted without padding") {
   REQUIRE(store < empty + 16);
 }
 
+TEST_CASE("SASS guard: sines of 16-bit specs cost a score few instructions") {
+  if (test::nvrtc_is_missing()) return;
+  const auto count = [](const char* score_mod) {
+    const Spec spec{.name = "sines", .dtype = bf16, .head_dim = 128, .score_mod = score_mod};
+    const Outcome outcome =
+        compile(distinct_kernels({{spec, Target::parse("sm_90a"), {"forward"}}}).front());
+    REQUIRE(outcome.error.empty());
+    return outcome.instructions;
+  };
+  const std::size_t plain = count("score + 1");
+  // 64 scores of a thread in one loop: a product, a rounding, two multiply-adds, a product and the sine.
+  constexpr std::size_t kScores = 64, kMostPerScore = 8;
+  CHECK(count("cos(score)") < plain + kScores * kMostPerScore);
+  CHECK(count("sin(score)") < plain + kScores * kMostPerScore);
+}
+
 TEST_CASE("SASS guard: what is not an ELF file is an error") {
   REQUIRE_THROWS_AS(count_instructions({}), Error);
   REQUIRE_THROWS_AS(count_instructions(std::vector<std::byte>(256)), Error);

@@ -51,7 +51,9 @@ TEST_CASE("validate: fields of the struct are checked as the JSON's are, and nam
   CHECK_THAT(fault([](Spec& s) { s.buffers["q_idx"] = {.shape = {1}}; }),
              ContainsSubstring("\"q_idx\" is what every snippet calls one of its arguments"));
   CHECK(fault([](Spec& s) { s.buffers["x"] = {}; }) == "accepted");
-  CHECK_THAT(fault([](Spec& s) { s.buffers["x"] = {.shape = {1, 1, 1, 1, 1, 1}}; }),
+  CHECK_THAT(fault([](Spec& s) {
+               s.buffers["x"] = {.shape = {1, 1, 1, 1, 1, 1}};
+             }),
              ContainsSubstring("6 dimensions"));
   CHECK_THAT(fault([](Spec& s) { s.buffers["x"] = {.shape = {-1}}; }),
              ContainsSubstring("buffers.x.shape[0] is -1"));

@@ -53,7 +53,8 @@ TEST_CASE(
 
 TEST_CASE("proved mask: a snippet that changes a variable behind && is evaluated") {
   constexpr Shape kShape = {.q_len = 300, .kv_len = 300};
-  const Attention attention = masks("int last = -1; (q_idx >= 64) && (last += 4); return last < 0;");
+  const Attention attention =
+      masks("int last = -1; (q_idx >= 64) && (last += 4); return last < 0;");
   REQUIRE(attention.builds().front().kernel == "mask_exact");
   const BlockMask mask = attention.block_mask(kShape);
   REQUIRE(mask.path() == "exact");

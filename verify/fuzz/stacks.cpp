@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -101,11 +102,22 @@ std::optional<std::string> wait_for_answer(int file, off_t begin) {
   }
 }
 
+// The mask of blocked signals in /proc/PID/task/TID/status: hexadecimal, signal 1 in the lowest
+// bit.
+bool blocks_the_signal(pid_t process, int thread) {
+  const std::string status = text_of(fmt::format("/proc/{}/task/{}/status", process, thread));
+  constexpr std::string_view kField = "SigBlk:";
+  const std::size_t field = status.find(kField);
+  if (field == std::string::npos) return false;
+  const auto mask = std::strtoull(status.c_str() + field + kField.size(), nullptr, 16);
+  return (mask >> (SIGURG - 1) & 1) != 0;
+}
+
 std::string ask_thread(pid_t process, int thread, int file) {
+  if (blocks_the_signal(process, thread)) return "  it blocks the signal\n";
   const off_t begin = ::lseek(file, 0, SEEK_END);
   if (::syscall(SYS_tgkill, process, thread, SIGURG) != 0) return "  it has ended\n";
-  return wait_for_answer(file, begin)
-      .value_or("  no answer: it blocks the signal, or sleeps where none wakes it\n");
+  return wait_for_answer(file, begin).value_or("  no answer: it sleeps where no signal wakes it\n");
 }
 
 // "/usr/bin/tilewright(+0x1234) [0x55...]" as backtrace_symbols_fd writes it.

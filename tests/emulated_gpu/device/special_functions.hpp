@@ -15,6 +15,12 @@ TW_INLINE float log2(float x) {
 TW_INLINE float tanh(float x) {
   return std::tanh(x);
 }
+TW_INLINE float sin_of_reduced(float x) {
+  return std::sin(flush(x));
+}
+TW_INLINE float cos_of_reduced(float x) {
+  return std::cos(x);
+}
 TW_INLINE float reciprocal(float x) {
   return 1.0f / flush(x);
 }
