@@ -92,7 +92,8 @@ TEST_CASE("SASS guard: sines of 16-bit specs cost a score few instructions") {
     return outcome.instructions;
   };
   const std::size_t plain = count("score + 1");
-  // 64 scores of a thread in one loop: a product, a rounding, two multiply-adds, a product and the sine.
+  // 64 scores of a thread in one loop: a product, a rounding, two multiply-adds, a product and the
+  // sine.
   constexpr std::size_t kScores = 64, kMostPerScore = 8;
   CHECK(count("cos(score)") < plain + kScores * kMostPerScore);
   CHECK(count("sin(score)") < plain + kScores * kMostPerScore);
