@@ -66,9 +66,10 @@ void require_apart_from_buffers(const Spec& spec, const ForwardTensors& tensors,
   std::size_t index = 0;
   for (const auto& [name, buffer] : spec.buffers) {
     const TensorView& view = bindings.buffers()[index++];
-    const auto require = [&](std::string_view output, const TensorView& written) {
+    const auto require = [&, &buffer_name = name](std::string_view output,
+                                                  const TensorView& written) {
       if (!overlap(written, view)) return;
-      refuse_overlap(output, written, fmt::format("buffer \"{}\"", name), view);
+      refuse_overlap(output, written, fmt::format("buffer \"{}\"", buffer_name), view);
     };
     require("out", tensors.out);
     if (tensors.lse) require("lse", *tensors.lse);
@@ -89,15 +90,16 @@ void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
     lse.end =
         lse.begin + static_cast<std::uintptr_t>(shape[0] * shape[1] * shape[2]) * sizeof(float);
   }
-  bool meets = out.meets(q) | out.meets(k) | out.meets(v);
-  meets = meets | lse.meets(q) | lse.meets(k) | lse.meets(v) | lse.meets(out);
-  if (meets) require_apart_from_inputs(tensors);
-  bool meets_buffer = false;
+  // Sums of comparisons: `||` would branch after each.
+  const int shared = out.meets(q) + out.meets(k) + out.meets(v) + lse.meets(q) + lse.meets(k) +
+                     lse.meets(v) + lse.meets(out);
+  if (shared != 0) require_apart_from_inputs(tensors);
+  int shared_with_buffers = 0;
   for (const TensorView& buffer : bindings.buffers()) {
     const ByteRange range = byte_range(buffer);
-    meets_buffer = meets_buffer | range.meets(out) | range.meets(lse);
+    shared_with_buffers += range.meets(out) + range.meets(lse);
   }
-  if (meets_buffer) require_apart_from_buffers(spec, tensors, bindings);
+  if (shared_with_buffers != 0) require_apart_from_buffers(spec, tensors, bindings);
 }
 
 }  // namespace tilewright
