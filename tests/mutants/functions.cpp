@@ -25,7 +25,7 @@ struct Function {
   double least, greatest;
 };
 
-constexpr std::array<Function, 8> kFunctions = {
+constexpr std::array<Function, 12> kFunctions = {
     {{"exp", [](double x) { return std::exp(x); }, 1.1, 0, -200, 88},
      {"exp2", [](double x) { return std::exp2(x); }, 1.05, 0, -300, 127},
      {"log", [](double x) { return std::log(x); }, 1.0, 0, 0, 1e5},
@@ -33,7 +33,11 @@ constexpr std::array<Function, 8> kFunctions = {
      {"tanh", [](double x) { return std::tanh(x); }, 2.7, 0, -30, 30},
      {"sin", [](double x) { return std::sin(x); }, 0, 9e-8, -1e5, 1e5},
      {"cos", [](double x) { return std::cos(x); }, 0, 9e-8, -1e5, 1e5},
-     {"tan", [](double x) { return std::tan(x); }, 3.0, 0, -1.5, 1.5}}};
+     {"tan", [](double x) { return std::tan(x); }, 3.0, 0, -1.5, 1.5},
+     {"erf", [](double x) { return std::erf(x); }, 1.2, 0, -4.5, 4.5},
+     {"erfc", [](double x) { return std::erfc(x); }, 4.7, 0, -4.5, 9},
+     {"log1p", [](double x) { return std::log1p(x); }, 1.7, 0, -0.9999, 1e5},
+     {"expm1", [](double x) { return std::expm1(x); }, 1.6, 0, -30, 88}}};
 
 constexpr std::int64_t kRows = 2048;
 
