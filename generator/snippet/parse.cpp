@@ -205,9 +205,12 @@ class Parser {
   Expression unary() {
     const std::size_t first = at_;
     if (skip("-")) {
-      const bool is_number =
+      const bool is_literal =
           tokens_.size() > at_ && tokens_[at_].kind == SnippetToken::Kind::number;
       Expression operand = unary();
+      // -0 stays a negation: as a literal it would be printed as 0.
+      const bool is_number =
+          is_literal && (operand.op != Op::integer_literal || operand.integer != 0);
       if (is_number && operand.op == Op::integer_literal) operand.integer = -operand.integer;
       if (is_number && operand.op == Op::floating_literal) operand.number = -operand.number;
       const bool is_folded = is_number && operand.operands.empty();

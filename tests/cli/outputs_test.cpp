@@ -127,7 +127,8 @@ TEST_CASE("cli: compile -o that would write nothing is an error") {
       "mask_mod": "int x = q_idx; for (int i = 0; i < kv_idx % 3; ++i) x += i; return x > kv_idx;"})");
   const Ended list = start({"compile", spec, "--json"});
   REQUIRE(list.status == 0);
-  for (const auto& kernel : list.json().at("kernels")) {
+  const nlohmann::json listed = list.json();
+  for (const auto& kernel : listed.at("kernels")) {
     if (kernel.at("compiles").get<bool>()) continue;
     const Ended ended = start({"compile", spec, "--kernel", kernel.at("name").get<std::string>(),
                                "-o", folder.path("x.so")});
