@@ -1,5 +1,6 @@
 #include "cli/progress.hpp"
 
+#include <cmath>
 #include <algorithm>
 #include <cstdio>
 #include <system_error>
@@ -30,7 +31,7 @@ std::size_t terminal_width() {
 }
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   return whole < 120 ? fmt::format("{} s", whole) : fmt::format("{} min", (whole + 30) / 60);
 }
 
