@@ -1,7 +1,7 @@
 #include "cli/progress.hpp"
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <system_error>
 
