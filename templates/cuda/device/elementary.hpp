@@ -13,7 +13,7 @@ TW_INLINE float log(float x) {
 
 // x less whole multiples of a period, whose float and what that rounds away are given. Each product is exact in
 // its multiply-add. CUDA's own reduction of large angles takes a hundred instructions for each score, and NVRTC
-// a minute for a score_mod with some of them.
+// half a minute for a score_mod with four of them.
 TW_INLINE float reduce_angle(float x, float multiples, float period, float rounded_away) {
   return __builtin_fmaf(multiples, -rounded_away, __builtin_fmaf(multiples, -period, x));
 }
