@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/file_io.hpp"
 #include "generator/embedded_templates.hpp"
 
 namespace tilewright {
@@ -54,13 +53,7 @@ class FolderLoader : public jinja::Loader {
     const bool leaves = relative.is_absolute() || relative.empty() || *relative.begin() == "..";
     std::error_code ignored;
     if (leaves || !fs::is_regular_file(root_ / relative, ignored)) return std::nullopt;
-    std::ifstream file(root_ / relative, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file.is_open() || file.bad()) {
-      throw Error(ErrorCode::file,
-                  fmt::format("the template {} cannot be read", (root_ / relative).string()));
-    }
-    return text;
+    return read_text_file(root_ / relative);
   }
 
   std::string origin() const override {

@@ -1,8 +1,6 @@
 #include "runtime/cpu_identity.hpp"
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,6 +10,8 @@
 #else
 #include <sys/auxv.h>
 #endif
+
+#include "base/proc_file.hpp"
 
 namespace tilewright {
 namespace {
@@ -82,9 +82,8 @@ int x86_64_level() {
 }
 
 std::string features() {
-  std::ifstream model("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
   return fmt::format("{:x}.{:x} {}", getauxval(AT_HWCAP), getauxval(AT_HWCAP2),
-                     std::string(std::istreambuf_iterator<char>(model), {}));
+                     read_proc_file("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1"));
 }
 
 #endif

@@ -2,8 +2,6 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -13,6 +11,8 @@
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include "base/proc_file.hpp"
 
 namespace tilewright {
 namespace {
@@ -26,15 +26,10 @@ struct Stat {
   double processor_seconds;
 };
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // "PID (NAME) STATE PPID PGRP SESSION ...", where the name may hold anything (proc(5)). Behind the
 // session come seven fields, then the ticks that it ran for itself and in the kernel.
 std::optional<Stat> stat_of(const fs::path& directory) {
-  const std::string text = text_of(directory / "stat");
+  const std::string text = read_proc_file(directory / "stat");
   const std::size_t name = text.find('(');
   const std::size_t end_of_name = text.rfind(')');
   if (name == std::string::npos || end_of_name == std::string::npos) return std::nullopt;
@@ -65,7 +60,7 @@ bool has_ended(const Stat& stat) {
 std::string describe_thread(const fs::path& directory) {
   const std::optional<Stat> stat = stat_of(directory);
   if (!stat || stat->state == 'R') return "running";
-  const std::string place = text_of(directory / "wchan");
+  const std::string place = read_proc_file(directory / "wchan");
   return place.empty() || place == "0" ? "sleeping" : place;
 }
 

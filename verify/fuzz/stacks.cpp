@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +26,7 @@
 
 #include "base/activity.hpp"
 #include "base/error.hpp"
+#include "base/proc_file.hpp"
 #include "runtime/process.hpp"
 #include "runtime/session.hpp"
 
@@ -58,11 +57,6 @@ void answer(int, siginfo_t* signal, void*) {
   const ssize_t ignored = ::write(file, kEnd.data(), kEnd.size());
   static_cast<void>(ignored);
   errno = error;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string first_line(std::string text) {
@@ -105,7 +99,8 @@ std::optional<std::string> wait_for_answer(int file, off_t begin) {
 // The mask of blocked signals in /proc/PID/task/TID/status: hexadecimal, signal 1 in the lowest
 // bit.
 bool blocks_the_signal(pid_t process, int thread) {
-  const std::string status = text_of(fmt::format("/proc/{}/task/{}/status", process, thread));
+  const std::string status =
+      read_proc_file(fmt::format("/proc/{}/task/{}/status", process, thread));
   constexpr std::string_view kField = "SigBlk:";
   const std::size_t field = status.find(kField);
   if (field == std::string::npos) return false;
@@ -181,18 +176,18 @@ std::string with_names(const std::string& text) {
 
 // The call's number, "running", or nothing where the kernel does not say.
 std::string system_call(const fs::path& task) {
-  const std::string text = first_line(text_of(task / "syscall"));
+  const std::string text = first_line(read_proc_file(task / "syscall"));
   const std::string number = text.substr(0, text.find(' '));
   return number.empty() || number == "running" || number == "-1" ? std::string()
                                                                  : " in system call " + number;
 }
 
 std::string describe_task(const fs::path& task) {
-  const std::string stat = text_of(task / "stat");
+  const std::string stat = read_proc_file(task / "stat");
   const std::size_t end_of_name = stat.rfind(')');
   if (end_of_name == std::string::npos || end_of_name + 2 >= stat.size()) return {};
-  const std::string place = text_of(task / "wchan");
-  std::string stack = text_of(task / "stack");
+  const std::string place = read_proc_file(task / "wchan");
+  std::string stack = read_proc_file(task / "stack");
   std::replace(stack.begin(), stack.end(), '\n', ' ');
   std::istringstream rest(stat.substr(end_of_name + 2));
   std::string skipped;
@@ -201,7 +196,7 @@ std::string describe_task(const fs::path& task) {
   rest >> user >> kernel;
   const double seconds = (user + kernel) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   return fmt::format("    thread {} \"{}\": {:.2f} s of processor time, state {}{}{}{}\n",
-                     task.filename().string(), first_line(text_of(task / "comm")), seconds,
+                     task.filename().string(), first_line(read_proc_file(task / "comm")), seconds,
                      stat[end_of_name + 2],
                      place.empty() || place == "0" ? "" : ", sleeps in " + place, system_call(task),
                      stack.empty() ? "" : ", kernel stack " + stack);
@@ -233,7 +228,7 @@ std::string ask_for_stacks(pid_t process, int file) {
   if (::kill(process, SIGURG) == 0) text = wait_for_answer(file, begin).value_or("");
   for (const int thread : threads_of(process)) {
     const fs::path task = fmt::format("/proc/{}/task/{}", process, thread);
-    text += fmt::format("thread {} \"{}\":\n", thread, first_line(text_of(task / "comm")));
+    text += fmt::format("thread {} \"{}\":\n", thread, first_line(read_proc_file(task / "comm")));
     text += ask_thread(process, thread, file);
   }
   return with_names(text);
@@ -246,7 +241,7 @@ std::vector<pid_t> with_descendants(pid_t process) {
   for (fs::directory_iterator entry("/proc", ignored), end; entry != end;
        entry.increment(ignored)) {
     const int child = std::atoi(entry->path().filename().c_str());
-    const std::string stat = child > 0 ? text_of(entry->path() / "stat") : std::string();
+    const std::string stat = child > 0 ? read_proc_file(entry->path() / "stat") : std::string();
     const std::size_t end_of_name = stat.rfind(')');
     if (end_of_name == std::string::npos || end_of_name + 4 >= stat.size()) continue;
     children.emplace(std::atoi(stat.c_str() + end_of_name + 4), child);
@@ -269,7 +264,7 @@ std::string describe_processes(pid_t session) {
   }
   for (const pid_t process : processes) {
     const fs::path directory = fmt::format("/proc/{}", process);
-    std::string command = text_of(directory / "cmdline");
+    std::string command = read_proc_file(directory / "cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
     constexpr std::size_t kMostCommand = 300;
     text += fmt::format("  process {}: {}\n", process, command.substr(0, kMostCommand));
