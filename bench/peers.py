@@ -37,15 +37,16 @@ LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench_t
 class Tilewright:
     """A process that measures what it is asked for, and waits otherwise."""
 
-    def __init__(self, executable, tactic=None, environment=None, kept=1):
+    def __init__(self, executable, tactic=None, environment=None, kept=1, device="cuda"):
         self.executable = executable
         self.kept = kept
         self.tactic = tactic
         self.environment = environment
+        self.device = device
         self.process = None
 
     def command(self, *words):
-        result = subprocess.run([self.executable, "bench", *words, "--device", "cuda"], check=True,
+        result = subprocess.run([self.executable, "bench", *words, "--device", self.device], check=True,
                                 stdout=subprocess.PIPE)
         return json.loads(result.stdout)
 
@@ -59,7 +60,7 @@ class Tilewright:
     def measure(self, workload, budget_ms):
         if not self.process:
             self.process = subprocess.Popen(
-                [self.executable, "bench", "--serve", "--keep", str(self.kept), "--device", "cuda"],
+                [self.executable, "bench", "--serve", "--keep", str(self.kept), "--device", self.device],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
         self.process.stdin.write(json.dumps(workload | {"budget_ms": budget_ms}) + "\n")
         self.process.stdin.flush()

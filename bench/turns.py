@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares two builds of Tilewright on one GPU: the workloads of `tilewright bench`, in turns.
+"""Compares two builds of Tilewright on one GPU or CPU: the workloads of `tilewright bench`, in turns.
 
     python3 bench/turns.py --before OLD/tilewright --after build/release/cli/tilewright
-        [--suite dense|mods|all] [--only NAME]... [--rounds N] [--budget-ms N] [--least R] [--mean R] [--json F]
+        [--device cuda|cpu] [--suite dense|mods|all] [--only NAME]... [--rounds N] [--budget-ms N] [--least R] [--mean R] [--json F]
 
 Each round measures every workload once with each build, the second build first in every other round. A time is
-the median of the rounds' medians by CUDA events, with the L2 cache flushed before each call. The ratio is
+the median of the rounds' medians: on a GPU by CUDA events, with the L2 cache flushed before each call. The ratio is
 before / after, so above 1 the second build is faster. Exit status 1 if one ratio is below --least or the
 geometric mean of a suite is below --mean.
 """
@@ -62,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", required=True, help="the executable to compare with")
     parser.add_argument("--after", required=True, help="the executable that may not be slower")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--suite", default="all", choices=["dense", "mods", "all"])
     parser.add_argument("--only", action="append", help="workloads whose name holds this; may be repeated")
     parser.add_argument("--rounds", type=int, default=7)
@@ -71,7 +72,8 @@ def main():
     parser.add_argument("--json", metavar="F")
     arguments = parser.parse_args()
 
-    builds = {name: Tilewright(getattr(arguments, name), kept=2) for name in ("before", "after")}
+    builds = {name: Tilewright(getattr(arguments, name), kept=2, device=arguments.device)
+              for name in ("before", "after")}
     rows, is_met = [], True
     for suite in ["dense", "mods"] if arguments.suite == "all" else [arguments.suite]:
         of_suite = measure_suite(suite, builds, arguments)
