@@ -138,11 +138,15 @@ class FuzzVerb : public Verb {
     app.add_flag("--self-attention", self_attention_,
                  "as many keys as queries, and --no-offsets: for snippets that index buffers of "
                  "kv_len elements by q_idx");
+    auto* bounded = app.add_flag("--bounded-waits", bounded_waits_,
+                                 "Hopper's kernels report a wait without end in place of hanging, "
+                                 "and are slower");
     add_whole(app, "--workers", workers_, {1, 1024}, "processes (default: one for each core)");
     app.add_option("--out", out_, "folder for cases that fail (default fuzz-failures)");
     auto* replay = app.add_option("--replay", replay_, "run this case, which an earlier run wrote");
     for (CLI::Option* option : app.get_options()) {
-      if (option != replay && option != app.get_help_ptr()) replay->excludes(option);
+      if (option != replay && option != bounded && option != app.get_help_ptr())
+        replay->excludes(option);
     }
     add_json_flag(app, json_);
   }
@@ -163,6 +167,7 @@ class FuzzVerb : public Verb {
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
     options.time_limit = case_limit();
+    options.run.bounded_waits = bounded_target(machine);
     options.workers = workers_ > 0 ? workers_ : ThreadPool::default_size();
     options.compiles_per_case =
         static_cast<double>(compiles_.value_or(machine.has_nvrtc ? 25 : 0)) / 100;
@@ -192,6 +197,11 @@ class FuzzVerb : public Verb {
     advise(state);
     if (unwritten) throw Error(*unwritten);
     return state.ok() && !state.says_nothing() ? kDone : kNegativeVerdict;
+  }
+
+  std::optional<Target> bounded_target(const FuzzMachine& machine) const {
+    if (!bounded_waits_ || machine.gpu_target.empty()) return std::nullopt;
+    return Target::parse(machine.gpu_target);
   }
 
   // What never ends must show in the time that there is.
@@ -332,8 +342,9 @@ class FuzzVerb : public Verb {
 
   ExitStatus replay() const {
     const fuzz::FuzzCase fuzz_case = fuzz::case_from_file(replay_);
-    if (fuzz_case.target == "cuda") fuzz_machine("cuda");
-    const fuzz::Outcome outcome = fuzz::run_isolated(fuzz_case, {.check_undefined_every = 1});
+    fuzz::RunOptions options{.check_undefined_every = 1};
+    if (fuzz_case.target == "cuda") options.bounded_waits = bounded_target(fuzz_machine("cuda"));
+    const fuzz::Outcome outcome = fuzz::run_isolated(fuzz_case, options);
     require_machine(outcome, fuzz_case.target);
     const std::vector<fuzz::Outcome> parts = fuzz::taken_apart(outcome);
     if (json_) {
@@ -381,6 +392,7 @@ class FuzzVerb : public Verb {
   std::string out_ = "fuzz-failures";
   std::string replay_;
   bool no_offsets_ = false;
+  bool bounded_waits_ = false;
   bool self_attention_ = false;
   bool json_ = false;
 };

@@ -85,6 +85,18 @@ void plant_ends(std::vector<double>& line, std::array<double, 2> range, Random& 
   }
 }
 
+// A bias that reaches so far pads keys: half of its elements are an end.
+bool pads_keys(DType dtype, std::array<double, 2> range) {
+  constexpr double kFar = 1e4;
+  return is_floating(dtype) && std::max(-range[0], range[1]) > kFar;
+}
+
+double random_padding(std::array<double, 2> range, Random& random) {
+  const std::int64_t choice = random.integer(0, 3);
+  return choice < 2 ? range[static_cast<std::size_t>(choice)]
+                    : random_value(DType::f32, range, random);
+}
+
 // Any byte but 0 is true.
 void vary_truths(Tensor& tensor, std::int64_t start, std::int64_t width, Random& random) {
   constexpr std::array<unsigned char, 4> kTrue = {1, 1, 2, 255};
@@ -102,9 +114,12 @@ Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOpt
   const std::int64_t width = extents.empty() ? 1 : extents.back();
   const std::array<double, 2> range = spec.range.value_or(default_range(spec.dtype));
   const bool has_rare_ends = !is_floating(spec.dtype) && range[1] - range[0] > 16;
+  const bool is_padding = pads_keys(spec.dtype, range);
   std::vector<double> line(static_cast<std::size_t>(width));
   for (std::int64_t start = 0; start < tensor.numel(); start += width) {
-    for (double& value : line) value = random_value(spec.dtype, range, random);
+    for (double& value : line) {
+      value = is_padding ? random_padding(range, random) : random_value(spec.dtype, range, random);
+    }
     if (has_rare_ends) plant_ends(line, range, random);
     if (spec.sorted) std::sort(line.begin(), line.end());
     for (std::int64_t i = 0; i < width; ++i) {

@@ -37,7 +37,8 @@ struct RandomOptions {
 /// each other: another buffer in the spec changes no other tensor. In layouts of the spec.
 ///   q, k, v   nearly standard normal (Random::normal), rounded to their dtype
 ///   buffers   uniform over `range`; without one over [-1, 1] (floating), 0..7 (integers), {0, 1}
-///             (bool); a few elements are the ends of an integer range of more than 17 numbers;
+///             (bool); a few elements are the ends of an integer range of more than 17 numbers,
+///             half of them those of a floating range that reaches beyond 10,000 (padding);
 ///             `sorted` sorts along the last dimension
 ///   scalars   the default; without one uniform over [0.5, 2] (f32) or 1..max(1, kv_len / 2) (i32)
 /// @throws Error with code tensor for a shape that no kernel can run, with code memory

@@ -57,9 +57,27 @@ class WholeSnippetMaker : private SnippetDice {
     TrackedNumber result = expressions_.number(3 + static_cast<int>(below(2)));
     if (!result.depends_on_score() && !one_in(8)) result = plus(result, expressions_.score());
     for (const TrackedNumber& term : wished_.terms()) result = plus(result, term);
+    if (wants_padding()) result.expression = padded(std::move(result.expression));
     if (!one_in(8)) return result.expression;
     return apply(one_of({Op::select, Op::conditional}),
                  {expressions_.truth(2), result.expression, ExpressionMaker::minus_infinity()});
+  }
+
+  bool wants_padding() {
+    const bool wants_floats =
+        is_wanted(wish_, Factor::buffer, 1) || is_wanted(wish_, Factor::buffer, 2);
+    return wants_floats && one_in(8);
+  }
+
+  // Added last: nothing else in a score_mod may be as large, or a right kernel overflows.
+  Expression padded(Expression score) {
+    const std::string name = declared_.declare_padding();
+    std::vector<Expression> indices;
+    if (declared_.buffer(name).shape.size() == 2) indices.push_back(variable("b"));
+    const Expression last = apply(Op::subtract, {variable("kv_len"), integer(1)});
+    indices.push_back(wish_.no_offsets ? variable("kv_idx")
+                                       : apply(Op::clamp, {variable("kv_idx"), integer(0), last}));
+    return apply(Op::add, {std::move(score), read(name, Type::floating, std::move(indices))});
   }
 
   // A body without statements would be an expression.

@@ -126,4 +126,11 @@ std::vector<TacticSpec> different_tactics(const Spec& spec, const Target& target
   return tactics;
 }
 
+Spec with_bounded_waits(Spec spec, const Target& target) {
+  if (choose_tactic(spec, target).name != "hopper") return spec;
+  if (!spec.tactic) spec.tactic = TacticSpec{.name = "hopper"};
+  spec.tactic->parameters["bounded_waits"] = 1;
+  return spec;
+}
+
 }  // namespace tilewright::verify::fuzz

@@ -24,4 +24,9 @@ std::optional<TacticSpec> random_tactic(const std::string& name, const Spec& spe
 std::vector<TacticSpec> different_tactics(const Spec& spec, const Target& target,
                                           const KernelTraits& traits);
 
+/// The spec with the tactic that it has there anyway and, if that is "hopper", bounded_waits: a
+/// wait without end ends the kernel with a report, and a call with an error. Such kernels are
+/// slower.
+Spec with_bounded_waits(Spec spec, const Target& target);
+
 }  // namespace tilewright::verify::fuzz

@@ -23,6 +23,7 @@
 #include "verify/attention_values.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/fuzz/case_inputs.hpp"
+#include "verify/fuzz/random_tactic.hpp"
 #include "verify/fuzz/readings.hpp"
 #include "verify/fuzz/relations.hpp"
 #include "verify/fuzz/written.hpp"
@@ -83,9 +84,9 @@ struct Kernels {
       : target(c.target),
         spec(c.spec),
         sanitized(c.sanitized),
-        attention(c.spec, {.device = Device::parse(c.target),
-                           .kernels = under_test(c, options.kernels),
-                           .threads = &threads}) {
+        attention(spec_under_test(c, options), {.device = Device::parse(c.target),
+                                                .kernels = under_test(c, options.kernels),
+                                                .threads = &threads}) {
     const bool needs_readings = !has_all_trees(c);
     if (needs_readings) user.emplace(c.spec, options.kernels);
     const bool on_gpu = attention.device().kind() == Device::Kind::cuda;
@@ -100,6 +101,12 @@ struct Kernels {
     const bool has_snippet = !c.spec.score_mod.empty() || !c.spec.mask_mod.empty();
     const bool is_sample = every > 0 && c.number / 4 % every == 0;
     if (has_snippet && (needs_readings || is_sample)) checked.emplace(c.spec, options.kernels);
+  }
+
+  static Spec spec_under_test(const FuzzCase& c, const RunOptions& options) {
+    const bool is_on_gpu = Device::parse(c.target).kind() == Device::Kind::cuda;
+    if (!options.bounded_waits || !is_on_gpu) return c.spec;
+    return with_bounded_waits(c.spec, *options.bounded_waits);
   }
 
   static KernelContext under_test(const FuzzCase& c, KernelContext context) {

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "../../generator/target.hpp"
 #include "../../runtime/device.hpp"
 #include "../../runtime/kernel_library.hpp"
 #include "../../runtime/thread_pool.hpp"
@@ -25,6 +27,9 @@ struct RunOptions {
   /// library's kernels.
   std::function<std::unique_ptr<RelationRunner>(const Device&, const KernelContext&)> relations =
       {};
+  /// The target of the GPU whose kernels of the tactic "hopper" get bounded_waits
+  /// (random_tactic.hpp); empty: none do.
+  std::optional<Target> bounded_waits = {};
   bool beside_cpu = true;  ///< what runs on a GPU runs on the CPU too, and both are compared
 };
 

@@ -1,11 +1,21 @@
 #include "verify/fuzz/snippet_declarations.hpp"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace tilewright::verify::fuzz {
+namespace {
+
+double greatest_finite(DType floating) {
+  if (floating == DType::f16) return 65504;
+  if (floating == DType::bf16) return 0x1.fep127;
+  return std::numeric_limits<float>::max();
+}
+
+}  // namespace
 
 // What the wish asks for, as far as neither snippet has declared it yet.
 void SnippetDeclarations::declare_wanted() {
@@ -22,6 +32,20 @@ std::string SnippetDeclarations::declare_buffer(DType dtype, std::size_t rank) {
   const bool may_trust = is_wanted(wish_, Factor::bounds, 2);
   if (may_trust) buffer.bounds = Bounds::trusted;
   buffer.sorted = one_in(3);
+  spec_.buffers.emplace(name, std::move(buffer));
+  return name;
+}
+
+std::string SnippetDeclarations::declare_padding() {
+  const DType dtype = one_of({DType::f32, DType::f16, DType::bf16});
+  const double limit = greatest_finite(one_of({dtype, DType::f16}));
+  BufferSpec buffer{.dtype = dtype, .shape = {NamedDim::kv_len}};
+  if (!is_wanted(wish_, Factor::mask_scope, 1) && one_in(2)) {
+    buffer.shape.insert(buffer.shape.begin(), NamedDim::batch);
+  }
+  const double least = one_in(4) ? 0.0 : -limit;
+  buffer.range = {least, least == 0 || one_in(4) ? limit : one_of({0.0, 0.0, least})};
+  std::string name = new_name("padding");
   spec_.buffers.emplace(name, std::move(buffer));
   return name;
 }
@@ -126,7 +150,9 @@ std::string SnippetDeclarations::new_name(const char* stem) {
 std::vector<std::string> SnippetDeclarations::buffers(bool floating) const {
   std::vector<std::string> names;
   for (const auto& [name, buffer] : spec_.buffers) {
-    if (is_floating(buffer.dtype) == floating) names.push_back(name);
+    if (is_floating(buffer.dtype) == floating && !name.starts_with("padding")) {
+      names.push_back(name);
+    }
   }
   return names;
 }

@@ -24,7 +24,11 @@ class SnippetDeclarations : private SnippetDice {
   /// Declares what the wish asks for, as far as neither snippet has declared it yet.
   void declare_wanted();
 
-  /// Names of buffers of floating or of integer elements.
+  /// Declares a bias for padded keys, [batch, kv_len] or [kv_len]: its elements reach the limits of
+  /// a floating type, and half of them are limits.
+  std::string declare_padding();
+
+  /// Names of buffers of floating or of integer elements, without those for padded keys.
   std::vector<std::string> buffers(bool floating) const;
   const BufferSpec& buffer(const std::string& name) const { return spec_.buffers.at(name); }
   /// The name of the first scalar of a type.

@@ -23,6 +23,7 @@
 #include "runtime/session.hpp"
 #include "runtime/thread_pool.hpp"
 #include "verify/fuzz/failure_files.hpp"
+#include "verify/fuzz/gpu_state.hpp"
 #include "verify/fuzz/stacks.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -296,12 +297,13 @@ void Workers::report_late(Worker& worker) {
   for (const KernelId& id : kernels_of_call(fuzz_case.spec)) kernels.push_back(id.name);
   worker.late = fmt::format(
       "a case of process {} has run for {} s and goes on; what the process does, its threads' "
-      "stacks, "
-      "and all processes that work for it:\n{}{}  kernels of the case: {} for {}\n  the case: {}\n",
+      "stacks, all processes that work for it, and the GPUs:\n{}{}{}  kernels of the case: {} for "
+      "{}\n  the case: {}\n",
       worker.process,
       std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - worker.started).count(),
       ask_for_stacks(worker.process, worker.stack_file), describe_processes(worker.process),
-      fmt::join(kernels, ", "), fuzz_case.target, to_json(fuzz_case));
+      fuzz_case.target == "cuda" ? describe_gpus() : "", fmt::join(kernels, ", "), fuzz_case.target,
+      to_json(fuzz_case));
   if (options_.late) options_.late(worker.late);
 }
 

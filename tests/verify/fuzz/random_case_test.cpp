@@ -1,6 +1,8 @@
 #include "verify/fuzz/random_case.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "generator/snippet.hpp"
 #include "generator/spec.hpp"
+#include "runtime/float16.hpp"
 #include "runtime/shape.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/fuzz/case_inputs.hpp"
@@ -31,6 +34,33 @@ TEST_CASE("fuzz: a seed gives its cases again, another one gives others") {
   };
   CHECK(cases_of(7) == cases_of(7));
   CHECK(cases_of(7) != cases_of(8));
+}
+
+TEST_CASE("fuzz: biases for padded keys reach the limits of each floating type") {
+  CaseMaker maker({}, 12);
+  std::map<DType, std::set<double>> seen;
+  for (int group = 0; group < 1500; ++group) {
+    for (const FuzzCase& fuzz_case : maker.next_group(1)) {
+      for (const auto& [name, buffer] : fuzz_case.spec.buffers) {
+        if (!name.starts_with("padding")) continue;
+        const verify::Inputs inputs = dense_inputs(fuzz_case);
+        const TensorView view = inputs.buffers.at(name);
+        for (std::int64_t i = 0; i < view.numel(); ++i) {
+          seen[buffer.dtype].insert(read_element(view.data, view.dtype, i));
+        }
+      }
+    }
+  }
+  const std::map<DType, double> greatest = {{DType::f16, 65504.0},
+                                            {DType::bf16, 0x1.fep127},
+                                            {DType::f32, std::numeric_limits<float>::max()}};
+  for (const auto& [dtype, limit] : greatest) {
+    CAPTURE(to_string(dtype));
+    CHECK(seen[dtype].contains(-limit));
+    CHECK(seen[dtype].contains(0.0));
+    CHECK(seen[dtype].contains(limit));
+    CHECK(seen[dtype].size() > 10);
+  }
 }
 
 TEST_CASE("fuzz: cases are valid, survive JSON, and come to show every pair of features") {

@@ -1,5 +1,7 @@
 #include "verify/fuzz/random_tactic.hpp"
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -53,6 +55,23 @@ TEST_CASE("fuzz: different tactics differ in tiles, on a GPU in stages and warps
   CHECK(on_gpu[0].name == "portable");
   CHECK(on_gpu[1].parameters.size() >= 3);
   CHECK(on_gpu[3].name == "hopper");
+}
+
+TEST_CASE("fuzz: bounded waits change a spec that Hopper's kernels serve, and no other") {
+  const Spec spec{.dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"};
+  const Spec bounded = with_bounded_waits(spec, Target::parse("sm_90a"));
+  REQUIRE(bounded.tactic);
+  CHECK(*bounded.tactic == TacticSpec{.name = "hopper", .parameters = {{"bounded_waits", 1}}});
+  CHECK_NOTHROW(choose_tactic(bounded, Target::parse("sm_90a")));
+
+  Spec forced = spec;
+  forced.tactic = TacticSpec{.name = "hopper", .parameters = {{"q_tile", 128}}};
+  CHECK(with_bounded_waits(forced, Target::parse("sm_90a")).tactic->parameters ==
+        std::map<std::string, std::int64_t>{{"q_tile", 128}, {"bounded_waits", 1}});
+
+  CHECK(with_bounded_waits(spec, Target::parse("sm_80")) == spec);
+  const Spec f32_spec{.dtype = f32, .head_dim = 64};
+  CHECK(with_bounded_waits(f32_spec, Target::parse("sm_90a")) == f32_spec);
 }
 
 }  // namespace
