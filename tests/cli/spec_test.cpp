@@ -122,6 +122,31 @@ TEST_CASE("cli: every integer division by zero is the snippet's error, with eith
   }
 }
 
+TEST_CASE("cli: each verb that runs a snippet reports a division by zero, and of the least int") {
+  const Folder folder;
+  const std::string spec = folder.write(
+      "zero.json",
+      R"({"dtype": "f32", "head_dim": 16, "mask_mod": "kv_idx % (q_idx - q_idx) == 0"})");
+  const std::string least = folder.write(
+      "least.json",
+      R"({"dtype": "f32", "head_dim": 16, "mask_mod": "(-2147483647 - 1) / (q_idx - 1 - kv_idx) > kv_idx"})");
+  const std::string inputs = "random:1,1,1,8,8";
+  const std::vector<std::pair<std::vector<std::string>, int>> calls = {
+      {{"mask", spec, "--q-len", "8", "--kv-len", "8"}, 2},
+      {{"bench", "--spec", spec, "--q-len", "64", "--batch", "1", "--heads", "1"}, 2},
+      {{"fuzz", "--spec", spec, "--cases", "2", "--workers", "1", "--out", folder.path("f")}, 1},
+      {{"mask", least, "--q-len", "8", "--kv-len", "8"}, 2},
+      {{"run", least, "--inputs", inputs, "--outputs", folder.path("o")}, 2},
+      {{"check", least, "--inputs", inputs}, 2},
+  };
+  for (const auto& [words, status] : calls) {
+    const Ended ended = start(words, {{"TILEWRIGHT_DEVICE", "cpu"}});
+    CAPTURE(words, ended.err, ended.out);
+    CHECK(ended.status == status);
+    CHECK_THAT(ended.err + ended.out, ContainsSubstring("by zero") || ContainsSubstring("by -1"));
+  }
+}
+
 TEST_CASE("cli: a spec that is a folder or not there is a file error") {
   const Folder folder;
   for (const std::string& path : {folder.path(""), folder.path("no.json")}) {
