@@ -160,10 +160,15 @@ struct Include {
   ExpressionPtr name;
   std::uint32_t name_begin;
 };
+/// #include "name", a line of C++
+struct HeaderInclude {
+  std::string_view name;
+  std::uint32_t name_begin;
+};
 
 struct Statement {
   std::uint32_t offset;  ///< of the text, the printed expression, or the tag's name
-  std::variant<Text, Print, If, For, Set, Include> node;
+  std::variant<Text, Print, If, For, Set, Include, HeaderInclude> node;
 };
 
 /// A parsed template. The nodes point into the text.
@@ -174,6 +179,7 @@ struct Template {
 
   TemplateText source;
   Block body;
+  bool is_header = false;  ///< it says `#pragma once`
 };
 
 }  // namespace tilewright::jinja

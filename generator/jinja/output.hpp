@@ -22,6 +22,9 @@ class Output {
   /// is; blank ones stay blank.
   void add_splice(const Splice& splice, const Origin& expression, Budget& budget);
 
+  /// True at the beginning, too.
+  bool ends_with_blank_line() const { return text_.empty() || text_.ends_with("\n\n"); }
+
   std::string take_text() { return std::move(text_); }
   SourceMap take_map() { return std::move(map_); }
 

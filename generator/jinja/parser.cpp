@@ -9,6 +9,7 @@
 
 #include "base/nearest_name.hpp"
 #include "generator/jinja/expression_parser.hpp"
+#include "generator/jinja/text_directives.hpp"
 
 namespace tilewright::jinja {
 namespace {
@@ -31,6 +32,8 @@ class StatementParser {
     return block;
   }
 
+  bool is_header() const { return is_header_; }
+
  private:
   // Statements up to one of the tags in `ends`, or the end of the template; consumes neither.
   Block parse_block(std::initializer_list<std::string_view> ends) {
@@ -39,7 +42,7 @@ class StatementParser {
       const Token token = tokens_.peek();
       if (token.kind == TokenKind::text) {
         tokens_.next();
-        block.push_back({token.offset, Text{token.text}});
+        is_header_ |= append_text(source_, token.offset, token.text, block);
       } else if (token.kind == TokenKind::variable_begin) {
         block.push_back(parse_print());
       } else {
@@ -261,6 +264,7 @@ class StatementParser {
   TokenStream tokens_;
   ExpressionParser expressions_;
   int nesting_ = 0;
+  bool is_header_ = false;
 };
 
 }  // namespace
@@ -271,7 +275,9 @@ std::unique_ptr<const Template> parse_template(TemplateText source) {
                           {fmt::format("the template is larger than {} bytes", kMaxTemplateBytes)}};
   }
   auto parsed = std::make_unique<Template>(std::move(source));
-  parsed->body = StatementParser(parsed->source).parse();
+  StatementParser parser(parsed->source);
+  parsed->body = parser.parse();
+  parsed->is_header = parser.is_header();
   return parsed;
 }
 

@@ -1,5 +1,6 @@
 #include "generator/jinja/renderer.hpp"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
@@ -15,7 +16,9 @@ namespace tilewright::jinja {
 
 Rendered Renderer::render(std::string_view name) {
   try {
-    render_template(name, 0);
+    const Template& root = load(name, 0);
+    last_header_ = &root.source;
+    render_template(root, 0, true);
   } catch (const PlacedComplaint& complaint) {
     throw located(complaint);
   } catch (const std::bad_alloc&) {
@@ -24,32 +27,101 @@ Rendered Renderer::render(std::string_view name) {
   return {output_.take_text(), output_.take_map(), evaluator_.variables_read(), std::move(files_)};
 }
 
-void Renderer::render_template(std::string_view name, std::uint32_t include_offset) {
-  const Template& parsed = load(name, include_offset);
-  frames_.push_back({&parsed.source, include_offset});
+void Renderer::render_template(const Template& parsed, std::uint32_t include_offset,
+                               bool is_header) {
+  if (is_header) headers_.insert(&parsed);
+  frames_.push_back(
+      {&parsed.source, include_offset, is_header ? &parsed.source : frames_.back().header});
   run(parsed.body);
+  is_between_headers_ |= is_header;
   frames_.pop_back();
 }
 
-const Template& Renderer::load(std::string_view name, std::uint32_t include_offset) {
-  const auto found = templates_.find(name);
-  if (found != templates_.end()) return *found->second;
-  std::optional<std::string> text = loader_.load(name);
-  if (!text) {
+// As in Jinja, the included template sees every variable but `loop`.
+void Renderer::render_included(const Template& parsed, std::uint32_t include_offset,
+                               bool is_header) {
+  if (frames_.size() >= static_cast<std::size_t>(kMaxIncludeDepth)) {
     throw PlacedComplaint{include_offset,
-                          {fmt::format("no template is called {}", quoted(name)),
-                           did_you_mean(name, loader_.names()) + loader_.origin()}};
+                          {fmt::format("includes nest deeper than {} levels", kMaxIncludeDepth),
+                           "does a template include itself?"}};
   }
-  files_.emplace_back(name);
-  TemplateText source(std::string(name), *text);
+  std::vector<LoopState> hidden_loops;
+  hidden_loops.swap(evaluator_.loops());
+  evaluator_.scopes().push();
+  is_between_headers_ |= is_header;
+  render_template(parsed, include_offset, is_header);
+  evaluator_.scopes().pop();
+  hidden_loops.swap(evaluator_.loops());
+}
+
+const Template& Renderer::load(std::string_view name, std::uint32_t include_offset) {
+  const Template* const found = find(std::string(name), include_offset);
+  if (!found) fail_missing(name, include_offset);
+  return *found;
+}
+
+// A name without a folder is a neighbour's. A header that is rendered is found without the ending
+// that says so.
+const Template& Renderer::load_header(std::string_view name, std::uint32_t include_offset) {
+  const std::string_view includer = frames_.back().source->name();
+  const bool is_neighbour = name.find('/') == std::string_view::npos;
+  const std::string_view folder = is_neighbour ? includer.substr(0, includer.rfind('/') + 1) : "";
+  const std::string path = fmt::format("{}{}", folder, name);
+  const Template* found = find(path, include_offset);
+  if (!found) found = find(path + ".jinja", include_offset);
+  if (!found) fail_missing(path, include_offset);
+  return *found;
+}
+
+const Template* Renderer::find(const std::string& name, std::uint32_t include_offset) {
+  const auto found = templates_.find(name);
+  if (found != templates_.end()) return found->second.get();
+  std::optional<std::string> text = loader_.load(name);
+  if (!text) return templates_.emplace(name, nullptr).first->second.get();
+  files_.push_back(name);
+  TemplateText source(name, *text);
   try {
     auto parsed = parse_template(TemplateText(source));
-    return *templates_.emplace(std::string(name), std::move(parsed)).first->second;
+    return templates_.emplace(name, std::move(parsed)).first->second.get();
   } catch (const PlacedComplaint& complaint) {
     // The place lies in the template that could not be parsed.
-    frames_.push_back({&source, include_offset});
+    frames_.push_back({&source, include_offset, nullptr});
     throw located(complaint);
   }
+}
+
+void Renderer::fail_missing(std::string_view name, std::uint32_t include_offset) const {
+  throw PlacedComplaint{include_offset,
+                        {fmt::format("no template is called {}", quoted(name)),
+                         did_you_mean(name, loader_.names()) + loader_.origin()}};
+}
+
+void Renderer::refuse_circle(const Template& header, std::uint32_t include_offset) const {
+  std::string circle;
+  for (const Frame& frame : frames_) {
+    const bool begins = frame.source == &header.source;
+    if (begins || !circle.empty()) circle += frame.source->name() + ", ";
+  }
+  if (circle.empty()) return;
+  throw PlacedComplaint{
+      include_offset,
+      {fmt::format("headers include each other in a circle: {}{}", circle, header.source.name()),
+       "move what both need to a header that includes neither"}};
+}
+
+// What is added next belongs to another header than the text before: a line says so. Blank lines
+// around includes are left out but for one.
+void Renderer::begin_text() {
+  const TemplateText* const header = frames_.back().header;
+  const bool is_other = header != last_header_;
+  if (is_other || (is_between_headers_ && skipped_blank_line_)) {
+    const Origin origin{header->name(), 1, 1, false};
+    if (!output_.ends_with_blank_line()) output_.add_value("\n", origin);
+    if (is_other) output_.add_value(fmt::format("// ---- {} ----\n", header->name()), origin);
+  }
+  last_header_ = header;
+  is_between_headers_ = false;
+  skipped_blank_line_ = false;
 }
 
 void Renderer::run(const Block& block) {
@@ -65,12 +137,21 @@ void Renderer::run(const Block& block) {
 
 void Renderer::run(const Statement& statement, const Text& text) {
   evaluator_.budget().charge_bytes(text.text.size());
-  output_.add_text(text.text, origin_of(statement.offset));
+  std::size_t begin = 0;
+  if (is_between_headers_) {
+    begin = std::min(text.text.find_first_not_of('\n'), text.text.size());
+    skipped_blank_line_ |= begin > 0;
+    if (begin == text.text.size()) return;
+  }
+  begin_text();
+  output_.add_text(text.text.substr(begin),
+                   origin_of(statement.offset + static_cast<std::uint32_t>(begin)));
 }
 
 void Renderer::run(const Statement& statement, const Print& print) {
   const Value value = evaluator_.evaluate(*print.expression);
   const Origin origin = origin_of(statement.offset);
+  begin_text();
   if (const Splice* splice = value.as_splice()) {
     output_.add_splice(*splice, origin, evaluator_.budget());
   } else {
@@ -151,18 +232,16 @@ void Renderer::run(const Statement&, const Include& node) {
     throw PlacedComplaint{offset,
                           {fmt::format("a template's name is a string and not {}", a_type(name))}};
   }
-  if (frames_.size() >= static_cast<std::size_t>(kMaxIncludeDepth)) {
-    throw PlacedComplaint{offset,
-                          {fmt::format("includes nest deeper than {} levels", kMaxIncludeDepth),
-                           "does a template include itself?"}};
-  }
-  // As in Jinja, the included template sees every variable but `loop`.
-  std::vector<LoopState> hidden_loops;
-  hidden_loops.swap(evaluator_.loops());
-  evaluator_.scopes().push();
-  render_template(*name.as_string(), offset);
-  evaluator_.scopes().pop();
-  hidden_loops.swap(evaluator_.loops());
+  const Template& parsed = load(*name.as_string(), offset);
+  if (parsed.is_header && headers_.contains(&parsed)) return;
+  render_included(parsed, offset, parsed.is_header);
+}
+
+void Renderer::run(const Statement&, const HeaderInclude& node) {
+  const Template& header = load_header(node.name, node.name_begin);
+  refuse_circle(header, node.name_begin);
+  is_between_headers_ = true;
+  if (!headers_.contains(&header)) render_included(header, node.name_begin, true);
 }
 
 Origin Renderer::origin_of(std::uint32_t offset) const {

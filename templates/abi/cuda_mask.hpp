@@ -1,7 +1,8 @@
 #pragma once
 
-// Arguments of the CUDA kernels that make a block mask. Needs extrema.hpp before it, and like all
-// of these files includes nothing.
+#include "extrema.hpp"
+
+// Arguments of the CUDA kernels that make a block mask.
 
 namespace tilewright::abi::cuda {
 

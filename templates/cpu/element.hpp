@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+
 // Element types in memory and their conversions. Everything is computed in float.
 
 namespace tw_kernel {

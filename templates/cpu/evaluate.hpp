@@ -1,3 +1,10 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/inline.hpp"
+#include "kernel/reading.hpp"
+#include "snippet/snippets.hpp"
+
 // The snippets over one row of scores, for the reference and for tests of the fast readings.
 
 namespace tw_kernel {

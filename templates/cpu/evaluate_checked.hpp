@@ -1,3 +1,10 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/inline.hpp"
+#include "readings/checked.hpp"
+#include "snippet/snippets.hpp"
+
 // As evaluate.hpp, element by element, with what the checked reading finds. An element whose snippet
 // had to be abandoned keeps its score and counts as kept.
 

@@ -1,6 +1,17 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/element.hpp"
+#include "cpu/gemm.hpp"
+#include "cpu/inline.hpp"
+#include "cpu/modify.hpp"
+#include "cpu/softmax.hpp"
+#include "cpu/vector.hpp"
+#include "kernel/configuration.hpp"
+#include "math/elementary.hpp"
+#include "snippet/snippets.hpp"
+
 // Attention of one tile of q rows of one head: an online softmax over tiles of kv.
-//
-// Needs: kQTile, kKvTile, kBlockKv, kMasked, kHasLse, QElement, KvElement, OutElement.
 
 namespace tw_kernel {
 

@@ -1,3 +1,9 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+#include "cpu/vector.hpp"
+#include "kernel/configuration.hpp"
+
 // The two matrix products of a tile. Both broadcast a number of K or V to vectors of q rows, so K and
 // V are read where they lie and only q is transposed.
 //
@@ -5,8 +11,6 @@
 //   O[dv][q]  = alpha[q] * O[dv][q] + sum over kv of V[kv][dv] * P[kv][q]
 //
 // q rows lie in chunks of kLanes. A block of kRows x kGroup vectors is kept in registers.
-//
-// Needs: kHeadDim, kValueDim, kKvTile, kRows (divides 8), kGroup.
 
 namespace tw_kernel {
 

@@ -1,3 +1,5 @@
+#pragma once
+
 // How functions of a kernel are compiled: into their caller, on their own, or for the runtime to find.
 
 #define TW_INLINE static inline __attribute__((always_inline))

@@ -1,7 +1,12 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+#include "cpu/vector.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/snippets.hpp"
+
 // The snippets over one chunk of rows of a tile. The loop over lanes is what the compiler vectorises,
 // with the snippets inlined.
-//
-// Needs: kHasScoreMod, kHasMaskMod, tw_snippet.
 
 namespace tw_kernel {
 

@@ -1,3 +1,8 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+#include "cpu/vector.hpp"
+
 // The online softmax of one chunk of rows: p = e^(s - max), max being the greatest score so far.
 
 namespace tw_kernel {

@@ -1,7 +1,10 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+#include "kernel/configuration.hpp"
+
 // Vectors of the CPU kernels. A lane is a row of q: everything along kv is element by element, so
 // the online softmax needs no reduction across lanes.
-//
-// Needs: kVectorBytes.
 
 namespace tw_kernel {
 

@@ -1,3 +1,5 @@
+#pragma once
+
 // What a block mask's tiles are asked about, on every device: by evaluation and by intervals.
 
 namespace tw_kernel {

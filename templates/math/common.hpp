@@ -1,5 +1,13 @@
+#pragma once
+
+#include "kernel/functions.hpp"
+#include "kernel/language.hpp"
+#include "kernel/reading.hpp"
+
 // Functions that are the same in every reading, and the names with an `f`. An int argument becomes
 // tw_real, as in C++ it would become double.
+
+namespace tw_snippet {
 
 template <typename T>
 constexpr bool tw_is_floating = false;
@@ -107,3 +115,5 @@ TW_INLINE tw_real fminf(tw_real a, tw_real b) { return fmin(a, b); }
 TW_INLINE tw_real fmaxf(tw_real a, tw_real b) { return fmax(a, b); }
 TW_INLINE tw_real floorf(tw_real x) { return floor(x); }
 TW_INLINE tw_real ceilf(tw_real x) { return ceil(x); }
+
+}  // namespace tw_snippet

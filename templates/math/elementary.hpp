@@ -1,3 +1,7 @@
+#pragma once
+
+#include "kernel/language.hpp"
+
 // Elementary functions on float without a branch or a table, so that a loop around them vectorises.
 // docs/math.md states how far each is from the exact value. They need float contraction (FMA) for
 // those figures, and only the comparisons of IEEE arithmetic: no errno, no traps, no rounding modes.

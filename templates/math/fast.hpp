@@ -1,4 +1,13 @@
+#pragma once
+
+#include "kernel/elementary.hpp"
+#include "kernel/language.hpp"
+#include "kernel/reading.hpp"
+#include "math/floor_division.hpp"
+
 // The functions of fast_math readings: our own where one vectorises, the C library's elsewhere.
+
+namespace tw_snippet {
 
 TW_INLINE tw_real exp(tw_real x) { return tw_math::exp(x); }
 TW_INLINE tw_real exp2(tw_real x) { return tw_math::exp2(x); }
@@ -15,3 +24,5 @@ TW_INLINE tw_real expm1(tw_real x) { return tw_math::expm1(x); }
 TW_INLINE tw_real tw_real_floor_div(tw_real a, tw_real b) { return tw_math::floor_div(a, b); }
 TW_INLINE tw_real tw_real_floor_mod(tw_real a, tw_real b) { return tw_math::floor_mod(a, b); }
 TW_INLINE tw_real pow(tw_real x, tw_real y) { return __builtin_powf(x, y); }
+
+}  // namespace tw_snippet

@@ -1,3 +1,7 @@
+#pragma once
+
+#include "kernel/language.hpp"
+
 // floor_div and floor_mod of floats, as in Python: the quotient is rounded down, and the remainder has
 // the divisor's sign. Both are exact where the quotient is below 2^22; beyond, the remainder means
 // nothing.

@@ -1,4 +1,11 @@
+#pragma once
+
+#include "kernel/language.hpp"
+#include "kernel/reading.hpp"
+
 // The functions of precise readings: the C library's, in the precision of the score.
+
+namespace tw_snippet {
 
 #define TW_PRECISE(name)                                                               \
   TW_INLINE tw_real name(tw_real x) {                                                  \
@@ -46,3 +53,5 @@ TW_INLINE tw_real tw_real_floor_div(tw_real a, tw_real b) {
                             : __builtin_floor(whole);
   return 2 * (whole - below) > 1 ? below + 1 : below;
 }
+
+}  // namespace tw_snippet

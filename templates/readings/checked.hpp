@@ -1,6 +1,13 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/inline.hpp"
+
 // The checked reading: types as in the float reading, and undefined behaviour is found where it
 // happens. The compiler instruments arithmetic (-fsanitize=..., see reading.cpp) and calls the handlers
 // below, which stand in for its own library; buffers report an index outside their extent.
+
+namespace tw_snippet {
 
 using tw_real = float;
 using tilewright::abi::Finding;
@@ -177,3 +184,5 @@ TW_HANDLER __ubsan_handle_missing_return(const tw_Site* site) {
 }
 
 #undef TW_HANDLER
+
+}  // namespace tw_snippet

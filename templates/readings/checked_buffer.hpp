@@ -1,4 +1,13 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/element.hpp"
+#include "math/common.hpp"
+#include "readings/checked.hpp"
+
 // Tensors of the checked reading: as snippet/buffer.hpp, and an index outside its extent is reported.
+
+namespace tw_snippet {
 
 // An index, with the line that it is used on: a default argument is evaluated where it is needed.
 struct tw_Index {
@@ -80,3 +89,5 @@ class tw_Buffer {
 
   tilewright::abi::BufferArgument argument_;
 };
+
+}  // namespace tw_snippet

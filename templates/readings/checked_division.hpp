@@ -1,5 +1,13 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+#include "math/common.hpp"
+#include "readings/checked.hpp"
+
 // A snippet's `floor_div` and `floor_mod` (see reading.cpp): as in math/common.hpp, and they know the
 // line that calls them. A division that would trap is reported and ends the element, as `/` does.
+
+namespace tw_snippet {
 
 template <typename A, typename B>
 TW_INLINE void tw_check_division(A a, B b, int line) {
@@ -26,3 +34,5 @@ TW_INLINE auto tw_floor_mod(A a, B b, int line = __builtin_LINE()) {
   tw_check_division(a, b, line);
   return floor_mod(a, b);
 }
+
+}  // namespace tw_snippet

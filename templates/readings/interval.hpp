@@ -1,3 +1,8 @@
+#pragma once
+
+#include "kernel/language.hpp"
+#include "kernel/undecided.hpp"
+
 // The interval reading: one evaluation stands for all elements of a tile. An int is the interval of
 // its values there, a truth is true, false or undecided, and a float is not known at all.
 //
@@ -11,8 +16,10 @@
 // Unsigned integers and conversions to C++'s own integers (switch, the bounds of an array) do not
 // compile; the mask is then built by evaluation alone.
 //
-// Needs: TW_INLINE, TW_MEMBER, and tw_undecided(), which marks the tile and returns the branch that
-// is followed: not always the same one, or `while (true) { if (x > 0) break; }` would never end.
+// tw_undecided() marks the tile and returns the branch that is followed: not always the same one, or
+// `while (true) { if (x > 0) break; }` would never end.
+
+namespace tw_proved {
 
 template <typename T>
 struct tw_Interval;
@@ -805,3 +812,5 @@ TW_REAL_FUNCTION_OF_TWO(fmax)
 
 constexpr tw_Real INFINITY = {};
 constexpr tw_Real NAN = {};
+
+}  // namespace tw_proved

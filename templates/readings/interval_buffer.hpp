@@ -1,8 +1,19 @@
+#pragma once
+
+#include "abi/extrema.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/element.hpp"
+#include "kernel/language.hpp"
+#include "kernel/undecided.hpp"
+#include "readings/interval.hpp"
+
 // Tensors of the interval reading. A read over an interval of the last index gives the least and
 // greatest value there: of a few elements read at once, of more from a table (abi/extrema.hpp),
 // which may be those of a little more than asked for. Over an interval of a leading index nothing is
 // known. Indices are clamped as in the exact reading, and those of a trusted buffer too: a read that
 // the snippet guards is done here in any case.
+
+namespace tw_proved {
 
 // TW_SEPARATE: how a function is compiled on its own where that saves time. TW_ROLLED: before a
 // loop, that it is compiled as it stands where that does.
@@ -155,3 +166,5 @@ class tw_RealBuffer {
  private:
   long long last_[kRank > 0 ? kRank : 1];
 };
+
+}  // namespace tw_proved

@@ -1,8 +1,15 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/element.hpp"
+#include "cpu/inline.hpp"
+#include "snippet/cell.hpp"
+
 // A tensor that a snippet reads: `x[i]` in one dimension, `x(i, j)` in more, and x() where it has none,
 // which snippets write as `x`. Unless the spec trusts it, an index is clamped to its extent, so that
 // no snippet can read foreign memory.
-//
-// Needs: tw_cell().
+
+namespace tw_snippet {
 
 template <typename Element, typename Value, int kRank, bool kTrusted>
 class tw_Buffer {
@@ -48,3 +55,5 @@ class tw_Buffer {
   int last_[kDims];  // greatest index of each dimension
   long long stride_[kDims];
 };
+
+}  // namespace tw_snippet

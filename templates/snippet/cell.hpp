@@ -1,8 +1,13 @@
+#pragma once
+
+#include "kernel/language.hpp"
+#include "math/common.hpp"
+
 // The cell of a dimension that an index reads: the nearest of 0 to `last`, and 0 for a NaN. A float
 // loses its fraction. It becomes an integer before it is compared with `last`: beyond 2^24 a float
 // need not hold that bound.
-//
-// Needs: tw_is_floating.
+
+namespace tw_snippet {
 
 template <typename Index>
 TW_INLINE int tw_cell(Index i, int last) {
@@ -16,3 +21,5 @@ TW_INLINE int tw_cell(Index i, int last) {
     return index < 0 ? 0 : index > last ? last : static_cast<int>(index);
   }
 }
+
+}  // namespace tw_snippet

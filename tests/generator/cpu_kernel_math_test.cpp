@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "generator/templates.hpp"
 #include "tests/generator/cpu_kernel.hpp"
+#include "tests/generator/overlaid_templates.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -21,11 +21,12 @@ using Function = void (*)(const float* x, float* y, int count);
 // The functions of templates/math/elementary.hpp in loops, compiled as kernels are.
 const CompiledText& functions() {
   static const CompiledText compiled = [] {
-    const std::unique_ptr<jinja::Loader> loader = default_template_loader();
-    std::string text = loader->load("cpu/inline.hpp").value() +
-                       "namespace tw_kernel { constexpr int kVectorBytes = 32; }\n" +
-                       loader->load("cpu/vector.hpp").value() +
-                       loader->load("math/elementary.hpp").value();
+    const OverlaidTemplates loader("functions.cpp.jinja",
+                                   "{% set device = \"cpu\" %}\n"
+                                   "namespace tw_kernel { constexpr int kVectorBytes = 32; }\n"
+                                   "#include \"cpu/vector.hpp\"\n"
+                                   "#include \"math/elementary.hpp\"\n");
+    std::string text = jinja::render(loader, "functions.cpp.jinja", {}).text;
     for (const std::string name : {"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "tan", "erf",
                                    "erfc", "log1p", "expm1"}) {
       text += "extern \"C\" TW_EXPORT void test_" + name +
@@ -38,8 +39,7 @@ const CompiledText& functions() {
         "  for (int i = 0; i < count; ++i) y[i] = tw_kernel::exp_not_positive("
         "tw_kernel::broadcast(x[i]))[0];\n}\n";
     Spec spec{.dtype = f32, .head_dim = 16};
-    return CompiledText(text,
-                        render_kernel(spec, Target::host_cpu(), {"forward"}, *loader).options);
+    return CompiledText(text, render_kernel(spec, Target::host_cpu(), {"forward"}, loader).options);
   }();
   return compiled;
 }

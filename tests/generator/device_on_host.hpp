@@ -1,7 +1,8 @@
 #pragma once
 
 // What the kernels' walks over lists of tiles need of a device, for tests that run them on the
-// host.
+// host: they include the walks' headers with the folder device_on_host/ in place of those that the
+// walks include.
 
 #define __forceinline__ inline
 #define TW_INLINE inline

@@ -28,7 +28,7 @@ struct SnippetArguments {
 };
 
 constexpr unsigned kLaunchCounters = 2;
-#include "templates/cuda/hopper/schedule.hpp"
+#include "cuda/hopper/schedule.hpp"
 
 using tw_kernel::Schedule;
 

@@ -11,20 +11,17 @@ namespace {
 
 using std::min;
 
+// hopper_work_long_blocks_test.cpp has another.
+#ifndef BLOCK_KV
+#define BLOCK_KV 64
+#define BLOCK_NAME ""
+#endif
+constexpr int kBlockKv = BLOCK_KV;
 constexpr int kKvTile = 64;
 constexpr bool kHasMaskMod = true;
 
-// Blocks of one tile, and of three.
-namespace blocks_of_64 {
-constexpr int kBlockKv = 64;
-#include "templates/cuda/forward/kv_tile.hpp"
-#include "templates/cuda/hopper/work.hpp"
-}  // namespace blocks_of_64
-namespace blocks_of_192 {
-constexpr int kBlockKv = 192;
-#include "templates/cuda/forward/kv_tile.hpp"
-#include "templates/cuda/hopper/work.hpp"
-}  // namespace blocks_of_192
+#include "cuda/hopper/all_tiles.hpp"
+#include "cuda/hopper/listed_tiles.hpp"
 
 using tile_lists::Tile;
 
@@ -49,16 +46,16 @@ int careful_tiles(const std::vector<Tile>& tiles, int kv_len) {
 }
 
 template <typename Tiles>
-void check_lists(int block_kv) {
+void check_lists() {
   std::mt19937 random(1);
   const auto below = [&](int limit) { return static_cast<int>(random() % unsigned(limit)); };
   for (int round = 0; round < 300; ++round) {
     const int kv_blocks = 1 + below(12);
-    const int kv_len = (kv_blocks - 1) * block_kv + 1 + below(block_kv);
+    const int kv_len = (kv_blocks - 1) * kBlockKv + 1 + below(kBlockKv);
     const auto [partial, full] = tile_lists::random_row(random, round, kv_blocks);
     std::vector<Tile> expected;  // the last block and the last tile first, partial ones before full
-    append_tiles(full, block_kv, kKvTile, kv_len, false, expected);
-    append_tiles(partial, block_kv, kKvTile, kv_len, true, expected);
+    append_tiles(full, kBlockKv, kKvTile, kv_len, false, expected);
+    append_tiles(partial, kBlockKv, kKvTile, kv_len, true, expected);
     std::reverse(expected.begin(), expected.end());
 
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
@@ -73,14 +70,14 @@ void check_lists(int block_kv) {
 
 }  // namespace
 
-TEST_CASE("Hopper lists of tiles: each tile once, those that need care first") {
-  check_lists<blocks_of_64::tw_kernel::ListedTiles>(64);
-  check_lists<blocks_of_192::tw_kernel::ListedTiles>(192);
+TEST_CASE("Hopper lists of tiles: each tile once, those that need care first" BLOCK_NAME) {
+  check_lists<tw_kernel::ListedTiles>();
 }
 
-TEST_CASE("Hopper lists of tiles: without lists, all of them from the last to the first") {
+TEST_CASE(
+    "Hopper lists of tiles: without lists, all of them from the last to the first" BLOCK_NAME) {
   for (const int kv_len : {1, 63, 64, 65, 640, 1000}) {
-    using Tiles = blocks_of_64::tw_kernel::AllTiles;
+    using Tiles = tw_kernel::AllTiles;
     const Tiles::Lists lists(BlockMaskArguments{}, Place{0}, kv_len);
     std::vector<Tile> expected;
     for (int first = (kv_len - 1) / kKvTile * kKvTile; first >= 0; first -= kKvTile) {

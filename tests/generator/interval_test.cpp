@@ -29,7 +29,9 @@ bool tw_undecided() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"  // __int128
 #pragma GCC diagnostic ignored "-Wshadow"
-#include "templates/readings/interval.hpp"
+#include "readings/interval.hpp"
+
+using namespace tw_proved;
 
 using Wide = __int128;
 #pragma GCC diagnostic pop

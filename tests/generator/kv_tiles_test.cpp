@@ -24,18 +24,16 @@ struct Task {
 constexpr int kThreads = 128, kKvTile = 32, kBlockKv = 128;
 constexpr bool kHasMaskMod = true;
 
-namespace tw_kernel {
 template <int>
 int thread_number() {
   return threadIdx.x;
 }
-#include "templates/cuda/forward/kv_tile.hpp"
-#include "templates/cuda/forward/kv_tiles.hpp"
-}  // namespace tw_kernel
+
+#include "cuda/forward/listed_tiles.hpp"
 
 using tile_lists::Tile;
-using tw_kernel::tw_kernel::KvTile;
-using tw_kernel::tw_kernel::ListedTiles;
+using tw_kernel::KvTile;
+using tw_kernel::ListedTiles;
 
 }  // namespace
 

@@ -28,21 +28,14 @@ unsigned thread_number() {
   return 32 + current_lane;
 }
 
-// Blocks of one tile, and of three.
-namespace blocks_of_128 {
-constexpr int kBlockKv = 128;
-#include "templates/cuda/forward/kv_tile.hpp"
-#include "templates/cuda/hopper/work.hpp"
-// needs those
-#include "templates/cuda/hopper/merged_tiles.hpp"
-}  // namespace blocks_of_128
-namespace blocks_of_384 {
-constexpr int kBlockKv = 384;
-#include "templates/cuda/forward/kv_tile.hpp"
-#include "templates/cuda/hopper/work.hpp"
-// needs those
-#include "templates/cuda/hopper/merged_tiles.hpp"
-}  // namespace blocks_of_384
+// Blocks of one tile; merged_tiles_long_blocks_test.cpp has others.
+#ifndef BLOCK_KV
+#define BLOCK_KV 128
+#define BLOCK_NAME ""
+#endif
+constexpr int kBlockKv = BLOCK_KV;
+
+#include "cuda/hopper/merged_tiles.hpp"
 
 enum class State { absent = 0, full = 1, partial = 3 };  // as TileState
 
@@ -74,19 +67,19 @@ struct RandomRows {
 };
 
 template <typename Tiles>
-void check_union(int block_kv, bool has_second) {
+void check_union(bool has_second) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const int kv_blocks = 1 + static_cast<int>(random() % 12U);
-    const int kv_len = (kv_blocks - 1) * block_kv + 1 +
-                       static_cast<int>(random() % static_cast<unsigned>(block_kv));
+    const int kv_len =
+        (kv_blocks - 1) * kBlockKv + 1 + static_cast<int>(random() % unsigned{kBlockKv});
     const RandomRows rows(random, round, kv_blocks);
     std::vector<Visit> expected;
     for (auto [block, visit] : rows.union_of_both) {
       if (!has_second) visit.of[1] = State::absent;
       if (visit.of[0] == State::absent && visit.of[1] == State::absent) continue;
-      const int end = std::min((block + 1) * block_kv, kv_len);
-      for (int first = (end - 1) / kKvTile * kKvTile; first >= block * block_kv; first -= kKvTile) {
+      const int end = std::min((block + 1) * kBlockKv, kv_len);
+      for (int first = (end - 1) / kKvTile * kKvTile; first >= block * kBlockKv; first -= kKvTile) {
         expected.push_back({first, {visit.of[0], visit.of[1]}});
       }
     }
@@ -125,17 +118,14 @@ void check_union(int block_kv, bool has_second) {
 
 TEST_CASE(
     "Hopper merged tiles: the union of two rows, each tile with what both have of it and of the "
-    "next") {
-  for (const bool has_second : {true, false}) {
-    check_union<blocks_of_128::tw_kernel::MergedTiles>(128, has_second);
-    check_union<blocks_of_384::tw_kernel::MergedTiles>(384, has_second);
-  }
+    "next" BLOCK_NAME) {
+  for (const bool has_second : {true, false}) check_union<tw_kernel::MergedTiles>(has_second);
 }
 
-TEST_CASE("Hopper merged tiles: the last tiles that a call can have") {
-  using Tile = blocks_of_128::tw_kernel::MergedTile;
+TEST_CASE("Hopper merged tiles: the last tiles that a call can have" BLOCK_NAME) {
+  using Tile = tw_kernel::MergedTile;
   const int first = (2147483647 - 1024) / 128 * 128;
-  const Tile tile(first, Tile::states(1, blocks_of_128::tw_kernel::TileState::partial));
+  const Tile tile(first, Tile::states(1, tw_kernel::TileState::partial));
   CHECK(tile.exists());
   CHECK(tile.first() == first);
   CHECK(State(tile.state(0)) == State::absent);

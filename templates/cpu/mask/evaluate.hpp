@@ -1,7 +1,13 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/inline.hpp"
+#include "kernel/configuration.hpp"
+#include "mask/tile_range.hpp"
+#include "snippet/snippets.hpp"
+
 // Classifies one tile of a block mask by evaluating mask_mod: at a few elements first, which settle
 // most partial tiles, then at all of them until one is kept and one is dropped.
-//
-// Needs: kBlockQ, kBlockKv, tw_snippet, TileRange (mask/tile_range.hpp).
 
 namespace tw_kernel {
 

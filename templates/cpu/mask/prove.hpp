@@ -1,6 +1,15 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "abi/extrema.hpp"
+#include "cpu/element.hpp"
+#include "cpu/inline.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/undecided.hpp"
+#include "mask/tile_range.hpp"
+#include "snippet/proved.hpp"
+
 // Classifies tiles by the interval reading, many at a time.
-//
-// Needs: tw_proved, TileRange.
 
 namespace tw_kernel {
 

@@ -1,7 +1,14 @@
+#pragma once
+
+#include "abi/cpu.hpp"
+#include "cpu/inline.hpp"
+#include "cpu/mask/evaluate.hpp"
+#include "kernel/configuration.hpp"
+#include "mask/tile_range.hpp"
+#include "snippet/snippets.hpp"
+
 // One row of tiles as runs of tiles in the same state. Spans of 8^k tiles are proved at once; one
 // that cannot be is cut into eighths, down to single tiles, which are evaluated.
-//
-// Needs: kBlockQ, kBlockKv, TileRange, evaluate_tile().
 
 namespace tw_kernel {
 

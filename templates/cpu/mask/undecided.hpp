@@ -1,4 +1,10 @@
+#pragma once
+
+#include "cpu/inline.hpp"
+
 // Where the interval reading meets a condition that it cannot decide.
+
+namespace tw_proved {
 
 static __thread bool tw_met_undecided;
 static __thread unsigned tw_branches;  // a sequence of pseudo-random numbers
@@ -11,3 +17,5 @@ TW_NOINLINE bool tw_undecided() {
 
 #define TW_SEPARATE
 #define TW_ROLLED
+
+}  // namespace tw_proved

@@ -1,8 +1,16 @@
+#pragma once
+
+#include "cuda/device/element.hpp"
+#include "cuda/device/language.hpp"
+#include "kernel/configuration.hpp"
+#include "math/common.hpp"
+#include "snippet/cell.hpp"
+
 // A tensor that a snippet reads, as in snippet/buffer.hpp, with what a GPU needs: loads through the
 // read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for
 // the last index.
-//
-// Needs: kReadsAreNumbers, tw_cell(), tw_is_floating.
+
+namespace tw_snippet {
 
 // A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do:
 // were the right one evaluated only where the left one is true, every load in it would stand behind
@@ -215,3 +223,5 @@ TW_INLINE decltype(auto) tw_choose_reads(const tw_Buffer<Element, Value, kRank, 
     return (buffer);
   }
 }
+
+}  // namespace tw_snippet

@@ -1,6 +1,9 @@
+#pragma once
+
+#include "cuda/device/float16.hpp"
+#include "cuda/device/language.hpp"
+
 // The instructions that convert elements of 16 bits (sm_80).
-//
-// Needs: float16.hpp.
 
 namespace tw_kernel {
 

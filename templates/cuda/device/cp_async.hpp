@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // Copies from global to shared memory that run on while the thread computes (sm_80).
 //
 // A thread's copies since its last commit form a group. wait_for_groups<n> returns when all but

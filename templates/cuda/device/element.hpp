@@ -1,6 +1,10 @@
+#pragma once
+
+#include "cuda/device/convert.hpp"
+#include "cuda/device/float16.hpp"
+#include "cuda/device/language.hpp"
+
 // Numbers in memory, whatever their type.
-//
-// Needs: convert.hpp.
 
 namespace tw_kernel {
 

@@ -1,6 +1,9 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+#include "cuda/device/special_functions.hpp"
+
 // Fast elementary functions: at most two instructions around one of the special function unit.
-//
-// Needs: special_functions.hpp.
 
 namespace tw_math {
 

@@ -1,3 +1,5 @@
+#pragma once
+
 // The 16-bit types of elements.
 
 namespace tw_kernel {

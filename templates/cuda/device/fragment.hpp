@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // Which elements of an accumulator a lane owns, in mma.sync as in wgmma: rows l / 4 and l / 4 + 8 of
 // every 16, and of every 8 columns 2 (l % 4) and the next. Four neighbouring lanes share a row.
 

@@ -1,3 +1,10 @@
+#pragma once
+
+#include "cuda/device/buffer.hpp"
+#include "cuda/device/language.hpp"
+#include "kernel/configuration.hpp"
+#include "math/common.hpp"
+
 // q_idx and kv_idx of an element for a score_mod that takes their difference. A conversion of an
 // integer takes as long as two multiplications, and `slopes[h] * (kv_idx - q_idx)` would need one
 // for each score. So an index is kept as a base that all of a thread's rows (columns) share and a
@@ -11,6 +18,8 @@
 // table once for all of them.
 //
 // Everywhere else an index is an int.
+
+namespace tw_snippet {
 
 struct tw_RowIndex {
   int base;
@@ -117,3 +126,5 @@ template <typename T>
 TW_INLINE float operator*(T a, tw_IndexDifference b) requires(tw_is_real<T>) {
   return b * a;
 }
+
+}  // namespace tw_snippet

@@ -1,3 +1,5 @@
+#pragma once
+
 // What gcc's dialect has and NVRTC's lacks, so that snippets and the files of math/ read the same
 // for every target. NVRTC knows CUDA's own functions without any header.
 

@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // Four 8 x 8 matrices of 16-bit elements from shared memory to fragments (sm_75). Lanes 8i to 8i+7
 // give the addresses of the 8 rows (16 bytes each) of matrix i, and lane l gets from each matrix
 // the two elements in row l / 4, columns 2 (l % 4) and the next one; transposed, those in column l

@@ -1,3 +1,8 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+#include "kernel/configuration.hpp"
+
 // Barriers in shared memory that count arrivals of threads and bytes of copies (sm_90).
 //
 // A phase of a barrier ends when as many threads arrived as init_barrier said and all bytes that
@@ -7,8 +12,6 @@
 //
 // Arriving releases, waiting acquires: what a thread wrote to shared memory before it arrived is
 // visible to who waited.
-//
-// Needs: kBoundedWaits.
 
 namespace tw_kernel {
 

@@ -1,3 +1,8 @@
+#pragma once
+
+#include "cuda/device/float16.hpp"
+#include "cuda/device/language.hpp"
+
 // C[16][8] += A[16][16] * B[16][8] by one warp (sm_80).
 // With r = l / 4 and c = 2 (l % 4), lane l holds
 //   a[0]: A[r][c, c+1]    a[1]: A[r+8][c, c+1]    a[2]: A[r][c+8, c+9]    a[3]: A[r+8][c+8, c+9]

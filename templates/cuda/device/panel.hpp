@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // Operands of matrix products in shared memory: panels of 64 columns of 16 bits, as tensor_copy.hpp
 // brings them and wgmma reads them (sm_90a).
 

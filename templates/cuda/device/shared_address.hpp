@@ -1,3 +1,9 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
+// Addresses as PTX takes them.
+
 namespace tw_kernel {
 
 // An address in the block's shared memory, as PTX takes it.

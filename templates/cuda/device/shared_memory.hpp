@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // Registers from and to shared memory, whose addresses are those of shared_address(). Floats lie at
 // multiples of 4 bytes, four of them, and 16 bytes, at multiples of 16.
 

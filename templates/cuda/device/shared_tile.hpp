@@ -1,3 +1,5 @@
+#pragma once
+
 // A tile of 16-bit elements in shared memory, [rows][kColumns], kColumns a multiple of 16.
 //
 // ldmatrix reads 8 rows at one chunk of 16 bytes at a time. Were rows simply laid one behind the

@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // One instruction of the special function unit each. Errors as the PTX manual states them: ex2 2^-22
 // relative, lg2 2^-22 absolute near 1, tanh 2^-11 relative, rcp 1 ulp, sin and cos 2^-20.5 absolute up to 2 pi,
 // numbers below 2^-126 count as 0.

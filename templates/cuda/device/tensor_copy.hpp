@@ -1,3 +1,8 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+
 // Copies of boxes of a tensor between global and shared memory by the copy engine, TMA (sm_90).
 //
 // A box is 64 elements of 16 bits (128 bytes) wide. In shared memory its rows lie one behind the

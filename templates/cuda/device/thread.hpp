@@ -1,3 +1,9 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
+// What a thread knows of itself.
+
 namespace tw_kernel {
 
 // The thread's number, which the compiler cannot know to be the same each time. What is computed

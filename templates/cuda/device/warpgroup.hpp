@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // What 128 threads that work together need: registers, named barriers, stores of fragments
 // (sm_90a).
 

@@ -1,9 +1,13 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+#include "cuda/device/shared_memory.hpp"
+#include "kernel/configuration.hpp"
+
 // The matrix products in float32, with the same interface as tensor_cores.hpp and as exact as a
 // plain loop over floats: for dtype f32, and for mixtures of dtypes, whose elements become floats
 // on their way to shared memory. Half a warp shares kRows rows of q; its lanes share out the
 // columns.
-//
-// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kWarps.
 
 namespace tw_kernel {
 

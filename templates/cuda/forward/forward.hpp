@@ -1,16 +1,31 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/constants.hpp"
+#include "cuda/device/cp_async.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/forward/kv_tile.hpp"
+#include "cuda/forward/modify.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/forward/softmax.hpp"
+#include "cuda/forward/store.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "kernel/load.hpp"
+#include "kernel/tiles.hpp"
+#include "snippet/snippets.hpp"
+
 // Attention of one q tile of one head: an online softmax over kv tiles. All warps both load and
 // compute (FlashAttention-2's structure), so it runs on every GPU with cp.async.
 //
 // Shared memory: Q, then kStages tiles of K, then kStages of V. With one stage, V arrives while the
 // scores are computed and the next K while P V is; with more, whole tiles are on their way ahead of
 // their use.
-//
-// Needs: kStages, and all of the files before it.
 
 namespace tw_kernel {
 
 constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
-static_assert(kSharedBytes <= {{ shared_bytes }}, "a launch has the tactic's shared_bytes");
+static_assert(kSharedBytes <= kLaunchSharedBytes, "a launch has the tactic's shared_bytes");
 
 struct Shared {
   const Task* task;

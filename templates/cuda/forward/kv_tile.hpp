@@ -1,3 +1,5 @@
+#pragma once
+
 // One kv tile in a register, as it lives beside the accumulators.
 
 namespace tw_kernel {

@@ -1,6 +1,13 @@
+#pragma once
+
+#include "cuda/device/cp_async.hpp"
+#include "cuda/device/element.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/shared_memory.hpp"
+#include "cuda/forward/float32.hpp"
+#include "kernel/configuration.hpp"
+
 // Rows of Q, K and V from global to shared memory, as floats.
-//
-// Needs: kThreads, kAligned, kHeadPitch, kValuePad.
 
 namespace tw_kernel {
 

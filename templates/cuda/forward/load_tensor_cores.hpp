@@ -1,6 +1,14 @@
+#pragma once
+
+#include "cuda/device/cp_async.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/shared_memory.hpp"
+#include "cuda/device/shared_tile.hpp"
+#include "cuda/device/thread.hpp"
+#include "cuda/forward/tensor_cores.hpp"
+#include "kernel/configuration.hpp"
+
 // Rows of Q, K and V from global to shared memory, for tensor cores.
-//
-// Needs: kThreads, kAligned, SharedTile.
 
 namespace tw_kernel {
 

@@ -1,7 +1,13 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+#include "cuda/forward/kv_tile.hpp"
+#include "cuda/forward/place.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "snippet/snippets.hpp"
+
 // The snippets over a thread's scores of one tile.
-//
-// Needs: kRows, kColumns, row_of, row_offset, column_of, column_offset, kHasScoreMod, kHasMaskMod,
-// kBoundsIndices, kMaskUnroll, tw_snippet.
 
 namespace tw_kernel {
 

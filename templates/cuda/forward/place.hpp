@@ -1,11 +1,15 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+#include "kernel/configuration.hpp"
+
 // Which q tile of which head a block of threads works on.
 //
 // Blocks start in the order of their numbers. Heads are taken in groups; within a group the
 // costliest q tiles of all its heads come first, so that no long tile is left to the end, while the
 // K and V of few heads at a time fill the L2 cache. The last group is a large one, as its longest
 // tiles must not be what the rest waits for.
-//
-// Needs: kQTile, kBlockQ, kMasked, kMergesRows, KvElement.
 
 namespace tw_kernel {
 

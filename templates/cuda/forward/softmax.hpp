@@ -1,11 +1,16 @@
+#pragma once
+
+#include "cuda/device/constants.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/special_functions.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
 // Where kHasFixedMax, score_mod's results have bounds so near to kFixedMax that weights relative to it,
 // 2^-100 to 2^60, are numbers of bf16 and of float32. It stands for the greatest score of every row, and
 // nobody looks for that (decision 35).
-//
-// Needs: kRows, kColumns, kOutColumns, kHasSlope, kHasFixedMax, kFixedMax, kExactSoftmax, reduce_row_max,
-// reduce_row_sum.
 
 namespace tw_kernel {
 

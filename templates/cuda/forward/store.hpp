@@ -1,6 +1,16 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/constants.hpp"
+#include "cuda/device/element.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/special_functions.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/forward/softmax.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
 // The end of a q tile: out = O / sum, lse = max + ln(sum).
-//
-// Needs: kHasScoreMod, kRows, kOutColumns, kValuePad, row_of, out_column_of, kHasLse, kAligned, kExactSoftmax, OutElement.
 
 namespace tw_kernel {
 

@@ -1,11 +1,19 @@
+#pragma once
+
+#include "cuda/device/convert.hpp"
+#include "cuda/device/fragment.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/ldmatrix.hpp"
+#include "cuda/device/mma.hpp"
+#include "cuda/device/shared_tile.hpp"
+#include "cuda/device/thread.hpp"
+#include "kernel/configuration.hpp"
+
 // The matrix products on tensor cores, for 16-bit elements. A warp owns kRowTiles x 16 rows of q
 // and all columns; K, V and Q are read from shared memory with ldmatrix, P goes from the scores'
 // registers straight into the second product.
 //
 //   S[q][kv] = sum over d of Q[q][d] K[kv][d]        O[q][dv] += sum over kv of P[q][kv] V[kv][dv]
-//
-// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kRowTiles, kWarps, kQInRegisters, QElement (=
-// KvElement).
 
 namespace tw_kernel {
 

@@ -1,7 +1,30 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/constants.hpp"
+#include "cuda/device/convert.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/mbarrier.hpp"
+#include "cuda/device/panel.hpp"
+#include "cuda/device/shared_address.hpp"
+#include "cuda/device/tensor_copy.hpp"
+#include "cuda/device/warpgroup.hpp"
+#include "cuda/forward/kv_tile.hpp"
+#include "cuda/forward/modify.hpp"
+#include "cuda/forward/softmax.hpp"
+#include "cuda/forward/store.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/products.hpp"
+#include "cuda/hopper/slope.hpp"
+#include "cuda/hopper/work.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/store_out.hpp"
+#include "kernel/tiles.hpp"
+#include "snippet/snippets.hpp"
+
 // A warpgroup that computes 64 rows of each q tile: an online softmax over the kv tiles, in which
 // the scores of a tile are multiplied while the values of the tile before are.
-//
-// Needs: pipeline.hpp, products.hpp, modify.hpp, softmax.hpp, store.hpp.
 
 namespace tw_kernel {
 

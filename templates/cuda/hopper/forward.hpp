@@ -1,6 +1,18 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/shared_address.hpp"
+#include "cuda/device/warpgroup.hpp"
+#include "cuda/hopper/consumer.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/planner.hpp"
+#include "cuda/hopper/producer.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/tiles.hpp"
+
 // The roles of a block of threads.
-//
-// Needs: planner.hpp, producer.hpp, consumer.hpp.
 
 namespace tw_kernel {
 

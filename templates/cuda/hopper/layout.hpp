@@ -1,12 +1,16 @@
+#pragma once
+
+#include "cuda/device/fragment.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/panel.hpp"
+#include "kernel/configuration.hpp"
+
 // Who owns which rows, and where everything lies in shared memory.
 //
 // A block has one warpgroup that brings tiles and kConsumers that compute; each of those owns 64
 // rows of the q tile. Q lies in shared memory warpgroup by warpgroup, each [panels][64 rows][128
 // bytes], so that a warpgroup may put its rows of the output over its rows of Q. A tile of K or V
 // is [panels][kKvTile rows][128 bytes]; columns behind the head dimension are 0.
-//
-// Needs: kHeadDim, kValueDim, kQTile, kKvTile, kStages, kQStages, kOutOverQ, kStoresBoxes,
-// QElement.
 
 namespace tw_kernel {
 

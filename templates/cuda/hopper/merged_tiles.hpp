@@ -1,8 +1,17 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/thread.hpp"
+#include "cuda/forward/kv_tile.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/work.hpp"
+#include "kernel/configuration.hpp"
+
 // The kv tiles of a q tile that covers rows of two blocks of the mask: the union of both rows' lists,
 // from the last block to the first, each with what either row has of it. A warpgroup's rows lie in one
 // block, so it passes by what that one does not list, and asks mask_mod only where that one is partial.
-//
-// Needs: kQTile, kKvTile, kBlockQ, kBlockKv, tiles_of and count_tiles (work.hpp).
 
 namespace tw_kernel {
 

@@ -1,11 +1,19 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+#include "cuda/device/mbarrier.hpp"
+#include "cuda/device/shared_address.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/work.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/tiles.hpp"
+
 // How tiles travel from the copy engine to the products, through two rings of kStages places, one
 // of K and one of V, and one of kQStages places for Q. Every place has a barrier for "full", which
 // the copies complete, and one for "empty", at which every consuming warp arrives when it is done
 // with it. Plans go from the planner to the producer, a thread each, one at a time and when asked for:
 // who asks late gets the q tile that is due then, and no multiprocessor holds one that another could
 // begin.
-//
-// Needs: layout.hpp, work.hpp, Tiles.
 
 namespace tw_kernel {
 
@@ -30,7 +38,7 @@ struct Control {
   Work work[kQStages + 1];
   Plan plan[kPlans];
 };
-static_assert(kControlOffset + sizeof(Control) <= {{ shared_bytes }},
+static_assert(kControlOffset + sizeof(Control) <= kLaunchSharedBytes,
               "a launch has the tactic's shared_bytes");
 
 struct Shared {

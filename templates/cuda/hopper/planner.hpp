@@ -1,8 +1,19 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/mbarrier.hpp"
+#include "cuda/device/shared_address.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/schedule.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/tiles.hpp"
+
 // The thread that looks up which q tile comes next and what its kv tiles are: some reads from global
 // memory, each of which waits for the one before. It does so while the producer brings the last tiles
 // of the q tile before. Where there are lists of several rows to find, its warp helps.
-//
-// Needs: pipeline.hpp, schedule.hpp.
 
 namespace tw_kernel {
 

@@ -1,6 +1,18 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/mbarrier.hpp"
+#include "cuda/device/panel.hpp"
+#include "cuda/device/shared_address.hpp"
+#include "cuda/device/tensor_copy.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/work.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/tiles.hpp"
+
 // The thread that brings tiles: it runs ahead of the consumers as far as there are empty places.
-//
-// Needs: pipeline.hpp, Tiles.
 
 namespace tw_kernel {
 

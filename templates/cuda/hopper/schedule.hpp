@@ -1,3 +1,8 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "kernel/configuration.hpp"
+
 // Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block
 // begins with the tile of its own number; those behind are dealt out by a counter in global memory, as
 // blocks become free: rows differ in cost and multiprocessors in speed, and dealing all of them out
@@ -9,8 +14,6 @@
 // every owner hears from all of its blocks, and leaves the counter free and cleared for whoever comes
 // next, a graph's replay of the same launch among them. There is a bit for each of 32 classes of launches,
 // so one that was never refused may find itself in a class that was.
-//
-// Needs: ForwardArguments, SnippetArguments, kLaunchCounters.
 
 namespace tw_kernel {
 

@@ -1,11 +1,20 @@
+#pragma once
+
+#include "cuda/device/constants.hpp"
+#include "cuda/device/fragment.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/forward/modify.hpp"
+#include "cuda/forward/softmax.hpp"
+#include "cuda/forward/store.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/snippets.hpp"
+
 // A score_mod of the form `score + slope * (kv_idx - q_idx)` whose slope names neither index, ALiBi.
 // An element's term is then the slope times a constant, and the slope times the distance of the
 // thread's first column from its first row, which is alike for all of its elements of a tile. The
 // first part is where the product of Q and K starts from, in units of q.k, so that it is computed
 // before the product and not between it and the softmax; the other part is left to the softmax.
-//
-// Needs: kSlopeSign, kMasked, kHasMaskMod, row_of, row_offset, column_of, column_offset, Scene, Softmax,
-// GreatestScores.
 
 namespace tw_kernel {
 

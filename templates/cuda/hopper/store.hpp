@@ -1,7 +1,19 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/convert.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/panel.hpp"
+#include "cuda/device/tensor_copy.hpp"
+#include "cuda/device/warpgroup.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/forward/store.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "kernel/configuration.hpp"
+
 // The end of a warpgroup's 64 rows through shared memory: the copy engine writes whole lines and
 // drops what is outside of the tensor. Every warp sends its own 16 rows and waits for no other.
-//
-// Needs: layout.hpp, pipeline.hpp, RowEnds.
 
 namespace tw_kernel {
 

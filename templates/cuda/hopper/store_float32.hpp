@@ -1,6 +1,14 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/forward/store.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "kernel/configuration.hpp"
+
 // The end of a warpgroup's 64 rows where the output is float32: straight from registers.
-//
-// Needs: pipeline.hpp, store_rows.
 
 namespace tw_kernel {
 

@@ -1,7 +1,13 @@
+#pragma once
+
+#include "abi/cuda_mask.hpp"
+#include "cuda/device/language.hpp"
+#include "kernel/configuration.hpp"
+#include "mask/tile_range.hpp"
+#include "snippet/snippets.hpp"
+
 // Classifies one tile by evaluating mask_mod, by one warp: at a few elements first, then at all of
 // them until one is kept and one is dropped.
-//
-// Needs: kBlockQ, kBlockKv, tw_snippet, TileRange (mask/tile_range.hpp).
 
 namespace tw_kernel {
 

@@ -1,6 +1,13 @@
+#pragma once
+
+#include "abi/cuda_mask.hpp"
+#include "cuda/mask/evaluate.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/undecided.hpp"
+#include "mask/tile_range.hpp"
+#include "snippet/proved.hpp"
+
 // Classifies tiles by the interval reading, one thread many tiles at a time.
-//
-// Needs: tw_proved, TileRange.
 
 namespace tw_kernel {
 

@@ -1,8 +1,14 @@
+#pragma once
+
+#include "abi/cuda_mask.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/mask/evaluate.hpp"
+#include "kernel/configuration.hpp"
+#include "mask/tile_range.hpp"
+
 // The states of one row of tiles, by one block of threads. The row is cut into chunks, and these
 // into spans of 32 tiles: a thread proves a span; of a span that cannot be proved, a lane proves a
 // tile; and a tile that cannot be proved is evaluated by a warp.
-//
-// Needs: evaluate_tile(), kProves, and with it prove().
 
 namespace tw_kernel {
 

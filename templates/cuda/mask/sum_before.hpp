@@ -1,3 +1,5 @@
+#pragma once
+
 // Sums over a block of threads.
 
 namespace tw_kernel {

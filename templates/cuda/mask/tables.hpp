@@ -1,6 +1,12 @@
+#pragma once
+
+#include "abi/cuda_mask.hpp"
+#include "abi/extrema.hpp"
+#include "cuda/device/element.hpp"
+#include "cuda/device/language.hpp"
+#include "kernel/configuration.hpp"
+
 // Makes the tables that the interval reading reads (abi/extrema.hpp).
-//
-// Needs: kBlockQ, kBlockKv, to_number(), load_read_only().
 
 namespace tw_kernel {
 

@@ -1,4 +1,10 @@
+#pragma once
+
+#include "abi/cuda_mask.hpp"
+
 // Where the interval reading meets a condition that it cannot decide.
+
+namespace tw_proved {
 
 // Of each thread: 0, or after an undecided condition pseudo-random numbers, which are odd.
 static __shared__ unsigned tw_branches[tilewright::abi::cuda::kMaskThreads];
@@ -12,3 +18,5 @@ static __noinline__ bool tw_undecided() {
 // NVRTC takes long for what it inlines and unrolls.
 #define TW_SEPARATE __noinline__
 #define TW_ROLLED _Pragma("unroll 1")
+
+}  // namespace tw_proved

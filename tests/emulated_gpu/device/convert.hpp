@@ -1,3 +1,8 @@
+#pragma once
+
+#include "cuda/device/float16.hpp"
+#include "cuda/device/language.hpp"
+
 // In place of templates/cuda/device/convert.hpp.
 
 namespace tw_kernel {

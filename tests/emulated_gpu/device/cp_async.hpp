@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // In place of templates/cuda/device/cp_async.hpp. A copy happens when it is waited for, no sooner.
 
 namespace tw_kernel {

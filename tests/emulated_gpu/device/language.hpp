@@ -1,3 +1,5 @@
+#pragma once
+
 // In place of templates/cuda/device/language.hpp: gcc has its own builtins.
 
 #define TW_INLINE static inline

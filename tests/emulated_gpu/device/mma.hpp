@@ -1,3 +1,9 @@
+#pragma once
+
+#include "cuda/device/convert.hpp"
+#include "cuda/device/float16.hpp"
+#include "cuda/device/language.hpp"
+
 // In place of templates/cuda/device/mma.hpp, which says who holds which elements.
 
 namespace tw_kernel {

@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // In place of templates/cuda/device/shared_memory.hpp.
 
 namespace tw_kernel {

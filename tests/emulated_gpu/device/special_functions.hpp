@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // In place of templates/cuda/device/special_functions.hpp. What the special function unit computes
 // is less exact than this; numbers below 2^-126 count as 0 there.
 

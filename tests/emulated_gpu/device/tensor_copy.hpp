@@ -1,3 +1,10 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/language.hpp"
+#include "cuda/device/mbarrier.hpp"
+#include "cuda/device/panel.hpp"
+
 // In place of templates/cuda/device/tensor_copy.hpp, which says how a box lies in shared memory.
 
 namespace tw_kernel {

@@ -1,3 +1,7 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+
 // In place of templates/cuda/device/warpgroup.hpp.
 
 namespace tw_kernel {

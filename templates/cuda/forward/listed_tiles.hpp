@@ -1,29 +1,15 @@
-// The kv tiles that a q tile visits, one after the other: all of them, or those that the block
-// mask's row lists, partial ones before full ones. It is kept in few registers, as it lives beside
-// the accumulators.
-//
-// Needs: KvTile, kThreads, kKvTile, kBlockKv, kMasked, kHasMaskMod.
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/device/thread.hpp"
+#include "cuda/forward/kv_tile.hpp"
+#include "cuda/forward/place.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
+// The kv tiles that the block mask's row lists for a q tile, partial ones before full ones.
 
 namespace tw_kernel {
-
-class AllTiles {
- public:
-  __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, const Task&, int kv_len)
-      : kv_len_(kv_len) {}
-
-  // The i-th tile from the current one on.
-  __forceinline__ KvTile ahead(int i) const {
-    const int first = first_ + i * kKvTile;
-    return first < kv_len_ ? KvTile(first, kHasMaskMod) : KvTile::none();
-  }
-
-  __forceinline__ void advance() { first_ += kKvTile; }
-  __forceinline__ void refill() {}
-
- private:
-  int first_ = 0;
-  int kv_len_;
-};
 
 // Listed tiles go through a ring in shared memory that one warp fills 32 tiles at a time: no thread
 // waits for the list, and all that a thread keeps is a number.

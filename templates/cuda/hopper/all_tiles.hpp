@@ -1,0 +1,33 @@
+#pragma once
+
+#include "abi/cuda.hpp"
+#include "cuda/forward/kv_tile.hpp"
+#include "cuda/forward/place.hpp"
+#include "cuda/hopper/work.hpp"
+#include "kernel/configuration.hpp"
+
+// The kv tiles that a q tile visits without a block mask: all of them, from the last to the first.
+
+namespace tw_kernel {
+
+class AllTiles : public TilesOfOneRow {
+ public:
+  // What is to be looked up for a q tile.
+  struct Lists {
+    __forceinline__ Lists(const BlockMaskArguments&, const Place&, int kv_len)
+        : kv_tiles((kv_len + kKvTile - 1) / kKvTile),
+          careful_tiles(kHasMaskMod ? kv_tiles : static_cast<int>(kv_len % kKvTile != 0)) {}
+
+    int kv_tiles;
+    int careful_tiles;  // visited first: elements may be dropped or may not exist
+  };
+
+  __forceinline__ AllTiles(const Lists& lists, int) : left_(lists.kv_tiles) {}
+
+  __forceinline__ KvTile next() { return KvTile(--left_ * kKvTile, kHasMaskMod); }
+
+ private:
+  int left_;
+};
+
+}  // namespace tw_kernel

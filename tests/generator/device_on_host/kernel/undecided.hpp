@@ -1,0 +1,3 @@
+#pragma once
+
+// In place of templates/kernel/undecided.hpp: a test gives what it holds.
