@@ -62,6 +62,7 @@ TEST_CASE("kernel source: every kernel is one text that includes nothing") {
     CAPTURE(kernel);
     CHECK(source.id.name == kernel);
     CHECK(source.text.find("#include") == std::string::npos);
+    CHECK(source.text.find("#pragma once") == std::string::npos);
     CHECK(source.text.find("#line") == std::string::npos);
     CHECK(source.text.find("{{") == std::string::npos);
     CHECK(source.text.find("{%") == std::string::npos);
@@ -69,6 +70,12 @@ TEST_CASE("kernel source: every kernel is one text that includes nothing") {
     for (const std::string& symbol : source.entry_points) {
       CHECK_THAT(source.text, ContainsSubstring(symbol));
     }
+  }
+  for (const KernelId& id : kernel_set(alibi(), Target::parse("sm_90a"))) {
+    const std::string text =
+        render_kernel(alibi(), Target::parse("sm_90a"), id, *default_template_loader()).text;
+    CHECK(text.find("#include") == std::string::npos);
+    CHECK(text.find("#pragma once") == std::string::npos);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "cuda/forward/place.hpp"
 #include "kernel/configuration.hpp"
 
 // Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block

@@ -5,6 +5,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/undecided.hpp"
 #include "mask/tile_range.hpp"
+#include "readings/interval.hpp"
 #include "snippet/proved.hpp"
 
 // Classifies tiles by the interval reading, one thread many tiles at a time.
