@@ -96,7 +96,8 @@ class Variant {
     const TemporaryDirectory folder("bench-alone");
     KernelContext context;
     context.store = new_store_in(folder);
-    const auto built = build_kernel(spec_, *target_, {kernels_.slowest}, context);
+    const auto built =
+        build_kernel(spec_, *target_, KernelVariant::parse(kernels_.slowest), context);
     alone_times_.push_back(built.build.compile_ms);
   }
 

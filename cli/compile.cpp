@@ -113,9 +113,9 @@ class CompileVerb : public Verb {
     Json kernels = Json::array();
     std::string text;
     for (const KernelId& id : ids) {
-      const bool is_default = id == default_kernel(spec);
-      kernels.push_back({{"name", id.name}, {"default", is_default}});
-      text += id.name + (is_default ? "  (what `run` uses)\n" : "\n");
+      const bool is_default = id == forward_kernel(spec);
+      kernels.push_back({{"name", id.name()}, {"default", is_default}});
+      text += id.name() + (is_default ? "  (what `run` uses)\n" : "\n");
     }
     if (json_) {
       print_json({{"target", target.name()}, {"kernels", kernels}});
@@ -144,7 +144,7 @@ class CompileVerb : public Verb {
     std::vector<KernelBinary> binaries;
     Progress progress(ids.size(), json_);
     for (const KernelId& id : ids) {
-      progress.step(id.name);
+      progress.step(id.name());
       binaries.push_back(build_kernel(spec, target, id, kernel_context()));
     }
     return binaries;
@@ -161,7 +161,7 @@ class CompileVerb : public Verb {
         const char* const extension = binary.source.target.is_cpu() ? ".so" : ".cubin";
         write_file(fs::path(output_) / (name + extension), binary.entry->payload);
         is_written = true;
-      } else if (only_one || name == default_kernel(spec).name) {
+      } else if (only_one || binary.source.id == forward_kernel(spec)) {
         write_file(output_, binary.entry->payload);
         is_written = true;
       }
@@ -169,7 +169,7 @@ class CompileVerb : public Verb {
     if (is_written) return;
     throw Error(ErrorCode::usage,
                 fmt::format("-o \"{}\" was not written: this spec has no kernel {}", output_,
-                            kernel_.empty() ? default_kernel(spec).name : kernel_),
+                            kernel_.empty() ? forward_kernel(spec).name() : kernel_),
                 "`tilewright compile SPEC` without -o lists what compiles");
   }
 

@@ -177,8 +177,7 @@ std::string describe(const LookUp& look_up) {
 Target wanted_target(const Search& search, const std::string& name) {
   const Target target = target_or_default(name);
   if (target != Target::host_cpu()) return target;
-  const KernelId forward = default_kernel(search.spec);
-  const std::vector<KernelId> ids = {forward};
+  const std::vector<KernelVariant> ids = {forward_kernel(search.spec)};
   return bundled_target(search.spec, cpu_targets(), ids, search.context).value_or(target);
 }
 
@@ -217,8 +216,8 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
     const bool found = hit != look_ups.end();
     ++count;
     found ? ++hits[hit->where] : ++missed;
-    text += found && !verbose ? fmt::format("{}: found in {}\n", id.name, hit->where)
-                              : fmt::format("{}{}\n", id.name, found ? "" : ": missed");
+    text += found && !verbose ? fmt::format("{}: found in {}\n", id.name(), hit->where)
+                              : fmt::format("{}{}\n", id.name(), found ? "" : ": missed");
     if (verbose) text += fmt::format("  request {}\n", request.hex());
     for (const cache::Ingredient& i : ingredients_of(spec, source, compiler)) {
       ingredients[i.tag] = i.value;
@@ -229,7 +228,7 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
       places.push_back(to_json(look_up));
       if (verbose || !found) text += describe(look_up);
     }
-    kernels.push_back({{"kernel", id.name},
+    kernels.push_back({{"kernel", id.name()},
                        {"request", request.hex()},
                        {"ingredients", ingredients},
                        {"looked_in", places}});

@@ -378,7 +378,7 @@ class FuzzVerb : public Verb {
     if (fuzz::is_lack_of_machine(outcome.error)) throw Error(*outcome.error);
     if (outcome.error->code != ErrorCode::compiler || target == "cuda") return;
     const fuzz::Outcome plain =
-        fuzz::run_isolated({.spec = {.head_dim = 64}, .target = target, .kernel = "forward"});
+        fuzz::run_isolated({.spec = {.head_dim = 64}, .target = target, .kernel = KernelVariant{}});
     if (plain.error) throw Error(*plain.error);
   }
 

@@ -11,17 +11,13 @@ Target target_or_default(const std::string& name) {
   return name.empty() ? Target::host_cpu() : Target::parse(name);
 }
 
-KernelId default_kernel(const Spec& spec) {
-  const std::string name = spec.mask_mod.empty() ? "forward" : "forward_masked";
-  return {spec.outputs.lse ? name + "_lse" : name};
-}
-
-KernelId kernel_or_default(const Spec& spec, const Target& target, const std::string& name) {
-  if (name.empty()) return default_kernel(spec);
+KernelVariant kernel_or_default(const Spec& spec, const Target& target, const std::string& name) {
+  if (name.empty()) return forward_kernel(spec);
   std::vector<std::string> names;
-  for (const KernelId& id : kernel_set(spec, target)) {
-    if (id.name == name) return id;
-    names.push_back(id.name);
+  const std::optional<KernelVariant> wanted = KernelVariant::find(name);
+  for (const KernelVariant& variant : kernel_set(spec, target)) {
+    if (variant == wanted) return variant;
+    names.push_back(variant.name());
   }
   std::string hint = did_you_mean(name, names);
   if (hint.empty()) hint = "this spec has " + one_of(names);

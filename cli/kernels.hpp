@@ -13,11 +13,9 @@ namespace tilewright::cli {
 /// @throws Error with code usage
 Target target_or_default(const std::string& name);
 
-/// The forward kernel that `run` would use for aligned, dense tensors.
-KernelId default_kernel(const Spec& spec);
-
-/// The member of the spec's closed set that --kernel names; an empty name is the default one.
+/// The member of the spec's closed set that --kernel names; an empty name is the
+/// forward kernel that `run` would use for aligned, dense tensors.
 /// @throws Error with code usage, naming the nearest one
-KernelId kernel_or_default(const Spec& spec, const Target& target, const std::string& name);
+KernelVariant kernel_or_default(const Spec& spec, const Target& target, const std::string& name);
 
 }  // namespace tilewright::cli

@@ -30,7 +30,7 @@ class RenderVerb : public Verb {
     const KernelSource source = render_kernel(spec, target, id, *default_template_loader());
     const std::string text = lines_ ? with_line_directives(source) : source.text;
     if (json_) {
-      print_json({{"kernel", id.name},
+      print_json({{"kernel", id.name()},
                   {"target", target.name()},
                   {"entry_points", source.entry_points},
                   {"options", source.options},

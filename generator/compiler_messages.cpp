@@ -232,7 +232,7 @@ class Reporter {
   }
 
   std::string origin_note() const {
-    return fmt::format("while compiling {} for {}", source_.id.name, source_.target.name());
+    return fmt::format("while compiling {} for {}", source_.id.name(), source_.target.name());
   }
 
   std::string log_note() const {

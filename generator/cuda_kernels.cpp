@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
-#include "base/nearest_name.hpp"
 #include "generator/cuda_tactic.hpp"
 #include "generator/hopper_tactic.hpp"
 #include "generator/index_bounds.hpp"
@@ -29,52 +27,7 @@ namespace {
 using jinja::List;
 using jinja::Map;
 
-constexpr std::string_view kMaskLists = "mask_lists";
-constexpr std::string_view kMaskExact = "mask_exact";
-constexpr std::string_view kMaskProved = "mask_proved";
-
-struct ForwardKind {
-  bool masked = false;
-  bool lse = false;
-  bool aligned = true;
-
-  std::string name() const {
-    return fmt::format("forward{}{}{}", masked ? "_masked" : "", lse ? "_lse" : "",
-                       aligned ? "" : "_unaligned");
-  }
-};
-
-std::vector<ForwardKind> forward_kinds() {
-  std::vector<ForwardKind> kinds;
-  for (const bool masked : {false, true}) {
-    for (const bool lse : {false, true}) {
-      for (const bool aligned : {true, false}) kinds.push_back({masked, lse, aligned});
-    }
-  }
-  return kinds;
-}
-
-[[noreturn]] void refuse(const KernelId& id) {
-  std::vector<std::string> names;
-  for (const ForwardKind& kind : forward_kinds()) names.push_back(kind.name());
-  names.emplace_back(kMaskLists);
-  names.emplace_back(kMaskExact);
-  names.emplace_back(kMaskProved);
-  const std::string hint = id.name.starts_with("evaluate_") ? "evaluate_* are kernels for the CPU"
-                                                            : did_you_mean(id.name, names);
-  throw Error({.code = ErrorCode::usage,
-               .message = fmt::format("there is no kernel \"{}\" for a GPU", id.name),
-               .place = std::nullopt,
-               .notes = {"kernels are " + one_of(names)},
-               .hint = hint});
-}
-
-ForwardKind forward_kind(const KernelId& id) {
-  for (const ForwardKind& kind : forward_kinds()) {
-    if (kind.name() == id.name) return kind;
-  }
-  refuse(id);
-}
+using ForwardKind = KernelVariant;
 
 // The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
 Reading cuda_reading(const Spec& spec) {
@@ -226,18 +179,21 @@ KernelSource make_source(const Spec& spec, const Target& target, const KernelId&
           .options = compile_options(spec),
           .entry_points = {},
           .launch = {},
+          .extrema_tables = {},
           .fallback = {}};
 }
 
 KernelSource render_mask_kernel(const Spec& spec, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader) {
-  const bool proves = id.name == kMaskProved;
+  const bool proves = id.role == KernelRole::mask_proved;
   Map context = common_context(spec, ReadAhead::no);
   context["proved"] = proves ? proved_context(spec, "cuda/mask/undecided.hpp") : jinja::Value();
   KernelSource source =
       make_source(spec, target, id, jinja::render(loader, "cuda/mask.cu.jinja", context));
   source.entry_points = {"tilewright_mask_rows"};
-  if (proves) source.fallback = KernelId{std::string(kMaskExact)};
+  if (!proves) return source;
+  source.extrema_tables = extrema_tables(spec);
+  source.fallback = KernelVariant{.role = KernelRole::mask_exact};
   return source;
 }
 
@@ -283,39 +239,28 @@ KernelSource render_hopper(const Spec& spec, const Target& target, const KernelI
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.parameters.at("kv_tile"),
                    .is_persistent = tactic.parameters.at("persistent") != 0};
+  if (spec.score_mod.empty()) {  // the scale must fit into the exponent
+    source.launch.least_factor = source.launch.greatest_factor = 1.0f;
+  } else if (has_score_slope(spec)) {  // which is divided by it
+    source.launch.least_factor = 0x1p-20f;
+    source.launch.greatest_factor = 0x1p20f;
+  }
   return source;
 }
 
 }  // namespace
 
-std::vector<KernelId> cuda_kernel_set(const Spec& spec) {
-  std::vector<KernelId> ids;
-  for (const ForwardKind& kind : forward_kinds()) {
-    if (kind.lse == spec.outputs.lse) ids.push_back({kind.name()});
-  }
-  if (!spec.mask_mod.empty()) {
-    ids.push_back({std::string(kMaskLists)});
-    ids.push_back({std::string(kMaskExact)});
-    if (mask_kernel(spec) != ids.back()) ids.push_back(mask_kernel(spec));
-  }
-  return ids;
-}
-
 KernelTraits forward_traits(const KernelId& id) {
-  const ForwardKind kind = forward_kind(id);
-  return {.masked = kind.masked, .aligned = kind.aligned};
+  return id;
 }
 
 KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader) {
-  if (id.name == kMaskExact || id.name == kMaskProved) {
-    return render_mask_kernel(spec, target, id, loader);
-  }
-  if (id.name == kMaskLists) return render_mask_lists(spec, target, id, loader);
-  const ForwardKind kind = forward_kind(id);
+  if (id.role == KernelRole::mask_lists) return render_mask_lists(spec, target, id, loader);
+  if (!id.is_forward()) return render_mask_kernel(spec, target, id, loader);
   const Tactic tactic = choose_tactic(spec, target, forward_traits(id));
-  return tactic.name == "hopper" ? render_hopper(spec, target, id, kind, tactic, loader)
-                                 : render_portable(spec, target, id, kind, tactic, loader);
+  return tactic.name == "hopper" ? render_hopper(spec, target, id, id, tactic, loader)
+                                 : render_portable(spec, target, id, id, tactic, loader);
 }
 
 }  // namespace tilewright

@@ -17,13 +17,10 @@
 namespace tilewright {
 namespace {
 
-// How a kernel's name becomes a source.
+// How a CPU kernel becomes a source.
 struct KernelKind {
-  std::string_view name;
   std::string_view template_name;
   std::string_view reading;
-  bool masked = false;
-  bool lse = false;
   std::vector<std::string> entry_points;
   bool proves = false;  // mask_mod by intervals
 };
@@ -31,43 +28,45 @@ struct KernelKind {
 constexpr std::string_view kForward = "cpu/forward.cpp.jinja";
 constexpr std::string_view kMask = "cpu/mask.cpp.jinja";
 constexpr std::string_view kEvaluate = "cpu/evaluate.cpp.jinja";
+constexpr KernelVariant kMaskExact{.role = KernelRole::mask_exact};
+constexpr const char* kMaskRow = "tilewright_mask_row";
+constexpr const char* kEvaluateRow = "tilewright_evaluate_row";
 
-const std::vector<KernelKind>& kernel_kinds() {
-  static const auto& kinds = *new const std::vector<KernelKind>([] {
-    const std::vector<std::string> forward = {"tilewright_q_tile", "tilewright_scratch_bytes",
-                                              "tilewright_forward"};
-    const std::string evaluate = "tilewright_evaluate_row";
-    const std::string row = "tilewright_mask_row";
-    return std::vector<KernelKind>{
-        {"forward", kForward, "fast", false, false, forward},
-        {"forward_lse", kForward, "fast", false, true, forward},
-        {"forward_masked", kForward, "fast", true, false, forward},
-        {"forward_masked_lse", kForward, "fast", true, true, forward},
-        {"mask_exact", kMask, "fast", false, false, {row}},
-        {"mask_proved", kMask, "fast", false, false, {row, "tilewright_mask_extrema"}, true},
-        {"evaluate_float", kEvaluate, "float", false, false, {evaluate}},
-        {"evaluate_double", kEvaluate, "double", false, false, {evaluate}},
-        {"evaluate_checked",
-         kEvaluate,
-         "checked",
-         false,
-         false,
-         {evaluate, "tilewright_take_findings"}},
-    };
-  }());
-  return kinds;
+KernelKind kernel_kind(KernelRole role) {
+  switch (role) {
+    case KernelRole::forward:
+      return {kForward,
+              "fast",
+              {"tilewright_q_tile", "tilewright_scratch_bytes", "tilewright_forward"}};
+    case KernelRole::mask_exact:
+      return {kMask, "fast", {kMaskRow}};
+    case KernelRole::mask_proved:
+      return {kMask, "fast", {kMaskRow, "tilewright_mask_extrema"}, true};
+    case KernelRole::evaluate_float:
+      return {kEvaluate, "float", {kEvaluateRow}};
+    case KernelRole::evaluate_double:
+      return {kEvaluate, "double", {kEvaluateRow}};
+    case KernelRole::evaluate_checked:
+      return {kEvaluate, "checked", {kEvaluateRow, "tilewright_take_findings"}};
+    case KernelRole::mask_lists:
+      break;
+  }
+  throw Error(ErrorCode::internal, "mask_lists is no kernel for a CPU");
 }
 
-const KernelKind& kernel_kind(const KernelId& id) {
+// A variant may be one of the other kind of target.
+void require_exists(const KernelVariant& variant, const Target& target) {
   std::vector<std::string> names;
-  for (const KernelKind& kind : kernel_kinds()) {
-    if (kind.name == id.name) return kind;
-    names.emplace_back(kind.name);
+  for (const KernelVariant& existing : kernel_variants(target)) {
+    if (existing == variant) return;
+    names.push_back(existing.name());
   }
+  const char* const here = target.is_cpu() ? "CPU" : "GPU";
+  const char* const there = target.is_cpu() ? "GPU" : "CPU";
   throw Error({.code = ErrorCode::usage,
-               .message = fmt::format("there is no kernel \"{}\"", id.name),
+               .message = fmt::format("there is no kernel \"{}\" for a {}", variant.name(), here),
                .notes = {"kernels are " + one_of(names)},
-               .hint = did_you_mean(id.name, names)});
+               .hint = fmt::format("{} is a kernel for the {}", variant.name(), there)});
 }
 
 std::string march(const Target& target) {
@@ -127,27 +126,44 @@ class EmptyTemplates : public jinja::Loader {
 }  // namespace
 
 std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
-  if (!target.is_cpu()) return cuda_kernel_set(spec);
-  const std::string lse = spec.outputs.lse ? "_lse" : "";
-  std::vector<KernelId> ids = {{"forward" + lse}, {"forward_masked" + lse}};
-  if (!spec.mask_mod.empty()) ids.push_back({"mask_exact"});
-  if (!spec.mask_mod.empty() && mask_kernel(spec) != ids.back()) ids.push_back(mask_kernel(spec));
-  return ids;
+  const bool has_mask = !spec.mask_mod.empty();
+  const bool proves = has_mask && mask_kernel(spec).role == KernelRole::mask_proved;
+  const auto is_of_spec = [&](const KernelVariant& variant) {
+    switch (variant.role) {
+      case KernelRole::forward:
+        return variant.lse == spec.outputs.lse;
+      case KernelRole::mask_lists:
+      case KernelRole::mask_exact:
+        return has_mask;
+      case KernelRole::mask_proved:
+        return proves;
+      default:
+        return false;
+    }
+  };
+  std::vector<KernelVariant> variants = kernel_variants(target);
+  std::erase_if(variants, [&](const KernelVariant& variant) { return !is_of_spec(variant); });
+  return variants;
+}
+
+KernelId forward_kernel(const Spec& spec, bool takes_block_mask) {
+  return {.masked = takes_block_mask || !spec.mask_mod.empty(), .lse = spec.outputs.lse};
 }
 
 KernelId mask_kernel(const Spec& spec) {
   const bool proves = !has_conditional_effects(SnippetKind::mask_mod, spec.mask_mod);
-  return {proves ? "mask_proved" : "mask_exact"};
+  return {.role = proves ? KernelRole::mask_proved : KernelRole::mask_exact};
 }
 
 KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
                            const jinja::Loader& loader) {
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
+  require_exists(id, target);
   if (!target.is_cpu()) return render_cuda_kernel(spec, target, id, loader);
-  const KernelKind& kind = kernel_kind(id);
+  const KernelKind kind = kernel_kind(id.role);
   const Reading& types = reading(reading_name(kind, spec));
   const Tactic tactic = tactic_of(kind, spec, target);
-  jinja::Map context = cpu_context(spec, tactic, types, read_ahead_of(kind), kind.masked, kind.lse);
+  jinja::Map context = cpu_context(spec, tactic, types, read_ahead_of(kind), id.masked, id.lse);
   if (kind.template_name == kMask) {
     context["proved"] =
         kind.proves ? proved_context(spec, "cpu/mask/undecided.hpp") : jinja::Value();
@@ -162,7 +178,8 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
           .options = compile_options(target, types, spec),
           .entry_points = kind.entry_points,
           .launch = {},
-          .fallback = kind.proves ? std::optional(KernelId{"mask_exact"}) : std::nullopt};
+          .extrema_tables = kind.proves ? extrema_tables(spec) : std::vector<ExtremaTable>(),
+          .fallback = kind.proves ? std::optional(kMaskExact) : std::nullopt};
 }
 
 KernelSource describe_kernel(const Spec& spec, const Target& target, const KernelId& id) {

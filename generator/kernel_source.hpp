@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "extrema_table.hpp"
 #include "jinja/engine.hpp"
+#include "kernel_variant.hpp"
 #include "source_map.hpp"
 #include "spec.hpp"
 #include "tactic.hpp"
@@ -14,23 +17,7 @@
 
 namespace tilewright {
 
-/// One member of a spec's closed set of kernels, by name:
-///
-///     forward, forward_masked          attention; without and with a block mask
-///     forward_lse, forward_masked_lse  the same, writing lse too. Without a block mask a spec's
-///                                      mask_mod is asked for every element.
-///     ..._unaligned                    on a GPU: for tensors with a base or stride that is no
-///                                      multiple of 16 bytes
-///     mask_exact                       classifies tiles of the block mask by evaluation
-///     mask_proved                      the same, by intervals wherever they decide
-///     mask_lists                       on a GPU: what either of these needs beside it and no
-///                                      snippet takes part in
-///     evaluate_float, evaluate_double, evaluate_checked
-///                                      the snippets alone, in one reading each, for verify
-struct KernelId {
-  std::string name;
-  friend bool operator==(const KernelId&, const KernelId&) = default;
-};
+using KernelId = KernelVariant;
 
 /// How a GPU kernel is launched; part of its source.
 struct KernelLaunch {
@@ -42,6 +29,10 @@ struct KernelLaunch {
   /// Blocks of threads: one for each multiprocessor, which handles several q tiles, and not one for
   /// each q tile.
   bool is_persistent = false;
+  /// Factors that it can multiply scores by before score_mod (abi::cuda::Scaling::factor). Calls
+  /// with another one are for the unaligned kernel.
+  float least_factor = std::numeric_limits<float>::lowest();
+  float greatest_factor = std::numeric_limits<float>::max();
 };
 
 /// One rendered translation unit: all that a compiler needs, and the way back from its messages.
@@ -54,6 +45,7 @@ struct KernelSource {
   std::vector<std::string> options;         ///< options that the text needs from its compiler
   std::vector<std::string> entry_points;    ///< extern "C" symbols
   KernelLaunch launch = {};                 ///< of forward kernels for a GPU
+  std::vector<ExtremaTable> extrema_tables = {};  ///< that a mask_proved kernel reads, in order
   /// Gives the same result where this kernel does not compile, as a snippet may hold more C++ than
   /// the reading of an optimisation understands.
   std::optional<KernelId> fallback = {};
@@ -62,7 +54,6 @@ struct KernelSource {
 /// Every kernel that this spec can ask for on this target (what is precompiled), without those that
 /// only verify asks for (evaluate_*). A spec without a mask_mod still has forward_masked, for masks
 /// that come as lists.
-/// @throws Error with code usage for a target without kernels
 std::vector<KernelId> kernel_set(const Spec& spec, const Target& target);
 
 /// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
@@ -70,15 +61,20 @@ std::vector<KernelId> kernel_set(const Spec& spec, const Target& target);
 /// @throws Error as tokenize does
 KernelId mask_kernel(const Spec& spec);
 
+/// The forward kernel that a call with aligned tensors launches: masked where the spec has a
+/// mask_mod or the caller brings block masks.
+KernelId forward_kernel(const Spec& spec, bool takes_block_mask = false);
+
 /// Renders one kernel.
 /// @param loader where templates come from; default_template_loader() unless a test passes another
-/// @throws Error with code usage for an unknown kernel, kernel_template for a wrong template
+/// @throws Error with code usage for a kernel that the target does not have, kernel_template for a
+///         wrong template
 KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
                            const jinja::Loader& loader);
 
 /// All that render_kernel says of a kernel but its text: options, entry points, launch. Costs a
 /// fraction of it.
-/// @throws Error with code usage for an unknown kernel
+/// @throws Error with code usage for a kernel that the target does not have
 KernelSource describe_kernel(const Spec& spec, const Target& target, const KernelId& id);
 
 /// The kernel's text with `#line` directives before every change of origin, for profilers and

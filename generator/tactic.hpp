@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "kernel_variant.hpp"
 #include "spec.hpp"
 #include "target.hpp"
 
@@ -18,11 +19,7 @@ struct Tactic {
   std::string describe() const;
 };
 
-/// What distinguishes a spec's forward kernels where the choice of a tactic is concerned.
-struct KernelTraits {
-  bool masked = false;  ///< follows a block mask's lists
-  bool aligned = true;  ///< all bases and strides of tensors are multiples of 16 bytes
-};
+using KernelTraits = KernelVariant;
 
 /// The tactic of one of a spec's forward kernels, the forced one's parameters filled in where it
 /// leaves them open. A forced tactic that needs aligned tensors leaves other kernels alone.

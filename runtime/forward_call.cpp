@@ -147,12 +147,6 @@ float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const
 
 }  // namespace
 
-std::string forward_kernel_name(const Spec& spec, const AttentionOptions& options) {
-  const bool masked = !spec.mask_mod.empty() || options.takes_block_mask;
-  const std::string name = masked ? "forward_masked" : "forward";
-  return spec.outputs.lse ? name + "_lse" : name;
-}
-
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
                          const ForwardOptions& options) {
   const Layout kv_layout = spec.key_value_layout();

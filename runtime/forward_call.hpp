@@ -21,9 +21,6 @@ struct ForwardCall {
   Stream stream = nullptr;
 };
 
-/// "forward_masked_lse": the kernel that the calls of an Attention use.
-std::string forward_kernel_name(const Spec& spec, const AttentionOptions& options);
-
 /// Reads the sizes of a call off its tensors and checks every one of them.
 /// @throws Error with code tensor
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,

@@ -55,7 +55,7 @@ std::string tactic_text(const std::optional<TacticSpec>& tactic) {
 
 cache::Request kernel_request(const KernelSource& source) {
   return cache::make_request({{"format", std::string(kBinaryFormat)},
-                              {"kernel", source.id.name},
+                              {"kernel", source.id.name()},
                               {"options", sorted_lines(source.options)},
                               {"source", cache::sha256(source.text).hex()},
                               {"target", source.target.name()}});
@@ -64,14 +64,14 @@ cache::Request kernel_request(const KernelSource& source) {
 cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelId& id) {
   const cache::Ingredient ingredients[] = {{"format", std::string(kBinaryFormat)},
                                            {"generator", std::string(generator_digest())},
-                                           {"kernel", id.name},
+                                           {"kernel", id.name()},
                                            {"spec", to_json(kernel_spec(spec))},
                                            {"target", target.name()}};
   return cache::digest_of(ingredients);
 }
 
 cache::Metadata kernel_metadata(const Spec& spec, const KernelSource& source) {
-  cache::Metadata metadata = {{"kernel", source.id.name},
+  cache::Metadata metadata = {{"kernel", source.id.name()},
                               {"spec", spec.name},
                               {"target", source.target.name()},
                               {"generator", std::string(generator_digest())}};

@@ -69,7 +69,7 @@ KernelCompiler::Output compile_or_remember(const Spec& spec, const KernelSource&
         error.code() == ErrorCode::snippet || error.code() == ErrorCode::kernel_template;
     if (lasts && source.fallback) {
       return {.binary = {},
-              .facts = {{"outcome", "does not compile, " + source.fallback->name + " serves"}}};
+              .facts = {{"outcome", "does not compile, " + source.fallback->name() + " serves"}}};
     }
     if (lasts) throw cache::LastingFailure(error);
     throw;
@@ -109,7 +109,7 @@ bool may_be_bundled(const Target& target, const KernelContext& context) {
 // A binary that was found, not compiled.
 KernelBinary kept(std::shared_ptr<const cache::Entry> entry, std::string where, Rendered rendered,
                   double load_ms) {
-  KernelBuild build{.kernel = rendered.source.id.name,
+  KernelBuild build{.kernel = rendered.source.id.name(),
                     .source = std::move(where),
                     .render_ms = rendered.milliseconds,
                     .compile_ms = 0,
@@ -149,7 +149,7 @@ std::optional<KernelBinary> find_without_rendering(const Spec& spec, const Targe
 
 KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
                    const KernelContext& context) {
-  const Activity activity("makes the kernel", id.name + " for " + target.name());
+  const Activity activity("makes the kernel", id.name() + " for " + target.name());
   if (auto bundled = find_without_rendering(spec, target, id, context)) return *std::move(bundled);
   Rendered rendered = render(spec, target, id, context);
   const KernelSource& source = rendered.source;
@@ -179,7 +179,7 @@ KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
     compile_ms = compile_watch.milliseconds();
     return entry;
   });
-  KernelBuild build{.kernel = source.id.name,
+  KernelBuild build{.kernel = source.id.name(),
                     .source = std::string(to_string(result.source)),
                     .render_ms = rendered.milliseconds,
                     .compile_ms = compile_ms,
@@ -244,7 +244,8 @@ std::shared_ptr<const LoadedKernel> load(const Spec& spec, const Target& target,
   }
   KernelBinary binary = build_usable(spec, target, id, context);
   const Stopwatch watch;
-  std::shared_ptr<const SharedObject> object = shared_object(*binary.entry, binary.source.id.name);
+  std::shared_ptr<const SharedObject> object =
+      shared_object(*binary.entry, binary.source.id.name());
   binary.build.load_ms += watch.milliseconds();
   return std::make_shared<const LoadedKernel>(
       LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});

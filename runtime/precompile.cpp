@@ -36,8 +36,8 @@ std::vector<Job> jobs_of(std::span<const ManifestSpec> specs, std::span<const Ta
   std::vector<Job> jobs;
   for (const ManifestSpec& spec : specs) {
     for (const Target& target : targets) {
-      for (KernelId& id : kernel_set(spec.spec, target)) {
-        jobs.push_back({&spec, &target, std::move(id)});
+      for (const KernelId& id : kernel_set(spec.spec, target)) {
+        jobs.push_back({&spec, &target, id});
       }
     }
   }
@@ -66,7 +66,7 @@ cache::BundleItem item_of(const Spec& spec, const KernelBinary& binary, bool has
 Error with_context(const Error& error, const Job& job) {
   std::vector<std::string> notes = error.notes();
   notes.push_back(fmt::format("of the kernel {} for {} of the spec \"{}\", at {} of the manifest",
-                              job.id.name, job.target->name(), job.spec->spec.name,
+                              job.id.name(), job.target->name(), job.spec->spec.name,
                               job.spec->pointer));
   return Error({.code = error.code(),
                 .message = error.message(),
@@ -122,7 +122,7 @@ std::optional<cache::Digest> memo_of(const cache::Metadata& metadata, const cach
   try {
     const Spec known = spec_from_json(spec->second);
     const Target target = Target::parse(metadata.at("target"));
-    const KernelId id{metadata.at("kernel")};
+    const KernelId id = KernelVariant::parse(metadata.at("kernel"));
     const KernelSource source = render_kernel(known, target, id, embedded);
     if (kernel_request(source).digest != request) return std::nullopt;
     return kernel_memo(known, target, id);

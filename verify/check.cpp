@@ -40,8 +40,9 @@ struct Readings {
   Readings(const Spec& spec, const CheckOptions& options) {
     if (spec.score_mod.empty() && spec.mask_mod.empty()) return;
     const KernelContext& context = options.readings ? *options.readings : options.attention.kernels;
-    std::vector<KernelId> ids = {{"evaluate_float"}, {"evaluate_double"}};
-    if (options.check_undefined) ids.push_back({"evaluate_checked"});
+    std::vector<KernelVariant> ids = {{.role = KernelRole::evaluate_float},
+                                      {.role = KernelRole::evaluate_double}};
+    if (options.check_undefined) ids.push_back({.role = KernelRole::evaluate_checked});
     // Compiled side by side; the readings below find them loaded.
     const auto loaded = load_kernels(spec, Target::host_cpu(), ids, context);
     in_float.emplace(spec, context);

@@ -68,16 +68,16 @@ abi::SnippetArguments SnippetValues::arguments() const {
 }
 
 template <typename Score>
-SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, const char* kernel,
+SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, KernelRole role,
                                           const KernelContext& context)
-    : kernel_(load_kernel(spec, Target::host_cpu(), KernelId{kernel}, context)),
+    : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, context)),
       entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {}
 
 template class SnippetEvaluator<float>;
 template class SnippetEvaluator<double>;
 
 CheckedReading::CheckedReading(const Spec& spec, const KernelContext& context)
-    : SnippetEvaluator(spec, "evaluate_checked", context),
+    : SnippetEvaluator(spec, KernelRole::evaluate_checked, context),
       take_(kernel().entry<Take>("tilewright_take_findings")) {}
 
 CheckedReading::Findings CheckedReading::take_findings(int capacity) const {

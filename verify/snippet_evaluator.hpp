@@ -39,9 +39,9 @@ class SnippetValues {
 template <typename Score>
 class SnippetEvaluator {
  public:
-  /// @param kernel "evaluate_float", "evaluate_double" or "evaluate_checked"
+  /// @param role evaluate_float, evaluate_double or evaluate_checked
   /// @throws Error as load_kernel
-  SnippetEvaluator(const Spec& spec, const char* kernel, const KernelContext& context);
+  SnippetEvaluator(const Spec& spec, KernelRole role, const KernelContext& context);
 
   /// One row of scores: `modified` and `keep` from `scores`, kv_len of each.
   void row(const abi::SnippetArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t row,
@@ -67,14 +67,14 @@ extern template class SnippetEvaluator<double>;
 class FloatReading : public SnippetEvaluator<float> {
  public:
   FloatReading(const Spec& spec, const KernelContext& context)
-      : SnippetEvaluator(spec, "evaluate_float", context) {}
+      : SnippetEvaluator(spec, KernelRole::evaluate_float, context) {}
 };
 
 /// The snippets in double, for the reference.
 class DoubleReading : public SnippetEvaluator<double> {
  public:
   DoubleReading(const Spec& spec, const KernelContext& context)
-      : SnippetEvaluator(spec, "evaluate_double", context) {}
+      : SnippetEvaluator(spec, KernelRole::evaluate_double, context) {}
 };
 
 /// The snippets with every operation checked. Slow, and one thread at a time.

@@ -13,7 +13,7 @@ namespace {
 std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
   std::vector<KernelId> ids;
   if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(spec));
-  if (!options.masks_only) ids.push_back({forward_kernel_name(spec, options)});
+  if (!options.masks_only) ids.push_back(forward_kernel(spec, options.takes_block_mask));
   return ids;
 }
 
@@ -25,8 +25,9 @@ class CpuBackend final : public Backend {
         threads_(options.threads ? *options.threads : ThreadPool::shared()) {
     const auto kernels =
         load_kernels(spec, target_, kernels_needed(spec, options), options.kernels);
-    if (!spec.mask_mod.empty()) mask_.emplace(kernels.front(), spec);
-    if (!options.masks_only) forward_.emplace(kernels.back());
+    for (const std::shared_ptr<const LoadedKernel>& kernel : kernels) {
+      kernel->source.id.is_forward() ? void(forward_.emplace(kernel)) : void(mask_.emplace(kernel));
+    }
   }
 
   const Target& target() const override { return target_; }

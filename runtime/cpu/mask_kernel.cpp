@@ -163,11 +163,11 @@ class MaskKernel::Tables {
   abi::ExtremaTables tables_ = {};
 };
 
-MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel, const Spec& spec)
+MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel)
     : kernel_(std::move(kernel)), row_entry_(kernel_->entry<RowEntry>("tilewright_mask_row")) {
-  if (kernel_->source.id.name != "mask_proved") return;
+  if (kernel_->source.id.role != KernelRole::mask_proved) return;
   extrema_entry_ = kernel_->entry<ExtremaEntry>("tilewright_mask_extrema");
-  tables_ = extrema_tables(spec);
+  tables_ = kernel_->source.extrema_tables;
 }
 
 BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,

@@ -16,7 +16,7 @@ namespace tilewright::cpu {
 /// A loaded kernel that decides the tiles of a block mask: mask_proved or mask_exact.
 class MaskKernel {
  public:
-  MaskKernel(std::shared_ptr<const LoadedKernel> kernel, const Spec& spec);
+  explicit MaskKernel(std::shared_ptr<const LoadedKernel> kernel);
 
   const KernelBuild& build() const { return kernel_->build; }
 

@@ -10,7 +10,6 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
-#include "generator/score_slope.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
@@ -24,15 +23,19 @@ namespace {
 // On a thread of its own, or where there is none to be had, when the result is asked for.
 constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
 
-// Places of the binaries in kernels_needed(); the mask's are the last two.
-constexpr std::size_t kAligned = 0;
-constexpr std::size_t kUnaligned = 1;
+constexpr KernelVariant kMaskLists{.role = KernelRole::mask_lists};
+constexpr std::string_view kForwardEntry = "tilewright_forward";
+
+KernelVariant unaligned(KernelVariant variant) {
+  variant.aligned = false;
+  return variant;
+}
 
 std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
-  const std::string name = forward_kernel_name(spec, options);
+  const KernelVariant forward = forward_kernel(spec, options.takes_block_mask);
   std::vector<KernelId> ids;
-  if (!options.masks_only) ids = {{name}, {name + "_unaligned"}};
-  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {{"mask_lists"}, mask_kernel(spec)});
+  if (!options.masks_only) ids = {forward, unaligned(forward)};
+  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {kMaskLists, mask_kernel(spec)});
   return ids;
 }
 
@@ -51,7 +54,7 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(const Spec& spec, const AttentionOptions& options)
       : spec_(spec),
-        has_slope_(has_score_slope(spec)),
+        forward_(forward_kernel(spec, options.takes_block_mask)),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
         driver_(Driver::get()) {
@@ -156,22 +159,30 @@ class CudaBackend final : public Backend {
 
   MaskKernels mask_kernels(const ContextScope& scope) const {
     const ContextKernels& kernels = modules_->in(scope);
-    const std::size_t mask = modules_->binaries().size() - 1;
-    const std::size_t lists = mask - 1;
-    const bool proves = modules_->binaries()[mask].source.id.name == "mask_proved";
-    std::vector<ExtremaTable> tables;
-    if (proves) tables = extrema_tables(spec_);
-    return {.rows = kernels.kernel(mask, 0),
-            .scan = kernels.kernel(lists, 0),
-            .extrema = tables.empty() ? nullptr : &kernels.kernel(lists, 1),
-            .tables = std::move(tables),
-            .proves = proves,
+    const KernelSource& mask = mask_source();
+    const std::vector<ExtremaTable>& tables = mask.extrema_tables;
+    return {.rows = kernels.kernel(mask.id, "tilewright_mask_rows"),
+            .scan = kernels.kernel(kMaskLists, "tilewright_mask_scan"),
+            .extrema =
+                tables.empty() ? nullptr : &kernels.kernel(kMaskLists, "tilewright_mask_extrema"),
+            .tables = tables,
+            .proves = mask.id.role == KernelRole::mask_proved,
             .ordered_rows = ordered_rows(kernels)};
+  }
+
+  // Of mask_proved, or of mask_exact, which serves where the former does not compile.
+  const KernelSource& mask_source() const {
+    for (const KernelBinary& binary : modules_->binaries()) {
+      const KernelRole role = binary.source.id.role;
+      if (role == KernelRole::mask_proved || role == KernelRole::mask_exact) return binary.source;
+    }
+    throw Error(ErrorCode::internal, "the spec's mask has no kernel");
   }
 
   // What forward works on in the order of cost: blocks of the mask, or q tiles that are greater.
   std::int64_t ordered_rows(const ContextKernels& kernels) const {
-    return std::max(spec_.block[0], kernels.kernel(kAligned).launch.q_tile);
+    const Kernel* forward = kernels.find(forward_, kForwardEntry);
+    return std::max(spec_.block[0], forward ? forward->launch.q_tile : 0);
   }
 
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,
@@ -204,22 +215,18 @@ class CudaBackend final : public Backend {
         }));
   }
 
-  // Without a score_mod the scale must fit into the exponent; a slope is divided by it.
-  bool suits_maps(const abi::cuda::Scaling& scaling) const {
-    if (spec_.score_mod.empty()) return scaling.factor == 1.0f;
-    return !has_slope_ || (scaling.factor >= 0x1p-20f && scaling.factor <= 0x1p20f);
-  }
-
   // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
   // refuses, and scales that do not suit them.
   const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
                            const ContextKernels& kernels) const {
-    const Kernel& kernel = kernels.kernel(kAligned);
+    const Kernel& kernel = kernels.kernel(forward_, kForwardEntry);
+    const bool suits = scaling.factor >= kernel.launch.least_factor &&
+                       scaling.factor <= kernel.launch.greatest_factor;
     const bool takes_maps = kernel.launch.kv_box_rows > 0;
-    const bool serves = takes_maps ? driver_.functions().tensor_map_encode && suits_maps(scaling) &&
-                                         fit_tensor_maps(spec_, call)
-                                   : is_aligned(spec_, call);
-    return serves ? kernel : kernels.kernel(kUnaligned);
+    const bool fits = takes_maps ? driver_.functions().tensor_map_encode != nullptr &&
+                                       fit_tensor_maps(spec_, call)
+                                 : is_aligned(spec_, call);
+    return suits && fits ? kernel : kernels.kernel(unaligned(forward_), kForwardEntry);
   }
 
   static void require_launchable(std::int64_t q_tiles) {
@@ -247,7 +254,7 @@ class CudaBackend final : public Backend {
   }
 
   Spec spec_;
-  bool has_slope_;
+  KernelVariant forward_;  // what calls with aligned tensors launch
   int ordinal_;
   std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;

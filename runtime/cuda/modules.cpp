@@ -58,21 +58,23 @@ ContextKernels::~ContextKernels() {
 
 void ContextKernels::load(const KernelBinary& binary) {
   const DriverFunctions& f = driver_.functions();
-  const Activity activity("loads into the GPU's context", binary.source.id.name);
+  const Activity activity("loads into the GPU's context", binary.source.id.name());
   Module module = nullptr;
   const int result = f.module_load(&module, binary.entry->payload.data());
   if (is_misfit(result)) refuse_cubin(driver_, gpu_, binary, result);
   driver_.check(result, "loading a kernel");
   modules_.push_back(module);
-  std::vector<Kernel>& kernels = kernels_.emplace_back();
   for (const std::string& entry : binary.source.entry_points) {
-    Kernel kernel{.function = nullptr, .launch = binary.source.launch};
+    Kernel kernel{.variant = binary.source.id,
+                  .entry = entry,
+                  .function = nullptr,
+                  .launch = binary.source.launch};
     driver_.check(f.module_function(&kernel.function, module, entry.c_str()), "finding a kernel");
     if (kernel.launch.shared_bytes > gpu_.max_shared_bytes) {
       throw Error(ErrorCode::device,
                   fmt::format("{} has {} bytes of shared memory for a block of threads, and kernel "
                               "{} needs {}",
-                              gpu_.describe(), gpu_.max_shared_bytes, binary.source.id.name,
+                              gpu_.describe(), gpu_.max_shared_bytes, binary.source.id.name(),
                               kernel.launch.shared_bytes),
                   "force a smaller tactic in the spec");
     }
@@ -85,8 +87,20 @@ void ContextKernels::load(const KernelBinary& binary) {
     }
     // Drivers load lazily, which would make the first launch wait, or break a graph's capture.
     if (f.function_load) driver_.check(f.function_load(kernel.function), "loading a kernel");
-    kernels.push_back(kernel);
+    kernels_.push_back(kernel);
   }
+}
+
+const Kernel* ContextKernels::find(const KernelVariant& variant, std::string_view entry) const {
+  for (const Kernel& kernel : kernels_) {
+    if (kernel.variant == variant && kernel.entry == entry) return &kernel;
+  }
+  return nullptr;
+}
+
+const Kernel& ContextKernels::kernel(const KernelVariant& variant, std::string_view entry) const {
+  if (const Kernel* kernel = find(variant, entry)) return *kernel;
+  throw Error(ErrorCode::internal, fmt::format("kernel {} was not loaded", variant.name()));
 }
 
 void ContextKernels::unload() noexcept {

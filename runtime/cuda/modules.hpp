@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "../kernel_library.hpp"
@@ -13,6 +14,8 @@ namespace tilewright::cuda {
 
 /// A kernel that can be launched in one context.
 struct Kernel {
+  KernelVariant variant;   ///< of the binary
+  std::string_view entry;  ///< its entry point there: "tilewright_forward"
   Function function = nullptr;
   KernelLaunch launch;
 };
@@ -21,6 +24,7 @@ struct Kernel {
 class ContextKernels {
  public:
   /// Loads them into the scope's context.
+  /// @param binaries outlive this object
   /// @throws Error with code device where its GPU cannot run them
   ContextKernels(const Driver& driver, const ContextScope& scope,
                  const std::vector<KernelBinary>& binaries);
@@ -39,10 +43,12 @@ class ContextKernels {
     while (launch == 0) launch = ++launches_;
     return launch;
   }
-  /// The kernel at an entry point of a binary, both counted as they were given.
-  const Kernel& kernel(std::size_t binary, std::size_t entry = 0) const {
-    return kernels_[binary][entry];
-  }
+  /// The kernel at an entry point of a variant's binary; null if no binary is of that variant or it
+  /// has no such entry point.
+  const Kernel* find(const KernelVariant& variant, std::string_view entry) const;
+  /// The same.
+  /// @throws Error with code internal if there is none
+  const Kernel& kernel(const KernelVariant& variant, std::string_view entry) const;
 
  private:
   void load(const KernelBinary& binary);
@@ -53,7 +59,7 @@ class ContextKernels {
   std::uint64_t context_id_;
   DeviceFacts gpu_;
   std::vector<Module> modules_;
-  std::vector<std::vector<Kernel>> kernels_;
+  std::vector<Kernel> kernels_;  // all entry points of all binaries
   mutable std::atomic<std::uint32_t> launches_ = 0;
 };
 

@@ -33,7 +33,7 @@ std::string ptxas_version(const std::vector<std::byte>& cubin) {
 // promises it for whatever it is chosen for. Kernels of block masks have no tactic that could be
 // chosen otherwise, and run for tens of microseconds.
 bool must_not_spill(const Wish& wish) {
-  if (!wish.kernel.name.starts_with("forward")) return false;
+  if (!wish.kernel.is_forward()) return false;
   if (wish.spec.tactic && !wish.spec.tactic->parameters.empty()) return false;
   if (tactic_of(wish).name != "portable") return true;
   return wish.spec.head_dim == 64 || wish.spec.head_dim == 128;
@@ -42,13 +42,13 @@ bool must_not_spill(const Wish& wish) {
 }  // namespace
 
 Tactic tactic_of(const Wish& wish) {
-  if (!wish.kernel.name.starts_with("forward")) return choose_tactic(wish.spec, wish.target);
-  return choose_tactic(wish.spec, wish.target, forward_traits(wish.kernel));
+  if (!wish.kernel.is_forward()) return choose_tactic(wish.spec, wish.target);
+  return choose_tactic(wish.spec, wish.target, wish.kernel);
 }
 
 std::string Wish::describe() const {
   return fmt::format("{} {} {}: {} for {}", spec.name, to_string(spec.dtype), spec.head_dim,
-                     kernel.name, target.name());
+                     kernel.name(), target.name());
 }
 
 std::vector<Kernel> distinct_kernels(const std::vector<Wish>& wishes) {

@@ -15,7 +15,8 @@ namespace {
 const Spec kPlain{.name = "plain", .dtype = bf16, .head_dim = 128};
 
 Kernel kernel_of(const Spec& spec) {
-  return distinct_kernels({{spec, Target::parse("sm_90a"), {"forward"}}}).front();
+  return distinct_kernels({{spec, Target::parse("sm_90a"), KernelVariant::parse("forward")}})
+      .front();
 }
 
 Spec with_tiles_that_spill(Spec spec) {
@@ -79,11 +80,11 @@ TEST_CASE("compile matrix: equal sources for one target are one kernel") {
   Spec other = kPlain;
   other.head_dim = 64;
   const Target sm_80 = Target::parse("sm_80"), sm_120 = Target::parse("sm_120");
-  const auto kernels = distinct_kernels({{kPlain, sm_80, {"forward"}},
-                                         {renamed, sm_80, {"forward"}},
-                                         {other, sm_80, {"forward"}},
-                                         {kPlain, sm_120, {"forward"}},
-                                         {kPlain, sm_80, {"forward_masked"}}});
+  const auto kernels = distinct_kernels({{kPlain, sm_80, KernelVariant::parse("forward")},
+                                         {renamed, sm_80, KernelVariant::parse("forward")},
+                                         {other, sm_80, KernelVariant::parse("forward")},
+                                         {kPlain, sm_120, KernelVariant::parse("forward")},
+                                         {kPlain, sm_80, KernelVariant::parse("forward_masked")}});
   REQUIRE(kernels.size() == 4);
   REQUIRE(kernels[0].wishes.size() == 2);
   REQUIRE(kernels[0].wishes[1].describe() == "other bf16 128: forward for sm_80");

@@ -21,8 +21,9 @@ TEST_CASE("operands: a variable that is written twice is found, one that is read
 
 TEST_CASE("operands: the products of Hopper's kernel name each register once") {
   const Spec spec{.name = "plain", .dtype = bf16, .head_dim = 128};
-  std::string text =
-      render_kernel(spec, Target::parse("sm_90a"), {"forward"}, *default_template_loader()).text;
+  std::string text = render_kernel(spec, Target::parse("sm_90a"), KernelVariant::parse("forward"),
+                                   *default_template_loader())
+                         .text;
   REQUIRE(repeated_operand(text).empty());
   const std::size_t wait = text.find("wgmma.wait_group.sync.aligned 1;");
   const std::size_t last = text.find("\"+f\"(s[0][1])", wait);

@@ -58,19 +58,19 @@ Cells cells_of(std::string_view line) {
 }
 
 bool is_forward(const Wish& wish) {
-  return wish.kernel.name.starts_with("forward");
+  return wish.kernel.is_forward();
 }
 
 Cells key_of(const Wish& wish) {
   const bool has_snippets = !wish.spec.score_mod.empty() || !wish.spec.mask_mod.empty();
   const std::string snippets = has_snippets ? wish.spec.name : "none";
   if (!is_forward(wish)) {
-    return {"any", "any", snippets, wish.kernel.name, wish.target.name(), "any"};
+    return {"any", "any", snippets, wish.kernel.name(), wish.target.name(), "any"};
   }
   return {std::string(to_string(wish.spec.dtype)),
           std::to_string(wish.spec.head_dim),
           snippets,
-          wish.kernel.name,
+          wish.kernel.name(),
           wish.target.name(),
           tactic_of(wish).describe()};
 }
@@ -99,7 +99,7 @@ std::vector<Spec> with_every_template(const Spec& spec, const Target& target) {
 
 // Unaligned tensors are rare: they have rows where a spill is a failure, and at the other end.
 bool has_row(const Wish& wish) {
-  const bool is_aligned = !wish.kernel.name.ends_with("_unaligned");
+  const bool is_aligned = wish.kernel.aligned;
   const std::int64_t head_dim = wish.spec.head_dim;
   return is_aligned ||
          (wish.spec.dtype == bf16 && (head_dim == 64 || head_dim == 128 || head_dim == 256));
@@ -176,7 +176,7 @@ std::vector<Wish> ResourceTable::wishes(const Spec& with_snippets) {
 bool ResourceTable::is_in_sample(const Wish& wish) {
   if (!is_forward(wish)) return true;
   return wish.spec.dtype == bf16 && wish.spec.head_dim == 128 &&
-         wish.kernel.name == "forward_masked";
+         wish.kernel == KernelVariant{.masked = true};
 }
 
 ResourceTable ResourceTable::read(const std::string& path) {

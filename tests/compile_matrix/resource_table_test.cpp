@@ -18,7 +18,7 @@ namespace {
 const Spec kCausal{.name = "causal", .dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"};
 
 Wish wish_of(const Spec& spec, const char* target = "sm_90a", const char* kernel = "forward") {
-  return {spec, Target::parse(target), {kernel}};
+  return {spec, Target::parse(target), KernelVariant::parse(kernel)};
 }
 
 Outcome outcome_of(std::int64_t registers, const char* compiler = "V13.0.88") {
@@ -98,16 +98,16 @@ TEST_CASE("kernel resources: every target, size and kind of kernel has its rows,
     return std::count_if(wishes.begin(), wishes.end(), is_meant);
   };
   for (const char* kernel : {"mask_lists", "mask_exact", "mask_proved"}) {
-    REQUIRE(count([&](const Wish& wish) { return wish.kernel.name == kernel; }) == 6);
+    REQUIRE(count([&](const Wish& wish) { return wish.kernel.name() == kernel; }) == 6);
     REQUIRE(count([&](const Wish& wish) {
-              return wish.kernel.name == kernel && ResourceTable::is_in_sample(wish);
+              return wish.kernel.name() == kernel && ResourceTable::is_in_sample(wish);
             }) == 6);
   }
   for (const std::int64_t head_dim : {64, 96, 128, 192, 256}) {
     for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}) {
       const auto forward = count([&](const Wish& wish) {
         return wish.spec.dtype == bf16 && wish.spec.head_dim == head_dim &&
-               wish.target.name() == target && wish.kernel.name == "forward_masked";
+               wish.target.name() == target && wish.kernel.name() == "forward_masked";
       });
       REQUIRE(forward >= 2);  // with and without snippets
     }

@@ -44,11 +44,6 @@ std::vector<Spec> dense_specs() {
   return specs;
 }
 
-// The kernel that a call with aligned tensors launches.
-KernelId forward_kernel(const Spec& spec) {
-  return {spec.mask_mod.empty() ? "forward" : "forward_masked"};
-}
-
 }  // namespace
 
 std::vector<Wish> guarded_wishes() {
@@ -63,7 +58,7 @@ std::vector<Wish> guarded_wishes() {
     for (const Spec& spec : forward) wishes.push_back({spec, target, forward_kernel(spec)});
     for (const Spec& spec : cli::mask_variants()) {
       for (const char* kernel : {"mask_exact", "mask_proved"}) {
-        wishes.push_back({spec, target, {kernel}});
+        wishes.push_back({spec, target, KernelVariant::parse(kernel)});
       }
     }
   }

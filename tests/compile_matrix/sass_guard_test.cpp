@@ -87,7 +87,8 @@ TEST_CASE("SASS guard: sines of 16-bit specs cost a score few instructions") {
   const auto count = [](const char* score_mod) {
     const Spec spec{.name = "sines", .dtype = bf16, .head_dim = 128, .score_mod = score_mod};
     const Outcome outcome =
-        compile(distinct_kernels({{spec, Target::parse("sm_90a"), {"forward"}}}).front());
+        compile(distinct_kernels({{spec, Target::parse("sm_90a"), KernelVariant::parse("forward")}})
+                    .front());
     REQUIRE(outcome.error.empty());
     return outcome.instructions;
   };

@@ -34,12 +34,6 @@ namespace {
 
 constexpr std::size_t kSharesOfSample = 3;
 
-// Where everything is aligned.
-KernelId launched_kernel(const Spec& spec) {
-  const std::string kernel = spec.mask_mod.empty() ? "forward" : "forward_masked";
-  return {kernel + (spec.outputs.lse ? "_lse" : "")};
-}
-
 }  // namespace
 
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
@@ -55,7 +49,7 @@ std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
 std::vector<Wish> main_wishes(const std::vector<Spec>& specs) {
   std::vector<Wish> wishes;
   for (const Spec& spec : specs) {
-    for (const Target& target : targets()) wishes.push_back({spec, target, launched_kernel(spec)});
+    for (const Target& target : targets()) wishes.push_back({spec, target, forward_kernel(spec)});
   }
   return wishes;
 }
@@ -69,7 +63,7 @@ std::vector<Wish> tight_wishes(const std::vector<Spec>& specs) {
     for (const std::int64_t head_dim : {64, 128}) {
       spec.head_dim = head_dim;
       for (const Target& target : targets()) {
-        wishes.push_back({spec, target, launched_kernel(spec)});
+        wishes.push_back({spec, target, forward_kernel(spec)});
       }
     }
   }

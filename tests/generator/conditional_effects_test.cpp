@@ -53,12 +53,12 @@ TEST_CASE("conditional effects: none, or in any case") {
 
 TEST_CASE("conditional effects: a mask with them is evaluated") {
   Spec spec{.dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx && h > 1"};
-  CHECK(mask_kernel(spec).name == "mask_proved");
+  CHECK(mask_kernel(spec).name() == "mask_proved");
   spec.mask_mod = "int last = -1; (q_idx >= 64) && (last = 3); return last < 0;";
-  CHECK(mask_kernel(spec).name == "mask_exact");
+  CHECK(mask_kernel(spec).name() == "mask_exact");
   for (const char* target : {"cpu-x86-64-v3", "sm_90a"}) {
     for (const KernelId& id : kernel_set(spec, Target::parse(target))) {
-      CHECK(id.name != "mask_proved");
+      CHECK(id.name() != "mask_proved");
     }
   }
 }

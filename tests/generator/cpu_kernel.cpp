@@ -91,7 +91,7 @@ void* CompiledText::address(const char* name) const {
 
 CompiledText load_kernel(const Spec& spec, std::string_view kernel, const Target& target) {
   const KernelSource source =
-      render_kernel(spec, target, {std::string(kernel)}, *default_template_loader());
+      render_kernel(spec, target, KernelVariant::parse(kernel), *default_template_loader());
   return {source.text, source.options};
 }
 

@@ -39,7 +39,9 @@ const CompiledText& functions() {
         "  for (int i = 0; i < count; ++i) y[i] = tw_kernel::exp_not_positive("
         "tw_kernel::broadcast(x[i]))[0];\n}\n";
     Spec spec{.dtype = f32, .head_dim = 16};
-    return CompiledText(text, render_kernel(spec, Target::host_cpu(), {"forward"}, loader).options);
+    return CompiledText(
+        text,
+        render_kernel(spec, Target::host_cpu(), KernelVariant::parse("forward"), loader).options);
   }();
   return compiled;
 }

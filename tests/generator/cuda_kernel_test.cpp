@@ -25,8 +25,8 @@ struct Compiled {
 };
 
 Compiled compile(const Spec& spec, std::string_view target, std::string_view kernel) {
-  KernelSource source =
-      render_kernel(spec, Target::parse(target), {std::string(kernel)}, *default_template_loader());
+  KernelSource source = render_kernel(spec, Target::parse(target), KernelVariant::parse(kernel),
+                                      *default_template_loader());
   cuda::Nvrtc::Result result = cuda::Nvrtc::get().compile(source.text, target, source.options);
   return {std::move(source), std::move(result)};
 }
@@ -82,7 +82,7 @@ TEST_CASE("CUDA kernels: every kernel of a spec compiles") {
   Spec spec = alibi_documents(bf16, 64);
   spec.outputs.lse = GENERATE(false, true);
   for (const KernelId& id : kernel_set(spec, Target::parse("sm_90a"))) {
-    require_compiles(spec, "sm_90a", id.name);
+    require_compiles(spec, "sm_90a", id.name());
   }
 }
 
@@ -117,13 +117,13 @@ TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
 
 TEST_CASE("CUDA kernels: f32 takes precise functions in snippets unless the spec says otherwise") {
   const auto is_fast = [](DType dtype, std::optional<bool> precise) {
-    const KernelSource source =
-        render_kernel({.dtype = dtype,
-                       .head_dim = 64,
-                       .score_mod = "cap * tanh(score / cap)",
-                       .scalars = {{"cap", {.dtype = f32}}},
-                       .precise_math = precise},
-                      Target::parse("sm_80"), {"forward"}, *default_template_loader());
+    const KernelSource source = render_kernel(
+        {.dtype = dtype,
+         .head_dim = 64,
+         .score_mod = "cap * tanh(score / cap)",
+         .scalars = {{"cap", {.dtype = f32}}},
+         .precise_math = precise},
+        Target::parse("sm_80"), KernelVariant::parse("forward"), *default_template_loader());
     const bool calls_fast = source.text.find("return tw_math::tanh(x)") != std::string::npos;
     const bool divides_fast = std::find(source.options.begin(), source.options.end(),
                                         "--prec-div=false") != source.options.end();
@@ -143,7 +143,7 @@ TEST_CASE("CUDA kernels: a fixed maximum only where bf16 has room for all weight
     const std::string text =
         render_kernel(
             {.dtype = dtype, .head_dim = 64, .score_mod = score_mod, .precise_math = precise},
-            Target::parse("sm_90a"), {"forward"}, *default_template_loader())
+            Target::parse("sm_90a"), KernelVariant::parse("forward"), *default_template_loader())
             .text;
     const std::string before = "constexpr bool kHasFixedMax = true;\nconstexpr float kFixedMax = ";
     const std::size_t at = text.find(before);
@@ -163,7 +163,8 @@ TEST_CASE("CUDA kernels: a fixed maximum only where bf16 has room for all weight
 
 TEST_CASE("CUDA kernels: without tables mask_lists is one kernel for all specs") {
   const auto render = [](const Spec& spec) {
-    return render_kernel(spec, Target::parse("sm_90a"), {"mask_lists"}, *default_template_loader());
+    return render_kernel(spec, Target::parse("sm_90a"), KernelVariant::parse("mask_lists"),
+                         *default_template_loader());
   };
   const KernelSource causal =
       render({.dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"});
@@ -189,7 +190,9 @@ TEST_CASE("CUDA kernels: mask_lists makes the tables that mask_proved reads") {
   spec.mask_mod = "doc(b, q_idx) == far[kv_idx]";
   spec.buffers["far"] = {.dtype = i64, .shape = {NamedDim::kv_len}};  // slopes is the third
   const auto text = [&](const char* kernel) {
-    return render_kernel(spec, Target::parse("sm_90a"), {kernel}, *default_template_loader()).text;
+    return render_kernel(spec, Target::parse("sm_90a"), KernelVariant::parse(kernel),
+                         *default_template_loader())
+        .text;
   };
   const std::string proved = text("mask_proved"), lists = text("mask_lists");
   REQUIRE_THAT(proved, ContainsSubstring("{tw_arguments.buffers[0], tw_tables.entries[0]},") &&
@@ -296,8 +299,9 @@ TEST_CASE("CUDA kernels: the measured tactics spill nothing") {
 
 TEST_CASE("CUDA kernels: shared memory that a tactic understates does not compile") {
   if (nvrtc_is_missing()) return;
-  const KernelSource source = render_kernel({.dtype = bf16, .head_dim = 64}, Target::parse("sm_80"),
-                                            {"forward"}, *default_template_loader());
+  const KernelSource source =
+      render_kernel({.dtype = bf16, .head_dim = 64}, Target::parse("sm_80"),
+                    KernelVariant::parse("forward"), *default_template_loader());
   const std::string bytes = std::to_string(source.launch.shared_bytes);
   std::string text = source.text;
   text.replace(text.find("kSharedBytes <= " + bytes) + 16, bytes.size(), "1");

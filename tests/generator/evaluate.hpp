@@ -43,7 +43,8 @@ struct Found {
 inline std::vector<Found> check(const Spec& spec, const abi::SnippetArguments& arguments,
                                 int row = 3) {
   const KernelSource source =
-      render_kernel(spec, Target::host_cpu(), {"evaluate_checked"}, *default_template_loader());
+      render_kernel(spec, Target::host_cpu(), KernelVariant::parse("evaluate_checked"),
+                    *default_template_loader());
   evaluate<float>(spec, "evaluate_checked", arguments, row, 2.5);
   abi::Finding findings[64];
   const int count =

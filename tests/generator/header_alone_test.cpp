@@ -78,13 +78,14 @@ struct Alone {
 std::vector<Alone> headers_of(const Wish& wish, const Target& target, std::set<std::string>& seen) {
   const auto loader = default_template_loader();
   const std::vector<std::string> files =
-      render_kernel(wish.spec, target, {wish.kernel}, *loader).template_files;
+      render_kernel(wish.spec, target, KernelVariant::parse(wish.kernel), *loader).template_files;
   const std::string text = loader->load(files.front()).value();
   std::vector<Alone> all;
   for (const std::string& file : files) {
     if (!is_header(file) || !seen.insert(file).second) continue;
     const OverlaidTemplates alone(files.front(), with_header(text, file));
-    all.push_back({file, render_kernel(wish.spec, target, {wish.kernel}, alone)});
+    all.push_back(
+        {file, render_kernel(wish.spec, target, KernelVariant::parse(wish.kernel), alone)});
   }
   return all;
 }

@@ -25,7 +25,8 @@ Spec alibi() {
 }
 
 KernelSource render(const std::string& kernel, const Spec& spec = alibi()) {
-  return render_kernel(spec, Target::parse("cpu-x86-64-v3"), {kernel}, *default_template_loader());
+  return render_kernel(spec, Target::parse("cpu-x86-64-v3"), KernelVariant::parse(kernel),
+                       *default_template_loader());
 }
 
 const std::vector<std::string> kKernels = {
@@ -34,7 +35,7 @@ const std::vector<std::string> kKernels = {
 
 std::vector<std::string> names(const std::vector<KernelId>& ids) {
   std::vector<std::string> names;
-  for (const KernelId& id : ids) names.push_back(id.name);
+  for (const KernelId& id : ids) names.push_back(id.name());
   return names;
 }
 
@@ -60,7 +61,7 @@ TEST_CASE("kernel source: every kernel is one text that includes nothing") {
   for (const std::string& kernel : kKernels) {
     const KernelSource source = render(kernel);
     CAPTURE(kernel);
-    CHECK(source.id.name == kernel);
+    CHECK(source.id.name() == kernel);
     CHECK(source.text.find("#include") == std::string::npos);
     CHECK(source.text.find("#pragma once") == std::string::npos);
     CHECK(source.text.find("#line") == std::string::npos);
@@ -109,8 +110,8 @@ TEST_CASE("kernel source: options never allow fast-math and name the instruction
             return option.starts_with("-fsanitize=");
           }) == (kernel == "evaluate_checked"));
   }
-  const KernelSource native =
-      render_kernel(alibi(), Target::host_cpu(), {"forward"}, *default_template_loader());
+  const KernelSource native = render_kernel(
+      alibi(), Target::host_cpu(), KernelVariant::parse("forward"), *default_template_loader());
   CHECK(native.options.front() == "-march=native");
 }
 
@@ -148,7 +149,8 @@ TEST_CASE("kernel source: an unknown kernel, or one of another kind of target, i
   REQUIRE_THROWS_WITH(render("forward_maskd"),
                       ContainsSubstring("there is no kernel \"forward_maskd\"") &&
                           ContainsSubstring("forward_masked"));
-  REQUIRE_THROWS_WITH(render_kernel(alibi(), Target::parse("sm_90a"), {"evaluate_float"},
-                                    *default_template_loader()),
-                      ContainsSubstring("for a GPU") && ContainsSubstring("for the CPU"));
+  REQUIRE_THROWS_WITH(
+      render_kernel(alibi(), Target::parse("sm_90a"), KernelVariant::parse("evaluate_float"),
+                    *default_template_loader()),
+      ContainsSubstring("for a GPU") && ContainsSubstring("for the CPU"));
 }

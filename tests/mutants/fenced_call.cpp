@@ -76,7 +76,8 @@ std::string wrong_between_fences(const Attention& attention, const KernelContext
   arguments.out = argument(memory.copy_of(out));
   arguments.lse = static_cast<float*>(memory.room(sizeof(float) * 2 * 37));
   arguments.scale = 1;
-  const auto kernel = load_kernel(spec, attention.target(), {"forward_lse"}, kernels);
+  const auto kernel =
+      load_kernel(spec, attention.target(), KernelVariant::parse("forward_lse"), kernels);
   const auto scratch_bytes = *kernel->entry<const long long>("tilewright_scratch_bytes");
   const int q_tile = *kernel->entry<const int>("tilewright_q_tile");
   void* const scratch = memory.room(static_cast<std::size_t>(scratch_bytes));

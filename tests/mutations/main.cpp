@@ -82,7 +82,8 @@ Outcome try_mutation(const Mutation& mutation, const KernelContext& context, std
   try {
     validate(mutation.spec);
     passed_checks = true;
-    build_kernel(mutation.spec, Target::host_cpu(), {"evaluate_float"}, context);
+    build_kernel(mutation.spec, Target::host_cpu(), KernelVariant::parse("evaluate_float"),
+                 context);
     return Outcome::compiled;
   } catch (const Error& error) {
     if (points_into(error, mutation)) {

@@ -279,9 +279,12 @@ TEST_CASE("bundled kernels: the store serves without a compiler, too") {
   const auto fresh = std::make_shared<cache::Store>(
       cache::Store::Options{.directory = bundled().store->directory()});
   context.store = fresh;
-  REQUIRE(build_kernel(kSpec, target, {"forward"}, context).build.source == "disk");
+  REQUIRE(build_kernel(kSpec, target, KernelVariant::parse("forward"), context).build.source ==
+          "disk");
   context.jit = true;
-  REQUIRE(build_kernel(kSpec, target, {"forward_masked"}, context).build.source == "disk");
+  REQUIRE(
+      build_kernel(kSpec, target, KernelVariant::parse("forward_masked"), context).build.source ==
+      "disk");
 }
 
 TEST_CASE("bundled kernels: an export of the store holds what was precompiled") {
@@ -295,13 +298,13 @@ TEST_CASE("bundled kernels: an export gives no memo to a kernel of other templat
   KernelContext context = {
       .store = store, .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
   context.templates = std::make_shared<const ChangedTemplates>();
-  build_kernel(kSpec, target, {"forward"}, context);
+  build_kernel(kSpec, target, KernelVariant::parse("forward"), context);
   const std::vector<cache::BundleItem> changed = exportable(*store);
   REQUIRE(changed.size() == 1);
   REQUIRE(changed[0].memos.empty());
 
   context.templates = default_template_loader();
-  build_kernel(kSpec, target, {"forward"}, context);
+  build_kernel(kSpec, target, KernelVariant::parse("forward"), context);
   const std::vector<cache::BundleItem> both = exportable(*store);
   REQUIRE(both.size() == 2);
   REQUIRE(both[0].memos.size() + both[1].memos.size() == 1);
@@ -354,7 +357,8 @@ TEST_CASE("bundled kernels: a hit costs little beside the driver's own load") {
     context.bundles = fresh;
     REQUIRE(fresh->has_ingredient("target", target.name()));
     const auto start = std::chrono::steady_clock::now();
-    const KernelBinary binary = build_kernel(kSpec, target, {"forward_masked"}, context);
+    const KernelBinary binary =
+        build_kernel(kSpec, target, KernelVariant::parse("forward_masked"), context);
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     REQUIRE(binary.build.source == "bundle");
     times.push_back(time.count());

@@ -27,7 +27,7 @@ KernelContext fresh_context() {
 }
 
 KernelBinary compile(const Spec& spec, const char* target, const char* kernel) {
-  return build_kernel(spec, Target::parse(target), {kernel}, fresh_context());
+  return build_kernel(spec, Target::parse(target), KernelVariant::parse(kernel), fresh_context());
 }
 
 const Spec kCausal{.dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx"};
@@ -97,8 +97,10 @@ TEST_CASE("CUDA compile: what ptxas said is known of a kernel from the cache, to
   if (nvrtc_is_missing()) return;
   const KernelContext context = fresh_context();
   const Target target = Target::parse("sm_80");
-  const KernelBinary first = build_kernel(kCausal, target, {"mask_exact"}, context);
-  const KernelBinary second = build_kernel(kCausal, target, {"mask_exact"}, context);
+  const KernelBinary first =
+      build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), context);
+  const KernelBinary second =
+      build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), context);
   REQUIRE(second.build.source == "memory");
   REQUIRE(second.build.gpu->registers == first.build.gpu->registers);
   REQUIRE(second.build.gpu->shared_bytes > 16 * 1024);  // the scan's sums
@@ -172,7 +174,8 @@ TEST_CASE("CUDA compile: a serialised wgmma and an ignored setmaxnreg are known 
   plain.tactic = TacticSpec{"portable", {}};  // whose template is the one above
   for (const char* source : {"built", "memory"}) {
     const KernelBuild build =
-        build_kernel(plain, Target::parse("sm_90a"), {"forward"}, context).build;
+        build_kernel(plain, Target::parse("sm_90a"), KernelVariant::parse("forward"), context)
+            .build;
     REQUIRE(build.source == source);
     REQUIRE(build.gpu);
     REQUIRE(build.gpu->performance_warnings.size() == 2);

@@ -71,7 +71,7 @@ std::string outcome(const Hostile& hostile, const Target& target, const KernelCo
   (hostile.kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod) = hostile.text;
   const std::string kernel = hostile.kind == SnippetKind::mask_mod ? "mask_exact" : "forward";
   try {
-    build_kernel(spec, target, {kernel}, context);
+    build_kernel(spec, target, KernelVariant::parse(kernel), context);
     return "compiled";
   } catch (const Error& error) {
     code = error.code();

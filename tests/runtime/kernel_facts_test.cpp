@@ -24,7 +24,7 @@ const Spec kBase{.name = "base",
                  .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}},
                  .scalars = {{"cap", {.dtype = f32, .default_value = 2.0}}}};
 const Target kTarget = Target::parse("sm_90a");
-const KernelId kKernel{"forward_masked"};
+const KernelVariant kKernel{.masked = true};
 
 KernelSource render(const Spec& spec, const Target& target = kTarget,
                     const KernelId& id = kKernel) {
@@ -138,12 +138,13 @@ TEST_CASE("kernel facts: kernel, target, options, source and format are in the r
   source.target = Target::parse("sm_90");
   REQUIRE(kernel_request(source).digest != digest);
   source = base;
-  source.id.name = "forward";
+  source.id = KernelVariant{};
   REQUIRE(kernel_request(source).digest != digest);
 
   REQUIRE(kernel_memo(kBase, Target::parse("sm_90"), kKernel) !=
           kernel_memo(kBase, kTarget, kKernel));
-  REQUIRE(kernel_memo(kBase, kTarget, {"forward"}) != kernel_memo(kBase, kTarget, kKernel));
+  REQUIRE(kernel_memo(kBase, kTarget, KernelVariant::parse("forward")) !=
+          kernel_memo(kBase, kTarget, kKernel));
 }
 
 TEST_CASE("kernel facts: a compiler is in the key and not in the request") {

@@ -186,7 +186,8 @@ Spec as_locals(const std::vector<std::string>& names) {
 void require_compiles_on_host(const Spec& spec, const std::string& compiler,
                               const std::string& kernel) {
   const KernelSource source =
-      render_kernel(spec, Target::parse("cpu-x86-64-v3"), {kernel}, *default_template_loader());
+      render_kernel(spec, Target::parse("cpu-x86-64-v3"), KernelVariant::parse(kernel),
+                    *default_template_loader());
   std::vector<std::string> options = source.options;
   std::erase(options, "-O3");  // only whether it compiles is asked
   const auto result = HostCompiler::find(compiler).compile(source.text, options);
@@ -196,8 +197,8 @@ void require_compiles_on_host(const Spec& spec, const std::string& compiler,
 
 void require_compiles_for_gpu(const Spec& spec, const std::string& target,
                               const std::string& kernel) {
-  const KernelSource source =
-      render_kernel(spec, Target::parse(target), {kernel}, *default_template_loader());
+  const KernelSource source = render_kernel(
+      spec, Target::parse(target), KernelVariant::parse(kernel), *default_template_loader());
   const auto result = cuda::Nvrtc::get().compile(source.text, target, source.options);
   INFO(target << " " << kernel << "\n" << result.log.substr(0, 3000));
   CHECK(result.succeeded);

@@ -45,7 +45,8 @@ TEST_CASE(
   const Attention again = masks(wraps, context);
   REQUIRE(again.builds().front().kernel == "mask_exact");
   const Spec& spec = again.spec();
-  const KernelBinary attempt = build_kernel(spec, Target::host_cpu(), {"mask_proved"}, context);
+  const KernelBinary attempt =
+      build_kernel(spec, Target::host_cpu(), KernelVariant::parse("mask_proved"), context);
   REQUIRE(!attempt.compiles());
   REQUIRE(attempt.build.source == "memory");
   REQUIRE(attempt.entry->metadata.at("outcome") == "does not compile, mask_exact serves");
@@ -71,7 +72,7 @@ TEST_CASE("proved mask: that a snippet does not compile for intervals is kept on
         .store = std::make_shared<cache::Store>(cache::Store::Options{.directory = folder})};
     const KernelBinary binary = build_kernel(
         {.dtype = f32, .head_dim = 16, .mask_mod = "unsigned k = kv_idx; return k < 9u;"},
-        Target::host_cpu(), {"mask_proved"}, context);
+        Target::host_cpu(), KernelVariant::parse("mask_proved"), context);
     REQUIRE(!binary.compiles());
     REQUIRE(binary.build.source == source);
   }

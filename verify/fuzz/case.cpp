@@ -200,6 +200,22 @@ void read_trees(const Json& json, FuzzCase& fuzz_case) {
   }
 }
 
+[[noreturn]] void refuse_kernel(const std::string& name, const FuzzCase& c) {
+  std::vector<std::string> names;
+  for (const KernelVariant& variant : kernel_set(c.spec, Target::parse(c.target))) {
+    names.push_back(variant.name());
+  }
+  fail(fmt::format("\"{}\" is no kernel of the spec for {}, only {}", name, c.target,
+                   fmt::join(names, ", ")));
+}
+
+std::optional<KernelVariant> kernel_from(const std::string& name, const FuzzCase& c) {
+  if (name.empty()) return std::nullopt;
+  const std::optional<KernelVariant> variant = KernelVariant::find(name);
+  if (!variant) refuse_kernel(name, c);
+  return variant;
+}
+
 FuzzCase read_case(const Json& json, std::string_view file_name) {
   const Reader top(json);
   FuzzCase fuzz_case;
@@ -212,9 +228,9 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
   }
   if (const Json* kernel = top.take("kernel")) {
     if (!kernel->is_string()) fail("kernel must be a text");
-    fuzz_case.kernel = kernel->get<std::string>();
+    fuzz_case.kernel = kernel_from(kernel->get<std::string>(), fuzz_case);
   }
-  if (!is_run(fuzz_case) && fuzz_case.kernel.empty()) {
+  if (!is_run(fuzz_case) && !fuzz_case.kernel) {
     fail("kernel must say what is compiled for " + fuzz_case.target);
   }
   if (const Json* shape = top.take("shape")) {
@@ -246,12 +262,9 @@ void check_names(const FuzzCase& c) {
     if (!c.spec.scalars.contains(name)) fail(fmt::format("the spec has no scalar \"{}\"", name));
   }
   if (is_run(c)) return;
-  const std::vector<KernelId> kernels = kernel_set(c.spec, Target::parse(c.target));
-  if (std::find(kernels.begin(), kernels.end(), KernelId{c.kernel}) != kernels.end()) return;
-  std::vector<std::string> names;
-  for (const KernelId& id : kernels) names.push_back(id.name);
-  fail(fmt::format("\"{}\" is no kernel of the spec for {}, only {}", c.kernel, c.target,
-                   fmt::join(names, ", ")));
+  const std::vector<KernelVariant> kernels = kernel_set(c.spec, Target::parse(c.target));
+  if (std::find(kernels.begin(), kernels.end(), c.kernel) != kernels.end()) return;
+  refuse_kernel(c.kernel->name(), c);
 }
 
 }  // namespace
@@ -261,7 +274,7 @@ bool operator==(const FuzzCase& a, const FuzzCase& b) {
 }
 
 bool is_run(const FuzzCase& fuzz_case) {
-  return fuzz_case.kernel.empty() && (fuzz_case.target == "cpu" || fuzz_case.target == "cuda");
+  return !fuzz_case.kernel && (fuzz_case.target == "cpu" || fuzz_case.target == "cuda");
 }
 
 bool has_all_trees(const FuzzCase& c) {
@@ -277,7 +290,7 @@ std::string to_json(const FuzzCase& fuzz_case) {
   Json json;
   json["spec"] = Json::parse(tilewright::to_json(fuzz_case.spec));
   json["target"] = fuzz_case.target;
-  if (!fuzz_case.kernel.empty()) json["kernel"] = fuzz_case.kernel;
+  if (fuzz_case.kernel) json["kernel"] = fuzz_case.kernel->name();
   if (is_run(fuzz_case)) {
     visit_shape(fuzz_case, Writer(json["shape"], true));
     visit_contents(fuzz_case, Writer(json, false));
@@ -315,7 +328,7 @@ std::string describe(const FuzzCase& fuzz_case) {
   if (!spec.mask_mod.empty()) text += ", mask_mod";
   if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;
   if (is_run(fuzz_case)) return fmt::format("{}, on {}", text, fuzz_case.target);
-  return fmt::format("{}, {} compiled for {}", text, fuzz_case.kernel, fuzz_case.target);
+  return fmt::format("{}, {} compiled for {}", text, fuzz_case.kernel->name(), fuzz_case.target);
 }
 
 }  // namespace tilewright::verify::fuzz

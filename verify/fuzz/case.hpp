@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "../../generator/kernel_variant.hpp"
 #include "../../generator/spec.hpp"
 #include "../../runtime/shape.hpp"
 #include "../guarded_tensor.hpp"
@@ -27,8 +28,8 @@ struct FuzzCase {
   /// "cpu" or "cuda": the call is run. Any other target ("sm_90a", "cpu-x86-64-v3"): its kernels
   /// are only compiled, and what follows does not matter.
   std::string target = "cpu";
-  /// That is only compiled, on "cpu" too: "forward_masked_lse"; empty where the call is run.
-  std::string kernel = {};
+  /// That is only compiled, on "cpu" too; nothing where the call is run.
+  std::optional<KernelVariant> kernel = {};
 
   Shape shape = {};                  ///< offsets among it
   bool broadcast_kv = false;         ///< k and v have batch 1

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<KernelId> kernels_of(const FuzzCase& c) {
-  return is_run(c) ? kernels_of_call(c.spec) : std::vector<KernelId>{{c.kernel}};
+  return is_run(c) ? kernels_of_call(c.spec) : std::vector<KernelVariant>{*c.kernel};
 }
 
 // A GPU's own target is not in the case; sources for different ones differ in their tactic alone.
@@ -50,9 +50,8 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 std::vector<KernelId> kernels_of_call(const Spec& spec) {
-  const std::string lse = spec.outputs.lse ? "_lse" : "";
-  if (spec.mask_mod.empty()) return {{"forward" + lse}};
-  return {{"forward_masked" + lse}, mask_kernel(spec)};
+  if (spec.mask_mod.empty()) return {forward_kernel(spec)};
+  return {forward_kernel(spec), mask_kernel(spec)};
 }
 
 FailureFolder::FailureFolder(fs::path folder) : folder_(std::move(folder)) {
@@ -90,7 +89,7 @@ FailureFiles FailureFolder::write(const FuzzCase& fuzz_case) {
       const KernelSource source =
           render_kernel(fuzz_case.spec, target, id, *default_template_loader());
       files.sources.push_back(
-          folder_ / fmt::format("{}-{}.{}", stem, id.name, target.is_cpu() ? "cpp" : "cu"));
+          folder_ / fmt::format("{}-{}.{}", stem, id.name(), target.is_cpu() ? "cpp" : "cu"));
       write_text(files.sources.back(), source.text);
     } catch (const Error& failed) {
       if (failed.code() == ErrorCode::disk) throw;

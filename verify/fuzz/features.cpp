@@ -339,10 +339,9 @@ std::string_view target_class(const std::string& name) {
 
 void mark_compile(const FuzzCase& c, const Marker& mark) {
   mark(Factor::target, target_class(c.target));
-  if (!c.kernel.starts_with("forward")) return mark(Factor::kernel, c.kernel);
-  const bool masked = c.kernel.find("masked") != std::string::npos;
-  const bool unaligned = c.kernel.find("unaligned") != std::string::npos;
-  mark(Factor::kernel, unaligned ? "unaligned" : masked ? "masked" : "forward");
+  const KernelVariant& kernel = *c.kernel;
+  if (!kernel.is_forward()) return mark(Factor::kernel, kernel.name());
+  mark(Factor::kernel, !kernel.aligned ? "unaligned" : kernel.masked ? "masked" : "forward");
 }
 
 }  // namespace

@@ -383,17 +383,17 @@ std::string target_name(int target_class, Random& random) {
       random.integer(0, static_cast<std::int64_t>(names.size()) - 1))];
 }
 
-std::string kernel_name(const Plan& plan, const Spec& spec) {
-  static const std::array<const char*, 3> kStems = {"forward", "forward_masked", ""};
-  const int kind = at(plan, Factor::kernel);
-  if (kind == 3) return "mask_exact";
-  if (kind == 4) return "mask_proved";
-  if (kind == 5) return "mask_lists";
-  std::string name = kind == 2 ? (spec.mask_mod.empty() ? "forward" : "forward_masked")
-                               : kStems[static_cast<std::size_t>(kind)];
-  if (spec.outputs.lse) name += "_lse";
-  if (kind == 2) name += "_unaligned";
-  return name;
+// The values of Factor::kernel, in their order.
+KernelVariant planned_kernel(const Plan& plan, const Spec& spec) {
+  const bool lse = spec.outputs.lse;
+  const std::array<KernelVariant, 6> kernels = {
+      {{.lse = lse},
+       {.masked = true, .lse = lse},
+       {.masked = !spec.mask_mod.empty(), .lse = lse, .aligned = false},
+       {.role = KernelRole::mask_exact},
+       {.role = KernelRole::mask_proved},
+       {.role = KernelRole::mask_lists}}};
+  return kernels.at(static_cast<std::size_t>(at(plan, Factor::kernel)));
 }
 
 }  // namespace
@@ -481,10 +481,9 @@ FuzzCase CaseMaker::next_compile() {
   SpecMaker spec_maker(*plan, random_, source_);
   FuzzCase fuzz_case = spec_maker.make(random_.integer(0, 1) == 0, wishes_of(*plan));
   fuzz_case.target = target_name(at(*plan, Factor::target), random_);
-  fuzz_case.kernel = kernel_name(*plan, fuzz_case.spec);
-  const KernelTraits traits = fuzz_case.kernel.starts_with("forward")
-                                  ? forward_traits({fuzz_case.kernel})
-                                  : KernelTraits{.masked = true};
+  fuzz_case.kernel = planned_kernel(*plan, fuzz_case.spec);
+  const KernelTraits traits =
+      fuzz_case.kernel->is_forward() ? *fuzz_case.kernel : KernelTraits{.masked = true};
   spec_maker.force_tactic(fuzz_case.spec, Target::parse(fuzz_case.target), traits);
   fuzz_case.run_seed = seed_;
   fuzz_case.number = number_++;

@@ -169,7 +169,7 @@ class CaseRunner::Implementation {
  private:
   Outcome compile(const FuzzCase& c) {
     const KernelBinary binary =
-        build_kernel(c.spec, Target::parse(c.target), {c.kernel}, options_.kernels);
+        build_kernel(c.spec, Target::parse(c.target), *c.kernel, options_.kernels);
     const bool spills = binary.build.gpu && binary.build.gpu->spill_bytes > 0;
     compiled_ = binary.build.source == "built" ? 1 : 0;
     return {.spills = spills};

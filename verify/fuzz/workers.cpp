@@ -294,7 +294,7 @@ std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patienc
 void Workers::report_late(Worker& worker) {
   const FuzzCase& fuzz_case = worker.cases.front();
   std::vector<std::string> kernels;
-  for (const KernelId& id : kernels_of_call(fuzz_case.spec)) kernels.push_back(id.name);
+  for (const KernelId& id : kernels_of_call(fuzz_case.spec)) kernels.push_back(id.name());
   worker.late = fmt::format(
       "a case of process {} has run for {} s and goes on; what the process does, its threads' "
       "stacks, all processes that work for it, and the GPUs:\n{}{}{}  kernels of the case: {} for "
