@@ -55,7 +55,7 @@ std::string_view tensor_type(DType dtype) {
   return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
 }
 
-// Arguments have room for as many dimensions (templates/abi/cuda.hpp).
+// Arguments have room for as many dimensions (templates/abi/cuda_snippet.hpp).
 std::int64_t buffer_argument_rank(const Spec& spec) {
   constexpr std::size_t kUsualBufferRank = 4;
   const bool is_usual =

@@ -1,5 +1,6 @@
 #include "generator/kernel_context.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,6 +53,13 @@ List own_names(const Snippets& snippets) {
     if (!is_ours(name)) values.emplace_back(name);
   }
   return values;
+}
+
+// Whether a snippet mentions a function or constant that templates/math/ has.
+bool calls_functions(const Snippets& snippets) {
+  const auto mentions = [&](const std::string& name) { return snippets.mention(name); };
+  return std::any_of(snippet_functions().begin(), snippet_functions().end(), mentions) ||
+         mentions("INFINITY") || mentions("NAN");
 }
 
 Map buffer_value(const std::string& name, const BufferSpec& buffer, std::int64_t index) {
@@ -175,6 +183,7 @@ Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahe
                  {"index_differences", false},
                  {"linear_reads", {}},
                  {"own_names", own_names(snippets)},
+                 {"calls_functions", calls_functions(snippets)},
                  {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
                  {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
   context["reads"] = read_values(spec, reads, read_ahead);

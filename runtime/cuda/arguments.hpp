@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "../../templates/abi/cuda.hpp"
+#include "../../templates/abi/cuda_forward.hpp"
+#include "../../templates/abi/cuda_snippet.hpp"
+#include "../../templates/abi/cuda_tensor_maps.hpp"
 #include "../bindings.hpp"
 #include "../forward_call.hpp"
 

@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "../../generator/extrema_table.hpp"
-#include "../../templates/abi/cuda.hpp"
-#include "../../templates/abi/extrema.hpp"
-// Behind extrema.hpp, which it needs.
 #include "../../templates/abi/cuda_mask.hpp"
+#include "../../templates/abi/cuda_snippet.hpp"
+#include "../../templates/abi/extrema.hpp"
 #include "../bindings.hpp"
 #include "../block_mask.hpp"
 #include "memory.hpp"

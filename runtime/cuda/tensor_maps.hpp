@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../../templates/abi/cuda.hpp"
+#include "../../templates/abi/cuda_tensor_maps.hpp"
 #include "../forward_call.hpp"
 #include "driver.hpp"
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "../../templates/abi/cuda_forward.hpp"
 #include "mask_workspace.hpp"
 
 namespace tilewright::cuda {

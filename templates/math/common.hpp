@@ -1,20 +1,15 @@
 #pragma once
 
+#include "kernel/builtins.hpp"
 #include "kernel/functions.hpp"
 #include "kernel/language.hpp"
 #include "kernel/reading.hpp"
+#include "snippet/floating.hpp"
 
 // Functions that are the same in every reading, and the names with an `f`. An int argument becomes
 // tw_real, as in C++ it would become double.
 
 namespace tw_snippet {
-
-template <typename T>
-constexpr bool tw_is_floating = false;
-template <>
-constexpr bool tw_is_floating<float> = true;
-template <>
-constexpr bool tw_is_floating<double> = true;
 
 constexpr tw_real INFINITY = __builtin_inff();
 constexpr tw_real NAN = __builtin_nanf("");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernel/builtins.hpp"
 #include "kernel/elementary.hpp"
 #include "kernel/language.hpp"
 #include "kernel/reading.hpp"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernel/builtins.hpp"
 #include "kernel/language.hpp"
 
 // floor_div and floor_mod of floats, as in Python: the quotient is rounded down, and the remainder has

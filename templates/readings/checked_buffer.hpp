@@ -2,8 +2,8 @@
 
 #include "abi/cpu.hpp"
 #include "cpu/element.hpp"
-#include "math/common.hpp"
 #include "readings/checked.hpp"
+#include "snippet/floating.hpp"
 
 // Tensors of the checked reading: as snippet/buffer.hpp, and an index outside its extent is reported.
 

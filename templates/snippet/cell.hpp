@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernel/language.hpp"
-#include "math/common.hpp"
+#include "snippet/floating.hpp"
 
 // The cell of a dimension that an index reads: the nearest of 0 to `last`, and 0 for a NaN. A float
 // loses its fraction. It becomes an integer before it is compared with `last`: beyond 2^24 a float

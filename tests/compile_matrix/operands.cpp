@@ -7,6 +7,7 @@ namespace tilewright::compile_matrix {
 namespace {
 
 constexpr std::string_view kStatement = "asm volatile(";
+constexpr std::string_view kMacro = "#define ";
 
 // Behind a string that begins at `at`.
 std::size_t behind_string(std::string_view text, std::size_t at) {
@@ -39,9 +40,35 @@ std::string repeated_in(std::string_view statement) {
   return {};
 }
 
+// A list of operands that asm statements share: `#define TW_S(kind) kind(s[0]), kind(s[1])`.
+// macro: from behind `#define ` on.
+std::string repeated_in_list(std::string_view macro) {
+  const std::size_t open = macro.find('('), close = macro.find(')');
+  const std::size_t line_end = macro.find('\n');
+  if (open > line_end || close > line_end) return {};
+  const std::string kind = std::string(macro.substr(open + 1, close - open - 1)) + "(";
+  std::size_t end = line_end;
+  while (end != std::string_view::npos && macro[end - 1] == '\\') end = macro.find('\n', end + 1);
+  const std::string_view list = macro.substr(close, end - close);
+  if (list.find(kind) != list.find_first_not_of(" \\\n", 1)) return {};
+  std::set<std::string_view> written;
+  for (std::size_t at = list.find(kind); at != std::string_view::npos;
+       at = list.find(kind, at + 1)) {
+    const std::size_t begin = at + kind.size();
+    const std::string_view operand = list.substr(begin, list.find(')', begin) - begin);
+    if (!written.insert(operand).second) return std::string(operand);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string repeated_operand(std::string_view kernel) {
+  for (std::size_t at = kernel.find(kMacro); at != std::string_view::npos;
+       at = kernel.find(kMacro, at + 1)) {
+    const std::string operand = repeated_in_list(kernel.substr(at + kMacro.size()));
+    if (!operand.empty()) return "an asm statement writes " + operand + " twice";
+  }
   for (std::size_t at = kernel.find(kStatement); at != std::string_view::npos;
        at = kernel.find(kStatement, at + 1)) {
     const std::string operand = repeated_in(kernel.substr(at + kStatement.size()));

@@ -1,6 +1,7 @@
 #include <cstddef>
 
-#include "templates/abi/cuda.hpp"
+#include "templates/abi/cuda_forward.hpp"
+#include "templates/abi/cuda_snippet.hpp"
 #include "tests/support/catch.hpp"
 
 namespace abi = tilewright::abi::cuda;

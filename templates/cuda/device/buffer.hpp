@@ -3,8 +3,8 @@
 #include "cuda/device/element.hpp"
 #include "cuda/device/language.hpp"
 #include "kernel/configuration.hpp"
-#include "math/common.hpp"
 #include "snippet/cell.hpp"
+#include "snippet/floating.hpp"
 
 // A tensor that a snippet reads, as in snippet/buffer.hpp, with what a GPU needs: loads through the
 // read-only path, which the compiler may merge and move, and one multiplication of 32 x 32 bits for

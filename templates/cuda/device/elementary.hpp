@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/device/builtins.hpp"
 #include "cuda/device/language.hpp"
 #include "cuda/device/special_functions.hpp"
 

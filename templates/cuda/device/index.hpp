@@ -3,7 +3,6 @@
 #include "cuda/device/buffer.hpp"
 #include "cuda/device/language.hpp"
 #include "kernel/configuration.hpp"
-#include "math/common.hpp"
 
 // q_idx and kv_idx of an element for a score_mod that takes their difference. A conversion of an
 // integer takes as long as two multiplications, and `slopes[h] * (kv_idx - q_idx)` would need one
@@ -57,7 +56,8 @@ TW_INLINE tw_IndexDifference operator-(tw_IndexDifference x) {
   return {-x.base, -x.constant, -x.distance, -x.offset};
 }
 TW_INLINE tw_IndexDifference abs(tw_IndexDifference x) {
-  return {abs(static_cast<int>(x)), 0, fabs(x.real()), 0.0f};
+  const int whole = x;
+  return {whole < 0 ? -whole : whole, 0, ::fabsf(x.real()), 0.0f};
 }
 
 // With an int the constant stays apart.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_tensor_maps.hpp"
 #include "cuda/device/language.hpp"
 
 // Copies of boxes of a tensor between global and shared memory by the copy engine, TMA (sm_90).

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/device/constants.hpp"
 #include "cuda/device/cp_async.hpp"
 #include "cuda/device/language.hpp"
@@ -9,6 +9,7 @@
 #include "cuda/forward/place.hpp"
 #include "cuda/forward/softmax.hpp"
 #include "cuda/forward/store.hpp"
+#include "cuda/forward/store_rows.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/load.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/device/constants.hpp"
 #include "cuda/device/convert.hpp"
 #include "cuda/device/language.hpp"
@@ -16,9 +16,9 @@
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/products.hpp"
-#include "cuda/hopper/slope.hpp"
 #include "cuda/hopper/work.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/slope.hpp"
 #include "kernel/store_out.hpp"
 #include "kernel/tiles.hpp"
 #include "snippet/snippets.hpp"

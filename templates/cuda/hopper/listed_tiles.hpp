@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/forward/kv_tile.hpp"
 #include "cuda/forward/place.hpp"
 #include "cuda/hopper/work.hpp"

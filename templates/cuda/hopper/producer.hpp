@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/device/mbarrier.hpp"
 #include "cuda/device/panel.hpp"
 #include "cuda/device/shared_address.hpp"

@@ -82,7 +82,6 @@ TW_INLINE float slope_shift(const Scene& scene, const Slope& slope, int first) {
   return slope.per_column * static_cast<float>(distance + first);
 }
 
-
 // The rows' greatest scores under the slope that score_mod gives, where find_slope clamped it. The distance
 // of the greatest score's indices is what its term is of the slope.
 TW_INLINE GreatestScores unclamp_slope(const Scene& scene, const Slope& slope, float scale,

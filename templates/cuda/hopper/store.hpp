@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/device/convert.hpp"
 #include "cuda/device/language.hpp"
 #include "cuda/device/panel.hpp"

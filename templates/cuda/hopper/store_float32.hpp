@@ -1,9 +1,10 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/device/language.hpp"
 #include "cuda/forward/place.hpp"
 #include "cuda/forward/store.hpp"
+#include "cuda/forward/store_rows.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "kernel/configuration.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "abi/cuda.hpp"
+#include "abi/cuda_tensor_maps.hpp"
 #include "cuda/device/language.hpp"
 #include "cuda/device/mbarrier.hpp"
 #include "cuda/device/panel.hpp"

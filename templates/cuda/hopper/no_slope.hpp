@@ -1,0 +1,27 @@
+#pragma once
+
+#include "cuda/device/language.hpp"
+#include "cuda/forward/modify.hpp"
+#include "cuda/forward/softmax.hpp"
+#include "cuda/forward/store.hpp"
+#include "cuda/hopper/layout.hpp"
+
+// In place of slope.hpp where score_mod has no slope.
+
+namespace tw_kernel {
+
+struct Slope {};
+
+TW_INLINE Slope find_slope(const Scene&, float, float) {
+  return {};
+}
+TW_INLINE void start_scores(const Slope&, float (&)[kRows][kColumns]) {}
+TW_INLINE float slope_shift(const Scene&, const Slope&, int) {
+  return 0.0f;
+}
+TW_INLINE GreatestScores unclamp_slope(const Scene&, const Slope&, float, const Softmax&,
+                                       const GreatestScores& greatest) {
+  return greatest;
+}
+
+}  // namespace tw_kernel

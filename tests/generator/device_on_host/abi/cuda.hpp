@@ -1,3 +1,0 @@
-#pragma once
-
-// In place of templates/abi/cuda.hpp: a test gives what it holds.
