@@ -32,7 +32,7 @@ using ForwardKind = KernelVariant;
 // The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
 Reading cuda_reading(const Spec& spec) {
   Reading types = reading(spec.has_precise_functions() ? "float" : "fast");
-  types.buffer_header = "cuda/device/buffer.hpp";
+  types.buffer_header = "cuda/snippet/buffer.hpp";
   return types;
 }
 
@@ -189,7 +189,7 @@ KernelSource render_mask_kernel(const Spec& spec, const Target& target, const Ke
   Map context = common_context(spec, ReadAhead::no);
   context["proved"] = proves ? proved_context(spec, "cuda/mask/undecided.hpp") : jinja::Value();
   KernelSource source =
-      make_source(spec, target, id, jinja::render(loader, "cuda/mask.cu.jinja", context));
+      make_source(spec, target, id, jinja::render(loader, "cuda/kernels/mask.cu.jinja", context));
   source.entry_points = {"tilewright_mask_rows"};
   if (!proves) return source;
   source.extrema_tables = extrema_tables(spec);
@@ -205,7 +205,7 @@ KernelSource render_mask_lists(const Spec& spec, const Target& target, const Ker
   Map context = {{"tables", tables}};
   if (!tables.empty()) context.merge(size_context(spec));
   KernelSource source =
-      make_source(spec, target, id, jinja::render(loader, "cuda/mask_lists.cu.jinja", context));
+      make_source(spec, target, id, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
   source.options = common_options();
   source.entry_points = {"tilewright_mask_scan"};
   if (!tables.empty()) source.entry_points.emplace_back("tilewright_mask_extrema");
@@ -217,7 +217,7 @@ KernelSource render_portable(const Spec& spec, const Target& target, const Kerne
                              const jinja::Loader& loader) {
   KernelSource source = make_source(
       spec, target, id,
-      jinja::render(loader, "cuda/forward.cu.jinja", portable_context(spec, tactic, kind)));
+      jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja", portable_context(spec, tactic, kind)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = tactic.parameters.at("q_tile"),
                    .threads = 32 * tactic.parameters.at("warps"),
@@ -232,7 +232,7 @@ KernelSource render_hopper(const Spec& spec, const Target& target, const KernelI
   const std::int64_t q_tile = tactic.parameters.at("q_tile");
   KernelSource source = make_source(
       spec, target, id,
-      jinja::render(loader, "cuda/hopper.cu.jinja", hopper_context(spec, tactic, kind)));
+      jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja", hopper_context(spec, tactic, kind)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
                    .threads = kWarpgroup + q_tile / 64 * kWarpgroup,

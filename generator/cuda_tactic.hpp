@@ -7,7 +7,7 @@
 namespace tilewright {
 
 /// The tactic of one kernel: "hopper" (hopper_tactic.hpp) where that can serve and nothing else is
-/// forced, otherwise "portable" of templates/cuda/forward.cu.jinja, for any GPU from sm_80 up:
+/// forced, otherwise "portable" of templates/cuda/kernels/portable_forward.cu.jinja, for any GPU from sm_80 up:
 ///
 ///     q_tile, kv_tile   rows of q and of k that a block of threads works on at a time; they divide
 ///                       the sides of the block mask's tiles

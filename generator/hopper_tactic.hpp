@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// The tactic "hopper" of templates/cuda/hopper.cu.jinja, for sm_90a:
+/// The tactic "hopper" of templates/cuda/kernels/hopper_forward.cu.jinja, for sm_90a:
 ///
 /// - q_tile: rows of q that a block of threads works on, 64 for each warpgroup that computes; it
 ///   divides block[0] of a mask, or covers rows of two of its blocks (merges_rows)

@@ -25,9 +25,9 @@ struct KernelKind {
   bool proves = false;  // mask_mod by intervals
 };
 
-constexpr std::string_view kForward = "cpu/forward.cpp.jinja";
-constexpr std::string_view kMask = "cpu/mask.cpp.jinja";
-constexpr std::string_view kEvaluate = "cpu/evaluate.cpp.jinja";
+constexpr std::string_view kForward = "cpu/kernels/forward.cpp.jinja";
+constexpr std::string_view kMask = "cpu/kernels/mask.cpp.jinja";
+constexpr std::string_view kEvaluate = "cpu/kernels/evaluate.cpp.jinja";
 constexpr KernelVariant kMaskExact{.role = KernelRole::mask_exact};
 constexpr const char* kMaskRow = "tilewright_mask_row";
 constexpr const char* kEvaluateRow = "tilewright_evaluate_row";

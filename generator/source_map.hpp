@@ -7,7 +7,7 @@ namespace tilewright {
 
 /// Where a piece of rendered text came from.
 struct Origin {
-  std::string file;  ///< a template's name ("cpu/forward.cpp.jinja") or a snippet's ("score_mod")
+  std::string file;  ///< a template's name ("cpu/kernels/forward.cpp.jinja") or a snippet's ("score_mod")
   int line = 0;      ///< from 1
   int column = 0;    ///< from 1, in bytes
   bool in_snippet = false;

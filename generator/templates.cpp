@@ -34,7 +34,7 @@ class EmbeddedLoader : public jinja::Loader {
   }
 };
 
-constexpr const char* kExample = "cpu/forward.cpp.jinja";
+constexpr const char* kExample = "cpu/kernels/forward.cpp.jinja";
 
 std::set<std::string> embedded_folders() {
   std::set<std::string> folders;

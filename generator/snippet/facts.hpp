@@ -42,11 +42,11 @@ struct SnippetFacts {
   /// by 0, or a read of a trusted buffer.
   bool needs_bounded_indices = false;
   /// Takes `kv_idx - q_idx` or `q_idx - kv_idx`, and deduces no type from an index: indices may be
-  /// classes in place of ints (templates/cuda/device/index.hpp).
+  /// classes in place of ints (templates/cuda/snippet/index.hpp).
   bool takes_index_difference = false;
   /// A buffer's read must be a plain number: two types are made one or a type is deduced, or both
   /// sides of && must not be evaluated, as one changes a variable
-  /// (templates/cuda/device/buffer.hpp).
+  /// (templates/cuda/snippet/buffer.hpp).
   bool needs_plain_reads = false;
   /// A variable may change behind an `&&` or `||`: the interval reading computes both sides.
   bool may_have_conditional_effects = false;

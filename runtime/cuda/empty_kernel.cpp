@@ -19,7 +19,7 @@ constexpr std::size_t kSnippetBytes = 96;  // a buffer, a scalar and the sizes o
 std::vector<std::byte> EmptyKernel::compile(std::string_view target) {
   const auto size = [](std::size_t bytes) { return static_cast<std::int64_t>(bytes); };
   const jinja::Rendered rendered = jinja::render(
-      *default_template_loader(), "cuda/empty.cu.jinja",
+      *default_template_loader(), "cuda/kernels/empty.cu.jinja",
       {{"forward_bytes", size(kForwardBytes)}, {"snippet_bytes", size(kSnippetBytes)}});
   Nvrtc::Result result = Nvrtc::get().compile(rendered.text, target, {"--std=c++17"});
   if (result.succeeded) return std::move(result.cubin);

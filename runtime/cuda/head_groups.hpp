@@ -8,7 +8,7 @@
 namespace tilewright::cuda {
 
 /// The order in which a launch works through its heads: `count` groups of `heads` heads each, then
-/// one last group of all the others. See templates/cuda/forward/place.hpp.
+/// one last group of all the others. See templates/cuda/attention/place.hpp.
 struct HeadGroups {
   std::int64_t heads;
   std::int64_t count;

@@ -8,7 +8,7 @@
 
 namespace tilewright::cuda {
 
-/// The kernels of templates/cuda/mask.cu.jinja and mask_lists.cu.jinja.
+/// The kernels of templates/cuda/kernels/mask.cu.jinja and mask_lists.cu.jinja.
 struct MaskKernels {
   const Kernel& rows;
   const Kernel& scan;

@@ -53,7 +53,7 @@ TEST_CASE("cli: compile warns of what ptxas serialises, and is done") {
   if (nvrtc_is_missing()) return;
   const Folder folder;
   std::filesystem::create_directory(folder.path("cuda"));
-  folder.write("cuda/forward.cu.jinja", kSlowKernel);
+  folder.write("cuda/kernels/portable_forward.cu.jinja", kSlowKernel);
   const Ended slow = start({"compile", folder.write("s.json", kHalf), "--target", "sm_90a",
                             "--kernel", "forward_unaligned", "--json"},
                            {{"TILEWRIGHT_TEMPLATES", folder.path("")}});

@@ -172,7 +172,7 @@ TEST_CASE("emulated GPU: sound kernels are right") {
 }
 
 TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
-  const std::string forward = "cuda/forward/forward.hpp";
+  const std::string forward = "cuda/portable/forward.hpp";
   const std::vector<Fault> faults = {
       {"nobody waits for a tile's copies", forward,
        "    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();\n    __syncthreads();  // the tile "
@@ -313,7 +313,7 @@ TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are see
 
 TEST_CASE("emulated GPU: a read behind an array of a thread is seen") {
   const std::vector<Fault> faults = {
-      {"a column is compared that no thread has", "cuda/forward/softmax.hpp",
+      {"a column is compared that no thread has", "cuda/attention/softmax.hpp",
        "constexpr int kChains = kColumns > 1 ? 2 : 1;", "constexpr int kChains = 2;"}};
   check_each_is_seen(faults, with_short_tiles(), kSeveralTiles, &findings);
 }

@@ -22,7 +22,7 @@ const Spec kPlain{.dtype = bf16, .head_dim = 64, .tactic = TacticSpec{"portable"
 std::shared_ptr<const jinja::Loader> templates_with(const std::string& statement) {
   const std::string place = "store_rows(arguments, call, task.place, ends, out);";
   return std::make_shared<const test::FaultyTemplates>(
-      test::Fault{statement, "cuda/forward/forward.hpp", place,
+      test::Fault{statement, "cuda/portable/forward.hpp", place,
                   place + " if (threadIdx.x == 0 && blockIdx.x == 0) " + statement});
 }
 

@@ -12,7 +12,7 @@ T __ldg(const T* address) {
   return *address;
 }
 
-// As templates/abi/cuda_forward.hpp and cuda/forward/place.hpp, as far as the walks read them.
+// As templates/abi/cuda_forward.hpp and cuda/attention/place.hpp, as far as the walks read them.
 struct BlockMaskArguments {
   const long long* row_offsets;
   const int* indices;

@@ -127,7 +127,7 @@ TEST_CASE("kernel source: a position in the rendered snippet leads back to the s
   CHECK(origin.file == "score_mod");
   CHECK(origin.line == 2);
   CHECK(origin.column == 8);
-  CHECK(source.template_files.front() == "cpu/forward.cpp.jinja");
+  CHECK(source.template_files.front() == "cpu/kernels/forward.cpp.jinja");
 }
 
 TEST_CASE("kernel source: line directives name snippets and templates") {

@@ -29,7 +29,7 @@ int thread_number() {
   return threadIdx.x;
 }
 
-#include "cuda/forward/listed_tiles.hpp"
+#include "cuda/portable/listed_tiles.hpp"
 
 using tile_lists::Tile;
 using tw_kernel::KvTile;

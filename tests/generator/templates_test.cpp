@@ -77,7 +77,7 @@ TEST_CASE("templates: a folder without templates is an error at once, however la
     FAIL("a folder of other files was taken for one of templates");
   } catch (const tilewright::Error& error) {
     CHECK(error.message().find("TILEWRIGHT_TEMPLATES") != std::string::npos);
-    CHECK(error.message().find("cpu/forward.cpp.jinja is missing") != std::string::npos);
+    CHECK(error.message().find("cpu/kernels/forward.cpp.jinja is missing") != std::string::npos);
   }
   fs::remove_all(root);
 }

@@ -148,7 +148,7 @@ std::shared_ptr<const jinja::Loader> with_template(const std::string& file = {},
   std::map<std::string, std::string> files;
   for (const std::string& name : templates->names()) files[name] = *templates->load(name);
   if (!file.empty()) files[file] = text;
-  files.at("cpu/mask.cpp.jinja").insert(0, "#pragma GCC optimize(\"O0\")\n");
+  files.at("cpu/kernels/mask.cpp.jinja").insert(0, "#pragma GCC optimize(\"O0\")\n");
   return std::make_shared<jinja::MapLoader>(std::move(files));
 }
 

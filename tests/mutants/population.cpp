@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,21 +22,21 @@ namespace {
 // The group of a template; none for what is not mutated: interfaces, the kernels that evaluate
 // snippets for the reference, and the reading that looks for undefined behaviour.
 std::optional<Group> group_of(std::string_view file) {
-  if (file.starts_with("cpu/evaluate") || file.starts_with("abi/")) return std::nullopt;
-  if (file.starts_with("readings/interval") || file == "snippet/proved.hpp.jinja" ||
-      file == "cpu/mask/prove.hpp") {
-    return Group::proofs;
+  const auto is_in = [&](std::initializer_list<std::string_view> starts) {
+    return std::any_of(starts.begin(), starts.end(),
+                       [&](std::string_view start) { return file.starts_with(start); });
+  };
+  if (is_in({"abi/", "cpu/evaluate", "cpu/kernels/evaluate", "cuda/kernels/empty", "kernel/"})) {
+    return std::nullopt;
   }
-  if (file.starts_with("cuda/mask")) return Group::gpu_mask;
-  if (file.starts_with("cuda/hopper") || file == "cuda/device/mbarrier.hpp" ||
-      file == "cuda/device/panel.hpp" || file == "cuda/device/tensor_copy.hpp" ||
-      file == "cuda/device/warpgroup.hpp" || file == "snippet/reads_inside.hpp.jinja") {
+  if (is_in({"readings/interval", "snippet/proved", "cpu/mask/prove"})) return Group::proofs;
+  if (is_in({"cuda/mask/", "cuda/kernels/mask"})) return Group::gpu_mask;
+  if (is_in({"cuda/hopper/", "cuda/kernels/hopper", "cuda/ptx/mbarrier", "cuda/ptx/tensor_copy",
+             "cuda/ptx/warpgroup", "cuda/tile/panel", "snippet/reads_inside"})) {
     return Group::hopper;
   }
-  if (file.starts_with("cuda/") && file != "cuda/empty.cu.jinja") return Group::portable;
-  if (file.starts_with("cpu/") || file.starts_with("snippet/") || file == "math/elementary.hpp") {
-    return Group::cpu;
-  }
+  if (is_in({"cuda/"})) return Group::portable;
+  if (is_in({"cpu/", "snippet/", "math/elementary"})) return Group::cpu;
   return std::nullopt;
 }
 
@@ -164,7 +165,7 @@ std::string Equivalents::reason(const Mutation& mutation) const {
 
 Mutation comment_alone(bool on_cpu) {
   Mutation mutation;
-  mutation.file = on_cpu ? "cpu/vector.hpp" : "cuda/device/language.hpp";
+  mutation.file = on_cpu ? "cpu/vector.hpp" : "cuda/language.hpp";
   mutation.inserted = "// The original.\n";
   return mutation;
 }

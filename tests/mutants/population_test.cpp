@@ -88,7 +88,7 @@ TEST_CASE("a trial: a wrong rescale is killed, what changes no subject is not re
   CHECK(killed.fate == Fate::killed);
   CHECK(killed.calls >= 1);
   const Mutation elsewhere =
-      find("cuda/forward/softmax.hpp", "softmax.sum[i] *= alpha[i];", ";").mutation;
+      find("cuda/attention/softmax.hpp", "softmax.sum[i] *= alpha[i];", ";").mutation;
   CHECK(try_mutant(elsewhere, first_subject(), {.device = Device::cpu()}).fate ==
         Fate::not_reached);
 }

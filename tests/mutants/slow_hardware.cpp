@@ -130,7 +130,7 @@ class SleepyTemplates : public jinja::Loader {
 
   std::optional<std::string> load(std::string_view name) const override {
     std::optional<std::string> text = awake_->load(name);
-    if (text && name == "cuda/device/mbarrier.hpp") {
+    if (text && name == "cuda/ptx/mbarrier.hpp") {
       insert(*text, "namespace tw_kernel {\n", kSleep);
       insert(*text, "    __trap();\n  }\n", "  sleep_at_times();\n");
     }

@@ -106,7 +106,7 @@ class ChangedTemplates : public jinja::Loader {
  public:
   std::optional<std::string> load(std::string_view name) const override {
     auto text = default_template_loader()->load(name);
-    if (text && name == "cpu/forward.cpp.jinja") *text += "\n// changed\n";
+    if (text && name == "cpu/kernels/forward.cpp.jinja") *text += "\n// changed\n";
     return text;
   }
   std::vector<std::string> names() const override { return default_template_loader()->names(); }

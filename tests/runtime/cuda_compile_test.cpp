@@ -168,8 +168,8 @@ TEST_CASE("CUDA compile: of ptxas's messages those that cost speed are warnings"
 TEST_CASE("CUDA compile: a serialised wgmma and an ignored setmaxnreg are known of the kernel") {
   if (nvrtc_is_missing()) return;
   KernelContext context = fresh_context();
-  context.templates = std::make_shared<jinja::MapLoader>(
-      std::map<std::string, std::string>{{"cuda/forward.cu.jinja", test::kSlowKernel}});
+  context.templates = std::make_shared<jinja::MapLoader>(std::map<std::string, std::string>{
+      {"cuda/kernels/portable_forward.cu.jinja", test::kSlowKernel}});
   Spec plain{.dtype = bf16, .head_dim = 64};
   plain.tactic = TacticSpec{"portable", {}};  // whose template is the one above
   for (const char* source : {"built", "memory"}) {

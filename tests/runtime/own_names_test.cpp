@@ -98,7 +98,7 @@ Names words_of_our_templates() {
   const auto loader = default_template_loader();
   const std::regex word("[A-Za-z_][A-Za-z0-9_]*");
   for (const char* name : {"snippet/snippets.hpp.jinja", "snippet/buffer.hpp", "cpu/forward.hpp",
-                           "cuda/device/buffer.hpp", "cuda/forward/forward.hpp",
+                           "cuda/snippet/buffer.hpp", "cuda/portable/forward.hpp",
                            "cuda/hopper/consumer.hpp", "readings/interval.hpp"}) {
     const std::string text = loader->load(name).value();
     for (std::sregex_iterator match(text.begin(), text.end(), word), end; match != end; ++match) {

@@ -2,7 +2,8 @@
 
 namespace tilewright::test {
 
-/// In place of cuda/forward.cu.jinja: compiles for sm_90a, and ptxas says C7508 (setmaxnreg without
+/// In place of cuda/kernels/portable_forward.cu.jinja: compiles for sm_90a, and ptxas says C7508
+/// (setmaxnreg without
 /// __launch_bounds__ is ignored) and C7511 (sums are read before their wgmma has ended).
 inline constexpr const char* kSlowKernel = R"(
 extern "C" __global__ void tilewright_forward(float* out, unsigned long long a,

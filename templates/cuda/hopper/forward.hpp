@@ -1,14 +1,14 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/device/shared_address.hpp"
-#include "cuda/device/warpgroup.hpp"
 #include "cuda/hopper/consumer.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/planner.hpp"
 #include "cuda/hopper/producer.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/tiles.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "cuda/device/fragment.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/device/panel.hpp"
+#include "cuda/language.hpp"
+#include "cuda/tile/fragment.hpp"
+#include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
 // Who owns which rows, and where everything lies in shared memory.

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/forward/kv_tile.hpp"
-#include "cuda/forward/place.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/hopper/work.hpp"
+#include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 
 // The kv tiles of the blocks that the mask's row lists for a q tile.

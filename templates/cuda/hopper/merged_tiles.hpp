@@ -1,12 +1,12 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/device/thread.hpp"
-#include "cuda/forward/kv_tile.hpp"
-#include "cuda/forward/place.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/work.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/thread.hpp"
+#include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 
 // The kv tiles of a q tile that covers rows of two blocks of the mask: the union of both rows' lists,

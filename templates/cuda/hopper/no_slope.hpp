@@ -1,10 +1,10 @@
 #pragma once
 
-#include "cuda/device/language.hpp"
-#include "cuda/forward/modify.hpp"
-#include "cuda/forward/softmax.hpp"
-#include "cuda/forward/store.hpp"
+#include "cuda/attention/modify.hpp"
+#include "cuda/attention/softmax.hpp"
 #include "cuda/hopper/layout.hpp"
+#include "cuda/language.hpp"
+#include "cuda/store/row_ends.hpp"
 
 // In place of slope.hpp where score_mod has no slope.
 

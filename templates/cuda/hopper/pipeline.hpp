@@ -1,10 +1,10 @@
 #pragma once
 
-#include "cuda/device/language.hpp"
-#include "cuda/device/mbarrier.hpp"
-#include "cuda/device/shared_address.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/work.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/tiles.hpp"
 

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/device/mbarrier.hpp"
-#include "cuda/device/shared_address.hpp"
-#include "cuda/forward/place.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/schedule.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/tiles.hpp"
 

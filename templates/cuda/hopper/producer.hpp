@@ -1,14 +1,14 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/mbarrier.hpp"
-#include "cuda/device/panel.hpp"
-#include "cuda/device/shared_address.hpp"
-#include "cuda/device/tensor_copy.hpp"
-#include "cuda/forward/place.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/work.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/tiles.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/forward/place.hpp"
+#include "cuda/attention/place.hpp"
 #include "kernel/configuration.hpp"
 
 // Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block

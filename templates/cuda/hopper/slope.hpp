@@ -1,12 +1,12 @@
 #pragma once
 
-#include "cuda/device/constants.hpp"
-#include "cuda/device/fragment.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/forward/modify.hpp"
-#include "cuda/forward/softmax.hpp"
-#include "cuda/forward/store.hpp"
+#include "cuda/attention/modify.hpp"
+#include "cuda/attention/softmax.hpp"
+#include "cuda/constants.hpp"
 #include "cuda/hopper/layout.hpp"
+#include "cuda/language.hpp"
+#include "cuda/store/row_ends.hpp"
+#include "cuda/tile/fragment.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/snippets.hpp"
 

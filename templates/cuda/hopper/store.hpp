@@ -1,15 +1,15 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/convert.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/device/panel.hpp"
-#include "cuda/device/tensor_copy.hpp"
-#include "cuda/device/warpgroup.hpp"
-#include "cuda/forward/place.hpp"
-#include "cuda/forward/store.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/ptx/warpgroup.hpp"
+#include "cuda/store/row_ends.hpp"
+#include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
 // The end of a warpgroup's 64 rows through shared memory: the copy engine writes whole lines and

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/forward/place.hpp"
-#include "cuda/forward/store.hpp"
-#include "cuda/forward/store_rows.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/language.hpp"
+#include "cuda/store/row_ends.hpp"
+#include "cuda/store/rows.hpp"
 #include "kernel/configuration.hpp"
 
 // The end of a warpgroup's 64 rows where the output is float32: straight from registers.

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/forward/kv_tile.hpp"
-#include "cuda/forward/place.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/language.hpp"
+#include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 
 // What a q tile is to a block of threads, and what the walks over its kv tiles have in common.

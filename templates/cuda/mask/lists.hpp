@@ -1,10 +1,10 @@
 #pragma once
 
 #include "abi/cuda_mask.hpp"
-#include "cuda/device/language.hpp"
-#include "cuda/device/special_functions.hpp"
+#include "cuda/language.hpp"
 #include "cuda/mask/rows.hpp"
 #include "cuda/mask/sum_before.hpp"
+#include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 
 // From the states of a row's tiles to its parts of the mask's two CSR lists, and the order in which

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_mask.hpp"
-#include "cuda/device/language.hpp"
+#include "cuda/language.hpp"
 #include "cuda/mask/evaluate.hpp"
 #include "kernel/configuration.hpp"
 #include "mask/tile_range.hpp"

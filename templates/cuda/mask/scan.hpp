@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_mask.hpp"
-#include "cuda/device/language.hpp"
+#include "cuda/language.hpp"
 #include "cuda/mask/sum_before.hpp"
 
 // From the counts of a block mask's tiles to the row offsets of its two CSR lists.

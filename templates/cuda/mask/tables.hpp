@@ -2,8 +2,8 @@
 
 #include "abi/cuda_mask.hpp"
 #include "abi/extrema.hpp"
-#include "cuda/device/element.hpp"
-#include "cuda/device/language.hpp"
+#include "cuda/element.hpp"
+#include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 
 // Makes the tables that the interval reading reads (abi/extrema.hpp).

@@ -158,7 +158,7 @@ std::shared_ptr<const jinja::Loader> later_also(const std::string& statement) {
   const auto templates = default_template_loader();
   std::map<std::string, std::string> files;
   for (const std::string& name : templates->names()) files[name] = *templates->load(name);
-  std::string& text = files.at("cpu/forward.cpp.jinja");
+  std::string& text = files.at("cpu/kernels/forward.cpp.jinja");
   const std::string call = "  tw_kernel::forward(*arguments";
   REQUIRE(text.find(call) != std::string::npos);
   text.insert(text.find('}', text.find(call)),

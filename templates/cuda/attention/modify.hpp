@@ -1,0 +1,252 @@
+#pragma once
+
+#include "cuda/attention/place.hpp"
+#include "cuda/language.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "snippet/snippets.hpp"
+
+// The snippets over a thread's scores of one tile.
+
+namespace tw_kernel {
+
+// What the snippets see of a call and a q tile.
+struct Scene {
+  tw_snippet::tw_State state;
+  int b;
+  int h;
+  int h_kv;
+  const Place* place;                      // in shared memory
+  const tw_snippet::tw_Reads* head_reads;  // likewise, where registers are few
+  int last_row;                            // of the call
+  int q_offset;
+  int kv_offset;
+  int kv_len;
+};
+
+// What the snippets read of their buffers for the whole head.
+TW_INLINE tw_snippet::tw_Reads read_for_head(const SnippetArguments& call, const Place& place) {
+  return tw_snippet::tw_read_for_head(tw_snippet::tw_make_state(call), place.b, place.h,
+                                      place.h_kv);
+}
+
+TW_INLINE Scene make_scene(const SnippetArguments& call, const Place& place,
+                           const tw_snippet::tw_Reads& head_reads) {
+  return {tw_snippet::tw_make_state(call),
+          place.b,
+          place.h,
+          place.h_kv,
+          &place,
+          &head_reads,
+          call.q_len - 1,
+          call.q_offset,
+          call.kv_offset,
+          call.kv_len};
+}
+
+// An index as a base and an offset.
+struct SplitIndex {
+  int base;
+  int offset;
+  __forceinline__ int value() const { return base + offset; }
+};
+
+// An index that does not exceed `last` where kBoundsIndices; whoever is behind is seen as the last.
+// kInside: nobody is behind. Unless bounded, the offsets are constants, and what is alike for
+// several elements is found once.
+template <bool kInside>
+TW_INLINE SplitIndex make_split_index(int first, int offset, int last, int offset_of_call) {
+  if (kInside || !kBoundsIndices) return {first + offset_of_call, offset};
+  return {min(first + offset, last) + offset_of_call, 0};
+}
+
+// q_idx of a thread's rows. Those behind the last one are not stored. Found again for every tile,
+// see thread_number.
+struct RowIndices {
+  SplitIndex q_idx[kRows];
+};
+
+template <bool kInside>
+TW_INLINE RowIndices find_row_indices(const Scene& scene) {
+  RowIndices rows;
+  const int row = scene.place->first_row + row_of(0);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    rows.q_idx[i] = make_split_index<kInside>(row, row_offset(i), scene.last_row, scene.q_offset);
+  }
+  return rows;
+}
+
+// What the snippets read for one row of the tile, whatever the column, and the other way round.
+using RowReads = tw_snippet::tw_LaneReads<kRows>;
+
+TW_INLINE RowReads read_for_rows(const Scene& scene, const RowIndices& rows) {
+  RowReads reads;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    reads.read(i, scene.state, scene.b, scene.h, scene.h_kv, rows.q_idx[i].value(), 0);
+  }
+  return reads;
+}
+
+TW_INLINE tw_snippet::tw_Reads read_for_column(const Scene& scene,
+                                               const tw_snippet::tw_Reads& head_reads, int kv_idx) {
+  return tw_snippet::tw_read_for_column(head_reads, scene.state, scene.b, scene.h, scene.h_kv,
+                                        kv_idx);
+}
+
+// kv_idx of a thread's column j. column: its column 0.
+template <bool kInside>
+TW_INLINE SplitIndex find_column_index(const Scene& scene, int column, int j) {
+  return make_split_index<kInside>(column, column_offset(j), scene.kv_len - 1, scene.kv_offset);
+}
+
+// An index as score_mod takes it: an int, or with its base's distance from the tile's first column,
+// `origin` (device/index.hpp).
+template <typename Index>
+TW_INLINE Index make_index(const SplitIndex& index, int origin) {
+  return {index.base, index.offset, static_cast<float>(index.base - origin)};
+}
+template <>
+int make_index<int>(const SplitIndex& index, int) {
+  return index.value();
+}
+
+// kInside: all rows and columns of the tile exist. kReadsInside: tw_reads_inside holds for them.
+template <bool kInside, bool kReadsInside = false>
+TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
+                             float (&s)[kRows][kColumns]) {
+  using tw_snippet::tw_ColumnIndex;
+  using tw_snippet::tw_RowIndex;
+  const RowIndices rows = find_row_indices<kInside>(scene);
+  const RowReads row_reads = read_for_rows(scene, rows);
+  const tw_snippet::tw_Reads head_reads = *scene.head_reads;
+  const int column = first + column_of(0);
+  const int origin = first + scene.kv_offset;
+  tw_RowIndex q_idx[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) q_idx[i] = make_index<tw_RowIndex>(rows.q_idx[i], origin);
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) {
+    const auto kv_idx =
+        make_index<tw_ColumnIndex>(find_column_index<kInside>(scene, column, j), origin);
+    const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      s[i][j] = tw_snippet::tw_score_mod<kReadsInside>(
+          scene.state, row_reads.with_lane(column_reads, i), s[i][j] * scale, scene.b, scene.h,
+          scene.h_kv, q_idx[i], kv_idx);
+    }
+  }
+}
+
+// Which elements of a tile take part: bit j of word i is for column j of row i. It needs no scores,
+// so it is found while K is on its way.
+struct Kept {
+  unsigned word[kRows];
+};
+static_assert(kColumns <= 32, "a word of Kept holds a row");
+
+// Columns of one row as a sum of powers of two behind 2^23, whose mantissa is an integer. That takes an
+// addition of floats under a predicate for each, while their comparisons keep the integer units busy,
+// which have half the throughput.
+class ColumnSum {
+ public:
+  static constexpr int kMostColumns = 23;
+
+  __forceinline__ void add(int column, bool keep) {
+    if (keep) sum_ += static_cast<float>(1 << column);
+  }
+  __forceinline__ unsigned bits() const { return __float_as_uint(sum_) & ((1u << kMostColumns) - 1); }
+
+ private:
+  float sum_ = 8388608.0f;
+};
+
+// Columns that mask_mod is compiled for at once; all of them would cost most of the compile time,
+// and registers that the matrix products need. Even, so that a group's offsets add up, or 1.
+TW_INLINE constexpr int mask_group() {
+  constexpr int kMost = ColumnSum::kMostColumns;
+  for (int size = kMaskUnroll < kMost ? kMaskUnroll : kMost; size > 1; --size) {
+    if (size % 2 == 0 && kColumns % size == 0) return size;
+  }
+  return 1;
+}
+constexpr int kMaskGroup = mask_group();
+
+TW_INLINE Kept evaluate_mask(const Scene& scene, int first) {
+  const RowIndices rows = find_row_indices<false>(scene);
+  const RowReads row_reads = read_for_rows(scene, rows);
+  const tw_snippet::tw_Reads head_reads = *scene.head_reads;
+  Kept kept = {};
+#pragma unroll 1
+  for (int group = 0; group < kColumns; group += kMaskGroup) {
+    const int column = first + column_of(0) + column_offset(group);
+    ColumnSum columns[kRows];
+#pragma unroll
+    for (int j = 0; j < kMaskGroup; ++j) {
+      const int kv_idx = find_column_index<false>(scene, column, j).value();
+      const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        const bool keep =
+            tw_snippet::tw_mask_mod(scene.state, row_reads.with_lane(column_reads, i), scene.b,
+                                    scene.h, scene.h_kv, rows.q_idx[i].value(), kv_idx);
+        columns[i].add(j, keep);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) kept.word[i] |= columns[i].bits() << group;
+  }
+  return kept;
+}
+
+// Drops the columns behind kv_len.
+TW_INLINE void bound_columns(const Scene& scene, int first, Kept& kept) {
+  const int column = first + column_of(0);
+  unsigned inside = 0;
+#pragma unroll 1
+  for (int j = 0; j < kColumns; ++j) {
+    inside |= static_cast<unsigned>(column + column_offset(j) < scene.kv_len) << j;
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) kept.word[i] &= inside;
+}
+
+// Drops the columns behind kv_len, as drop() does.
+TW_INLINE void drop_columns(const Scene& scene, int first, float instead,
+                            float (&s)[kRows][kColumns]) {
+  const int left = scene.kv_len - (first + column_of(0));
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) s[i][j] = column_offset(j) < left ? s[i][j] : instead;
+  }
+}
+
+TW_INLINE Kept find_kept(const Scene& scene, const KvTile& tile) {
+  Kept kept;
+  if (kHasMaskMod && tile.partial()) {
+    kept = evaluate_mask(scene, tile.first());
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) kept.word[i] = ~0u;
+  }
+  if (tile.first() + kKvTile > scene.kv_len) bound_columns(scene, tile.first(), kept);
+  return kept;
+}
+
+// Drops the elements of a tile that take no part. instead: -infinity where s holds scores, 0 where it
+// holds weights.
+TW_INLINE void drop(const Kept& kept, float instead, float (&s)[kRows][kColumns]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      s[i][j] = (kept.word[i] >> j & 1u) != 0 ? s[i][j] : instead;
+    }
+  }
+}
+
+}  // namespace tw_kernel

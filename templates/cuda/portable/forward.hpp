@@ -1,0 +1,153 @@
+#pragma once
+
+#include "abi/cuda_forward.hpp"
+#include "cuda/attention/modify.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/attention/softmax.hpp"
+#include "cuda/constants.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/cp_async.hpp"
+#include "cuda/store/row_ends.hpp"
+#include "cuda/store/rows.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "kernel/load.hpp"
+#include "kernel/tiles.hpp"
+#include "snippet/snippets.hpp"
+
+// Attention of one q tile of one head: an online softmax over kv tiles. All warps both load and
+// compute (FlashAttention-2's structure), so it runs on every GPU with cp.async.
+//
+// Shared memory: Q, then kStages tiles of K, then kStages of V. With one stage, V arrives while the
+// scores are computed and the next K while P V is; with more, whole tiles are on their way ahead of
+// their use.
+
+namespace tw_kernel {
+
+constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
+static_assert(kSharedBytes <= kLaunchSharedBytes, "a launch has the tactic's shared_bytes");
+
+struct Shared {
+  const Task* task;
+  unsigned q;
+  unsigned k;  // [kStages] tiles
+  unsigned v;  // [kStages] tiles
+  unsigned p;
+};
+
+TW_INLINE void load_k(const Shared& shared, int stage, const TensorArgument& k, int kv_len,
+                      const KvTile& tile) {
+  if (!tile.exists()) return;
+  load_k(shared.k + stage * kKBytes, shared.task->k + tile.first() * k.row_stride, k.row_stride,
+         kv_len - tile.first());
+}
+
+TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, int kv_len,
+                      const KvTile& tile) {
+  if (!tile.exists()) return;
+  load_v(shared.v + stage * kVBytes, shared.task->v + tile.first() * v.row_stride, v.row_stride,
+         kv_len - tile.first());
+}
+
+TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments& call,
+                       unsigned shared_memory) {
+  const Place place = find_place(arguments, call, blockIdx.x);
+  // The block mask's last q block may reach beyond q_len.
+  if (place.first_row >= call.q_len) return;
+
+  __shared__ Task task;
+  __shared__ tw_snippet::tw_Reads head_reads;
+  const Shared shared = {&task, shared_memory, shared_memory + kQBytes,
+                         shared_memory + kQBytes + kStages * kKBytes,
+                         shared_memory + kQBytes + kStages * (kKBytes + kVBytes)};
+  load_q(shared.q,
+         head_of<const QElement>(arguments.q, place.b, place.h) +
+             place.first_row * arguments.q.row_stride,
+         arguments.q.row_stride, call.q_len - place.first_row);
+  if (threadIdx.x == 0) {
+    task = {place, head_of<const KvElement>(arguments.k, place.b, place.h_kv),
+            head_of<const KvElement>(arguments.v, place.b, place.h_kv)};
+    head_reads = read_for_head(call, place);
+  }
+  Tiles tiles(arguments.mask, place, task, call.kv_len);
+  __syncthreads();  // the task and the list of tiles are there
+  if (kStages == 1) {
+    load_k(shared, 0, arguments.k, call.kv_len, tiles.ahead(0));
+    commit_copies();
+  }
+#pragma unroll
+  for (int i = 0; i < kStages - 1; ++i) {
+    load_k(shared, i, arguments.k, call.kv_len, tiles.ahead(i));
+    load_v(shared, i, arguments.v, call.kv_len, tiles.ahead(i));
+    commit_copies();
+  }
+
+  if (kQInRegisters) {
+    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
+    __syncthreads();  // Q is visible to all
+  }
+  const QFragments q(shared.q);
+
+  const Scene scene = make_scene(call, task.place, head_reads);
+  const float to_log2 = arguments.scaling.to_log2;
+  Softmax softmax = start_softmax();
+  float out[kRows][kOutColumns] = {};
+  int stage = 0;
+#pragma unroll 1
+  for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
+    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
+    __syncthreads();  // the tile is visible to all, and the stage before is no longer read by any
+    tiles.refill();
+    if (kStages == 1) {
+      load_v(shared, 0, arguments.v, call.kv_len, tile);
+    } else {
+      const int last = stage == 0 ? kStages - 1 : stage - 1;
+      load_k(shared, last, arguments.k, call.kv_len, tiles.ahead(kStages - 1));
+      load_v(shared, last, arguments.v, call.kv_len, tiles.ahead(kStages - 1));
+    }
+    commit_copies();
+
+    const bool some_dropped =
+        (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > call.kv_len;
+    Kept kept;
+    if (some_dropped) kept = find_kept(scene, tile);
+
+    float s[kRows][kColumns];
+    score_tile(q, shared.k + stage * kKBytes, s);
+    if (kHasScoreMod) {
+      modify_scores<false>(scene, tile.first(), arguments.scaling.factor, s);
+    } else if (arguments.scaling.factor != 1.0f) {
+      multiply_scores(arguments.scaling.factor, s);
+    }
+    if (some_dropped) drop(kept, -kInfinity, s);
+    float greatest[kRows];
+    const bool raises = exceeds_max(s, 0.0f, softmax, to_log2, greatest);
+    if (raises) {
+      float alpha[kRows];
+      raise_max(greatest, softmax, to_log2, alpha);
+      rescale(alpha, out);
+    }
+    float reference[kRows];
+    find_references(softmax, 0.0f, reference);
+    if (raises) subtract_coarse(to_log2, reference, s);
+    exponentiate(s, reference, softmax, to_log2);
+    const Weights weights = make_weights(shared.p, s);
+
+    if (kStages == 1) {
+      wait_for_groups<0>();
+      __syncthreads();  // V is visible to all, and K is no longer read by any
+      load_k(shared, 0, arguments.k, call.kv_len, tiles.ahead(1));
+      commit_copies();
+    }
+    value_tile(weights, shared.v + stage * kVBytes, out);
+
+    tiles.advance();
+    stage = stage == kStages - 1 ? 0 : stage + 1;
+  }
+  const RowEnds ends =
+      end_rows(arguments, call, task.place, softmax, greatest_scores(softmax, to_log2));
+  store_rows(arguments, call, task.place, ends, out);
+}
+
+}  // namespace tw_kernel

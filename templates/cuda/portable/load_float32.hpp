@@ -1,0 +1,56 @@
+#pragma once
+
+#include "cuda/element.hpp"
+#include "cuda/language.hpp"
+#include "cuda/portable/float32.hpp"
+#include "cuda/ptx/cp_async.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "kernel/configuration.hpp"
+
+// Rows of Q, K and V from global to shared memory, as floats.
+
+namespace tw_kernel {
+
+TW_INLINE void copy_elements(unsigned to, const float* from, bool present) {
+  if (kAligned) {
+    copy_async_16(to, from, present);
+  } else {
+    store_shared_16(to, present ? __float_as_uint(from[0]) : 0,
+                    present ? __float_as_uint(from[1]) : 0, present ? __float_as_uint(from[2]) : 0,
+                    present ? __float_as_uint(from[3]) : 0);
+  }
+}
+
+template <typename Element>
+TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
+  unsigned bits[4] = {};
+  if (present) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) bits[i] = __float_as_uint(to_float(from[i]));
+  }
+  store_shared_16(to, bits[0], bits[1], bits[2], bits[3]);
+}
+
+// rows: [.][stride], of which the first `count` (of kRowCount) exist; the others become zeros.
+template <int kRowCount, int kDim, int kPitch, typename Element>
+TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, int count) {
+  constexpr int kChunks = kDim / 4;
+#pragma unroll 2
+  for (int id = threadIdx.x; id < kRowCount * kChunks; id += kThreads) {
+    const int row = id / kChunks;
+    const int column = id % kChunks * 4;
+    copy_elements(tile + (row * kPitch + column) * 4, rows + row * stride + column, row < count);
+  }
+}
+
+TW_INLINE void load_q(unsigned tile, const QElement* rows, long long stride, int count) {
+  load_tile<kQTile, kHeadDim, kHeadPitch>(tile, rows, stride, count);
+}
+TW_INLINE void load_k(unsigned tile, const KvElement* rows, long long stride, int count) {
+  load_tile<kKvTile, kHeadDim, kHeadPitch>(tile, rows, stride, count);
+}
+TW_INLINE void load_v(unsigned tile, const KvElement* rows, long long stride, int count) {
+  load_tile<kKvTile, kValueDim, kValuePad>(tile, rows, stride, count);
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "cuda/language.hpp"
+#include "cuda/portable/tensor_cores.hpp"
+#include "cuda/ptx/cp_async.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/thread.hpp"
+#include "cuda/tile/shared_tile.hpp"
+#include "kernel/configuration.hpp"
+
+// Rows of Q, K and V from global to shared memory, for tensor cores.
+
+namespace tw_kernel {
+
+// 8 elements one by one; zeros where there are none.
+template <typename Element>
+TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
+  unsigned pair[4] = {};
+  if (present) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      pair[i] = from[2 * i].bits | static_cast<unsigned>(from[2 * i + 1].bits) << 16;
+    }
+  }
+  store_shared_16(to, pair[0], pair[1], pair[2], pair[3]);
+}
+
+// rows: [.][stride], of which the first `count` (of kRowCount) exist; the others, and columns from
+// kDim to kPad, become zeros.
+template <int kRowCount, int kDim, int kPad, typename Element>
+TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, int count) {
+  using Tile = SharedTile<kPad>;
+  constexpr int kTotal = kRowCount * Tile::kChunks;
+  constexpr bool kWholeRows = kThreads % Tile::kChunks == 0;  // a thread stays in its column
+  constexpr int kRowStep = kThreads / Tile::kChunks;
+  constexpr int kCopies = (kTotal + kThreads - 1) / kThreads;
+  constexpr int kUnroll = kAligned ? kCopies : 1;  // element loads would take too many registers
+  const unsigned thread = thread_number<kThreads>();
+  const unsigned first_row = thread / Tile::kChunks;
+  const unsigned first_chunk = thread % Tile::kChunks;
+  const unsigned first_to = tile + Tile::offset(first_row, first_chunk);
+  const Element* from = rows + first_row * stride + first_chunk * 8;
+#pragma unroll kUnroll
+  for (int i = 0; i < kCopies; ++i) {
+    const unsigned id = i * kThreads + thread;
+    const unsigned row = kWholeRows ? first_row + i * kRowStep : id / Tile::kChunks;
+    const unsigned chunk = kWholeRows ? first_chunk : id % Tile::kChunks;
+    if (!kWholeRows) from = rows + row * stride + chunk * 8;
+    if (kTotal % kThreads == 0 || id < kTotal) {
+      const bool present = static_cast<int>(row) < count && (kDim == kPad || chunk < kDim / 8);
+      const unsigned to = kWholeRows && kRowStep % Tile::kPeriod == 0
+                              ? first_to + i * kRowStep * Tile::kRowBytes
+                              : tile + Tile::offset(row, chunk);
+      if (kAligned) {
+        copy_async_16(to, from, present);
+      } else {
+        copy_elements(to, from, present);
+      }
+    }
+    from += kRowStep * stride;
+  }
+}
+
+TW_INLINE void load_q(unsigned tile, const QElement* rows, long long stride, int count) {
+  load_tile<kQTile, kHeadDim, kHeadPad>(tile, rows, stride, count);
+}
+TW_INLINE void load_k(unsigned tile, const KvElement* rows, long long stride, int count) {
+  load_tile<kKvTile, kHeadDim, kHeadPad>(tile, rows, stride, count);
+}
+TW_INLINE void load_v(unsigned tile, const KvElement* rows, long long stride, int count) {
+  load_tile<kKvTile, kValueDim, kValuePad>(tile, rows, stride, count);
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "cuda/language.hpp"
+
+// What a thread knows of itself.
+
+namespace tw_kernel {
+
+// The thread's number, which the compiler cannot know to be the same each time. What is computed
+// from it anew costs few instructions; kept over a loop it would cost registers, of which the
+// accumulators leave hardly any.
+template <int kThreads>
+TW_INLINE unsigned thread_number() {
+  unsigned number;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
+  __builtin_assume(number < kThreads);
+  return number;
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "abi/cuda_forward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/attention/softmax.hpp"
+#include "cuda/constants.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/special_functions.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
+// The end of a q tile: out = O / sum, lse = max + ln(sum).
+
+namespace tw_kernel {
+
+// The rows' greatest scores as lse counts them. The factors' product comes first: that of a score near
+// float32's limits with log2(e) is infinite.
+struct GreatestScores {
+  float value[kRows];
+};
+
+TW_INLINE GreatestScores greatest_scores(const Softmax& softmax, float to_log2) {
+  GreatestScores greatest;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    greatest.value[i] = kHasScoreMod ? softmax.max[i] * (to_log2 * kLn2)
+                                     : softmax.max[i] * to_log2 * kLn2;
+  }
+  return greatest;
+}
+
+// sum: of the whole row i. greatest: its greatest score.
+TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArguments& call,
+                         const Place& place, int i, float sum, float greatest) {
+  const int row = place.first_row + row_of(i);
+  if (!kHasLse || out_column_of(0) != 0 || row >= call.q_len) return;
+  const long long head = static_cast<long long>(place.b) * call.num_q_heads + place.h;
+  arguments.lse[head * call.q_len + row] =
+      sum == 0.0f ? -kInfinity : greatest + ::logf(sum);
+}
+
+// What becomes of a thread's rows of O.
+struct RowEnds {
+  float factor[kRows];  // 1 / sum
+  bool empty[kRows];    // nothing was kept
+};
+
+// Stores lse. It needs no O, so that its last product may still be under way.
+TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArguments& call,
+                           const Place& place, const Softmax& softmax,
+                           const GreatestScores& greatest) {
+  RowEnds ends;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float sum = row_sum(softmax, i);
+    // Rounding to nearest takes NVRTC 20 ms; beside weights of 16 bits an ulp of float32 is nothing.
+    ends.factor[i] = kExactSoftmax ? __frcp_rn(sum) : tw_math::reciprocal(sum);
+    ends.empty[i] = sum == 0.0f;
+    store_lse(arguments, call, place, i, sum, greatest.value[i]);
+  }
+  return ends;
+}
+
+}  // namespace tw_kernel

@@ -1,3 +1,0 @@
-#pragma once
-
-// In place of templates/cuda/device/builtins.hpp: gcc has its own.

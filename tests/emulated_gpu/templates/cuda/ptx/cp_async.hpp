@@ -1,0 +1,37 @@
+#pragma once
+
+#include "cuda/language.hpp"
+
+// In place of templates/cuda/ptx/cp_async.hpp. A copy happens when it is waited for, no sooner.
+
+namespace tw_kernel {
+
+TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
+  if (to % 16 != 0 || reinterpret_cast<unsigned long long>(from) % 16 != 0) {
+    emulated_core->fail("cp.async: an address is no multiple of 16");
+  }
+  emulated::thread().copies.push_back([=] {
+    if (present) {
+      std::memcpy(emulated::at_shared(to), from, 16);
+    } else {
+      std::memset(emulated::at_shared(to), 0, 16);
+    }
+  });
+}
+
+TW_INLINE void commit_copies() {
+  emulated::Thread& thread = emulated::thread();
+  thread.copy_groups.push_back(std::move(thread.copies));
+  thread.copies.clear();
+}
+
+template <int kPending>
+TW_INLINE void wait_for_groups() {
+  auto& groups = emulated::thread().copy_groups;
+  while (groups.size() > kPending) {
+    for (const emulated::Action& copy : groups.front()) copy();
+    groups.erase(groups.begin());
+  }
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "cuda/ptx/convert.hpp"
+#include "cuda/float16.hpp"
+#include "cuda/language.hpp"
+
+// In place of templates/cuda/ptx/mma.hpp, which says who holds which elements.
+
+namespace tw_kernel {
+
+template <typename Element>
+TW_INLINE float half_of(unsigned pair, int which) {
+  return to_float(Element{static_cast<unsigned short>(pair >> 16 * which)});
+}
+
+template <typename Element>
+TW_INLINE void multiply_add(float& c0, float& c1, float& c2, float& c3, const unsigned (&a)[4],
+                            unsigned b0, unsigned b1) {
+  struct Fragments {
+    unsigned a[4];
+    unsigned b[2];
+  };
+  const Fragments mine = [&] {
+    Fragments fragments;
+    for (int i = 0; i < 4; ++i) fragments.a[i] = a[i];
+    fragments.b[0] = b0;
+    fragments.b[1] = b1;
+    return fragments;
+  }();
+  const auto all = emulated::exchange(mine);
+  const unsigned lane = threadIdx.x % 32;
+  float* const c[4] = {&c0, &c1, &c2, &c3};
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      float sum = *c[2 * i + j];
+      for (int k = 0; k < 16; ++k) {
+        const Fragments& row = all.of[lane / 4 * 4 + k % 8 / 2];
+        const Fragments& column = all.of[(lane % 4 * 2 + j) * 4 + k % 8 / 2];
+        sum += half_of<Element>(row.a[i + 2 * (k / 8)], k % 2) *
+               half_of<Element>(column.b[k / 8], k % 2);
+      }
+      *c[2 * i + j] = sum;
+    }
+  }
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cuda/language.hpp"
+
+// In place of templates/cuda/ptx/thread.hpp.
+
+namespace tw_kernel {
+
+template <int kThreads>
+TW_INLINE unsigned thread_number() {
+  return threadIdx.x;
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,3 @@
+#pragma once
+
+// In place of templates/cuda/attention/place.hpp: a test gives what it holds.
