@@ -197,6 +197,42 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
+struct Move {
+  std::string_view to;
+  std::string_view from;
+};
+
+// Where files were when all mutants were last tried. A mutant keeps its ID where its file moves:
+// the same ones are sampled, and what docs/mutants.md says of them stays true.
+constexpr Move kMoves[] = {{"cpu/kernels/", "cpu/"},
+                           {"cuda/kernels/portable_forward.", "cuda/forward."},
+                           {"cuda/kernels/hopper_forward.", "cuda/hopper."},
+                           {"cuda/kernels/", "cuda/"},
+                           {"cuda/attention/", "cuda/forward/"},
+                           {"cuda/portable/listed_tiles.", "cuda/forward/kv_tiles."},
+                           {"cuda/portable/", "cuda/forward/"},
+                           {"cuda/hopper/listed_tiles.", "cuda/hopper/work."},
+                           {"cuda/store/row_ends.", "cuda/forward/store."},
+                           {"cuda/tile/kv_tile.", "cuda/forward/kv_tile."},
+                           {"cuda/tile/", "cuda/device/"},
+                           {"cuda/ptx/", "cuda/device/"},
+                           {"cuda/snippet/", "cuda/device/"},
+                           {"cuda/language.", "cuda/device/language."},
+                           {"cuda/builtins.", "cuda/device/language."},
+                           {"cuda/constants.", "cuda/device/constants."},
+                           {"cuda/element.", "cuda/device/element."},
+                           {"cuda/elementary.", "cuda/device/elementary."},
+                           {"cuda/float16.", "cuda/device/float16."}};
+
+std::string path_of_ids(const std::string& file) {
+  for (const Move& move : kMoves) {
+    if (file.starts_with(move.to)) {
+      return std::string(move.from) + file.substr(move.to.size());
+    }
+  }
+  return file;
+}
+
 }  // namespace
 
 std::string_view to_string(Operator kind) {
@@ -236,8 +272,8 @@ bool Mutation::may_race() const {
 }
 
 std::string Mutation::id() const {
-  const std::string identity =
-      fmt::format("{}\n{}\n{}\n{}\n{}", file, to_string(kind), before, after, occurrence);
+  const std::string identity = fmt::format("{}\n{}\n{}\n{}\n{}", path_of_ids(file), to_string(kind),
+                                           before, after, occurrence);
   return cache::sha256(identity).hex().substr(0, 8);
 }
 
