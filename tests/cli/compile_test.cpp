@@ -52,7 +52,7 @@ TEST_CASE("cli: a target that no GPU asks for is compiled with a note that names
 TEST_CASE("cli: compile warns of what ptxas serialises, and is done") {
   if (nvrtc_is_missing()) return;
   const Folder folder;
-  std::filesystem::create_directory(folder.path("cuda"));
+  std::filesystem::create_directories(folder.path("cuda/kernels"));
   folder.write("cuda/kernels/portable_forward.cu.jinja", kSlowKernel);
   const Ended slow = start({"compile", folder.write("s.json", kHalf), "--target", "sm_90a",
                             "--kernel", "forward_unaligned", "--json"},

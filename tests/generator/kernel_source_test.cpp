@@ -72,9 +72,9 @@ TEST_CASE("kernel source: every kernel is one text that includes nothing") {
       CHECK_THAT(source.text, ContainsSubstring(symbol));
     }
   }
-  for (const KernelId& id : kernel_set(alibi(), Target::parse("sm_90a"))) {
+  for (const KernelVariant& variant : kernel_set(alibi(), Target::parse("sm_90a"))) {
     const std::string text =
-        render_kernel(alibi(), Target::parse("sm_90a"), id, *default_template_loader()).text;
+        render_kernel(alibi(), Target::parse("sm_90a"), variant, *default_template_loader()).text;
     CHECK(text.find("#include") == std::string::npos);
     CHECK(text.find("#pragma once") == std::string::npos);
   }
