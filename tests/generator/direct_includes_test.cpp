@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "generator/embedded_templates.hpp"
+#include "generator/kernel_source.hpp"
+#include "generator/templates.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -122,14 +124,37 @@ Header read(const std::string& name, const std::string& text) {
   return header;
 }
 
-// The constants of every kernel stand for kernel/configuration.hpp, which is empty.
+// What a rendered kernel's own template says, under its banners.
+std::string text_of_kernel(const KernelSource& source) {
+  std::string text;
+  bool is_own = false;
+  for (std::size_t begin = 0; begin < source.text.size();) {
+    const std::size_t end = source.text.find('\n', begin) + 1;
+    const std::string line = source.text.substr(begin, end - begin);
+    begin = end;
+    if (line.starts_with("// ---- ")) {
+      is_own =
+          line.find("/kernels/") != std::string::npos || line.find("kernel/configuration") == 8;
+    }
+    if (is_own) text += "\n" + line;
+  }
+  return text;
+}
+
+// What kernel/configuration.hpp stands for: the constants and types that kernels begin with.
 Names configuration() {
+  Spec spec{.dtype = bf16, .head_dim = 64};
+  spec.mask_mod = "q_idx >= kv_idx";
   Names names;
-  for (const auto& [name, text] : texts()) {
-    if (ends_with_header(name)) continue;
-    for_each_match(text, R"(\nconstexpr \w+ (\w+) =)", [&](const auto& m) { names.insert(m[1]); });
-    for_each_match(text, R"(\nusing (?:[\w:]+::)?(\w+)(?: =|;))",
-                   [&](const auto& m) { names.insert(m[1]); });
+  for (const char* const target : {"sm_80", "sm_90a", "cpu-x86-64-v3"}) {
+    for (const KernelVariant& variant : kernel_set(spec, Target::parse(target))) {
+      const std::string text = text_of_kernel(
+          render_kernel(spec, Target::parse(target), variant, *embedded_template_loader()));
+      for_each_match(text, R"(\nconstexpr \w+ (\w+) =)",
+                     [&](const auto& m) { names.insert(m[1]); });
+      for_each_match(text, R"(\nusing (?:[\w:]+::)?(\w+)(?: =|;))",
+                     [&](const auto& m) { names.insert(m[1]); });
+    }
   }
   return names;
 }
