@@ -23,7 +23,8 @@ struct Header {
   std::string code;  // without comments, strings and includes
   Names includes;    // files
   Names declared;
-  Names own;  // declared in it at any depth
+  Names own;        // declared in it at any depth
+  Names functions;  // that snippets call
 };
 
 bool ends_with_header(std::string_view name) {
@@ -121,6 +122,7 @@ Header read(const std::string& name, const std::string& text) {
         R"([\w>&*] (\w+)(?=[,)]))", R"((\w+)\([^;{}]*\)(?: const)?(?: requires\([^\n]*\))? \{)"}) {
     for_each_match(header.code, pattern, [&](const auto& match) { header.own.insert(match[1]); });
   }
+  if (is_of_snippets(name)) header.functions = header.own;
   return header;
 }
 
@@ -222,7 +224,7 @@ TEST_CASE("direct includes: a header uses what it includes") {
     Names words;
     for_each_match(header.code, R"(\w+)", [&](const auto& match) { words.insert(match[0]); });
     for (const std::string& include : header.includes) {
-      Names names = names_of(all, include, &Header::own);
+      Names names = names_of(all, include, &Header::functions);
       names.merge(names_of(all, include, &Header::declared));
       const bool is_used = std::any_of(names.begin(), names.end(),
                                        [&](const auto& known) { return words.contains(known); });
