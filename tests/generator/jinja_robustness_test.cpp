@@ -66,6 +66,10 @@ const char* const kFragments[] = {"{{",
                                   "%",
                                   "=",
                                   "include \"text_plain.jinja\"",
+                                  "\n#include \"text_plain.jinja\"\n",
+                                  "\n#include \"mutant\"\n",
+                                  "#include \"",
+                                  "\n#pragma once\n",
                                   "0x"};
 
 std::string mutated(std::string text, Random& random) {
