@@ -19,6 +19,7 @@
 #include "generator/reading.hpp"
 #include "generator/score_factors.hpp"
 #include "generator/score_slope.hpp"
+#include "generator/tactic_fields.hpp"
 #include "generator/validate.hpp"
 
 namespace tilewright {
@@ -92,17 +93,13 @@ Map forward_context(const Spec& spec, const ForwardKind& kind) {
   return context;
 }
 
-Map portable_context(const Spec& spec, const Tactic& tactic, const ForwardKind& kind) {
-  const auto& parameters = tactic.parameters;
+Map portable_context(const Spec& spec, const PortableTactic& tactic, const ForwardKind& kind) {
   Map context = forward_context(spec, kind);
-  context.merge(Map{{"q_tile", parameters.at("q_tile")},
-                    {"kv_tile", parameters.at("kv_tile")},
-                    {"warps", parameters.at("warps")},
-                    {"stages", parameters.at("stages")},
-                    {"row_tiles", row_tiles(spec, tactic)},
-                    {"q_in_registers", parameters.at("q_in_registers") != 0},
-                    {"blocks_per_sm", parameters.at("blocks_per_sm")},
-                    {"mask_unroll", parameters.at("mask_unroll")},
+  PortableTactic rendered = tactic;
+  // Loads through registers take some of those that the scores would have.
+  if (!kind.aligned && tactic.kv_tile % 32 == 0) rendered.kv_tile /= 2;
+  context.merge(tactic_variables(rendered));
+  context.merge(Map{{"row_tiles", row_tiles(spec, tactic)},
                     {"shared_bytes", shared_bytes(spec, tactic)},
                     {"aligned", kind.aligned},
                     {"tensor_cores", uses_tensor_cores(spec)}});
@@ -136,8 +133,7 @@ std::optional<double> fixed_max(const Spec& spec, const ScoreFactors& factors) {
   return std::min(1.0, -kLeastExponent / greatest - 1);
 }
 
-Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& kind) {
-  const auto& parameters = tactic.parameters;
+Map hopper_context(const Spec& given, const HopperTactic& tactic, const ForwardKind& kind) {
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
   const ScoreFactors factors = take_score_factors(given);
   Spec spec = given;
@@ -147,20 +143,12 @@ Map hopper_context(const Spec& given, const Tactic& tactic, const ForwardKind& k
   spec.score_mod = slope.score_mod;
   Map context = forward_context(spec, kind);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
-  const bool has_room = !kind.masked || parameters.at("q_tile") < 192;
+  const bool has_room = !kind.masked || tactic.q_tile < 192;
   context["linear_reads"] = has_room ? linear_read_values(spec) : List{};
+  context.merge(tactic_variables(tactic));
   context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
                     {"value_pad", whole_steps(spec.value_head_dim())},
-                    {"q_tile", parameters.at("q_tile")},
-                    {"kv_tile", parameters.at("kv_tile")},
-                    {"stages", parameters.at("stages")},
-                    {"q_stages", parameters.at("q_stages")},
-                    {"take_turns", parameters.at("take_turns") != 0},
                     {"merges_rows", kind.masked && merges_rows(spec, tactic)},
-                    {"out_over_q", parameters.at("out_over_q") != 0},
-                    {"mask_unroll", parameters.at("mask_unroll")},
-                    {"bounded_waits", parameters.at("bounded_waits") != 0},
-                    {"launch_counters", parameters.at("launch_counters")},
                     {"score_factor", float_literal(factors.of_score)},
                     {"result_factor", float_literal(factors.of_result)},
                     {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
@@ -213,23 +201,23 @@ KernelSource render_mask_lists(const Spec& spec, const Target& target, const Ker
 }
 
 KernelSource render_portable(const Spec& spec, const Target& target, const KernelId& id,
-                             const ForwardKind& kind, const Tactic& tactic,
+                             const ForwardKind& kind, const PortableTactic& tactic,
                              const jinja::Loader& loader) {
   KernelSource source = make_source(
       spec, target, id,
       jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja", portable_context(spec, tactic, kind)));
   source.entry_points = {"tilewright_forward"};
-  source.launch = {.q_tile = tactic.parameters.at("q_tile"),
-                   .threads = 32 * tactic.parameters.at("warps"),
+  source.launch = {.q_tile = tactic.q_tile,
+                   .threads = 32 * tactic.warps,
                    .shared_bytes = shared_bytes(spec, tactic)};
   return source;
 }
 
 KernelSource render_hopper(const Spec& spec, const Target& target, const KernelId& id,
-                           const ForwardKind& kind, const Tactic& tactic,
+                           const ForwardKind& kind, const HopperTactic& tactic,
                            const jinja::Loader& loader) {
   constexpr std::int64_t kWarpgroup = 128;
-  const std::int64_t q_tile = tactic.parameters.at("q_tile");
+  const std::int64_t q_tile = tactic.q_tile;
   KernelSource source = make_source(
       spec, target, id,
       jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja", hopper_context(spec, tactic, kind)));
@@ -237,8 +225,8 @@ KernelSource render_hopper(const Spec& spec, const Target& target, const KernelI
   source.launch = {.q_tile = q_tile,
                    .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
                    .shared_bytes = shared_bytes(spec, tactic),
-                   .kv_box_rows = tactic.parameters.at("kv_tile"),
-                   .is_persistent = tactic.parameters.at("persistent") != 0};
+                   .kv_box_rows = tactic.kv_tile,
+                   .is_persistent = tactic.persistent};
   if (spec.score_mod.empty()) {  // the scale must fit into the exponent
     source.launch.least_factor = source.launch.greatest_factor = 1.0f;
   } else if (has_score_slope(spec)) {  // which is divided by it
@@ -259,8 +247,10 @@ KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const Ke
   if (id.role == KernelRole::mask_lists) return render_mask_lists(spec, target, id, loader);
   if (!id.is_forward()) return render_mask_kernel(spec, target, id, loader);
   const Tactic tactic = choose_tactic(spec, target, forward_traits(id));
-  return tactic.name == "hopper" ? render_hopper(spec, target, id, id, tactic, loader)
-                                 : render_portable(spec, target, id, id, tactic, loader);
+  if (const HopperTactic* hopper = tactic.hopper()) {
+    return render_hopper(spec, target, id, id, *hopper, loader);
+  }
+  return render_portable(spec, target, id, id, std::get<PortableTactic>(tactic.choice), loader);
 }
 
 }  // namespace tilewright

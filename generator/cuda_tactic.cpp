@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,13 +12,11 @@
 #include "generator/hopper_tactic.hpp"
 #include "generator/score_mod_reads.hpp"
 #include "generator/snippet.hpp"
-#include "generator/tactic_parameters.hpp"
+#include "generator/tactic_fields.hpp"
 
 namespace tilewright {
 namespace {
 
-constexpr std::string_view kPortable = "portable";
-constexpr std::string_view kHopper = "hopper";
 // Beside the dynamic part, kernels have a little static shared memory.
 constexpr std::int64_t kReservedSharedBytes = 1024;
 // Shared memory of a block of threads: on sm_80, and on sm_90 and sm_100; the others have less.
@@ -87,7 +86,7 @@ Choice best_choice(const Spec& spec, const Target& target) {
   return {128, room >= kRoomOfA100 ? 64 : 32, 1, 1};
 }
 
-Tactic default_tactic(const Spec& spec, const Target& target) {
+PortableTactic default_tactic(const Spec& spec, const Target& target) {
   const Choice choice = best_choice(spec, target);
   std::int64_t tiles_of_warp = choice.row_tiles;
   std::int64_t q_tile = largest_tile(spec.block[0], choice.q_tile, 16 * tiles_of_warp);
@@ -104,19 +103,17 @@ Tactic default_tactic(const Spec& spec, const Target& target) {
       is_lone ? std::min<std::int64_t>(choice.kv_tile, 32) : choice.kv_tile;
   const bool keeps_q = on_tensor_cores && tiles_of_warp == 1 && width <= 128;
   const std::int64_t blocks = on_tensor_cores ? std::clamp<std::int64_t>(8 / warps, 1, 4) : 1;
-  return {.name = std::string(kPortable),
-          .parameters = {{"q_tile", q_tile},
-                         {"kv_tile", largest_tile(spec.block[1], kv_limit, 16)},
-                         {"warps", warps},
-                         {"stages", choice.stages},
-                         {"q_in_registers", keeps_q ? 1 : 0},
-                         {"blocks_per_sm", blocks},
-                         {"mask_unroll", on_tensor_cores ? 8 : 4}}};
+  return {.q_tile = q_tile,
+          .kv_tile = largest_tile(spec.block[1], kv_limit, 16),
+          .warps = warps,
+          .stages = choice.stages,
+          .q_in_registers = keeps_q,
+          .blocks_per_sm = blocks,
+          .mask_unroll = on_tensor_cores ? 8 : 4};
 }
 
-void check_warps(const Spec& spec, const Tactic& tactic) {
-  const std::int64_t q_tile = parameter(tactic, "q_tile");
-  const std::int64_t warps = parameter(tactic, "warps");
+void check_warps(const Spec& spec, const PortableTactic& tactic) {
+  const auto [q_tile, warps] = std::pair(tactic.q_tile, tactic.warps);
   if (!uses_tensor_cores(spec)) {
     if (warps == q_tile / 8) return;
     fail_tactic(
@@ -129,38 +126,38 @@ void check_warps(const Spec& spec, const Tactic& tactic) {
                           warps, q_tile));
 }
 
-void check_portable(const Spec& spec, const Tactic& tactic) {
+void check(const Spec& spec, const KernelTraits&, const PortableTactic& tactic) {
+  require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
   // A thread's row of a tile is one word of bits.
-  const std::int64_t greatest_kv_tile = uses_tensor_cores(spec) ? 128 : 256;
-  require_range(tactic, "q_tile", 16, 256, 16);
-  require_divides(tactic, "q_tile", "block[0]", spec.block[0]);
-  require_range(tactic, "kv_tile", 16, greatest_kv_tile, 16);
-  require_divides(tactic, "kv_tile", "block[1]", spec.block[1]);
+  if (uses_tensor_cores(spec)) require_range("kv_tile", tactic.kv_tile, 16, 128, 16);
+  require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
   check_warps(spec, tactic);
-  require_range(tactic, "stages", 1, 8);
-  require_range(tactic, "q_in_registers", 0, 1);
-  require_range(tactic, "blocks_per_sm", 1, 8);
-  require_range(tactic, "mask_unroll", 1, 64);
 }
 
 std::int64_t room(const Target& target) {
   return max_shared_bytes(target) - kReservedSharedBytes;
 }
 
-void check_room(const Spec& spec, const Target& target, const Tactic& tactic) {
+template <typename T>
+void check_room(const Spec& spec, const Target& target, const T& tactic) {
   const std::int64_t bytes = shared_bytes(spec, tactic);
   if (bytes <= room(target)) return;
   fail_tactic(fmt::format("{} needs {} bytes of shared memory; a block of threads on {} has {}",
-                          tactic.describe(), bytes, target.name(), room(target)),
+                          Tactic{tactic}.describe(), bytes, target.name(), room(target)),
               "force smaller tiles or fewer stages");
 }
 
 void force(const Spec& spec, const Target& target, const KernelTraits& kernel,
-           const TacticSpec& forced, Tactic& tactic) {
-  force_parameters(forced, tactic);
-  if (tactic.name == kHopper) return follow_forced(spec, kernel, forced, room(target), tactic);
+           const TacticSpec& forced, HopperTactic& tactic) {
+  force_fields(forced, tactic);
+  follow_forced(spec, kernel, forced, room(target), tactic);
+}
+
+void force(const Spec& spec, const Target&, const KernelTraits&, const TacticSpec& forced,
+           PortableTactic& tactic) {
+  force_fields(forced, tactic);
   const bool follows = forced.parameters.contains("q_tile") && !forced.parameters.contains("warps");
-  if (follows) tactic.parameters["warps"] = warps_of(spec, parameter(tactic, "q_tile"), 1);
+  if (follows) tactic.warps = warps_of(spec, tactic.q_tile, 1);
 }
 
 [[noreturn]] void refuse_name(const Spec& spec, const Target& target, const KernelTraits& kernel) {
@@ -176,15 +173,13 @@ bool uses_tensor_cores(const Spec& spec) {
   return spec.dtype != DType::f32 && spec.key_value_dtype() == spec.dtype;
 }
 
-std::int64_t row_tiles(const Spec& spec, const Tactic& tactic) {
-  return uses_tensor_cores(spec) ? parameter(tactic, "q_tile") / (16 * parameter(tactic, "warps"))
-                                 : 1;
+std::int64_t row_tiles(const Spec& spec, const PortableTactic& tactic) {
+  return uses_tensor_cores(spec) ? tactic.q_tile / (16 * tactic.warps) : 1;
 }
 
-std::int64_t shared_bytes(const Spec& spec, const Tactic& tactic) {
-  if (tactic.name == kHopper) return hopper_shared_bytes(spec, tactic);
-  const std::int64_t q_tile = parameter(tactic, "q_tile");
-  const std::int64_t kv_rows = parameter(tactic, "stages") * parameter(tactic, "kv_tile");
+std::int64_t shared_bytes(const Spec& spec, const PortableTactic& tactic) {
+  const std::int64_t q_tile = tactic.q_tile;
+  const std::int64_t kv_rows = tactic.stages * tactic.kv_tile;
   if (uses_tensor_cores(spec)) {
     const std::int64_t head = round_up(spec.head_dim, 16);
     const std::int64_t value = round_up(spec.value_head_dim(), 16);
@@ -192,8 +187,7 @@ std::int64_t shared_bytes(const Spec& spec, const Tactic& tactic) {
   }
   const std::int64_t head = spec.head_dim + 4;
   const std::int64_t value = round_up(spec.value_head_dim(), 64);
-  return 4 *
-         (q_tile * head + kv_rows * (head + value) + q_tile * (parameter(tactic, "kv_tile") + 4));
+  return 4 * (q_tile * head + kv_rows * (head + value) + q_tile * (tactic.kv_tile + 4));
 }
 
 std::int64_t max_shared_bytes(const Target& target) {
@@ -212,24 +206,23 @@ std::int64_t max_shared_bytes(const Target& target) {
 }
 
 Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel) {
-  const auto is_forced = [&](std::string_view name) {
-    return spec.tactic && spec.tactic->name == name;
-  };
-  const std::optional<Tactic> hopper = default_hopper_tactic(spec, target, kernel);
+  const std::optional<TacticSpec>& forced = spec.tactic;
+  const bool forces_hopper = forced && forced->name == kHopper;
   // What needs aligned tensors does not concern the kernels for others.
-  const bool left_alone = is_forced(kHopper) && !kernel.aligned;
-  Tactic tactic = hopper && !is_forced(kPortable) ? *hopper : default_tactic(spec, target);
-  if (spec.tactic && !left_alone) {
-    if (!is_forced(tactic.name)) refuse_name(spec, target, kernel);
-    force(spec, target, kernel, *spec.tactic, tactic);
-  }
-  if (tactic.name == kHopper) {
-    check_hopper_tactic(spec, kernel, tactic);
-  } else {
-    check_portable(spec, tactic);
-  }
-  check_room(spec, target, tactic);
-  return tactic;
+  const bool left_alone = forces_hopper && !kernel.aligned;
+  const auto finished = [&](auto tactic, std::string_view name) -> Tactic {
+    if (forced && !left_alone) {
+      if (forced->name != name) refuse_name(spec, target, kernel);
+      force(spec, target, kernel, *forced, tactic);
+    }
+    check(spec, kernel, tactic);
+    check_room(spec, target, tactic);
+    return {tactic};
+  };
+  const std::optional<HopperTactic> hopper = default_hopper_tactic(spec, target, kernel);
+  const bool forces_portable = forced && forced->name == kPortable;
+  if (hopper && !forces_portable) return finished(*hopper, kHopper);
+  return finished(default_tactic(spec, target), kPortable);
 }
 
 }  // namespace tilewright

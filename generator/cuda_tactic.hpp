@@ -7,16 +7,7 @@
 namespace tilewright {
 
 /// The tactic of one kernel: "hopper" (hopper_tactic.hpp) where that can serve and nothing else is
-/// forced, otherwise "portable" of templates/cuda/kernels/portable_forward.cu.jinja, for any GPU from sm_80 up:
-///
-///     q_tile, kv_tile   rows of q and of k that a block of threads works on at a time; they divide
-///                       the sides of the block mask's tiles
-///     warps             of a block of threads
-///     stages            tiles of K and V in shared memory
-///     q_in_registers    1: a warp keeps its rows of Q in registers
-///     blocks_per_sm     blocks of threads that registers must leave room for
-///     mask_unroll       columns of a tile that mask_mod is compiled for at once
-///
+/// forced, otherwise "portable".
 /// @throws Error with code spec where the forced tactic does not exist or does not fit
 Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel);
 
@@ -24,10 +15,11 @@ Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTr
 bool uses_tensor_cores(const Spec& spec);
 
 /// Tiles of 16 rows that a warp of the tactic "portable" owns on tensor cores; 1 elsewhere.
-std::int64_t row_tiles(const Spec& spec, const Tactic& tactic);
+std::int64_t row_tiles(const Spec& spec, const PortableTactic& tactic);
 
 /// Dynamic shared memory of a launch of the tactic, in bytes.
-std::int64_t shared_bytes(const Spec& spec, const Tactic& tactic);
+std::int64_t shared_bytes(const Spec& spec, const PortableTactic& tactic);
+std::int64_t shared_bytes(const Spec& spec, const HopperTactic& tactic);
 
 /// Shared memory that a block of threads may have on a target, in bytes.
 std::int64_t max_shared_bytes(const Target& target);

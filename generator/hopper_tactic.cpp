@@ -10,7 +10,7 @@
 #include "generator/score_mod_reads.hpp"
 #include "generator/score_slope.hpp"
 #include "generator/snippet.hpp"
-#include "generator/tactic_parameters.hpp"
+#include "generator/tactic_fields.hpp"
 
 namespace tilewright {
 namespace {
@@ -129,8 +129,8 @@ std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::i
 
 }  // namespace
 
-std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& target,
-                                            const KernelTraits& kernel) {
+std::optional<HopperTactic> default_hopper_tactic(const Spec& spec, const Target& target,
+                                                  const KernelTraits& kernel) {
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(spec, kernel, width);
@@ -151,25 +151,24 @@ std::optional<Tactic> default_hopper_tactic(const Spec& spec, const Target& targ
   // does, and a slope takes some of them.
   const std::int64_t few_at_once = has_slope ? 2 : 4;
   const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? few_at_once : 8;
-  return Tactic{.name = "hopper",
-                .parameters = {{"q_tile", q_tile},
-                               {"kv_tile", kv_tile},
-                               {"stages", 2},
-                               {"q_stages", is_wide ? 1 : 2},
-                               {"take_turns", takes_turns ? 1 : 0},
-                               {"persistent", 1},
-                               {"out_over_q", is_wide ? 1 : 0},
-                               {"mask_unroll", mask_unroll},
-                               {"bounded_waits", 0},
-                               {"launch_counters", 1024}}};
+  return HopperTactic{.q_tile = q_tile,
+                      .kv_tile = kv_tile,
+                      .stages = 2,
+                      .q_stages = is_wide ? 1 : 2,
+                      .take_turns = takes_turns,
+                      .persistent = true,
+                      .out_over_q = is_wide,
+                      .mask_unroll = mask_unroll,
+                      .bounded_waits = false,
+                      .launch_counters = 1024};
 }
 
 void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpec& forced,
-                   std::int64_t room, Tactic& tactic) {
+                   std::int64_t room, HopperTactic& tactic) {
   const auto is_free = [&](const char* name) { return !forced.parameters.contains(name); };
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  std::int64_t& q_tile = tactic.parameters.at("q_tile");
-  std::int64_t& kv_tile = tactic.parameters.at("kv_tile");
+  std::int64_t& q_tile = tactic.q_tile;
+  std::int64_t& kv_tile = tactic.kv_tile;
   if (is_free("q_tile") && kv_tile > kv_tile_limit(spec, q_tile, width)) {
     q_tile = std::min(q_tile, 2 * kGroupRows);
   }
@@ -179,55 +178,42 @@ void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpe
   const bool fits =
       divides(q_tile, spec.block[0], kernel) || can_merge(q_tile, kv_tile, spec.block[0]);
   if (is_free("q_tile") && !fits) q_tile = dividing_q_tile(spec, kernel);
-  if (is_free("take_turns") && q_tile == kGroupRows) tactic.parameters.at("take_turns") = 0;
-  if (is_free("q_stages") && hopper_shared_bytes(spec, tactic) > room) {
-    tactic.parameters.at("q_stages") = 1;
-  }
+  if (is_free("take_turns") && q_tile == kGroupRows) tactic.take_turns = false;
+  if (is_free("q_stages") && shared_bytes(spec, tactic) > room) tactic.q_stages = 1;
 }
 
-void check_hopper_tactic(const Spec& spec, const KernelTraits& kernel, const Tactic& tactic) {
-  require_range(tactic, "q_tile", kGroupRows, 3 * kGroupRows, kGroupRows);
-  // A thread's row of a tile is one word of bits.
-  require_range(tactic, "kv_tile", 16, 128, 16);
+void check(const Spec& spec, const KernelTraits& kernel, const HopperTactic& tactic) {
   if (kernel.masked) {
-    require_divides(tactic, "kv_tile", "block[1]", spec.block[1]);
-    if (!can_merge(parameter(tactic, "q_tile"), parameter(tactic, "kv_tile"), spec.block[0])) {
-      require_divides(tactic, "q_tile", "block[0]", spec.block[0]);
+    require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
+    if (!can_merge(tactic.q_tile, tactic.kv_tile, spec.block[0])) {
+      require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
     }
   }
-  require_range(tactic, "stages", 1, 8);
-  require_range(tactic, "q_stages", 1, 2);
-  require_range(tactic, "mask_unroll", 1, 64);
-  require_range(tactic, "launch_counters", 1, 65536);
-  for (const char* name : {"take_turns", "persistent", "out_over_q", "bounded_waits"}) {
-    require_range(tactic, name, 0, 1);
-  }
   const std::int64_t value = spec.value_head_dim();
-  if (parameter(tactic, "q_tile") == 3 * kGroupRows && value > kWidestValueOfThreeGroups) {
+  if (tactic.q_tile == 3 * kGroupRows && value > kWidestValueOfThreeGroups) {
     fail_tactic(fmt::format("q_tile is 192, but with v_head_dim {} that leaves a thread too few "
                             "registers",
                             value),
                 "force 128 or 64, or leave q_tile out");
   }
-  if (parameter(tactic, "take_turns") == 1 && parameter(tactic, "q_tile") == kGroupRows) {
+  if (tactic.take_turns && tactic.q_tile == kGroupRows) {
     fail_tactic("take_turns is 1, but with q_tile 64 there is only one warpgroup to compute");
   }
 }
 
-bool merges_rows(const Spec& spec, const Tactic& tactic) {
-  return spec.block[0] % parameter(tactic, "q_tile") != 0;
+bool merges_rows(const Spec& spec, const HopperTactic& tactic) {
+  return spec.block[0] % tactic.q_tile != 0;
 }
 
-std::int64_t hopper_shared_bytes(const Spec& spec, const Tactic& tactic) {
+std::int64_t shared_bytes(const Spec& spec, const HopperTactic& tactic) {
   const std::int64_t head = panels(spec.head_dim);
   const std::int64_t value = panels(spec.value_head_dim());
   const bool stages_out = spec.output_dtype() != DType::f32;
-  const bool over_q = parameter(tactic, "out_over_q") == 1;
+  const bool over_q = tactic.out_over_q;
   const std::int64_t q_panels = stages_out && over_q ? std::max(head, value) : head;
   const std::int64_t out_panels = stages_out && !over_q ? value : 0;
-  const std::int64_t rows =
-      parameter(tactic, "q_tile") * (parameter(tactic, "q_stages") * q_panels + out_panels) +
-      parameter(tactic, "stages") * parameter(tactic, "kv_tile") * (head + value);
+  const std::int64_t rows = tactic.q_tile * (tactic.q_stages * q_panels + out_panels) +
+                            tactic.stages * tactic.kv_tile * (head + value);
   return rows * kPanelRowBytes + kControlBytes;
 }
 

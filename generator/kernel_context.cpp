@@ -9,6 +9,7 @@
 #include "generator/hoisted_reads.hpp"
 #include "generator/snippet.hpp"
 #include "generator/snippet_words.hpp"
+#include "generator/tactic_fields.hpp"
 
 namespace tilewright {
 namespace {
@@ -143,9 +144,9 @@ struct RegisterBlock {
   std::int64_t group;
 };
 
-RegisterBlock register_block(const Tactic& tactic) {
-  const std::int64_t vector_bytes = tactic.parameters.at("vector_bytes");
-  const std::int64_t chunks = tactic.parameters.at("q_tile") * 4 / vector_bytes;
+RegisterBlock register_block(const CpuTactic& tactic) {
+  const std::int64_t vector_bytes = tactic.vector_bytes;
+  const std::int64_t chunks = tactic.q_tile * 4 / vector_bytes;
   if (vector_bytes == 64) return {8, chunks % 2 == 0 ? 2 : 1};
   return {4, chunks % 3 == 0 ? 3 : 2};
 }
@@ -190,15 +191,13 @@ Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahe
   return context;
 }
 
-Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading,
+Map cpu_context(const Spec& spec, const CpuTactic& tactic, const Reading& reading,
                 ReadAhead read_ahead, bool masked, bool lse) {
   const RegisterBlock registers = register_block(tactic);
   Map context = snippet_context(spec, reading, read_ahead);
+  context.merge(tactic_variables(tactic));
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
-                    {"q_tile", tactic.parameters.at("q_tile")},
-                    {"kv_tile", tactic.parameters.at("kv_tile")},
-                    {"vector_bytes", tactic.parameters.at("vector_bytes")},
                     {"register_rows", registers.rows},
                     {"register_group", registers.group},
                     {"block", List{spec.block[0], spec.block[1]}},

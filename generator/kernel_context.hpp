@@ -31,7 +31,7 @@ jinja::Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead r
 /// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
 /// @param masked whether the kernel follows a block mask
 /// @param lse whether it writes lse
-jinja::Map cpu_context(const Spec& spec, const Tactic& tactic, const Reading& reading,
+jinja::Map cpu_context(const Spec& spec, const CpuTactic& tactic, const Reading& reading,
                        ReadAhead read_ahead, bool masked, bool lse);
 
 }  // namespace tilewright

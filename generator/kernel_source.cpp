@@ -106,9 +106,9 @@ std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
 }
 
 // A forced tactic is for forward kernels. verify evaluates snippets on the CPU whatever it forces.
-Tactic tactic_of(const KernelKind& kind, Spec spec, const Target& target) {
+CpuTactic tactic_of(const KernelKind& kind, Spec spec, const Target& target) {
   if (kind.template_name != kForward) spec.tactic.reset();
-  return choose_tactic(spec, target);
+  return std::get<CpuTactic>(choose_tactic(spec, target).choice);
 }
 
 ReadAhead read_ahead_of(const KernelKind& kind) {
@@ -162,7 +162,7 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
   if (!target.is_cpu()) return render_cuda_kernel(spec, target, id, loader);
   const KernelKind kind = kernel_kind(id.role);
   const Reading& types = reading(reading_name(kind, spec));
-  const Tactic tactic = tactic_of(kind, spec, target);
+  const CpuTactic tactic = tactic_of(kind, spec, target);
   jinja::Map context = cpu_context(spec, tactic, types, read_ahead_of(kind), id.masked, id.lse);
   if (kind.template_name == kMask) {
     context["proved"] =

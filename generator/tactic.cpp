@@ -2,16 +2,16 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "generator/cuda_tactic.hpp"
-#include "generator/tactic_parameters.hpp"
+#include "generator/tactic_fields.hpp"
 
 namespace tilewright {
 namespace {
-
-constexpr std::string_view kCpu = "cpu";
 
 bool host_has_avx512() {
 #if defined(__x86_64__)
@@ -40,46 +40,54 @@ std::int64_t default_kv_tile(const Spec& spec) {
   return spec.head_dim > 128 || spec.value_head_dim() > 128 ? 64 : 128;
 }
 
-void check(const Tactic& tactic, const Spec& spec) {
-  require_range(tactic, "q_tile", 16, 256, 16);
-  require_divides(tactic, "q_tile", "block[0]", spec.block[0],
-                  fmt::format("leave it out ({} is chosen) or change block", default_q_tile(spec)));
-  require_range(tactic, "kv_tile", 16, 256, 16);
-  const std::int64_t bytes = parameter(tactic, "vector_bytes");
-  if (bytes == 32 || bytes == 64) return;
-  fail_tactic(fmt::format("vector_bytes is {}, allowed are 32 and 64", bytes));
+void force(CpuTactic& tactic, const TacticSpec& forced) {
+  if (forced.name != kCpu) {
+    fail_tactic(
+        fmt::format("there is no \"{}\" for this target, allowed is \"{}\"", forced.name, kCpu));
+  }
+  force_fields(forced, tactic);
 }
 
-void force(Tactic& tactic, const TacticSpec& forced) {
-  if (forced.name != tactic.name) {
-    fail_tactic(fmt::format("there is no \"{}\" for this target, allowed is \"{}\"", forced.name,
-                            tactic.name));
+// "q_tile" and its value for each parameter that describe() shows, or for all of them.
+template <typename T>
+std::vector<std::pair<std::string_view, std::int64_t>> values_of(const T& tactic, bool all) {
+  std::vector<std::pair<std::string_view, std::int64_t>> values;
+  for (const TacticField<T>& field : tactic_fields<T>()) {
+    if (all || field.is_described) values.emplace_back(field.name, field.of(tactic));
   }
-  force_parameters(forced, tactic);
+  return values;
 }
 
 }  // namespace
 
+std::string_view Tactic::name() const {
+  constexpr std::array<std::string_view, 3> kNames = {kCpu, kPortable, kHopper};
+  return kNames.at(choice.index());
+}
+
 std::string Tactic::describe() const {
-  std::string text = name;
-  for (const std::string_view parameter :
-       {"q_tile", "kv_tile", "vector_bytes", "warps", "stages", "q_stages", "q_in_registers",
-        "blocks_per_sm", "take_turns", "persistent", "out_over_q", "mask_unroll"}) {
-    const auto found = parameters.find(std::string(parameter));
-    if (found != parameters.end()) text += fmt::format(" {}={}", found->first, found->second);
-  }
+  std::string text(name());
+  const auto values =
+      std::visit([](const auto& tactic) { return values_of(tactic, false); }, choice);
+  for (const auto& [parameter, value] : values) text += fmt::format(" {}={}", parameter, value);
   return text;
+}
+
+std::map<std::string, std::int64_t> Tactic::parameters() const {
+  const auto values =
+      std::visit([](const auto& tactic) { return values_of(tactic, true); }, choice);
+  return {values.begin(), values.end()};
 }
 
 Tactic choose_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel) {
   if (!target.is_cpu()) return choose_cuda_tactic(spec, target, kernel);
-  Tactic tactic{.name = std::string(kCpu),
-                .parameters = {{"q_tile", default_q_tile(spec)},
-                               {"kv_tile", default_kv_tile(spec)},
-                               {"vector_bytes", vector_bytes(target)}}};
+  CpuTactic tactic{.q_tile = default_q_tile(spec),
+                   .kv_tile = default_kv_tile(spec),
+                   .vector_bytes = vector_bytes(target)};
   if (spec.tactic) force(tactic, *spec.tactic);
-  check(tactic, spec);
-  return tactic;
+  require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0],
+                  fmt::format("leave it out ({} is chosen) or change block", default_q_tile(spec)));
+  return {tactic};
 }
 
 Tactic choose_tactic(const Spec& spec, const Target& target) {

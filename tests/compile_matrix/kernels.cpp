@@ -35,7 +35,7 @@ std::string ptxas_version(const std::vector<std::byte>& cubin) {
 bool must_not_spill(const Wish& wish) {
   if (!wish.kernel.is_forward()) return false;
   if (wish.spec.tactic && !wish.spec.tactic->parameters.empty()) return false;
-  if (tactic_of(wish).name != "portable") return true;
+  if (tactic_of(wish).name() != "portable") return true;
   return wish.spec.head_dim == 64 || wish.spec.head_dim == 128;
 }
 

@@ -26,6 +26,11 @@ std::string refusal(std::int64_t head_dim, const TacticSpec& forced) {
   return "accepted";
 }
 
+std::int64_t bytes_of(const Spec& spec, const Tactic& tactic) {
+  return tactic.hopper() ? shared_bytes(spec, *tactic.hopper())
+                         : shared_bytes(spec, *tactic.portable());
+}
+
 }  // namespace
 
 TEST_CASE("tactic for GPUs: every size fits the shared memory of every target") {
@@ -39,10 +44,10 @@ TEST_CASE("tactic for GPUs: every size fits the shared memory of every target") 
               .dtype = dtype, .head_dim = width, .v_head_dim = 272 - width, .block = {side, side}};
           for (const bool masked : {false, true}) {
             const Tactic tactic = choose_tactic(spec, target, {.masked = masked, .aligned = true});
-            REQUIRE(shared_bytes(spec, tactic) <= max_shared_bytes(target) - 1024);
+            REQUIRE(bytes_of(spec, tactic) <= max_shared_bytes(target) - 1024);
             if (!masked) continue;
-            REQUIRE(side % tactic.parameters.at("q_tile") == 0);
-            REQUIRE(side % tactic.parameters.at("kv_tile") == 0);
+            REQUIRE(side % tactic.parameters().at("q_tile") == 0);
+            REQUIRE(side % tactic.parameters().at("kv_tile") == 0);
           }
         }
       }
@@ -52,7 +57,7 @@ TEST_CASE("tactic for GPUs: every size fits the shared memory of every target") 
 
 TEST_CASE("tactic for GPUs: the table of decision 8") {
   const auto tiles = [](const Spec& spec, std::string_view target) {
-    const auto parameters = choose(spec, target).parameters;
+    const auto parameters = choose(spec, target).parameters();
     return std::vector<std::int64_t>{parameters.at("q_tile"), parameters.at("kv_tile"),
                                      parameters.at("warps"), parameters.at("stages"),
                                      parameters.at("blocks_per_sm")};
@@ -101,11 +106,11 @@ TEST_CASE("tactic for GPUs: the table of decision 8") {
 TEST_CASE("tactic for GPUs: a forced parameter is taken and the others follow") {
   Spec spec{.dtype = bf16, .head_dim = 64};
   spec.tactic = TacticSpec{"portable", {{"q_tile", 64}}};
-  REQUIRE(choose(spec).parameters.at("warps") == 4);
-  REQUIRE(row_tiles(spec, choose(spec)) == 1);
+  REQUIRE(choose(spec).parameters().at("warps") == 4);
+  REQUIRE(row_tiles(spec, *choose(spec).portable()) == 1);
   spec.tactic = TacticSpec{"portable", {{"q_tile", 128}, {"warps", 4}, {"stages", 3}}};
-  REQUIRE(row_tiles(spec, choose(spec)) == 2);
-  REQUIRE(shared_bytes(spec, choose(spec)) == 2 * (128 * 64 + 3 * 64 * 128));
+  REQUIRE(row_tiles(spec, *choose(spec).portable()) == 2);
+  REQUIRE(bytes_of(spec, choose(spec)) == 2 * (128 * 64 + 3 * 64 * 128));
   REQUIRE_THAT(choose(spec).describe(),
                ContainsSubstring("portable q_tile=128 kv_tile=64 warps=4"));
 }

@@ -35,21 +35,21 @@ std::string refusal(const TacticSpec& forced, const KernelTraits& kernel = {},
 
 TEST_CASE("tactic hopper: serves aligned 16-bit tensors on sm_90a, and nothing else") {
   const Spec spec{.dtype = bf16, .head_dim = 128};
-  CHECK(choose(spec).name == "hopper");
-  CHECK(choose(spec, {.masked = true}).name == "hopper");
-  CHECK(choose(spec, {.aligned = false}).name == "portable");
+  CHECK(choose(spec).name() == "hopper");
+  CHECK(choose(spec, {.masked = true}).name() == "hopper");
+  CHECK(choose(spec, {.aligned = false}).name() == "portable");
   for (const char* target : {"sm_80", "sm_90", "sm_100a", "sm_120"}) {
-    CHECK(choose(spec, {}, target).name == "portable");
+    CHECK(choose(spec, {}, target).name() == "portable");
   }
-  CHECK(choose({.dtype = f32, .head_dim = 128}).name == "portable");
-  CHECK(choose({.dtype = bf16, .head_dim = 128, .kv_dtype = f16}).name == "portable");
+  CHECK(choose({.dtype = f32, .head_dim = 128}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 128, .kv_dtype = f16}).name() == "portable");
 }
 
 TEST_CASE("tactic hopper: only a mask's kernel heeds the sides of blocks") {
   const Spec spec{.dtype = bf16, .head_dim = 64, .block = {48, 80}};
-  CHECK(choose(spec, {.masked = false}).name == "hopper");
-  CHECK(choose(spec, {.masked = true}).name == "portable");
-  CHECK(choose({.dtype = bf16, .head_dim = 64, .block = {64, 32}}, {.masked = true}).name ==
+  CHECK(choose(spec, {.masked = false}).name() == "hopper");
+  CHECK(choose(spec, {.masked = true}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 64, .block = {64, 32}}, {.masked = true}).name() ==
         "portable");
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("tactic hopper: the table of decision 16") {
   const auto tiles = [](std::int64_t head_dim, bool masked, std::array<std::int64_t, 2> block) {
     const auto parameters =
         choose({.dtype = bf16, .head_dim = head_dim, .block = block}, {.masked = masked})
-            .parameters;
+            .parameters();
     return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("persistent")};
   };
   CHECK(tiles(64, false, {128, 128}) == List{192, 128, 1});
@@ -84,8 +84,8 @@ TEST_CASE("tactic hopper: q tiles cover rows of two of a mask's blocks where tha
     spec.buffers["doc"] = {.dtype = i32, .shape = {NamedDim::kv_len}};
     if (!forced.empty()) spec.tactic = TacticSpec{"hopper", std::move(forced)};
     const Tactic chosen = choose(spec, {.masked = true});
-    return std::tuple(chosen.parameters.at("q_tile"), chosen.parameters.at("kv_tile"),
-                      merges_rows(spec, chosen));
+    return std::tuple(chosen.parameters().at("q_tile"), chosen.parameters().at("kv_tile"),
+                      merges_rows(spec, *chosen.hopper()));
   };
   using Tiles = std::tuple<std::int64_t, std::int64_t, bool>;
   const char* causal = "q_idx >= kv_idx";
@@ -111,7 +111,7 @@ TEST_CASE("tactic hopper: warpgroups take turns where score_mod is more than a s
   const auto takes_turns = [](const char* score_mod) {
     Spec spec{.dtype = bf16, .head_dim = 128, .score_mod = score_mod};
     spec.buffers["slopes"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
-    return choose(spec).parameters.at("take_turns") == 1;
+    return choose(spec).parameters().at("take_turns") == 1;
   };
   CHECK_FALSE(takes_turns(""));
   CHECK_FALSE(takes_turns("score + slopes[h] * (kv_idx - q_idx)"));
@@ -124,7 +124,7 @@ TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
   const auto chosen = [](std::map<std::string, std::int64_t> forced) {
     Spec spec{.dtype = bf16, .head_dim = 128};
     spec.tactic = TacticSpec{"hopper", std::move(forced)};
-    const auto parameters = choose(spec).parameters;
+    const auto parameters = choose(spec).parameters();
     return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("q_stages")};
   };
   CHECK(chosen({}) == List{192, 80, 2});
@@ -133,7 +133,7 @@ TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
   CHECK(chosen({{"kv_tile", 64}}) == List{192, 64, 2});
   CHECK(chosen({{"kv_tile", 64}, {"stages", 3}}) == List{192, 64, 1});
   Spec narrow{.dtype = bf16, .head_dim = 64, .tactic = TacticSpec{"hopper", {{"q_tile", 64}}}};
-  CHECK(choose(narrow).parameters.at("take_turns") == 0);
+  CHECK(choose(narrow).parameters().at("take_turns") == 0);
 }
 
 TEST_CASE("tactic hopper: what cannot run is refused with what could") {
@@ -161,9 +161,9 @@ TEST_CASE("tactic hopper: what cannot run is refused with what could") {
 
 TEST_CASE("Hopper tactic: a score_mod with a loop gets narrower tiles, which leave it registers") {
   Spec spec = {.dtype = bf16, .head_dim = 64, .score_mod = "return score * 2;"};
-  CHECK(choose(spec).parameters.at("kv_tile") == 128);
+  CHECK(choose(spec).parameters().at("kv_tile") == 128);
   spec.score_mod = "for (int i = 1; i < 4; ++i) score += q_idx >= i ? 1 : 0;\nreturn score;";
-  CHECK(choose(spec).parameters.at("kv_tile") == 64);
+  CHECK(choose(spec).parameters().at("kv_tile") == 64);
 }
 
 TEST_CASE("tactic hopper: three warpgroups for one table at sums of indices") {
@@ -172,7 +172,7 @@ TEST_CASE("tactic hopper: three warpgroups for one table at sums of indices") {
     Spec spec{.dtype = bf16, .head_dim = head_dim, .score_mod = score_mod, .block = {192, 80}};
     spec.buffers["bias"] = {.dtype = f32, .shape = {std::int64_t{512}}};
     spec.buffers["table"] = {.dtype = f32, .shape = {NamedDim::q_len, NamedDim::kv_len}};
-    return choose(spec, kernel).parameters.at("q_tile");
+    return choose(spec, kernel).parameters().at("q_tile");
   };
   CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128) == 192);
   CHECK(rows("score + bias[kv_idx - q_idx + 256]", 64) == 192);

@@ -15,7 +15,7 @@ Spec with_block(std::int64_t rows, std::int64_t head_dim = 64) {
 }
 
 std::int64_t q_tile(std::int64_t block_rows) {
-  return choose_tactic(with_block(block_rows), Target::host_cpu()).parameters.at("q_tile");
+  return choose_tactic(with_block(block_rows), Target::host_cpu()).parameters().at("q_tile");
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ TEST_CASE("tactic: a q tile divides the rows of a block") {
 
 TEST_CASE("tactic: the target fixes the width of a vector") {
   const auto bytes = [](const char* target) {
-    return choose_tactic(with_block(128), Target::parse(target)).parameters.at("vector_bytes");
+    return choose_tactic(with_block(128), Target::parse(target)).parameters().at("vector_bytes");
   };
   CHECK(bytes("cpu-x86-64-v3") == 32);
   CHECK(bytes("cpu-x86-64-v4") == 64);

@@ -44,11 +44,11 @@ TEST_CASE("slow hardware: Q has one place in blocks that do one tile, and lies i
   const Target target = Target::parse("sm_90a");
   const Spec one_place = spec_with_many_blocks_of_one_place();
   const Tactic tactic = choose_cuda_tactic(one_place, target, {});
-  CHECK(tactic.name == "hopper");
-  CHECK(tactic.parameters.at("q_stages") == 1);
-  CHECK(tactic.parameters.at("persistent") == 0);
+  CHECK(tactic.name() == "hopper");
+  CHECK(tactic.parameters().at("q_stages") == 1);
+  CHECK(tactic.parameters().at("persistent") == 0);
   const Spec in_registers = spec_with_q_in_registers();
   const Tactic portable = choose_cuda_tactic(in_registers, target, {});
-  CHECK(portable.parameters.at("q_in_registers") == 1);
-  CHECK(portable.parameters.at("warps") > 1);  // whose rows of Q others bring
+  CHECK(portable.parameters().at("q_in_registers") == 1);
+  CHECK(portable.parameters().at("warps") > 1);  // whose rows of Q others bring
 }

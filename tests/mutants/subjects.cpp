@@ -108,7 +108,7 @@ std::vector<battery::Case> some_calls(const Spec& spec, std::size_t subject, std
 std::vector<Spec> by_template(const Spec& spec) {
   std::vector<Spec> specs;
   const Target hopper = Target::parse("sm_90a");
-  if (choose_cuda_tactic(spec, hopper, {.masked = !spec.mask_mod.empty()}).name == "hopper") {
+  if (choose_cuda_tactic(spec, hopper, {.masked = !spec.mask_mod.empty()}).name() == "hopper") {
     specs.push_back(spec);
     specs.back().tactic = TacticSpec{.name = "hopper", .parameters = {}};
   }

@@ -45,11 +45,11 @@ TEST_CASE("subjects: what must show a mistake is of the kernel that makes it") {
     CAPTURE(name);
     const Spec& spec = find(all, name).spec;
     const Tactic tactic = choose_cuda_tactic(spec, target, {.masked = true});
-    REQUIRE(tactic.name == "hopper");
-    CHECK(merges_rows(spec, tactic));
+    REQUIRE(tactic.name() == "hopper");
+    CHECK(merges_rows(spec, *tactic.hopper()));
   }
   for (const char* name : {"sharp", "far_from_zero"}) {
-    CHECK(choose_cuda_tactic(find(all, name).spec, target, {}).name == "portable");
+    CHECK(choose_cuda_tactic(find(all, name).spec, target, {}).name() == "portable");
   }
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("subjects: the last q tile of late rows reaches behind the mask's rows
   const Subject late = find(subjects(Device::Kind::cuda), "late_rows");
   const Target target = Target::parse("sm_90a");
   const std::int64_t q_tile =
-      choose_cuda_tactic(late.spec, target, {.masked = true}).parameters.at("q_tile");
+      choose_cuda_tactic(late.spec, target, {.masked = true}).parameters().at("q_tile");
   const std::int64_t q_len = late.calls.front().shape.q_len;
   const std::int64_t block = late.spec.block[0];
   const std::int64_t q_tiles = (q_len + q_tile - 1) / q_tile;

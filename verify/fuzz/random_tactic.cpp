@@ -77,9 +77,10 @@ class TacticDice : private SnippetDice {
 // How much two tactics differ: in tiles, stages and warps.
 int difference(const Tactic& a, const Tactic& b) {
   int count = 0;
+  const std::map<std::string, std::int64_t> of_a = a.parameters(), of_b = b.parameters();
   for (const char* name : {"q_tile", "kv_tile", "stages", "warps"}) {
-    const auto first = a.parameters.find(name), second = b.parameters.find(name);
-    if (first == a.parameters.end() || second == b.parameters.end()) continue;
+    const auto first = of_a.find(name), second = of_b.find(name);
+    if (first == of_a.end() || second == of_b.end()) continue;
     count += first->second != second->second ? 1 : 0;
   }
   return count;
@@ -127,7 +128,7 @@ std::vector<TacticSpec> different_tactics(const Spec& spec, const Target& target
 }
 
 Spec with_bounded_waits(Spec spec, const Target& target) {
-  if (choose_tactic(spec, target).name != "hopper") return spec;
+  if (choose_tactic(spec, target).name() != "hopper") return spec;
   if (!spec.tactic) spec.tactic = TacticSpec{.name = "hopper"};
   spec.tactic->parameters["bounded_waits"] = 1;
   return spec;
