@@ -27,6 +27,7 @@ std::vector<std::unique_ptr<Verb>> all_verbs() {
   verbs.push_back(make_run_verb());
   verbs.push_back(make_check_verb());
   verbs.push_back(make_render_verb());
+  verbs.push_back(make_explain_verb());
   verbs.push_back(make_compile_verb());
   verbs.push_back(make_precompile_verb());
   verbs.push_back(make_mask_verb());

@@ -45,6 +45,7 @@ class Verb {
 std::unique_ptr<Verb> make_run_verb();
 std::unique_ptr<Verb> make_check_verb();
 std::unique_ptr<Verb> make_render_verb();
+std::unique_ptr<Verb> make_explain_verb();
 std::unique_ptr<Verb> make_compile_verb();
 std::unique_ptr<Verb> make_mask_verb();
 std::unique_ptr<Verb> make_precompile_verb();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numbers>
 #include <optional>
 #include <string_view>
 
@@ -10,15 +9,9 @@
 
 #include "generator/cuda_tactic.hpp"
 #include "generator/hopper_tactic.hpp"
-#include "generator/index_bounds.hpp"
-#include "generator/index_differences.hpp"
 #include "generator/kernel_context.hpp"
-#include "generator/linear_reads.hpp"
 #include "generator/proved_context.hpp"
-#include "generator/read_types.hpp"
 #include "generator/reading.hpp"
-#include "generator/score_factors.hpp"
-#include "generator/score_slope.hpp"
 #include "generator/tactic_fields.hpp"
 #include "generator/validate.hpp"
 
@@ -72,17 +65,23 @@ Map size_context(const Spec& spec) {
              {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
 }
 
-Map common_context(const Spec& spec, ReadAhead read_ahead) {
-  Map context = snippet_context(spec, cuda_reading(spec), read_ahead);
-  context["reads_are_numbers"] = reads_are_numbers(spec);
-  context.merge(size_context(spec));
+// Of either of a kernel's snippets.
+bool any(const SpecFacts& facts, ScoreForm form, bool snippet::SnippetFacts::*fact) {
+  return facts.score_facts(form).*fact || (facts.mask_mod && facts.mask_mod->facts.*fact);
+}
+
+Map common_context(const SpecFacts& facts, ReadAhead read_ahead, ScoreForm form) {
+  Map context = snippet_context(facts, cuda_reading(facts.spec), read_ahead, form);
+  context["reads_are_numbers"] = any(facts, form, &snippet::SnippetFacts::needs_plain_reads);
+  context.merge(size_context(facts.spec));
   return context;
 }
 
-Map forward_context(const Spec& spec, const ForwardKind& kind) {
-  Map context = common_context(spec, ReadAhead::lanes_are_rows);
-  context["index_differences"] = takes_index_difference(spec);
-  context["bounds_indices"] = needs_bounded_indices(spec);
+Map forward_context(const SpecFacts& facts, const ForwardKind& kind, ScoreForm form) {
+  const Spec& spec = facts.spec;
+  Map context = common_context(facts, ReadAhead::lanes_are_rows, form);
+  context["index_differences"] = facts.score_facts(form).takes_index_difference;
+  context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
                     {"masked", kind.masked},
@@ -93,8 +92,10 @@ Map forward_context(const Spec& spec, const ForwardKind& kind) {
   return context;
 }
 
-Map portable_context(const Spec& spec, const PortableTactic& tactic, const ForwardKind& kind) {
-  Map context = forward_context(spec, kind);
+Map portable_context(const SpecFacts& facts, const PortableTactic& tactic,
+                     const ForwardKind& kind) {
+  const Spec& spec = facts.spec;
+  Map context = forward_context(facts, kind, ScoreForm::simplified);
   PortableTactic rendered = tactic;
   // Loads through registers take some of those that the scores would have.
   if (!kind.aligned && tactic.kv_tile % 32 == 0) rendered.kv_tile /= 2;
@@ -106,10 +107,10 @@ Map portable_context(const Spec& spec, const PortableTactic& tactic, const Forwa
   return context;
 }
 
-List linear_read_values(const Spec& spec) {
+List linear_read_values(const snippet::SnippetFacts& facts) {
   List values;
-  for (const LinearRead& read : linear_reads(spec)) {
-    values.push_back(Map{{"buffer", read.buffer}, {"indices", read.indices}});
+  for (const snippet::BufferRead& read : linear_reads(facts)) {
+    values.push_back(Map{{"buffer", read.buffer}, {"indices", indices_text(read)}});
   }
   return values;
 }
@@ -121,38 +122,26 @@ std::string float_literal(double value) {
   return digits + (is_whole ? ".0f" : "f");
 }
 
-// What the softmax may take from all scores in place of their maxima, in units of what score_mod
-// gives: where that is bounded, exponents differ by no more than bf16 has room for (softmax.hpp).
-// f16 has not.
-std::optional<double> fixed_max(const Spec& spec, const ScoreFactors& factors) {
-  constexpr double kLeastExponent = -100;  // far from bf16's least, -126
-  constexpr double kMostExponent = 60;     // leaves 2^67 for sums of products with v
-  const double greatest = factors.of_result * std::numbers::log2e;
-  if (!factors.is_bounded || spec.dtype != DType::bf16) return {};
-  if (2 * greatest > kMostExponent - kLeastExponent) return {};
-  return std::min(1.0, -kLeastExponent / greatest - 1);
-}
-
-Map hopper_context(const Spec& given, const HopperTactic& tactic, const ForwardKind& kind) {
+Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic, const ForwardKind& kind) {
+  const Spec& spec = facts.spec;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
-  const ScoreFactors factors = take_score_factors(given);
-  Spec spec = given;
-  spec.score_mod = factors.score_mod;
-  const std::optional<double> max = fixed_max(spec, factors);
-  const ScoreSlope slope = take_score_slope(spec);
-  spec.score_mod = slope.score_mod;
-  Map context = forward_context(spec, kind);
+  const snippet::ScoreReduction& reduction = facts.reduction;
+  const std::optional<double> max = facts.fixed_max();
+  Map context = forward_context(facts, kind, ScoreForm::reduced);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
   const bool has_room = !kind.masked || tactic.q_tile < 192;
-  context["linear_reads"] = has_room ? linear_read_values(spec) : List{};
+  context["linear_reads"] =
+      has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
   context.merge(tactic_variables(tactic));
   context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
                     {"value_pad", whole_steps(spec.value_head_dim())},
                     {"merges_rows", kind.masked && merges_rows(spec, tactic)},
-                    {"score_factor", float_literal(factors.of_score)},
-                    {"result_factor", float_literal(factors.of_result)},
+                    {"score_factor", float_literal(reduction.of_score.literal)},
+                    {"result_factor", float_literal(reduction.of_result.literal)},
+                    {"scales_results_up",
+                     reduction.of_result.literal > 1 || !reduction.of_result.scalars.empty()},
                     {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
-                    {"slope_sign", slope.sign},
+                    {"slope_sign", reduction.slope_sign},
                     {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;
 }
@@ -171,41 +160,43 @@ KernelSource make_source(const Spec& spec, const Target& target, const KernelId&
           .fallback = {}};
 }
 
-KernelSource render_mask_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader) {
   const bool proves = id.role == KernelRole::mask_proved;
-  Map context = common_context(spec, ReadAhead::no);
-  context["proved"] = proves ? proved_context(spec, "cuda/mask/undecided.hpp") : jinja::Value();
-  KernelSource source =
-      make_source(spec, target, id, jinja::render(loader, "cuda/kernels/mask.cu.jinja", context));
+  Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
+  context["proved"] = proves ? proved_context(facts, "cuda/mask/undecided.hpp") : jinja::Value();
+  KernelSource source = make_source(facts.spec, target, id,
+                                    jinja::render(loader, "cuda/kernels/mask.cu.jinja", context));
   source.entry_points = {"tilewright_mask_rows"};
   if (!proves) return source;
-  source.extrema_tables = extrema_tables(spec);
+  source.extrema_tables = extrema_tables(facts);
   source.fallback = KernelVariant{.role = KernelRole::mask_exact};
   return source;
 }
 
 // Without tables the source and its options are the same for every spec, so all share one entry of
 // the cache.
-KernelSource render_mask_lists(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_mask_lists(const SpecFacts& facts, const Target& target, const KernelId& id,
                                const jinja::Loader& loader) {
-  const List tables = tables_context(spec);
+  const Spec& spec = facts.spec;
+  const List tables = tables_context(facts);
   Map context = {{"tables", tables}};
   if (!tables.empty()) context.merge(size_context(spec));
-  KernelSource source =
-      make_source(spec, target, id, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
+  KernelSource source = make_source(
+      spec, target, id, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
   source.options = common_options();
   source.entry_points = {"tilewright_mask_scan"};
   if (!tables.empty()) source.entry_points.emplace_back("tilewright_mask_extrema");
   return source;
 }
 
-KernelSource render_portable(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_portable(const SpecFacts& facts, const Target& target, const KernelId& id,
                              const ForwardKind& kind, const PortableTactic& tactic,
                              const jinja::Loader& loader) {
-  KernelSource source = make_source(
-      spec, target, id,
-      jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja", portable_context(spec, tactic, kind)));
+  const Spec& spec = facts.spec;
+  KernelSource source = make_source(spec, target, id,
+                                    jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja",
+                                                  portable_context(facts, tactic, kind)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = tactic.q_tile,
                    .threads = 32 * tactic.warps,
@@ -213,14 +204,15 @@ KernelSource render_portable(const Spec& spec, const Target& target, const Kerne
   return source;
 }
 
-KernelSource render_hopper(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_hopper(const SpecFacts& facts, const Target& target, const KernelId& id,
                            const ForwardKind& kind, const HopperTactic& tactic,
                            const jinja::Loader& loader) {
   constexpr std::int64_t kWarpgroup = 128;
   const std::int64_t q_tile = tactic.q_tile;
-  KernelSource source = make_source(
-      spec, target, id,
-      jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja", hopper_context(spec, tactic, kind)));
+  const Spec& spec = facts.spec;
+  KernelSource source = make_source(spec, target, id,
+                                    jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja",
+                                                  hopper_context(facts, tactic, kind)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
                    .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
@@ -229,7 +221,7 @@ KernelSource render_hopper(const Spec& spec, const Target& target, const KernelI
                    .is_persistent = tactic.persistent};
   if (spec.score_mod.empty()) {  // the scale must fit into the exponent
     source.launch.least_factor = source.launch.greatest_factor = 1.0f;
-  } else if (has_score_slope(spec)) {  // which is divided by it
+  } else if (facts.has_slope()) {  // which is divided by it
     source.launch.least_factor = 0x1p-20f;
     source.launch.greatest_factor = 0x1p20f;
   }
@@ -242,15 +234,15 @@ KernelTraits forward_traits(const KernelId& id) {
   return id;
 }
 
-KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader) {
-  if (id.role == KernelRole::mask_lists) return render_mask_lists(spec, target, id, loader);
-  if (!id.is_forward()) return render_mask_kernel(spec, target, id, loader);
-  const Tactic tactic = choose_tactic(spec, target, forward_traits(id));
+  if (id.role == KernelRole::mask_lists) return render_mask_lists(facts, target, id, loader);
+  if (!id.is_forward()) return render_mask_kernel(facts, target, id, loader);
+  const Tactic tactic = choose_tactic(facts, target, forward_traits(id));
   if (const HopperTactic* hopper = tactic.hopper()) {
-    return render_hopper(spec, target, id, id, *hopper, loader);
+    return render_hopper(facts, target, id, id, *hopper, loader);
   }
-  return render_portable(spec, target, id, id, std::get<PortableTactic>(tactic.choice), loader);
+  return render_portable(facts, target, id, id, std::get<PortableTactic>(tactic.choice), loader);
 }
 
 }  // namespace tilewright

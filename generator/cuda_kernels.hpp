@@ -11,7 +11,7 @@ namespace tilewright {
 KernelTraits forward_traits(const KernelId& id);
 
 /// render_kernel for a CUDA target.
-KernelSource render_cuda_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                                 const jinja::Loader& loader);
 
 }  // namespace tilewright

@@ -10,8 +10,7 @@
 
 #include "base/nearest_name.hpp"
 #include "generator/hopper_tactic.hpp"
-#include "generator/score_mod_reads.hpp"
-#include "generator/snippet.hpp"
+#include "generator/spec_facts.hpp"
 #include "generator/tactic_fields.hpp"
 
 namespace tilewright {
@@ -45,11 +44,10 @@ std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_
 // Whether snippets leave no registers for 128 x 64 at head_dim 128 where shared memory has room for
 // it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
 // so, and so does a mask_mod that divides or reads a scalar.
-bool snippets_take_registers(const Spec& spec, const Target& target) {
-  const ScoreModReads reads = score_mod_reads(spec);
+bool snippets_take_registers(const SpecFacts& facts, const Target& target) {
+  const ScoreModReads reads = facts.score_mod_reads();
   if (target.sm() == 90) return reads == ScoreModReads::more;
-  return reads != ScoreModReads::none || !spec.scalars.empty() ||
-         spec.mask_mod.find_first_of("/%") != std::string::npos;
+  return reads != ScoreModReads::none || !facts.spec.scalars.empty() || facts.mask_mod_divides();
 }
 
 // Tiles that a block of 128 x 128 gets.
@@ -64,19 +62,20 @@ Choice float32_choice(std::int64_t width, std::int64_t room) {
 }
 
 // docs/decisions/0008: what was the fastest of those that spill nothing.
-Choice best_choice(const Spec& spec, const Target& target) {
+Choice best_choice(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t room = max_shared_bytes(target);
   if (!uses_tensor_cores(spec)) return float32_choice(width, room);
   if (width <= 64) {
     // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
-    const bool is_narrow = target.sm() >= 100 && score_mod_reads(spec) == ScoreModReads::more;
+    const bool is_narrow = target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more;
     return {128, is_narrow ? 32 : 64, 2, 2};
   }
   if (width <= 96) return {128, 64, 2, 1};
   if (width <= 128) {
     const bool has_snippets = !spec.score_mod.empty() || !spec.mask_mod.empty();
-    const bool is_wide = room >= kRoomOfH100   ? !snippets_take_registers(spec, target)
+    const bool is_wide = room >= kRoomOfH100   ? !snippets_take_registers(facts, target)
                          : room >= kRoomOfA100 ? !has_snippets
                                                : false;
     return {128, is_wide ? 64 : 32, 2, 1};
@@ -86,8 +85,9 @@ Choice best_choice(const Spec& spec, const Target& target) {
   return {128, room >= kRoomOfA100 ? 64 : 32, 1, 1};
 }
 
-PortableTactic default_tactic(const Spec& spec, const Target& target) {
-  const Choice choice = best_choice(spec, target);
+PortableTactic default_tactic(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
+  const Choice choice = best_choice(facts, target);
   std::int64_t tiles_of_warp = choice.row_tiles;
   std::int64_t q_tile = largest_tile(spec.block[0], choice.q_tile, 16 * tiles_of_warp);
   if (q_tile == 0) {
@@ -147,22 +147,25 @@ void check_room(const Spec& spec, const Target& target, const T& tactic) {
               "force smaller tiles or fewer stages");
 }
 
-void force(const Spec& spec, const Target& target, const KernelTraits& kernel,
+void force(const SpecFacts& facts, const Target& target, const KernelTraits& kernel,
            const TacticSpec& forced, HopperTactic& tactic) {
   force_fields(forced, tactic);
-  follow_forced(spec, kernel, forced, room(target), tactic);
+  follow_forced(facts, kernel, forced, room(target), tactic);
 }
 
-void force(const Spec& spec, const Target&, const KernelTraits&, const TacticSpec& forced,
+void force(const SpecFacts& facts, const Target&, const KernelTraits&, const TacticSpec& forced,
            PortableTactic& tactic) {
+  const Spec& spec = facts.spec;
   force_fields(forced, tactic);
   const bool follows = forced.parameters.contains("q_tile") && !forced.parameters.contains("warps");
   if (follows) tactic.warps = warps_of(spec, tactic.q_tile, 1);
 }
 
-[[noreturn]] void refuse_name(const Spec& spec, const Target& target, const KernelTraits& kernel) {
+[[noreturn]] void refuse_name(const SpecFacts& facts, const Target& target,
+                              const KernelTraits& kernel) {
+  const Spec& spec = facts.spec;
   std::vector<std::string> names = {std::string(kPortable)};
-  if (default_hopper_tactic(spec, target, kernel)) names.emplace_back(kHopper);
+  if (default_hopper_tactic(facts, target, kernel)) names.emplace_back(kHopper);
   fail_tactic(fmt::format("there is no \"{}\" for this spec on {}, allowed is {}",
                           spec.tactic->name, target.name(), one_of(names)));
 }
@@ -205,24 +208,26 @@ std::int64_t max_shared_bytes(const Target& target) {
   }
 }
 
-Tactic choose_cuda_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel) {
+Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
+                          const KernelTraits& kernel) {
+  const Spec& spec = facts.spec;
   const std::optional<TacticSpec>& forced = spec.tactic;
   const bool forces_hopper = forced && forced->name == kHopper;
   // What needs aligned tensors does not concern the kernels for others.
   const bool left_alone = forces_hopper && !kernel.aligned;
   const auto finished = [&](auto tactic, std::string_view name) -> Tactic {
     if (forced && !left_alone) {
-      if (forced->name != name) refuse_name(spec, target, kernel);
-      force(spec, target, kernel, *forced, tactic);
+      if (forced->name != name) refuse_name(facts, target, kernel);
+      force(facts, target, kernel, *forced, tactic);
     }
     check(spec, kernel, tactic);
     check_room(spec, target, tactic);
     return {tactic};
   };
-  const std::optional<HopperTactic> hopper = default_hopper_tactic(spec, target, kernel);
+  const std::optional<HopperTactic> hopper = default_hopper_tactic(facts, target, kernel);
   const bool forces_portable = forced && forced->name == kPortable;
   if (hopper && !forces_portable) return finished(*hopper, kHopper);
-  return finished(default_tactic(spec, target), kPortable);
+  return finished(default_tactic(facts, target), kPortable);
 }
 
 }  // namespace tilewright

@@ -12,9 +12,6 @@ namespace {
 
 using Tokens = std::vector<SnippetToken>;
 
-constexpr std::array kNames = {"b",     "h",      "h_kv",        "q_idx",        "kv_idx",
-                               "q_len", "kv_len", "num_q_heads", "num_kv_heads", "clamp"};
-
 // Words that may stand before a variable in an expression; any other one declares it.
 bool may_precede_a_use(const SnippetToken& token) {
   constexpr std::array words = {"return", "case", "else",   "do",    "and",  "or",
@@ -105,18 +102,6 @@ bool may_be_declared(const Tokens& tokens, std::size_t i, const OpenBrackets& op
 }
 
 }  // namespace
-
-bool may_declare_a_name(const Tokens& tokens, const Spec& spec) {
-  OpenBrackets open;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const std::string_view text = tokens[i].text;
-    open.pass(tokens, i);
-    if (binds_or_captures(tokens, i)) return true;
-    const bool is_ours = is_one_of(text, kNames) || spec.buffers.contains(std::string(text));
-    if (is_ours && may_be_declared(tokens, i, open)) return true;
-  }
-  return false;
-}
 
 bool may_declare(const Tokens& tokens, std::string_view name) {
   OpenBrackets open;

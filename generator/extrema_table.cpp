@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "generator/snippet.hpp"
+#include "generator/spec_facts.hpp"
 
 namespace tilewright {
 namespace {
@@ -22,8 +22,9 @@ bool has_table(const BufferSpec& buffer) {
 
 }  // namespace
 
-std::vector<ExtremaTable> extrema_tables(const Spec& spec) {
-  const Snippet snippet = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+std::vector<ExtremaTable> extrema_tables(const SpecFacts& facts) {
+  const Spec& spec = facts.spec;
+  const Snippet& snippet = facts.required_mask_mod();
   std::vector<ExtremaTable> tables;
   std::size_t index = 0;
   for (const auto& [name, buffer] : spec.buffers) {

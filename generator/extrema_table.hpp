@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "spec.hpp"
+#include "spec_facts.hpp"
 
 namespace tilewright {
 
@@ -21,6 +21,6 @@ struct ExtremaTable {
 /// The tables of a spec: of each integer buffer that mask_mod mentions, has along q or kv, and in
 /// all other dimensions by batch or head, whose index is the same all over a tile. At most
 /// kMaxExtremaTables; reads of any further buffer prove nothing.
-std::vector<ExtremaTable> extrema_tables(const Spec& spec);
+std::vector<ExtremaTable> extrema_tables(const SpecFacts& facts);
 
 }  // namespace tilewright

@@ -6,10 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "generator/cuda_tactic.hpp"
-#include "generator/linear_reads.hpp"
-#include "generator/score_mod_reads.hpp"
-#include "generator/score_slope.hpp"
-#include "generator/snippet.hpp"
+#include "generator/spec_facts.hpp"
 #include "generator/tactic_fields.hpp"
 
 namespace tilewright {
@@ -61,11 +58,6 @@ std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::
   return tile;
 }
 
-// A loop is unrolled for every element of a fragment, whose values then crowd out the accumulators.
-bool score_mod_loops(const Spec& spec) {
-  return has_loop(SnippetKind::score_mod, spec.score_mod);
-}
-
 // A kv tile for wider heads on three warpgroups: 80 or 64. Where several of 80 make a block of the
 // mask, the planner divides by 80, and spills.
 bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
@@ -77,71 +69,72 @@ bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
 // of indices share stays in the first level of the cache; a table with an element for each score
 // comes from memory, for which tiles of 128 x 128 wait less. The values of a second table do not
 // fit beside the accumulators of three warpgroups, nor do a mask's bits beside those of one.
-bool reads_suit_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
-  if (score_mod_reads(spec) != ScoreModReads::more) return true;
-  const std::vector<LinearRead> reads = linear_reads(spec);
+bool reads_suit_three_groups(const SpecFacts& facts, const KernelTraits& kernel,
+                             std::int64_t width) {
+  if (facts.score_mod_reads() != ScoreModReads::more) return true;
+  const std::vector<snippet::BufferRead> reads = facts.linear_reads();
   if (width <= 64) return reads.size() < 2;
   return reads.size() == 1 && !reads.front().has_own_element && !kernel.masked;
 }
 
 // docs/decisions/0016: the fastest on an H200 of those that spill nothing.
-std::int64_t kv_tile_limit(const Spec& spec, std::int64_t q_tile, std::int64_t width) {
-  if (score_mod_loops(spec)) return 64;
+std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int64_t width) {
+  // A loop is unrolled for every element of a fragment, whose values then crowd out the
+  // accumulators.
+  if (facts.score_mod_loops()) return 64;
   if (width <= 64) return kNarrowKvTile;
   if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
   return width <= 192 ? 112 : 80;
 }
 
-bool mask_mod_reads(const Spec& spec) {
-  const Snippet mask_mod = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
-  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
-                     [&](const auto& buffer) { return mask_mod.mentions(buffer.first); });
-}
-
 // Whether a q tile of so many rows is better than one that divides the mask's blocks. Masks that
 // read buffers have short rows (documents), of which it visits more than it gains:
 // docs/decisions/0034.
-bool is_worth_merging(const Spec& spec, const KernelTraits& kernel, std::int64_t q_tile,
+bool is_worth_merging(const SpecFacts& facts, const KernelTraits& kernel, std::int64_t q_tile,
                       std::int64_t width) {
+  const Spec& spec = facts.spec;
   if (!kernel.masked || width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
-  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   if (!can_merge(q_tile, kv_tile, spec.block[0])) return false;
-  return q_tile == 2 * kGroupRows || spec.mask_mod.empty() || !mask_mod_reads(spec);
+  return q_tile == 2 * kGroupRows || spec.mask_mod.empty() || !facts.mask_mod_reads();
 }
 
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
-bool suits_three_groups(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
+bool suits_three_groups(const SpecFacts& facts, const KernelTraits& kernel, std::int64_t width) {
+  const Spec& spec = facts.spec;
   if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
-      !is_worth_merging(spec, kernel, 3 * kGroupRows, width)) {
+      !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
     return false;
   }
-  if (!reads_suit_three_groups(spec, kernel, width)) return false;
+  if (!reads_suit_three_groups(facts, kernel, width)) return false;
   if (width <= 64) return true;
-  return width <= 128 && has_short_kv_tile(spec, kernel) && !score_mod_loops(spec);
+  return width <= 128 && has_short_kv_tile(spec, kernel) && !facts.score_mod_loops();
 }
 
-std::int64_t default_q_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t width) {
-  if (suits_three_groups(spec, kernel, width)) return 3 * kGroupRows;
-  if (is_worth_merging(spec, kernel, 2 * kGroupRows, width)) return 2 * kGroupRows;
-  return dividing_q_tile(spec, kernel);
+std::int64_t default_q_tile(const SpecFacts& facts, const KernelTraits& kernel,
+                            std::int64_t width) {
+  if (suits_three_groups(facts, kernel, width)) return 3 * kGroupRows;
+  if (is_worth_merging(facts, kernel, 2 * kGroupRows, width)) return 2 * kGroupRows;
+  return dividing_q_tile(facts.spec, kernel);
 }
 
 }  // namespace
 
-std::optional<HopperTactic> default_hopper_tactic(const Spec& spec, const Target& target,
+std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
                                                   const KernelTraits& kernel) {
+  const Spec& spec = facts.spec;
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  const std::int64_t q_tile = default_q_tile(spec, kernel, width);
-  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
+  const std::int64_t q_tile = default_q_tile(facts, kernel, width);
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   if (kv_tile < kLeastKvTile) return {};
   if (!divides(q_tile, spec.block[0], kernel) && !can_merge(q_tile, kv_tile, spec.block[0]))
     return {};
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool is_narrow = width <= 64;
-  const bool has_slope = has_score_slope(spec);
+  const bool has_slope = facts.has_slope();
   // A slope takes next to nothing from the softmax (docs/decisions/0030).
   const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_slope;
   const bool takes_turns =
@@ -163,17 +156,18 @@ std::optional<HopperTactic> default_hopper_tactic(const Spec& spec, const Target
                       .launch_counters = 1024};
 }
 
-void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpec& forced,
+void follow_forced(const SpecFacts& facts, const KernelTraits& kernel, const TacticSpec& forced,
                    std::int64_t room, HopperTactic& tactic) {
+  const Spec& spec = facts.spec;
   const auto is_free = [&](const char* name) { return !forced.parameters.contains(name); };
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   std::int64_t& q_tile = tactic.q_tile;
   std::int64_t& kv_tile = tactic.kv_tile;
-  if (is_free("q_tile") && kv_tile > kv_tile_limit(spec, q_tile, width)) {
+  if (is_free("q_tile") && kv_tile > kv_tile_limit(facts, q_tile, width)) {
     q_tile = std::min(q_tile, 2 * kGroupRows);
   }
   if (is_free("kv_tile")) {
-    kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(spec, q_tile, width));
+    kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   }
   const bool fits =
       divides(q_tile, spec.block[0], kernel) || can_merge(q_tile, kv_tile, spec.block[0]);

@@ -11,13 +11,13 @@ namespace tilewright {
 ///
 /// Nothing where it cannot serve a kernel: for other targets, float32, tensors that the copy engine
 /// cannot bring, and blocks of a mask that its tiles neither divide nor merge.
-std::optional<HopperTactic> default_hopper_tactic(const Spec& spec, const Target& target,
+std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
                                                   const KernelTraits& kernel);
 
 /// Lets parameters that are not forced follow those that are: kv_tile an own q_tile, q_tile an own
 /// kv_tile, and q_stages what shared memory has room for.
 /// @param room  bytes of shared memory that a block of threads has
-void follow_forced(const Spec& spec, const KernelTraits& kernel, const TacticSpec& forced,
+void follow_forced(const SpecFacts& facts, const KernelTraits& kernel, const TacticSpec& forced,
                    std::int64_t room, HopperTactic& tactic);
 
 /// @throws Error with code spec where the tactic's parameters do not fit

@@ -1,13 +1,13 @@
 #include "generator/kernel_context.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "generator/hoisted_reads.hpp"
+#include "generator/read_ahead.hpp"
 #include "generator/snippet.hpp"
+#include "generator/snippet_comment.hpp"
 #include "generator/snippet_words.hpp"
 #include "generator/tactic_fields.hpp"
 
@@ -24,26 +24,20 @@ std::string_view value_type(DType dtype) {
   return dtype == DType::i64 ? "long long" : "int";
 }
 
-struct Snippets {
-  std::optional<Snippet> score_mod;
-  std::optional<Snippet> mask_mod;
-
-  explicit Snippets(const Spec& spec) {
-    if (!spec.score_mod.empty()) score_mod = check_snippet(SnippetKind::score_mod, spec.score_mod);
-    if (!spec.mask_mod.empty()) mask_mod = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
-  }
-
-  bool mention(const std::string& name) const {
-    return (score_mod && score_mod->mentions(name)) || (mask_mod && mask_mod->mentions(name));
-  }
-};
-
 // Names that mean what the spec and its snippets say. Compilers predefine macros of such names
-// (NULL, assert and 150 more in NVRTC), so the templates undefine each.
-List own_names(const Snippets& snippets) {
+// (NULL, assert and 150 more in NVRTC), so the templates undefine each. A printed tree has names of
+// its locals' versions too.
+List own_names(const SpecFacts& facts, ScoreForm form) {
   std::set<std::string> names;
-  for (const auto* snippet : {&snippets.score_mod, &snippets.mask_mod}) {
-    if (*snippet) names.insert((*snippet)->names.begin(), (*snippet)->names.end());
+  for (const auto* analysed : {&facts.score_mod, &facts.mask_mod}) {
+    if (!*analysed) continue;
+    const std::vector<std::string>& own = (*analysed)->snippet.names;
+    names.insert(own.begin(), own.end());
+  }
+  if (const snippet::SnippetTree* const printed = facts.printed(form)) {
+    snippet::for_each_statement(printed->statements, [&](const snippet::Statement& statement) {
+      if (!statement.name.empty()) names.insert(statement.name);
+    });
   }
   const auto is_ours = [](const std::string& name) {
     return is_one_of(name, snippet_variables()) || is_one_of(name, snippet_functions()) ||
@@ -57,8 +51,11 @@ List own_names(const Snippets& snippets) {
 }
 
 // Whether a snippet mentions a function or constant that templates/math/ has.
-bool calls_functions(const Snippets& snippets) {
-  const auto mentions = [&](const std::string& name) { return snippets.mention(name); };
+bool calls_functions(const SpecFacts& facts) {
+  const auto mentions = [&](const std::string& name) {
+    return (facts.score_mod && facts.score_mod->snippet.mentions(name)) ||
+           (facts.mask_mod && facts.mask_mod->snippet.mentions(name));
+  };
   return std::any_of(snippet_functions().begin(), snippet_functions().end(), mentions) ||
          mentions("INFINITY") || mentions("NAN");
 }
@@ -93,21 +90,48 @@ List used_values(const Specs& specs, ToValue to_value, Used used) {
   return values;
 }
 
-// With `reads`, what can be read ahead of the loop over lanes is added to them.
-Value snippet_value(const Spec& spec, const std::optional<Snippet>& snippet, LiteralType literals,
-                    std::vector<HoistedRead>* reads) {
-  if (!snippet) return {};
-  jinja::Splice body = splice_snippet(*snippet, literals);
-  if (reads != nullptr) body = HoistedReads(*snippet, spec, *reads).replace_in(body);
-  const auto mentioned = [&](const std::string& name) { return snippet->mentions(name); };
-  return Map{{"body", std::move(body)},
+// A snippet as one kernel has it: the user's text, or a tree that was made from it.
+struct KernelSnippet {
+  const AnalysedSnippet* user = nullptr;          // null: there is none
+  const snippet::SnippetTree* printed = nullptr;  // null: the user's text
+  const snippet::SnippetFacts* facts = nullptr;
+  std::vector<std::string> comment = {};
+
+  bool mentions(const std::string& name) const {
+    if (user == nullptr) return false;
+    return printed != nullptr ? snippet::mentions(*printed, name) : user->snippet.mentions(name);
+  }
+};
+
+KernelSnippet score_mod_of(const SpecFacts& facts, ScoreForm form) {
+  if (!facts.score_mod) return {};
+  return {&*facts.score_mod, facts.printed(form), &facts.score_facts(form),
+          snippet_comment(facts, SnippetKind::score_mod, form)};
+}
+
+KernelSnippet mask_mod_of(const SpecFacts& facts) {
+  if (!facts.mask_mod) return {};
+  return {&*facts.mask_mod, nullptr, &facts.mask_mod->facts,
+          snippet_comment(facts, SnippetKind::mask_mod, ScoreForm::as_written)};
+}
+
+// With `ahead`, what can be read ahead of the loop over lanes is added to it.
+Value snippet_value(const Spec& spec, const KernelSnippet& snippet, LiteralType literals,
+                    ReadsAhead* ahead) {
+  if (snippet.user == nullptr) return {};
+  const auto mentioned = [&](const std::string& name) { return snippet.mentions(name); };
+  jinja::Splice body = snippet.printed != nullptr ? printed_snippet(*snippet.user, *snippet.printed,
+                                                                    *snippet.facts, literals, ahead)
+                                                  : spliced_snippet(*snippet.user, literals, ahead);
+  return Map{{"comment", List(snippet.comment.begin(), snippet.comment.end())},
+             {"body", std::move(body)},
              {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
              {"scalars", used_values(spec.scalars, scalar_value, mentioned)}};
 }
 
-List read_values(const Spec& spec, const std::vector<HoistedRead>& reads, ReadAhead read_ahead) {
+List read_values(const Spec& spec, const ReadsAhead& ahead, ReadAhead read_ahead) {
   List values;
-  for (const HoistedRead& read : reads) {
+  for (const HoistedRead& read : ahead.reads()) {
     values.push_back(
         Map{{"name", read.name},
             {"type", value_type(spec.buffers.at(read.buffer).dtype)},
@@ -173,28 +197,33 @@ std::string_view element_type(DType dtype) {
   return {};
 }
 
-Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahead) {
-  const Snippets snippets(spec);
-  const auto mentioned = [&](const std::string& name) { return snippets.mention(name); };
-  std::vector<HoistedRead> reads;
-  std::vector<HoistedRead>* const hoisted = read_ahead != ReadAhead::no ? &reads : nullptr;
+Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead read_ahead,
+                    ScoreForm form) {
+  const Spec& spec = facts.spec;
+  const KernelSnippet score_mod = score_mod_of(facts, form), mask_mod = mask_mod_of(facts);
+  const auto mentioned = [&](const std::string& name) {
+    return score_mod.mentions(name) || mask_mod.mentions(name);
+  };
+  ReadsAhead ahead;
+  ReadsAhead* const hoisted = read_ahead != ReadAhead::no ? &ahead : nullptr;
   Map context = {{"reading", reading_value(reading)},
                  {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
                  {"index_differences", false},
                  {"linear_reads", {}},
-                 {"own_names", own_names(snippets)},
-                 {"calls_functions", calls_functions(snippets)},
-                 {"score_mod", snippet_value(spec, snippets.score_mod, reading.literals, hoisted)},
-                 {"mask_mod", snippet_value(spec, snippets.mask_mod, reading.literals, hoisted)}};
-  context["reads"] = read_values(spec, reads, read_ahead);
+                 {"own_names", own_names(facts, form)},
+                 {"calls_functions", calls_functions(facts)},
+                 {"score_mod", snippet_value(spec, score_mod, reading.literals, hoisted)},
+                 {"mask_mod", snippet_value(spec, mask_mod, reading.literals, hoisted)}};
+  context["reads"] = read_values(spec, ahead, read_ahead);
   return context;
 }
 
-Map cpu_context(const Spec& spec, const CpuTactic& tactic, const Reading& reading,
+Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& reading,
                 ReadAhead read_ahead, bool masked, bool lse) {
+  const Spec& spec = facts.spec;
   const RegisterBlock registers = register_block(tactic);
-  Map context = snippet_context(spec, reading, read_ahead);
+  Map context = snippet_context(facts, reading, read_ahead);
   context.merge(tactic_variables(tactic));
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},

@@ -5,13 +5,13 @@
 
 #include "jinja/value.hpp"
 #include "reading.hpp"
-#include "spec.hpp"
+#include "spec_facts.hpp"
 #include "tactic.hpp"
 
 namespace tilewright {
 
 /// Reads that all lanes of a vector kernel share, and reads that differ from lane to lane and from
-/// nothing else, are done ahead of the loop over lanes (hoisted_reads.hpp). A GPU's thread takes
+/// nothing else, are done ahead of the loop over lanes (read_ahead.hpp). A GPU's thread takes
 /// its rows of a tile for lanes.
 enum class ReadAhead : std::uint8_t {
   no,                 ///< one element at a time
@@ -25,13 +25,13 @@ std::string_view element_type(DType dtype);
 
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
 /// reading, and the buffers and scalars that they mention.
-/// @throws Error with code snippet where a snippet fails its checks
-jinja::Map snippet_context(const Spec& spec, const Reading& reading, ReadAhead read_ahead);
+jinja::Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead read_ahead,
+                           ScoreForm form = ScoreForm::as_written);
 
 /// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
 /// @param masked whether the kernel follows a block mask
 /// @param lse whether it writes lse
-jinja::Map cpu_context(const Spec& spec, const CpuTactic& tactic, const Reading& reading,
+jinja::Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& reading,
                        ReadAhead read_ahead, bool masked, bool lse);
 
 }  // namespace tilewright

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
-#include "generator/conditional_effects.hpp"
 #include "generator/cuda_kernels.hpp"
 #include "generator/kernel_context.hpp"
 #include "generator/proved_context.hpp"
@@ -77,7 +76,7 @@ std::string march(const Target& target) {
 // Never -ffast-math: kernels use infinities, and a shared object linked with it changes the
 // floating-point modes of the whole process.
 std::vector<std::string> compile_options(const Target& target, const Reading& reading,
-                                         const Spec& spec) {
+                                         const SpecFacts& facts) {
   std::vector<std::string> options = {march(target),
                                       "-O3",
                                       "-mprefer-vector-width=512",
@@ -89,10 +88,7 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
   options.insert(options.end(), reading.options.begin(), reading.options.end());
   // Where clang knows that a divisor is zero it deletes the code, and the result is anything. Now
   // it traps, as a division does at run time. A divisor that is a number costs nothing.
-  const auto divides = [](const std::string& text) {
-    return text.find_first_of("/%") != std::string::npos;
-  };
-  if (reading.options.empty() && (divides(spec.score_mod) || divides(spec.mask_mod))) {
+  if (reading.options.empty() && (facts.score_mod_divides() || facts.mask_mod_divides())) {
     options.insert(options.end(),
                    {"-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"});
   }
@@ -106,9 +102,13 @@ std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
 }
 
 // A forced tactic is for forward kernels. verify evaluates snippets on the CPU whatever it forces.
-CpuTactic tactic_of(const KernelKind& kind, Spec spec, const Target& target) {
-  if (kind.template_name != kForward) spec.tactic.reset();
-  return std::get<CpuTactic>(choose_tactic(spec, target).choice);
+CpuTactic tactic_of(const KernelKind& kind, const SpecFacts& facts, const Target& target) {
+  if (kind.template_name == kForward || !facts.spec.tactic) {
+    return std::get<CpuTactic>(choose_tactic(facts, target).choice);
+  }
+  Spec free = facts.spec;
+  free.tactic.reset();
+  return std::get<CpuTactic>(choose_tactic(free, target).choice);
 }
 
 ReadAhead read_ahead_of(const KernelKind& kind) {
@@ -125,9 +125,10 @@ class EmptyTemplates : public jinja::Loader {
 
 }  // namespace
 
-std::vector<KernelId> kernel_set(const Spec& spec, const Target& target) {
+std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
   const bool has_mask = !spec.mask_mod.empty();
-  const bool proves = has_mask && mask_kernel(spec).role == KernelRole::mask_proved;
+  const bool proves = has_mask && mask_kernel(facts).role == KernelRole::mask_proved;
   const auto is_of_spec = [&](const KernelVariant& variant) {
     switch (variant.role) {
       case KernelRole::forward:
@@ -150,24 +151,24 @@ KernelId forward_kernel(const Spec& spec, bool takes_block_mask) {
   return {.masked = takes_block_mask || !spec.mask_mod.empty(), .lse = spec.outputs.lse};
 }
 
-KernelId mask_kernel(const Spec& spec) {
-  const bool proves = !has_conditional_effects(SnippetKind::mask_mod, spec.mask_mod);
+KernelId mask_kernel(const SpecFacts& facts) {
+  const bool proves = facts.may_prove_mask();
   return {.role = proves ? KernelRole::mask_proved : KernelRole::mask_exact};
 }
 
-KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                            const jinja::Loader& loader) {
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   require_exists(id, target);
-  if (!target.is_cpu()) return render_cuda_kernel(spec, target, id, loader);
+  if (!target.is_cpu()) return render_cuda_kernel(facts, target, id, loader);
   const KernelKind kind = kernel_kind(id.role);
-  const Reading& types = reading(reading_name(kind, spec));
-  const CpuTactic tactic = tactic_of(kind, spec, target);
-  jinja::Map context = cpu_context(spec, tactic, types, read_ahead_of(kind), id.masked, id.lse);
+  const Reading& types = reading(reading_name(kind, facts.spec));
+  const CpuTactic tactic = tactic_of(kind, facts, target);
+  jinja::Map context = cpu_context(facts, tactic, types, read_ahead_of(kind), id.masked, id.lse);
   if (kind.template_name == kMask) {
     context["proved"] =
-        kind.proves ? proved_context(spec, "cpu/mask/undecided.hpp") : jinja::Value();
-    context["tables"] = kind.proves ? tables_context(spec) : jinja::List();
+        kind.proves ? proved_context(facts, "cpu/mask/undecided.hpp") : jinja::Value();
+    context["tables"] = kind.proves ? tables_context(facts) : jinja::List();
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
   return {.id = id,
@@ -175,15 +176,15 @@ KernelSource render_kernel(const Spec& spec, const Target& target, const KernelI
           .text = std::move(rendered.text),
           .map = std::move(rendered.map),
           .template_files = std::move(rendered.files),
-          .options = compile_options(target, types, spec),
+          .options = compile_options(target, types, facts),
           .entry_points = kind.entry_points,
           .launch = {},
-          .extrema_tables = kind.proves ? extrema_tables(spec) : std::vector<ExtremaTable>(),
+          .extrema_tables = kind.proves ? extrema_tables(facts) : std::vector<ExtremaTable>(),
           .fallback = kind.proves ? std::optional(kMaskExact) : std::nullopt};
 }
 
-KernelSource describe_kernel(const Spec& spec, const Target& target, const KernelId& id) {
-  return render_kernel(spec, target, id, EmptyTemplates());
+KernelSource describe_kernel(const SpecFacts& facts, const Target& target, const KernelId& id) {
+  return render_kernel(facts, target, id, EmptyTemplates());
 }
 
 std::string with_line_directives(const KernelSource& source) {

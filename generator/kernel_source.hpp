@@ -11,7 +11,7 @@
 #include "jinja/engine.hpp"
 #include "kernel_variant.hpp"
 #include "source_map.hpp"
-#include "spec.hpp"
+#include "spec_facts.hpp"
 #include "tactic.hpp"
 #include "target.hpp"
 
@@ -54,12 +54,11 @@ struct KernelSource {
 /// Every kernel that this spec can ask for on this target (what is precompiled), without those that
 /// only verify asks for (evaluate_*). A spec without a mask_mod still has forward_masked, for masks
 /// that come as lists.
-std::vector<KernelId> kernel_set(const Spec& spec, const Target& target);
+std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target);
 
 /// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
-/// mask_mod changes a variable behind an `&&` or `||`, of which the proof computes both sides.
-/// @throws Error as tokenize does
-KernelId mask_kernel(const Spec& spec);
+/// mask_mod may change a variable behind an `&&` or `||`, of which the proof computes both sides.
+KernelId mask_kernel(const SpecFacts& facts);
 
 /// The forward kernel that a call with aligned tensors launches: masked where the spec has a
 /// mask_mod or the caller brings block masks.
@@ -69,13 +68,13 @@ KernelId forward_kernel(const Spec& spec, bool takes_block_mask = false);
 /// @param loader where templates come from; default_template_loader() unless a test passes another
 /// @throws Error with code usage for a kernel that the target does not have, kernel_template for a
 ///         wrong template
-KernelSource render_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource render_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                            const jinja::Loader& loader);
 
 /// All that render_kernel says of a kernel but its text: options, entry points, launch. Costs a
 /// fraction of it.
 /// @throws Error with code usage for a kernel that the target does not have
-KernelSource describe_kernel(const Spec& spec, const Target& target, const KernelId& id);
+KernelSource describe_kernel(const SpecFacts& facts, const Target& target, const KernelId& id);
 
 /// The kernel's text with `#line` directives before every change of origin, for profilers and
 /// debuggers; never what is compiled by default.

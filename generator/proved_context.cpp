@@ -69,9 +69,10 @@ List scalar_values(const Spec& spec, const Snippet& snippet) {
 
 }  // namespace
 
-Value proved_context(const Spec& spec, std::string_view undecided_header) {
+Value proved_context(const SpecFacts& facts, std::string_view undecided_header) {
+  const Spec& spec = facts.spec;
   const Reading& types = reading("interval");
-  const Snippet snippet = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  const Snippet& snippet = facts.required_mask_mod();
   List words;
   for (const Reading::Word& word : types.words) {
     words.push_back(Map{{"word", word.word}, {"type", word.type}});
@@ -81,13 +82,14 @@ Value proved_context(const Spec& spec, std::string_view undecided_header) {
              {"undecided_header", undecided_header},
              {"words", std::move(words)},
              {"body", splice_snippet(snippet, types.literals)},
-             {"buffers", buffer_values(spec, snippet, extrema_tables(spec))},
+             {"buffers", buffer_values(spec, snippet, extrema_tables(facts))},
              {"scalars", scalar_values(spec, snippet)}};
 }
 
-List tables_context(const Spec& spec) {
+List tables_context(const SpecFacts& facts) {
+  const Spec& spec = facts.spec;
   List values;
-  for (const ExtremaTable& table : extrema_tables(spec)) {
+  for (const ExtremaTable& table : extrema_tables(facts)) {
     const BufferSpec& buffer =
         std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(table.buffer))->second;
     values.push_back(Map{{"buffer", static_cast<std::int64_t>(table.buffer)},

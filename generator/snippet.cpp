@@ -11,6 +11,7 @@
 #include "generator/misread_operators.hpp"
 #include "generator/snippet_brackets.hpp"
 #include "generator/snippet_names.hpp"
+#include "generator/snippet_number.hpp"
 #include "generator/snippet_words.hpp"
 #include "generator/text_place.hpp"
 
@@ -42,8 +43,8 @@ struct OpenBracket {
 // One pass over the tokens. What it finds is reported in order of position.
 class Checker {
  public:
-  Checker(SnippetKind kind, std::string_view text)
-      : kind_(kind), text_(text), tokens_(tokenize(text, kind)) {}
+  Checker(SnippetKind kind, std::string_view text, const std::vector<SnippetToken>& tokens)
+      : kind_(kind), text_(text), tokens_(tokens) {}
 
   Snippet run() {
     if (tokens_.empty()) {
@@ -56,7 +57,8 @@ class Checker {
     Snippet snippet = {.kind = kind_,
                        .text = std::string(text_),
                        .is_expression = !is_body(),
-                       .names = std::move(names_)};
+                       .names = std::move(names_),
+                       .score_literals = std::move(score_literals_)};
     if (snippet.is_expression) {
       check_expression();
     } else {
@@ -81,6 +83,13 @@ class Checker {
     check_comment();
     if (token().kind == Kind::identifier) check_identifier();
     if (token().kind == Kind::punctuation) check_punctuation();
+    if (token().kind == Kind::number) check_number();
+  }
+
+  void check_number() {
+    const NumberLiteral literal = read_number(token().text);
+    if (!literal.is_floating || literal.has_suffix) return;
+    score_literals_.push_back(token().offset + token().text.size());
   }
 
   void count_statement() {
@@ -273,10 +282,11 @@ class Checker {
 
   SnippetKind kind_;
   std::string_view text_;
-  std::vector<SnippetToken> tokens_;
+  const std::vector<SnippetToken>& tokens_;
   std::size_t index_ = 0;
   std::vector<OpenBracket> open_;
   std::vector<std::string> names_;
+  std::vector<std::size_t> score_literals_;
   const SnippetToken* first_return_ = nullptr;  // outside lambdas
   std::size_t lambda_depth_ = 0;  // brackets around a lambda whose { is still to come, plus 1
   int statement_tokens_ = 0;
@@ -293,15 +303,14 @@ bool Snippet::mentions(std::string_view name) const {
   return std::binary_search(names.begin(), names.end(), name);
 }
 
-bool has_loop(SnippetKind kind, std::string_view text) {
-  const std::vector<SnippetToken> tokens = tokenize(text, kind);
-  return std::any_of(tokens.begin(), tokens.end(), [](const SnippetToken& token) {
-    return token.text == "for" || token.text == "while";  // which a do ends with; goto is refused
-  });
+Snippet check_snippet(SnippetKind kind, std::string_view text) {
+  std::vector<SnippetToken> tokens;
+  return check_snippet(kind, text, tokens);
 }
 
-Snippet check_snippet(SnippetKind kind, std::string_view text) {
-  return Checker(kind, text).run();
+Snippet check_snippet(SnippetKind kind, std::string_view text, std::vector<SnippetToken>& tokens) {
+  tokens = tokenize(text, kind);
+  return Checker(kind, text, tokens).run();
 }
 
 Error snippet_error(SnippetKind kind, std::string_view text, std::size_t offset,

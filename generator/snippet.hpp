@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ struct Snippet {
   bool is_expression = false;      ///< a value, not a body with `return`
   std::vector<std::string> names;  ///< identifiers that it mentions, sorted, each once; no keywords
                                    ///< and no members (`x.size` mentions x)
+  /// Offsets past each number like `0.5`, which has the score's type: no suffix, no whole number.
+  std::vector<std::size_t> score_literals = {};
 
   bool mentions(std::string_view name) const;
 };
@@ -50,6 +53,9 @@ inline constexpr int kMaxStatementTokens = 1024;
 ///         ASCII (strings and comments may hold UTF-8)
 std::vector<SnippetToken> tokenize(std::string_view text, SnippetKind kind);
 
+/// How often this thread has called tokenize; for tests.
+std::uint64_t tokenizations();
+
 /// Refuses what must not reach a compiler: unbalanced brackets, any preprocessor directive (by `#`,
 /// `%:`, `??=`, behind a line splice or a comment), a line splice, digraphs, `asm` and other
 /// keywords that have no place in a snippet, `[[...]]`, qualified names (`::`), names that are
@@ -58,8 +64,9 @@ std::vector<SnippetToken> tokenize(std::string_view text, SnippetKind kind);
 /// @throws Error with code snippet, with line and column in the snippet and a hint
 Snippet check_snippet(SnippetKind kind, std::string_view text);
 
-/// Whether a snippet's text holds a loop. @throws Error as tokenize does
-bool has_loop(SnippetKind kind, std::string_view text);
+/// The same.
+/// @param tokens  becomes the text's tokens, which point into it
+Snippet check_snippet(SnippetKind kind, std::string_view text, std::vector<SnippetToken>& tokens);
 
 /// The names that a snippet of this spec may use, for messages: indices, lengths, buffers (with
 /// their shapes), scalars, functions. Several lines.

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "generator/snippet_number.hpp"
-
 namespace tilewright {
 namespace {
 
@@ -19,8 +17,12 @@ class Splicer {
 
   void copy_until(std::size_t end) {
     if (end == at_) return;
+    pieces_.push_back({std::string(text_.substr(at_, end - at_)), line_, column_, true});
+    skip_until(end);
+  }
+
+  void skip_until(std::size_t end) {
     const std::string_view text = text_.substr(at_, end - at_);
-    pieces_.push_back({std::string(text), line_, column_, true});
     const std::size_t newline = text.rfind('\n');
     line_ += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
     if (newline == std::string_view::npos) {
@@ -43,23 +45,22 @@ class Splicer {
   int column_ = 1;
 };
 
-bool has_score_type(const SnippetToken& token) {
-  if (token.kind != SnippetToken::Kind::number) return false;
-  const NumberLiteral literal = read_number(token.text);
-  return literal.is_floating && !literal.has_suffix;
-}
-
 }  // namespace
 
-jinja::Splice splice_snippet(const Snippet& snippet, LiteralType literal_type) {
+jinja::Splice splice_snippet(const Snippet& snippet, LiteralType literal_type,
+                             const std::vector<Replacement>& replacements) {
   Splicer splicer(snippet.text);
   if (snippet.is_expression) splicer.insert("return (\n");
+  std::vector<Replacement> edits = replacements;
   if (literal_type == LiteralType::f32) {
-    for (const SnippetToken& token : tokenize(snippet.text, snippet.kind)) {
-      if (!has_score_type(token)) continue;
-      splicer.copy_until(token.offset + token.text.size());
-      splicer.insert("f");
-    }
+    for (const std::size_t at : snippet.score_literals) edits.push_back({at, at, "f"});
+  }
+  std::sort(edits.begin(), edits.end(),
+            [](const Replacement& a, const Replacement& b) { return a.begin < b.begin; });
+  for (Replacement& edit : edits) {
+    splicer.copy_until(edit.begin);
+    splicer.insert(std::move(edit.text));
+    splicer.skip_until(edit.end);
   }
   splicer.copy_rest();
   splicer.insert(snippet.is_expression ? "\n);\n" : "\n");

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "jinja/value.hpp"
 #include "snippet.hpp"
@@ -17,10 +20,19 @@ enum class LiteralType : std::uint8_t {
 };
 #pragma GCC diagnostic pop
 
+/// What stands in a kernel in the place of bytes [begin, end) of a snippet.
+struct Replacement {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::string text;
+};
+
 /// The snippet as the statements of a function that returns its value: an expression becomes
 /// `return ( ... );`, a body is copied. The snippet stands on lines of its own, so that what
 /// follows is neither swallowed by a comment nor joined to a token, and every position maps back to
 /// it.
-jinja::Splice splice_snippet(const Snippet& snippet, LiteralType literal_type);
+/// @param replacements  in the order of the text
+jinja::Splice splice_snippet(const Snippet& snippet, LiteralType literal_type,
+                             const std::vector<Replacement>& replacements = {});
 
 }  // namespace tilewright

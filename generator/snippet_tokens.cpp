@@ -218,9 +218,16 @@ class Tokenizer {
   int line_ = 1;
 };
 
+thread_local std::uint64_t calls = 0;
+
 }  // namespace
 
+std::uint64_t tokenizations() {
+  return calls;
+}
+
 std::vector<SnippetToken> tokenize(std::string_view text, SnippetKind kind) {
+  ++calls;
   return Tokenizer(text, kind).run();
 }
 

@@ -79,8 +79,9 @@ std::map<std::string, std::int64_t> Tactic::parameters() const {
   return {values.begin(), values.end()};
 }
 
-Tactic choose_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel) {
-  if (!target.is_cpu()) return choose_cuda_tactic(spec, target, kernel);
+Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelTraits& kernel) {
+  if (!target.is_cpu()) return choose_cuda_tactic(facts, target, kernel);
+  const Spec& spec = facts.spec;
   CpuTactic tactic{.q_tile = default_q_tile(spec),
                    .kv_tile = default_kv_tile(spec),
                    .vector_bytes = vector_bytes(target)};
@@ -90,8 +91,8 @@ Tactic choose_tactic(const Spec& spec, const Target& target, const KernelTraits&
   return {tactic};
 }
 
-Tactic choose_tactic(const Spec& spec, const Target& target) {
-  return choose_tactic(spec, target, {.masked = !spec.mask_mod.empty(), .aligned = true});
+Tactic choose_tactic(const SpecFacts& facts, const Target& target) {
+  return choose_tactic(facts, target, {.masked = !facts.spec.mask_mod.empty(), .aligned = true});
 }
 
 }  // namespace tilewright

@@ -8,6 +8,7 @@
 
 #include "kernel_variant.hpp"
 #include "spec.hpp"
+#include "spec_facts.hpp"
 #include "target.hpp"
 
 namespace tilewright {
@@ -76,10 +77,10 @@ struct Tactic {
 /// The tactic of one of a spec's forward kernels, the forced one's parameters filled in where it
 /// leaves them open. A forced tactic that needs aligned tensors leaves other kernels alone.
 /// @throws Error with code spec where the forced tactic does not exist or does not fit
-Tactic choose_tactic(const Spec& spec, const Target& target, const KernelTraits& kernel);
+Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelTraits& kernel);
 
 /// The same for the kernel that serves most calls: aligned, and masked where the spec has a
 /// mask_mod.
-Tactic choose_tactic(const Spec& spec, const Target& target);
+Tactic choose_tactic(const SpecFacts& facts, const Target& target);
 
 }  // namespace tilewright

@@ -89,10 +89,10 @@ struct Rendered {
   double milliseconds;
 };
 
-Rendered render(const Spec& spec, const Target& target, const KernelId& id,
+Rendered render(const SpecFacts& facts, const Target& target, const KernelId& id,
                 const KernelContext& context) {
   const Stopwatch watch;
-  KernelSource source = render_kernel(spec, target, id, *context.templates);
+  KernelSource source = render_kernel(facts, target, id, *context.templates);
   if (target.is_cpu()) {
     source.options.insert(source.options.end(), context.instrumentation.begin(),
                           context.instrumentation.end());
@@ -136,22 +136,22 @@ std::unique_ptr<const KernelCompiler> compiler_or_reason(const Target& target,
 }
 
 // A kernel whose spec a bundle knows need not be rendered.
-std::optional<KernelBinary> find_without_rendering(const Spec& spec, const Target& target,
+std::optional<KernelBinary> find_without_rendering(const SpecFacts& facts, const Target& target,
                                                    const KernelId& id,
                                                    const KernelContext& context) {
   if (!may_be_bundled(target, context) || !is_embedded(*context.templates)) return std::nullopt;
   const Stopwatch watch;
-  cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(spec, target, id));
+  cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(facts, target, id));
   if (!loaded.entry) return std::nullopt;
-  Rendered described{describe_kernel(spec, target, id), 0};
+  Rendered described{describe_kernel(facts, target, id), 0};
   return from_bundle(std::move(loaded), std::move(described), watch.milliseconds());
 }
 
-KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
+KernelBinary build(const SpecFacts& facts, const Target& target, const KernelId& id,
                    const KernelContext& context) {
   const Activity activity("makes the kernel", id.name() + " for " + target.name());
-  if (auto bundled = find_without_rendering(spec, target, id, context)) return *std::move(bundled);
-  Rendered rendered = render(spec, target, id, context);
+  if (auto bundled = find_without_rendering(facts, target, id, context)) return *std::move(bundled);
+  Rendered rendered = render(facts, target, id, context);
   const KernelSource& source = rendered.source;
   const Stopwatch watch;
   const cache::Request request = kernel_request(source);
@@ -169,13 +169,13 @@ KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
       return kept(std::move(entry), "disk", std::move(rendered), watch.milliseconds());
     }
     if (no_compiler) throw *no_compiler;
-    throw missing_kernel(spec, source, *context.bundles, *context.store);
+    throw missing_kernel(facts, source, *context.bundles, *context.store);
   }
   const cache::Key key = cache::make_key(request, compiler->identity());
   double compile_ms = 0;
   cache::Store::Result result = context.store->load_or_build(key, [&] {
     const Stopwatch compile_watch;
-    cache::Entry entry = compile(spec, source, key, *compiler);
+    cache::Entry entry = compile(facts, source, key, *compiler);
     compile_ms = compile_watch.milliseconds();
     return entry;
   });
@@ -189,37 +189,38 @@ KernelBinary build(const Spec& spec, const Target& target, const KernelId& id,
   return {std::move(result.entry), std::move(rendered.source), std::move(build)};
 }
 
-bool is_bundled(const Spec& spec, const Target& target, const KernelId& id,
+bool is_bundled(const SpecFacts& facts, const Target& target, const KernelId& id,
                 const KernelContext& context) {
   if (is_embedded(*context.templates) &&
-      context.bundles->find_memo(kernel_memo(spec, target, id))) {
+      context.bundles->find_memo(kernel_memo(facts, target, id))) {
     return true;
   }
-  const KernelSource source = render_kernel(spec, target, id, *context.templates);
+  const KernelSource source = render_kernel(facts, target, id, *context.templates);
   return static_cast<bool>(context.bundles->find(kernel_request(source).digest));
 }
 
 // Whether a kernel or what serves in its place is held.
 template <typename Holds>
-bool is_served(const Spec& spec, const Target& target, const KernelId& id, const Holds& holds) {
+bool is_served(const SpecFacts& facts, const Target& target, const KernelId& id,
+               const Holds& holds) {
   if (holds(id)) return true;
-  const std::optional<KernelId> fallback = describe_kernel(spec, target, id).fallback;
+  const std::optional<KernelId> fallback = describe_kernel(facts, target, id).fallback;
   return fallback && holds(*fallback);
 }
 
-KernelBinary build_usable(const Spec& spec, const Target& target, const KernelId& id,
+KernelBinary build_usable(const SpecFacts& facts, const Target& target, const KernelId& id,
                           const KernelContext& context) {
-  const std::optional<KernelId> fallback = describe_kernel(spec, target, id).fallback;
-  if (!fallback) return build(spec, target, id, context);
+  const std::optional<KernelId> fallback = describe_kernel(facts, target, id).fallback;
+  if (!fallback) return build(facts, target, id, context);
   try {
-    KernelBinary binary = build(spec, target, id, context);
+    KernelBinary binary = build(facts, target, id, context);
     if (binary.compiles()) return binary;
   } catch (const Error& error) {
     // The compiler gave up, is not there or must not be used: nothing that is kept, and the
     // fallback says no less.
     if (error.code() != ErrorCode::compiler && error.code() != ErrorCode::missing_kernel) throw;
   }
-  return build(spec, target, *fallback, context);
+  return build(facts, target, *fallback, context);
 }
 
 // Objects that are loaded now, by key, so that two equal kernels share one.
@@ -237,12 +238,12 @@ std::shared_ptr<const SharedObject> shared_object(const cache::Entry& entry,
   return object;
 }
 
-std::shared_ptr<const LoadedKernel> load(const Spec& spec, const Target& target, const KernelId& id,
-                                         const KernelContext& context) {
+std::shared_ptr<const LoadedKernel> load(const SpecFacts& facts, const Target& target,
+                                         const KernelId& id, const KernelContext& context) {
   if (!target.is_cpu()) {
     throw Error(ErrorCode::internal, "a kernel for a GPU cannot be loaded into the process");
   }
-  KernelBinary binary = build_usable(spec, target, id, context);
+  KernelBinary binary = build_usable(facts, target, id, context);
   const Stopwatch watch;
   std::shared_ptr<const SharedObject> object =
       shared_object(*binary.entry, binary.source.id.name());
@@ -320,66 +321,66 @@ bool jit_is_allowed() {
               "set it to \"off\" to forbid compiling, or unset it");
 }
 
-std::optional<Target> stored_target(const Spec& spec, std::span<const Target> targets,
+std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
                                     std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
   for (const Target& target : targets) {
     const auto holds = [&](const KernelId& id) {
-      const KernelSource source = render_kernel(spec, target, id, *context.templates);
+      const KernelSource source = render_kernel(facts, target, id, *context.templates);
       return find_by_request(*context.store, kernel_request(source)) != nullptr;
     };
     const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
-      return is_served(spec, target, id, holds);
+      return is_served(facts, target, id, holds);
     });
     if (has_all) return target;
   }
   return std::nullopt;
 }
 
-std::optional<Target> bundled_target(const Spec& spec, std::span<const Target> targets,
+std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
                                      std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
   for (const Target& target : targets) {
-    const auto holds = [&](const KernelId& id) { return is_bundled(spec, target, id, context); };
+    const auto holds = [&](const KernelId& id) { return is_bundled(facts, target, id, context); };
     const bool has_all = may_be_bundled(target, context) &&
                          std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
-                           return is_served(spec, target, id, holds);
+                           return is_served(facts, target, id, holds);
                          });
     if (has_all) return target;
   }
   return std::nullopt;
 }
 
-KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                           const KernelContext& context) {
-  return build(spec, target, id, with_defaults(context));
+  return build(facts, target, id, with_defaults(context));
 }
 
-std::vector<KernelBinary> build_kernels(const Spec& spec, const Target& target,
+std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
                                         std::span<const KernelId> ids, const KernelContext& given) {
   const KernelContext context = with_defaults(given);
-  return each_of(ids, [&](const KernelId& id) { return build(spec, target, id, context); });
+  return each_of(ids, [&](const KernelId& id) { return build(facts, target, id, context); });
 }
 
-std::vector<KernelBinary> build_usable_kernels(const Spec& spec, const Target& target,
+std::vector<KernelBinary> build_usable_kernels(const SpecFacts& facts, const Target& target,
                                                std::span<const KernelId> ids,
                                                const KernelContext& given) {
   const KernelContext context = with_defaults(given);
-  return each_of(ids, [&](const KernelId& id) { return build_usable(spec, target, id, context); });
+  return each_of(ids, [&](const KernelId& id) { return build_usable(facts, target, id, context); });
 }
 
-std::shared_ptr<const LoadedKernel> load_kernel(const Spec& spec, const Target& target,
+std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
                                                 const KernelId& id, const KernelContext& context) {
-  return load(spec, target, id, with_defaults(context));
+  return load(facts, target, id, with_defaults(context));
 }
 
-std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const Spec& spec,
+std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
                                                               const Target& target,
                                                               std::span<const KernelId> ids,
                                                               const KernelContext& given) {
   const KernelContext context = with_defaults(given);
   std::vector<std::shared_ptr<const LoadedKernel>> kernels(ids.size());
-  side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(spec, target, ids[i], context); });
+  side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(facts, target, ids[i], context); });
   return kernels;
 }
 

@@ -85,11 +85,11 @@ struct LoadedKernel {
 
 /// The first of `targets`, the best one first, for which the bundles hold all of these kernels, or
 /// the fallbacks of those that they lack; nothing where there is none. Opens no compiler.
-std::optional<Target> bundled_target(const Spec& spec, std::span<const Target> targets,
+std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
                                      std::span<const KernelId> ids, const KernelContext& context);
 
 /// The same for the store, whatever compiled what it holds. Slow: for machines without a compiler.
-std::optional<Target> stored_target(const Spec& spec, std::span<const Target> targets,
+std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
                                     std::span<const KernelId> ids, const KernelContext& context);
 
 /// spec -> kernel source -> request -> key -> binary: from a bundle, from the store, or compiled
@@ -98,27 +98,27 @@ std::optional<Target> stored_target(const Spec& spec, std::span<const Target> ta
 /// compile;
 ///         with code compiler where there is no compiler or it fails otherwise;
 ///         with code missing_kernel where nothing may be compiled and no cache has it
-KernelBinary build_kernel(const Spec& spec, const Target& target, const KernelId& id,
+KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
                           const KernelContext& context);
 
 /// build_kernel for several, compiled side by side. The first error is thrown.
-std::vector<KernelBinary> build_kernels(const Spec& spec, const Target& target,
+std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
                                         std::span<const KernelId> ids,
                                         const KernelContext& context);
 
 /// build_kernels with the fallback of each that does not compile in its place.
-std::vector<KernelBinary> build_usable_kernels(const Spec& spec, const Target& target,
+std::vector<KernelBinary> build_usable_kernels(const SpecFacts& facts, const Target& target,
                                                std::span<const KernelId> ids,
                                                const KernelContext& context);
 
 /// build_kernel for a CPU, or its fallback where it does not compile, then loads the binary into
 /// this process. Equal kernels are loaded once.
 /// @throws Error as build_kernel; with code compiler where the binary cannot be loaded
-std::shared_ptr<const LoadedKernel> load_kernel(const Spec& spec, const Target& target,
+std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
                                                 const KernelId& id, const KernelContext& context);
 
 /// load_kernel for several, compiled side by side. The first error is thrown.
-std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const Spec& spec,
+std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
                                                               const Target& target,
                                                               std::span<const KernelId> ids,
                                                               const KernelContext& context);

@@ -121,10 +121,6 @@ bool is_difference_of_indices(const Expression& node) {
 
 // ---- what a kernel does anyway
 
-// Between them products stay far from float's limits.
-constexpr double kLeast = 0x1p-20;
-constexpr double kGreatest = 0x1p20;
-
 // What names of a factor stand for.
 struct Names {
   const Spec& spec;
@@ -136,7 +132,7 @@ bool multiply(Factor& factor, const Factor& other, bool divides) {
   for (const auto& [name, is_divisor] : other.scalars) {
     factor.scalars.emplace_back(name, is_divisor != divides);
   }
-  return factor.literal >= kLeast && factor.literal <= kGreatest;
+  return factor.literal >= kLeastFactor && factor.literal <= kGreatestFactor;
 }
 
 std::optional<Factor> factor_of(const Expression& node, const Spec& spec) {
@@ -145,7 +141,7 @@ std::optional<Factor> factor_of(const Expression& node, const Spec& spec) {
   if (is_literal) {
     const double value =
         node.op == Op::integer_literal ? static_cast<double>(node.integer) : node.number;
-    if (!(value >= kLeast && value <= kGreatest)) return {};
+    if (!(value >= kLeastFactor && value <= kGreatestFactor)) return {};
     return Factor{.literal = value};
   }
   if (node.type != Type::floating) return {};
@@ -342,21 +338,21 @@ SnippetFacts find_facts(const SnippetTree& tree, const Spec& spec) {
   }
   SnippetFacts facts;
   const Locals locals = constant_locals(tree);
-  bool changes = false, deduces = false, makes_one_type = false, is_conditional = false;
+  bool deduces = false, makes_one_type = false;
   for_each_statement(tree.statements, [&](const Statement& statement) {
     facts.has_loop |= statement.kind == Kind::loop;
-    changes |= statement.kind == Kind::assign;
+    facts.has_lambda |= statement.kind == Kind::lambda;
     deduces |= statement.deduces_type || statement.kind == Kind::lambda;
   });
   for_each_node(tree.statements, [&](const Expression& node) {
     const Op op = node.op;
+    facts.takes_sizes |= op == Op::size;
     facts.divides |= divides(op);
     facts.needs_bounded_indices |=
         divides_by_unknown(node, locals, spec) || (op == Op::call && node.type == Type::unknown);
     facts.takes_index_difference |= is_difference_of_indices(inlined(node, {}));
     makes_one_type |= op == Op::conditional || op == Op::select || op == Op::minimum ||
                       op == Op::maximum || op == Op::clamp || op == Op::call;
-    is_conditional |= op == Op::logical_and || op == Op::logical_or;
     if (op != Op::read) return;
     const BufferSpec& buffer = spec.buffers.at(node.name);
     facts.needs_bounded_indices |= buffer.bounds == Bounds::trusted && !node.operands.empty();
@@ -364,7 +360,7 @@ SnippetFacts find_facts(const SnippetTree& tree, const Spec& spec) {
   });
   facts.needs_bounded_indices |= facts.has_loop;
   facts.takes_index_difference &= !deduces;
-  facts.needs_plain_reads = makes_one_type || deduces || (changes && is_conditional);
+  facts.needs_plain_reads = makes_one_type || deduces;
   return facts;
 }
 

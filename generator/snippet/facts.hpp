@@ -38,6 +38,8 @@ struct SnippetFacts {
   std::vector<BufferRead> reads = {};  ///< in the order of the text; none if opaque
   bool has_loop = false;
   bool divides = false;  ///< has a `/` or `%`
+  bool has_lambda = false;
+  bool takes_sizes = false;  ///< `x.size(d)`
   /// Indices that the call does not have could do harm: by an endless loop, a division of integers
   /// by 0, or a read of a trusted buffer.
   bool needs_bounded_indices = false;
@@ -56,6 +58,10 @@ SnippetFacts find_facts(const SnippetTree& tree, const Spec& spec);
 
 /// The reads that are no hoistable ones, if all of them are linear; none if one is not.
 std::vector<BufferRead> linear_reads(const SnippetFacts& facts);
+
+/// Sizes of factors between which products stay far from float's limits.
+inline constexpr double kLeastFactor = 0x1p-20;
+inline constexpr double kGreatestFactor = 0x1p20;
 
 /// A product of numbers and f32 scalars of the call.
 struct Factor {
@@ -78,7 +84,7 @@ struct ScoreReduction {
 };
 
 /// Factors beside every `score`, and a factor beside a function that is the whole result. Literals
-/// are between 2^-20 and 2^20.
+/// are between kLeastFactor and kGreatestFactor.
 ScoreReduction reduce(const SnippetTree& tree, const Spec& spec);
 
 }  // namespace tilewright::snippet

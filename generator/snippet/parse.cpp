@@ -585,6 +585,7 @@ bool is_body(std::span<const SnippetToken> tokens) {
 }  // namespace
 
 SnippetTree parse(SnippetKind kind, std::span<const SnippetToken> tokens, const Spec& spec) {
+  if (tokens.empty()) return {.kind = kind};
   try {
     return Parser(kind, tokens, spec).run(!is_body(tokens));
   } catch (const NotUnderstood& place) {

@@ -1,7 +1,10 @@
 #include "generator/snippet/rewrite.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "generator/snippet/print.hpp"
 
@@ -69,6 +72,17 @@ std::map<std::string, Uses> count_uses(const std::vector<Statement>& statements)
   return uses;
 }
 
+// All names that a snippet declares or mentions.
+std::set<std::string> names_in(const std::vector<Statement>& statements) {
+  std::set<std::string> names;
+  for_each_statement(statements, [&](const Statement& statement) {
+    names.insert(statement.name);
+    for (const Parameter& parameter : statement.parameters) names.insert(parameter.name);
+  });
+  for_each_node(statements, [&](const Expression& node) { names.insert(node.name); });
+  return names;
+}
+
 // A sequence of assignments to one local, in the list that declares it, as one local each.
 void name_versions(std::vector<Statement>& statements) {
   const std::map<std::string, Uses> all = count_uses(statements);
@@ -80,6 +94,7 @@ void name_versions(std::vector<Statement>& statements) {
   Locals names;
   std::map<std::string, Type> types;
   std::map<std::string, int> versions;
+  std::set<std::string> taken = names_in(statements);
   for (Statement& statement : statements) {
     statement.value = inlined(statement.value, names);
     const auto rename = [&](auto& self, std::vector<Statement>& inner) -> void {
@@ -99,14 +114,21 @@ void name_versions(std::vector<Statement>& statements) {
       continue;
     }
     const Type type = types.at(statement.name);
-    const std::string version = statement.name + "_" + std::to_string(++versions[statement.name]);
-    if (all.contains(version)) return;
+    std::string version = statement.name;
+    while (taken.contains(version)) {
+      version = fmt::format("{}_{}", statement.name, ++versions[statement.name]);
+    }
+    taken.insert(version);
     statement.kind = Kind::declare;
     statement.value = converted(std::move(statement.value), type);
     names[statement.name] = variable(version, type);
     statement.name = version;
   }
 }
+
+// Nodes of a value that is put in a local's place. `b = a + a; c = b + b; ...` would double it each
+// time, and compilers recurse over the operators of an expression.
+constexpr std::size_t kMostInlined = 128;
 
 // Locals that never change, those for which `wanted(uses, value)`.
 template <typename Wanted>
@@ -120,7 +142,7 @@ Locals find_constants(const std::vector<Statement>& statements,
   for_each_statement(statements, [&](const Statement& statement) {
     if (statement.kind != Kind::declare || changes(statement.name)) return;
     Expression value = inlined(statement.value, locals);
-    bool is_constant = wanted(uses.at(statement.name), value);
+    bool is_constant = size_of(value) <= kMostInlined && wanted(uses.at(statement.name), value);
     for_each_node(value, [&](const Expression& node) {
       const bool is_lambda = node.op == Op::call && node.type != Type::unknown;
       is_constant &= !is_lambda && (node.op != Op::variable || !changes(node.name));
@@ -130,15 +152,25 @@ Locals find_constants(const std::vector<Statement>& statements,
   return locals;
 }
 
-void drop_unused(std::vector<Statement>& statements) {
-  const std::map<std::string, Uses> uses = count_uses(statements);
-  const auto is_unused = [&](const Statement& statement) {
+// From the end, so that what only a dropped local uses is dropped too.
+void drop_unused(std::vector<Statement>& statements, std::map<std::string, Uses>& uses) {
+  for (std::size_t i = statements.size(); i-- > 0;) {
+    Statement& statement = statements[i];
+    drop_unused(statement.otherwise, uses);
+    drop_unused(statement.body, uses);
     const bool declares = statement.kind == Kind::declare || statement.kind == Kind::lambda;
-    if (!declares) return false;
-    const Uses& use = uses.at(statement.name);
-    return use.read == 0 && use.assigned == 0;
-  };
-  if (std::erase_if(statements, is_unused) > 0) drop_unused(statements);
+    const Uses& use = uses[statement.name];
+    if (!declares || use.read > 0 || use.assigned > 0) continue;
+    for_each_node(statement.value, [&](const Expression& node) {
+      if (node.op == Op::variable || node.op == Op::call) --uses[node.name].read;
+    });
+    statements.erase(statements.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void drop_unused(std::vector<Statement>& statements) {
+  std::map<std::string, Uses> uses = count_uses(statements);
+  drop_unused(statements, uses);
 }
 
 void inline_locals(std::vector<Statement>& statements, const Locals& locals) {
@@ -200,6 +232,12 @@ void for_each_node(const std::vector<Statement>& statements,
                      [&](const Statement& statement) { for_each_node(statement.value, visit); });
 }
 
+bool mentions(const SnippetTree& tree, const std::string& name) {
+  bool found = false;
+  for_each_node(tree.statements, [&](const Expression& node) { found |= node.name == name; });
+  return found;
+}
+
 Expression inlined(const Expression& expression, const Locals& locals) {
   if (expression.op == Op::variable) {
     const auto found = locals.find(expression.name);
@@ -253,18 +291,14 @@ SnippetTree simplified(const SnippetTree& tree) {
   SnippetTree result = tree;
   if (opaque(tree) != nullptr) return result;
   name_versions(result.statements);
-  // Each round may leave a local with one use less.
-  for (std::size_t before = 0; before != size_of(result);) {
-    before = size_of(result);
-    drop_unused(result.statements);
-    const auto is_wanted = [](const Uses& uses, const Expression& value) {
-      return uses.read <= 1 || value.operands.empty() ||
-             (is_conversion(value.op) && value.operands[0].operands.empty());
-    };
-    inline_locals(result.statements,
-                  find_constants(result.statements, count_uses(result.statements), is_wanted));
-    drop_unused(result.statements);
-  }
+  drop_unused(result.statements);
+  const auto is_wanted = [](const Uses& uses, const Expression& value) {
+    return uses.read <= 1 || value.operands.empty() ||
+           (is_conversion(value.op) && value.operands[0].operands.empty());
+  };
+  inline_locals(result.statements,
+                find_constants(result.statements, count_uses(result.statements), is_wanted));
+  drop_unused(result.statements);
   return result;
 }
 

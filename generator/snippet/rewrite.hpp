@@ -17,6 +17,9 @@ void for_each_node(const std::vector<Statement>& statements,
 void for_each_statement(const std::vector<Statement>& statements,
                         const std::function<void(const Statement&)>& visit);
 
+/// Whether the snippet names a variable, a scalar or a buffer.
+bool mentions(const SnippetTree& tree, const std::string& name);
+
 /// What locals stand for that never change: each with its value, in which such locals are replaced
 /// too. A local that is assigned, or whose value names one that is, is not among them.
 using Locals = std::map<std::string, Expression>;

@@ -10,21 +10,23 @@
 namespace tilewright::cpu {
 namespace {
 
-std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
+std::vector<KernelId> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
+  const Spec& spec = facts.spec;
   std::vector<KernelId> ids;
-  if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(spec));
+  if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(facts));
   if (!options.masks_only) ids.push_back(forward_kernel(spec, options.takes_block_mask));
   return ids;
 }
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const Spec& spec, const AttentionOptions& options)
-      : target_(bundled_target(spec, cpu_targets(), kernels_needed(spec, options), options.kernels)
-                    .value_or(Target::host_cpu())),
+  CpuBackend(const SpecFacts& facts, const AttentionOptions& options)
+      : target_(
+            bundled_target(facts, cpu_targets(), kernels_needed(facts, options), options.kernels)
+                .value_or(Target::host_cpu())),
         threads_(options.threads ? *options.threads : ThreadPool::shared()) {
     const auto kernels =
-        load_kernels(spec, target_, kernels_needed(spec, options), options.kernels);
+        load_kernels(facts, target_, kernels_needed(facts, options), options.kernels);
     for (const std::shared_ptr<const LoadedKernel>& kernel : kernels) {
       kernel->source.id.is_forward() ? void(forward_.emplace(kernel)) : void(mask_.emplace(kernel));
     }
@@ -65,7 +67,7 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Spec& spec, const AttentionOptions& options) {
-  return std::make_unique<CpuBackend>(spec, options);
+  return std::make_unique<CpuBackend>(SpecFacts(spec), options);
 }
 
 }  // namespace tilewright::cpu

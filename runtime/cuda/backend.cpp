@@ -10,10 +10,12 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
+#include "generator/spec_facts.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
 #include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/score_factors.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/cuda/tile_lists.hpp"
 
@@ -31,11 +33,12 @@ KernelVariant unaligned(KernelVariant variant) {
   return variant;
 }
 
-std::vector<KernelId> kernels_needed(const Spec& spec, const AttentionOptions& options) {
+std::vector<KernelId> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
+  const Spec& spec = facts.spec;
   const KernelVariant forward = forward_kernel(spec, options.takes_block_mask);
   std::vector<KernelId> ids;
   if (!options.masks_only) ids = {forward, unaligned(forward)};
-  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {kMaskLists, mask_kernel(spec)});
+  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
   return ids;
 }
 
@@ -54,6 +57,8 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(const Spec& spec, const AttentionOptions& options)
       : spec_(spec),
+        facts_(spec_),
+        factors_(facts_),
         forward_(forward_kernel(spec, options.takes_block_mask)),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
@@ -104,7 +109,12 @@ class CudaBackend final : public Backend {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
     abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels);
-    const Kernel& kernel = kernel_for(call, arguments.scaling, kernels);
+    const FoldedFactors folded = factors_.fold(bindings.scalars());
+    const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
+    if (kernel.launch.kv_box_rows > 0) {
+      arguments.scaling.factor *= folded.of_score;
+      arguments.scaling.to_log2 *= folded.of_result;
+    }
     std::int64_t q_tiles = ceil_div(call.shape.q_len, kernel.launch.q_tile);
     std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
     if (mask) {
@@ -128,10 +138,10 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<KernelBinary> build(const DeviceFacts& gpu, const AttentionOptions& options) {
-    const std::vector<KernelId> ids = kernels_needed(spec_, options);
-    target_ = bundled_target(spec_, targets_of(gpu), ids, options.kernels);
+    const std::vector<KernelId> ids = kernels_needed(facts_, options);
+    target_ = bundled_target(facts_, targets_of(gpu), ids, options.kernels);
     if (!target_) target_.emplace(compiled_target(gpu, options));
-    return build_usable_kernels(spec_, *target_, ids, options.kernels);
+    return build_usable_kernels(facts_, *target_, ids, options.kernels);
   }
 
   // What NVRTC compiles for; where there is none, or it must not be used, what the store holds.
@@ -144,7 +154,7 @@ class CudaBackend final : public Backend {
                   "use a newer tilewright, or the CPU: Device::cpu(), TILEWRIGHT_DEVICE=cpu");
     }
     const auto stored = [&] {
-      return stored_target(spec_, targets, kernels_needed(spec_, options), options.kernels);
+      return stored_target(facts_, targets, kernels_needed(facts_, options), options.kernels);
     };
     if (!*with_defaults(options.kernels).jit) return stored().value_or(targets.at(0));
     try {
@@ -216,14 +226,15 @@ class CudaBackend final : public Backend {
   }
 
   // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
-  // refuses, and scales that do not suit them.
+  // refuses, and scales and factors of score_mod that do not suit them.
   const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
-                           const ContextKernels& kernels) const {
+                           const FoldedFactors& folded, const ContextKernels& kernels) const {
     const Kernel& kernel = kernels.kernel(forward_, kForwardEntry);
-    const bool suits = scaling.factor >= kernel.launch.least_factor &&
-                       scaling.factor <= kernel.launch.greatest_factor;
     const bool takes_maps = kernel.launch.kv_box_rows > 0;
-    const bool fits = takes_maps ? driver_.functions().tensor_map_encode != nullptr &&
+    const float factor = takes_maps ? scaling.factor * folded.of_score : scaling.factor;
+    const bool suits =
+        factor >= kernel.launch.least_factor && factor <= kernel.launch.greatest_factor;
+    const bool fits = takes_maps ? driver_.functions().tensor_map_encode != nullptr && folded.fit &&
                                        fit_tensor_maps(spec_, call)
                                  : is_aligned(spec_, call);
     return suits && fits ? kernel : kernels.kernel(unaligned(forward_), kForwardEntry);
@@ -254,6 +265,8 @@ class CudaBackend final : public Backend {
   }
 
   Spec spec_;
+  SpecFacts facts_;
+  ScoreFactors factors_;
   KernelVariant forward_;  // what calls with aligned tensors launch
   int ordinal_;
   std::future<void> nvrtc_found_;  // while the driver starts

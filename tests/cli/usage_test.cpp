@@ -7,8 +7,9 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",   "check", "render", "compile",    "mask",
-                                         "bench", "cache", "doctor", "precompile", "fuzz"};
+const std::vector<std::string> kVerbs = {"run",     "check",      "render", "explain",
+                                         "compile", "mask",       "bench",  "cache",
+                                         "doctor",  "precompile", "fuzz"};
 
 void require_usage_error(const Ended& ended, const std::string& text) {
   REQUIRE(ended.status == 2);

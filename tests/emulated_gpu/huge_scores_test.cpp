@@ -57,3 +57,8 @@ TEST_CASE("emulated GPU: slopes of every size") {
 TEST_CASE("emulated GPU: large results of functions whose factor is left to the exponent") {
   CHECK(findings_of(test::folded_factors(bf16), "hopper") == kNone);
 }
+
+TEST_CASE("emulated GPU: a cap of any size, whichever kernel serves it") {
+  CHECK(findings_of(test::softcaps(bf16), "hopper") == kNone);
+  CHECK(findings_of(test::softcaps(f16, "q_idx >= kv_idx - 150"), "hopper") == kNone);
+}

@@ -118,11 +118,11 @@ TEST_CASE("CUDA kernels: float32, and mixtures of dtypes") {
 TEST_CASE("CUDA kernels: f32 takes precise functions in snippets unless the spec says otherwise") {
   const auto is_fast = [](DType dtype, std::optional<bool> precise) {
     const KernelSource source = render_kernel(
-        {.dtype = dtype,
-         .head_dim = 64,
-         .score_mod = "cap * tanh(score / cap)",
-         .scalars = {{"cap", {.dtype = f32}}},
-         .precise_math = precise},
+        Spec{.dtype = dtype,
+             .head_dim = 64,
+             .score_mod = "cap * tanh(score / cap)",
+             .scalars = {{"cap", {.dtype = f32}}},
+             .precise_math = precise},
         Target::parse("sm_80"), KernelVariant::parse("forward"), *default_template_loader());
     const bool calls_fast = source.text.find("return tw_math::tanh(x)") != std::string::npos;
     const bool divides_fast = std::find(source.options.begin(), source.options.end(),
@@ -142,7 +142,7 @@ TEST_CASE("CUDA kernels: a fixed maximum only where bf16 has room for all weight
   const auto fixed_max = [](DType dtype, const std::string& score_mod, bool precise = false) {
     const std::string text =
         render_kernel(
-            {.dtype = dtype, .head_dim = 64, .score_mod = score_mod, .precise_math = precise},
+            Spec{.dtype = dtype, .head_dim = 64, .score_mod = score_mod, .precise_math = precise},
             Target::parse("sm_90a"), KernelVariant::parse("forward"), *default_template_loader())
             .text;
     const std::string before = "constexpr bool kHasFixedMax = true;\nconstexpr float kFixedMax = ";
@@ -300,7 +300,7 @@ TEST_CASE("CUDA kernels: the measured tactics spill nothing") {
 TEST_CASE("CUDA kernels: shared memory that a tactic understates does not compile") {
   if (nvrtc_is_missing()) return;
   const KernelSource source =
-      render_kernel({.dtype = bf16, .head_dim = 64}, Target::parse("sm_80"),
+      render_kernel(Spec{.dtype = bf16, .head_dim = 64}, Target::parse("sm_80"),
                     KernelVariant::parse("forward"), *default_template_loader());
   const std::string bytes = std::to_string(source.launch.shared_bytes);
   std::string text = source.text;

@@ -35,14 +35,15 @@ TEST_CASE("proved mask: only the edge of a causal window is evaluated") {
 TEST_CASE(
     "proved mask: a snippet that intervals do not understand is evaluated, with one attempt") {
   const KernelContext context = fresh_context();
-  const std::string wraps = "unsigned distance = q_idx - kv_idx; return distance < 640u;";
-  const BlockMask mask = masks(wraps, context).block_mask(kLong);
+  const std::string wide =
+      "long distance = q_idx - kv_idx; return distance >= 0 && distance < 640;";
+  const BlockMask mask = masks(wide, context).block_mask(kLong);
   REQUIRE(mask.path() == "exact");
   REQUIRE(mask.tiles_evaluated() == 256 * 256);
   REQUIRE(mask.lists() ==
           masks("q_idx >= kv_idx && q_idx - kv_idx < 640").block_mask(kLong).lists());
 
-  const Attention again = masks(wraps, context);
+  const Attention again = masks(wide, context);
   REQUIRE(again.builds().front().kernel == "mask_exact");
   const Spec& spec = again.spec();
   const KernelBinary attempt =
@@ -50,6 +51,12 @@ TEST_CASE(
   REQUIRE(!attempt.compiles());
   REQUIRE(attempt.build.source == "memory");
   REQUIRE(attempt.entry->metadata.at("outcome") == "does not compile, mask_exact serves");
+}
+
+TEST_CASE("proved mask: a snippet of which nothing is known is evaluated without an attempt") {
+  const Attention attention = masks("unsigned distance = q_idx - kv_idx; return distance < 640u;");
+  REQUIRE(attention.builds().front().kernel == "mask_exact");
+  REQUIRE(attention.block_mask(kLong).path() == "exact");
 }
 
 TEST_CASE("proved mask: a snippet that changes a variable behind && is evaluated") {
@@ -71,7 +78,7 @@ TEST_CASE("proved mask: that a snippet does not compile for intervals is kept on
     const KernelContext context = {
         .store = std::make_shared<cache::Store>(cache::Store::Options{.directory = folder})};
     const KernelBinary binary = build_kernel(
-        {.dtype = f32, .head_dim = 16, .mask_mod = "unsigned k = kv_idx; return k < 9u;"},
+        Spec{.dtype = f32, .head_dim = 16, .mask_mod = "unsigned k = kv_idx; return k < 9u;"},
         Target::host_cpu(), KernelVariant::parse("mask_proved"), context);
     REQUIRE(!binary.compiles());
     REQUIRE(binary.build.source == source);

@@ -41,11 +41,11 @@ inline void fill_padding(Tensor& m, DType dtype, std::int64_t rows, std::int64_t
 }
 
 /// `score + m(q_idx, kv_idx)`, scaled scores and shifts: everything that is added goes by one
-/// kernel.
+/// kernel. The factor is a sum, which no kernel leaves to the launch.
 inline HugeScores padded_scores(DType dtype, DType mask_dtype, const std::string& mask_mod = "") {
   Spec spec{.dtype = dtype,
             .head_dim = 64,
-            .score_mod = "score * factor + shift + m(q_idx, kv_idx)",
+            .score_mod = "score * (factor + 0 * b) + shift + m(q_idx, kv_idx)",
             .mask_mod = mask_mod,
             .buffers = {{"m", {.dtype = mask_dtype, .shape = {NamedDim::q_len, NamedDim::kv_len}}}},
             .scalars = {{"factor", {.dtype = f32}}, {"shift", {.dtype = f32}}},
@@ -73,14 +73,34 @@ inline HugeScores steep_slopes(DType dtype, const std::string& mask_mod = "",
            {{"slope", -greatest}}}};
 }
 
-/// A number beside the result of a function, which kernels for Hopper leave to the exponent.
+/// A number and a scalar times the result of a function, which kernels for Hopper leave to the
+/// exponent.
 inline HugeScores folded_factors(DType dtype) {
   return {{.dtype = dtype,
            .head_dim = 64,
-           .score_mod = "100000 * fabs(score * factor)",
-           .scalars = {{"factor", {.dtype = f32}}},
+           .score_mod = "100 * gain * fabs(score * (factor + 0 * b))",
+           .scalars = {{"factor", {.dtype = f32}}, {"gain", {.dtype = f32}}},
            .outputs = {.lse = true}},
-          {{{"factor", 1}}, {{"factor", 0x1p109}}, {{"factor", 0x1p112}}}};
+          {{{"factor", 1}, {"gain", 1000}},
+           {{"factor", 0x1p109}, {"gain", 1000}},
+           {{"factor", 0x1p112}, {"gain", 1000}},
+           {{"factor", 0x1p120}, {"gain", 0x1p-10}}}};
+}
+
+/// A softcap whose cap is a scalar, which kernels for Hopper leave to the launch if they can.
+inline HugeScores softcaps(DType dtype, const std::string& mask_mod = "") {
+  Spec spec{.dtype = dtype,
+            .head_dim = 64,
+            .score_mod = "cap * tanh(score / cap)",
+            .mask_mod = mask_mod,
+            .scalars = {{"cap", {.dtype = f32, .default_value = 50}}},
+            .outputs = {.lse = true}};
+  HugeScores caps{spec, {}};
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double cap : {50.0, 0.5, 0x1p-20, 0x1p20, -3.0, 1e-30, 1e30, 0.0, inf}) {
+    caps.calls.push_back({{"cap", cap}});
+  }
+  return caps;
 }
 
 /// Sentences about calls whose result differs from the reference's; empty if all are right.

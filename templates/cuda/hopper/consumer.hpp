@@ -215,7 +215,7 @@ class Consumer {
   __forceinline__ RowEnds end(const Scene& scene, Softmax softmax) const {
     GreatestScores greatest = greatest_scores(softmax, to_log2());
     if (kHasSlope) greatest = unclamp_slope(scene, slope_, scale(), softmax, greatest);
-    if (kHasSlope || (kResultFactor > 1.0f && !kHasFixedMax)) {
+    if (kHasSlope || (kScalesResultsUp && !kHasFixedMax)) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         if (fabsf(greatest.value[i]) < kInfinity || fabsf(softmax.max[i]) == kInfinity) continue;

@@ -191,4 +191,47 @@ TEST_CASE("snippet facts: one form for all spellings") {
   }
 }
 
+TEST_CASE("snippet trees: versions of a local take names that nothing else has") {
+  const auto simple = [](const std::string& text) { return to_text(simplified(tree(text))); };
+  CHECK(simple("float x = score; x = x * x; return x * x;") ==
+        "float x_1 = score * score;\nreturn x_1 * x_1;");
+  CHECK(simple("float y = score, x_1 = 2, x = 1; y = y + cap; x = x + 3; return y + x + x_1;") ==
+        "score + cap + (float(1) + 3) + 2");
+  Spec other = spec();
+  other.buffers["x_1"] = {.dtype = DType::f32, .shape = {}};
+  const SnippetTree read =
+      parse(SnippetKind::score_mod, "float x = score; x = x * x; return x * x + x_1;", other);
+  CHECK(to_text(simplified(read)) == "float x_2 = score * score;\nreturn x_2 * x_2 + x_1;");
+}
+
+// Each local twice as large as the one before, a long chain of locals, and one of unused locals.
+TEST_CASE("snippet trees: a text of hostile locals stays small and fast") {
+  std::string doubles = "float x0 = score;\n", chain = "float x = score;\n";
+  std::string unused = "float y0 = score;\n", doubled_index = "int i0 = kv_idx;\n";
+  for (int i = 1; i <= 1500; ++i) {
+    const std::string before = std::to_string(i - 1), now = std::to_string(i);
+    doubles += "float x" + now + " = x" + before + " + x" + before + ";\n";
+    doubled_index += "int i" + now + " = i" + before + " + i" + before + ";\n";
+    chain += "x = x * cap + 1;\n";
+    unused += "float y" + now + " = y" + before + " * 3;\n";
+  }
+  for (const std::string& text :
+       {doubles + "return x1500;", chain + "return x;", unused + "return score;",
+        doubled_index + "return score + bias[i1500] + bias[i3] + slopes[h] * i1500;"}) {
+    REQUIRE(text.size() < kMaxSnippetBytes);
+    const SnippetTree parsed = tree(text);
+    REQUIRE(opaque(parsed) == nullptr);
+    const SnippetTree simple = simplified(parsed);
+    CHECK(size_of(simple) <= 2 * size_of(parsed));
+    std::size_t longest = 0;
+    for (const Statement& statement : simple.statements) {
+      longest = std::max(longest, size_of(statement.value));
+    }
+    CHECK(longest <= 300);
+    CHECK(find_facts(parsed, spec()).reads.size() <= 3);
+    CHECK(reduce(parsed, spec()).slope_sign == 0);
+  }
+  CHECK(to_text(simplified(tree(unused + "return score;"))) == "score");
+}
+
 }  // namespace

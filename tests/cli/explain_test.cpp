@@ -1,0 +1,105 @@
+// `tilewright explain`: which fast paths a spec takes.
+
+#include <set>
+#include <string>
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/specs.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+nlohmann::json explained(const std::string& spec, const std::string& target) {
+  const Ended ended = start({"explain", spec, "--target", target, "--json"});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  return ended.json();
+}
+
+nlohmann::json path(const nlohmann::json& report, const std::string& name) {
+  for (const nlohmann::json& one : report.at("fast_paths")) {
+    if (one.at("name") == name) return one;
+  }
+  FAIL("no fast path " << name);
+  return {};
+}
+
+constexpr const char* kSoftcap = R"json({"dtype": "bf16", "head_dim": 64,
+  "score_mod": "cap * tanh(score / cap)", "mask_mod": "doc(b, q_idx) == doc(b, kv_idx)",
+  "buffers": {"doc": {"dtype": "i32", "shape": ["batch", "kv_len"]}},
+  "scalars": {"cap": {"dtype": "f32", "default": 50}}})json";
+
+constexpr const char* kOpaque = R"json({"dtype": "bf16", "head_dim": 64,
+  "score_mod": "float s = score;\n  unsigned u = 3;\nreturn s * u;"})json";
+
+}  // namespace
+
+TEST_CASE("cli: explain names every fast path once, with why and where it is not taken") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kSoftcap);
+  const nlohmann::json report = explained(spec, "sm_90a");
+  std::set<std::string> names;
+  for (const nlohmann::json& one : report.at("fast_paths")) {
+    names.insert(one.at("name"));
+    CHECK(one.at("why_not").is_null() == one.at("used").get<bool>());
+    CHECK((one.at("place").is_null() || !one.at("used").get<bool>()));
+  }
+  CHECK(names == std::set<std::string>{"score_slope", "score_factors", "fixed_maximum",
+                                       "reads_by_head", "reads_by_row", "reads_by_column",
+                                       "own_elements", "proved_mask", "tensor_maps", "decode"});
+  CHECK(report.at("fast_paths").size() == names.size());
+  CHECK(report.at("kernel") == "forward_masked");
+  CHECK_THAT(report.at("tactic").get<std::string>(), ContainsSubstring("hopper"));
+  for (const char* used : {"score_factors", "fixed_maximum", "reads_by_row", "reads_by_column",
+                           "proved_mask", "tensor_maps"}) {
+    CHECK(path(report, used).at("used") == true);
+  }
+  const nlohmann::json slope = path(report, "score_slope");
+  CHECK(slope.at("used") == false);
+  CHECK(slope.at("place") ==
+        nlohmann::json({{"snippet", "score_mod"}, {"line", 1}, {"column", 1}}));
+}
+
+TEST_CASE("cli: explain on other targets") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kSoftcap);
+  for (const char* target : {"sm_80", "cpu-x86-64-v3"}) {
+    const nlohmann::json report = explained(spec, target);
+    CHECK(path(report, "score_factors").at("why_not") == "only Hopper's kernel has it");
+    CHECK(path(report, "reads_by_row").at("used") == true);
+    CHECK(path(report, "tensor_maps").at("used") == false);
+  }
+}
+
+TEST_CASE("cli: explain says where a snippet is no longer understood") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kOpaque);
+  const nlohmann::json slope = path(explained(spec, "sm_90a"), "score_slope");
+  CHECK_THAT(slope.at("why_not").get<std::string>(),
+             ContainsSubstring("nothing is known of score_mod: `unsigned`"));
+  CHECK(slope.at("place") ==
+        nlohmann::json({{"snippet", "score_mod"}, {"line", 2}, {"column", 3}}));
+  const Ended text = start({"explain", spec, "--target", "sm_90a"});
+  CHECK(text.status == 0);
+  CHECK_THAT(text.out, ContainsSubstring("score_slope      no: nothing is known"));
+  CHECK_THAT(text.out, ContainsSubstring("(score_mod:2:3)"));
+  CHECK_THAT(text.out, ContainsSubstring("tensor_maps      yes"));
+}
+
+TEST_CASE("cli: explain of a spec without snippets, and with precise_math") {
+  const Folder folder;
+  const std::string plain = folder.write("p.json", kPlain);
+  const nlohmann::json report = explained(plain, "sm_90a");
+  CHECK(path(report, "score_slope").at("why_not") == "the spec has no score_mod");
+  CHECK(path(report, "proved_mask").at("why_not") == "the spec has no mask_mod");
+  CHECK(path(report, "reads_by_row").at("why_not") == "the snippets read no buffers");
+  for (const bool precise : {false, true}) {
+    nlohmann::json spec = nlohmann::json::parse(kSoftcap);
+    spec["precise_math"] = precise;
+    const std::string file = folder.write("precise.json", spec.dump());
+    CHECK(path(explained(file, "sm_90a"), "score_factors").at("used") == !precise);
+  }
+}
