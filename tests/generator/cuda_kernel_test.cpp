@@ -302,9 +302,12 @@ TEST_CASE("CUDA kernels: shared memory that a tactic understates does not compil
   const KernelSource source =
       render_kernel(Spec{.dtype = bf16, .head_dim = 64}, Target::parse("sm_80"),
                     KernelVariant::parse("forward"), *default_template_loader());
+  const std::string before = "kLaunchSharedBytes = ";
   const std::string bytes = std::to_string(source.launch.shared_bytes);
   std::string text = source.text;
-  text.replace(text.find("kSharedBytes <= " + bytes) + 16, bytes.size(), "1");
+  const std::size_t at = text.find(before + bytes);
+  REQUIRE(at != std::string::npos);
+  text.replace(at + before.size(), bytes.size(), "1");
   const auto result = cuda::Nvrtc::get().compile(text, "sm_80", source.options);
   REQUIRE_FALSE(result.succeeded);
   REQUIRE_THAT(result.log, ContainsSubstring("shared_bytes"));

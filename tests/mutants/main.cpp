@@ -203,7 +203,7 @@ void keep_few_without_hopper(std::vector<Subject>& subjects) {
   const Target hopper = Target::parse("sm_90a");
   std::erase_if(subjects, [&](const Subject& subject) {
     return choose_cuda_tactic(subject.spec, hopper, {.masked = !subject.spec.mask_mod.empty()})
-               .name == "hopper";
+               .hopper() != nullptr;
   });
   subjects.resize(std::min(subjects.size(), kMostSubjects));
 }
