@@ -9,7 +9,6 @@
 #include "base/diagnostics.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "cache/bundles.hpp"
 #include "generator/manifest.hpp"
 #include "generator/mask_combination.hpp"
 #include "generator/spec.hpp"

@@ -21,6 +21,7 @@
 #include "generator/text_place.hpp"
 #include "runtime/cpu_identity.hpp"
 #include "runtime/kernel_facts.hpp"
+#include "runtime/kernel_library.hpp"
 #include "runtime/kernel_search.hpp"
 
 namespace tilewright::cli {

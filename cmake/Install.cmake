@@ -1,18 +1,17 @@
 include(CMakePackageConfigHelpers)
+include(${CMAKE_CURRENT_LIST_DIR}/PublicHeaders.cmake)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
 
 install(TARGETS tilewright EXPORT tilewrightTargets)
 install(EXPORT tilewrightTargets NAMESPACE tilewright:: DESTINATION ${package_dir})
 
-# Public headers stand beside their sources and include each other by relative path, so they are
-# installed with their rooms. <tilewright.hpp> only leads there.
-foreach(room base cache generator runtime)
-  install(DIRECTORY ${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright FILES_MATCHING PATTERN "*.hpp")
+# Public headers include each other by relative path, so they are installed with their folders.
+# <tilewright.hpp> leads there; <tilewright/cache/...> is for programs that use the cache alone.
+foreach(header IN LISTS TILEWRIGHT_PUBLIC_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright/${folder})
 endforeach()
-install(DIRECTORY templates/abi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright/templates
-  FILES_MATCHING PATTERN "*.hpp")
-install(FILES tilewright.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright)
 file(WRITE ${PROJECT_BINARY_DIR}/forward/tilewright.hpp
   "#pragma once\n\n#include \"tilewright/tilewright.hpp\"\n")
 install(FILES ${PROJECT_BINARY_DIR}/forward/tilewright.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -1,6 +1,7 @@
 #include "generator/manifest.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -344,16 +345,17 @@ class ManifestReader {
 }  // namespace
 
 Manifest manifest_from_json(std::string_view text, std::string_view file_name,
-                            const std::filesystem::path& folder) {
+                            const std::string& folder) {
   const DefaultFloatEnvironment floats;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return ManifestReader(text, file_name, folder).run();
 }
 
-Manifest manifest_from_file(const std::filesystem::path& path) {
+Manifest manifest_from_file(const std::string& name) {
+  const std::filesystem::path path = name;
   const std::string text = read_text_file(path, {.max_bytes = kMaxSpecBytes});
-  return manifest_from_json(text, path.string(), path.parent_path());
+  return manifest_from_json(text, name, path.parent_path());
 }
 
 }  // namespace tilewright

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,9 +41,9 @@ struct Manifest {
 /// the
 ///         nearest right name; with code spec or snippet for a spec, with the pointer too
 Manifest manifest_from_json(std::string_view text, std::string_view file_name,
-                            const std::filesystem::path& folder);
+                            const std::string& folder);
 
 /// The same for a file, whose folder is what files are relative to.
-Manifest manifest_from_file(const std::filesystem::path& path);
+Manifest manifest_from_file(const std::string& path);
 
 }  // namespace tilewright

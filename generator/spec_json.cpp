@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <utility>
@@ -463,7 +464,8 @@ Spec spec_from_json(std::string_view text, std::string_view file_name) {
   return SpecReader(text, file_name).run();
 }
 
-Spec spec_from_file(const std::filesystem::path& path) {
+Spec spec_from_file(const std::string& name) {
+  const std::filesystem::path path = name;
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) {
     throw Error(ErrorCode::file, fmt::format("{} is a folder", path.string()), "name a spec in it");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -17,7 +16,7 @@ Spec spec_from_json(std::string_view text, std::string_view file_name = "spec");
 
 /// Reads and parses a file.
 /// @throws Error with code file where it cannot be read, else as spec_from_json
-Spec spec_from_file(const std::filesystem::path& path);
+Spec spec_from_file(const std::string& path);
 
 /// The spec as JSON, two spaces of indentation, keys in the order of docs/spec.md, defaults left
 /// out. spec_from_json(to_json(spec)) == spec.

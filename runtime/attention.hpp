@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "../generator/spec.hpp"
+#include "../generator/target.hpp"
 #include "bindings.hpp"
 #include "block_mask.hpp"
 #include "device.hpp"
-#include "kernel_library.hpp"
 #include "shape.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
 #include "thread_pool.hpp"
+#include "toolchain.hpp"
 
 namespace tilewright {
 

@@ -11,6 +11,7 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "runtime/mask_fingerprint.hpp"
+#include "runtime/mask_placement.hpp"
 
 namespace tilewright {
 namespace {

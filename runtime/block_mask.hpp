@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -77,24 +76,7 @@ struct TileCounts {
   std::int64_t evaluated = 0;
 };
 
-/// The lists in the memory of one CUDA context. Made by runtime/cuda, which knows what is inside.
-/// Every function waits for whatever still writes the lists.
-class DeviceTileLists {
- public:
-  virtual ~DeviceTileLists() = default;
-  virtual TileLists to_host() const = 0;
-  /// The transposed lists; none where they were not asked for.
-  virtual std::optional<TileLists> transposed_to_host() const = 0;
-  /// @throws Error with code block_mask where the tiles are more than there was room for
-  virtual TileCounts counts() const = 0;
-  std::uint64_t context() const { return context_; }  ///< the context's number
-
- protected:
-  explicit DeviceTileLists(std::uint64_t context) : context_(context) {}
-
- private:
-  std::uint64_t context_;
-};
+class DeviceTileLists;
 
 /// How a block mask is built.
 struct BlockMaskOptions {
@@ -172,29 +154,6 @@ class BlockMask {
   /// span holds as the reference of lists() does.
   std::span<const std::int32_t> rows_by_cost() const { return on_host()->rows_by_cost; }
 
-  /// The lists that a GPU made in a context; null where they were made elsewhere. For runtime/cuda.
-  const DeviceTileLists* made_in(std::uint64_t context) const {
-    const DeviceTileLists* origin = contents_->origin.get();
-    return origin && origin->context() == context ? origin : nullptr;
-  }
-
-  /// The lists in the memory of a context, for runtime/cuda. Where they were made elsewhere they
-  /// are copied there: `make(HostTileLists)` is called at the first use, and again when they have
-  /// changed since. A mask with a capacity is looked at for that at each use, which waits.
-  template <typename Make>
-  std::shared_ptr<const DeviceTileLists> on_device(std::uint64_t context, const Make& make) const {
-    if (made_in(context)) return contents_->origin;
-    const std::shared_ptr<const HostTileLists> now = on_host();
-    const std::lock_guard lock(contents_->copies_mutex);
-    for (DeviceCopy& copy : contents_->copies) {
-      if (copy.lists->context() != context) continue;
-      if (copy.made_from != now) copy = DeviceCopy{now, make(*now)};
-      return copy.lists;
-    }
-    contents_->copies.push_back(DeviceCopy{now, make(*now)});
-    return contents_->copies.back().lists;
-  }
-
   /// Gives this mask and all its copies the tiles of another one with as many rows, for
   /// runtime/cpu. Whoever keeps lists (on_host) keeps the old ones.
   /// @throws Error with code block_mask where a GPU made this mask
@@ -210,22 +169,8 @@ class BlockMask {
   }
 
  private:
-  struct DeviceCopy {
-    std::shared_ptr<const HostTileLists> made_from;
-    std::shared_ptr<const DeviceTileLists> lists;
-  };
-
-  struct Contents {
-    std::shared_ptr<const DeviceTileLists> origin;  // null where the lists were made on the host
-    std::mutex host_mutex;                          // guards the next five
-    std::string path;
-    std::optional<TileCounts> counts;  // none: the GPU knows them
-    std::shared_ptr<const HostTileLists> host;
-    TileLists transposed;
-    std::shared_ptr<const HostTileLists> transposed_from;
-    std::mutex copies_mutex;  // never taken while host_mutex is held
-    std::vector<DeviceCopy> copies;
-  };
+  friend class MaskPlacement;  // runtime/mask_placement.hpp
+  struct Contents;
 
   MaskFingerprint fingerprint_;
   std::int64_t q_blocks_;

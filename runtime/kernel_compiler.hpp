@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,18 +8,9 @@
 
 #include "../cache/entry.hpp"
 #include "../generator/kernel_source.hpp"
+#include "toolchain.hpp"
 
 namespace tilewright {
-
-/// What a GPU kernel takes of a multiprocessor, as its compiler says. Where a source holds several
-/// kernels, that of the greediest.
-struct GpuResources {
-  std::int64_t registers = 0;     ///< of a thread
-  std::int64_t spill_bytes = 0;   ///< registers that did not fit: stored plus loaded, of a thread
-  std::int64_t shared_bytes = 0;  ///< of a block of threads, static plus dynamic
-  /// ptxas's own lines on what costs speed silently: C7508, C7510 to C7515. Of all kernels.
-  std::vector<std::string> performance_warnings = {};
-};
 
 /// What turns kernel sources into binaries: the system's compiler for CPUs, NVRTC for GPUs.
 class KernelCompiler {

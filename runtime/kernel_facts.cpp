@@ -135,4 +135,9 @@ std::vector<cache::Ingredient> spec_ingredients(const Spec& spec) {
   return fields;
 }
 
+cache::Metadata bundle_metadata(cache::Metadata metadata) {
+  std::erase_if(metadata, [](const auto& item) { return item.first.starts_with("request."); });
+  return metadata;
+}
+
 }  // namespace tilewright

@@ -7,33 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "../base/diagnostics.hpp"
+#include "../cache/bundles.hpp"
 #include "../cache/store.hpp"
 #include "../generator/jinja/engine.hpp"
 #include "../generator/kernel_source.hpp"
 #include "kernel_compiler.hpp"
 #include "shared_object.hpp"
+#include "toolchain.hpp"
 
 namespace tilewright {
-
-namespace cache {
-class Bundles;
-}
-
-/// What a build of kernels works with. Everything may be left empty: the defaults are made on first
-/// use and shared by the process.
-struct KernelContext {
-  std::shared_ptr<cache::Store> store = {};  ///< none: the store in the default directory
-  std::shared_ptr<const jinja::Loader> templates = {};  ///< none: default_template_loader()
-  DiagnosticsSink diagnostics = {};  ///< receives warnings of the default store and bundles
-  /// Asked before the store; none: those that TILEWRIGHT_BUNDLES names.
-  std::shared_ptr<const cache::Bundles> bundles = {};
-  /// Whether kernels may be compiled; none: unless TILEWRIGHT_JIT is "off".
-  std::optional<bool> jit = {};
-  /// Options of the compiler that kernels for the CPU get besides their own, for tests of the
-  /// kernels themselves: `-fsanitize=...`. Never what a user wrote: nothing checks them.
-  std::vector<std::string> instrumentation = {};
-};
 
 /// The context with its defaults filled in.
 /// @throws Error with code usage or file where the environment cannot be understood
@@ -46,17 +28,6 @@ std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& dia
 /// Whether TILEWRIGHT_JIT lets kernels be compiled: unset, "on" or "off".
 /// @throws Error with code usage for anything else
 bool jit_is_allowed();
-
-/// How one kernel came to be, for `--json`, bench and the example.
-struct KernelBuild {
-  std::string kernel;                    ///< "forward_masked"
-  std::string source;                    ///< "memory", "disk", "bundle", "remote" or "built"
-  double render_ms = 0;                  ///< template to text
-  double compile_ms = 0;                 ///< 0 where nothing was compiled
-  double load_ms = 0;                    ///< look-up, verification and dlopen
-  std::size_t bytes = 0;                 ///< of the binary; 0 where it does not compile
-  std::optional<GpuResources> gpu = {};  ///< of a kernel for a GPU
-};
 
 /// The binary of one kernel.
 struct KernelBinary {

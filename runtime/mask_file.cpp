@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <string>
@@ -215,7 +216,7 @@ class Reader {
 
 }  // namespace
 
-void write_block_mask(const std::filesystem::path& path, const BlockMask& mask) {
+void write_block_mask(const std::string& path, const BlockMask& mask) {
   const TileLists& lists = mask.lists();
   const auto view = [](const auto& values, DType dtype) {
     return TensorView::contiguous(static_cast<const void*>(values.data()), dtype,
@@ -229,7 +230,7 @@ void write_block_mask(const std::filesystem::path& path, const BlockMask& mask) 
                     {{kKey, describe(mask)}});
 }
 
-BlockMask read_block_mask(const std::filesystem::path& path) {
+BlockMask read_block_mask(const std::string& path) {
   return Reader(path).read();
 }
 

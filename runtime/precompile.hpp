@@ -1,17 +1,20 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "../cache/bundle_format.hpp"
 #include "../generator/manifest.hpp"
-#include "kernel_library.hpp"
+#include "../generator/target.hpp"
+#include "toolchain.hpp"
 
 namespace tilewright {
+
+namespace cache {
+struct BundleItem;  // cache/bundle_format.hpp, which writes a bundle of them
+}
 
 /// The targets that names stand for, sorted, each once. "cpu" is x86-64-v3 and -v4: what runs on
 /// this machine only has no place in a bundle.
@@ -45,20 +48,5 @@ std::size_t precompile_count(std::span<const ManifestSpec> specs, std::span<cons
 std::vector<cache::BundleItem> precompile(std::span<const ManifestSpec> specs,
                                           std::span<const Target> targets,
                                           const PrecompileOptions& options);
-
-/// The entries of a store that exportable() did not take.
-struct LeftOut {
-  std::size_t own = 0;             ///< for "cpu"
-  std::size_t bad = 0;             ///< damaged, or they do not say what they are
-  std::vector<std::string> older;  ///< of a kernel that was stored again later: what they are
-
-  std::size_t count() const { return own + bad + older.size(); }
-};
-
-/// What of a store can go into a bundle: every entry that says what it is (entries of other
-/// versions may not) and is not for "cpu", which is this machine's own. Of entries with the same
-/// request, which several compilers may have made, the newest.
-/// @param left_out where it is given, told of the others
-std::vector<cache::BundleItem> exportable(cache::Store& store, LeftOut* left_out = nullptr);
 
 }  // namespace tilewright

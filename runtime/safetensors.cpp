@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <new>
 #include <unordered_set>
@@ -211,7 +212,7 @@ TensorFile read(const std::filesystem::path& path,
 
 }  // namespace
 
-TensorFile read_safetensors(const std::filesystem::path& path,
+TensorFile read_safetensors(const std::string& path,
                             std::optional<std::span<const std::string>> names) {
   try {
     return read(path, names);
@@ -220,8 +221,7 @@ TensorFile read_safetensors(const std::filesystem::path& path,
   }
 }
 
-void write_safetensors(const std::filesystem::path& path,
-                       const std::map<std::string, TensorView>& tensors,
+void write_safetensors(const std::string& path, const std::map<std::string, TensorView>& tensors,
                        const std::map<std::string, std::string>& metadata) {
   try {
     write_file(path, serialized(tensors, metadata));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -24,7 +23,7 @@ struct TensorFile {
 /// @param names read these alone; a name that the file lacks is no error here, and tensors of other
 ///        names may have any dtype and rank
 /// @throws Error with code file, naming the tensor and its place in the file; with code memory
-TensorFile read_safetensors(const std::filesystem::path& path,
+TensorFile read_safetensors(const std::string& path,
                             std::optional<std::span<const std::string>> names = std::nullopt);
 
 /// Writes a safetensors file: to a temporary one first, which is synced and renamed, so that nobody
@@ -33,8 +32,7 @@ TensorFile read_safetensors(const std::filesystem::path& path,
 /// counts.
 /// @throws Error with code disk; with code usage for a name that is empty, "__metadata__" or no
 /// UTF-8
-void write_safetensors(const std::filesystem::path& path,
-                       const std::map<std::string, TensorView>& tensors,
+void write_safetensors(const std::string& path, const std::map<std::string, TensorView>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace tilewright

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,9 +33,10 @@ struct TensorView {
   static TensorView contiguous(const void* data, DType dtype,
                                std::initializer_list<std::int64_t> shape);
 
-  /// Of a rank that is none: of the nearest one.
+  /// The first `rank` extents. A rank out of range is clamped to 0..5.
   std::span<const std::int64_t> extents() const {
-    return {shape.data(), static_cast<std::size_t>(std::clamp(rank, 0, kMaxRank))};
+    const int count = rank < 0 ? 0 : rank > kMaxRank ? kMaxRank : rank;
+    return {shape.data(), static_cast<std::size_t>(count)};
   }
   /// Number of elements: the product of the extents, 1 for rank 0, at most 2^63 - 1.
   std::int64_t numel() const;

@@ -1,14 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace tilewright {
 
@@ -31,7 +25,7 @@ class ThreadPool {
   static int default_size();
 
   /// Threads that a call runs on, the caller's among them.
-  int size() const { return static_cast<int>(workers_->size()) + 1; }
+  int size() const;
 
   /// Calls body(item, worker) once for each item from 0 to items - 1, and returns when all are
   /// done. Items are handed out one at a time, in rising order. `worker` is from 0 to size() - 1,
@@ -59,34 +53,11 @@ class ThreadPool {
     void (*call)(void* function, std::int64_t item, int worker) = nullptr;
   };
 
+  class Workers;
+
   void run(std::int64_t items, BodyRef body);
-  void run_alone(std::int64_t items, BodyRef body);
-  void open(std::int64_t items, BodyRef body);
-  void work(int worker) noexcept;
-  void close() noexcept;
-  bool enter() noexcept;
-  void leave() noexcept;
-  void worker_loop(int worker) noexcept;
-  std::uint32_t wait_for_call(std::uint32_t seen) noexcept;
-  bool is_forked() const;
 
-  // Of the current call; written while the gate is closed and nobody is inside.
-  BodyRef body_;
-  std::int64_t items_ = 0;
-  std::exception_ptr error_;
-  std::atomic<bool> failed_ = false;
-
-  // Each on a cache line of its own: all threads write to them.
-  alignas(64) std::atomic<std::int64_t> next_item_ = 0;
-  alignas(64) std::atomic<std::uint32_t> gate_ = 0;   // who is inside; see thread_pool.cpp
-  alignas(64) std::atomic<std::uint32_t> calls_ = 0;  // changes with each call
-  std::atomic<std::uint32_t> sleepers_ = 0;
-  std::atomic<bool> stopping_ = false;
-
-  std::mutex turn_;  // held by the caller whose call is running
-  bool may_spin_ = false;
-  unsigned fork_generation_ = 0;
-  std::unique_ptr<std::vector<std::thread>> workers_;
+  std::unique_ptr<Workers> workers_;
 };
 
 }  // namespace tilewright

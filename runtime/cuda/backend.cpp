@@ -215,7 +215,7 @@ class CudaBackend final : public Backend {
   std::shared_ptr<const TileListMemory> lists_of(const BlockMask& mask,
                                                  const ContextScope& scope) const {
     return std::static_pointer_cast<const TileListMemory>(
-        mask.on_device(scope.id(), [&](const HostTileLists& host) {
+        MaskPlacement::on_device(mask, scope.id(), [&](const HostTileLists& host) {
           const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
           auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(),
                                                        ordered_rows(modules_->in(scope)), nullptr);

@@ -143,7 +143,7 @@ void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const M
                         const BlockMask& mask, const Shape& shape, const Bindings& bindings,
                         tilewright::Stream given_stream) {
   const auto stream = static_cast<Stream>(given_stream);
-  const DeviceTileLists* const made_here = mask.made_in(scope.id());
+  const DeviceTileLists* const made_here = MaskPlacement::made_in(mask, scope.id());
   if (!made_here) {
     throw Error(ErrorCode::block_mask, "the block mask lies in another CUDA context or on the host",
                 "rebuild it in the context that it was made in");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "../../templates/abi/cuda_forward.hpp"
+#include "../mask_placement.hpp"
 #include "mask_workspace.hpp"
 
 namespace tilewright::cuda {

@@ -255,14 +255,12 @@ TEST_CASE("fake GPU: a mask with a capacity serves another context, and follows 
   const auto copied = [&] {
     attention.forward(tensors.views(), mask);
     const cuda::ContextScope scope(cuda::Driver::get(), 0);
-    return mask
-        .on_device(scope.id(),
-                   [](const HostTileLists&) { return std::shared_ptr<const DeviceTileLists>(); })
-        ->to_host();
+    const auto none = [](const HostTileLists&) { return std::shared_ptr<const DeviceTileLists>(); };
+    return MaskPlacement::on_device(mask, scope.id(), none)->to_host();
   };
   const TileLists none = copied();
   // As a rebuild in a captured graph would, with one partial tile in the last row.
-  const auto& lists = static_cast<const cuda::TileListMemory&>(*mask.made_in(1));
+  const auto& lists = static_cast<const cuda::TileListMemory&>(*MaskPlacement::made_in(mask, 1));
   for (long long* end = lists.by_rows().row_offsets() + 3; end != lists.by_rows().row_offsets() + 8;
        ++end) {
     *end = 1;

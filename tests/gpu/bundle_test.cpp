@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
+#include "cache/store.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/precompile.hpp"

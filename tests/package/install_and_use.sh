@@ -91,6 +91,27 @@ result=$(TILEWRIGHT_DEVICE=cpu ./by_bindings)
   { echo "the second piece of C++ in README.md gives: $result" >&2; exit 1; }
 echo "README: buffers and scalars"
 
+# The C++ of docs/cache.md, with the installed headers of the cache.
+sed -n '/^## From C++$/,$p' "$source_dir/docs/cache.md" | sed -n '/^```cpp$/,/^```$/p' | sed '/^```/d' >cache.cpp
+cat >store.cpp <<END
+$(head -n 1 cache.cpp)
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+void log(std::string_view text) { std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data()); }
+std::vector<std::byte> compile(const std::string& source) { return std::vector<std::byte>(source.size()); }
+int main() {
+  const std::string source = "seven b";
+$(tail -n +2 cache.cpp)
+  std::printf("%zu bytes\n", entry->payload.size());
+}
+END
+# shellcheck disable=SC2086
+"$cxx" -std=c++20 store.cpp $flags -o by_store
+[ "$(TILEWRIGHT_CACHE=$PWD/store_cache ./by_store)" = "7 bytes" ] || { echo "the C++ of docs/cache.md fails" >&2; exit 1; }
+echo "docs/cache.md: a store alone"
+
 # The spec in the README is this one.
 diff <(sed -n '/^```json$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d') "$source_dir/examples/alibi_documents.json" >&2 ||
   { echo "the spec in README.md differs from examples/alibi_documents.json" >&2; exit 1; }

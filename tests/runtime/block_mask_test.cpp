@@ -203,13 +203,13 @@ TEST_CASE("block mask: a copy in another context follows the lists") {
     copied.push_back(host.lists);
     return std::make_shared<ChangingLists>(2);
   };
-  REQUIRE(mask.on_device(1, copy) == on_gpu);
+  REQUIRE(MaskPlacement::on_device(mask, 1, copy) == on_gpu);
   REQUIRE(copied.empty());
-  const auto first = mask.on_device(2, copy);
-  REQUIRE(mask.on_device(2, copy) == first);
+  const auto first = MaskPlacement::on_device(mask, 2, copy);
+  REQUIRE(MaskPlacement::on_device(mask, 2, copy) == first);
   REQUIRE(copied == std::vector<TileLists>{causal_lists()});
   on_gpu->lists.full_indices[0] = 3;
-  REQUIRE(mask.on_device(2, copy) != first);
+  REQUIRE(MaskPlacement::on_device(mask, 2, copy) != first);
   REQUIRE(copied.back() == on_gpu->lists);
 }
 

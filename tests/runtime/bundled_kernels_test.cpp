@@ -16,6 +16,7 @@
 #include "cache/bundles.hpp"
 #include "generator/templates.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/cache_export.hpp"
 #include "runtime/cpu_identity.hpp"
 #include "runtime/kernel_facts.hpp"
 #include "runtime/kernel_search.hpp"
