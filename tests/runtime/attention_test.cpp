@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "runtime/mask_placement.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

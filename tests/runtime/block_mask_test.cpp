@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "runtime/mask_placement.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

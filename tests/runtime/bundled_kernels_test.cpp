@@ -19,6 +19,7 @@
 #include "runtime/cache_export.hpp"
 #include "runtime/cpu_identity.hpp"
 #include "runtime/kernel_facts.hpp"
+#include "runtime/kernel_library.hpp"
 #include "runtime/kernel_search.hpp"
 #include "runtime/precompile.hpp"
 #include "tests/support/catch.hpp"

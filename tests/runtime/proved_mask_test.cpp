@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "cache/store.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/kernel_library.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
