@@ -219,6 +219,7 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target, const K
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.kv_tile,
                    .is_persistent = tactic.persistent};
+  if (facts.fixed_max()) source.launch.least_kv_len = 2;
   if (spec.score_mod.empty()) {  // the scale must fit into the exponent
     source.launch.least_factor = source.launch.greatest_factor = 1.0f;
   } else if (facts.has_slope()) {  // which is divided by it

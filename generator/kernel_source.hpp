@@ -33,6 +33,9 @@ struct KernelLaunch {
   /// with another one are for the unaligned kernel.
   float least_factor = std::numeric_limits<float>::lowest();
   float greatest_factor = std::numeric_limits<float>::max();
+  /// Keys that a call has at least; calls with fewer are for the unaligned kernel. A fixed maximum
+  /// makes the weight of an only key a number that P rounds, where maxima make it 1.
+  std::int64_t least_kv_len = 0;
 };
 
 /// One rendered translation unit: all that a compiler needs, and the way back from its messages.

@@ -226,14 +226,15 @@ class CudaBackend final : public Backend {
   }
 
   // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
-  // refuses, and scales and factors of score_mod that do not suit them.
+  // refuses, and scales, factors of score_mod and rows of one key that do not suit them.
   const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
                            const FoldedFactors& folded, const ContextKernels& kernels) const {
     const Kernel& kernel = kernels.kernel(forward_, kForwardEntry);
     const bool takes_maps = kernel.launch.kv_box_rows > 0;
     const float factor = takes_maps ? scaling.factor * folded.of_score : scaling.factor;
-    const bool suits =
-        factor >= kernel.launch.least_factor && factor <= kernel.launch.greatest_factor;
+    const bool suits = factor >= kernel.launch.least_factor &&
+                       factor <= kernel.launch.greatest_factor &&
+                       call.shape.kv_len >= kernel.launch.least_kv_len;
     const bool fits = takes_maps ? driver_.functions().tensor_map_encode != nullptr && folded.fit &&
                                        fit_tensor_maps(spec_, call)
                                  : is_aligned(spec_, call);

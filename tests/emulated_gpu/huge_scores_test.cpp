@@ -62,3 +62,16 @@ TEST_CASE("emulated GPU: a cap of any size, whichever kernel serves it") {
   CHECK(findings_of(test::softcaps(bf16), "hopper") == kNone);
   CHECK(findings_of(test::softcaps(f16, "q_idx >= kv_idx - 150"), "hopper") == kNone);
 }
+
+TEST_CASE("emulated GPU: the weight of an only key is 1, with a cap too") {
+  const Spec spec = test::softcaps(bf16).spec;
+  verify::CheckOptions options;
+  options.attention.device = Device::parse("cuda");
+  options.check_undefined = false;
+  const verify::Checker checker(spec, options);
+  const Shape one{.batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 3, .kv_len = 1};
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+    CAPTURE(seed);
+    CHECK(checker.check(verify::random_inputs(spec, one, seed).problem()).reasons() == kNone);
+  }
+}

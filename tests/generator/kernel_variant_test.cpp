@@ -114,6 +114,15 @@ TEST_CASE("kernel variant: a kernel says which factors of the scores it takes") 
   CHECK(takes(launch_of(spec, {}), 0.0f));
 }
 
+TEST_CASE("kernel variant: a kernel with a fixed maximum leaves rows of one key to another") {
+  Spec spec{.dtype = bf16, .head_dim = 64, .score_mod = "cap * tanh(score / cap)"};
+  spec.scalars["cap"] = {.dtype = f32, .default_value = 50};
+  CHECK(launch_of(spec, {}).least_kv_len == 2);
+  CHECK(launch_of(spec, {.aligned = false}).least_kv_len == 0);
+  spec.dtype = f16;  // which has none
+  CHECK(launch_of(spec, {}).least_kv_len == 0);
+}
+
 TEST_CASE("kernel variant: a kernel says which tables its proof reads") {
   Spec spec{.dtype = bf16, .head_dim = 64};
   spec.mask_mod = "documents[b][q_idx] == documents[b][kv_idx]";
