@@ -70,9 +70,20 @@ bool any(const SpecFacts& facts, ScoreForm form, bool snippet::SnippetFacts::*fa
   return facts.score_facts(form).*fact || (facts.mask_mod && facts.mask_mod->facts.*fact);
 }
 
+// Values that were read ahead are plain already.
+bool needs_plain_reads(const snippet::SnippetFacts& facts, ReadAhead read_ahead) {
+  const auto is_read_there = [&](const snippet::BufferRead& read) {
+    return read_ahead == ReadAhead::no || !read.is_hoistable;
+  };
+  return facts.needs_plain_reads &&
+         (facts.is_opaque || std::any_of(facts.reads.begin(), facts.reads.end(), is_read_there));
+}
+
 Map common_context(const SpecFacts& facts, ReadAhead read_ahead, ScoreForm form) {
   Map context = snippet_context(facts, cuda_reading(facts.spec), read_ahead, form);
-  context["reads_are_numbers"] = any(facts, form, &snippet::SnippetFacts::needs_plain_reads);
+  context["reads_are_numbers"] =
+      needs_plain_reads(facts.score_facts(form), read_ahead) ||
+      (facts.mask_mod && needs_plain_reads(facts.mask_mod->facts, read_ahead));
   context.merge(size_context(facts.spec));
   return context;
 }

@@ -144,11 +144,11 @@ std::optional<Factor> factor_of(const Expression& node, const Spec& spec) {
     if (!(value >= kLeastFactor && value <= kGreatestFactor)) return {};
     return Factor{.literal = value};
   }
-  if (node.type != Type::floating) return {};
-  if (node.op == Op::variable && spec.scalars.contains(node.name)) {
+  const bool is_real = node.type == Type::floating;
+  if (is_real && node.op == Op::variable && spec.scalars.contains(node.name)) {
     return Factor{.scalars = {{node.name, false}}};
   }
-  if (node.op != Op::multiply && node.op != Op::divide) return {};
+  if (node.op != Op::multiply && !(node.op == Op::divide && is_real)) return {};
   std::optional<Factor> factor = factor_of(node.operands[0], spec);
   const std::optional<Factor> other = factor_of(node.operands[1], spec);
   if (!factor || !other || !multiply(*factor, *other, node.op == Op::divide)) return {};
@@ -360,7 +360,7 @@ SnippetFacts find_facts(const SnippetTree& tree, const Spec& spec) {
   });
   facts.needs_bounded_indices |= facts.has_loop;
   facts.takes_index_difference &= !deduces;
-  facts.needs_plain_reads = makes_one_type || deduces;
+  facts.needs_plain_reads = (makes_one_type || deduces) && !facts.reads.empty();
   return facts;
 }
 

@@ -97,6 +97,7 @@ class Parser {
     } else {
       while (at_ < tokens_.size()) statement(tree.statements);
     }
+    if (assigns_score_) keep_score(tree.statements);
     return tree;
   }
 
@@ -520,6 +521,30 @@ class Parser {
     return lambda;
   }
 
+  // What is assigned to score becomes a local, so that `score` is the kernel's everywhere.
+  void keep_score(std::vector<Statement>& statements) const {
+    std::string name = "modified_score";
+    const auto is_taken = [&](const SnippetToken& token) { return token.text == name; };
+    while (std::any_of(tokens_.begin(), tokens_.end(), is_taken)) name += '_';
+    rename_score(statements, name);
+    const Expression score = variable("score", Type::floating);
+    statements.insert(statements.begin(), {.kind = Kind::declare, .name = name, .value = score});
+  }
+
+  static void rename_score(std::vector<Statement>& statements, const std::string& name) {
+    for (Statement& statement : statements) {
+      if (statement.name == "score") statement.name = name;
+      rename_score(statement.value, name);
+      rename_score(statement.body, name);
+      rename_score(statement.otherwise, name);
+    }
+  }
+
+  static void rename_score(Expression& node, const std::string& name) {
+    if (node.op == Op::variable && node.name == "score") node.name = name;
+    for (Expression& operand : node.operands) rename_score(operand, name);
+  }
+
   Statement assignment() {
     constexpr std::array<std::pair<std::string_view, Op>, 10> kinds = {{{"+=", Op::add},
                                                                         {"-=", Op::subtract},
@@ -535,11 +560,13 @@ class Parser {
     const std::string_view step = text() == "++" || text() == "--" ? text() : "";
     if (!step.empty()) ++at_;
     const std::string name(text());
+    const bool is_score = name == "score" && kind_ == SnippetKind::score_mod;
     const Type* const type = find_local(name);
-    if (type == nullptr || lambdas_.contains(name)) fail("is not understood");
+    if ((type == nullptr && !is_score) || lambdas_.contains(name)) fail("is not understood");
+    assigns_score_ |= is_score;
     ++at_;
     Statement assigned{.kind = Kind::assign, .name = name};
-    const Expression before = located(variable(name, *type), first);
+    const Expression before = located(variable(name, is_score ? Type::floating : *type), first);
     const std::string_view sign = step.empty() ? text() : step;
     if (step.empty()) ++at_;
     if (sign == "++" || sign == "--") {
@@ -567,6 +594,7 @@ class Parser {
   std::size_t at_ = 0;
   std::vector<std::map<std::string, Type, std::less<>>> scopes_;
   std::map<std::string, LambdaType> lambdas_;
+  bool assigns_score_ = false;
 };
 
 // As check_snippet decides it.

@@ -1,6 +1,7 @@
 #include "generator/snippet/rewrite.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -22,14 +23,60 @@ bool converts_operands(Op op) {
   return (op >= Op::add && op <= Op::divide) || op == Op::minimum || op == Op::maximum;
 }
 
-// Whether the operation is the same without the conversion of operand i: `x * float(n)`.
+// Whether the operation is the same without the conversion of operand i: `x * float(n)`. A float
+// made of an int by way of a long long is the int's.
 bool is_implied(const Expression& node, std::size_t i) {
-  if (node.operands[i].op != Op::to_floating) return false;
+  const Expression& operand = node.operands[i];
+  const bool widens = operand.op == Op::to_wide && operand.operands[0].type == Type::integer;
+  if (operand.op != Op::to_floating && !widens) return false;
   if (node.op >= Op::pow && node.op <= Op::ceil) return true;
   const bool is_arithmetic =
       converts_operands(node.op) || (node.op >= Op::less && node.op <= Op::not_equal);
   return is_arithmetic && node.operands[1 - i].type == Type::floating &&
          node.operands[1 - i].op != Op::to_floating;
+}
+
+bool is_index(const Expression& node) {
+  return node.op == Op::variable && (node.name == "q_idx" || node.name == "kv_idx");
+}
+
+struct Term {
+  const Expression* value;
+  bool is_negative;
+};
+
+void gather_terms(const Expression& sum, bool is_negative, std::vector<Term>& terms) {
+  const bool is_sum = sum.op == Op::add || sum.op == Op::subtract || sum.op == Op::negate;
+  if (!is_sum || sum.type != Type::integer) return terms.push_back({&sum, is_negative});
+  for (const Expression& operand : sum.operands) {
+    const bool is_taken_away = sum.op != Op::add && &operand == &sum.operands.back();
+    gather_terms(operand, is_negative != is_taken_away, terms);
+  }
+}
+
+// `100 + kv_idx - q_idx` as `kv_idx - q_idx + 100`: kernels have a fast difference.
+Expression with_difference_first(Expression sum) {
+  std::vector<Term> terms;
+  gather_terms(sum, false, terms);
+  const auto is_here = [](const Term& term) { return is_index(*term.value); };
+  const auto first = std::find_if(terms.begin(), terms.end(), is_here);
+  if (std::count_if(terms.begin(), terms.end(), is_here) != 2) return sum;
+  const auto second = std::find_if(first + 1, terms.end(), is_here);
+  const bool cancels = first->is_negative != second->is_negative;
+  if (!cancels || first->value->name == second->value->name) return sum;
+  const Term& plus = first->is_negative ? *second : *first;
+  const Term& minus = first->is_negative ? *first : *second;
+  Expression result = apply(Op::subtract, {*plus.value, *minus.value});
+  for (const Term& term : terms) {
+    if (is_here(term)) continue;
+    Expression value = *term.value;
+    const bool is_negative_literal = value.op == Op::integer_literal && value.integer < 0;
+    if (is_negative_literal) value.integer = -value.integer;
+    const bool is_taken_away = term.is_negative != is_negative_literal;
+    result = apply(is_taken_away ? Op::subtract : Op::add, {std::move(result), std::move(value)});
+  }
+  result.range = sum.range;
+  return result;
 }
 
 Expression simple(Expression node) {
@@ -39,6 +86,18 @@ Expression simple(Expression node) {
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     if (is_implied(node, i)) node.operands[i] = Expression(std::move(node.operands[i].operands[0]));
   }
+  const auto is_real_index = [](const Expression& operand) {
+    return operand.op == Op::to_floating && is_index(operand.operands[0]);
+  };
+  if (node.op == Op::subtract && is_real_index(node.operands[0]) &&
+      is_real_index(node.operands[1])) {
+    const SourceRange range = node.range;
+    node = apply(Op::subtract, {node.operands[0].operands[0], node.operands[1].operands[0]});
+    node.range = range;
+    return converted(std::move(node), Type::floating);
+  }
+  const bool is_sum = node.op == Op::add || node.op == Op::subtract;
+  if (is_sum && node.type == Type::integer) node = with_difference_first(std::move(node));
   if (node.op != Op::add) return node;
   // `-q_idx + kv_idx` and `kv_idx + -q_idx`
   for (const std::size_t i : {1U, 0U}) {
@@ -173,9 +232,31 @@ void drop_unused(std::vector<Statement>& statements) {
   drop_unused(statements, uses);
 }
 
+// Puts blocks' statements in their places, unless that would declare a name twice.
+void flatten_blocks(std::vector<Statement>& statements, const std::map<std::string, Uses>& uses) {
+  std::vector<Statement> flat;
+  for (Statement& statement : statements) {
+    flatten_blocks(statement.body, uses);
+    flatten_blocks(statement.otherwise, uses);
+    const auto declares_anew = [&](const Statement& inner) {
+      const auto found = uses.find(inner.name);
+      return found != uses.end() && found->second.declared > 1;
+    };
+    const bool stays = statement.kind != Kind::block ||
+                       std::any_of(statement.body.begin(), statement.body.end(), declares_anew);
+    if (stays) {
+      flat.push_back(std::move(statement));
+    } else {
+      std::move(statement.body.begin(), statement.body.end(), std::back_inserter(flat));
+    }
+  }
+  statements = std::move(flat);
+}
+
 void inline_locals(std::vector<Statement>& statements, const Locals& locals) {
   for (Statement& statement : statements) {
     statement.value = inlined(statement.value, locals);
+    statement.deduces_type = false;  // it is printed with its type
     inline_locals(statement.body, locals);
     inline_locals(statement.otherwise, locals);
   }
@@ -290,6 +371,7 @@ Expression normal(const Expression& expression) {
 SnippetTree simplified(const SnippetTree& tree) {
   SnippetTree result = tree;
   if (opaque(tree) != nullptr) return result;
+  flatten_blocks(result.statements, count_uses(result.statements));
   name_versions(result.statements);
   drop_unused(result.statements);
   const auto is_wanted = [](const Uses& uses, const Expression& value) {

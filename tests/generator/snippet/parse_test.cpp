@@ -70,6 +70,13 @@ TEST_CASE("snippet trees: operators bind as in C++") {
        "int d = q_idx;\nint e = 2;\nreturn score + d * e;"},
       {"float x = q_idx; x += 2; ++x; x--; return x;",
        "float x = q_idx;\nx = x + 2;\nx = x + 1;\nx = x - 1;\nreturn x;"},
+      {"score += 2; return score * score;",
+       "float modified_score = score;\nmodified_score = modified_score + 2;\nreturn modified_score "
+       "* modified_score;"},
+      {"if (b) score = 0; const float modified_score = score; return modified_score;",
+       "float modified_score_ = score;\nif (b) {\n  modified_score_ = 0;\n}\nfloat modified_score "
+       "= "
+       "modified_score_;\nreturn modified_score;"},
       {"if (b) return 1; else if (h) return 2; return score;",
        "if (b) {\n  return 1;\n} else {\n  if (h) {\n    return 2;\n  }\n}\nreturn score;"},
       {"int s = 0; for (int i = 1; i < 3; ++i) s += i; return s;",

@@ -122,6 +122,48 @@ TEST_CASE("snippet spellings: eight of each fast path give equal constants") {
   }
 }
 
+TEST_CASE("snippet spellings: temporaries, assignments and sums in any order") {
+  const std::vector<Spellings> all = {
+      {"ALiBi",
+       "kSlopeSign = 1;",
+       {"score + slopes[h] * (kv_idx - q_idx)",
+        "score += slopes[h] * (kv_idx - q_idx); return score;",
+        "score + slopes[h] * (float(kv_idx) - float(q_idx))",
+        "auto d = kv_idx - q_idx; return score + slopes[h] * d;",
+        "float x = score; { float d = kv_idx - q_idx; x += slopes[h] * d; } return x;",
+        "long d = kv_idx - q_idx; return score + slopes[h] * d;",
+        "float b2; b2 = slopes[h]; b2 *= kv_idx - q_idx; return +score + b2;",
+        "double s{score}; score = 0; return s + slopes[h] * -(q_idx - kv_idx);"}},
+      {"softcap of a literal",
+       "kHasFixedMax = true",
+       {"50 * tanh(score / 50)", "score /= 50; return 50 * tanh(score);",
+        "25 * 2 * tanh(score / 50)", "{ float x = score / 50; return 50 * tanh(x); }"}},
+      {"softcap of a scalar",
+       "kHasFixedMax = true",
+       {"cap * tanh(score / cap)", "score /= cap; score = tanh(score); return score * cap;",
+        "const float inverse = 1 / cap; return tanh(inverse * score) / inverse;"}},
+      {"relative bias",
+       "struct tw_RowIndex",
+       {"score + bias(h, kv_idx - q_idx + 100)", "score + bias(h, kv_idx + 100 - q_idx)",
+        "score + bias(h, 100 + kv_idx - q_idx)", "score + bias(h, 100 - q_idx + kv_idx)",
+        "int i = kv_idx; i += 100; i -= q_idx; return score + bias(h, i);",
+        "score += bias(h, -(q_idx - 100) + kv_idx); return score;"}},
+      {"window",
+       "kHasMaskMod = true",
+       {"q_idx >= kv_idx && q_idx - kv_idx < window",
+        "q_idx < kv_idx ? false : q_idx - kv_idx < window",
+        "auto d = q_idx - kv_idx; return d >= 0 && d < window;",
+        "if (q_idx < kv_idx) return false; return q_idx - kv_idx < window;"}}};
+  for (const Spellings& spellings : all) {
+    const std::vector<std::string> expected = constants_of(spec_of(spellings, spellings.texts[0]));
+    CHECK(holds(expected, spellings.fast_path));
+    for (const char* text : spellings.texts) {
+      INFO(text);
+      CHECK(constants_of(spec_of(spellings, text)) == expected);
+    }
+  }
+}
+
 void wrap(snippet::Expression& node, int& locals, std::vector<snippet::Statement>& before) {
   for (snippet::Expression& operand : node.operands) wrap(operand, locals, before);
   const bool is_value = node.type == snippet::Type::integer || node.type == snippet::Type::floating;
