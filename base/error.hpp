@@ -32,9 +32,10 @@ std::string_view to_string(ErrorCode code);
 
 /// A position in a text that the user or a template's author wrote.
 struct Place {
-  std::string file;  ///< a path, or what the text is called: "score_mod", "cpu/kernels/forward.cpp.jinja"
-  int line = 0;      ///< from 1; 0: the whole file
-  int column = 0;    ///< from 1, counted in bytes; 0: the whole line
+  /// A path, or what the text is called: "score_mod", "cpu/kernels/forward.cpp.jinja".
+  std::string file;
+  int line = 0;         ///< from 1; 0: the whole file
+  int column = 0;       ///< from 1, counted in bytes; 0: the whole line
   std::string excerpt;  ///< the text of that line, shown with a caret below the column
 };
 

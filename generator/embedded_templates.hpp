@@ -7,7 +7,8 @@ namespace tilewright {
 
 /// One file of templates/, as it was when the library was built.
 struct EmbeddedTemplate {
-  std::string_view name;  ///< path below templates/, with forward slashes: "cpu/kernels/forward.cpp.jinja"
+  /// Path below templates/, with forward slashes: "cpu/kernels/forward.cpp.jinja".
+  std::string_view name;
   std::string_view text;
 };
 

@@ -7,9 +7,10 @@ namespace tilewright {
 
 /// Where a piece of rendered text came from.
 struct Origin {
-  std::string file;  ///< a template's name ("cpu/kernels/forward.cpp.jinja") or a snippet's ("score_mod")
-  int line = 0;      ///< from 1
-  int column = 0;    ///< from 1, in bytes
+  /// A template's name ("cpu/kernels/forward.cpp.jinja") or a snippet's ("score_mod").
+  std::string file;
+  int line = 0;    ///< from 1
+  int column = 0;  ///< from 1, in bytes
   bool in_snippet = false;
 
   friend bool operator==(const Origin&, const Origin&) = default;

@@ -15,8 +15,8 @@ namespace tilewright {
 
 using KernelTraits = KernelVariant;
 
-/// The tactic "cpu" of templates/cpu/kernels/forward.cpp.jinja. What the members of the tactics mean, which
-/// values they take and how specs name them is said once, in tactic_fields.cpp.
+/// The tactic "cpu" of templates/cpu/kernels/forward.cpp.jinja. What the members of the tactics
+/// mean, which values they take and how specs name them is said once, in tactic_fields.cpp.
 struct CpuTactic {
   std::int64_t q_tile = 0;
   std::int64_t kv_tile = 0;
@@ -24,7 +24,8 @@ struct CpuTactic {
   friend bool operator==(const CpuTactic&, const CpuTactic&) = default;
 };
 
-/// The tactic "portable" of templates/cuda/kernels/portable_forward.cu.jinja, for any GPU from sm_80 up.
+/// The tactic "portable" of templates/cuda/kernels/portable_forward.cu.jinja, for any GPU from
+/// sm_80 up.
 struct PortableTactic {
   std::int64_t q_tile = 0;
   std::int64_t kv_tile = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "cuda/ptx/convert.hpp"
 #include "cuda/float16.hpp"
 #include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
 
 // In place of templates/cuda/ptx/mma.hpp, which says who holds which elements.
 
