@@ -17,13 +17,13 @@ namespace {
 // std::regex recurses over its text.
 constexpr std::size_t kMaxMessageBytes = 600;
 
-struct Replacement {
+struct Rewording {
   std::regex pattern;
   const char* text;
 };
 
-const std::vector<Replacement>& replacements() {
-  static const auto& kReplacements = *new std::vector<Replacement>([] {
+const std::vector<Rewording>& rewordings() {
+  static const auto& kRewordings = *new std::vector<Rewording>([] {
     const std::array<std::pair<const char*, const char*>, 12> sources = {{
         {"\xE2\x80\x98|\xE2\x80\x99", "'"},  // typographic quotes of gcc
         {" \\[-[^\\]]*\\]$", ""},            // [-Werror=return-type]
@@ -40,17 +40,17 @@ const std::vector<Replacement>& replacements() {
         {"there are no arguments to '(\\w+)' that depend on a template parameter.*",
          "'$1' was not declared in this scope"},
     }};
-    std::vector<Replacement> result;
+    std::vector<Rewording> result;
     for (const auto& [pattern, text] : sources) result.push_back({std::regex(pattern), text});
     return result;
   }());
-  return kReplacements;
+  return kRewordings;
 }
 
 std::string clean(std::string_view text) {
   std::string message = printable(text, kMaxMessageBytes);
-  for (const Replacement& replacement : replacements()) {
-    message = std::regex_replace(message, replacement.pattern, replacement.text);
+  for (const Rewording& rewording : rewordings()) {
+    message = std::regex_replace(message, rewording.pattern, rewording.text);
   }
   return message;
 }

@@ -64,7 +64,7 @@ class Checker {
     } else {
       check_body();
     }
-    const SnippetBrackets brackets(kind_, text_, std::move(tokens_));
+    const SnippetBrackets brackets(kind_, text_, tokens_);
     refuse_function_declarations(brackets);
     refuse_misread_operators(brackets, snippet.is_expression);
     refuse_chained_comparisons(brackets);
