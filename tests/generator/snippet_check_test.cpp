@@ -29,7 +29,9 @@ TEST_CASE("snippet check: names of other libraries are refused with what to writ
     const char* hint;
   };
   const Case refused = GENERATE(
-      Case{"score - inf", 9, "INFINITY"}, Case{"q_idx >= kv_idx ? score : NEG_INF", 27, "INFINITY"},
+      Case{"score - inf", 9, "INFINITY"}, Case{"min(score, inf)", 12, "INFINITY"},
+      Case{"int a = min(3, inf); return score * a;", 16, "INFINITY"},
+      Case{"q_idx >= kv_idx ? score : NEG_INF", 27, "INFINITY"},
       Case{"torch.where(q_idx > kv_idx, score, 0)", 1, "select(condition, x, y)"},
       Case{"score + math.log(2)", 9, "log(x)"}, Case{"np.exp(score)", 1, "exp(x)"},
       Case{"sigmoid(score)", 1, "1 / (1 + exp(-x))"}, Case{"True", 1, "true"},
@@ -60,6 +62,11 @@ TEST_CASE("snippet check: the spec's own names, locals and whole numbers pass") 
       "auto f = [](int q) { return q; }; return score + f(1);",
       "auto [q, k] = f(); return q * score;", "score + (h ^ 1)", "score + ((score > 1) ^ (h == 2))",
       "score + (static_cast<int>(score) ^ 1)", "score + (doc(b, h) ^ 1)", "cap * score * slope[h]",
+      "int a = 1, inf = 3; return score - inf * a;", "int a(1), inf(3); return score - inf * a;",
+      "int (inf) = 3; return score - inf;", "int inf{3}; return score - inf;",
+      "const float& inf = score; return inf;", "auto [a, inf, c] = f(); return score - inf;",
+      "for (int i = 0, inf(3); i < inf; ++i) {} return score;",
+      "int g[] = {1, 2}, inf(3); return score - inf - g[0];",
       "auto doc = [](int x) { return &x; }; return score + doc[0];");
   CAPTURE(text);
   CHECK_NOTHROW(check_snippet_of(spec_with(text), SnippetKind::score_mod));
