@@ -64,7 +64,7 @@ const snippet::SnippetTree* SpecFacts::printed(ScoreForm form) const {
 }
 
 const snippet::SnippetFacts& SpecFacts::score_facts(ScoreForm form) const {
-  static const snippet::SnippetFacts none;
+  static const auto& none = *new snippet::SnippetFacts;
   if (!score_mod) return none;
   const snippet::SnippetTree* const tree = printed(form);
   if (tree == nullptr) return score_mod->facts;
