@@ -33,8 +33,8 @@ class Explainer {
     const bool has_factors =
         !facts_.reduction.of_score.is_one() || !facts_.reduction.of_result.is_one();
     of_score("score_factors", has_factors,
-             "no number or f32 scalar stands beside every score, or beside a function that is the "
-             "whole result");
+             "no number or f32 scalar multiplies every score, or a function that is the whole "
+             "result");
     of_score("fixed_maximum", facts_.fixed_max().has_value(), why_no_fixed_max());
     reads("reads_by_head", "names neither q_idx nor kv_idx",
           [](const BufferRead& read) { return !read.names_q_idx && !read.names_kv_idx; });
@@ -86,7 +86,7 @@ class Explainer {
 
   std::string why_no_fixed_max() const {
     if (!facts_.reduction.is_bounded) {
-      return "the result is no tanh, sin or cos, with or without a factor";
+      return "the result is not tanh, sin or cos, with or without a factor";
     }
     if (facts_.spec.dtype != DType::bf16) return "weights relative to it need bf16's exponents";
     return "the factor of the result must be known, by a scalar's default, and at most 55";
@@ -117,7 +117,7 @@ class Explainer {
     if (!facts_.mask_mod) return add("proved_mask", false, "the spec has no mask_mod");
     if (is_opaque("proved_mask", facts_.mask_mod)) return;
     add("proved_mask", mask_kernel(facts_).role == KernelRole::mask_proved,
-        "a variable may change behind && or ||");
+        "the right operand of && or || may change a variable");
   }
 
   const SpecFacts& facts_;

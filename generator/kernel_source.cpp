@@ -50,7 +50,7 @@ KernelKind kernel_kind(KernelRole role) {
     case KernelRole::mask_lists:
       break;
   }
-  throw Error(ErrorCode::internal, "mask_lists is no kernel for a CPU");
+  throw Error(ErrorCode::internal, "mask_lists does not exist for a CPU");
 }
 
 // A variant may be one of the other kind of target.

@@ -60,7 +60,7 @@ struct KernelSource {
 std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target);
 
 /// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
-/// mask_mod may change a variable behind an `&&` or `||`, of which the proof computes both sides.
+/// the right operand of `&&` or `||` may change a variable: the proof evaluates both operands.
 KernelId mask_kernel(const SpecFacts& facts);
 
 /// The forward kernel that a call with aligned tensors launches: masked where the spec has a

@@ -10,7 +10,7 @@
 namespace tilewright {
 
 /// A read that a kernel does ahead of its loop over lanes, where compilers would read lane by lane,
-/// or give up where the read stands behind `&&`, `||` or `if`. See BufferRead::is_hoistable.
+/// or give up if `&&`, `||` or `if` guards the read. See BufferRead::is_hoistable.
 struct HoistedRead {
   std::string name;           ///< the variable that takes its place: "doc_at_kv"
   std::string buffer;         ///< "doc"

@@ -34,8 +34,8 @@ struct KernelContext {
   std::vector<std::string> instrumentation = {};
 };
 
-/// What a GPU kernel takes of a multiprocessor, as its compiler says. Where a source holds several
-/// kernels, that of the greediest.
+/// What a GPU kernel takes of a multiprocessor, as its compiler says. Of several kernels in one
+/// source, the largest values.
 struct GpuResources {
   std::int64_t registers = 0;     ///< of a thread
   std::int64_t spill_bytes = 0;   ///< registers that did not fit: stored plus loaded, of a thread

@@ -205,7 +205,7 @@ void drop_products(std::vector<Statement>& statements, const Names& names) {
   }
 }
 
-// Takes one factor that stands beside every score.
+// Takes one factor that multiplies every score.
 bool take_score_factor(ScoreReduction& reduction, const Names& names) {
   std::size_t scores = 0;
   std::vector<Factor> factors;
