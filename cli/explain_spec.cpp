@@ -19,7 +19,7 @@ class ExplainVerb : public Verb {
  public:
   ExplainVerb()
       : Verb("explain", "which fast paths a spec takes, and why not the others",
-             "tilewright explain examples/alibi.json --target sm_90a") {}
+             "tilewright explain examples/alibi_documents.json --target sm_90a") {}
 
   void declare(CLI::App& app) override {
     add_spec_argument(app, spec_);
