@@ -22,7 +22,6 @@ struct Task {
 };
 
 constexpr int kThreads = 128, kKvTile = 32, kBlockKv = 128;
-constexpr bool kHasMaskMod = true;
 
 template <int>
 int thread_number() {
