@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 
-LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench_timing.cpp
+LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench/timing.cpp
 
 
 # ---- what is measured ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
     python3 bench/tactics.py --tilewright build/release/cli/tilewright [--suite dense|mods|all] [--only NAME]
         [--try q_tile=192,kv_tile=80,block=192x80]... [--templates NAME=FOLDER]... [--budget-ms N] [--json F]
 
-The table in generator/hopper_tactic.cpp was made with it. A candidate is the default with some
+The table in generator/tactic/hopper_tactic.cpp was made with it. A candidate is the default with some
 parameters replaced; `--try` names candidates in place of the usual ones, with the executable's templates
 and with those of each folder, or with @NAME behind it with those alone. Kernels are compiled ahead, on
 all cores. Times are medians by CUDA events, the L2 cache flushed before each call; the ratio is

@@ -12,8 +12,8 @@
 #include "base/version.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
-#include "generator/number_range.hpp"
-#include "generator/usual_mistakes.hpp"
+#include "generator/spec/number_range.hpp"
+#include "generator/messages/usual_mistakes.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "cli/output.hpp"
 #include "cli/remote.hpp"
 #include "cli/verb.hpp"
-#include "runtime/cache_export.hpp"
+#include "runtime/library/cache_export.hpp"
 
 namespace tilewright::cli {
 namespace {

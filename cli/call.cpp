@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "cli/mask_lists.hpp"
-#include "generator/tactic.hpp"
-#include "runtime/safetensors.hpp"
-#include "runtime/staged_call.hpp"
+#include "generator/tactic/tactic.hpp"
+#include "runtime/api/safetensors.hpp"
+#include "runtime/call/staged_call.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/inputs.hpp"
 #include "cli/output.hpp"
-#include "runtime/attention.hpp"
+#include "runtime/api/attention.hpp"
 
 namespace tilewright::cli {
 

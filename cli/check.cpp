@@ -12,8 +12,8 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
-#include "generator/snippet_notes.hpp"
-#include "generator/spec_json.hpp"
+#include "generator/snippet/notes.hpp"
+#include "generator/spec/spec_json.hpp"
 
 namespace tilewright::cli {
 namespace {

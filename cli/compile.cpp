@@ -13,8 +13,8 @@
 #include "cli/progress.hpp"
 #include "cli/target_note.hpp"
 #include "cli/verb.hpp"
-#include "generator/spec_json.hpp"
-#include "runtime/kernel_library.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/library/kernel_library.hpp"
 
 namespace tilewright::cli {
 namespace {

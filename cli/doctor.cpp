@@ -22,10 +22,10 @@
 #include "cli/verb.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
-#include "runtime/device.hpp"
-#include "runtime/host_compiler.hpp"
-#include "runtime/kernel_library.hpp"
-#include "runtime/worker_pool.hpp"
+#include "runtime/api/device.hpp"
+#include "runtime/compile/host_compiler.hpp"
+#include "runtime/library/kernel_library.hpp"
+#include "runtime/compile/worker_pool.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/api/safetensors.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/inputs.hpp"
-#include "generator/spec.hpp"
+#include "generator/spec/spec.hpp"
 #include "verify/attention_values.hpp"
 
 namespace tilewright::cli {

@@ -15,14 +15,14 @@
 #include "cli/call.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
-#include "generator/generator_digest.hpp"
-#include "generator/spec_json.hpp"
-#include "generator/templates.hpp"
-#include "generator/text_place.hpp"
-#include "runtime/cpu_identity.hpp"
-#include "runtime/kernel_facts.hpp"
-#include "runtime/kernel_library.hpp"
-#include "runtime/kernel_search.hpp"
+#include "generator/render/generator_digest.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/render/templates.hpp"
+#include "generator/messages/text_place.hpp"
+#include "runtime/compile/cpu_identity.hpp"
+#include "runtime/library/kernel_facts.hpp"
+#include "runtime/library/kernel_library.hpp"
+#include "runtime/library/kernel_search.hpp"
 
 namespace tilewright::cli {
 namespace {

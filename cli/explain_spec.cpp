@@ -4,9 +4,9 @@
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
-#include "generator/fast_paths.hpp"
-#include "generator/spec_json.hpp"
-#include "generator/tactic.hpp"
+#include "generator/tactic/fast_paths.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/tactic/tactic.hpp"
 
 namespace tilewright::cli {
 namespace {

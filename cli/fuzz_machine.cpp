@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "cli/machine.hpp"
 #include "runtime/cuda/nvrtc.hpp"
-#include "runtime/device.hpp"
+#include "runtime/api/device.hpp"
 
 namespace tilewright::cli {
 namespace {

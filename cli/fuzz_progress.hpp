@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cli/progress.hpp"
-#include "verify/fuzz/campaign.hpp"
+#include "fuzz/campaign.hpp"
 
 namespace tilewright::cli {
 

@@ -11,7 +11,7 @@
 #include "cli/arguments.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
-#include "runtime/forward_call.hpp"
+#include "runtime/call/forward_call.hpp"
 
 namespace tilewright::cli {
 namespace {

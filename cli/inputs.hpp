@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/verb.hpp"
-#include "generator/spec.hpp"
-#include "runtime/attention.hpp"
-#include "runtime/safetensors.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/api/safetensors.hpp"
 #include "verify/problem.hpp"
 #include "verify/random_inputs.hpp"
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "generator/kernel_source.hpp"
-#include "generator/spec.hpp"
-#include "generator/target.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/spec.hpp"
+#include "generator/spec/target.hpp"
 
 namespace tilewright::cli {
 

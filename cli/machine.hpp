@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/output.hpp"
-#include "runtime/device.hpp"
+#include "runtime/api/device.hpp"
 
 namespace tilewright::cli {
 

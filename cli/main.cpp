@@ -16,8 +16,8 @@
 #include "cli/output.hpp"
 #include "cli/traps.hpp"
 #include "cli/verb.hpp"
-#include "generator/compiler_messages.hpp"
-#include "runtime/worker_service.hpp"
+#include "generator/messages/compiler_messages.hpp"
+#include "runtime/compile/worker_service.hpp"
 
 namespace tilewright::cli {
 namespace {

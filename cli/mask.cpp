@@ -10,10 +10,10 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
-#include "generator/spec_json.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "picture/text.hpp"
-#include "runtime/attention.hpp"
-#include "runtime/mask_file.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/api/mask_file.hpp"
 
 namespace tilewright::cli {
 namespace {

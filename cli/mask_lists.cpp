@@ -9,9 +9,9 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "base/memory.hpp"
-#include "runtime/mask_file.hpp"
-#include "runtime/mask_lists.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/api/mask_file.hpp"
+#include "runtime/api/mask_lists.hpp"
+#include "runtime/api/safetensors.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/attention.hpp"
+#include "runtime/api/attention.hpp"
 
 namespace tilewright::cli {
 

@@ -11,7 +11,7 @@
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/numbers.hpp"
-#include "generator/snippet.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "picture/text.hpp"
 #include "verify/snippet_evaluator.hpp"
 

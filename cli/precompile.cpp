@@ -1,4 +1,4 @@
-#include "runtime/precompile.hpp"
+#include "runtime/api/precompile.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +17,7 @@
 #include "cli/progress.hpp"
 #include "cli/target_note.hpp"
 #include "cli/verb.hpp"
-#include "generator/manifest.hpp"
+#include "generator/spec/manifest.hpp"
 
 namespace tilewright::cli {
 namespace {

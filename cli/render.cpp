@@ -2,9 +2,9 @@
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
-#include "generator/kernel_source.hpp"
-#include "generator/spec_json.hpp"
-#include "generator/templates.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/render/templates.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
-#include "generator/spec_json.hpp"
+#include "generator/spec/spec_json.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "generator/target.hpp"
+#include "generator/spec/target.hpp"
 
 namespace tilewright::cli {
 

@@ -52,7 +52,7 @@ const unsigned char* instruction_at(const void* context) {
 #endif
 }
 
-// Kernels are loaded from anonymous memory, or from a private file (runtime/shared_object.cpp).
+// Kernels are loaded from anonymous memory, or from a private file (runtime/compile/shared_object.cpp).
 // dladdr() takes the loader's lock, which the thread of a kernel does not hold.
 bool is_in_kernel(const void* address) {
   Dl_info info{};

@@ -1,4 +1,4 @@
-# Turns every file under templates/ into an entry of generator/embedded_templates.hpp, so that a user
+# Turns every file under templates/ into an entry of generator/render/embedded_templates.hpp, so that a user
 # ships one library. Each file becomes an array of bytes: compilers limit
 # the length of string literals.
 function(tilewright_embed_templates target)

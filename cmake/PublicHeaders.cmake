@@ -4,12 +4,12 @@
 set(TILEWRIGHT_API_HEADERS
   tilewright.hpp
   base/diagnostics.hpp base/error.hpp base/version.hpp
-  generator/dtype.hpp generator/manifest.hpp generator/mask_combination.hpp generator/spec.hpp
-  generator/spec_json.hpp generator/target.hpp
-  runtime/attention.hpp runtime/bindings.hpp runtime/block_mask.hpp runtime/device.hpp
-  runtime/mask_file.hpp runtime/mask_lists.hpp runtime/mask_slice.hpp runtime/precompile.hpp
-  runtime/safetensors.hpp runtime/shape.hpp runtime/stream.hpp runtime/tensor.hpp
-  runtime/thread_pool.hpp runtime/toolchain.hpp)
+  generator/spec/dtype.hpp generator/spec/manifest.hpp generator/spec/mask_combination.hpp generator/spec/spec.hpp
+  generator/spec/spec_json.hpp generator/spec/target.hpp
+  runtime/api/attention.hpp runtime/api/bindings.hpp runtime/api/block_mask.hpp runtime/api/device.hpp
+  runtime/api/mask_file.hpp runtime/api/mask_lists.hpp runtime/api/mask_slice.hpp runtime/api/precompile.hpp
+  runtime/api/safetensors.hpp runtime/api/shape.hpp runtime/api/stream.hpp runtime/api/tensor.hpp
+  runtime/api/thread_pool.hpp runtime/api/toolchain.hpp)
 
 # <tilewright/cache/store.hpp> and <tilewright/cache/bundles.hpp>: a cache without kernels.
 set(TILEWRIGHT_CACHE_HEADERS

@@ -1,5 +1,5 @@
 # Called by EmbedTemplates.cmake: -DROOT=folder -DFILES=list -DOUTPUT=file.
-set(source "// Written by cmake/WriteEmbeddedTemplates.cmake.\n#include \"generator/embedded_templates.hpp\"\n\n")
+set(source "// Written by cmake/WriteEmbeddedTemplates.cmake.\n#include \"generator/render/embedded_templates.hpp\"\n\n")
 string(APPEND source "namespace tilewright {\n\nstd::span<const EmbeddedTemplate> embedded_templates() {\n")
 string(APPEND source "  static constexpr EmbeddedTemplate kTemplates[] = {\n")
 foreach(name IN LISTS FILES)

@@ -6,7 +6,7 @@ foreach(name IN LISTS FILES)
 endforeach()
 string(SHA256 digest "${digests}")
 file(WRITE ${OUTPUT}.new "// Written by cmake/WriteGeneratorDigest.cmake.
-#include \"generator/generator_digest.hpp\"
+#include \"generator/render/generator_digest.hpp\"
 
 namespace tilewright {
 

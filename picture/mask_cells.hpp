@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../runtime/block_mask.hpp"
+#include "../runtime/api/block_mask.hpp"
 #include "canvas.hpp"
 
 namespace tilewright::picture {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/block_mask.hpp"
+#include "../runtime/api/block_mask.hpp"
 #include "mask_cells.hpp"
 
 namespace tilewright::picture {

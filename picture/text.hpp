@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "../runtime/block_mask.hpp"
+#include "../runtime/api/block_mask.hpp"
 
 namespace tilewright::picture {
 

@@ -47,7 +47,7 @@ if [ $full != 0 ]; then
   # The tests in their short form: under sanitizers the long one takes an hour. Each day leaves out the
   # large rooms of one half.
   title "The second compiler, with address and undefined behaviour sanitizers"
-  halves=("runtime;verify;cli" "generator;cache")
+  halves=("runtime;verify;cli" "generator;cache;fuzz")
   left_out=${halves[TILEWRIGHT_TEST_SEED % 2]}
   [ $full = 1 ] || left_out=""
   cmake --preset asan -DTILEWRIGHT_TESTS_LEFT_OUT="$left_out" >/dev/null

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/float16.hpp"
+#include "base/float16.hpp"
 
 namespace tilewright::verify {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "../generator/spec.hpp"
-#include "../runtime/shape.hpp"
-#include "../runtime/tensor.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/shape.hpp"
+#include "../runtime/api/tensor.hpp"
 
 namespace tilewright::verify {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/float_environment.hpp"
-#include "runtime/kernel_library.hpp"
+#include "runtime/library/kernel_library.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
 #include "verify/outputs.hpp"

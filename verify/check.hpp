@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../generator/spec.hpp"
-#include "../runtime/attention.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/attention.hpp"
 #include "agreement.hpp"
 #include "guarded_tensor.hpp"
 #include "judge.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "generator/snippet.hpp"
+#include "generator/snippet/snippet.hpp"
 
 namespace tilewright::verify {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "../generator/spec.hpp"
-#include "../runtime/device.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/device.hpp"
 
 namespace tilewright::verify {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "../generator/dtype.hpp"
-#include "../runtime/tensor.hpp"
+#include "../generator/spec/dtype.hpp"
+#include "../runtime/api/tensor.hpp"
 
 namespace tilewright::verify {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../generator/dtype.hpp"
+#include "../generator/spec/dtype.hpp"
 #include "attention_values.hpp"
 
 namespace tilewright::verify {

@@ -5,10 +5,10 @@
 #include <functional>
 #include <string>
 
-#include "../generator/spec.hpp"
-#include "../runtime/block_mask.hpp"
-#include "../runtime/shape.hpp"
-#include "../runtime/thread_pool.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/block_mask.hpp"
+#include "../runtime/api/shape.hpp"
+#include "../runtime/api/thread_pool.hpp"
 #include "problem.hpp"
 #include "snippet_evaluator.hpp"
 

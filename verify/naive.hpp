@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../generator/dtype.hpp"
+#include "../generator/spec/dtype.hpp"
 #include "reference.hpp"
 
 namespace tilewright::verify {

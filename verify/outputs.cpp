@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/staged_call.hpp"
+#include "runtime/call/staged_call.hpp"
 
 namespace tilewright::verify {
 namespace {

@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 
-#include "../generator/spec.hpp"
-#include "../runtime/attention.hpp"
-#include "../runtime/block_mask.hpp"
-#include "../runtime/shape.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/attention.hpp"
+#include "../runtime/api/block_mask.hpp"
+#include "../runtime/api/shape.hpp"
 #include "attention_values.hpp"
 #include "guarded_tensor.hpp"
 #include "problem.hpp"

@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "../generator/spec.hpp"
-#include "../runtime/bindings.hpp"
-#include "../runtime/shape.hpp"
-#include "../runtime/tensor.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/bindings.hpp"
+#include "../runtime/api/shape.hpp"
+#include "../runtime/api/tensor.hpp"
 
 namespace tilewright::verify {
 

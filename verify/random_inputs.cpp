@@ -9,8 +9,8 @@
 
 #include "base/ceil_div.hpp"
 #include "base/float_environment.hpp"
-#include "runtime/float16.hpp"
-#include "runtime/thread_pool.hpp"
+#include "base/float16.hpp"
+#include "runtime/api/thread_pool.hpp"
 #include "verify/random.hpp"
 
 namespace tilewright::verify {

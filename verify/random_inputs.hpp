@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "../generator/spec.hpp"
-#include "../runtime/shape.hpp"
-#include "../runtime/tensor.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/shape.hpp"
+#include "../runtime/api/tensor.hpp"
 #include "problem.hpp"
 
 namespace tilewright::verify {

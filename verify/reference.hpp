@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "../runtime/thread_pool.hpp"
+#include "../runtime/api/thread_pool.hpp"
 #include "attention_values.hpp"
 
 namespace tilewright::verify {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "generator/target.hpp"
+#include "generator/spec/target.hpp"
 
 namespace tilewright::verify {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "../generator/spec.hpp"
-#include "../runtime/bindings.hpp"
-#include "../runtime/kernel_library.hpp"
-#include "../runtime/shape.hpp"
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/bindings.hpp"
+#include "../runtime/library/kernel_library.hpp"
+#include "../runtime/api/shape.hpp"
 #include "../templates/abi/cpu.hpp"
 
 namespace tilewright::verify {

@@ -12,9 +12,9 @@
 
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
-#include "generator/snippet.hpp"
-#include "generator/source_map.hpp"
-#include "generator/text_place.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/render/source_map.hpp"
+#include "generator/messages/text_place.hpp"
 #include "verify/attention_values.hpp"
 #include "verify/scores.hpp"
 

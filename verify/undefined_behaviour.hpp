@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../base/error.hpp"
-#include "../generator/spec.hpp"
+#include "../generator/spec/spec.hpp"
 #include "problem.hpp"
 #include "snippet_evaluator.hpp"
 

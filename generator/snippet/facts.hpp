@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "../spec.hpp"
+#include "../spec/spec.hpp"
 #include "rewrite.hpp"
 #include "tree.hpp"
 

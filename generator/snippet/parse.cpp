@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "generator/snippet/operators.hpp"
-#include "generator/snippet_number.hpp"
+#include "generator/snippet/number.hpp"
 
 namespace tilewright::snippet {
 namespace {

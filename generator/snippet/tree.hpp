@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../snippet.hpp"
+#include "snippet.hpp"
 
 namespace tilewright::snippet {
 

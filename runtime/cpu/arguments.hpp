@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "../../templates/abi/cpu.hpp"
-#include "../bindings.hpp"
+#include "../api/bindings.hpp"
 
 namespace tilewright::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
-#include "runtime/cpu_identity.hpp"
+#include "runtime/compile/cpu_identity.hpp"
 
 namespace tilewright::cpu {
 namespace {

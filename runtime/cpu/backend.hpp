@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "../backend.hpp"
+#include "../call/backend.hpp"
 
 namespace tilewright::cpu {
 

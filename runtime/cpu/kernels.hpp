@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "../block_mask.hpp"
-#include "../forward_call.hpp"
-#include "../kernel_library.hpp"
-#include "../thread_pool.hpp"
+#include "../api/block_mask.hpp"
+#include "../call/forward_call.hpp"
+#include "../library/kernel_library.hpp"
+#include "../api/thread_pool.hpp"
 #include "arguments.hpp"
 
 namespace tilewright::cpu {

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "../../generator/extrema_table.hpp"
+#include "../../generator/render/extrema_table.hpp"
 #include "../../templates/abi/extrema.hpp"
-#include "../block_mask.hpp"
-#include "../kernel_library.hpp"
-#include "../thread_pool.hpp"
+#include "../api/block_mask.hpp"
+#include "../library/kernel_library.hpp"
+#include "../api/thread_pool.hpp"
 #include "arguments.hpp"
 
 namespace tilewright::cpu {

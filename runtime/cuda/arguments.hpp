@@ -7,8 +7,8 @@
 #include "../../templates/abi/cuda_forward.hpp"
 #include "../../templates/abi/cuda_snippet.hpp"
 #include "../../templates/abi/cuda_tensor_maps.hpp"
-#include "../bindings.hpp"
-#include "../forward_call.hpp"
+#include "../api/bindings.hpp"
+#include "../call/forward_call.hpp"
 
 namespace tilewright::cuda {
 

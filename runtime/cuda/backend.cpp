@@ -10,7 +10,7 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
-#include "generator/spec_facts.hpp"
+#include "generator/snippet/spec_facts.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../backend.hpp"
+#include "../call/backend.hpp"
 #include "driver.hpp"
 
 namespace tilewright::cuda {

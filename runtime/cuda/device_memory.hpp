@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "../device.hpp"
-#include "../tensor.hpp"
+#include "../api/device.hpp"
+#include "../api/tensor.hpp"
 
 namespace tilewright::cuda {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "generator/templates.hpp"
+#include "generator/render/templates.hpp"
 #include "runtime/cuda/arguments.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "cache/store.hpp"
-#include "runtime/worker_pool.hpp"
+#include "runtime/compile/worker_pool.hpp"
 
 namespace tilewright::cuda {
 namespace {

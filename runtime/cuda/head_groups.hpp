@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "../../generator/spec.hpp"
-#include "../shape.hpp"
+#include "../../generator/spec/spec.hpp"
+#include "../api/shape.hpp"
 
 namespace tilewright::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "../../generator/extrema_table.hpp"
+#include "../../generator/render/extrema_table.hpp"
 #include "arguments.hpp"
 #include "modules.hpp"
 

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../generator/extrema_table.hpp"
+#include "../../generator/render/extrema_table.hpp"
 #include "../../templates/abi/cuda_mask.hpp"
 #include "../../templates/abi/cuda_snippet.hpp"
 #include "../../templates/abi/extrema.hpp"
-#include "../bindings.hpp"
-#include "../block_mask.hpp"
+#include "../api/bindings.hpp"
+#include "../api/block_mask.hpp"
 #include "memory.hpp"
 
 namespace tilewright::cuda {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../kernel_library.hpp"
+#include "../library/kernel_library.hpp"
 #include "context.hpp"
 
 namespace tilewright::cuda {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "../../generator/spec_facts.hpp"
+#include "../../generator/snippet/spec_facts.hpp"
 
 namespace tilewright::cuda {
 

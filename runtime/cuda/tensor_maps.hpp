@@ -1,7 +1,7 @@
 #pragma once
 
 #include "../../templates/abi/cuda_tensor_maps.hpp"
-#include "../forward_call.hpp"
+#include "../call/forward_call.hpp"
 #include "driver.hpp"
 
 namespace tilewright::cuda {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "../../templates/abi/cuda_forward.hpp"
-#include "../mask_placement.hpp"
+#include "../call/mask_placement.hpp"
 #include "mask_workspace.hpp"
 
 namespace tilewright::cuda {

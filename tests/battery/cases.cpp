@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/float16.hpp"
-#include "runtime/staged_call.hpp"
+#include "base/float16.hpp"
+#include "runtime/call/staged_call.hpp"
 
 namespace tilewright::battery {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "generator/spec.hpp"
-#include "runtime/attention.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
 #include "verify/guarded_tensor.hpp"
 #include "verify/problem.hpp"
 #include "verify/random_inputs.hpp"

@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/spec_json.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "tests/battery/cases.hpp"
 #include "tests/support/environment.hpp"

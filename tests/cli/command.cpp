@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "runtime/process.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/compile/process.hpp"
+#include "runtime/api/safetensors.hpp"
 
 namespace tilewright::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/tensor.hpp"
+#include "runtime/api/tensor.hpp"
 
 namespace tilewright::test {
 

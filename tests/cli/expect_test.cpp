@@ -1,6 +1,6 @@
 #include <filesystem>
 
-#include "runtime/safetensors.hpp"
+#include "runtime/api/safetensors.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "base/file_io.hpp"
-#include "runtime/mask_file.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/api/mask_file.hpp"
+#include "runtime/api/safetensors.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/specs.hpp"
 #include "tests/support/catch.hpp"

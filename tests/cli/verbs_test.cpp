@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/file_io.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/api/safetensors.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/specs.hpp"
 #include "tests/support/catch.hpp"

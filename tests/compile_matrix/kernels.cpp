@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/cuda_kernels.hpp"
-#include "generator/tactic.hpp"
-#include "generator/templates.hpp"
+#include "generator/render/cuda_kernels.hpp"
+#include "generator/tactic/tactic.hpp"
+#include "generator/render/templates.hpp"
 #include "tests/compile_matrix/operands.hpp"
 #include "tests/compile_matrix/sass.hpp"
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "generator/kernel_source.hpp"
-#include "generator/spec.hpp"
-#include "generator/tactic.hpp"
-#include "generator/target.hpp"
-#include "runtime/kernel_compiler.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/spec.hpp"
+#include "generator/tactic/tactic.hpp"
+#include "generator/spec/target.hpp"
+#include "runtime/compile/kernel_compiler.hpp"
 
 namespace tilewright::compile_matrix {
 

@@ -1,6 +1,6 @@
 #include "tests/compile_matrix/kernels.hpp"
 
-#include "generator/templates.hpp"
+#include "generator/render/templates.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"
 #include "tests/support/slow_kernel.hpp"

@@ -22,8 +22,8 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "generator/spec_json.hpp"
-#include "runtime/thread_pool.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/api/thread_pool.hpp"
 #include "tests/compile_matrix/kernels.hpp"
 #include "tests/compile_matrix/progress.hpp"
 #include "tests/compile_matrix/resource_table.hpp"

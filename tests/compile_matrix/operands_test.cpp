@@ -1,7 +1,7 @@
 #include "tests/compile_matrix/operands.hpp"
 
-#include "generator/kernel_source.hpp"
-#include "generator/templates.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/render/templates.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

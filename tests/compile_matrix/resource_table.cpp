@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "generator/tactic.hpp"
+#include "generator/tactic/tactic.hpp"
 #include "tests/compile_matrix/wishes.hpp"
 
 namespace tilewright::compile_matrix {

@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "cli/bench_variants.hpp"
-#include "generator/cuda_kernels.hpp"
+#include "cli/bench/variants.hpp"
+#include "generator/render/cuda_kernels.hpp"
 
 namespace tilewright::compile_matrix {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "runtime/thread_pool.hpp"
+#include "runtime/api/thread_pool.hpp"
 #include "tests/compile_matrix/kernels.hpp"
 #include "tests/compile_matrix/progress.hpp"
 #include "tests/compile_matrix/sass_guard.hpp"

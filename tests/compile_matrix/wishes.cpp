@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "generator/spec_json.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "tests/support/full_run.hpp"
 
 namespace tilewright::compile_matrix {

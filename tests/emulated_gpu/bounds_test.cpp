@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "runtime/attention.hpp"
-#include "runtime/tensor.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/api/tensor.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fenced_memory.hpp"
 #include "verify/check.hpp"

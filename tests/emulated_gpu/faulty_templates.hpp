@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../../base/error.hpp"
-#include "../../generator/templates.hpp"
+#include "../../generator/render/templates.hpp"
 
 namespace tilewright::test {
 

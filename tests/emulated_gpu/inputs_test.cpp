@@ -6,7 +6,7 @@
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/check.hpp"
-#include "verify/fuzz/workers.hpp"
+#include "fuzz/workers.hpp"
 #include "verify/random_inputs.hpp"
 
 using namespace tilewright;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/float16.hpp"
+#include "base/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/check.hpp"
 #include "verify/random_inputs.hpp"

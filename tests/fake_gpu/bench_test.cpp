@@ -1,5 +1,5 @@
 // The fake driver's kernels do nothing, and nothing is faster: bench must not report it.
-#include "runtime/process.hpp"
+#include "runtime/compile/process.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"
 

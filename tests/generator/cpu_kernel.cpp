@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "generator/templates.hpp"
+#include "generator/render/templates.hpp"
 
 namespace tilewright::test {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "generator/kernel_source.hpp"
-#include "generator/spec.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/spec.hpp"
 #include "templates/abi/cpu.hpp"
 
 namespace tilewright::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "generator/templates.hpp"
+#include "generator/render/templates.hpp"
 #include "tests/generator/cpu_kernel.hpp"
 
 namespace tilewright::test {

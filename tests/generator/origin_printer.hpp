@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "generator/source_map.hpp"
+#include "generator/render/source_map.hpp"
 #include "tests/support/catch.hpp"
 
 namespace Catch {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "generator/templates.hpp"
+#include "generator/render/templates.hpp"
 
 namespace tilewright::test {
 

@@ -1,4 +1,4 @@
-#include "runtime/block_mask.hpp"
+#include "runtime/api/block_mask.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -16,7 +16,7 @@
 #include "cache/store.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/context.hpp"
-#include "runtime/precompile.hpp"
+#include "runtime/api/precompile.hpp"
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/support/catch.hpp"

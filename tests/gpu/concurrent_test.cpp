@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/cuda/context.hpp"
-#include "runtime/staged_call.hpp"
+#include "runtime/call/staged_call.hpp"
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/support/catch.hpp"

@@ -32,10 +32,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/spec_json.hpp"
-#include "generator/templates.hpp"
-#include "runtime/attention.hpp"
-#include "runtime/staged_call.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/render/templates.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/call/staged_call.hpp"
 #include "tests/masks/random_masks.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"

@@ -16,7 +16,7 @@
 
 #include "base/dynamic_library.hpp"
 #include "base/error.hpp"
-#include "runtime/attention.hpp"
+#include "runtime/api/attention.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/device_memory.hpp"
 

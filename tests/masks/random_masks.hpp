@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "generator/spec.hpp"
+#include "generator/spec/spec.hpp"
 
 namespace tilewright::masks {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "runtime/device.hpp"
+#include "runtime/api/device.hpp"
 
 namespace tilewright::mutants {
 

@@ -6,7 +6,7 @@
 #include <deque>
 #include <utility>
 
-#include "runtime/kernel_library.hpp"
+#include "runtime/library/kernel_library.hpp"
 #include "templates/abi/cpu.hpp"
 #include "tests/support/fenced_memory.hpp"
 #include "verify/random_inputs.hpp"

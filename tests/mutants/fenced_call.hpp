@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "generator/spec.hpp"
-#include "runtime/attention.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
 
 namespace tilewright::mutants {
 

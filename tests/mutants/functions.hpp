@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "generator/spec.hpp"
-#include "runtime/attention.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
 
 namespace tilewright::mutants {
 

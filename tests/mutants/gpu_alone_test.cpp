@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/temporary_directory.hpp"
+#include "runtime/compile/temporary_directory.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

@@ -44,10 +44,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/cuda_tactic.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
 #include "runtime/cuda/backend.hpp"
-#include "runtime/process.hpp"
-#include "runtime/temporary_directory.hpp"
+#include "runtime/compile/process.hpp"
+#include "runtime/compile/temporary_directory.hpp"
 #include "tests/mutants/gpu_alone.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/second_look.hpp"

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "generator/embedded_templates.hpp"
-#include "generator/templates.hpp"
+#include "generator/render/embedded_templates.hpp"
+#include "generator/render/templates.hpp"
 
 namespace tilewright::mutants {
 namespace {

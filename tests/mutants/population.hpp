@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generator/jinja/engine.hpp"
+#include "generator/render/engine/engine.hpp"
 #include "tests/mutants/operators.hpp"
 
 namespace tilewright::mutants {

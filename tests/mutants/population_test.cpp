@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "generator/embedded_templates.hpp"
+#include "generator/render/embedded_templates.hpp"
 #include "tests/mutants/trial.hpp"
 #include "tests/support/catch.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/process.hpp"
+#include "runtime/compile/process.hpp"
 #include "tests/mutants/racecheck.hpp"
 #include "tests/mutants/trial_report.hpp"
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "runtime/temporary_directory.hpp"
+#include "runtime/compile/temporary_directory.hpp"
 #include "tests/mutants/trial_report.hpp"
 #include "tests/support/catch.hpp"
 

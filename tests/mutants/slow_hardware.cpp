@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/jinja/engine.hpp"
+#include "generator/render/engine/engine.hpp"
 #include "runtime/cuda/device_memory.hpp"
 #include "tests/mutants/far_memory.hpp"
 #include "tests/support/environment.hpp"

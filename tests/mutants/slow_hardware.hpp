@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "generator/jinja/engine.hpp"
-#include "generator/spec.hpp"
-#include "runtime/attention.hpp"
+#include "generator/render/engine/engine.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
 
 namespace tilewright::mutants {
 

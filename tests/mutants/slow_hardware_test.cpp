@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "generator/cuda_tactic.hpp"
-#include "generator/kernel_source.hpp"
-#include "generator/templates.hpp"
-#include "runtime/kernel_compiler.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/render/templates.hpp"
+#include "runtime/compile/kernel_compiler.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/mask_lists.hpp"
-#include "runtime/staged_call.hpp"
+#include "runtime/api/mask_lists.hpp"
+#include "runtime/call/staged_call.hpp"
 #include "tests/mutants/fenced_call.hpp"
 #include "tests/mutants/functions.hpp"
 #include "tests/mutants/one_key.hpp"

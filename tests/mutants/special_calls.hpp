@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "generator/spec.hpp"
-#include "runtime/attention.hpp"
-#include "runtime/device.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/api/device.hpp"
 
 namespace tilewright::mutants {
 

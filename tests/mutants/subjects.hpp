@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "generator/spec.hpp"
-#include "runtime/device.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/device.hpp"
 #include "tests/battery/cases.hpp"
 
 namespace tilewright::mutants {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "generator/cuda_tactic.hpp"
-#include "generator/hopper_tactic.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
 #include "tests/mutants/special_calls.hpp"
 #include "tests/support/catch.hpp"
 

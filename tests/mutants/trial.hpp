@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.hpp"
+#include "runtime/api/device.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/subjects.hpp"
 

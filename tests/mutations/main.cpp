@@ -16,9 +16,9 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/snippet.hpp"
-#include "generator/spec_json.hpp"
-#include "runtime/kernel_library.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/library/kernel_library.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/snippet_mutations.hpp"
 

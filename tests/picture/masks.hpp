@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "runtime/block_mask.hpp"
+#include "runtime/api/block_mask.hpp"
 
 namespace tilewright::test {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generator/snippet.hpp"
+#include "generator/snippet/snippet.hpp"
 
 namespace tilewright::testing {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/float16.hpp"
+#include "base/float16.hpp"
 
 namespace tilewright::tests {
 namespace {

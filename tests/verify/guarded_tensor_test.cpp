@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runtime/float16.hpp"
+#include "base/float16.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

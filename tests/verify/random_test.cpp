@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "runtime/float16.hpp"
+#include "base/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/random_inputs.hpp"
 

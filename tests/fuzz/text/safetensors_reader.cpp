@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "runtime/safetensors.hpp"
-#include "runtime/safetensors_header.hpp"
+#include "runtime/api/safetensors.hpp"
+#include "runtime/io/safetensors_header.hpp"
 #include "tests/fuzz/text/input.hpp"
 
 using namespace tilewright;

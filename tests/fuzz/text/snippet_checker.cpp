@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "generator/snippet.hpp"
-#include "generator/snippet_splice.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/snippet/splice.hpp"
 #include "tests/fuzz/text/input.hpp"
 
 using namespace tilewright;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "generator/spec_json.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "tests/fuzz/text/input.hpp"
 
 using namespace tilewright;

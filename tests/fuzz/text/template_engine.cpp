@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "generator/jinja/engine.hpp"
+#include "generator/render/engine/engine.hpp"
 #include "tests/fuzz/text/input.hpp"
 
 using namespace tilewright;

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "generator/kernel_source.hpp"
+#include "generator/render/kernel_source.hpp"
 #include "generator/snippet/parse.hpp"
 #include "generator/snippet/print.hpp"
-#include "generator/spec_json.hpp"
-#include "generator/templates.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/render/templates.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/source_root.hpp"
 

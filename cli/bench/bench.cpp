@@ -1,0 +1,163 @@
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+#include "cli/arguments.hpp"
+#include "cli/bench/serve.hpp"
+#include "cli/bench/start.hpp"
+#include "cli/bench/suites.hpp"
+#include "cli/bench/workloads.hpp"
+#include "cli/machine.hpp"
+#include "cli/numbers.hpp"
+#include "cli/output.hpp"
+#include "cli/verb.hpp"
+#include "generator/spec/spec_json.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+DType parse_dtype(const std::string& name) {
+  const std::vector<std::string> names = {"f32", "f16", "bf16"};
+  for (const std::string& known : names) {
+    if (name == known) return *dtype_from_string(name);
+  }
+  std::string hint = did_you_mean(name, names);
+  if (hint.empty()) hint = "allowed: " + one_of(names);
+  throw Error(ErrorCode::usage, fmt::format("--dtype \"{}\" is no dtype of q, k and v", name),
+              hint);
+}
+
+std::vector<int> parse_threads(const std::string& text) {
+  std::vector<int> threads;
+  for (const std::string& part : split_at_commas(text)) {
+    threads.push_back(static_cast<int>(parse_whole(part, "--threads", {1, kMostThreads})));
+  }
+  return threads;
+}
+
+class BenchVerb : public Verb {
+ public:
+  BenchVerb()
+      : Verb("bench", "measure time and throughput on this machine",
+             "tilewright bench --suite growth --q-len 8192 --threads 1,2,4") {}
+
+  void declare(CLI::App& app) override {
+    app.add_option("--suite", suite_,
+                   "dense: plain attention (default); mods: variants; growth: over lengths that "
+                   "double up to --q-len; masks: block masks; launch: host time of a call; "
+                   "compile: from a new snippet, from disk; start: a process's first result");
+    app.add_option("--spec", spec_, "measure this spec in place of the suite's");
+    app.add_option("--buffers", arguments_.buffers,
+                   "a safetensors file with buffers of --spec that are not to be random");
+    app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
+    app.add_flag("--hot", arguments_.timing.hot,
+                 "on a GPU: calls back to back, in place of an L2 that is flushed before each");
+    app.add_option("--dtype", dtype_,
+                   "f32, f16 or bf16, where the suite leaves it open (default f32; on a GPU bf16)");
+    add_whole(app, "--head-dim", arguments_.head_dim, {1, 1 << 16},
+              "where the suite leaves it open (default 64; on a GPU 128)");
+    add_whole(app, "--batch", arguments_.batch, kAnySize, "(default: what suits the suite)");
+    add_whole(app, "--heads", arguments_.heads, kAnySize,
+              "query heads (default: what suits the suite)");
+    add_whole(app, "--kv-heads", arguments_.kv_heads, kAnySize,
+              "(default: as many as query heads)");
+    add_whole(app, "--q-len", arguments_.q_len, kAnySize, "(default: what suits this machine)");
+    add_whole(app, "--kv-len", arguments_.kv_len, kAnySize, "(default: as --q-len)");
+    app.add_option("--threads", threads_, "of the CPU: numbers of threads, 1,2,4 (default: all)");
+    add_number(app, "--budget-ms", arguments_.timing.budget_ms,
+               "measuring time for a row (default 500)");
+    add_whole(app, "--seed", arguments_.seed, kAnySeed, "of random contents (default 0)");
+    app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
+    app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
+    add_whole(app, "--keep", keep_, {1, 1 << 20},
+              "of --serve: rows whose data stay on the device (default 1)");
+    app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
+    app.add_option("--start-cubin", sample_.cubin)->group("");
+    add_json_flag(app, arguments_.json);
+  }
+
+  ExitStatus execute() override {
+    if (!sample_.what.empty()) {
+      sample_.device = device_;
+      sample_.spec = spec_;
+      print_json(run_start_sample(sample_));
+      return kDone;
+    }
+    read_arguments();
+    if (serve_) {
+      serve(std::cin, arguments_, keep_);
+    } else if (list_) {
+      list();
+    } else {
+      report(run_suite(suite_, arguments_));
+    }
+    return kDone;
+  }
+
+ private:
+  void read_arguments() {
+    arguments_.device = Device::parse(device_);
+    if (!spec_.empty()) arguments_.spec = spec_from_file(spec_);
+    if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
+    arguments_.threads = parse_threads(threads_);
+    if (arguments_.buffers.empty() || arguments_.spec) return;
+    throw Error(ErrorCode::usage, "--buffers are those of a spec of your own", "add --spec");
+  }
+
+  void list() const {
+    Json rows = Json::array();
+    for (const auto& [spec, shape] : workloads(suite_, arguments_)) {
+      rows.push_back({{"spec", Json::parse(to_json(spec))},
+                      {"batch", shape.batch},
+                      {"heads", shape.num_q_heads},
+                      {"kv_heads", shape.num_kv_heads},
+                      {"q_len", shape.q_len},
+                      {"kv_len", shape.kv_len}});
+    }
+    print_json(rows);
+  }
+
+  void report(const BenchResults& results) const {
+    const CpuFacts cpu = cpu_facts();
+    const Device& device = arguments_.device;
+    const bool gpu = on_gpu(arguments_);
+    if (arguments_.json) {
+      Json facts = {{"suite", suite_},
+                    {"device", device.name()},
+                    {"cpu", {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", cpu.threads}}}};
+      if (gpu) facts["gpu"] = to_json(gpu_facts(device));
+      facts["rows"] = results.rows;
+      return print_json(facts);
+    }
+    const std::string machine =
+        gpu ? describe(gpu_facts(device))
+            : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads);
+    const bool of_calls = suite_ == "dense" || suite_ == "mods" || suite_ == "growth";
+    const std::string timing =
+        of_calls ? fmt::format(", by {}", describe_timing(device, arguments_.timing)) : "";
+    print(fmt::format("{}; medians{}\n{}", machine, timing, results.table.text()));
+  }
+
+  std::string suite_ = "dense";
+  std::string spec_;
+  std::string device_ = "auto";
+  std::string dtype_;
+  std::string threads_;
+  bool list_ = false;
+  bool serve_ = false;
+  std::size_t keep_ = 1;
+  StartSample sample_;
+  BenchArguments arguments_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_bench_verb() {
+  return std::make_unique<BenchVerb>();
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/output.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "verify/random_inputs.hpp"
+
+namespace tilewright::cli {
+
+struct Samples {
+  double median_ms = 0;
+  double least_ms = 0;
+  std::size_t count = 0;
+};
+
+/// @param times at least one
+Samples summarize(std::vector<double> times);
+
+inline constexpr std::size_t kLeastSamples = 5;
+inline constexpr std::size_t kMostSamples = 200;
+
+/// Times calls of `body` by the host's clock: one to warm up, then as many as the budget allows.
+template <typename Body>
+Samples sample(double budget_ms, Body body) {
+  body();
+  std::vector<double> times;
+  const Stopwatch total;
+  while (times.size() < kLeastSamples || (times.size() < kMostSamples && total.ms() < budget_ms)) {
+    const Stopwatch watch;
+    body();
+    times.push_back(watch.ms());
+  }
+  return summarize(std::move(times));
+}
+
+/// {ms, ms_min, samples}
+Json to_json(const Samples& samples);
+
+/// What is measured: a spec and the sizes of its call.
+struct Workload {
+  Spec spec;
+  Shape shape;
+};
+
+/// A call on random data of its own, ready to be made again and again.
+class PreparedCall {
+ public:
+  struct Options {
+    Device device;
+    std::uint64_t seed = 0;         ///< of the contents
+    std::string buffers = {};       ///< a safetensors file with buffers that are not to be random
+    ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+  };
+
+  /// @throws Error as Attention; with code memory; with code file or tensor for the file of buffers
+  PreparedCall(const Workload& workload, const Options& options);
+
+  const Attention& attention() const { return attention_; }
+  const Shape& shape() const { return view_.shape; }
+  const Device& device() const { return attention_.device(); }
+  /// Empty where the spec has no mask_mod.
+  const std::optional<BlockMask>& mask() const { return mask_; }
+  /// Share of the tiles that are visited, 0 to 1.
+  double density() const { return mask_ ? mask_->density() : 1; }
+  std::string tactic() const;
+
+  void build_mask() const;
+
+  /// Starts the call; on a CPU it is done when this returns.
+  void enqueue() const;
+  void wait() const;
+  void forward() const {
+    enqueue();
+    wait();
+  }
+
+  /// Fills out with bytes of 0xff, a NaN that no kernel computes; on a GPU in the order of the
+  /// default stream.
+  void poison_out() const;
+  /// Looks at every element of out: a time means something only where the call wrote a result.
+  /// @throws Error with code internal where an element is still poisoned, or is no finite number
+  void require_result() const;
+  /// The same for one element, which is cheap; any number chooses which.
+  void require_result_at(std::size_t number) const;
+
+  /// Share of the elements that mask_mod keeps, counted exactly: 0.5 for causal, about. Compiles a
+  /// small kernel.
+  double kept_share() const;
+
+ private:
+  ForwardTensors host_tensors() const;
+  static verify::Inputs make_inputs(const Workload& workload, const Options& options);
+
+  ThreadPool* threads_;
+  Attention attention_;
+  verify::Inputs inputs_;
+  verify::Problem view_;
+  Tensor out_;
+  std::optional<Tensor> lse_;
+  std::unique_ptr<const StagedCall> staged_;  // on the device
+  Bindings bindings_;
+  std::optional<BlockMask> mask_;
+};
+
+/// Floating-point operations of the two products if every element is kept:
+/// 2 (head_dim + v_head_dim) B HQ SQ SKV, which is 4 B H SQ SKV D where the widths are equal.
+double dense_operations(const Workload& workload);
+
+}  // namespace tilewright::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "generator/spec/spec.hpp"
+
+namespace tilewright::cli {
+
+/// Attention without snippets.
+Spec dense_variant(DType dtype, std::int64_t head_dim);
+
+/// Variants that people ask for, the plain one first: masks, scores, and both.
+std::vector<Spec> mod_variants(DType dtype, std::int64_t head_dim);
+
+/// The variants that long sequences are compared by, each named as its peer in bench/peers.py:
+/// windows, documents and prefixes of a thousand tokens, a picture of 64 x 128.
+std::vector<Spec> long_mod_variants(DType dtype, std::int64_t head_dim);
+
+/// Those whose tiles of the block mask are worth counting.
+std::vector<Spec> mask_variants();
+
+}  // namespace tilewright::cli

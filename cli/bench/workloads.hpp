@@ -1,0 +1,30 @@
+#pragma once
+
+#include "cli/bench/suites.hpp"
+
+namespace tilewright::cli {
+
+/// What the suites dense, mods and growth measure on a device: the user's spec and sizes where they
+/// were given, else the suite's own.
+/// @throws Error with code usage for another suite
+std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments);
+
+/// The shape of one call, from the arguments and what the suite chooses where they are 0.
+Shape shape_of(const BenchArguments& arguments, const Shape& otherwise);
+
+/// A length that the device works through in a fraction of a second.
+std::int64_t usual_length(const Device& device);
+
+/// The dtype and head_dim of the arguments; by default bf16 and 128 on a GPU, f32 and 64 on a CPU.
+DType dtype_of(const BenchArguments& arguments);
+std::int64_t head_dim_of(const BenchArguments& arguments);
+
+/// The user's spec alone, else these.
+std::vector<Spec> own_or(const BenchArguments& arguments, std::vector<Spec> specs);
+
+/// The variants of the suites mods and compile.
+std::vector<Spec> variants_of(const BenchArguments& arguments);
+
+bool on_gpu(const BenchArguments& arguments);
+
+}  // namespace tilewright::cli

@@ -1,0 +1,47 @@
+#include "fuzz/call_values.hpp"
+
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/float16.hpp"
+#include "runtime/api/tensor.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+BufferValues copy_buffer(const TensorView& view) {
+  BufferValues values;
+  values.extents.assign(view.extents().begin(), view.extents().end());
+  const std::int64_t count = view.numel();
+  values.elements.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t offset = 0;
+    std::int64_t rest = i;
+    for (std::size_t d = values.extents.size(); d-- > 0;) {
+      offset += rest % values.extents[d] * view.strides[d];
+      rest /= values.extents[d];
+    }
+    values.elements.push_back(read_element(view.data, view.dtype, offset));
+  }
+  return values;
+}
+
+}  // namespace
+
+CallValues::CallValues(const Spec& spec, const Shape& call_shape, const SnippetInputs& inputs)
+    : shape(call_shape) {
+  for (const auto& [name, view] : inputs.buffers) buffers.emplace(name, copy_buffer(view));
+  for (const auto& [name, scalar] : spec.scalars) {
+    const auto given = inputs.scalars.find(name);
+    if (given == inputs.scalars.end() && !scalar.default_value) {
+      throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" has no value", name));
+    }
+    const double value = given != inputs.scalars.end() ? given->second : *scalar.default_value;
+    scalars.emplace(name, ScalarValue{is_floating(scalar.dtype) ? Type::floating : Type::integer,
+                                      round_to(scalar.dtype, value)});
+  }
+}
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/bindings.hpp"
+#include "../runtime/api/shape.hpp"
+#include "expression.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// A buffer of a call as the interpreter reads it.
+struct BufferValues {
+  std::vector<std::int64_t> extents;  ///< of the tensor; 1 where it is broadcast
+  std::vector<double> elements;       ///< dense, row-major
+};
+
+/// A scalar of a call.
+struct ScalarValue {
+  Type type = Type::floating;
+  double value = 0;
+};
+
+/// What snippets read besides indices, copied from a call's inputs.
+struct CallValues {
+  /// @throws Error with code usage for a scalar that has no value
+  CallValues(const Spec& spec, const Shape& shape, const SnippetInputs& inputs);
+
+  Shape shape;
+  std::map<std::string, BufferValues> buffers;
+  std::map<std::string, ScalarValue> scalars;
+};
+
+}  // namespace tilewright::verify::fuzz

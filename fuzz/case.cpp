@@ -1,0 +1,334 @@
+#include "fuzz/case.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file_io.hpp"
+#include "generator/spec/json_position.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/spec/target.hpp"
+#include "fuzz/expression_json.hpp"
+#include "fuzz/relation.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The fields of a case but the spec, the trees and the optional ones, by the groups and names that
+// the JSON has. One list for the reader and the writer.
+template <typename Case, typename Visit>
+void visit_shape(Case& c, const Visit& visit) {
+  visit("batch", c.shape.batch);
+  visit("num_q_heads", c.shape.num_q_heads);
+  visit("num_kv_heads", c.shape.num_kv_heads);
+  visit("q_len", c.shape.q_len);
+  visit("kv_len", c.shape.kv_len);
+  visit("q_offset", c.shape.q_offset);
+  visit("kv_offset", c.shape.kv_offset);
+}
+
+template <typename Case, typename Visit>
+void visit_contents(Case& c, const Visit& visit) {
+  visit("broadcast_kv", c.broadcast_kv);
+  visit("one_kv_head_for_all", c.one_kv_head_for_all);
+  visit("broadcast_buffers", c.broadcast_buffers);
+  visit("free_dim", c.free_dim);
+  visit("scalars", c.scalars);
+  visit("seed", c.seed);
+  visit("q_factor", c.q_factor);
+  visit("nan_in_dropped", c.nan_in_dropped);
+  visit("relation", c.relation);
+  visit("sanitized", c.sanitized);
+}
+
+template <typename Case, typename Visit>
+void visit_placements(Case& c, const Visit& visit) {
+  visit("q", c.q);
+  visit("k", c.k);
+  visit("v", c.v);
+  visit("buffers", c.buffers);
+  visit("out", c.out);
+}
+
+template <typename Case, typename Visit>
+void visit_origin(Case& c, const Visit& visit) {
+  visit("run_seed", c.run_seed);
+  visit("number", c.number);
+}
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::file, "the case: " + message,
+              "docs/fuzzing.md says what a case holds; `tilewright fuzz` writes one that failed");
+}
+
+Json json_of(const Placement& placement) {
+  return {{"row_padding", placement.row_padding}, {"offset", placement.offset}};
+}
+
+template <typename T>
+Json json_of(const T& value) {
+  return value;
+}
+
+bool equal(const Placement& a, const Placement& b) {
+  return a.row_padding == b.row_padding && a.offset == b.offset;
+}
+
+template <typename T>
+bool equal(const T& a, const T& b) {
+  return a == b;
+}
+
+// Writes what differs from a case of defaults.
+class Writer {
+ public:
+  template <typename T>
+  void operator()(const char* name, const T& value) const {
+    static const T kDefault = T{};
+    if (always_ || !equal(value, kDefault)) json_[name] = json_of(value);
+  }
+  Writer(Json& json, bool always) : json_(json), always_(always) {}
+
+ private:
+  Json& json_;
+  bool always_;
+};
+
+std::int64_t integer_of(const Json& json, const std::string& name) {
+  if (!json.is_number_integer()) fail(name + " must be a whole number");
+  return json.get<std::int64_t>();
+}
+
+void assign(const Json& json, const std::string& name, std::int64_t& value) {
+  value = integer_of(json, name);
+}
+
+void assign(const Json& json, const std::string& name, std::uint64_t& value) {
+  if (!json.is_number_unsigned()) fail(name + " must be a whole number from 0");
+  value = json.get<std::uint64_t>();
+}
+
+void assign(const Json& json, const std::string& name, double& value) {
+  if (!json.is_number()) fail(name + " must be a number");
+  value = json.get<double>();
+}
+
+void assign(const Json& json, const std::string& name, bool& value) {
+  if (!json.is_boolean()) fail(name + " must be true or false");
+  value = json.get<bool>();
+}
+
+void assign(const Json& json, const std::string& name, std::string& value) {
+  if (!json.is_string()) fail(name + " must be a text");
+  value = json.get<std::string>();
+}
+
+void assign(const Json& json, const std::string& name, std::map<std::string, double>& values) {
+  if (!json.is_object()) fail(name + " must be an object of numbers");
+  for (const auto& [key, value] : json.items()) {
+    assign(value, fmt::format("{}.{}", name, key), values[key]);
+  }
+}
+
+void assign(const Json& json, const std::string& name, Placement& placement) {
+  if (!json.is_object()) fail(name + " must be an object");
+  for (const auto& [key, value] : json.items()) {
+    if (key == "row_padding") {
+      placement.row_padding = integer_of(value, key);
+    } else if (key == "offset") {
+      placement.offset = integer_of(value, key);
+    } else {
+      fail(fmt::format("{} has no \"{}\", only row_padding and offset", name, key));
+    }
+  }
+  if (placement.row_padding < 0 || placement.offset < 0) fail(name + " must not be negative");
+}
+
+// Reads the fields that are there; a key that no field has is refused.
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {
+    if (!json.is_object()) fail("an object is expected instead of " + json.dump());
+  }
+
+  template <typename T>
+  void operator()(const char* name, T& value) const {
+    known_.insert(name);
+    if (const auto found = json_.find(name); found != json_.end()) assign(*found, name, value);
+  }
+
+  const Json* take(const char* name) const {
+    known_.insert(name);
+    const auto found = json_.find(name);
+    return found == json_.end() ? nullptr : &*found;
+  }
+
+  void refuse_the_rest() const {
+    for (const auto& [key, unused] : json_.items()) {
+      if (!known_.contains(key)) fail("there is no key \"" + key + '"');
+    }
+  }
+
+ private:
+  const Json& json_;
+  mutable std::set<std::string> known_;
+};
+
+std::optional<SnippetTree> tree_of(const Reader& trees, SnippetKind kind) {
+  const Json* json = trees.take(std::string(to_string(kind)).c_str());
+  if (!json) return std::nullopt;
+  return tree_from_json(kind, json->dump());
+}
+
+void read_trees(const Json& json, FuzzCase& fuzz_case) {
+  const Reader trees(json);
+  fuzz_case.score_mod = tree_of(trees, SnippetKind::score_mod);
+  fuzz_case.mask_mod = tree_of(trees, SnippetKind::mask_mod);
+  trees.refuse_the_rest();
+  const Spec before = fuzz_case.spec;
+  print_snippets(fuzz_case);
+  if (!(before == fuzz_case.spec)) {
+    fail("a tree does not print as the spec's snippet; take the trees out to run the text alone");
+  }
+}
+
+[[noreturn]] void refuse_kernel(const std::string& name, const FuzzCase& c) {
+  std::vector<std::string> names;
+  for (const KernelVariant& variant : kernel_set(c.spec, Target::parse(c.target))) {
+    names.push_back(variant.name());
+  }
+  fail(fmt::format("\"{}\" is no kernel of the spec for {}, only {}", name, c.target,
+                   fmt::join(names, ", ")));
+}
+
+std::optional<KernelVariant> kernel_from(const std::string& name, const FuzzCase& c) {
+  if (name.empty()) return std::nullopt;
+  const std::optional<KernelVariant> variant = KernelVariant::find(name);
+  if (!variant) refuse_kernel(name, c);
+  return variant;
+}
+
+FuzzCase read_case(const Json& json, std::string_view file_name) {
+  const Reader top(json);
+  FuzzCase fuzz_case;
+  const Json* spec = top.take("spec");
+  if (!spec) fail("it has no spec");
+  fuzz_case.spec = spec_from_json(spec->dump(), fmt::format("{}: spec", file_name));
+  if (const Json* target = top.take("target")) {
+    if (!target->is_string()) fail("target must be a text");
+    fuzz_case.target = target->get<std::string>();
+  }
+  if (const Json* kernel = top.take("kernel")) {
+    if (!kernel->is_string()) fail("kernel must be a text");
+    fuzz_case.kernel = kernel_from(kernel->get<std::string>(), fuzz_case);
+  }
+  if (!is_run(fuzz_case) && !fuzz_case.kernel) {
+    fail("kernel must say what is compiled for " + fuzz_case.target);
+  }
+  if (const Json* shape = top.take("shape")) {
+    const Reader reader(*shape);
+    visit_shape(fuzz_case, reader);
+    reader.refuse_the_rest();
+  }
+  visit_contents(fuzz_case, top);
+  if (!fuzz_case.relation.empty()) relation_from_string(fuzz_case.relation);
+  if (const Json* scale = top.take("scale")) assign(*scale, "scale", fuzz_case.scale.emplace());
+  if (const Json* placement = top.take("placement")) {
+    const Reader reader(*placement);
+    visit_placements(fuzz_case, reader);
+    reader.refuse_the_rest();
+  }
+  visit_origin(fuzz_case, top);
+  if (const Json* trees = top.take("trees")) read_trees(*trees, fuzz_case);
+  top.refuse_the_rest();
+  if (is_run(fuzz_case)) validate(fuzz_case.shape);
+  if (fuzz_case.free_dim < 1) {
+    fail(fmt::format("free_dim is {}, but must be at least 1", fuzz_case.free_dim));
+  }
+  return fuzz_case;
+}
+
+// Of what a person wrote by hand.
+void check_names(const FuzzCase& c) {
+  for (const auto& [name, unused] : c.scalars) {
+    if (!c.spec.scalars.contains(name)) fail(fmt::format("the spec has no scalar \"{}\"", name));
+  }
+  if (is_run(c)) return;
+  const std::vector<KernelVariant> kernels = kernel_set(c.spec, Target::parse(c.target));
+  if (std::find(kernels.begin(), kernels.end(), c.kernel) != kernels.end()) return;
+  refuse_kernel(c.kernel->name(), c);
+}
+
+}  // namespace
+
+bool operator==(const FuzzCase& a, const FuzzCase& b) {
+  return to_json(a) == to_json(b);
+}
+
+bool is_run(const FuzzCase& fuzz_case) {
+  return !fuzz_case.kernel && (fuzz_case.target == "cpu" || fuzz_case.target == "cuda");
+}
+
+bool has_all_trees(const FuzzCase& c) {
+  return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod);
+}
+
+void print_snippets(FuzzCase& fuzz_case) {
+  if (fuzz_case.score_mod) fuzz_case.spec.score_mod = to_text(*fuzz_case.score_mod);
+  if (fuzz_case.mask_mod) fuzz_case.spec.mask_mod = to_text(*fuzz_case.mask_mod);
+}
+
+std::string to_json(const FuzzCase& fuzz_case) {
+  Json json;
+  json["spec"] = Json::parse(tilewright::to_json(fuzz_case.spec));
+  json["target"] = fuzz_case.target;
+  if (fuzz_case.kernel) json["kernel"] = fuzz_case.kernel->name();
+  if (is_run(fuzz_case)) {
+    visit_shape(fuzz_case, Writer(json["shape"], true));
+    visit_contents(fuzz_case, Writer(json, false));
+    if (fuzz_case.scale) json["scale"] = *fuzz_case.scale;
+    Json placement = Json::object();
+    visit_placements(fuzz_case, Writer(placement, false));
+    if (!placement.empty()) json["placement"] = placement;
+  }
+  visit_origin(fuzz_case, Writer(json, false));
+  if (fuzz_case.score_mod)
+    json["trees"]["score_mod"] = Json::parse(tree_to_json(*fuzz_case.score_mod));
+  if (fuzz_case.mask_mod)
+    json["trees"]["mask_mod"] = Json::parse(tree_to_json(*fuzz_case.mask_mod));
+  return json.dump(2) + '\n';
+}
+
+FuzzCase case_from_json(std::string_view text, std::string_view file_name) {
+  check_json_text(text, file_name);
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) fail(fmt::format("{} is no JSON", file_name));
+  return read_case(json, file_name);
+}
+
+FuzzCase case_from_file(const std::filesystem::path& path) {
+  FuzzCase fuzz_case = case_from_json(read_text_file(path), path.string());
+  check_names(fuzz_case);
+  return fuzz_case;
+}
+
+std::string describe(const FuzzCase& fuzz_case) {
+  const Spec& spec = fuzz_case.spec;
+  std::string text = fmt::format("{} {}", to_string(spec.dtype), spec.head_dim);
+  if (is_run(fuzz_case)) text += ", " + fuzz_case.shape.describe();
+  if (!spec.score_mod.empty()) text += ", score_mod";
+  if (!spec.mask_mod.empty()) text += ", mask_mod";
+  if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;
+  if (is_run(fuzz_case)) return fmt::format("{}, on {}", text, fuzz_case.target);
+  return fmt::format("{}, {} compiled for {}", text, fuzz_case.kernel->name(), fuzz_case.target);
+}
+
+}  // namespace tilewright::verify::fuzz

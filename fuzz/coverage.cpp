@@ -1,0 +1,164 @@
+#include "fuzz/coverage.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+// No case shows a value of the first factor and one of the second. The first value of a factor is
+// bit 0, and features.cpp names them.
+struct Exclusion {
+  Factor first;
+  std::uint16_t first_values;
+  Factor second;
+  std::uint16_t second_values;
+};
+
+constexpr std::uint16_t kFirst = 1;
+constexpr std::uint16_t kOthers = 0xfffe;
+
+constexpr std::array<Exclusion, 27> kExclusions = {{
+    {Factor::mask_mod, kFirst, Factor::mask_scope, kOthers},
+    {Factor::mask_mod, kOthers, Factor::mask_scope, kFirst},
+    {Factor::mask_mod, kFirst, Factor::contents, 1 << 2},
+    {Factor::mask_scope, kFirst, Factor::contents, 1 << 2},
+    // What is kept must not depend on rounding, so a mask calls nothing that rounds.
+    {Factor::score_mod, kFirst, Factor::functions, 1 << 2 | 1 << 3},
+    {Factor::buffer, kFirst, Factor::rank, kOthers},
+    {Factor::buffer, kOthers, Factor::rank, kFirst},
+    {Factor::buffer, kFirst, Factor::bounds, kOthers},
+    {Factor::buffer, kOthers, Factor::bounds, kFirst},
+    {Factor::rank, kFirst, Factor::bounds, kOthers},
+    {Factor::rank, kOthers, Factor::bounds, kFirst},
+    {Factor::buffer, kFirst, Factor::buffer_sharing, kOthers},
+    {Factor::rank, kFirst, Factor::buffer_sharing, kOthers},
+    {Factor::bounds, kFirst, Factor::buffer_sharing, kOthers},
+    {Factor::head_dim, 1 << 1, Factor::v_head_dim, 1 << 1},
+    {Factor::batch, kFirst, Factor::kv_sharing, 1 << 1},
+    {Factor::heads, 1 << 0 | 1 << 3, Factor::kv_sharing, 1 << 2},
+    // The Hopper kernel: 16 bits of one type, aligned tensors, its own machine.
+    {Factor::tactic, 1 << 3, Factor::dtype, 1 << 0},
+    {Factor::tactic, 1 << 3, Factor::mixed, 1 << 1},
+    {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5},
+    {Factor::tactic, 1 << 3, Factor::target, 0x3b},
+    {Factor::tactic, 1 << 3, Factor::placement, 1 << 2},
+    {Factor::tactic, 1 << 2 | 1 << 3, Factor::target, 1 << 5},
+    {Factor::tactic, 1 << 1, Factor::target, 0x1f},
+    {Factor::mask_mod, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5},
+    {Factor::mask_scope, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5},
+    // Tiles of at least 64 rows and columns divide no small block; such a spec is never masked.
+    {Factor::tactic, 1 << 3, Factor::block, 1 << 1},
+}};
+
+bool excludes(const Exclusion& exclusion, Feature a, Feature b) {
+  return exclusion.first == a.factor && exclusion.second == b.factor &&
+         (exclusion.first_values >> a.value & 1) != 0 &&
+         (exclusion.second_values >> b.value & 1) != 0;
+}
+
+template <typename Body>
+void for_each_feature(const Features& features, const Body& body) {
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    for (int value = 0; features[f] >> value != 0; ++value) {
+      if ((features[f] >> value & 1) != 0) body(Feature{static_cast<Factor>(f), value});
+    }
+  }
+}
+
+template <typename Body>
+void for_each_pair(const Features& features, const Body& body) {
+  for_each_feature(features, [&](Feature a) {
+    for_each_feature(features, [&](Feature b) {
+      if (a.factor < b.factor) body(a, b);
+    });
+  });
+}
+
+bool fits(const Features& fixed, Feature feature) {
+  const std::uint16_t values = bits(fixed, feature.factor);
+  return values == 0 || (values >> feature.value & 1) != 0;
+}
+
+}  // namespace
+
+bool is_feature(Feature feature) {
+  switch (feature.factor) {
+    case Factor::functions:
+    case Factor::choice:
+    case Factor::local:
+    case Factor::integers:
+      return feature.value != 0;
+    default:
+      return true;
+  }
+}
+
+std::string FeaturePair::describe() const {
+  const auto text = [](Feature feature) {
+    const FactorNames& names = names_of(feature.factor);
+    return fmt::format("{}={}", names.name, names.values[static_cast<std::size_t>(feature.value)]);
+  };
+  return text(first) + " with " + text(second);
+}
+
+bool can_meet(Feature first, Feature second) {
+  return std::none_of(kExclusions.begin(), kExclusions.end(), [&](const Exclusion& exclusion) {
+    return excludes(exclusion, first, second) || excludes(exclusion, second, first);
+  });
+}
+
+PairCoverage::PairCoverage(const Features& allowed)
+    : allowed_(allowed), shown_(kFactors * kFactors * kValues * kValues, true) {
+  for_each_pair(allowed, [&](Feature a, Feature b) {
+    if (!can_meet(a, b) || !is_feature(a) || !is_feature(b)) return;
+    pairs_.push_back({a, b});
+    shown_[index(a, b)] = false;
+  });
+}
+
+std::size_t PairCoverage::index(Feature a, Feature b) {
+  const auto f = static_cast<std::size_t>(a.factor);
+  const auto g = static_cast<std::size_t>(b.factor);
+  return ((f * kFactors + g) * kValues + static_cast<std::size_t>(a.value)) * kValues +
+         static_cast<std::size_t>(b.value);
+}
+
+void PairCoverage::add(const Features& features) {
+  for_each_pair(features, [&](Feature a, Feature b) {
+    if (shown_[index(a, b)]) return;
+    shown_[index(a, b)] = true;
+    ++covered_;
+  });
+}
+
+std::int64_t PairCoverage::gain(const Features& features) const {
+  std::int64_t gain = 0;
+  for_each_pair(features, [&](Feature a, Feature b) { gain += !shown_[index(a, b)]; });
+  return gain;
+}
+
+std::optional<FeaturePair> PairCoverage::missing(Random& random, const Features& fixed) const {
+  std::vector<FeaturePair> found;
+  for (const FeaturePair& pair : pairs_) {
+    if (!shown_[index(pair.first, pair.second)] && fits(fixed, pair.first) &&
+        fits(fixed, pair.second)) {
+      found.push_back(pair);
+    }
+  }
+  if (found.empty()) return std::nullopt;
+  const auto last = static_cast<std::int64_t>(found.size()) - 1;
+  return found[static_cast<std::size_t>(random.integer(0, last))];
+}
+
+std::vector<FeaturePair> PairCoverage::all_missing() const {
+  std::vector<FeaturePair> found;
+  for (const FeaturePair& pair : pairs_) {
+    if (!shown_[index(pair.first, pair.second)]) found.push_back(pair);
+  }
+  return found;
+}
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,494 @@
+#include "fuzz/random_case.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/error.hpp"
+#include "generator/render/cuda_kernels.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/tactic/tactic.hpp"
+#include "generator/spec/target.hpp"
+#include "base/float16.hpp"
+#include "fuzz/plan.hpp"
+#include "fuzz/random_snippet.hpp"
+#include "fuzz/random_tactic.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+constexpr int kCandidates = 12;
+
+std::uint16_t every_value(Factor factor) {
+  return static_cast<std::uint16_t>((1u << names_of(factor).values.size()) - 1);
+}
+
+bool is_of_compile(Factor factor) {
+  return factor == Factor::target || factor == Factor::kernel;
+}
+
+// ---- what cases of a source may show
+
+constexpr std::uint16_t kChosen = 1 << 0, kCpu = 1 << 1, kPortable = 1 << 2, kHopper = 1 << 3;
+
+std::uint16_t run_tactics(const CaseSource& source) {
+  if (source.device == "cpu") return kChosen | kCpu;
+  return source.gpu_target == "sm_90a" ? kChosen | kPortable | kHopper : kChosen | kPortable;
+}
+
+// A user's snippets show what they show; the rest is free. A tactic of theirs stays.
+void fix_user_factors(const Spec& spec, Features& allowed) {
+  FuzzCase fuzz_case;
+  fuzz_case.spec = spec;
+  fuzz_case.shape = {.q_len = 1, .kv_len = 1};
+  const Features shown = features_of(fuzz_case);
+  for (const Factor factor : {Factor::score_mod, Factor::mask_mod, Factor::mask_scope,
+                              Factor::buffer, Factor::rank, Factor::bounds, Factor::scalar,
+                              Factor::functions, Factor::choice, Factor::local, Factor::integers}) {
+    bits(allowed, factor) = bits(shown, factor);
+  }
+  if (spec.tactic) bits(allowed, Factor::tactic) = bits(shown, Factor::tactic);
+  if (spec.buffers.empty()) bits(allowed, Factor::buffer_sharing) = 1;
+  if (spec.mask_mod.empty()) bits(allowed, Factor::contents) = 3;
+}
+
+Features allowed_runs(const CaseSource& source) {
+  Features allowed = {};
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    const auto factor = static_cast<Factor>(f);
+    if (!is_of_compile(factor)) allowed[f] = every_value(factor);
+  }
+  bits(allowed, Factor::tactic) = run_tactics(source);
+  if (!source.offsets) bits(allowed, Factor::offsets) = 1;
+  if (source.self_attention) bits(allowed, Factor::kv_len) = 0;  // q_len says it
+  if (source.user_spec) fix_user_factors(*source.user_spec, allowed);
+  return allowed;
+}
+
+Features allowed_compiles(const CaseSource& source) {
+  Features allowed = {};
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    const auto factor = static_cast<Factor>(f);
+    if (f < kSpecFactors || is_of_compile(factor)) allowed[f] = every_value(factor);
+  }
+  bits(allowed, Factor::tactic) = kChosen | kPortable | kHopper;
+  bits(allowed, Factor::target) = 0x1f;  // GPUs
+  if (source.user_spec) {
+    fix_user_factors(*source.user_spec, allowed);
+    bits(allowed, Factor::buffer_sharing) = bits(allowed, Factor::contents) = 0;
+  }
+  return allowed;
+}
+
+// ---- a plan turned into a spec
+
+class SpecMaker {
+ public:
+  SpecMaker(const Plan& plan, Random& random, const CaseSource& source)
+      : plan_(plan), random_(random), source_(source) {}
+
+  FuzzCase make(bool no_offsets, const Features& wishes) {
+    FuzzCase fuzz_case;
+    if (source_.user_spec) fuzz_case.spec = *source_.user_spec;
+    Spec& spec = fuzz_case.spec;
+    if (source_.user_spec) spec.name.clear();
+    choose_dtypes(spec);
+    choose_head_dims(spec);
+    spec.layout = value(Factor::layout) == 0 ? Layout::bhsd : Layout::bshd;
+    spec.kv_layout.reset();
+    if (value(Factor::kv_layout) == 1) {
+      spec.kv_layout = spec.layout == Layout::bhsd ? Layout::bshd : Layout::bhsd;
+    }
+    spec.outputs.lse = value(Factor::outputs) == 1;
+    spec.precise_math.reset();
+    if (value(Factor::math) > 0) spec.precise_math = value(Factor::math) == 1;
+    choose_block(spec);
+    if (!source_.user_spec) make_snippets(fuzz_case, no_offsets, wishes);
+    return fuzz_case;
+  }
+
+  // The plan's tactic with parameters that fit; none where it cannot serve.
+  void force_tactic(Spec& spec, const Target& target, const KernelTraits& traits) {
+    if (source_.user_spec && source_.user_spec->tactic) return;
+    const std::string_view name =
+        names_of(Factor::tactic).values[static_cast<std::size_t>(value(Factor::tactic))];
+    if (name == "chosen") return;
+    spec.tactic = random_tactic(std::string(name), spec, target, traits, random_);
+  }
+
+ private:
+  int value(Factor factor) const { return at(plan_, factor); }
+  std::int64_t below(std::int64_t count) { return random_.integer(0, count - 1); }
+  std::int64_t one_of(std::initializer_list<std::int64_t> values) {
+    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
+  }
+
+  DType other_dtype(DType dtype) {
+    DType other = dtype;
+    while (other == dtype)
+      other = std::array{DType::f32, DType::f16, DType::bf16}[static_cast<std::size_t>(below(3))];
+    return other;
+  }
+
+  void choose_dtypes(Spec& spec) {
+    spec.dtype = std::array{DType::f32, DType::f16,
+                            DType::bf16}[static_cast<std::size_t>(value(Factor::dtype))];
+    spec.kv_dtype.reset();
+    spec.out_dtype.reset();
+    if (value(Factor::mixed) == 1) spec.kv_dtype = other_dtype(spec.dtype);
+    if (value(Factor::mixed) == 2) spec.out_dtype = other_dtype(spec.dtype);
+  }
+
+  std::int64_t random_head_dim() {
+    switch (value(Factor::head_dim)) {
+      case 0:
+        return 64;
+      case 1:
+        return 16;
+      case 2:
+        return 128;
+      case 3:
+        return one_of({24, 40, 56, 72, 88, 104, 120});
+      case 4:
+        return one_of({32, 48, 80, 96, 112});
+      default:
+        return one_of({136, 144, 160, 192, 200, 224, 256});
+    }
+  }
+
+  void choose_head_dims(Spec& spec) {
+    spec.head_dim = random_head_dim();
+    spec.v_head_dim = 0;
+    const std::int64_t steps = spec.head_dim / 8;
+    if (value(Factor::v_head_dim) == 1) spec.v_head_dim = 8 * random_.integer(2, steps - 1);
+    if (value(Factor::v_head_dim) == 2) {
+      if (spec.head_dim == 256) spec.head_dim = 248;
+      const std::int64_t most = std::min<std::int64_t>(32, spec.head_dim / 8 + 8);
+      spec.v_head_dim = 8 * random_.integer(spec.head_dim / 8 + 1, most);
+    }
+  }
+
+  void choose_block(Spec& spec) {
+    switch (value(Factor::block)) {
+      case 0:
+        spec.block = {128, 128};
+        break;
+      case 1:
+        spec.block = {16 * (1 + below(3)), 16 * (1 + below(3))};
+        break;
+      case 2:
+        spec.block = {one_of({192, 256}), one_of({192, 224, 256})};
+        break;
+      default:
+        spec.block = {one_of({64, 80, 112, 128, 192}), one_of({16, 48, 64, 96, 144, 176})};
+    }
+  }
+
+  void make_snippets(FuzzCase& fuzz_case, bool no_offsets, const Features& wishes) {
+    SnippetMaker maker(fuzz_case.spec, random_);
+    SnippetWish wish{.features = wishes, .no_offsets = no_offsets};
+    if (value(Factor::score_mod) > 0) {
+      wish.is_body = value(Factor::score_mod) == 2;
+      fuzz_case.score_mod = maker.score_mod(wish);
+    }
+    if (value(Factor::mask_mod) > 0) {
+      wish.is_body = value(Factor::mask_mod) == 2;
+      fuzz_case.mask_mod = maker.mask_mod(wish);
+    }
+    print_snippets(fuzz_case);
+  }
+
+  const Plan& plan_;
+  Random& random_;
+  const CaseSource& source_;
+};
+
+// A wish for everything that a plan names.
+Features wishes_of(const Plan& plan) {
+  Features wishes = {};
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    if (plan[f] >= 0) wishes[f] = static_cast<std::uint16_t>(1u << plan[f]);
+  }
+  return wishes;
+}
+
+// ---- a plan turned into a call
+
+class CallMaker {
+ public:
+  CallMaker(const Plan& plan, Random& random, const CaseSource& source)
+      : plan_(plan), random_(random), source_(source) {}
+
+  void make(FuzzCase& c, bool no_offsets) {
+    c.target = source_.device;
+    choose_heads(c.shape);
+    c.shape.batch = value(Factor::batch) == 0 ? 1 : random_.integer(2, 3);
+    c.shape.q_len = length(Factor::q_len, c.spec.block[0]);
+    c.shape.kv_len =
+        source_.self_attention ? c.shape.q_len : length(Factor::kv_len, c.spec.block[1]);
+    make_smaller(c.shape);
+    if (source_.self_attention)
+      c.shape.q_len = c.shape.kv_len = std::min(c.shape.q_len, c.shape.kv_len);
+    if (!no_offsets) choose_offsets(c.shape);
+    c.broadcast_kv = value(Factor::kv_sharing) == 1;
+    c.one_kv_head_for_all = value(Factor::kv_sharing) == 2;
+    c.broadcast_buffers = value(Factor::buffer_sharing) == 1;
+    c.free_dim = random_.integer(1, 100);
+    choose_placements(c);
+    if (value(Factor::scale) == 1) c.scale = round_to(DType::f32, 0.05 + 0.25 * random_.uniform());
+    if (value(Factor::scale) == 2) c.scale = random_.integer(0, 1) == 0 ? 0.0 : -0.125;
+    c.q_factor = value(Factor::contents) == 1 ? 4 : 1;
+    c.nan_in_dropped = value(Factor::contents) == 2;
+    choose_scalars(c);
+    c.seed = random_.next() >> 11;
+  }
+
+ private:
+  int value(Factor factor) const { return at(plan_, factor); }
+
+  void choose_heads(Shape& shape) {
+    const std::int64_t few = random_.integer(2, 3);
+    switch (value(Factor::heads)) {
+      case 0:
+        shape.num_q_heads = shape.num_kv_heads = 1;
+        break;
+      case 1:
+        shape.num_q_heads = shape.num_kv_heads = few;
+        break;
+      case 2:
+        shape.num_kv_heads = 2;
+        shape.num_q_heads = 2 * few;
+        break;
+      default:
+        shape.num_kv_heads = 1;
+        shape.num_q_heads = random_.integer(2, 5);
+    }
+  }
+
+  std::int64_t length(Factor factor, std::int64_t block) {
+    const std::int64_t most = source_.max_length;
+    switch (value(factor)) {
+      case 0:
+        return 1;
+      case 1:
+        return random_.integer(2, 15);
+      case 2: {
+        // One more or less than a multiple of a tile.
+        const std::int64_t step = random_.integer(0, 1) == 0 ? 16 : block;
+        const std::int64_t tiles = std::max<std::int64_t>(1, 256 / step);
+        const std::int64_t edge = step * random_.integer(1, tiles) + random_.integer(-1, 1);
+        return std::clamp<std::int64_t>(edge, 15, 256);
+      }
+      case 3: {
+        std::int64_t odd = 0;
+        while (odd % 16 <= 1 || odd % 16 == 15) odd = random_.integer(16, 250);
+        return odd;
+      }
+      default:
+        return random_.integer(257, std::max<std::int64_t>(257, most));
+    }
+  }
+
+  // Inside the values of the plan.
+  void make_smaller(Shape& shape) const {
+    const auto is_too_large = [&] {
+      return shape.batch * shape.num_q_heads * shape.q_len * shape.kv_len > source_.max_elements;
+    };
+    if (is_too_large()) shape.batch = std::min<std::int64_t>(shape.batch, 2);
+    if (is_too_large() && value(Factor::heads) == 3) shape.num_q_heads = 2;
+    if (is_too_large() && value(Factor::heads) == 1) shape.num_q_heads = shape.num_kv_heads = 2;
+    if (is_too_large() && value(Factor::heads) == 2) shape.num_q_heads = 4;
+    for (std::int64_t* length : {&shape.q_len, &shape.kv_len}) {
+      if (is_too_large() && *length > 257) *length = std::max<std::int64_t>(257, *length / 2);
+    }
+  }
+
+  void choose_offsets(Shape& shape) {
+    const int kind = value(Factor::offsets);
+    if (kind == 0) return;
+    const std::int64_t sign = kind == 1 ? 1 : -1;
+    const std::int64_t distance = sign * random_.integer(1, 700);
+    switch (random_.integer(0, 2)) {
+      case 0:
+        shape.q_offset = distance;
+        break;
+      case 1:
+        shape.kv_offset = distance;
+        break;
+      default:
+        shape.q_offset = distance;
+        shape.kv_offset = distance + sign * random_.integer(0, 40);
+    }
+  }
+
+  Placement placement(DType dtype) {
+    const auto step = static_cast<std::int64_t>(16 / size_of(dtype));
+    if (value(Factor::placement) == 0) return {};
+    if (value(Factor::placement) == 1) return {.row_padding = step * random_.integer(1, 3)};
+    return {.row_padding = random_.integer(0, 5), .offset = random_.integer(0, 3)};
+  }
+
+  void choose_placements(FuzzCase& c) {
+    c.q = placement(c.spec.dtype);
+    c.k = placement(c.spec.key_value_dtype());
+    c.v = placement(c.spec.key_value_dtype());
+    c.out = placement(c.spec.output_dtype());
+    c.buffers = placement(DType::f32);
+    if (value(Factor::placement) == 2) c.k.offset = 1;
+  }
+
+  void choose_scalars(FuzzCase& c) {
+    for (const auto& [name, scalar] : c.spec.scalars) {
+      if (source_.user_spec) {
+        choose_user_scalar(name, scalar, c);
+      } else if (scalar.dtype == DType::i32) {
+        c.scalars[name] = static_cast<double>(random_.integer(1, kMaxIntegerScalar));
+      } else {
+        c.scalars[name] = round_to(DType::f32, 0.5 + 1.5 * random_.uniform());
+      }
+    }
+  }
+
+  // A default means something; without one any int may come, and mostly what random_inputs.hpp
+  // gives does.
+  void choose_user_scalar(const std::string& name, const ScalarSpec& scalar, FuzzCase& c) {
+    if (!scalar.default_value && scalar.dtype != DType::i32) return;
+    if (random_.integer(0, 3) != 0) return;
+    if (scalar.default_value) {
+      c.scalars[name] = *scalar.default_value;
+    } else {
+      c.scalars[name] = static_cast<double>(std::min<std::int64_t>(0, random_.integer(-20, 20)));
+    }
+  }
+
+  const Plan& plan_;
+  Random& random_;
+  const CaseSource& source_;
+};
+
+// The plan's values of the spec, and what its snippets came to show, for the calls of the spec.
+Features fixed_by_spec(const FuzzCase& fuzz_case, const Features& allowed, bool no_offsets) {
+  Features fixed = features_of(fuzz_case);
+  for (std::size_t f = kSpecFactors; f < kFactors; ++f) fixed[f] = allowed[f];
+  if (no_offsets) bits(fixed, Factor::offsets) = 1;
+  return fixed;
+}
+
+std::string target_name(int target_class, Random& random) {
+  static const std::array<std::vector<const char*>, 5> kTargetNames = {
+      {{"sm_80"}, {"sm_86", "sm_89"}, {"sm_90a"}, {"sm_100a", "sm_103a"}, {"sm_120", "sm_121a"}}};
+  const auto& names = kTargetNames[static_cast<std::size_t>(target_class)];
+  return names[static_cast<std::size_t>(
+      random.integer(0, static_cast<std::int64_t>(names.size()) - 1))];
+}
+
+// The values of Factor::kernel, in their order.
+KernelVariant planned_kernel(const Plan& plan, const Spec& spec) {
+  const bool lse = spec.outputs.lse;
+  const std::array<KernelVariant, 6> kernels = {
+      {{.lse = lse},
+       {.masked = true, .lse = lse},
+       {.masked = !spec.mask_mod.empty(), .lse = lse, .aligned = false},
+       {.role = KernelRole::mask_exact},
+       {.role = KernelRole::mask_proved},
+       {.role = KernelRole::mask_lists}}};
+  return kernels.at(static_cast<std::size_t>(at(plan, Factor::kernel)));
+}
+
+}  // namespace
+
+CaseMaker::CaseMaker(CaseSource source, std::uint64_t seed)
+    : source_(std::move(source)),
+      seed_(seed),
+      random_(seed, "cases"),
+      coverage_(allowed_runs(source_)),
+      compile_coverage_(allowed_compiles(source_)) {}
+
+std::vector<FuzzCase> CaseMaker::next_group(int calls) {
+  const auto wanted = coverage_.missing(random_);
+  std::optional<Plan> plan = random_plan(coverage_.allowed(), random_, wanted);
+  if (!plan) plan = random_plan(coverage_.allowed(), random_);
+  if (!plan) throw Error(ErrorCode::internal, "no plan of a case is consistent");
+  const bool no_offsets = at(*plan, Factor::offsets) == 0;
+
+  SpecMaker spec_maker(*plan, random_, source_);
+  FuzzCase base = spec_maker.make(no_offsets, wishes_of(*plan));
+  const Target target = source_.device == "cpu"      ? Target::host_cpu()
+                        : source_.gpu_target.empty() ? Target::parse("sm_80")
+                                                     : Target::parse(source_.gpu_target);
+  spec_maker.force_tactic(base.spec, target, {.masked = !base.spec.mask_mod.empty()});
+  base.shape = {.q_len = 1, .kv_len = 1};
+  base.run_seed = seed_;
+  const Features fixed = fixed_by_spec(base, coverage_.allowed(), no_offsets);
+
+  std::vector<FuzzCase> cases;
+  for (int i = 0; i < calls; ++i) {
+    FuzzCase best;
+    std::int64_t best_gain = -1;
+    for (int candidate = 0; candidate < kCandidates; ++candidate) {
+      // The first call is the plan's own, the others look for pairs with what the spec shows.
+      std::optional<Plan> call_plan = plan;
+      if (i > 0 || candidate > 0) {
+        Features free = fixed;
+        for (std::size_t f = 0; f < kSpecFactors; ++f) free[f] = wishes_of(*plan)[f];
+        auto pair = coverage_.missing(random_, fixed);
+        // What the spec shows is there already.
+        if (pair && pair->first.factor < Factor::batch) pair->first = pair->second;
+        if (pair && pair->second.factor < Factor::batch) pair.reset();
+        call_plan = random_plan(free, random_, pair);
+        if (!call_plan) call_plan = random_plan(free, random_);
+      }
+      if (!call_plan) continue;
+      FuzzCase next = base;
+      CallMaker(*call_plan, random_, source_).make(next, no_offsets);
+      const std::int64_t gain = coverage_.gain(features_of(next));
+      if (gain <= best_gain) continue;
+      best_gain = gain;
+      best = std::move(next);
+    }
+    if (best_gain < 0) throw Error(ErrorCode::internal, "no plan of a call is consistent");
+    best.number = number_++;
+    coverage_.add(features_of(best));
+    cases.push_back(std::move(best));
+  }
+  ++groups_;
+  const auto is_turn = [&](std::int64_t every) { return every > 0 && groups_ % every == 0; };
+  if (is_turn(source_.relation_every)) ask_for_relation(cases.back());
+  const bool traps =
+      source_.device == "cpu" && has_all_trees(base) && is_turn(source_.sanitize_every);
+  for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = traps;
+  return cases;
+}
+
+// For the one of those that apply which was asked for least often.
+void CaseMaker::ask_for_relation(FuzzCase& fuzz_case) {
+  std::optional<Relation> rarest;
+  for (const Relation relation : all_relations()) {
+    if (!applies(relation, fuzz_case.spec, fuzz_case.shape)) continue;
+    if (!rarest || relations_[relation] < relations_[*rarest]) rarest = relation;
+  }
+  if (!rarest) return;
+  ++relations_[*rarest];
+  fuzz_case.relation = to_string(*rarest);
+}
+
+FuzzCase CaseMaker::next_compile() {
+  const auto wanted = compile_coverage_.missing(random_);
+  std::optional<Plan> plan = random_plan(compile_coverage_.allowed(), random_, wanted);
+  if (!plan) plan = random_plan(compile_coverage_.allowed(), random_);
+  if (!plan) throw Error(ErrorCode::internal, "no plan of a kernel is consistent");
+  SpecMaker spec_maker(*plan, random_, source_);
+  FuzzCase fuzz_case = spec_maker.make(random_.integer(0, 1) == 0, wishes_of(*plan));
+  fuzz_case.target = target_name(at(*plan, Factor::target), random_);
+  fuzz_case.kernel = planned_kernel(*plan, fuzz_case.spec);
+  const KernelTraits traits =
+      fuzz_case.kernel->is_forward() ? *fuzz_case.kernel : KernelTraits{.masked = true};
+  spec_maker.force_tactic(fuzz_case.spec, Target::parse(fuzz_case.target), traits);
+  fuzz_case.run_seed = seed_;
+  fuzz_case.number = number_++;
+  compile_coverage_.add(features_of(fuzz_case));
+  return fuzz_case;
+}
+
+}  // namespace tilewright::verify::fuzz

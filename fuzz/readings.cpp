@@ -1,0 +1,81 @@
+#include "fuzz/readings.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tilewright::verify::fuzz {
+
+UserReadings::UserReadings(const Spec& spec, const KernelContext& context)
+    : in_float(spec, context), in_double(spec, context) {}
+
+CaseReadings::CaseReadings(const FuzzCase& fuzz_case, const Problem& problem,
+                           const UserReadings* user)
+    : case_(fuzz_case),
+      user_(has_all_trees(fuzz_case) ? nullptr : user),
+      values_(fuzz_case.spec, problem.shape, problem.snippet) {
+  if (!has_all_trees(fuzz_case)) {
+    if (!user) throw Error(ErrorCode::internal, "a snippet without a tree needs compiled readings");
+    user_values_.emplace(fuzz_case.spec, problem.snippet, problem.shape);
+  }
+  decide_kept();
+}
+
+std::size_t CaseReadings::index(std::int64_t b, std::int64_t h, std::int64_t row) const {
+  const Shape& shape = values_.shape;
+  return static_cast<std::size_t>(((b * shape.num_q_heads + h) * shape.q_len + row) * shape.kv_len);
+}
+
+void CaseReadings::decide_kept() {
+  const Shape& shape = values_.shape;
+  kept_.assign(
+      static_cast<std::size_t>(shape.batch * shape.num_q_heads * shape.q_len * shape.kv_len), 1);
+  if (case_.spec.mask_mod.empty()) return;
+  std::optional<Interpreter<float>> mask;
+  if (!user_) mask.emplace(*case_.mask_mod, values_);
+  const std::vector<float> scores(static_cast<std::size_t>(shape.kv_len));
+  std::vector<float> modified(scores.size());
+  for (std::int64_t b = 0; b < shape.batch; ++b) {
+    for (std::int64_t h = 0; h < shape.num_q_heads; ++h) {
+      for (std::int64_t row = 0; row < shape.q_len; ++row) {
+        unsigned char* keep = &kept_[index(b, h, row)];
+        if (mask) {
+          mask->keep({b, h, row}, keep);
+        } else {
+          user_->in_float.row(user_values_->arguments(), b, h, row, scores.data(), modified.data(),
+                              keep);
+        }
+      }
+    }
+  }
+}
+
+template <typename Score, typename Reading>
+RowSnippets<Score> CaseReadings::rows(const Reading* user, const FunctionErrors& errors) const {
+  std::shared_ptr<const Interpreter<Score>> score_mod;
+  if (!user && case_.score_mod) {
+    score_mod = std::make_shared<const Interpreter<Score>>(*case_.score_mod, values_, errors);
+  }
+  return [this, user, score_mod](std::int64_t b, std::int64_t h, std::int64_t row,
+                                 const Score* scores, Score* modified, unsigned char* keep) {
+    if (user) {
+      user->row(user_values_->arguments(), b, h, row, scores, modified, keep);
+    } else if (score_mod) {
+      score_mod->modify({b, h, row}, scores, modified);
+    } else {
+      std::copy(scores, scores + values_.shape.kv_len, modified);
+    }
+    std::copy(kept_row(b, h, row), kept_row(b, h, row) + values_.shape.kv_len, keep);
+  };
+}
+
+RowSnippets<double> CaseReadings::in_double() const {
+  return rows<double>(user_ ? &user_->in_double : nullptr, {});
+}
+
+RowSnippets<float> CaseReadings::in_float(const FunctionErrors& errors) const {
+  return rows<float>(user_ ? &user_->in_float : nullptr, errors);
+}
+
+}  // namespace tilewright::verify::fuzz

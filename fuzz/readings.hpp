@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "../runtime/library/kernel_library.hpp"
+#include "../verify/problem.hpp"
+#include "../verify/reference.hpp"
+#include "../verify/snippet_evaluator.hpp"
+#include "case.hpp"
+#include "interpreter.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// The compiled readings of a user's own text; none where a case's snippets have trees.
+struct UserReadings {
+  /// @throws Error as SnippetEvaluator
+  UserReadings(const Spec& spec, const KernelContext& context);
+
+  FloatReading in_float;
+  DoubleReading in_double;
+};
+
+/// A case's snippets evaluated over one call without the kernels under test: by the interpreter, or
+/// for a user's text by the readings that `check` uses. What is kept is decided once, in float.
+class CaseReadings {
+ public:
+  /// @param user must be given where a snippet of the spec has no tree
+  /// All arguments must outlive it.
+  CaseReadings(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user);
+
+  bool keep(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {
+    return kept_[index(b, h, row) + static_cast<std::size_t>(column)] != 0;
+  }
+  /// kv_len times 0 or 1.
+  const unsigned char* kept_row(std::int64_t b, std::int64_t h, std::int64_t row) const {
+    return &kept_[index(b, h, row)];
+  }
+
+  /// For the reference.
+  RowSnippets<double> in_double() const;
+  /// For naive.
+  /// @param errors of elementary functions; a user's text is read without
+  RowSnippets<float> in_float(const FunctionErrors& errors = {}) const;
+
+ private:
+  std::size_t index(std::int64_t b, std::int64_t h, std::int64_t row) const;
+  template <typename Score, typename Reading>
+  RowSnippets<Score> rows(const Reading* user, const FunctionErrors& errors) const;
+  void decide_kept();
+
+  const FuzzCase& case_;
+  const UserReadings* user_;
+  CallValues values_;
+  std::optional<SnippetValues> user_values_;
+  std::vector<unsigned char> kept_;  // [batch, num_q_heads, q_len, kv_len]
+};
+
+}  // namespace tilewright::verify::fuzz

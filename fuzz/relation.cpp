@@ -1,0 +1,68 @@
+#include "fuzz/relation.hpp"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/enum_names.hpp"
+#include "base/error.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+constexpr std::array kRelationNames = {
+    std::pair{Relation::permuted_keys, std::string_view("permuted_keys")},
+    std::pair{Relation::split_keys, std::string_view("split_keys")},
+    std::pair{Relation::added_constant, std::string_view("added_constant")},
+    std::pair{Relation::mask_as_score, std::string_view("mask_as_score")},
+    std::pair{Relation::tactics, std::string_view("tactics")},
+    std::pair{Relation::duplicated_keys, std::string_view("duplicated_keys")},
+    std::pair{Relation::one_head, std::string_view("one_head")},
+    std::pair{Relation::one_batch, std::string_view("one_batch")},
+    std::pair{Relation::linear_in_v, std::string_view("linear_in_v")},
+    std::pair{Relation::padding, std::string_view("padding")},
+    std::pair{Relation::offsets, std::string_view("offsets")},
+    std::pair{Relation::proved_mask, std::string_view("proved_mask")},
+    std::pair{Relation::json_spec, std::string_view("json_spec")},
+    std::pair{Relation::cached, std::string_view("cached")}};
+
+constexpr std::array kRelations = [] {
+  std::array<Relation, kRelationNames.size()> relations{};
+  for (std::size_t i = 0; i < kRelationNames.size(); ++i) relations[i] = kRelationNames[i].first;
+  return relations;
+}();
+
+}  // namespace
+
+std::string_view to_string(Relation relation) {
+  return name_in(kRelationNames, relation);
+}
+
+Relation relation_from_string(std::string_view name) {
+  if (const auto relation = value_in(kRelationNames, name)) return *relation;
+  throw Error(ErrorCode::file, fmt::format("there is no relation \"{}\"", name));
+}
+
+std::span<const Relation> all_relations() {
+  return kRelations;
+}
+
+bool applies(Relation relation, const Spec& spec, const Shape& shape) {
+  switch (relation) {
+    case Relation::permuted_keys:
+      return shape.kv_offset == 0;
+    case Relation::mask_as_score:
+    case Relation::proved_mask:
+      return !spec.mask_mod.empty();
+    case Relation::one_head:
+      return shape.num_q_heads > 1;
+    case Relation::one_batch:
+      return shape.batch > 1;
+    default:
+      return true;
+  }
+}
+
+}  // namespace tilewright::verify::fuzz

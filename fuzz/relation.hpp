@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/shape.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// What holds between two calls of attention, whatever it computes: no reference is asked.
+enum class Relation : std::uint8_t {
+  permuted_keys,    ///< keys in another order, the snippets' kv_idx with them: the same
+  split_keys,       ///< two calls that mask_mod divides the keys between, merged by lse: the same
+  added_constant,   ///< score_mod + c: the same out, lse + c
+  mask_as_score,    ///< mask_mod(p) is score_mod(p ? s : -INFINITY)
+  tactics,          ///< other tiles, stages and warps, other blocks, one thread: the same
+  duplicated_keys,  ///< every key twice: the same out, lse + ln 2
+  one_head,         ///< a head alone is that head among others
+  one_batch,        ///< a batch alone likewise
+  linear_in_v,      ///< out of v + w is out of v plus out of w; of 2 v it is twice that, exactly
+  padding,          ///< further keys that mask_mod drops change nothing, NaN in k included
+  offsets,          ///< q_offset and kv_offset are snippets with shifted indices
+  proved_mask,      ///< a block mask by intervals is the one by evaluation
+  json_spec,        ///< a spec that was written as JSON and read is the same, bit for bit
+  cached,           ///< kernels from a folder give the same, bit for bit
+};
+
+/// "permuted_keys", ...
+std::string_view to_string(Relation relation);
+/// @throws Error with code file for a name that is none
+Relation relation_from_string(std::string_view name);
+std::span<const Relation> all_relations();
+
+/// Whether it says anything of such calls: a single head is no head among others.
+bool applies(Relation relation, const Spec& spec, const Shape& shape);
+
+}  // namespace tilewright::verify::fuzz

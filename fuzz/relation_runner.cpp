@@ -1,0 +1,64 @@
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cache/bundles.hpp"
+#include "cache/store.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "runtime/compile/temporary_directory.hpp"
+#include "runtime/api/thread_pool.hpp"
+#include "fuzz/random_tactic.hpp"
+#include "fuzz/relations.hpp"
+#include "verify/outputs.hpp"
+
+namespace tilewright::verify::fuzz {
+
+KernelRelationRunner::KernelRelationRunner(const Device& device, KernelContext kernels)
+    : device_(device), kernels_(std::move(kernels)) {}
+
+AttentionValues KernelRelationRunner::forward(const Spec& spec, const Problem& problem, Way way) {
+  AttentionOptions options{.device = device_, .kernels = kernels_};
+  std::optional<ThreadPool> one_thread;
+  if (way == Way::one_thread) options.threads = &one_thread.emplace(1);
+  return run_call(Attention(spec, options), problem);
+}
+
+RelationRunner::FromCache KernelRelationRunner::forward_from_cache(const Spec& spec,
+                                                                   const Problem& problem) {
+  const TemporaryDirectory folder("relation");
+  const auto with_own_store = [&] {
+    AttentionOptions options{.device = device_, .kernels = kernels_};
+    options.kernels.store =
+        std::make_shared<cache::Store>(cache::Store::Options{.directory = folder.path()});
+    options.kernels.bundles = std::make_shared<const cache::Bundles>();
+    // A key of their own: an equal kernel that this process has loaded would be taken instead.
+    options.kernels.instrumentation.emplace_back("-DTILEWRIGHT_FROM_CACHE");
+    return Attention(spec, options);
+  };
+  with_own_store();
+  const Attention attention = with_own_store();
+  FromCache result{.values = run_call(attention, problem)};
+  for (const KernelBuild& build : attention.builds()) result.sources.push_back(build.source);
+  return result;
+}
+
+BlockMask KernelRelationRunner::block_mask(const Spec& spec, const Problem& problem) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_, .masks_only = true});
+  const StagedCall staged(attention.device(), problem.snippet);
+  return attention.block_mask(problem.shape, attention.bind(staged.inputs()));
+}
+
+std::vector<TacticSpec> KernelRelationRunner::tactics(const Spec& spec) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_});
+  Spec open = spec;
+  open.tactic.reset();
+  return different_tactics(open, attention.target(), {.masked = !spec.mask_mod.empty()});
+}
+
+Spec KernelRelationRunner::reread(const Spec& spec) {
+  return spec_from_json(to_json(spec), "the spec as JSON");
+}
+
+}  // namespace tilewright::verify::fuzz

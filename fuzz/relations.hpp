@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/block_mask.hpp"
+#include "../runtime/api/device.hpp"
+#include "../runtime/library/kernel_library.hpp"
+#include "../verify/attention_values.hpp"
+#include "../verify/problem.hpp"
+#include "../verify/random_inputs.hpp"
+#include "relation.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// Runs the calls of a relation. A test puts a faulty one in its place.
+class RelationRunner {
+ public:
+  enum class Way : std::uint8_t { usual, one_thread };
+
+  /// Of kernels that a folder held.
+  struct FromCache {
+    AttentionValues values;
+    std::vector<std::string> sources = {};  ///< of each kernel, as KernelBuild has it
+  };
+
+  virtual ~RelationRunner() = default;
+  /// out and lse. @throws Error as Attention
+  virtual AttentionValues forward(const Spec& spec, const Problem& problem, Way way) = 0;
+  /// Compiles the spec's kernels into a folder, and runs those that another store reads there.
+  virtual FromCache forward_from_cache(const Spec& spec, const Problem& problem) = 0;
+  virtual BlockMask block_mask(const Spec& spec, const Problem& problem) = 0;
+  /// Different tactics that can run the spec here.
+  virtual std::vector<TacticSpec> tactics(const Spec& spec) = 0;
+  /// The spec, written as JSON and read.
+  virtual Spec reread(const Spec& spec) = 0;
+
+  AttentionValues forward(const Spec& spec, const Problem& problem) {
+    return forward(spec, problem, Way::usual);
+  }
+};
+
+/// Runs them with the library's kernels on a device.
+class KernelRelationRunner : public RelationRunner {
+ public:
+  explicit KernelRelationRunner(const Device& device, KernelContext kernels = {});
+  using RelationRunner::forward;
+  AttentionValues forward(const Spec& spec, const Problem& problem, Way way) override;
+  FromCache forward_from_cache(const Spec& spec, const Problem& problem) override;
+  BlockMask block_mask(const Spec& spec, const Problem& problem) override;
+  std::vector<TacticSpec> tactics(const Spec& spec) override;
+  Spec reread(const Spec& spec) override;
+
+ private:
+  Device device_;
+  KernelContext kernels_;
+};
+
+/// What became of a relation.
+struct RelationResult {
+  bool applies = true;        ///< false: it says nothing of this spec, or the snippets do not
+                              ///< compile in the form that it gives them
+  std::string message = {};   ///< how it is broken; empty where it holds
+  double share_of_bound = 0;  ///< how far apart the two sides are, of what rounding may do
+
+  bool holds() const { return message.empty(); }
+};
+
+/// Runs a relation for a spec (its own snippets, or a user's) and inputs in its layouts. lse is
+/// always written.
+/// @throws Error as the runner
+RelationResult check_relation(Relation relation, const Spec& spec, const Inputs& inputs,
+                              RelationRunner& runner);
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,408 @@
+#include "fuzz/run_case.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cfenv>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/activity.hpp"
+#include "base/error.hpp"
+#include "base/float_environment.hpp"
+#include "generator/spec/target.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/compile/host_compiler.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "verify/agreement.hpp"
+#include "verify/attention_values.hpp"
+#include "verify/fast_math.hpp"
+#include "fuzz/case_inputs.hpp"
+#include "fuzz/random_tactic.hpp"
+#include "fuzz/readings.hpp"
+#include "fuzz/relations.hpp"
+#include "fuzz/written.hpp"
+#include "fuzz/yardstick.hpp"
+#include "verify/mask_check.hpp"
+#include "verify/undefined_behaviour.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+// Ends a case with what is wrong.
+struct Failed {
+  Failure failure;
+  std::vector<Finding> findings;  // at least one
+};
+
+[[noreturn]] void fail(Failure failure, std::string message, std::string key = {}) {
+  throw Failed{failure, {{.message = std::move(message), .key = std::move(key)}}};
+}
+
+Outcome outcome_of(Failed failed) {
+  Outcome outcome{.failure = failed.failure,
+                  .message = std::move(failed.findings.front().message),
+                  .key = std::move(failed.findings.front().key)};
+  failed.findings.erase(failed.findings.begin());
+  outcome.others = std::move(failed.findings);
+  return outcome;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  return fmt::format("{}", fmt::join(lines, "; "));
+}
+
+void check_red_zones(const Written& written, const std::string& device) {
+  const std::string damage = written.damage();
+  if (damage.empty()) return;
+  fail(Failure::red_zone, fmt::format("on {}, memory around {}", device, damage));
+}
+
+double share(double error, double bound) {
+  return bound > 0 ? error / bound : 0;
+}
+
+double share_of(const Verdict& verdict) {
+  return std::max({share(verdict.error_max, verdict.bound_max),
+                   share(verdict.error_rms, verdict.bound_rms),
+                   share(verdict.lse_error, verdict.lse_bound)});
+}
+
+bool is_compile_error(ErrorCode code) {
+  return code == ErrorCode::snippet || code == ErrorCode::kernel_template ||
+         code == ErrorCode::compiler;
+}
+
+// The kernels of one spec on one device.
+struct Kernels {
+  Kernels(const FuzzCase& c, const RunOptions& options, ThreadPool& threads)
+      : target(c.target),
+        spec(c.spec),
+        sanitized(c.sanitized),
+        attention(spec_under_test(c, options), {.device = Device::parse(c.target),
+                                                .kernels = under_test(c, options.kernels),
+                                                .threads = &threads}) {
+    const bool needs_readings = !has_all_trees(c);
+    if (needs_readings) user.emplace(c.spec, options.kernels);
+    const bool on_gpu = attention.device().kind() == Device::Kind::cuda;
+    if (on_gpu && options.beside_cpu) {
+      Spec there = c.spec;
+      there.tactic.reset();  // of the GPU
+      beside.emplace(there,
+                     AttentionOptions{
+                         .device = Device::cpu(), .kernels = options.kernels, .threads = &threads});
+    }
+    const std::int64_t every = options.check_undefined_every;
+    const bool has_snippet = !c.spec.score_mod.empty() || !c.spec.mask_mod.empty();
+    const bool is_sample = every > 0 && c.number / 4 % every == 0;
+    if (has_snippet && (needs_readings || is_sample)) checked.emplace(c.spec, options.kernels);
+  }
+
+  static Spec spec_under_test(const FuzzCase& c, const RunOptions& options) {
+    const bool is_on_gpu = Device::parse(c.target).kind() == Device::Kind::cuda;
+    if (!options.bounded_waits || !is_on_gpu) return c.spec;
+    return with_bounded_waits(c.spec, *options.bounded_waits);
+  }
+
+  static KernelContext under_test(const FuzzCase& c, KernelContext context) {
+    if (c.sanitized && c.target == "cpu") {
+      context.instrumentation = HostCompiler::trap_on_undefined();
+    }
+    return context;
+  }
+
+  bool serves(const FuzzCase& c) const {
+    return c.target == target && c.spec == spec && c.sanitized == sanitized;
+  }
+
+  std::int64_t compiled() const {
+    const std::vector<KernelBuild> builds = attention.builds();
+    return std::count_if(builds.begin(), builds.end(),
+                         [](const KernelBuild& build) { return build.source == "built"; });
+  }
+
+  std::string target;
+  Spec spec;
+  bool sanitized;
+  Attention attention;
+  std::optional<Attention> beside;
+  std::optional<UserReadings> user;
+  std::optional<CheckedReading> checked;
+};
+
+}  // namespace
+
+class CaseRunner::Implementation {
+ public:
+  explicit Implementation(RunOptions options)
+      : options_(std::move(options)),
+        threads_(options_.threads ? *options_.threads : ThreadPool::shared()) {}
+
+  Outcome run(const FuzzCase& c) {
+    const DefaultFloatEnvironment floats;
+    const auto start = std::chrono::steady_clock::now();
+    Outcome outcome;
+    compiled_ = 0;
+    try {
+      outcome = is_run(c) ? run_call(c) : compile(c);
+    } catch (const Failed& failed) {
+      outcome = outcome_of(failed);
+    } catch (const Error& error) {
+      outcome = {
+          .failure = is_compile_error(error.code()) ? Failure::compile_error : Failure::error,
+          .message = error.what(),
+          .error = details_of(error)};
+    } catch (const std::exception& error) {
+      outcome = {.failure = Failure::error, .message = error.what()};
+    }
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    outcome.ms = took.count();
+    outcome.kernels_compiled = compiled_;  // of a case that failed afterwards too
+    return outcome;
+  }
+
+ private:
+  Outcome compile(const FuzzCase& c) {
+    const KernelBinary binary =
+        build_kernel(c.spec, Target::parse(c.target), *c.kernel, options_.kernels);
+    const bool spills = binary.build.gpu && binary.build.gpu->spill_bytes > 0;
+    compiled_ = binary.build.source == "built" ? 1 : 0;
+    return {.spills = spills};
+  }
+
+  Outcome run_call(const FuzzCase& c) {
+    const bool is_new = !kernels_ || !kernels_->serves(c);
+    if (is_new) {
+      const Activity activity("makes the kernels of a case");
+      kernels_.reset();
+      kernels_.emplace(c, options_, threads_);
+    }
+    compiled_ = is_new ? kernels_->compiled() : 0;
+    Outcome outcome;
+    CaseInputs inputs(c);
+    find_undefined(c, inputs.problem());
+    const CaseReadings readings(c, inputs.problem(), kernels_->user ? &*kernels_->user : nullptr);
+    if (c.nan_in_dropped) {
+      inputs.plant_nan_in_dropped(
+          [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
+            return readings.keep(b, h, row, column);
+          });
+    }
+    outcome.share_of_bound = judge_call(c, inputs, readings);
+    outcome.relation_ran = check_relation_of(c);
+    return outcome;
+  }
+
+  // Whether there was one that applies. Its calls are dense and without NaN.
+  bool check_relation_of(const FuzzCase& c) const {
+    if (c.relation.empty()) return false;
+    Spec spec = c.spec;
+    if (c.scale) spec.scale = c.scale;
+    const Device device = Device::parse(c.target);
+    const std::unique_ptr<RelationRunner> runner =
+        options_.relations ? options_.relations(device, options_.kernels)
+                           : std::make_unique<KernelRelationRunner>(device, options_.kernels);
+    const RelationResult result =
+        check_relation(relation_from_string(c.relation), spec, dense_inputs(c), *runner);
+    if (!result.holds()) fail(Failure::relation_broken, result.message, c.relation);
+    return result.applies;
+  }
+
+  void find_undefined(const FuzzCase& c, const Problem& problem) const {
+    if (!kernels_->checked) return;
+    const UndefinedOperations found = find_undefined_operations(c.spec, problem, *kernels_->checked,
+                                                                options_.max_checked_elements);
+    std::vector<Finding> findings;
+    for (const UndefinedOperation& operation : found.operations) {
+      if (!operation.fatal && !operation.kept) continue;
+      // Random snippets read buffers anywhere.
+      if (operation.clamped && has_all_trees(c)) continue;
+      const std::string place =
+          fmt::format("{}\n   | {}", to_string(operation.place), operation.place.excerpt);
+      const bool is_known = std::any_of(findings.begin(), findings.end(),
+                                        [&](const Finding& known) { return known.key == place; });
+      if (is_known) continue;
+      findings.push_back(
+          {.message = fmt::format("{}\n  --> {}", operation.message, place), .key = place});
+    }
+    if (!findings.empty()) throw Failed{Failure::undefined, std::move(findings)};
+  }
+
+  // How near to its bound the result is.
+  double judge_call(const FuzzCase& c, const CaseInputs& inputs, const CaseReadings& readings) {
+    const Problem& problem = inputs.problem();
+    const std::uint64_t before = inputs.fingerprint();
+    const Written first(c);
+    const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, first);
+    check_red_zones(first, c.target);
+    if (mask) check_mask(c, *mask, readings);
+
+    const DenseProblem dense{.q = read_values(problem.q, c.spec.layout),
+                             .k = read_values(problem.k, c.spec.key_value_layout()),
+                             .v = read_values(problem.v, c.spec.key_value_layout()),
+                             .scale = scale_of(c.spec, problem)};
+    const Activity activity("judges a result");
+    const Reference reference = reference_attention(dense, readings.in_double(), threads_);
+    const AttentionValues values = first.values();
+    const Rule rule = rule_on(c.spec, kernels_->attention.device(), reference);
+    const Verdict verdict =
+        judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
+    if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
+    check_repeatable(c, problem, values, readings);
+    if (inputs.fingerprint() != before) {
+      fail(Failure::input_changed, "an input, a buffer or the memory around one was written to");
+    }
+    if (kernels_->beside) {
+      compare_with_cpu(c, problem, dense, reference, readings, {values, verdict, rule});
+    }
+    return share_of(verdict);
+  }
+
+  static Rule rule_on(const Spec& spec, const Device& device, const Reference& reference) {
+    Rule rule{.dtype = spec.dtype, .out_dtype = spec.output_dtype()};
+    if (uses_fast_math(spec, device)) rule.fast_math_score = reference.max_abs_score;
+    return rule;
+  }
+
+  static std::optional<BlockMask> run_on(const Attention& attention, const Problem& problem,
+                                         const Written& written) {
+    ForwardTensors tensors{
+        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
+    if (written.lse) tensors.lse = written.lse->view();
+    const Activity activity("runs a call on",
+                            attention.device().name() + ", " + attention.builds().front().kernel);
+    const StagedCall staged(attention.device(), tensors, problem.snippet,
+                            GuardedTensor::kGuardBytes);
+    const Bindings bindings = attention.bind(staged.inputs());
+    const ForwardOptions call{.q_offset = problem.shape.q_offset,
+                              .kv_offset = problem.shape.kv_offset,
+                              .scale = problem.scale};
+    std::optional<BlockMask> mask;
+    if (attention.spec().mask_mod.empty()) {
+      attention.forward(staged.tensors(), bindings, call);
+    } else {
+      mask.emplace(attention.block_mask(problem.shape, bindings));
+      attention.forward(staged.tensors(), *mask, bindings, call);
+    }
+    staged.wait();
+    staged.copy_back();
+    if (const auto changed = staged.changed_input()) fail(Failure::input_changed, *changed);
+    return mask;
+  }
+
+  void check_mask(const FuzzCase& c, const BlockMask& mask, const CaseReadings& readings) const {
+    const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row,
+                              unsigned char* keep) {
+      const unsigned char* kept = readings.kept_row(b, h, row);
+      std::copy(kept, kept + c.shape.kv_len, keep);
+    };
+    const MaskVerdict verdict = check_block_mask(c.spec.block, c.shape, mask, kept_row, threads_);
+    if (verdict.ok) return;
+    fail(Failure::mask_differs,
+         fmt::format("the block mask is wrong in {} of {} tiles: {}", verdict.wrong_tiles,
+                     verdict.tiles, verdict.first_wrong));
+  }
+
+  // The second run has another rounding direction, which the library must neither follow nor
+  // change.
+  void check_repeatable(const FuzzCase& c, const Problem& problem, const AttentionValues& values,
+                        const CaseReadings& readings) const {
+    constexpr std::array kDirections = {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
+    const int direction = kDirections[c.seed % kDirections.size()];
+    const Written second(c, Written::Order::other);
+    std::fesetround(direction);
+    std::optional<BlockMask> mask;
+    try {
+      mask = run_on(kernels_->attention, problem, second);
+    } catch (...) {
+      std::fesetround(FE_TONEAREST);
+      throw;
+    }
+    const int left = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    if (left != direction) {
+      fail(Failure::not_repeatable, "a call changed the rounding direction of its thread");
+    }
+    check_red_zones(second, c.target);
+    if (mask) check_mask(c, *mask, readings);
+    check_refuses_overlap(c, problem, second, mask ? &*mask : nullptr);
+    const AttentionValues again = second.values();
+    if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
+      fail(
+          Failure::not_repeatable,
+          "a second run of the same call, under another rounding direction and with out in another "
+          "order of memory, gave other bits");
+    }
+  }
+
+  // Outputs that share bytes with each other or with an input are refused before anything runs.
+  void check_refuses_overlap(const FuzzCase& c, const Problem& problem, const Written& written,
+                             const BlockMask* mask) const {
+    ForwardTensors tensors{
+        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
+    if (written.lse) tensors.lse = written.lse->view();
+    const auto rows = std::find_if(tensors.out.shape.begin(), tensors.out.shape.begin() + 3,
+                                   [](std::int64_t extent) { return extent > 1; });
+    const auto dimension = static_cast<std::size_t>(rows - tensors.out.shape.begin());
+    std::string what;
+    if (c.number % 3 == 0 && dimension < 3) {
+      what = fmt::format("rows that overlap in dimension {}", dimension);
+      tensors.out.strides[dimension] = c.spec.value_head_dim() - 1;
+    } else if (c.number % 3 == 1 && tensors.lse) {
+      what = "the memory of lse";
+      tensors.lse->data = tensors.out.data;
+    } else {
+      what = "the memory of v";
+      tensors.out.data = tensors.v.data;
+    }
+    const Attention& attention = kernels_->attention;
+    const ForwardOptions call{.q_offset = problem.shape.q_offset,
+                              .kv_offset = problem.shape.kv_offset,
+                              .scale = problem.scale};
+    try {
+      const Bindings bindings = attention.bind(problem.snippet);
+      mask ? attention.forward(tensors, *mask, bindings, call)
+           : attention.forward(tensors, bindings, call);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::tensor) return;
+      throw;
+    }
+    fail(Failure::error, "a call was accepted whose out has " + what);
+  }
+
+  void compare_with_cpu(const FuzzCase& c, const Problem& problem, const DenseProblem& dense,
+                        const Reference& reference, const CaseReadings& readings,
+                        const DeviceResult& there) const {
+    const Written written(c);
+    run_on(*kernels_->beside, problem, written);
+    check_red_zones(written, "cpu");
+    const AttentionValues values = written.values();
+    const Rule rule = rule_on(c.spec, Device::cpu(), reference);
+    const Verdict verdict =
+        judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
+    if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
+    const Agreement agreement = compare(there, {values, verdict, rule}, reference.values);
+    if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));
+  }
+
+  std::int64_t compiled_ = 0;  // kernels, by the case at hand
+  RunOptions options_;
+  ThreadPool& threads_;
+  std::optional<Kernels> kernels_;
+};
+
+CaseRunner::CaseRunner(RunOptions options)
+    : implementation_(std::make_unique<Implementation>(std::move(options))) {}
+CaseRunner::CaseRunner(CaseRunner&&) noexcept = default;
+CaseRunner::~CaseRunner() = default;
+
+Outcome CaseRunner::run(const FuzzCase& fuzz_case) {
+  return implementation_->run(fuzz_case);
+}
+
+}  // namespace tilewright::verify::fuzz

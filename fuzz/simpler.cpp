@@ -1,0 +1,213 @@
+#include "fuzz/simpler.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "fuzz/simpler_expressions.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+// Cases that are valid, without those that are no change.
+class Candidates {
+ public:
+  explicit Candidates(const FuzzCase& from) : from_(from), text_(to_json(from)) {}
+
+  template <typename Change>
+  void add(const Change& change) {
+    FuzzCase candidate = from_;
+    change(candidate);
+    print_snippets(candidate);
+    try {
+      tilewright::validate(candidate.spec);
+      if (is_run(candidate)) tilewright::validate(candidate.shape);
+    } catch (const Error&) {
+      return;
+    }
+    if (to_json(candidate) != text_) cases_.push_back(std::move(candidate));
+  }
+
+  std::vector<FuzzCase> take() { return std::move(cases_); }
+
+ private:
+  const FuzzCase& from_;
+  std::string text_;
+  std::vector<FuzzCase> cases_;
+};
+
+// Sizes below n, the least first. n - 2 and one more than a half keep n's parity or break it.
+std::vector<std::int64_t> smaller(std::int64_t n) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, n / 4, n / 2,
+                                  n / 2 + 1, n - n / 4, n - 2, n - 1}) {
+    const bool is_new = std::find(sizes.begin(), sizes.end(), size) == sizes.end();
+    if (size >= 1 && size < n && is_new) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+void shrink_offset(Candidates& candidates, std::int64_t Shape::*offset, std::int64_t value) {
+  if (value == 0) return;
+  for (const std::int64_t smaller : {std::int64_t{0}, value / 2, value < 0 ? -value : value - 1}) {
+    candidates.add([&](FuzzCase& c) { c.shape.*offset = smaller; });
+  }
+}
+
+bool mentions(const Spec& spec, const std::string& name) {
+  const auto in = [&](SnippetKind kind, const std::string& text) {
+    return !text.empty() && check_snippet(kind, text).mentions(name);
+  };
+  return in(SnippetKind::score_mod, spec.score_mod) || in(SnippetKind::mask_mod, spec.mask_mod);
+}
+
+// Declarations that no snippet reads any more.
+void drop_unread(FuzzCase& c) {
+  std::erase_if(c.spec.buffers,
+                [&](const auto& buffer) { return !mentions(c.spec, buffer.first); });
+  std::erase_if(c.spec.scalars,
+                [&](const auto& scalar) { return !mentions(c.spec, scalar.first); });
+  std::erase_if(c.scalars,
+                [&](const auto& scalar) { return !c.spec.scalars.contains(scalar.first); });
+}
+
+void simpler_types(const Spec& spec, Candidates& candidates) {
+  candidates.add([](FuzzCase& c) { c.spec.kv_dtype = c.spec.out_dtype = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.spec.kv_dtype = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.spec.out_dtype = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.spec.dtype = DType::f32; });
+  candidates.add([](FuzzCase& c) { c.spec.v_head_dim = 0; });
+  for (const std::int64_t size : {16, 32, 64}) {
+    if (size < spec.head_dim) candidates.add([&](FuzzCase& c) { c.spec.head_dim = size; });
+    if (size < spec.v_head_dim) candidates.add([&](FuzzCase& c) { c.spec.v_head_dim = size; });
+  }
+  candidates.add([](FuzzCase& c) { c.spec.kv_layout = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
+  candidates.add([](FuzzCase& c) { c.spec.outputs.lse = false; });
+  candidates.add([](FuzzCase& c) { c.spec.precise_math.reset(); });
+  candidates.add([](FuzzCase& c) { c.spec.scale = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.spec.tactic = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.spec.block = Spec{}.block; });
+  if (!spec.tactic) return;
+  for (const auto& [name, unused] : spec.tactic->parameters) {
+    candidates.add([name = name](FuzzCase& c) { c.spec.tactic->parameters.erase(name); });
+  }
+}
+
+void simpler_buffers(const Spec& spec, Candidates& candidates) {
+  for (const auto& [key, buffer] : spec.buffers) {
+    const std::string& name = key;
+    const auto change = [&](const auto& body) {
+      candidates.add([&](FuzzCase& c) { body(c.spec.buffers.at(name)); });
+    };
+    change([](BufferSpec& b) { b.sorted = false; });
+    change([](BufferSpec& b) { b.range = std::nullopt; });
+    change([](BufferSpec& b) { b.bounds = Bounds::clamped; });
+    change([](BufferSpec& b) { b.dtype = is_floating(b.dtype) ? DType::f32 : DType::i32; });
+  }
+}
+
+void simpler_scalars(const FuzzCase& from, Candidates& candidates) {
+  for (const auto& [key, value] : from.scalars) {
+    const std::string& name = key;
+    if (value != 0 && value != 1) candidates.add([&](FuzzCase& c) { c.scalars[name] = 1; });
+    if (value != 0) candidates.add([&](FuzzCase& c) { c.scalars[name] = 0; });
+  }
+}
+
+void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
+  candidates.add([](FuzzCase& c) { c.q = c.k = c.v = c.buffers = c.out = Placement{}; });
+  for (Placement FuzzCase::*const placement :
+       {&FuzzCase::q, &FuzzCase::k, &FuzzCase::v, &FuzzCase::buffers, &FuzzCase::out}) {
+    candidates.add([&](FuzzCase& c) { c.*placement = Placement{}; });
+    candidates.add([&](FuzzCase& c) { (c.*placement).offset = 0; });
+    candidates.add([&](FuzzCase& c) { (c.*placement).row_padding = 0; });
+  }
+  for (bool FuzzCase::*const flag : {&FuzzCase::broadcast_kv, &FuzzCase::one_kv_head_for_all,
+                                     &FuzzCase::broadcast_buffers, &FuzzCase::nan_in_dropped}) {
+    candidates.add([&](FuzzCase& c) { c.*flag = false; });
+  }
+  candidates.add([](FuzzCase& c) { c.relation.clear(); });
+  candidates.add([](FuzzCase& c) { c.sanitized = false; });
+  candidates.add([](FuzzCase& c) { c.scale = std::nullopt; });
+  candidates.add([](FuzzCase& c) { c.q_factor = 1; });
+  for (const auto& [key, unused] : from.scalars) {
+    candidates.add([&name = key](FuzzCase& c) { c.scalars.erase(name); });
+  }
+  if (from.seed > 1) candidates.add([](FuzzCase& c) { c.seed = 1; });
+}
+
+}  // namespace
+
+std::vector<FuzzCase> simpler_shapes(const FuzzCase& from) {
+  Candidates candidates(from);
+  if (!is_run(from)) return {};
+  const Shape& shape = from.shape;
+  candidates.add([](FuzzCase& c) { c.shape.num_q_heads = c.shape.num_kv_heads = 1; });
+  candidates.add(
+      [](FuzzCase& c) { c.shape.num_q_heads /= c.shape.num_kv_heads, c.shape.num_kv_heads = 1; });
+  candidates.add([](FuzzCase& c) { c.shape.num_q_heads = c.shape.num_kv_heads; });
+  for (const std::int64_t size : smaller(shape.batch)) {
+    candidates.add([&](FuzzCase& c) { c.shape.batch = size; });
+  }
+  for (const std::int64_t size : smaller(std::min(shape.q_len, shape.kv_len))) {
+    candidates.add([&](FuzzCase& c) { c.shape.q_len = c.shape.kv_len = size; });
+  }
+  for (const std::int64_t size : smaller(shape.q_len)) {
+    candidates.add([&](FuzzCase& c) { c.shape.q_len = size; });
+  }
+  for (const std::int64_t size : smaller(shape.kv_len)) {
+    candidates.add([&](FuzzCase& c) { c.shape.kv_len = size; });
+  }
+  shrink_offset(candidates, &Shape::q_offset, shape.q_offset);
+  shrink_offset(candidates, &Shape::kv_offset, shape.kv_offset);
+  for (const std::int64_t size : smaller(from.free_dim)) {
+    candidates.add([&](FuzzCase& c) { c.free_dim = size; });
+  }
+  return candidates.take();
+}
+
+std::vector<FuzzCase> simpler_features(const FuzzCase& from) {
+  Candidates candidates(from);
+  candidates.add([](FuzzCase& c) {
+    c.score_mod = std::nullopt;
+    c.spec.score_mod.clear();
+    drop_unread(c);
+  });
+  candidates.add([](FuzzCase& c) {
+    c.mask_mod = std::nullopt;
+    c.spec.mask_mod.clear();
+    drop_unread(c);
+  });
+  candidates.add(drop_unread);
+  simpler_types(from.spec, candidates);
+  // A user's text relies on what is declared and on its scalars: what is undefined without them
+  // would be no defect of it.
+  const bool keeps_promises = !has_all_trees(from);
+  if (!keeps_promises) simpler_buffers(from.spec, candidates);
+  if (is_run(from)) simpler_inputs(from, candidates);
+  if (is_run(from) && !keeps_promises) simpler_scalars(from, candidates);
+  return candidates.take();
+}
+
+std::vector<FuzzCase> simpler_snippets(const FuzzCase& from) {
+  Candidates candidates(from);
+  for (std::optional<SnippetTree> FuzzCase::*const snippet :
+       {&FuzzCase::score_mod, &FuzzCase::mask_mod}) {
+    if (!(from.*snippet)) continue;
+    for (SnippetTree& tree : simpler_trees(*(from.*snippet))) {
+      candidates.add([&](FuzzCase& c) {
+        c.*snippet = std::move(tree);
+        print_snippets(c);
+        drop_unread(c);
+      });
+    }
+  }
+  return candidates.take();
+}
+
+}  // namespace tilewright::verify::fuzz

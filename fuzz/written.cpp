@@ -1,0 +1,83 @@
+#include "fuzz/written.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+std::array<std::int64_t, 4> out_shape(const FuzzCase& c) {
+  const Shape& shape = c.shape;
+  const std::int64_t width = c.spec.value_head_dim();
+  return c.spec.layout == Layout::bhsd
+             ? std::array{shape.batch, shape.num_q_heads, shape.q_len, width}
+             : std::array{shape.batch, shape.q_len, shape.num_q_heads, width};
+}
+
+// The call's dimensions in the order of memory, slowest first; the last one stays.
+std::array<std::size_t, 4> memory_order(const FuzzCase& c, Written::Order order) {
+  constexpr std::array<std::array<std::size_t, 4>, 5> kOthers = {
+      {{2, 0, 1, 3}, {1, 2, 0, 3}, {2, 1, 0, 3}, {0, 2, 1, 3}, {1, 0, 2, 3}}};
+  if (order == Written::Order::of_case) return {0, 1, 2, 3};
+  return kOthers[static_cast<std::size_t>(c.number) % kOthers.size()];
+}
+
+std::array<std::int64_t, 4> memory_shape(const FuzzCase& c, Written::Order order) {
+  const std::array<std::int64_t, 4> shape = out_shape(c);
+  std::array<std::int64_t, 4> result = {};
+  std::size_t to = 0;
+  for (const std::size_t from : memory_order(c, order)) result[to++] = shape[from];
+  return result;
+}
+
+// Wider by a multiple of 16 bytes: alignment decides which kernel serves.
+Placement placement_of(const FuzzCase& c, Written::Order order) {
+  Placement placement = c.out;
+  if (order == Written::Order::other) placement.row_padding += 16 * (1 + c.number % 3);
+  return placement;
+}
+
+}  // namespace
+
+Written::Written(const FuzzCase& fuzz_case, Order order)
+    : out(fuzz_case.spec.output_dtype(), memory_shape(fuzz_case, order),
+          placement_of(fuzz_case, order)),
+      layout(fuzz_case.spec.layout),
+      out_view_(out.view()) {
+  std::size_t from = 0;
+  for (const std::size_t to : memory_order(fuzz_case, order)) {
+    out_view_.shape[to] = out.view().shape[from];
+    out_view_.strides[to] = out.view().strides[from++];
+  }
+  const Shape& shape = fuzz_case.shape;
+  if (!fuzz_case.spec.outputs.lse) return;
+  lse.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
+}
+
+AttentionValues Written::values() const {
+  AttentionValues values{.out = read_values(out_view(), layout), .lse = {}};
+  if (lse) values.lse = read_lse(lse->view());
+  return values;
+}
+
+std::string Written::damage() const {
+  if (const auto found = out.damage()) return "out was written to: " + *found;
+  if (!lse) return {};
+  const auto found = lse->damage();
+  return found ? "lse was written to: " + *found : std::string();
+}
+
+// A double holds each number of the dtypes that are written, so equal doubles are equal bytes.
+bool same_bits(const Values& a, const Values& b) {
+  return std::equal(
+      a.data.begin(), a.data.end(), b.data.begin(), b.data.end(), [](double x, double y) {
+        const bool are_equal = std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+        return are_equal || (std::isnan(x) && std::isnan(y));
+      });
+}
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "../generator/spec/spec.hpp"
+#include "../runtime/api/thread_pool.hpp"
+#include "../verify/judge.hpp"
+#include "../verify/reference.hpp"
+#include "readings.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// Applies DESIGN.md's rule. Naive is one sample of what float32 gives: over the few elements of a
+/// small call it may be right by luck, and no kernel twice as good as luck. So where its error is
+/// too small a measure, a few more samples are drawn, which are naive too: keys, values and head
+/// dims in another order, and functions as inexact as docs/math.md allows. The result is right if
+/// it is within the bounds that any of them gives (docs/decisions/0017).
+Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
+                         const DenseProblem& dense, const CaseReadings& readings, const Spec& spec,
+                         const Rule& rule, ThreadPool& threads);
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,260 @@
+#include "generator/render/cuda_kernels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "generator/tactic/cuda_tactic.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
+#include "generator/render/kernel_context.hpp"
+#include "generator/render/proved_context.hpp"
+#include "generator/snippet/reading.hpp"
+#include "generator/tactic/tactic_fields.hpp"
+#include "generator/spec/validate.hpp"
+
+namespace tilewright {
+namespace {
+
+using jinja::List;
+using jinja::Map;
+
+using ForwardKind = KernelVariant;
+
+// The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
+Reading cuda_reading(const Spec& spec) {
+  Reading types = reading(spec.has_precise_functions() ? "float" : "fast");
+  types.buffer_header = "cuda/snippet/buffer.hpp";
+  return types;
+}
+
+// ptxas says in its log what a kernel uses; the log has no influence on the kernel.
+std::vector<std::string> common_options() {
+  return {"--std=c++20",       "-minimal", "-default-device",
+          "--device-int128",   "-w",       "--diag-error=940",  // a path that returns nothing
+          "--ptxas-options=-v"};
+}
+
+std::vector<std::string> compile_options(const Spec& spec) {
+  std::vector<std::string> options = common_options();
+  if (!spec.has_precise_functions()) {
+    options.insert(options.end(), {"--prec-div=false", "--prec-sqrt=false"});
+  }
+  return options;
+}
+
+std::string_view tensor_type(DType dtype) {
+  return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
+}
+
+// Arguments have room for as many dimensions (templates/abi/cuda_snippet.hpp).
+std::int64_t buffer_argument_rank(const Spec& spec) {
+  constexpr std::size_t kUsualBufferRank = 4;
+  const bool is_usual =
+      std::all_of(spec.buffers.begin(), spec.buffers.end(),
+                  [](const auto& named) { return named.second.shape.size() <= kUsualBufferRank; });
+  return static_cast<std::int64_t>(is_usual ? kUsualBufferRank : kMaxBufferRank);
+}
+
+Map size_context(const Spec& spec) {
+  return Map{{"block", List{spec.block[0], spec.block[1]}},
+             {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
+             {"buffer_rank", buffer_argument_rank(spec)},
+             {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
+}
+
+// Of either of a kernel's snippets.
+bool any(const SpecFacts& facts, ScoreForm form, bool snippet::SnippetFacts::*fact) {
+  return facts.score_facts(form).*fact || (facts.mask_mod && facts.mask_mod->facts.*fact);
+}
+
+// Values that were read ahead are plain already.
+bool needs_plain_reads(const snippet::SnippetFacts& facts, ReadAhead read_ahead) {
+  const auto is_read_there = [&](const snippet::BufferRead& read) {
+    return read_ahead == ReadAhead::no || !read.is_hoistable;
+  };
+  return facts.needs_plain_reads &&
+         (facts.is_opaque || std::any_of(facts.reads.begin(), facts.reads.end(), is_read_there));
+}
+
+Map common_context(const SpecFacts& facts, ReadAhead read_ahead, ScoreForm form) {
+  Map context = snippet_context(facts, cuda_reading(facts.spec), read_ahead, form);
+  context["reads_are_numbers"] =
+      needs_plain_reads(facts.score_facts(form), read_ahead) ||
+      (facts.mask_mod && needs_plain_reads(facts.mask_mod->facts, read_ahead));
+  context.merge(size_context(facts.spec));
+  return context;
+}
+
+Map forward_context(const SpecFacts& facts, const ForwardKind& kind, ScoreForm form) {
+  const Spec& spec = facts.spec;
+  Map context = common_context(facts, ReadAhead::lanes_are_rows, form);
+  context["index_differences"] = facts.score_facts(form).takes_index_difference;
+  context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
+  context.merge(Map{{"head_dim", spec.head_dim},
+                    {"value_dim", spec.value_head_dim()},
+                    {"masked", kind.masked},
+                    {"lse", kind.lse},
+                    {"q_type", tensor_type(spec.dtype)},
+                    {"kv_type", tensor_type(spec.key_value_dtype())},
+                    {"out_type", tensor_type(spec.output_dtype())}});
+  return context;
+}
+
+Map portable_context(const SpecFacts& facts, const PortableTactic& tactic,
+                     const ForwardKind& kind) {
+  const Spec& spec = facts.spec;
+  Map context = forward_context(facts, kind, ScoreForm::simplified);
+  PortableTactic rendered = tactic;
+  // Loads through registers take some of those that the scores would have.
+  if (!kind.aligned && tactic.kv_tile % 32 == 0) rendered.kv_tile /= 2;
+  context.merge(tactic_variables(rendered));
+  context.merge(Map{{"row_tiles", row_tiles(spec, tactic)},
+                    {"shared_bytes", shared_bytes(spec, tactic)},
+                    {"aligned", kind.aligned},
+                    {"tensor_cores", uses_tensor_cores(spec)}});
+  return context;
+}
+
+List linear_read_values(const snippet::SnippetFacts& facts) {
+  List values;
+  for (const snippet::BufferRead& read : linear_reads(facts)) {
+    values.push_back(Map{{"buffer", read.buffer}, {"indices", indices_text(read)}});
+  }
+  return values;
+}
+
+// 50.0f
+std::string float_literal(double value) {
+  const std::string digits = fmt::format("{}", static_cast<float>(value));
+  const bool is_whole = digits.find_first_of(".e") == std::string::npos;
+  return digits + (is_whole ? ".0f" : "f");
+}
+
+Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic, const ForwardKind& kind) {
+  const Spec& spec = facts.spec;
+  const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
+  const snippet::ScoreReduction& reduction = facts.reduction;
+  const std::optional<double> max = facts.fixed_max();
+  Map context = forward_context(facts, kind, ScoreForm::reduced);
+  // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
+  const bool has_room = !kind.masked || tactic.q_tile < 192;
+  context["linear_reads"] =
+      has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
+  context.merge(tactic_variables(tactic));
+  context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
+                    {"value_pad", whole_steps(spec.value_head_dim())},
+                    {"merges_rows", kind.masked && merges_rows(spec, tactic)},
+                    {"score_factor", float_literal(reduction.of_score.literal)},
+                    {"result_factor", float_literal(reduction.of_result.literal)},
+                    {"scales_results_up",
+                     reduction.of_result.literal > 1 || !reduction.of_result.scalars.empty()},
+                    {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
+                    {"slope_sign", reduction.slope_sign},
+                    {"shared_bytes", shared_bytes(spec, tactic)}});
+  return context;
+}
+
+KernelSource make_source(const Spec& spec, const Target& target, const KernelId& id,
+                         jinja::Rendered rendered) {
+  return {.id = id,
+          .target = target,
+          .text = std::move(rendered.text),
+          .map = std::move(rendered.map),
+          .template_files = std::move(rendered.files),
+          .options = compile_options(spec),
+          .entry_points = {},
+          .launch = {},
+          .extrema_tables = {},
+          .fallback = {}};
+}
+
+KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
+                                const jinja::Loader& loader) {
+  const bool proves = id.role == KernelRole::mask_proved;
+  Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
+  context["proved"] = proves ? proved_context(facts, "cuda/mask/undecided.hpp") : jinja::Value();
+  KernelSource source = make_source(facts.spec, target, id,
+                                    jinja::render(loader, "cuda/kernels/mask.cu.jinja", context));
+  source.entry_points = {"tilewright_mask_rows"};
+  if (!proves) return source;
+  source.extrema_tables = extrema_tables(facts);
+  source.fallback = KernelVariant{.role = KernelRole::mask_exact};
+  return source;
+}
+
+// Without tables the source and its options are the same for every spec, so all share one entry of
+// the cache.
+KernelSource render_mask_lists(const SpecFacts& facts, const Target& target, const KernelId& id,
+                               const jinja::Loader& loader) {
+  const Spec& spec = facts.spec;
+  const List tables = tables_context(facts);
+  Map context = {{"tables", tables}};
+  if (!tables.empty()) context.merge(size_context(spec));
+  KernelSource source = make_source(
+      spec, target, id, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
+  source.options = common_options();
+  source.entry_points = {"tilewright_mask_scan"};
+  if (!tables.empty()) source.entry_points.emplace_back("tilewright_mask_extrema");
+  return source;
+}
+
+KernelSource render_portable(const SpecFacts& facts, const Target& target, const KernelId& id,
+                             const ForwardKind& kind, const PortableTactic& tactic,
+                             const jinja::Loader& loader) {
+  const Spec& spec = facts.spec;
+  KernelSource source = make_source(spec, target, id,
+                                    jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja",
+                                                  portable_context(facts, tactic, kind)));
+  source.entry_points = {"tilewright_forward"};
+  source.launch = {.q_tile = tactic.q_tile,
+                   .threads = 32 * tactic.warps,
+                   .shared_bytes = shared_bytes(spec, tactic)};
+  return source;
+}
+
+KernelSource render_hopper(const SpecFacts& facts, const Target& target, const KernelId& id,
+                           const ForwardKind& kind, const HopperTactic& tactic,
+                           const jinja::Loader& loader) {
+  constexpr std::int64_t kWarpgroup = 128;
+  const std::int64_t q_tile = tactic.q_tile;
+  const Spec& spec = facts.spec;
+  KernelSource source = make_source(spec, target, id,
+                                    jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja",
+                                                  hopper_context(facts, tactic, kind)));
+  source.entry_points = {"tilewright_forward"};
+  source.launch = {.q_tile = q_tile,
+                   .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
+                   .shared_bytes = shared_bytes(spec, tactic),
+                   .kv_box_rows = tactic.kv_tile,
+                   .is_persistent = tactic.persistent};
+  if (facts.fixed_max()) source.launch.least_kv_len = 2;
+  if (spec.score_mod.empty()) {  // the scale must fit into the exponent
+    source.launch.least_factor = source.launch.greatest_factor = 1.0f;
+  } else if (facts.has_slope()) {  // which is divided by it
+    source.launch.least_factor = 0x1p-20f;
+    source.launch.greatest_factor = 0x1p20f;
+  }
+  return source;
+}
+
+}  // namespace
+
+KernelTraits forward_traits(const KernelId& id) {
+  return id;
+}
+
+KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
+                                const jinja::Loader& loader) {
+  if (id.role == KernelRole::mask_lists) return render_mask_lists(facts, target, id, loader);
+  if (!id.is_forward()) return render_mask_kernel(facts, target, id, loader);
+  const Tactic tactic = choose_tactic(facts, target, forward_traits(id));
+  if (const HopperTactic* hopper = tactic.hopper()) {
+    return render_hopper(facts, target, id, id, *hopper, loader);
+  }
+  return render_portable(facts, target, id, id, std::get<PortableTactic>(tactic.choice), loader);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,85 @@
+#include "generator/render/engine/token_stream.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tilewright::jinja {
+namespace {
+
+std::string describe(const Token& token) {
+  if (token.kind == TokenKind::end) return "the end of the template";
+  if (token.kind == TokenKind::text) return "text";
+  constexpr std::size_t kLongest = 40;
+  if (token.text.size() > kLongest) return fmt::format("`{}...`", token.text.substr(0, kLongest));
+  return fmt::format("`{}`", token.text);
+}
+
+// What people who think in C++ or Python write.
+std::string hint_for(const Token& found, bool in_print) {
+  if (found.text == "=") return "`=` assigns, in {% set %} only; `==` compares";
+  if (found.text == "|") return "a filter's name follows `|`; write `or` for a condition";
+  if (in_print && (found.text == "," || found.text == "}" || found.text == ";")) {
+    return "for C++ braces put a space between them: { {";
+  }
+  return {};
+}
+
+}  // namespace
+
+const Token& TokenStream::peek(std::size_t ahead) const {
+  const Token& token = tokens_.list[std::min(cursor_ + ahead, tokens_.list.size() - 1)];
+  if (token.kind == TokenKind::error) throw PlacedComplaint{token.offset, tokens_.error};
+  return token;
+}
+
+Token TokenStream::next() {
+  const Token token = peek();
+  if (cursor_ + 1 < tokens_.list.size()) ++cursor_;
+  return token;
+}
+
+bool TokenStream::at_symbol(std::string_view symbol) const {
+  return at(TokenKind::symbol) && peek().text == symbol;
+}
+
+bool TokenStream::at_word(std::string_view word) const {
+  return at(TokenKind::name) && peek().text == word;
+}
+
+bool TokenStream::skip_symbol(std::string_view symbol) {
+  const bool found = at_symbol(symbol);
+  if (found) next();
+  return found;
+}
+
+bool TokenStream::skip_word(std::string_view word) {
+  const bool found = at_word(word);
+  if (found) next();
+  return found;
+}
+
+void TokenStream::expect_symbol(std::string_view symbol, std::string_view hint) {
+  if (!skip_symbol(symbol)) fail_expected(fmt::format("`{}`", symbol), hint);
+}
+
+void TokenStream::expect_word(std::string_view word, std::string_view hint) {
+  if (!skip_word(word)) fail_expected(fmt::format("`{}`", word), hint);
+}
+
+void TokenStream::expect_end_of(TokenKind tag_end) {
+  const bool in_print = tag_end == TokenKind::variable_end;
+  if (!at(tag_end)) fail_expected(in_print ? "`}}`" : "`%}`", hint_for(peek(), in_print));
+  next();
+}
+
+void TokenStream::fail_expected(std::string_view what, std::string_view hint) const {
+  fail(peek(), fmt::format("expected {}, found {}", what, describe(peek())), std::string(hint));
+}
+
+void TokenStream::fail(const Token& token, std::string message, std::string hint) {
+  throw PlacedComplaint{token.offset, {std::move(message), std::move(hint)}};
+}
+
+}  // namespace tilewright::jinja

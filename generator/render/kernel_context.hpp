@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/value.hpp"
+#include "../snippet/reading.hpp"
+#include "../snippet/spec_facts.hpp"
+#include "../tactic/tactic.hpp"
+
+namespace tilewright {
+
+/// Reads that all lanes of a vector kernel share, and reads that differ from lane to lane and from
+/// nothing else, are done ahead of the loop over lanes (read_ahead.hpp). A GPU's thread takes
+/// its rows of a tile for lanes.
+enum class ReadAhead : std::uint8_t {
+  no,                 ///< one element at a time
+  lanes_are_rows,     ///< q_idx differs from lane to lane
+  lanes_are_columns,  ///< kv_idx does
+};
+
+/// An element of a buffer in memory, as templates name it. Snippets have integers of two sizes, and
+/// a bool is 0 or 1.
+std::string_view element_type(DType dtype);
+
+/// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
+/// reading, and the buffers and scalars that they mention.
+jinja::Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead read_ahead,
+                           ScoreForm form = ScoreForm::as_written);
+
+/// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
+/// @param masked whether the kernel follows a block mask
+/// @param lse whether it writes lse
+jinja::Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& reading,
+                       ReadAhead read_ahead, bool masked, bool lse);
+
+}  // namespace tilewright

@@ -1,0 +1,209 @@
+#include "generator/render/kernel_source.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/float_environment.hpp"
+#include "base/nearest_name.hpp"
+#include "generator/render/cuda_kernels.hpp"
+#include "generator/render/kernel_context.hpp"
+#include "generator/render/proved_context.hpp"
+#include "generator/snippet/reading.hpp"
+
+namespace tilewright {
+namespace {
+
+// How a CPU kernel becomes a source.
+struct KernelKind {
+  std::string_view template_name;
+  std::string_view reading;
+  std::vector<std::string> entry_points;
+  bool proves = false;  // mask_mod by intervals
+};
+
+constexpr std::string_view kForward = "cpu/kernels/forward.cpp.jinja";
+constexpr std::string_view kMask = "cpu/kernels/mask.cpp.jinja";
+constexpr std::string_view kEvaluate = "cpu/kernels/evaluate.cpp.jinja";
+constexpr KernelVariant kMaskExact{.role = KernelRole::mask_exact};
+constexpr const char* kMaskRow = "tilewright_mask_row";
+constexpr const char* kEvaluateRow = "tilewright_evaluate_row";
+
+KernelKind kernel_kind(KernelRole role) {
+  switch (role) {
+    case KernelRole::forward:
+      return {kForward,
+              "fast",
+              {"tilewright_q_tile", "tilewright_scratch_bytes", "tilewright_forward"}};
+    case KernelRole::mask_exact:
+      return {kMask, "fast", {kMaskRow}};
+    case KernelRole::mask_proved:
+      return {kMask, "fast", {kMaskRow, "tilewright_mask_extrema"}, true};
+    case KernelRole::evaluate_float:
+      return {kEvaluate, "float", {kEvaluateRow}};
+    case KernelRole::evaluate_double:
+      return {kEvaluate, "double", {kEvaluateRow}};
+    case KernelRole::evaluate_checked:
+      return {kEvaluate, "checked", {kEvaluateRow, "tilewright_take_findings"}};
+    case KernelRole::mask_lists:
+      break;
+  }
+  throw Error(ErrorCode::internal, "mask_lists does not exist for a CPU");
+}
+
+// A variant may be one of the other kind of target.
+void require_exists(const KernelVariant& variant, const Target& target) {
+  std::vector<std::string> names;
+  for (const KernelVariant& existing : kernel_variants(target)) {
+    if (existing == variant) return;
+    names.push_back(existing.name());
+  }
+  const char* const here = target.is_cpu() ? "CPU" : "GPU";
+  const char* const there = target.is_cpu() ? "GPU" : "CPU";
+  throw Error({.code = ErrorCode::usage,
+               .message = fmt::format("there is no kernel \"{}\" for a {}", variant.name(), here),
+               .notes = {"kernels are " + one_of(names)},
+               .hint = fmt::format("{} is a kernel for the {}", variant.name(), there)});
+}
+
+std::string march(const Target& target) {
+  if (target.name() == "cpu") return "-march=native";
+  return "-march=" + target.name().substr(std::string_view("cpu-").size());
+}
+
+// Never -ffast-math: kernels use infinities, and a shared object linked with it changes the
+// floating-point modes of the whole process.
+std::vector<std::string> compile_options(const Target& target, const Reading& reading,
+                                         const SpecFacts& facts) {
+  std::vector<std::string> options = {march(target),
+                                      "-O3",
+                                      "-mprefer-vector-width=512",
+                                      "-fno-math-errno",
+                                      "-fno-trapping-math",
+                                      "-ffp-contract=fast",
+                                      "-Wno-psabi",
+                                      "-fvisibility=hidden"};
+  options.insert(options.end(), reading.options.begin(), reading.options.end());
+  // Where clang knows that a divisor is zero it deletes the code, and the result is anything. Now
+  // it traps, as a division does at run time. A divisor that is a number costs nothing.
+  if (reading.options.empty() && (facts.score_mod_divides() || facts.mask_mod_divides())) {
+    options.insert(options.end(),
+                   {"-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"});
+  }
+  return options;
+}
+
+// The mask's kernel must agree with the forward kernel that skips by it, so both read alike. Our
+// own functions are as exact as CUDA's precise ones (docs/math.md), so they serve in every dtype.
+std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
+  return kind.reading == "fast" && spec.precise_math.value_or(false) ? "float" : kind.reading;
+}
+
+// A forced tactic is for forward kernels. verify evaluates snippets on the CPU whatever it forces.
+CpuTactic tactic_of(const KernelKind& kind, const SpecFacts& facts, const Target& target) {
+  if (kind.template_name == kForward || !facts.spec.tactic) {
+    return std::get<CpuTactic>(choose_tactic(facts, target).choice);
+  }
+  Spec free = facts.spec;
+  free.tactic.reset();
+  return std::get<CpuTactic>(choose_tactic(free, target).choice);
+}
+
+ReadAhead read_ahead_of(const KernelKind& kind) {
+  if (kind.template_name == kForward) return ReadAhead::lanes_are_rows;
+  return kind.template_name == kMask ? ReadAhead::lanes_are_columns : ReadAhead::no;
+}
+
+// Every template there may be, all of them empty.
+class EmptyTemplates : public jinja::Loader {
+ public:
+  std::optional<std::string> load(std::string_view) const override { return std::string(); }
+  std::vector<std::string> names() const override { return {}; }
+};
+
+}  // namespace
+
+std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
+  const bool has_mask = !spec.mask_mod.empty();
+  const bool proves = has_mask && mask_kernel(facts).role == KernelRole::mask_proved;
+  const auto is_of_spec = [&](const KernelVariant& variant) {
+    switch (variant.role) {
+      case KernelRole::forward:
+        return variant.lse == spec.outputs.lse;
+      case KernelRole::mask_lists:
+      case KernelRole::mask_exact:
+        return has_mask;
+      case KernelRole::mask_proved:
+        return proves;
+      default:
+        return false;
+    }
+  };
+  std::vector<KernelVariant> variants = kernel_variants(target);
+  std::erase_if(variants, [&](const KernelVariant& variant) { return !is_of_spec(variant); });
+  return variants;
+}
+
+KernelId forward_kernel(const Spec& spec, bool takes_block_mask) {
+  return {.masked = takes_block_mask || !spec.mask_mod.empty(), .lse = spec.outputs.lse};
+}
+
+KernelId mask_kernel(const SpecFacts& facts) {
+  const bool proves = facts.may_prove_mask();
+  return {.role = proves ? KernelRole::mask_proved : KernelRole::mask_exact};
+}
+
+KernelSource render_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
+                           const jinja::Loader& loader) {
+  const DefaultFloatEnvironment floats;  // numbers of snippets are folded
+  require_exists(id, target);
+  if (!target.is_cpu()) return render_cuda_kernel(facts, target, id, loader);
+  const KernelKind kind = kernel_kind(id.role);
+  const Reading& types = reading(reading_name(kind, facts.spec));
+  const CpuTactic tactic = tactic_of(kind, facts, target);
+  jinja::Map context = cpu_context(facts, tactic, types, read_ahead_of(kind), id.masked, id.lse);
+  if (kind.template_name == kMask) {
+    context["proved"] =
+        kind.proves ? proved_context(facts, "cpu/mask/undecided.hpp") : jinja::Value();
+    context["tables"] = kind.proves ? tables_context(facts) : jinja::List();
+  }
+  jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
+  return {.id = id,
+          .target = target,
+          .text = std::move(rendered.text),
+          .map = std::move(rendered.map),
+          .template_files = std::move(rendered.files),
+          .options = compile_options(target, types, facts),
+          .entry_points = kind.entry_points,
+          .launch = {},
+          .extrema_tables = kind.proves ? extrema_tables(facts) : std::vector<ExtremaTable>(),
+          .fallback = kind.proves ? std::optional(kMaskExact) : std::nullopt};
+}
+
+KernelSource describe_kernel(const SpecFacts& facts, const Target& target, const KernelId& id) {
+  return render_kernel(facts, target, id, EmptyTemplates());
+}
+
+std::string with_line_directives(const KernelSource& source) {
+  std::string text;
+  Origin expected;
+  int line = 1;
+  for (std::size_t begin = 0; begin < source.text.size(); ++line) {
+    const std::size_t newline = source.text.find('\n', begin);
+    const std::size_t end = newline == std::string::npos ? source.text.size() : newline + 1;
+    const Origin origin = source.map.origin_of(line);
+    if (origin.file != expected.file || origin.line != expected.line) {
+      text += fmt::format("#line {} \"{}\"\n", origin.line, origin.file);
+    }
+    text.append(source.text, begin, end - begin);
+    expected = origin;
+    ++expected.line;
+    begin = end;
+  }
+  return text;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "extrema_table.hpp"
+#include "engine/engine.hpp"
+#include "../tactic/kernel_variant.hpp"
+#include "source_map.hpp"
+#include "../snippet/spec_facts.hpp"
+#include "../tactic/tactic.hpp"
+#include "../spec/target.hpp"
+
+namespace tilewright {
+
+using KernelId = KernelVariant;
+
+/// How a GPU kernel is launched; part of its source.
+struct KernelLaunch {
+  std::int64_t q_tile = 0;        ///< rows of q that a block of threads handles
+  std::int64_t threads = 0;       ///< of a block
+  std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  /// Rows of the boxes of k and v in the tensor maps that the kernel takes; 0: it takes none.
+  std::int64_t kv_box_rows = 0;
+  /// Blocks of threads: one for each multiprocessor, which handles several q tiles, and not one for
+  /// each q tile.
+  bool is_persistent = false;
+  /// Factors that it can multiply scores by before score_mod (abi::cuda::Scaling::factor). Calls
+  /// with another one are for the unaligned kernel.
+  float least_factor = std::numeric_limits<float>::lowest();
+  float greatest_factor = std::numeric_limits<float>::max();
+  /// Keys that a call has at least; calls with fewer are for the unaligned kernel. A fixed maximum
+  /// makes the weight of an only key a number that P rounds, where maxima make it 1.
+  std::int64_t least_kv_len = 0;
+};
+
+/// One rendered translation unit: all that a compiler needs, and the way back from its messages.
+struct KernelSource {
+  KernelId id;
+  Target target;
+  std::string text;
+  SourceMap map;
+  std::vector<std::string> template_files;  ///< every file that took part, in order of first use
+  std::vector<std::string> options;         ///< options that the text needs from its compiler
+  std::vector<std::string> entry_points;    ///< extern "C" symbols
+  KernelLaunch launch = {};                 ///< of forward kernels for a GPU
+  std::vector<ExtremaTable> extrema_tables = {};  ///< that a mask_proved kernel reads, in order
+  /// Gives the same result where this kernel does not compile, as a snippet may hold more C++ than
+  /// the reading of an optimisation understands.
+  std::optional<KernelId> fallback = {};
+};
+
+/// Every kernel that this spec can ask for on this target (what is precompiled), without those that
+/// only verify asks for (evaluate_*). A spec without a mask_mod still has forward_masked, for masks
+/// that come as lists.
+std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target);
+
+/// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
+/// the right operand of `&&` or `||` may change a variable: the proof evaluates both operands.
+KernelId mask_kernel(const SpecFacts& facts);
+
+/// The forward kernel that a call with aligned tensors launches: masked where the spec has a
+/// mask_mod or the caller brings block masks.
+KernelId forward_kernel(const Spec& spec, bool takes_block_mask = false);
+
+/// Renders one kernel.
+/// @param loader where templates come from; default_template_loader() unless a test passes another
+/// @throws Error with code usage for a kernel that the target does not have, kernel_template for a
+///         wrong template
+KernelSource render_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
+                           const jinja::Loader& loader);
+
+/// All that render_kernel says of a kernel but its text: options, entry points, launch. Costs a
+/// fraction of it.
+/// @throws Error with code usage for a kernel that the target does not have
+KernelSource describe_kernel(const SpecFacts& facts, const Target& target, const KernelId& id);
+
+/// The kernel's text with `#line` directives before every change of origin, for profilers and
+/// debuggers; never what is compiled by default.
+std::string with_line_directives(const KernelSource& source);
+
+}  // namespace tilewright

@@ -1,0 +1,103 @@
+#include "generator/render/proved_context.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "generator/render/extrema_table.hpp"
+#include "generator/render/kernel_context.hpp"
+#include "generator/snippet/reading.hpp"
+#include "generator/snippet/snippet.hpp"
+
+namespace tilewright {
+namespace {
+
+using jinja::List;
+using jinja::Map;
+using jinja::Value;
+
+std::string_view number_type(bool is_wide) {
+  return is_wide ? "long long" : "int";
+}
+
+std::string buffer_type(const BufferSpec& buffer, bool has_table) {
+  if (is_floating(buffer.dtype)) return fmt::format("tw_RealBuffer<{}>", buffer.shape.size());
+  return fmt::format("tw_Buffer<{}, {}, {}, {}>", element_type(buffer.dtype),
+                     number_type(buffer.dtype == DType::i64), buffer.shape.size(), has_table);
+}
+
+List buffer_values(const Spec& spec, const Snippet& snippet,
+                   const std::vector<ExtremaTable>& tables) {
+  List values;
+  std::size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    const auto table = std::find_if(tables.begin(), tables.end(),
+                                    [&](const ExtremaTable& t) { return t.buffer == index; });
+    const bool has_table = table != tables.end();
+    if (snippet.mentions(name)) {
+      values.push_back(
+          Map{{"name", name},
+              {"type", buffer_type(buffer, has_table)},
+              {"rank", static_cast<std::int64_t>(buffer.shape.size())},
+              {"index", static_cast<std::int64_t>(index)},
+              {"table",
+               has_table ? Value(static_cast<std::int64_t>(table - tables.begin())) : Value()}});
+    }
+    ++index;
+  }
+  return values;
+}
+
+List scalar_values(const Spec& spec, const Snippet& snippet) {
+  List values;
+  std::int64_t index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    const bool is_real = is_floating(scalar.dtype);
+    if (snippet.mentions(name)) {
+      values.push_back(Map{{"name", name},
+                           {"type", is_real ? "tw_Real" : "tw_Int"},
+                           {"member", is_real ? "as_f32" : "as_i32"},
+                           {"index", index}});
+    }
+    ++index;
+  }
+  return values;
+}
+
+}  // namespace
+
+Value proved_context(const SpecFacts& facts, std::string_view undecided_header) {
+  const Spec& spec = facts.spec;
+  const Reading& types = reading("interval");
+  const Snippet& snippet = facts.required_mask_mod();
+  List words;
+  for (const Reading::Word& word : types.words) {
+    words.push_back(Map{{"word", word.word}, {"type", word.type}});
+  }
+  return Map{{"header", types.header},
+             {"buffer_header", types.buffer_header},
+             {"undecided_header", undecided_header},
+             {"words", std::move(words)},
+             {"body", splice_snippet(snippet, types.literals)},
+             {"buffers", buffer_values(spec, snippet, extrema_tables(facts))},
+             {"scalars", scalar_values(spec, snippet)}};
+}
+
+List tables_context(const SpecFacts& facts) {
+  const Spec& spec = facts.spec;
+  List values;
+  for (const ExtremaTable& table : extrema_tables(facts)) {
+    const BufferSpec& buffer =
+        std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(table.buffer))->second;
+    values.push_back(Map{{"buffer", static_cast<std::int64_t>(table.buffer)},
+                         {"element", element_type(buffer.dtype)},
+                         {"number", number_type(table.is_wide)},
+                         {"rank", static_cast<std::int64_t>(table.rank)}});
+  }
+  return values;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,136 @@
+#include "generator/snippet/check.hpp"
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/nearest_name.hpp"
+#include "generator/snippet/operand_types.hpp"
+#include "generator/snippet/size_calls.hpp"
+#include "generator/snippet/brackets.hpp"
+#include "generator/snippet/words.hpp"
+#include "generator/messages/usual_mistakes.hpp"
+
+namespace tilewright {
+namespace {
+
+// Whether a list of declared names reaches back from the comma before token i: `int d = 1, e`,
+// `for (int d = 1, e = 2; ...)`, `auto [d, e]`.
+bool is_in_declaration(const SnippetBrackets& snippet, std::size_t i) {
+  constexpr std::array ends = {";", "{", "(", "["};
+  constexpr std::array heads = {"for", "if", "while", "auto", "&", "&&"};
+  while (i > 0 && !is_one_of(snippet.before(i), ends)) i = snippet.partner(i - 1);
+  const bool is_list = snippet.before(i) == "(" || snippet.before(i) == "[";
+  return is_identifier(snippet.tokens()[i]) &&
+         (!is_list || (i > 1 && is_one_of(snippet.text(i - 2), heads)));
+}
+
+// Whether token i may be the name of a variable or a parameter that is declared there. Errs on the
+// side of true.
+bool may_be_declared(const SnippetBrackets& snippet, std::size_t i) {
+  constexpr std::array operators = {"return", "case", "else",   "do",    "and",  "or",
+                                    "not",    "xor",  "bitand", "bitor", "compl"};
+  constexpr std::array types = {"auto", "int",  "float",    "double", "bool", "short",
+                                "long", "char", "unsigned", "signed", "const"};
+  constexpr std::array inner = {"(", "[", "*", "&", "&&"};
+  if (snippet.text(i + 1) == "=") return true;
+  if (i == 0) return false;
+  const SnippetToken& before = snippet.tokens()[i - 1];
+  if (is_identifier(before)) return !is_one_of(before.text, operators);
+  if (before.text == ",") return is_in_declaration(snippet, i);
+  std::size_t type = i - 1;  // `auto& x`, `int (*x)`, `auto [x, y]`
+  while (type > 0 && is_one_of(snippet.text(type), inner)) --type;
+  return is_one_of(snippet.text(type), types);
+}
+
+bool may_declare(const SnippetBrackets& snippet, std::string_view name) {
+  for (std::size_t i = 0; i < snippet.size(); ++i) {
+    const bool is_name = snippet.text(i) == name && snippet.before(i) != ".";
+    if (is_name && may_be_declared(snippet, i)) return true;
+  }
+  return false;
+}
+
+class SpecCheck {
+ public:
+  SpecCheck(const Spec& spec, const SnippetBrackets& snippet) : spec_(spec), snippet_(snippet) {}
+
+  void run() const {
+    for (std::size_t i = 0; i < snippet_.size(); ++i) {
+      if (snippet_.text(i) == "^" || snippet_.text(i) == "xor") check_power(i);
+      if (!is_identifier(snippet_.tokens()[i]) || snippet_.before(i) == ".") continue;
+      check_read(i);
+      check_mistake(i);
+    }
+  }
+
+ private:
+  bool is_declared(std::string_view name) const {
+    const std::string key(name);
+    return spec_.buffers.contains(key) || spec_.scalars.contains(key) ||
+           is_one_of(name, snippet_functions()) || is_one_of(name, snippet_variables()) ||
+           may_declare(snippet_, name);
+  }
+
+  // Then that one is meant, as the compiler's message will say.
+  bool is_near_a_declared_one(std::string_view name) const {
+    std::vector<std::string> declared;
+    for (const auto& [key, buffer] : spec_.buffers) declared.push_back(key);
+    for (const auto& [key, scalar] : spec_.scalars) declared.push_back(key);
+    return nearest_name(name, declared).has_value();
+  }
+
+  void check_mistake(std::size_t i) const {
+    const std::string_view name = snippet_.text(i);
+    const std::string_view advice = usual_mistake(MistakeIn::snippet, name);
+    if (advice.empty() || is_declared(name) || is_near_a_declared_one(name)) return;
+    snippet_.fail(i, fmt::format("a snippet does not know \"{}\"", name), std::string(advice));
+  }
+
+  // doc[b][q_idx]
+  void check_read(std::size_t i) const {
+    const auto buffer = spec_.buffers.find(std::string(snippet_.text(i)));
+    const bool is_read = buffer != spec_.buffers.end() && snippet_.text(i + 1) == "[" &&
+                         !may_declare(snippet_, snippet_.text(i));
+    if (!is_read || buffer->second.shape.size() < 2) return;
+    std::string indices;
+    std::size_t end = i + 1;
+    for (; end < snippet_.size() && snippet_.text(end) == "["; end = snippet_.next(end)) {
+      indices += (indices.empty() ? "" : ", ") + snippet_.excerpt(snippet_.inside(end));
+    }
+    snippet_.fail(i + 1,
+                  fmt::format("buffer \"{}\" has {} dimensions, which [] does not read",
+                              buffer->first, buffer->second.shape.size()),
+                  fmt::format("write {}({})", buffer->first, indices));
+  }
+
+  void check_power(std::size_t i) const {
+    if (i == 0) return;
+    const SnippetBrackets::Range left = snippet_.operand_before(i);
+    const SnippetBrackets::Range right = snippet_.operand_from(i + 1);
+    const OperandTypes types(spec_, snippet_);
+    if (types.of(left) != OperandType::floating && types.of(right) != OperandType::floating) return;
+    snippet_.fail(i, "^ is exclusive or, which floats do not have",
+                  fmt::format("for a power write pow({}, {})", snippet_.excerpt(left),
+                              snippet_.excerpt(right)));
+  }
+
+  const Spec& spec_;
+  const SnippetBrackets& snippet_;
+};
+
+}  // namespace
+
+void check_snippet_of(const Spec& spec, SnippetKind kind) {
+  const std::string& text = kind == SnippetKind::score_mod ? spec.score_mod : spec.mask_mod;
+  if (text.empty()) return;
+  check_snippet(kind, text);
+  const SnippetBrackets snippet(kind, text, tokenize(text, kind));
+  SpecCheck(spec, snippet).run();
+  check_size_calls(spec, kind, text);
+}
+
+}  // namespace tilewright

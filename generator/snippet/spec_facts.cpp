@@ -1,0 +1,122 @@
+#include "generator/snippet/spec_facts.hpp"
+
+#include <algorithm>
+#include <numbers>
+
+#include "generator/snippet/parse.hpp"
+
+namespace tilewright {
+namespace {
+
+std::optional<AnalysedSnippet> analysed(SnippetKind kind, const std::string& text,
+                                        const Spec& spec) {
+  if (text.empty()) return {};
+  std::vector<SnippetToken> tokens;
+  AnalysedSnippet analysed{.snippet = check_snippet(kind, text, tokens)};
+  analysed.tree = snippet::parse(kind, tokens, spec);
+  analysed.facts = snippet::find_facts(analysed.tree, spec);
+  return analysed;
+}
+
+bool mentions_buffers(const AnalysedSnippet& analysed, const Spec& spec) {
+  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
+                     [&](const auto& buffer) { return analysed.snippet.mentions(buffer.first); });
+}
+
+// Exponents of 2 that weights relative to the fixed maximum may have.
+constexpr double kLeastExponent = -100;  // far from bf16's least, -126
+constexpr double kMostExponent = 60;     // leaves 2^67 for sums of products with v
+constexpr double kGreatestBoundedFactor =
+    (kMostExponent - kLeastExponent) / 2 / std::numbers::log2e;
+
+// With each scalar at its default; nothing if one has none.
+std::optional<double> usual_value(const snippet::Factor& factor, const Spec& spec) {
+  double value = factor.literal;
+  for (const auto& [name, divides] : factor.scalars) {
+    const std::optional<double> usual = spec.scalars.at(name).default_value;
+    if (!usual) return {};
+    value = divides ? value / *usual : value * *usual;
+  }
+  return value;
+}
+
+}  // namespace
+
+SpecFacts::SpecFacts(const Spec& given)
+    : spec(given),
+      score_mod(analysed(SnippetKind::score_mod, given.score_mod, given)),
+      mask_mod(analysed(SnippetKind::mask_mod, given.mask_mod, given)) {
+  if (!score_mod) return;
+  reduction = snippet::reduce(score_mod->tree, spec);
+  reduced = snippet::find_facts(reduction.rest, spec);
+  simple = snippet::simplified(score_mod->tree);
+  simple_facts = snippet::find_facts(simple, spec);
+}
+
+// Loops and lambdas stay as the user wrote them, and so does what is simple: messages then point
+// into the text.
+const snippet::SnippetTree* SpecFacts::printed(ScoreForm form) const {
+  if (!score_mod || form == ScoreForm::as_written) return nullptr;
+  if (form == ScoreForm::reduced && is_reduced()) return &reduction.rest;
+  const snippet::SnippetFacts& facts = score_mod->facts;
+  const bool is_kept = facts.is_opaque || facts.has_loop || facts.has_lambda;
+  return is_kept || simple == score_mod->tree ? nullptr : &simple;
+}
+
+const snippet::SnippetFacts& SpecFacts::score_facts(ScoreForm form) const {
+  static const auto& none = *new snippet::SnippetFacts;
+  if (!score_mod) return none;
+  const snippet::SnippetTree* const tree = printed(form);
+  if (tree == nullptr) return score_mod->facts;
+  return tree == &simple ? simple_facts : reduced;
+}
+
+const Snippet& SpecFacts::required_mask_mod() const {
+  if (!mask_mod) check_snippet(SnippetKind::mask_mod, "");  // says that it is empty
+  return mask_mod->snippet;
+}
+
+bool SpecFacts::is_reduced() const {
+  return has_slope() || !reduction.of_score.is_one() || !reduction.of_result.is_one();
+}
+
+std::optional<double> SpecFacts::fixed_max() const {
+  if (!reduction.is_bounded || spec.dtype != DType::bf16) return {};
+  const std::optional<double> factor = usual_value(reduction.of_result, spec);
+  if (!factor || !(*factor > 0 && *factor <= kGreatestBoundedFactor)) return {};
+  // Exponents go from -(1 + max) * f to (1 - max) * f, f in units of log2(e). What is right for a
+  // factor is right for all smaller ones.
+  const bool is_known = reduction.of_result.scalars.empty();
+  const double greatest = (is_known ? *factor : kGreatestBoundedFactor) * std::numbers::log2e;
+  return std::min(1.0, -kLeastExponent / greatest - 1);
+}
+
+double SpecFacts::greatest_result_factor() const {
+  return fixed_max() ? kGreatestBoundedFactor : snippet::kGreatestFactor;
+}
+
+ScoreModReads SpecFacts::score_mod_reads() const {
+  if (!score_mod || !mentions_buffers(*score_mod, spec)) return ScoreModReads::none;
+  const std::vector<snippet::BufferRead>& reads = score_mod->facts.reads;
+  const bool all_for_heads =
+      std::all_of(reads.begin(), reads.end(), [](const snippet::BufferRead& read) {
+        return read.is_hoistable && !read.names_q_idx && !read.names_kv_idx;
+      });
+  const bool is_known = !reads.empty() && !score_mod->facts.takes_sizes;
+  return is_known && all_for_heads ? ScoreModReads::for_heads : ScoreModReads::more;
+}
+
+std::vector<snippet::BufferRead> SpecFacts::linear_reads() const {
+  if (!score_mod) return {};
+  return snippet::linear_reads(score_mod->facts);
+}
+
+bool SpecFacts::mask_mod_reads() const {
+  return mask_mod && mentions_buffers(*mask_mod, spec);
+}
+
+bool SpecFacts::may_prove_mask() const {
+  return mask_mod && !mask_mod->facts.may_have_conditional_effects;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "snippet.hpp"
+#include "facts.hpp"
+#include "../spec/spec.hpp"
+
+namespace tilewright {
+
+/// A snippet with what its text says.
+struct AnalysedSnippet {
+  Snippet snippet;
+  snippet::SnippetTree tree;
+  snippet::SnippetFacts facts;
+};
+
+/// The forms of score_mod that kernels take.
+enum class ScoreForm : std::uint8_t {
+  as_written,
+  simplified,  ///< the same for all spellings
+  reduced,     ///< what SpecFacts::reduction leaves
+};
+
+/// What score_mod reads of its buffers: nothing, values that a whole head shares (`slopes[h]`), or
+/// more: values that differ between elements, rows or columns, for which a kernel needs registers
+/// in its loop.
+enum class ScoreModReads : std::uint8_t { none, for_heads, more };
+
+/// A spec with what its snippets say, found once: kernels, tactics and launches read it. A spec
+/// converts to it, so that what takes one takes the other.
+class SpecFacts {
+ public:
+  /// @param spec  must outlive it
+  /// @throws Error with code snippet where a snippet fails its checks
+  SpecFacts(const Spec& spec);  // NOLINT(google-explicit-constructor)
+  SpecFacts(const SpecFacts&) = delete;
+  SpecFacts& operator=(const SpecFacts&) = delete;
+  operator const Spec&() const { return spec; }  // NOLINT(google-explicit-constructor)
+
+  const Spec& spec;
+  std::optional<AnalysedSnippet> score_mod = {};
+  std::optional<AnalysedSnippet> mask_mod = {};
+  /// score_mod without what Hopper's kernels do anyway; empty without a score_mod.
+  snippet::ScoreReduction reduction = {};
+  snippet::SnippetFacts reduced = {};  ///< of what the reduction leaves
+  snippet::SnippetTree simple = {};    ///< score_mod, simplified
+  snippet::SnippetFacts simple_facts = {};
+
+  /// The tree that a kernel prints in a form; null where it takes the user's text.
+  const snippet::SnippetTree* printed(ScoreForm form) const;
+  /// Of score_mod in a form; of nothing without one.
+  const snippet::SnippetFacts& score_facts(ScoreForm form) const;
+
+  /// @throws Error with code snippet if the spec has no mask_mod
+  const Snippet& required_mask_mod() const;
+  /// Whether the reduction takes anything out of score_mod.
+  bool is_reduced() const;
+  /// What the softmax may take from all scores in place of their maxima, in units of what the
+  /// reduction leaves: where that is bounded, exponents differ by no more than bf16 has room for
+  /// (templates/cuda/attention/softmax.hpp). f16 has not.
+  std::optional<double> fixed_max() const;
+  /// The greatest factor of results that Hopper's kernels take: up to there fixed_max is right.
+  double greatest_result_factor() const;
+  bool has_slope() const { return reduction.slope_sign != 0; }
+  ScoreModReads score_mod_reads() const;
+  /// score_mod's reads that differ between elements, if all of them are at sums of indices.
+  std::vector<snippet::BufferRead> linear_reads() const;
+  bool score_mod_loops() const { return score_mod && score_mod->facts.has_loop; }
+  bool score_mod_divides() const { return score_mod && score_mod->facts.divides; }
+  bool mask_mod_divides() const { return mask_mod && mask_mod->facts.divides; }
+  bool mask_mod_reads() const;
+  /// Whether mask_mod may be proved by intervals, which evaluate both sides of && and ||.
+  bool may_prove_mask() const;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,305 @@
+#include "generator/spec/validate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/float_environment.hpp"
+#include "base/nearest_name.hpp"
+#include "generator/spec/number_range.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/snippet/check.hpp"
+#include "generator/snippet/names.hpp"
+#include "generator/messages/text_place.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t kMaxDimension = std::numeric_limits<std::int32_t>::max();
+constexpr double kMaxF32 = std::numeric_limits<float>::max();
+constexpr double kMaxBf16 = 0x1.FEp127;
+constexpr std::size_t kMaxNameBytes = 256;
+
+// Whole numbers without a point, so that messages show what was written.
+std::string number(double value) {
+  return std::trunc(value) == value && std::fabs(value) < 1e15
+             ? fmt::format("{}", static_cast<std::int64_t>(value))
+             : fmt::format("{}", value);
+}
+
+struct Limits {
+  double least;
+  double greatest;
+};
+
+// What an element of a buffer or a scalar can hold.
+Limits limits_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return {-kMaxF32, kMaxF32};
+    case DType::bf16:
+      return {-kMaxBf16, kMaxBf16};
+    case DType::f16:
+      return {-65504, 65504};
+    case DType::i32:
+      return {-2147483648.0, 2147483647.0};
+    case DType::i64:
+      return {-9007199254740992.0, 9007199254740992.0};  // as far as a double counts
+    case DType::u8:
+      return {0, 255};
+    case DType::boolean:
+      return {0, 1};
+  }
+  return {0, 0};
+}
+
+class FieldChecker {
+ public:
+  FieldChecker(const Spec& spec, const std::function<void(const SpecProblem&)>& fail)
+      : spec_(spec), fail_(fail) {}
+
+  void run() const {
+    check_spec_name();
+    check_tensor_dtype("dtype", spec_.dtype);
+    check_head_dim("head_dim", spec_.head_dim);
+    if (spec_.v_head_dim != 0) check_head_dim("v_head_dim", spec_.v_head_dim);
+    if (spec_.kv_dtype) check_tensor_dtype("kv_dtype", *spec_.kv_dtype);
+    if (spec_.out_dtype) check_tensor_dtype("out_dtype", *spec_.out_dtype);
+    check_layout("layout", spec_.layout);
+    if (spec_.kv_layout) check_layout("kv_layout", *spec_.kv_layout);
+    if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
+    for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
+    for (const auto& [name, scalar] : spec_.scalars) check_scalar(name, scalar);
+    check_block();
+    if (!spec_.outputs.out) {
+      fail({"outputs"}, "outputs lacks \"out\", which is always written", "add \"out\"");
+    }
+    if (spec_.tactic) check_tactic(*spec_.tactic);
+  }
+
+ private:
+  void check_spec_name() const {
+    const std::string& name = spec_.name;
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+    if (name.size() > kMaxNameBytes) {
+      fail({"name"}, fmt::format("name is longer than {} bytes", kMaxNameBytes), "shorten it");
+    }
+    const bool is_text = !first_malformed_utf8(name) && !first_deceptive_character(name) &&
+                         std::none_of(name.begin(), name.end(), is_control);
+    if (!is_text) {
+      fail({"name"}, "name must be one line of UTF-8 without control characters",
+           "name is for messages and pictures only");
+    }
+  }
+
+  void check_tensor_dtype(const char* key, DType dtype) const {
+    if (is_floating(dtype)) return;
+    wrong({key}, shown(dtype), "be " + one_of(tensor_dtype_names()));
+  }
+
+  void check_layout(const char* key, Layout layout) const {
+    check_enumerator({key}, layout, {Layout::bhsd, Layout::bshd}, R"("bhsd" or "bshd")");
+  }
+
+  // A program may give any number as an enumerator; a JSON spec cannot.
+  template <typename Enum>
+  void check_enumerator(const SpecPath& path, Enum value, std::initializer_list<Enum> known,
+                        std::string_view names) const {
+    if (std::find(known.begin(), known.end(), value) != known.end()) return;
+    wrong(path, std::to_string(static_cast<int>(value)), fmt::format("be {}", names));
+  }
+
+  void check_head_dim(const char* key, std::int64_t value) const {
+    if (value >= 16 && value <= 256 && value % 8 == 0) return;
+    wrong({key}, std::to_string(value), "be a multiple of 8 from 16 to 256",
+          near_multiple(value, 8, "pad q, k and v with zeros to "));
+  }
+
+  void check_block() const {
+    for (std::size_t i = 0; i < spec_.block.size(); ++i) {
+      const std::int64_t side = spec_.block[i];
+      if (side >= 16 && side <= 256 && side % 16 == 0) continue;
+      wrong({"block", fmt::format("[{}]", i)}, std::to_string(side),
+            "be a multiple of 16 from 16 to 256", near_multiple(side, 16, "use "));
+    }
+  }
+
+  static std::string near_multiple(std::int64_t value, std::int64_t step, std::string_view what) {
+    if (value < 1 || value > 256) return {};
+    return fmt::format("{}{}", what, std::max<std::int64_t>((value + step - 1) / step * step, 16));
+  }
+
+  void check_name(const char* group, const std::string& name) const {
+    const std::string fault = name_fault(name);
+    if (fault.empty()) return;
+    fail_({.path = {group, name},
+           .message = fmt::format("{}: the name \"{}\" {}", group, printable(name), fault),
+           .hint = "choose another name and use it in the snippets",
+           .is_about_key = true});
+  }
+
+  void check_buffer(const std::string& name, const BufferSpec& buffer) const {
+    check_name("buffers", name);
+    if (size_of(buffer.dtype) == 0) {
+      wrong({"buffers", name, "dtype"}, shown(buffer.dtype), "be " + one_of(buffer_dtype_names()));
+    }
+    check_enumerator({"buffers", name, "bounds"}, buffer.bounds, {Bounds::clamped, Bounds::trusted},
+                     R"("clamped" or "trusted")");
+    const std::size_t rank = buffer.shape.size();
+    if (rank > kMaxBufferRank) {
+      fail({"buffers", name, "shape"},
+           fmt::format("buffers.{}.shape has {} dimensions, but must have 0 to {}", name, rank,
+                       kMaxBufferRank),
+           "fold neighbouring dimensions into one");
+    }
+    for (std::size_t i = 0; i < rank; ++i) {
+      const SpecPath path = {"buffers", name, "shape", fmt::format("[{}]", i)};
+      if (const auto* named = std::get_if<NamedDim>(&buffer.shape[i])) {
+        check_enumerator(path, *named,
+                         {NamedDim::batch, NamedDim::num_q_heads, NamedDim::num_kv_heads,
+                          NamedDim::q_len, NamedDim::kv_len},
+                         "a NamedDim");
+      }
+      const auto* size = std::get_if<std::int64_t>(&buffer.shape[i]);
+      if (size == nullptr || (*size >= 1 && *size <= kMaxDimension)) continue;
+      wrong(path, std::to_string(*size), fmt::format("be from 1 to {}", kMaxDimension));
+    }
+    if (buffer.range) check_buffer_range(name, buffer);
+  }
+
+  void check_buffer_range(const std::string& name, const BufferSpec& buffer) const {
+    const std::array<double, 2> range = *buffer.range;
+    for (std::size_t i = 0; i < range.size(); ++i) {
+      check_range({"buffers", name, "range", fmt::format("[{}]", i)}, range[i], buffer.dtype);
+    }
+    if (range[0] > range[1]) {
+      fail({"buffers", name, "range"},
+           fmt::format("buffers.{}.range is [{}, {}], but the least value comes first", name,
+                       number(range[0]), number(range[1])),
+           fmt::format("write [{}, {}]", number(range[1]), number(range[0])));
+    }
+  }
+
+  void check_scalar(const std::string& name, const ScalarSpec& scalar) const {
+    check_name("scalars", name);
+    if (spec_.buffers.contains(name)) {
+      fail_({.path = {"scalars", name},
+             .message = fmt::format("\"{}\" is both a buffer and a scalar", name),
+             .hint = "rename one of them",
+             .is_about_key = true});
+    }
+    if (scalar.dtype != DType::f32 && scalar.dtype != DType::i32) {
+      wrong({"scalars", name, "dtype"}, shown(scalar.dtype), "be " + one_of(scalar_dtype_names()));
+    }
+    if (scalar.default_value) {
+      check_range({"scalars", name, "default"}, *scalar.default_value, scalar.dtype);
+    }
+  }
+
+  void check_tactic(const TacticSpec& tactic) const {
+    if (tactic.name.empty()) {
+      fail({"tactic", "name"}, "tactic.name is empty", "leave tactic out to have one chosen");
+    }
+    for (const auto& [name, value] : tactic.parameters) {
+      const bool has_word = !name.empty() && name != "name" && !first_malformed_utf8(name);
+      if (!has_word) {
+        fail({"tactic", name},
+             fmt::format("tactic: \"{}\" is no parameter's name", printable(name)),
+             "parameters are \"q_tile\", \"kv_tile\", ...");
+      }
+      if (value < 0) wrong({"tactic", name}, std::to_string(value), "be 0 or more");
+    }
+  }
+
+  void check_range(const SpecPath& path, double value, DType dtype) const {
+    const Limits limits = limits_of(dtype);
+    const bool whole = !is_floating(dtype);
+    if (!(value >= limits.least && value <= limits.greatest)) {
+      wrong(path, number(value),
+            fmt::format("be {} from {} to {} ({})", whole ? "a whole number" : "a finite number",
+                        number(limits.least), number(limits.greatest), to_string(dtype)));
+    }
+    if (!whole && f32_range(value) == FloatRange::underflows) {
+      wrong(path, number(value),
+            fmt::format("be 0 or a number that is not 0 in {}", to_string(dtype)),
+            "the least is 1.4e-45");
+    }
+    if (whole && std::trunc(value) != value) {
+      wrong(path, number(value), fmt::format("be a whole number ({})", to_string(dtype)),
+            "use dtype \"f32\" for a fraction");
+    }
+  }
+
+  static std::string shown(DType dtype) {
+    if (size_of(dtype) == 0) return std::to_string(static_cast<int>(dtype));
+    return fmt::format("\"{}\"", to_string(dtype));
+  }
+
+  void wrong(const SpecPath& path, std::string_view value, std::string_view rule,
+             std::string hint = {}) const {
+    fail(path, wrong_value(path, value, rule), std::move(hint));
+  }
+
+  void fail(SpecPath path, std::string message, std::string hint) const {
+    fail_({.path = std::move(path), .message = std::move(message), .hint = std::move(hint)});
+  }
+
+  const Spec& spec_;
+  const std::function<void(const SpecProblem&)>& fail_;
+};
+
+std::vector<std::string> dtype_names(std::initializer_list<DType> dtypes) {
+  std::vector<std::string> names;
+  for (DType dtype : dtypes) names.emplace_back(to_string(dtype));
+  return names;
+}
+
+}  // namespace
+
+std::string to_string(const SpecPath& path) {
+  std::string text;
+  for (const std::string& step : path) {
+    if (!text.empty() && !step.starts_with('[')) text += '.';
+    text += printable(step);
+  }
+  return text;
+}
+
+std::string wrong_value(const SpecPath& path, std::string_view value, std::string_view rule) {
+  return fmt::format("{} is {}, but must {}", to_string(path), value, rule);
+}
+
+void check_fields(const Spec& spec, const std::function<void(const SpecProblem&)>& fail) {
+  FieldChecker(spec, fail).run();
+}
+
+void validate(const Spec& spec) {
+  const DefaultFloatEnvironment floats;
+  check_fields(spec, [](const SpecProblem& problem) {
+    throw Error(ErrorCode::spec, problem.message, problem.hint);
+  });
+  check_snippet_of(spec, SnippetKind::score_mod);
+  check_snippet_of(spec, SnippetKind::mask_mod);
+}
+
+const std::vector<std::string>& tensor_dtype_names() {
+  static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, f16, bf16}));
+  return kNames;
+}
+
+const std::vector<std::string>& buffer_dtype_names() {
+  static const auto& kNames =
+      *new std::vector<std::string>(dtype_names({f32, f16, bf16, i32, i64, u8, boolean}));
+  return kNames;
+}
+
+const std::vector<std::string>& scalar_dtype_names() {
+  static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, i32}));
+  return kNames;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,233 @@
+#include "generator/tactic/cuda_tactic.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/nearest_name.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
+#include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/tactic_fields.hpp"
+
+namespace tilewright {
+namespace {
+
+// Beside the dynamic part, kernels have a little static shared memory.
+constexpr std::int64_t kReservedSharedBytes = 1024;
+// Shared memory of a block of threads: on sm_80, and on sm_90 and sm_100; the others have less.
+constexpr std::int64_t kRoomOfA100 = 163 * 1024;
+constexpr std::int64_t kRoomOfH100 = 227 * 1024;
+
+std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// The greatest tile up to `limit` that divides the side of a block and is a multiple of `step`; 0
+// where there is none.
+std::int64_t largest_tile(std::int64_t side, std::int64_t limit, std::int64_t step) {
+  std::int64_t best = 0;
+  for (std::int64_t tile = step; tile <= std::min(side, limit); tile += step) {
+    if (side % tile == 0) best = tile;
+  }
+  return best;
+}
+
+// Half a warp owns 4 rows in float32.
+std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_of_warp) {
+  return uses_tensor_cores(spec) ? q_tile / (16 * tiles_of_warp) : q_tile / 8;
+}
+
+// Whether snippets leave no registers for 128 x 64 at head_dim 128 where shared memory has room for
+// it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
+// so, and so does a mask_mod that divides or reads a scalar.
+bool snippets_take_registers(const SpecFacts& facts, const Target& target) {
+  const ScoreModReads reads = facts.score_mod_reads();
+  if (target.sm() == 90) return reads == ScoreModReads::more;
+  return reads != ScoreModReads::none || !facts.spec.scalars.empty() || facts.mask_mod_divides();
+}
+
+// Tiles that a block of 128 x 128 gets.
+struct Choice {
+  std::int64_t q_tile, kv_tile, row_tiles, stages;
+};
+
+Choice float32_choice(std::int64_t width, std::int64_t room) {
+  if (width <= 64) return {64, 64, 1, 1};
+  if (width <= 128) return {64, room >= kRoomOfA100 ? 64 : 32, 1, 1};
+  return room >= kRoomOfA100 ? Choice{64, 32, 1, 1} : Choice{32, 16, 1, 1};
+}
+
+// docs/decisions/0008: what was the fastest of those that spill nothing.
+Choice best_choice(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const std::int64_t room = max_shared_bytes(target);
+  if (!uses_tensor_cores(spec)) return float32_choice(width, room);
+  if (width <= 64) {
+    // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
+    const bool is_narrow = target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more;
+    return {128, is_narrow ? 32 : 64, 2, 2};
+  }
+  if (width <= 96) return {128, 64, 2, 1};
+  if (width <= 128) {
+    const bool has_snippets = !spec.score_mod.empty() || !spec.mask_mod.empty();
+    const bool is_wide = room >= kRoomOfH100   ? !snippets_take_registers(facts, target)
+                         : room >= kRoomOfA100 ? !has_snippets
+                                               : false;
+    return {128, is_wide ? 64 : 32, 2, 1};
+  }
+  if (width <= 192) return {128, 64, 1, room >= kRoomOfA100 ? 2 : 1};
+  if (room >= kRoomOfH100) return {64, 64, 1, 1};
+  return {128, room >= kRoomOfA100 ? 64 : 32, 1, 1};
+}
+
+PortableTactic default_tactic(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
+  const Choice choice = best_choice(facts, target);
+  std::int64_t tiles_of_warp = choice.row_tiles;
+  std::int64_t q_tile = largest_tile(spec.block[0], choice.q_tile, 16 * tiles_of_warp);
+  if (q_tile == 0) {
+    tiles_of_warp = 1;
+    q_tile = largest_tile(spec.block[0], choice.q_tile, 16);
+  }
+  const std::int64_t warps = warps_of(spec, q_tile, tiles_of_warp);
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const bool on_tensor_cores = uses_tensor_cores(spec);
+  // One warp with two tiles of rows spills with 64 columns of wider heads.
+  const bool is_lone = on_tensor_cores && warps == 1 && tiles_of_warp > 1 && width > 64;
+  const std::int64_t kv_limit =
+      is_lone ? std::min<std::int64_t>(choice.kv_tile, 32) : choice.kv_tile;
+  const bool keeps_q = on_tensor_cores && tiles_of_warp == 1 && width <= 128;
+  const std::int64_t blocks = on_tensor_cores ? std::clamp<std::int64_t>(8 / warps, 1, 4) : 1;
+  return {.q_tile = q_tile,
+          .kv_tile = largest_tile(spec.block[1], kv_limit, 16),
+          .warps = warps,
+          .stages = choice.stages,
+          .q_in_registers = keeps_q,
+          .blocks_per_sm = blocks,
+          .mask_unroll = on_tensor_cores ? 8 : 4};
+}
+
+void check_warps(const Spec& spec, const PortableTactic& tactic) {
+  const auto [q_tile, warps] = std::pair(tactic.q_tile, tactic.warps);
+  if (!uses_tensor_cores(spec)) {
+    if (warps == q_tile / 8) return;
+    fail_tactic(
+        fmt::format("warps is {}; in float32 a warp owns 8 rows of q, so q_tile {} needs {}", warps,
+                    q_tile, q_tile / 8));
+  }
+  const bool whole = warps >= 1 && q_tile % (16 * warps) == 0;
+  if (whole && q_tile / (16 * warps) <= 4) return;
+  fail_tactic(fmt::format("warps is {}, but each must own 16, 32, 48 or 64 of q_tile's {} rows",
+                          warps, q_tile));
+}
+
+void check(const Spec& spec, const KernelTraits&, const PortableTactic& tactic) {
+  require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
+  // A thread's row of a tile is one word of bits.
+  if (uses_tensor_cores(spec)) require_range("kv_tile", tactic.kv_tile, 16, 128, 16);
+  require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
+  check_warps(spec, tactic);
+}
+
+std::int64_t room(const Target& target) {
+  return max_shared_bytes(target) - kReservedSharedBytes;
+}
+
+template <typename T>
+void check_room(const Spec& spec, const Target& target, const T& tactic) {
+  const std::int64_t bytes = shared_bytes(spec, tactic);
+  if (bytes <= room(target)) return;
+  fail_tactic(fmt::format("{} needs {} bytes of shared memory; a block of threads on {} has {}",
+                          Tactic{tactic}.describe(), bytes, target.name(), room(target)),
+              "force smaller tiles or fewer stages");
+}
+
+void force(const SpecFacts& facts, const Target& target, const KernelTraits& kernel,
+           const TacticSpec& forced, HopperTactic& tactic) {
+  force_fields(forced, tactic);
+  follow_forced(facts, kernel, forced, room(target), tactic);
+}
+
+void force(const SpecFacts& facts, const Target&, const KernelTraits&, const TacticSpec& forced,
+           PortableTactic& tactic) {
+  const Spec& spec = facts.spec;
+  force_fields(forced, tactic);
+  const bool follows = forced.parameters.contains("q_tile") && !forced.parameters.contains("warps");
+  if (follows) tactic.warps = warps_of(spec, tactic.q_tile, 1);
+}
+
+[[noreturn]] void refuse_name(const SpecFacts& facts, const Target& target,
+                              const KernelTraits& kernel) {
+  const Spec& spec = facts.spec;
+  std::vector<std::string> names = {std::string(kPortable)};
+  if (default_hopper_tactic(facts, target, kernel)) names.emplace_back(kHopper);
+  fail_tactic(fmt::format("there is no \"{}\" for this spec on {}, allowed is {}",
+                          spec.tactic->name, target.name(), one_of(names)));
+}
+
+}  // namespace
+
+bool uses_tensor_cores(const Spec& spec) {
+  return spec.dtype != DType::f32 && spec.key_value_dtype() == spec.dtype;
+}
+
+std::int64_t row_tiles(const Spec& spec, const PortableTactic& tactic) {
+  return uses_tensor_cores(spec) ? tactic.q_tile / (16 * tactic.warps) : 1;
+}
+
+std::int64_t shared_bytes(const Spec& spec, const PortableTactic& tactic) {
+  const std::int64_t q_tile = tactic.q_tile;
+  const std::int64_t kv_rows = tactic.stages * tactic.kv_tile;
+  if (uses_tensor_cores(spec)) {
+    const std::int64_t head = round_up(spec.head_dim, 16);
+    const std::int64_t value = round_up(spec.value_head_dim(), 16);
+    return 2 * (q_tile * head + kv_rows * (head + value));
+  }
+  const std::int64_t head = spec.head_dim + 4;
+  const std::int64_t value = round_up(spec.value_head_dim(), 64);
+  return 4 * (q_tile * head + kv_rows * (head + value) + q_tile * (tactic.kv_tile + 4));
+}
+
+std::int64_t max_shared_bytes(const Target& target) {
+  switch (target.sm()) {
+    case 80:
+    case 87:
+      return kRoomOfA100;
+    case 90:
+    case 100:
+    case 103:
+    case 110:
+      return kRoomOfH100;
+    default:
+      return 99 * 1024;  // 86, 88, 89, 120, 121
+  }
+}
+
+Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
+                          const KernelTraits& kernel) {
+  const Spec& spec = facts.spec;
+  const std::optional<TacticSpec>& forced = spec.tactic;
+  const bool forces_hopper = forced && forced->name == kHopper;
+  // What needs aligned tensors does not concern the kernels for others.
+  const bool left_alone = forces_hopper && !kernel.aligned;
+  const auto finished = [&](auto tactic, std::string_view name) -> Tactic {
+    if (forced && !left_alone) {
+      if (forced->name != name) refuse_name(facts, target, kernel);
+      force(facts, target, kernel, *forced, tactic);
+    }
+    check(spec, kernel, tactic);
+    check_room(spec, target, tactic);
+    return {tactic};
+  };
+  const std::optional<HopperTactic> hopper = default_hopper_tactic(facts, target, kernel);
+  const bool forces_portable = forced && forced->name == kPortable;
+  if (hopper && !forces_portable) return finished(*hopper, kHopper);
+  return finished(default_tactic(facts, target), kPortable);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../snippet/snippet.hpp"
+#include "../snippet/spec_facts.hpp"
+#include "../spec/target.hpp"
+
+namespace tilewright {
+
+/// A way to compute a spec faster, and whether its kernels take it.
+struct FastPath {
+  struct Place {
+    SnippetKind snippet;
+    int line;    ///< from 1
+    int column;  ///< from 1, in bytes
+  };
+
+  std::string name;  ///< "score_slope"
+  bool used = false;
+  std::string why_not = {};  ///< empty if used
+  std::optional<Place> place = {};
+};
+
+/// score_slope, score_factors, fixed_maximum, reads_by_head, reads_by_row, reads_by_column,
+/// own_elements, proved_mask, tensor_maps, decode: those of the spec's forward kernel for aligned
+/// tensors and of its mask's kernel.
+/// @throws Error with code spec where the forced tactic does not fit
+std::vector<FastPath> fast_paths(const SpecFacts& facts, const Target& target);
+
+}  // namespace tilewright

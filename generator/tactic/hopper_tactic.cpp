@@ -1,0 +1,214 @@
+#include "generator/tactic/hopper_tactic.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/ceil_div.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
+#include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/tactic_fields.hpp"
+
+namespace tilewright {
+namespace {
+
+// Rows of q that a warpgroup owns, columns of a panel, and bytes of a panel's row:
+// hopper/layout.hpp.
+constexpr std::int64_t kGroupRows = 64;
+constexpr std::int64_t kPanelColumns = 64;
+constexpr std::int64_t kPanelRowBytes = 128;
+// With three warpgroups that compute, ptxas gives each thread 128 registers. A product that is
+// wider than this holds more of out than fits beside its operands, and does not compile.
+constexpr std::int64_t kWidestValueOfThreeGroups = 192;
+// Barriers and announcements behind the tiles.
+constexpr std::int64_t kControlBytes = 1024;
+// Below this a product is too short to hide anything behind.
+constexpr std::int64_t kLeastKvTile = 64;
+constexpr std::int64_t kNarrowKvTile = 128;
+// The greatest that leaves registers for heads of more than 64 on three warpgroups.
+constexpr std::int64_t kShortKvTile = 80;
+
+// Of which a merged kv tile is a multiple: hopper/merged_tiles.hpp.
+constexpr std::int64_t kMergedKvStep = 128;
+
+std::int64_t panels(std::int64_t columns) {
+  return ceil_div(columns, kPanelColumns);
+}
+
+bool divides(std::int64_t tile, std::int64_t side, const KernelTraits& kernel) {
+  return !kernel.masked || side % tile == 0;
+}
+
+// Whether a q tile may cover a block's rows and those of one more warpgroup: wherever it begins,
+// its rows are of two blocks, and each warpgroup's of one.
+bool can_merge(std::int64_t q_tile, std::int64_t kv_tile, std::int64_t side) {
+  return side % kGroupRows == 0 && q_tile == side + kGroupRows && kv_tile > 0 &&
+         kv_tile % kMergedKvStep == 0;
+}
+
+// Of the q tiles that are no greater than 128 rows.
+std::int64_t dividing_q_tile(const Spec& spec, const KernelTraits& kernel) {
+  return divides(2 * kGroupRows, spec.block[0], kernel) ? 2 * kGroupRows : kGroupRows;
+}
+
+// The greatest tile up to `limit` that divides the side of a mask's block.
+std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t limit) {
+  std::int64_t tile = limit;
+  while (tile > 0 && !divides(tile, spec.block[1], kernel)) tile -= 16;
+  return tile;
+}
+
+// A kv tile for wider heads on three warpgroups: 80 or 64. Where several of 80 make a block of the
+// mask, the planner divides by 80, and spills.
+bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
+  const std::int64_t tile = largest_kv_tile(spec, kernel, kShortKvTile);
+  return tile == 64 || (tile == kShortKvTile && (!kernel.masked || spec.block[1] == tile));
+}
+
+// Tables that score_mod reads at indices that are sums. What all elements with the same difference
+// of indices share stays in the first level of the cache; a table with an element for each score
+// comes from memory, for which tiles of 128 x 128 wait less. The values of a second table do not
+// fit beside the accumulators of three warpgroups, nor do a mask's bits beside those of one.
+bool reads_suit_three_groups(const SpecFacts& facts, const KernelTraits& kernel,
+                             std::int64_t width) {
+  if (facts.score_mod_reads() != ScoreModReads::more) return true;
+  const std::vector<snippet::BufferRead> reads = facts.linear_reads();
+  if (width <= 64) return reads.size() < 2;
+  return reads.size() == 1 && !reads.front().has_own_element && !kernel.masked;
+}
+
+// docs/decisions/0016: the fastest on an H200 of those that spill nothing.
+std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int64_t width) {
+  // A loop is unrolled for every element of a fragment, whose values then crowd out the
+  // accumulators.
+  if (facts.score_mod_loops()) return 64;
+  if (width <= 64) return kNarrowKvTile;
+  if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
+  return width <= 192 ? 112 : 80;
+}
+
+// Whether a q tile of so many rows is better than one that divides the mask's blocks. Masks that
+// read buffers have short rows (documents), of which it visits more than it gains:
+// docs/decisions/0034.
+bool is_worth_merging(const SpecFacts& facts, const KernelTraits& kernel, std::int64_t q_tile,
+                      std::int64_t width) {
+  const Spec& spec = facts.spec;
+  if (!kernel.masked || width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
+  if (!can_merge(q_tile, kv_tile, spec.block[0])) return false;
+  return q_tile == 2 * kGroupRows || spec.mask_mod.empty() || !facts.mask_mod_reads();
+}
+
+// Three warpgroups that compute hide what each of them waits for better than two. They leave a
+// thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
+bool suits_three_groups(const SpecFacts& facts, const KernelTraits& kernel, std::int64_t width) {
+  const Spec& spec = facts.spec;
+  if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
+      !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
+    return false;
+  }
+  if (!reads_suit_three_groups(facts, kernel, width)) return false;
+  if (width <= 64) return true;
+  return width <= 128 && has_short_kv_tile(spec, kernel) && !facts.score_mod_loops();
+}
+
+std::int64_t default_q_tile(const SpecFacts& facts, const KernelTraits& kernel,
+                            std::int64_t width) {
+  if (suits_three_groups(facts, kernel, width)) return 3 * kGroupRows;
+  if (is_worth_merging(facts, kernel, 2 * kGroupRows, width)) return 2 * kGroupRows;
+  return dividing_q_tile(facts.spec, kernel);
+}
+
+}  // namespace
+
+std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
+                                                  const KernelTraits& kernel) {
+  const Spec& spec = facts.spec;
+  if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const std::int64_t q_tile = default_q_tile(facts, kernel, width);
+  const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
+  if (kv_tile < kLeastKvTile) return {};
+  if (!divides(q_tile, spec.block[0], kernel) && !can_merge(q_tile, kv_tile, spec.block[0]))
+    return {};
+  const bool is_wide = width > 128;
+  const bool has_three_groups = q_tile == 3 * kGroupRows;
+  const bool is_narrow = width <= 64;
+  const bool has_slope = facts.has_slope();
+  // A slope takes next to nothing from the softmax (docs/decisions/0030).
+  const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_slope;
+  const bool takes_turns =
+      q_tile > kGroupRows &&
+      (kernel.masked ? is_wide || has_three_groups : is_narrow || has_heavy_score_mod);
+  // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
+  // does, and a slope takes some of them.
+  const std::int64_t few_at_once = has_slope ? 2 : 4;
+  const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? few_at_once : 8;
+  return HopperTactic{.q_tile = q_tile,
+                      .kv_tile = kv_tile,
+                      .stages = 2,
+                      .q_stages = is_wide ? 1 : 2,
+                      .take_turns = takes_turns,
+                      .persistent = true,
+                      .out_over_q = is_wide,
+                      .mask_unroll = mask_unroll,
+                      .bounded_waits = false,
+                      .launch_counters = 1024};
+}
+
+void follow_forced(const SpecFacts& facts, const KernelTraits& kernel, const TacticSpec& forced,
+                   std::int64_t room, HopperTactic& tactic) {
+  const Spec& spec = facts.spec;
+  const auto is_free = [&](const char* name) { return !forced.parameters.contains(name); };
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  std::int64_t& q_tile = tactic.q_tile;
+  std::int64_t& kv_tile = tactic.kv_tile;
+  if (is_free("q_tile") && kv_tile > kv_tile_limit(facts, q_tile, width)) {
+    q_tile = std::min(q_tile, 2 * kGroupRows);
+  }
+  if (is_free("kv_tile")) {
+    kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
+  }
+  const bool fits =
+      divides(q_tile, spec.block[0], kernel) || can_merge(q_tile, kv_tile, spec.block[0]);
+  if (is_free("q_tile") && !fits) q_tile = dividing_q_tile(spec, kernel);
+  if (is_free("take_turns") && q_tile == kGroupRows) tactic.take_turns = false;
+  if (is_free("q_stages") && shared_bytes(spec, tactic) > room) tactic.q_stages = 1;
+}
+
+void check(const Spec& spec, const KernelTraits& kernel, const HopperTactic& tactic) {
+  if (kernel.masked) {
+    require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
+    if (!can_merge(tactic.q_tile, tactic.kv_tile, spec.block[0])) {
+      require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
+    }
+  }
+  const std::int64_t value = spec.value_head_dim();
+  if (tactic.q_tile == 3 * kGroupRows && value > kWidestValueOfThreeGroups) {
+    fail_tactic(fmt::format("q_tile is 192, but with v_head_dim {} that leaves a thread too few "
+                            "registers",
+                            value),
+                "force 128 or 64, or leave q_tile out");
+  }
+  if (tactic.take_turns && tactic.q_tile == kGroupRows) {
+    fail_tactic("take_turns is 1, but with q_tile 64 there is only one warpgroup to compute");
+  }
+}
+
+bool merges_rows(const Spec& spec, const HopperTactic& tactic) {
+  return spec.block[0] % tactic.q_tile != 0;
+}
+
+std::int64_t shared_bytes(const Spec& spec, const HopperTactic& tactic) {
+  const std::int64_t head = panels(spec.head_dim);
+  const std::int64_t value = panels(spec.value_head_dim());
+  const bool stages_out = spec.output_dtype() != DType::f32;
+  const bool over_q = tactic.out_over_q;
+  const std::int64_t q_panels = stages_out && over_q ? std::max(head, value) : head;
+  const std::int64_t out_panels = stages_out && !over_q ? value : 0;
+  const std::int64_t rows = tactic.q_tile * (tactic.q_stages * q_panels + out_panels) +
+                            tactic.stages * tactic.kv_tile * (head + value);
+  return rows * kPanelRowBytes + kControlBytes;
+}
+
+}  // namespace tilewright

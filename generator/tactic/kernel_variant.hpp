@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../spec/target.hpp"
+
+namespace tilewright {
+
+/// What a kernel computes. A gradient's direction will be one more role.
+enum class KernelRole : std::uint8_t {
+  forward,           ///< attention
+  mask_lists,        ///< lists the tiles that mask_exact or mask_proved classified; GPUs only
+  mask_exact,        ///< classifies the block mask's tiles by evaluating mask_mod
+  mask_proved,       ///< the same, by interval arithmetic wherever it decides
+  evaluate_float,    ///< the snippets alone, as forward kernels read them; CPUs only, for verify
+  evaluate_double,   ///< the snippets alone, in double; CPUs only, for verify
+  evaluate_checked,  ///< the snippets alone, each operation checked; CPUs only, for verify
+};
+
+/// Which of a spec's kernels: its role, and for a forward kernel what its calls have in common. A
+/// new axis of calls is one more field here, whose default gives the names that exist already.
+struct KernelVariant {
+  KernelRole role = KernelRole::forward;
+  /// forward: follows a block mask. A forward kernel without one asks mask_mod for every element.
+  bool masked = false;
+  bool lse = false;     ///< forward: also writes the log-sum-exp of each row
+  bool aligned = true;  ///< forward, GPUs: all bases and strides are multiples of 16 bytes
+
+  bool is_forward() const { return role == KernelRole::forward; }
+  bool is_evaluation() const { return role >= KernelRole::evaluate_float; }
+
+  /// "forward_masked_lse_unaligned", "mask_exact": what files, messages and the command line say.
+  std::string name() const;
+
+  /// The variant with this name, or nothing.
+  static std::optional<KernelVariant> find(std::string_view name);
+
+  /// The same.
+  /// @throws Error with code usage for a name that no variant has, with the nearest one
+  static KernelVariant parse(std::string_view name);
+
+  friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
+};
+
+/// All variants that targets of this kind have, whatever the spec, in the order in which messages
+/// and lists name them.
+std::vector<KernelVariant> kernel_variants(const Target& target);
+
+}  // namespace tilewright

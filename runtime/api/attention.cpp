@@ -1,0 +1,283 @@
+#include "runtime/api/attention.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/ceil_div.hpp"
+#include "base/error.hpp"
+#include "base/float_environment.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "runtime/cpu/backend.hpp"
+#include "runtime/cuda/backend.hpp"
+#include "runtime/call/written_apart.hpp"
+
+namespace tilewright {
+namespace {
+
+// The mask_mod of a spec with what decides the lists' batch and heads.
+struct MaskUse {
+  MaskSource source;
+  bool per_batch = false;
+  bool per_head = false;
+  bool reads_q_heads = false;   // their number, or which one it is
+  bool reads_kv_heads = false;  // likewise
+};
+
+MaskUse mask_use(const Spec& spec) {
+  if (spec.mask_mod.empty())
+    return {.source = {.mask_mod = {}, .block = spec.block, .scalars = {}}};
+  const Snippet snippet = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  MaskUse use{.source = {.mask_mod = spec.mask_mod, .block = spec.block, .scalars = {}},
+              .per_batch = snippet.mentions("b"),
+              .per_head = snippet.mentions("h") || snippet.mentions("h_kv")};
+  use.reads_q_heads = use.per_head || snippet.mentions("num_q_heads");
+  use.reads_kv_heads = snippet.mentions("h_kv") || snippet.mentions("num_kv_heads");
+  size_t index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    if (snippet.mentions(name)) use.source.scalars.push_back({name, index});
+    ++index;
+  }
+  return use;
+}
+
+bool needs_no_inputs(const Spec& spec) {
+  return spec.buffers.empty() &&
+         std::all_of(spec.scalars.begin(), spec.scalars.end(),
+                     [](const auto& scalar) { return scalar.second.default_value.has_value(); });
+}
+
+void require_capacity(std::int64_t capacity) {
+  constexpr std::int64_t kGreatest = std::int64_t{1} << 58;  // more than any mask has
+  if (capacity >= 0 && capacity <= kGreatest) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("the capacity of a block mask is {}; it must be from 0 to {}", capacity,
+                          kGreatest),
+              "give the number of tiles to make room for: rows * kv blocks is always enough");
+}
+
+[[noreturn]] void refuse_for_memory() {
+  throw Error(ErrorCode::memory, "out of memory",
+              "use smaller shapes or a machine with more memory");
+}
+
+template <typename Implementation>
+const Implementation& checked(const std::unique_ptr<Implementation>& implementation) {
+  if (implementation) return *implementation;
+  throw Error(ErrorCode::usage, "this Attention was moved from",
+              "use the one that it was moved to");
+}
+
+// Runs what a public function does: with IEEE 754's defaults, and with the library's own words for
+// what the standard library throws when memory runs out.
+template <typename Body>
+auto enter_library(Body body) {
+  const DefaultFloatEnvironment floats;
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    refuse_for_memory();
+  } catch (const std::length_error&) {
+    refuse_for_memory();
+  }
+}
+
+}  // namespace
+
+class Attention::Implementation {
+ public:
+  Implementation(Spec spec, const AttentionOptions& options)
+      : spec_(std::move(spec)), device_(options.device), masks_only_(options.masks_only) {
+    validate(spec_);
+    if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
+    if (!spec_.mask_mod.empty() || options.takes_block_mask) mask_use_ = mask_use(spec_);
+    const bool on_gpu = device_.kind() == Device::Kind::cuda;
+    backend_ = on_gpu ? cuda::make_backend(spec_, options) : cpu::make_backend(spec_, options);
+  }
+
+  const Spec& spec() const { return spec_; }
+  const Device& device() const { return device_; }
+  const Backend& backend() const { return *backend_; }
+
+  Bindings bind(const SnippetInputs& inputs) const {
+    Bindings bindings(spec_, inputs);
+    backend_->check(bindings);
+    return bindings;
+  }
+
+  MaskFingerprint mask_fingerprint(const Shape& shape, const Bindings& given) const {
+    if (!mask_use_) {
+      throw Error(ErrorCode::usage, "the spec has no mask_mod, so it has no block mask",
+                  "call forward without one, or make the Attention with .takes_block_mask = true");
+    }
+    tilewright::validate(shape);
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check(spec_, shape);
+    MaskFingerprint fingerprint{
+        .source = mask_use_->source,
+        .shape = shape,
+        .scalars = {},
+        .counts = {.batch = mask_use_->per_batch ? shape.batch : 0,
+                   .num_q_heads = mask_use_->reads_q_heads ? shape.num_q_heads : 0,
+                   .num_kv_heads = mask_use_->reads_kv_heads ? shape.num_kv_heads : 0}};
+    for (const MaskSource::Scalar& scalar : mask_use_->source.scalars) {
+      fingerprint.scalars.push_back(bindings.scalars()[scalar.index]);
+    }
+    return fingerprint;
+  }
+
+  BlockMask block_mask(const Shape& shape, const Bindings& given,
+                       const BlockMaskOptions& options) const {
+    require_mask_mod();
+    if (options.capacity) require_capacity(*options.capacity);
+    MaskFingerprint fingerprint = mask_fingerprint(shape, given);
+    if (!mask_use_->per_batch) fingerprint.shape.batch = 1;
+    if (!mask_use_->per_head) fingerprint.shape.num_q_heads = fingerprint.shape.num_kv_heads = 1;
+    count_tile_rows(fingerprint.shape.batch, fingerprint.shape.num_q_heads,
+                    ceil_div(shape.q_len, spec_.block[0]));
+    return backend_->block_mask(std::move(fingerprint), shape, bindings_or_default(given), options);
+  }
+
+  void rebuild(BlockMask& mask, const Shape& shape, const Bindings& given, Stream stream) const {
+    require_mask_mod();
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check(spec_, shape);
+    require_fit(mask, mask_use_->source, shape, bindings);
+    require_own_lists("batch", mask_use_->per_batch, mask.batch(), shape.batch);
+    require_own_lists("num_q_heads", mask_use_->per_head, mask.heads(), shape.num_q_heads);
+    backend_->rebuild(mask, shape, bindings, stream);
+  }
+
+  void forward(const ForwardTensors& tensors, const BlockMask* mask, const Bindings& given,
+               const ForwardOptions& options) const {
+    if (masks_only_) {
+      throw Error(ErrorCode::usage, "this Attention was made for block masks only",
+                  "leave masks_only out of its options");
+    }
+    const ForwardCall call = resolve_call(spec_, tensors, options);
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check(spec_, call.shape);
+    require_written_apart(spec_, tensors, bindings);
+    check_mask(mask, call.shape, bindings);
+    backend_->forward(call, mask, bindings);
+  }
+
+ private:
+  const Bindings& bindings_or_default(const Bindings& given) const {
+    return given.is_default() && default_bindings_ ? *default_bindings_ : given;
+  }
+
+  void check_mask(const BlockMask* mask, const Shape& shape, const Bindings& bindings) const {
+    if (!mask && mask_use_) {
+      if (spec_.mask_mod.empty()) {
+        throw Error(ErrorCode::block_mask,
+                    "the Attention takes a block mask, and the call has none",
+                    "make one from lists (mask_lists.hpp) and pass it to forward");
+      }
+      throw Error(ErrorCode::block_mask, "the spec has a mask_mod, and the call has no block mask",
+                  "make one with attention.block_mask(shape, bindings) and pass it to forward");
+    }
+    if (mask && !mask_use_) {
+      throw Error(ErrorCode::block_mask, "the call has a block mask, and the spec has no mask_mod",
+                  "give the spec the mask_mod that the mask was built from, or make the Attention "
+                  "with .takes_block_mask = true for lists of full tiles");
+    }
+    if (mask && spec_.mask_mod.empty()) static_cast<void>(mask->path());  // was it moved from?
+    if (mask) require_fit(*mask, mask_use_->source, shape, bindings);
+  }
+
+  // Lists that a caller made for several heads at once have no room for those of each.
+  static void require_own_lists(std::string_view what, bool needs_own, std::int64_t lists,
+                                std::int64_t of_call) {
+    if (!needs_own || lists == of_call) return;
+    throw Error(ErrorCode::block_mask,
+                fmt::format("the block mask has lists for {} {}, but this call has {} and mask_mod "
+                            "tells them apart",
+                            what, lists, of_call),
+                "build one with attention.block_mask(...)");
+  }
+
+  void require_mask_mod() const {
+    if (!spec_.mask_mod.empty()) return;
+    throw Error(ErrorCode::usage, "the spec has no mask_mod, so it has no block mask",
+                "call forward without one, or make one from lists (mask_lists.hpp)");
+  }
+
+  Spec spec_;
+  Device device_;
+  bool masks_only_;
+  std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
+  std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
+  std::unique_ptr<Backend> backend_;
+};
+
+Attention::Attention(Spec spec, AttentionOptions options)
+    : implementation_(enter_library(
+          [&] { return std::make_unique<Implementation>(std::move(spec), options); })) {}
+
+Attention::Attention(Attention&&) noexcept = default;
+Attention& Attention::operator=(Attention&&) noexcept = default;
+Attention::~Attention() = default;
+
+const Spec& Attention::spec() const {
+  return checked(implementation_).spec();
+}
+const Device& Attention::device() const {
+  return checked(implementation_).device();
+}
+const Target& Attention::target() const {
+  return checked(implementation_).backend().target();
+}
+std::vector<KernelBuild> Attention::builds() const {
+  return checked(implementation_).backend().builds();
+}
+
+void Attention::prepare() const {
+  enter_library([&] { checked(implementation_).backend().prepare(); });
+}
+
+Bindings Attention::bind(const SnippetInputs& inputs) const {
+  return enter_library([&] { return checked(implementation_).bind(inputs); });
+}
+
+BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, Stream stream) const {
+  return block_mask(shape, bindings, BlockMaskOptions{.stream = stream});
+}
+
+BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings,
+                                const BlockMaskOptions& options) const {
+  return enter_library(
+      [&] { return checked(implementation_).block_mask(shape, bindings, options); });
+}
+
+void Attention::rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
+                        Stream stream) const {
+  enter_library([&] { checked(implementation_).rebuild(mask, shape, bindings, stream); });
+}
+
+MaskFingerprint Attention::mask_fingerprint(const Shape& shape, const Bindings& bindings) const {
+  return enter_library([&] { return checked(implementation_).mask_fingerprint(shape, bindings); });
+}
+
+void Attention::forward(const ForwardTensors& tensors, const Bindings& bindings,
+                        const ForwardOptions& options) const {
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).forward(tensors, nullptr, bindings, options);
+}
+
+void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
+                        const Bindings& bindings, const ForwardOptions& options) const {
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).forward(tensors, &mask, bindings, options);
+}
+
+std::int64_t Attention::workspace_size(const Shape& shape) const {
+  checked(implementation_);
+  validate(shape);
+  return 0;
+}
+
+}  // namespace tilewright

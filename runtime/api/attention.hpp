@@ -1,0 +1,141 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../../generator/spec/spec.hpp"
+#include "../../generator/spec/target.hpp"
+#include "bindings.hpp"
+#include "block_mask.hpp"
+#include "device.hpp"
+#include "shape.hpp"
+#include "stream.hpp"
+#include "tensor.hpp"
+#include "thread_pool.hpp"
+#include "toolchain.hpp"
+
+namespace tilewright {
+
+/// Where an Attention runs and what it works with. The defaults are right for most programs.
+struct AttentionOptions {
+  /// Tensors, buffers and block masks of calls lie where this device reads them.
+  Device device = Device::automatic();
+  KernelContext kernels = {};     ///< store, templates, diagnostics
+  ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+  /// For a spec without mask_mod: its calls bring block masks all the same, made from lists of full
+  /// tiles (mask_lists.hpp).
+  bool takes_block_mask = false;
+  /// Makes the kernel of the block mask alone; forward is refused. For programs that look at masks.
+  bool masks_only = false;
+};
+
+/// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
+/// as in the spec's layouts; for bhsd:
+///   q, out [batch, num_q_heads, q_len, head_dim; v_head_dim in out]
+///   k, v   [batch or 1, num_kv_heads, kv_len, head_dim; v_head_dim in v]
+///   lse    [batch, num_q_heads, q_len] f32, contiguous
+/// For bshd the middle dimensions of q and out (by kv_layout: of k and v) change places; lse keeps
+/// its order. Any strides with a contiguous last dimension; 0 broadcasts q, k and v. No byte of out
+/// or lse belongs to another element, tensor or buffer, but tensors may interleave as slices of one
+/// allocation, and out may be q itself: with its data, shape, strides and size of an element.
+struct ForwardTensors {
+  TensorView q = {};
+  TensorView k = {};
+  TensorView v = {};
+  TensorView out = {};
+  std::optional<TensorView> lse = {};
+};
+
+/// Run-time values of a call that no kernel depends on.
+struct ForwardOptions {
+  std::int64_t q_offset = 0;         ///< q_idx = row + q_offset
+  std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
+  std::optional<double> scale = {};  ///< none: the spec's
+  Stream stream = nullptr;           ///< of a GPU
+};
+
+/// One attention variant, ready to run. Immutable; may be used from many threads at once, and in
+/// many CUDA contexts, each of which must outlive it and its block masks. May be called while the
+/// process or a thread ends, and on a CPU in a forked child (docs/troubleshooting.md).
+///     Attention attention({.dtype = bf16, .head_dim = 128, .mask_mod = "q_idx >= kv_idx"});
+///     BlockMask mask = attention.block_mask({.q_len = n, .kv_len = n});
+///     attention.forward({.q = q, .k = k, .v = v, .out = out}, mask);
+class Attention {
+ public:
+  /// Checks the spec, renders its kernels, compiles those that no cache holds, and loads them.
+  /// @throws Error: see validate(Spec), load_kernel
+  explicit Attention(Spec spec, AttentionOptions options = {});
+  Attention(Attention&&) noexcept;
+  Attention& operator=(Attention&&) noexcept;
+  ~Attention();
+
+  const Spec& spec() const;
+  const Device& device() const;  ///< where it runs
+  const Target& target() const;  ///< what its kernels were compiled for
+  /// How each kernel came to be: rendered, compiled or found, loaded, with times.
+  std::vector<KernelBuild> builds() const;
+
+  /// Makes ready for calls from the calling thread's CUDA context, where that is another one than
+  /// the constructor saw; a first forward does the same. Does nothing on a CPU.
+  /// @throws Error with code device where the context's GPU cannot run the kernels
+  void prepare() const;
+
+  /// Resolves buffers and scalars against the spec, once for many calls.
+  /// @throws Error with code tensor or usage
+  Bindings bind(const SnippetInputs& inputs) const;
+
+  /// Lists the tiles of q_len x kv_len that mask_mod keeps something of: by intervals wherever they
+  /// decide, else by evaluation, with the same result. Per batch if mask_mod names b, per head if
+  /// it names h or h_kv. On a GPU it works in the stream's order and waits once, for the number of
+  /// tiles; the lists stay on the device. A forward in another stream must be ordered behind it by
+  /// the caller.
+  /// @throws Error with code usage where the spec has no mask_mod, or options.capacity is out of
+  ///         range; with code tensor as forward, or where there are more than 2^31 - 1 rows of
+  ///         tiles
+  BlockMask block_mask(const Shape& shape, const Bindings& bindings = {},
+                       Stream stream = nullptr) const;
+  BlockMask block_mask(const Shape& shape, const Bindings& bindings,
+                       const BlockMaskOptions& options) const;
+
+  /// Lists the tiles of a mask anew, as after a change of its buffers' contents: for the same
+  /// shape, offsets and scalars. On a GPU the mask must have been made with a capacity, by this
+  /// Attention; its memory is used again, so it neither waits nor allocates, and may be captured in
+  /// a CUDA graph. On a CPU the mask must not have been made on a GPU. All copies of the mask
+  /// change.
+  /// @throws Error with code block_mask for a mask that does not fit, has no capacity, or was made
+  ///         elsewhere
+  void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings = {},
+               Stream stream = nullptr) const;
+
+  /// What a block mask of this spec is built from, for masks from lists (mask_lists.hpp). The shape
+  /// in it is the call's, with the call's batch and heads.
+  /// @throws Error with code usage, tensor as block_mask
+  MaskFingerprint mask_fingerprint(const Shape& shape, const Bindings& bindings = {}) const;
+
+  /// out = softmax(mask_mod(score_mod(q k^T * scale))) v, for a spec without mask_mod. Rows with
+  /// nothing kept give out 0 and lse -inf. Never compiles. On a GPU it neither waits nor allocates,
+  /// works in the calling thread's current CUDA context, else in the GPU's primary one, and may be
+  /// captured in a CUDA graph.
+  /// @throws Error with code tensor for a wrong rank, shape, dtype, stride or a missing or extra
+  /// lse;
+  ///         with code block_mask where the spec has a mask_mod, or options.takes_block_mask is set
+  void forward(const ForwardTensors& tensors, const Bindings& bindings = {},
+               const ForwardOptions& options = {}) const;
+
+  /// The same for a spec with mask_mod, or with options.takes_block_mask, over the tiles of a block
+  /// mask.
+  /// @throws Error also with code block_mask where the mask was built from something else than this
+  /// call
+  void forward(const ForwardTensors& tensors, const BlockMask& mask, const Bindings& bindings = {},
+               const ForwardOptions& options = {}) const;
+
+  /// Bytes of device memory that a call needs from its caller: 0 today.
+  std::int64_t workspace_size(const Shape& shape) const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace tilewright

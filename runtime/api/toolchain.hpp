@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../../base/diagnostics.hpp"
+
+namespace tilewright {
+
+namespace cache {
+class Bundles;
+class Store;
+}  // namespace cache
+namespace jinja {
+class Loader;
+}
+
+/// What a build of kernels works with. Everything may be left empty: the defaults are made on first
+/// use and shared by the process.
+struct KernelContext {
+  std::shared_ptr<cache::Store> store = {};  ///< none: the store in the default directory
+  std::shared_ptr<const jinja::Loader> templates = {};  ///< none: default_template_loader()
+  DiagnosticsSink diagnostics = {};  ///< receives warnings of the default store and bundles
+  /// Asked before the store; none: those that TILEWRIGHT_BUNDLES names.
+  std::shared_ptr<const cache::Bundles> bundles = {};
+  /// Whether kernels may be compiled; none: unless TILEWRIGHT_JIT is "off".
+  std::optional<bool> jit = {};
+  /// Options of the compiler that kernels for the CPU get besides their own, for tests of the
+  /// kernels themselves: `-fsanitize=...`. Never what a user wrote: nothing checks them.
+  std::vector<std::string> instrumentation = {};
+};
+
+/// What a GPU kernel takes of a multiprocessor, as its compiler says. Of several kernels in one
+/// source, the largest values.
+struct GpuResources {
+  std::int64_t registers = 0;     ///< of a thread
+  std::int64_t spill_bytes = 0;   ///< registers that did not fit: stored plus loaded, of a thread
+  std::int64_t shared_bytes = 0;  ///< of a block of threads, static plus dynamic
+  /// ptxas's own lines on what costs speed silently: C7508, C7510 to C7515. Of all kernels.
+  std::vector<std::string> performance_warnings = {};
+};
+
+/// How one kernel came to be, for `--json`, bench and the example.
+struct KernelBuild {
+  std::string kernel;                    ///< "forward_masked"
+  std::string source;                    ///< "memory", "disk", "bundle", "remote" or "built"
+  double render_ms = 0;                  ///< template to text
+  double compile_ms = 0;                 ///< 0 where nothing was compiled
+  double load_ms = 0;                    ///< look-up, verification and dlopen
+  std::size_t bytes = 0;                 ///< of the binary; 0 where it does not compile
+  std::optional<GpuResources> gpu = {};  ///< of a kernel for a GPU
+};
+
+}  // namespace tilewright

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "../api/attention.hpp"
+
+namespace tilewright {
+
+/// One tensor of a call with its dimensions in one order, whatever its layout.
+struct ResolvedTensor {
+  void* data = nullptr;
+  std::int64_t batch_stride = 0;  ///< in elements; 0 where the batch is broadcast
+  std::int64_t head_stride = 0;
+  std::int64_t row_stride = 0;
+};
+
+/// A call of forward whose tensors have been checked against the spec.
+struct ForwardCall {
+  Shape shape;
+  ResolvedTensor q, k, v, out;
+  float* lse = nullptr;
+  double scale = 1;
+  Stream stream = nullptr;
+};
+
+/// Reads the sizes of a call off its tensors and checks every one of them.
+/// @throws Error with code tensor
+ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
+                         const ForwardOptions& options);
+
+}  // namespace tilewright

@@ -1,0 +1,105 @@
+#include "runtime/call/written_apart.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "runtime/call/overlap.hpp"
+
+namespace tilewright {
+namespace {
+
+[[noreturn]] void refuse_overlap(std::string_view output, const TensorView& written,
+                                 std::string_view other, const TensorView& given) {
+  const ByteRange to = byte_range(written), of = byte_range(given);
+  throw Error(
+      ErrorCode::tensor,
+      fmt::format("{} overlaps {} in memory: {} takes {} bytes, and {} {} bytes, {} bytes {}",
+                  output, other, output, to.end - to.begin, other, of.end - of.begin,
+                  of.begin >= to.begin ? of.begin - to.begin : to.begin - of.begin,
+                  of.begin >= to.begin ? "after it begins" : "before it begins"),
+      fmt::format(
+          "give {} memory of its own{}", output,
+          output == "out" ? "; only q may be out too, with the same shape and strides" : ""));
+}
+
+void require_apart(std::string_view output, const TensorView& written, std::string_view other,
+                   const TensorView& given) {
+  if (overlap(written, given)) refuse_overlap(output, written, other, given);
+}
+
+// As byte_range(), for a tensor of a call: of rank 4, with a contiguous last dimension.
+ByteRange range_of(const TensorView& view) {
+  std::int64_t before = 0, after = view.shape[3];
+  for (int d = 0; d < 3; ++d) {
+    const std::int64_t reach = view.strides[d] * (view.shape[d] - 1);
+    before += std::min<std::int64_t>(reach, 0);
+    after += std::max<std::int64_t>(reach, 0);
+  }
+  const auto element = static_cast<std::int64_t>(size_of(view.dtype));
+  const auto data = reinterpret_cast<std::uintptr_t>(view.data);
+  return {data + static_cast<std::uintptr_t>(before * element),
+          data + static_cast<std::uintptr_t>(after * element)};
+}
+
+// Each kernel reads a row of q only while it computes the same row of out, and before it writes it,
+// so out may be q itself. Any other row may be read later, or by another thread.
+void require_apart_from_inputs(const ForwardTensors& tensors) {
+  if (!is_same_memory(tensors.out, tensors.q)) require_apart("out", tensors.out, "q", tensors.q);
+  require_apart("out", tensors.out, "k", tensors.k);
+  require_apart("out", tensors.out, "v", tensors.v);
+  if (!tensors.lse) return;
+  const TensorView& lse = *tensors.lse;
+  require_apart("lse", lse, "q", tensors.q);
+  require_apart("lse", lse, "k", tensors.k);
+  require_apart("lse", lse, "v", tensors.v);
+  require_apart("lse", lse, "out", tensors.out);
+}
+
+void require_apart_from_buffers(const Spec& spec, const ForwardTensors& tensors,
+                                const Bindings& bindings) {
+  std::size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    const TensorView& view = bindings.buffers()[index++];
+    const auto require = [&, &buffer_name = name](std::string_view output,
+                                                  const TensorView& written) {
+      if (!overlap(written, view)) return;
+      refuse_overlap(output, written, fmt::format("buffer \"{}\"", buffer_name), view);
+    };
+    require("out", tensors.out);
+    if (tensors.lse) require("lse", *tensors.lse);
+  }
+}
+
+}  // namespace
+
+// Ranges of bytes first, which are apart in most calls: some ten nanoseconds.
+void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
+                           const Bindings& bindings) {
+  const ByteRange out = range_of(tensors.out), q = range_of(tensors.q);
+  const ByteRange k = range_of(tensors.k), v = range_of(tensors.v);
+  ByteRange lse;
+  if (tensors.lse) {
+    const auto& shape = tensors.lse->shape;
+    lse.begin = reinterpret_cast<std::uintptr_t>(tensors.lse->data);
+    lse.end =
+        lse.begin + static_cast<std::uintptr_t>(shape[0] * shape[1] * shape[2]) * sizeof(float);
+  }
+  // Sums of comparisons: `||` would branch after each.
+  const int shared = out.meets(q) + out.meets(k) + out.meets(v) + lse.meets(q) + lse.meets(k) +
+                     lse.meets(v) + lse.meets(out);
+  if (shared != 0) require_apart_from_inputs(tensors);
+  int shared_with_buffers = 0;
+  for (const TensorView& buffer : bindings.buffers()) {
+    const ByteRange range = byte_range(buffer);
+    shared_with_buffers += range.meets(out) + range.meets(lse);
+  }
+  if (shared_with_buffers != 0) require_apart_from_buffers(spec, tensors, bindings);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "../api/attention.hpp"
+
+namespace tilewright {
+
+/// Refuses a call that writes to memory which it also reads, or twice: out and lse share no byte
+/// with q, k, v, a buffer or each other. They may interleave, as slices of one allocation do. out
+/// may be q itself, with the same data, shape, strides and size of an element: each kernel reads a
+/// row of q only while it computes the same row of out, and before it writes that.
+/// @param tensors that resolve_call took
+/// @param bindings that were checked against the spec
+/// @throws Error with code tensor, naming both tensors and their bytes
+void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
+                           const Bindings& bindings);
+
+}  // namespace tilewright

@@ -1,0 +1,387 @@
+#include "runtime/library/kernel_library.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/activity.hpp"
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "cache/bundles.hpp"
+#include "cache/remote_cache.hpp"
+#include "generator/render/templates.hpp"
+#include "runtime/compile/compile_limits.hpp"
+#include "runtime/library/kernel_facts.hpp"
+#include "runtime/library/kernel_search.hpp"
+
+namespace tilewright {
+namespace {
+
+class Stopwatch {
+ public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+std::shared_ptr<cache::Store> default_store(const DiagnosticsSink& diagnostics) {
+  static std::mutex mutex;
+  static auto& store = *new std::shared_ptr<cache::Store>;
+  const std::lock_guard lock(mutex);
+  if (!store) {
+    store = std::make_shared<cache::Store>(
+        cache::Store::Options{.directory = cache::default_directory(),
+                              .diagnostics = diagnostics,
+                              .max_bytes = cache::default_max_bytes(),
+                              .remote = cache::RemoteCache::from_environment()});
+  }
+  return store;
+}
+
+std::shared_ptr<const jinja::Loader> default_templates() {
+  static const auto& templates =
+      *new std::shared_ptr<const jinja::Loader>(default_template_loader());
+  return templates;
+}
+
+// What the compiler makes of a source; of one with a fallback also that it makes nothing of it.
+// What is wrong with any other, or too much for a compiler, stays so while this process lives.
+KernelCompiler::Output compile_or_remember(const Spec& spec, const KernelSource& source,
+                                           const KernelCompiler& compiler) {
+  try {
+    return compiler.compile(spec, source);
+  } catch (const LimitReached& error) {
+    throw cache::LastingFailure(error);
+  } catch (const Error& error) {
+    const bool lasts =
+        error.code() == ErrorCode::snippet || error.code() == ErrorCode::kernel_template;
+    if (lasts && source.fallback) {
+      return {.binary = {},
+              .facts = {{"outcome", "does not compile, " + source.fallback->name() + " serves"}}};
+    }
+    if (lasts) throw cache::LastingFailure(error);
+    throw;
+  }
+}
+
+cache::Entry compile(const Spec& spec, const KernelSource& source, const cache::Key& key,
+                     const KernelCompiler& compiler) {
+  KernelCompiler::Output output = compile_or_remember(spec, source, compiler);
+  cache::Metadata metadata = kernel_metadata(spec, source);
+  metadata.merge(output.facts);
+  return {.key = key, .metadata = std::move(metadata), .payload = std::move(output.binary)};
+}
+
+struct Rendered {
+  KernelSource source;
+  double milliseconds;
+};
+
+Rendered render(const SpecFacts& facts, const Target& target, const KernelId& id,
+                const KernelContext& context) {
+  const Stopwatch watch;
+  KernelSource source = render_kernel(facts, target, id, *context.templates);
+  if (target.is_cpu()) {
+    source.options.insert(source.options.end(), context.instrumentation.begin(),
+                          context.instrumentation.end());
+  }
+  return {std::move(source), watch.milliseconds()};
+}
+
+// Bundles hold no kernels for "cpu", which is another instruction set on each machine.
+bool may_be_bundled(const Target& target, const KernelContext& context) {
+  return !context.bundles->empty() && context.instrumentation.empty() &&
+         target != Target::host_cpu() && context.bundles->has_ingredient("target", target.name());
+}
+
+// A binary that was found, not compiled.
+KernelBinary kept(std::shared_ptr<const cache::Entry> entry, std::string where, Rendered rendered,
+                  double load_ms) {
+  KernelBuild build{.kernel = rendered.source.id.name(),
+                    .source = std::move(where),
+                    .render_ms = rendered.milliseconds,
+                    .compile_ms = 0,
+                    .load_ms = load_ms,
+                    .bytes = entry->payload.size(),
+                    .gpu = gpu_resources(rendered.source, entry->metadata)};
+  return {std::move(entry), std::move(rendered.source), std::move(build)};
+}
+
+KernelBinary from_bundle(cache::Bundles::Loaded loaded, Rendered rendered, double load_ms) {
+  const char* const where = loaded.from_memory ? "memory" : "bundle";
+  return kept(std::move(loaded.entry), where, std::move(rendered), load_ms);
+}
+
+// None, with the reason, where there is none.
+std::unique_ptr<const KernelCompiler> compiler_or_reason(const Target& target,
+                                                         std::optional<Error>& reason) {
+  try {
+    return find_compiler(target);
+  } catch (const Error& error) {
+    reason = error;
+    return nullptr;
+  }
+}
+
+// A kernel whose spec a bundle knows need not be rendered.
+std::optional<KernelBinary> find_without_rendering(const SpecFacts& facts, const Target& target,
+                                                   const KernelId& id,
+                                                   const KernelContext& context) {
+  if (!may_be_bundled(target, context) || !is_embedded(*context.templates)) return std::nullopt;
+  const Stopwatch watch;
+  cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(facts, target, id));
+  if (!loaded.entry) return std::nullopt;
+  Rendered described{describe_kernel(facts, target, id), 0};
+  return from_bundle(std::move(loaded), std::move(described), watch.milliseconds());
+}
+
+KernelBinary build(const SpecFacts& facts, const Target& target, const KernelId& id,
+                   const KernelContext& context) {
+  const Activity activity("makes the kernel", id.name() + " for " + target.name());
+  if (auto bundled = find_without_rendering(facts, target, id, context)) return *std::move(bundled);
+  Rendered rendered = render(facts, target, id, context);
+  const KernelSource& source = rendered.source;
+  const Stopwatch watch;
+  const cache::Request request = kernel_request(source);
+  if (may_be_bundled(target, context)) {
+    cache::Bundles::Loaded loaded = context.bundles->load(request.digest);
+    if (loaded.entry) {
+      return from_bundle(std::move(loaded), std::move(rendered), watch.milliseconds());
+    }
+  }
+  std::optional<Error> no_compiler;
+  const std::unique_ptr<const KernelCompiler> compiler =
+      *context.jit ? compiler_or_reason(target, no_compiler) : nullptr;
+  if (!compiler) {
+    if (auto entry = find_by_request(*context.store, request)) {
+      return kept(std::move(entry), "disk", std::move(rendered), watch.milliseconds());
+    }
+    if (no_compiler) throw *no_compiler;
+    throw missing_kernel(facts, source, *context.bundles, *context.store);
+  }
+  const cache::Key key = cache::make_key(request, compiler->identity());
+  double compile_ms = 0;
+  cache::Store::Result result = context.store->load_or_build(key, [&] {
+    const Stopwatch compile_watch;
+    cache::Entry entry = compile(facts, source, key, *compiler);
+    compile_ms = compile_watch.milliseconds();
+    return entry;
+  });
+  KernelBuild build{.kernel = source.id.name(),
+                    .source = std::string(to_string(result.source)),
+                    .render_ms = rendered.milliseconds,
+                    .compile_ms = compile_ms,
+                    .load_ms = watch.milliseconds() - compile_ms,
+                    .bytes = result.entry->payload.size(),
+                    .gpu = gpu_resources(source, result.entry->metadata)};
+  return {std::move(result.entry), std::move(rendered.source), std::move(build)};
+}
+
+bool is_bundled(const SpecFacts& facts, const Target& target, const KernelId& id,
+                const KernelContext& context) {
+  if (is_embedded(*context.templates) &&
+      context.bundles->find_memo(kernel_memo(facts, target, id))) {
+    return true;
+  }
+  const KernelSource source = render_kernel(facts, target, id, *context.templates);
+  return static_cast<bool>(context.bundles->find(kernel_request(source).digest));
+}
+
+// Whether a kernel or what serves in its place is held.
+template <typename Holds>
+bool is_served(const SpecFacts& facts, const Target& target, const KernelId& id,
+               const Holds& holds) {
+  if (holds(id)) return true;
+  const std::optional<KernelId> fallback = describe_kernel(facts, target, id).fallback;
+  return fallback && holds(*fallback);
+}
+
+KernelBinary build_usable(const SpecFacts& facts, const Target& target, const KernelId& id,
+                          const KernelContext& context) {
+  const std::optional<KernelId> fallback = describe_kernel(facts, target, id).fallback;
+  if (!fallback) return build(facts, target, id, context);
+  try {
+    KernelBinary binary = build(facts, target, id, context);
+    if (binary.compiles()) return binary;
+  } catch (const Error& error) {
+    // The compiler gave up, is not there or must not be used: nothing that is kept, and the
+    // fallback says no less.
+    if (error.code() != ErrorCode::compiler && error.code() != ErrorCode::missing_kernel) throw;
+  }
+  return build(facts, target, *fallback, context);
+}
+
+// Objects that are loaded now, by key, so that two equal kernels share one.
+std::shared_ptr<const SharedObject> shared_object(const cache::Entry& entry,
+                                                  const std::string& name) {
+  static std::mutex mutex;
+  static auto& loaded = *new std::unordered_map<cache::Key, std::weak_ptr<const SharedObject>>;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<const SharedObject>& slot = loaded[entry.key];
+  std::shared_ptr<const SharedObject> object = slot.lock();
+  if (!object) {
+    object = std::make_shared<const SharedObject>(SharedObject::load(entry.payload, name));
+    slot = object;
+  }
+  return object;
+}
+
+std::shared_ptr<const LoadedKernel> load(const SpecFacts& facts, const Target& target,
+                                         const KernelId& id, const KernelContext& context) {
+  if (!target.is_cpu()) {
+    throw Error(ErrorCode::internal, "a kernel for a GPU cannot be loaded into the process");
+  }
+  KernelBinary binary = build_usable(facts, target, id, context);
+  const Stopwatch watch;
+  std::shared_ptr<const SharedObject> object =
+      shared_object(*binary.entry, binary.source.id.name());
+  binary.build.load_ms += watch.milliseconds();
+  return std::make_shared<const LoadedKernel>(
+      LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});
+}
+
+// body(0), ..., body(count - 1), each on a thread of its own: compiles wait for child processes or
+// for NVRTC. The first error is thrown when all have ended.
+template <typename Body>
+void side_by_side(size_t count, const Body& body) {
+  std::vector<std::exception_ptr> errors(count);
+  const auto guarded = [&](size_t i) {
+    try {
+      body(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < count; ++i) {
+      try {
+        threads.emplace_back(guarded, i);
+      } catch (const std::system_error&) {
+        guarded(i);  // no thread to be had: one after the other
+      }
+    }
+    if (count > 0) guarded(0);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+template <typename Make>
+std::vector<KernelBinary> each_of(std::span<const KernelId> ids, const Make& make) {
+  std::vector<std::optional<KernelBinary>> built(ids.size());
+  side_by_side(ids.size(), [&](size_t i) { built[i] = make(ids[i]); });
+  std::vector<KernelBinary> kernels;
+  for (std::optional<KernelBinary>& kernel : built) kernels.push_back(*std::move(kernel));
+  return kernels;
+}
+
+}  // namespace
+
+KernelContext with_defaults(KernelContext context) {
+  report_unknown_variables(context.diagnostics);
+  if (!context.store) context.store = default_store(context.diagnostics);
+  if (!context.templates) context.templates = default_templates();
+  if (!context.bundles) context.bundles = default_bundles(context.diagnostics);
+  if (!context.jit) context.jit = jit_is_allowed();
+  return context;
+}
+
+std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& diagnostics) {
+  static std::mutex mutex;
+  static auto& bundles = *new std::shared_ptr<const cache::Bundles>;
+  {
+    const std::lock_guard lock(mutex);
+    if (!bundles) bundles = cache::Bundles::from_environment();
+  }
+  bundles->attach(diagnostics);  // may call the sink, which may come back here
+  return bundles;
+}
+
+bool jit_is_allowed() {
+  const char* const value = std::getenv("TILEWRIGHT_JIT");
+  if (!value) return true;
+  const std::string_view text = value;  // set and empty: perhaps an "off" that a script lost
+  if (text == "on") return true;
+  if (text == "off") return false;
+  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_JIT is \"{}\"", text),
+              "set it to \"off\" to forbid compiling, or unset it");
+}
+
+std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
+                                    std::span<const KernelId> ids, const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  for (const Target& target : targets) {
+    const auto holds = [&](const KernelId& id) {
+      const KernelSource source = render_kernel(facts, target, id, *context.templates);
+      return find_by_request(*context.store, kernel_request(source)) != nullptr;
+    };
+    const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
+      return is_served(facts, target, id, holds);
+    });
+    if (has_all) return target;
+  }
+  return std::nullopt;
+}
+
+std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
+                                     std::span<const KernelId> ids, const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  for (const Target& target : targets) {
+    const auto holds = [&](const KernelId& id) { return is_bundled(facts, target, id, context); };
+    const bool has_all = may_be_bundled(target, context) &&
+                         std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
+                           return is_served(facts, target, id, holds);
+                         });
+    if (has_all) return target;
+  }
+  return std::nullopt;
+}
+
+KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
+                          const KernelContext& context) {
+  return build(facts, target, id, with_defaults(context));
+}
+
+std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
+                                        std::span<const KernelId> ids, const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  return each_of(ids, [&](const KernelId& id) { return build(facts, target, id, context); });
+}
+
+std::vector<KernelBinary> build_usable_kernels(const SpecFacts& facts, const Target& target,
+                                               std::span<const KernelId> ids,
+                                               const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  return each_of(ids, [&](const KernelId& id) { return build_usable(facts, target, id, context); });
+}
+
+std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
+                                                const KernelId& id, const KernelContext& context) {
+  return load(facts, target, id, with_defaults(context));
+}
+
+std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
+                                                              const Target& target,
+                                                              std::span<const KernelId> ids,
+                                                              const KernelContext& given) {
+  const KernelContext context = with_defaults(given);
+  std::vector<std::shared_ptr<const LoadedKernel>> kernels(ids.size());
+  side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(facts, target, ids[i], context); });
+  return kernels;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,139 @@
+// Each header of the kernels behind the includes that it names and nothing else: where a kernel's
+// template gives its configuration, the header is put in place of the headers that the template
+// includes.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "generator/render/kernel_source.hpp"
+#include "generator/render/templates.hpp"
+#include "runtime/cuda/nvrtc.hpp"
+#include "tests/generator/cpu_kernel.hpp"
+#include "tests/generator/overlaid_templates.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
+
+using namespace tilewright;
+using namespace tilewright::test;
+
+namespace {
+
+// A template with its configuration, and one header in place of those that it includes after that.
+std::string with_header(const std::string& text, const std::string& header) {
+  static constexpr std::string_view kEnd = "}  // namespace tw_kernel\n";
+  const std::size_t begin = text.find("namespace tw_kernel {\n");
+  const std::size_t include = text.find("#include \"", begin == std::string::npos ? 0 : begin);
+  const std::size_t end = begin == std::string::npos ? 0 : text.rfind(kEnd, include) + kEnd.size();
+  std::string start = begin == std::string::npos ? text.substr(0, include) : text.substr(0, end);
+  const bool is_in_condition = start.find("{% if tables %}\n") != std::string::npos;
+  start += "#include \"" + header + "\"\n";
+  return is_in_condition ? start + "{% endif %}\n" : start;
+}
+
+bool is_header(const std::string& file) {
+  const bool is_part = file == "snippet/reads_inside.hpp.jinja";
+  return !is_part && !file.starts_with("kernel/") &&
+         (file.ends_with(".hpp") || file.ends_with(".hpp.jinja"));
+}
+
+struct Wish {
+  Spec spec;
+  std::string kernel;
+};
+
+// Specs that bring every header together.
+std::vector<Wish> wishes() {
+  Spec plain{.dtype = bf16, .head_dim = 64};
+  plain.mask_mod = "doc(b, q_idx) == doc(b, kv_idx) && q_idx >= kv_idx";
+  plain.buffers["doc"] = {.dtype = i32, .shape = {NamedDim::batch, NamedDim::kv_len}};
+  Spec sloped = plain;
+  sloped.score_mod = "score + slopes[h] * (kv_idx - q_idx)";
+  sloped.buffers["slopes"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
+  Spec tabled = plain;
+  tabled.score_mod = "score + tanh(table[kv_idx - q_idx + 100])";
+  tabled.buffers["table"] = {.dtype = f32, .shape = {FreeDim{}}};
+  // Q tiles of 192 rows over blocks of 128.
+  Spec causal{.dtype = bf16, .head_dim = 64};
+  causal.mask_mod = "q_idx >= kv_idx";
+  Spec to_float = tabled;
+  to_float.out_dtype = f32;
+  Spec in_float = sloped;
+  in_float.dtype = f32;
+  in_float.precise_math = true;
+  return {{plain, "forward"},       {causal, "forward_masked"},   {sloped, "forward_masked"},
+          {tabled, "forward"},      {to_float, "forward"},        {sloped, "forward_unaligned"},
+          {in_float, "forward"},    {in_float, "forward_masked"}, {plain, "mask_proved"},
+          {in_float, "mask_exact"}, {plain, "mask_lists"}};
+}
+
+struct Alone {
+  std::string header;
+  KernelSource source;
+};
+
+// Each header of a kernel that `seen` lacks.
+std::vector<Alone> headers_of(const Wish& wish, const Target& target, std::set<std::string>& seen) {
+  const auto loader = default_template_loader();
+  const std::vector<std::string> files =
+      render_kernel(wish.spec, target, KernelVariant::parse(wish.kernel), *loader).template_files;
+  const std::string text = loader->load(files.front()).value();
+  std::vector<Alone> all;
+  for (const std::string& file : files) {
+    if (!is_header(file) || !seen.insert(file).second) continue;
+    const OverlaidTemplates alone(files.front(), with_header(text, file));
+    all.push_back(
+        {file, render_kernel(wish.spec, target, KernelVariant::parse(wish.kernel), alone)});
+  }
+  return all;
+}
+
+std::set<std::string> headers_below(const std::string& folder) {
+  std::set<std::string> headers;
+  for (const std::string& name : embedded_template_loader()->names()) {
+    if (name.starts_with(folder) && is_header(name)) headers.insert(name);
+  }
+  return headers;
+}
+
+void expect_all(const std::string& folder, const std::set<std::string>& seen) {
+  for (const std::string& header : headers_below(folder)) {
+    CAPTURE(header);
+    CHECK(seen.contains(header));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("CUDA kernels: each header compiles behind its own includes") {
+  if (nvrtc_is_missing()) return;
+  std::set<std::string> seen;
+  for (const Wish& wish : wishes()) {
+    for (const Alone& alone : headers_of(wish, Target::parse("sm_90a"), seen)) {
+      const auto result =
+          cuda::Nvrtc::get().compile(alone.source.text, "sm_90a", alone.source.options);
+      INFO(alone.header << " for " << wish.kernel << "\n" << result.log.substr(0, 2000));
+      CHECK(result.succeeded);
+    }
+  }
+  expect_all("cuda/", seen);
+  expect_all("math/floor", seen);
+}
+
+TEST_CASE("cpu kernel: each header compiles behind its own includes") {
+  std::set<std::string> seen;
+  const Spec tabled = wishes()[3].spec;
+  for (const std::string kernel :
+       {"forward_masked", "mask_proved", "evaluate_double", "evaluate_checked"}) {
+    for (const Alone& alone : headers_of({tabled, kernel}, Target::host_cpu(), seen)) {
+      INFO(alone.header << " for " << kernel);
+      CHECK_NOTHROW(CompiledText(alone.source.text, alone.source.options));
+    }
+  }
+  expect_all("cpu/", seen);
+  expect_all("math/", seen);
+  expect_all("snippet/", seen);
+  expect_all("readings/", seen);
+}

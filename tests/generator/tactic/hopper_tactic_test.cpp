@@ -1,0 +1,185 @@
+#include "generator/tactic/hopper_tactic.hpp"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/error.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+Tactic choose(const Spec& spec, const KernelTraits& kernel = {},
+              std::string_view target = "sm_90a") {
+  return choose_tactic(spec, Target::parse(target), kernel);
+}
+
+std::string refusal(const TacticSpec& forced, const KernelTraits& kernel = {},
+                    std::string_view target = "sm_90a") {
+  Spec spec{.dtype = bf16, .head_dim = 128};
+  spec.tactic = forced;
+  try {
+    choose(spec, kernel, target);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("tactic hopper: serves aligned 16-bit tensors on sm_90a, and nothing else") {
+  const Spec spec{.dtype = bf16, .head_dim = 128};
+  CHECK(choose(spec).name() == "hopper");
+  CHECK(choose(spec, {.masked = true}).name() == "hopper");
+  CHECK(choose(spec, {.aligned = false}).name() == "portable");
+  for (const char* target : {"sm_80", "sm_90", "sm_100a", "sm_120"}) {
+    CHECK(choose(spec, {}, target).name() == "portable");
+  }
+  CHECK(choose({.dtype = f32, .head_dim = 128}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 128, .kv_dtype = f16}).name() == "portable");
+}
+
+TEST_CASE("tactic hopper: only a mask's kernel heeds the sides of blocks") {
+  const Spec spec{.dtype = bf16, .head_dim = 64, .block = {48, 80}};
+  CHECK(choose(spec, {.masked = false}).name() == "hopper");
+  CHECK(choose(spec, {.masked = true}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 64, .block = {64, 32}}, {.masked = true}).name() ==
+        "portable");
+}
+
+TEST_CASE("tactic hopper: the table of decision 16") {
+  using List = std::vector<std::int64_t>;
+  const auto tiles = [](std::int64_t head_dim, bool masked, std::array<std::int64_t, 2> block) {
+    const auto parameters =
+        choose({.dtype = bf16, .head_dim = head_dim, .block = block}, {.masked = masked})
+            .parameters();
+    return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("persistent")};
+  };
+  CHECK(tiles(64, false, {128, 128}) == List{192, 128, 1});
+  CHECK(tiles(64, true, {128, 128}) == List{192, 128, 1});
+  CHECK(tiles(64, true, {192, 128}) == List{192, 128, 1});
+  CHECK(tiles(128, false, {128, 128}) == List{192, 80, 1});
+  CHECK(tiles(128, true, {128, 128}) == List{128, 128, 1});
+  CHECK(tiles(128, true, {64, 256}) == List{128, 128, 1});
+  CHECK(tiles(128, true, {64, 192}) == List{64, 96, 1});
+  CHECK(tiles(128, true, {192, 80}) == List{192, 80, 1});
+  CHECK(tiles(128, true, {192, 128}) == List{192, 64, 1});
+  CHECK(tiles(128, true, {192, 160}) == List{64, 80, 1});
+  CHECK(tiles(128, true, {192, 112}) == List{64, 112, 1});
+  CHECK(tiles(192, false, {128, 128}) == List{128, 112, 1});
+  CHECK(tiles(256, false, {128, 128}) == List{128, 80, 1});
+  CHECK(tiles(256, true, {128, 128}) == List{128, 64, 1});
+}
+
+TEST_CASE("tactic hopper: q tiles cover rows of two of a mask's blocks where that is faster") {
+  const auto tactic = [](std::int64_t head_dim, std::array<std::int64_t, 2> block,
+                         const char* mask_mod, std::map<std::string, std::int64_t> forced = {}) {
+    Spec spec{.dtype = bf16, .head_dim = head_dim, .mask_mod = mask_mod, .block = block};
+    spec.buffers["doc"] = {.dtype = i32, .shape = {NamedDim::kv_len}};
+    if (!forced.empty()) spec.tactic = TacticSpec{"hopper", std::move(forced)};
+    const Tactic chosen = choose(spec, {.masked = true});
+    return std::tuple(chosen.parameters().at("q_tile"), chosen.parameters().at("kv_tile"),
+                      merges_rows(spec, *chosen.hopper()));
+  };
+  using Tiles = std::tuple<std::int64_t, std::int64_t, bool>;
+  const char* causal = "q_idx >= kv_idx";
+  const char* documents = "doc[q_idx] == doc[kv_idx]";
+  CHECK(tactic(64, {128, 128}, causal) == Tiles{192, 128, true});
+  CHECK(tactic(64, {128, 128}, documents) == Tiles{128, 128, false});
+  CHECK(tactic(64, {192, 128}, causal) == Tiles{192, 128, false});
+  CHECK(tactic(64, {256, 128}, causal) == Tiles{128, 128, false});
+  CHECK(tactic(64, {128, 64}, causal) == Tiles{128, 64, false});
+  CHECK(tactic(64, {64, 128}, causal) == Tiles{128, 128, true});
+  CHECK(tactic(128, {128, 128}, causal) == Tiles{128, 128, false});
+  CHECK(tactic(128, {64, 128}, documents) == Tiles{128, 128, true});
+  CHECK(tactic(256, {64, 128}, causal) == Tiles{64, 64, false});
+  // Who forces one of them gets another that fits it.
+  CHECK(tactic(64, {128, 128}, causal, {{"kv_tile", 64}}) == Tiles{128, 64, false});
+  CHECK(tactic(64, {128, 128}, causal, {{"q_tile", 128}}) == Tiles{128, 128, false});
+  CHECK(tactic(64, {128, 128}, documents, {{"q_tile", 192}}) == Tiles{192, 128, true});
+  CHECK_THROWS_WITH(tactic(64, {256, 128}, causal, {{"q_tile", 192}}),
+                    ContainsSubstring("does not divide block[0] = 256"));
+}
+
+TEST_CASE("tactic hopper: warpgroups take turns where score_mod is more than a slope") {
+  const auto takes_turns = [](const char* score_mod) {
+    Spec spec{.dtype = bf16, .head_dim = 128, .score_mod = score_mod};
+    spec.buffers["slopes"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
+    return choose(spec).parameters().at("take_turns") == 1;
+  };
+  CHECK_FALSE(takes_turns(""));
+  CHECK_FALSE(takes_turns("score + slopes[h] * (kv_idx - q_idx)"));
+  CHECK(takes_turns("score + slopes[h] * abs(kv_idx - q_idx)"));
+  CHECK(takes_turns("50.0 * tanh(score / 50.0)"));
+}
+
+TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
+  using List = std::vector<std::int64_t>;
+  const auto chosen = [](std::map<std::string, std::int64_t> forced) {
+    Spec spec{.dtype = bf16, .head_dim = 128};
+    spec.tactic = TacticSpec{"hopper", std::move(forced)};
+    const auto parameters = choose(spec).parameters();
+    return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("q_stages")};
+  };
+  CHECK(chosen({}) == List{192, 80, 2});
+  CHECK(chosen({{"q_tile", 128}}) == List{128, 128, 2});
+  CHECK(chosen({{"kv_tile", 128}}) == List{128, 128, 2});
+  CHECK(chosen({{"kv_tile", 64}}) == List{192, 64, 2});
+  CHECK(chosen({{"kv_tile", 64}, {"stages", 3}}) == List{192, 64, 1});
+  Spec narrow{.dtype = bf16, .head_dim = 64, .tactic = TacticSpec{"hopper", {{"q_tile", 64}}}};
+  CHECK(choose(narrow).parameters().at("take_turns") == 0);
+}
+
+TEST_CASE("tactic hopper: what cannot run is refused with what could") {
+  CHECK_THAT(refusal({"hopper", {}}, {}, "sm_80"), ContainsSubstring("allowed is \"portable\""));
+  CHECK_THAT(refusal({"hoper", {}}), ContainsSubstring("\"portable\" or \"hopper\""));
+  CHECK_THAT(refusal({"hopper", {{"warps", 4}}}), ContainsSubstring("has no parameter \"warps\""));
+  CHECK_THAT(refusal({"hopper", {{"q_tile", 96}}}), ContainsSubstring("multiples of 64"));
+  CHECK_THAT(refusal({"hopper", {{"kv_tile", 96}}}, {.masked = true}),
+             ContainsSubstring("does not divide block[1] = 128"));
+  CHECK_THAT(refusal({"hopper", {{"stages", 8}}}), ContainsSubstring("bytes of shared memory"));
+  CHECK_THAT(refusal({"hopper", {{"q_tile", 64}, {"take_turns", 1}}}),
+             ContainsSubstring("only one warpgroup"));
+  Spec wide{.dtype = bf16,
+            .head_dim = 64,
+            .v_head_dim = 192,
+            .tactic = TacticSpec{"hopper", {{"q_tile", 192}, {"kv_tile", 16}, {"stages", 1}}}};
+  CHECK_NOTHROW(choose(wide));
+  wide.v_head_dim = 200;
+  CHECK_THROWS_WITH(choose(wide), ContainsSubstring("too few registers"));
+  wide.tactic->parameters["q_tile"] = 128;
+  CHECK_NOTHROW(choose(wide));
+  // What needs aligned tensors says nothing of the kernels for others.
+  CHECK(refusal({"hopper", {{"q_tile", 64}}}, {.aligned = false}) == "accepted");
+}
+
+TEST_CASE("Hopper tactic: a score_mod with a loop gets narrower tiles, which leave it registers") {
+  Spec spec = {.dtype = bf16, .head_dim = 64, .score_mod = "return score * 2;"};
+  CHECK(choose(spec).parameters().at("kv_tile") == 128);
+  spec.score_mod = "for (int i = 1; i < 4; ++i) score += q_idx >= i ? 1 : 0;\nreturn score;";
+  CHECK(choose(spec).parameters().at("kv_tile") == 64);
+}
+
+TEST_CASE("tactic hopper: three warpgroups for one table at sums of indices") {
+  const auto rows = [](const std::string& score_mod, std::int64_t head_dim,
+                       const KernelTraits& kernel = {}) {
+    Spec spec{.dtype = bf16, .head_dim = head_dim, .score_mod = score_mod, .block = {192, 80}};
+    spec.buffers["bias"] = {.dtype = f32, .shape = {std::int64_t{512}}};
+    spec.buffers["table"] = {.dtype = f32, .shape = {NamedDim::q_len, NamedDim::kv_len}};
+    return choose(spec, kernel).parameters().at("q_tile");
+  };
+  CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128) == 192);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256]", 64) == 192);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 128) == 128);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 64) == 128);
+  CHECK(rows("score + table(q_idx, kv_idx)", 128) == 128);
+  CHECK(rows("score + table(q_idx, kv_idx)", 64) == 192);
+  CHECK(rows("score + bias[abs(kv_idx - q_idx)]", 128) == 128);
+  CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128, {.masked = true}) == 64);
+}
