@@ -36,7 +36,7 @@ struct Excerpt {
   std::string before, after;
 };
 
-Excerpt excerpt_of(const Place& place) {
+Excerpt excerpt_of(const SourceLocation& place) {
   std::string_view text = place.excerpt;
   const auto column = static_cast<std::size_t>(std::max(place.column - 1, 0));
   std::string_view before = text.substr(0, std::min(column, text.size()));
@@ -139,7 +139,7 @@ std::string_view to_string(ErrorCode code) {
   return "internal";
 }
 
-std::string to_string(const Place& place) {
+std::string to_string(const SourceLocation& place) {
   std::string text = place.file;
   if (place.line > 0) text += fmt::format(":{}", place.line);
   if (place.line > 0 && place.column > 0) text += fmt::format(":{}", place.column);

@@ -31,7 +31,7 @@ enum class ErrorCode {
 std::string_view to_string(ErrorCode code);
 
 /// A position in a text that the user or a template's author wrote.
-struct Place {
+struct SourceLocation {
   /// A path, or what the text is called: "score_mod", "cpu/kernels/forward.cpp.jinja".
   std::string file;
   int line = 0;         ///< from 1; 0: the whole file
@@ -40,7 +40,7 @@ struct Place {
 };
 
 /// "my.json:3:3"; a line or column of 0 is left out.
-std::string to_string(const Place& place);
+std::string to_string(const SourceLocation& place);
 
 /// The one exception type that tilewright throws. what() is the whole report, ready to print:
 ///
@@ -54,8 +54,8 @@ class Error : public std::exception {
  public:
   struct Details {
     ErrorCode code = ErrorCode::internal;
-    std::string message;         ///< one sentence, no full stop: what is wrong, with the value
-    std::optional<Place> place;  ///< where
+    std::string message;  ///< one sentence, no full stop: what is wrong, with the value
+    std::optional<SourceLocation> place;  ///< where
     std::vector<std::string>
         notes;         ///< further facts: the chain of includes, names available, a log
     std::string hint;  ///< what to do next; empty where nothing useful can be said
@@ -67,7 +67,7 @@ class Error : public std::exception {
   const char* what() const noexcept override { return report_.c_str(); }
   ErrorCode code() const noexcept { return details_.code; }
   const std::string& message() const noexcept { return details_.message; }
-  const std::optional<Place>& place() const noexcept { return details_.place; }
+  const std::optional<SourceLocation>& place() const noexcept { return details_.place; }
   const std::vector<std::string>& notes() const noexcept { return details_.notes; }
   const std::string& hint() const noexcept { return details_.hint; }
 

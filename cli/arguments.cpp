@@ -12,8 +12,8 @@
 #include "base/version.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
-#include "generator/spec/number_range.hpp"
 #include "generator/messages/usual_mistakes.hpp"
+#include "generator/spec/number_range.hpp"
 
 namespace tilewright::cli {
 namespace {

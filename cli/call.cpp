@@ -56,8 +56,8 @@ std::string compile_line(const std::vector<KernelBuild>& builds) {
 
 }  // namespace
 
-KernelContext kernel_context() {
-  KernelContext context;
+Toolchain template_variables() {
+  Toolchain context;
   context.diagnostics = diagnostics_to_stderr();
   return context;
 }
@@ -68,7 +68,7 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   const Stopwatch prepare;
   const Attention attention(
       spec,
-      {.device = device, .kernels = kernel_context(), .takes_block_mask = !mask_file.empty()});
+      {.device = device, .kernels = template_variables(), .takes_block_mask = !mask_file.empty()});
   call.prepare_ms = prepare.ms();
   call.target = attention.target().name();
   call.tactic = choose_tactic(spec, attention.target()).describe();

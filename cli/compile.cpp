@@ -92,9 +92,9 @@ class CompileVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Target target = target_or_default(target_);
-    const std::vector<KernelId> ids =
+    const std::vector<KernelVariant> ids =
         kernel_.empty() ? kernel_set(spec, target)
-                        : std::vector<KernelId>{kernel_or_default(spec, target, kernel_)};
+                        : std::vector<KernelVariant>{kernel_or_default(spec, target, kernel_)};
     if (list_) return list(spec, target, ids);
     notes_ = say_target_notes(std::span(&target, 1));
     prepare_output();
@@ -105,14 +105,15 @@ class CompileVerb : public Verb {
   }
 
  private:
-  ExitStatus list(const Spec& spec, const Target& target, const std::vector<KernelId>& ids) const {
+  ExitStatus list(const Spec& spec, const Target& target,
+                  const std::vector<KernelVariant>& ids) const {
     if (!output_.empty()) {
       throw Error(ErrorCode::usage, "--list compiles nothing, so there is nothing for -o to write",
                   "leave one of the two out");
     }
     Json kernels = Json::array();
     std::string text;
-    for (const KernelId& id : ids) {
+    for (const KernelVariant& id : ids) {
       const bool is_default = id == forward_kernel(spec);
       kernels.push_back({{"name", id.name()}, {"default", is_default}});
       text += id.name() + (is_default ? "  (what `run` uses)\n" : "\n");
@@ -140,12 +141,12 @@ class CompileVerb : public Verb {
   }
 
   std::vector<KernelBinary> build(const Spec& spec, const Target& target,
-                                  const std::vector<KernelId>& ids) const {
+                                  const std::vector<KernelVariant>& ids) const {
     std::vector<KernelBinary> binaries;
     Progress progress(ids.size(), json_);
-    for (const KernelId& id : ids) {
+    for (const KernelVariant& id : ids) {
       progress.step(id.name());
-      binaries.push_back(build_kernel(spec, target, id, kernel_context()));
+      binaries.push_back(build_kernel(spec, target, id, template_variables()));
     }
     return binaries;
   }
@@ -161,7 +162,7 @@ class CompileVerb : public Verb {
         const char* const extension = binary.source.target.is_cpu() ? ".so" : ".cubin";
         write_file(fs::path(output_) / (name + extension), binary.entry->payload);
         is_written = true;
-      } else if (only_one || binary.source.id == forward_kernel(spec)) {
+      } else if (only_one || binary.source.variant == forward_kernel(spec)) {
         write_file(output_, binary.entry->payload);
         is_written = true;
       }

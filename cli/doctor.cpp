@@ -20,12 +20,12 @@
 #include "cli/output.hpp"
 #include "cli/remote.hpp"
 #include "cli/verb.hpp"
-#include "runtime/cuda/driver.hpp"
-#include "runtime/cuda/nvrtc.hpp"
 #include "runtime/api/device.hpp"
 #include "runtime/compile/host_compiler.hpp"
-#include "runtime/library/kernel_library.hpp"
 #include "runtime/compile/worker_pool.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/nvrtc.hpp"
+#include "runtime/library/kernel_library.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -15,10 +15,10 @@
 #include "cli/call.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/render/generator_digest.hpp"
-#include "generator/spec/spec_json.hpp"
 #include "generator/render/templates.hpp"
-#include "generator/messages/text_place.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/library/kernel_facts.hpp"
 #include "runtime/library/kernel_library.hpp"
@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kShownBytes = 100;
 
 // A place where a kernel was looked for.
-struct LookUp {
+struct CacheProbe {
   std::string where;
   bool hit = false;
   std::string by;   // what it was looked for by: "memo", "request ...", "key ..."
@@ -40,7 +40,7 @@ struct LookUp {
 // What is the same for every kernel of the spec.
 struct Search {
   const Spec& spec;
-  KernelContext context;
+  Toolchain context;
   cache::Store store;
   std::shared_ptr<cache::RemoteCache> remote;  // null: none is named
   std::vector<RecordedKernel> bundled;
@@ -66,13 +66,13 @@ std::string why_missed(const Search& search, const KernelSource& source,
                      what.empty() ? "another compiler made it: " + value("compiler") : what);
 }
 
-std::vector<LookUp> look_in_bundles(const Search& search, const KernelSource& source) {
-  std::vector<LookUp> look_ups;
+std::vector<CacheProbe> look_in_bundles(const Search& search, const KernelSource& source) {
+  std::vector<CacheProbe> look_ups;
   const cache::Digest request = kernel_request(source).digest;
-  const cache::Digest memo = kernel_memo(search.spec, source.target, source.id);
+  const cache::Digest memo = kernel_memo(search.spec, source.target, source.variant);
   const bool has_memo = is_embedded(*search.context.templates);
   for (const cache::Bundles::Opened& opened : search.context.bundles->opened()) {
-    LookUp look_up{.where = opened.path.native(), .hit = false, .by = {}, .why = {}};
+    CacheProbe look_up{.where = opened.path.native(), .hit = false, .by = {}, .why = {}};
     if (!opened.bundle) {
       look_up.why = opened.problem;
     } else if (has_memo && opened.bundle->find_memo(memo)) {
@@ -93,11 +93,12 @@ std::vector<LookUp> look_in_bundles(const Search& search, const KernelSource& so
   return look_ups;
 }
 
-LookUp look_in_store(Search& search, const KernelSource& source, std::string& compiler) {
-  LookUp look_up{.where = search.store.directory() ? search.store.directory()->native() : "memory",
-                 .hit = false,
-                 .by = {},
-                 .why = search.store.problem()};
+CacheProbe look_in_store(Search& search, const KernelSource& source, std::string& compiler) {
+  CacheProbe look_up{
+      .where = search.store.directory() ? search.store.directory()->native() : "memory",
+      .hit = false,
+      .by = {},
+      .why = search.store.problem()};
   const cache::Request request = kernel_request(source);
   try {
     compiler = find_compiler(source.target)->identity();
@@ -115,10 +116,10 @@ LookUp look_in_store(Search& search, const KernelSource& source, std::string& co
 }
 
 // By key alone, so only where there is a compiler.
-std::optional<LookUp> look_in_remote(const Search& search, const KernelSource& source,
-                                     const std::string& compiler) {
+std::optional<CacheProbe> look_in_remote(const Search& search, const KernelSource& source,
+                                         const std::string& compiler) {
   if (!search.remote) return std::nullopt;
-  LookUp look_up{.where = search.remote->name(), .hit = false, .by = {}, .why = {}};
+  CacheProbe look_up{.where = search.remote->name(), .hit = false, .by = {}, .why = {}};
   try {
     const std::string identity = find_compiler(source.target)->identity();
     const cache::Key key = cache::make_key(kernel_request(source), identity);
@@ -144,7 +145,7 @@ std::vector<cache::Ingredient> ingredients_of(const Spec& spec, const KernelSour
   return all;
 }
 
-Json to_json(const LookUp& look_up) {
+Json to_json(const CacheProbe& look_up) {
   return {{"where", look_up.where},
           {"hit", look_up.hit},
           {"by", look_up.by.empty() ? Json() : Json(look_up.by)},
@@ -165,7 +166,7 @@ std::string in_one_line(std::string text) {
   return text;
 }
 
-std::string describe(const LookUp& look_up) {
+std::string describe(const CacheProbe& look_up) {
   std::string text = fmt::format("  {} in {}\n", look_up.hit ? "found" : "missed", look_up.where);
   if (!look_up.by.empty()) text += fmt::format("    by {}\n", look_up.by);
   if (!look_up.hit && !look_up.why.empty()) {
@@ -187,7 +188,7 @@ Target wanted_target(const Search& search, const std::string& name) {
 void explain(const std::string& spec_path, const std::string& target_name, bool json,
              bool verbose) {
   const Spec spec = spec_from_file(spec_path);
-  KernelContext context = with_defaults(kernel_context());
+  Toolchain context = with_defaults(template_variables());
   Search search{.spec = spec,
                 .context = context,
                 .store = cache::Store({.directory = cache::default_directory(),
@@ -201,9 +202,9 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
   std::string text;
   std::map<std::string, int> hits;  // by where
   int count = 0, missed = 0;
-  for (const KernelId& id : kernel_set(spec, target)) {
+  for (const KernelVariant& id : kernel_set(spec, target)) {
     const KernelSource source = render_kernel(spec, target, id, *context.templates);
-    std::vector<LookUp> look_ups = look_in_bundles(search, source);
+    std::vector<CacheProbe> look_ups = look_in_bundles(search, source);
     std::string compiler;
     look_ups.push_back(look_in_store(search, source, compiler));
     if (auto remote = look_in_remote(search, source, compiler)) {
@@ -213,7 +214,7 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
     Json ingredients = Json::object();
     Json places = Json::array();
     const auto hit = std::find_if(look_ups.begin(), look_ups.end(),
-                                  [](const LookUp& look_up) { return look_up.hit; });
+                                  [](const CacheProbe& look_up) { return look_up.hit; });
     const bool found = hit != look_ups.end();
     ++count;
     found ? ++hits[hit->where] : ++missed;
@@ -225,7 +226,7 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
       if (!verbose) continue;
       text += fmt::format("    {:<17} {}\n", i.tag, printable(in_one_line(i.value), kShownBytes));
     }
-    for (const LookUp& look_up : look_ups) {
+    for (const CacheProbe& look_up : look_ups) {
       places.push_back(to_json(look_up));
       if (verbose || !found) text += describe(look_up);
     }

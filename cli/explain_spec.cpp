@@ -4,14 +4,14 @@
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
-#include "generator/tactic/fast_paths.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "generator/tactic/fast_paths.hpp"
 #include "generator/tactic/tactic.hpp"
 
 namespace tilewright::cli {
 namespace {
 
-std::string place_text(const FastPath::Place& place) {
+std::string place_text(const FastPath::SourceLocation& place) {
   return fmt::format("{}:{}:{}", to_string(place.snippet), place.line, place.column);
 }
 

@@ -16,13 +16,13 @@
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
-#include "generator/spec/spec_json.hpp"
-#include "runtime/api/thread_pool.hpp"
 #include "fuzz/campaign.hpp"
 #include "fuzz/failure_files.hpp"
 #include "fuzz/failure_groups.hpp"
 #include "fuzz/shrink.hpp"
 #include "fuzz/workers.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/api/thread_pool.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "cli/machine.hpp"
-#include "runtime/cuda/nvrtc.hpp"
 #include "runtime/api/device.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "cache/remote_options.hpp"
+#include "runtime/api/thread_pool.hpp"
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
-#include "runtime/api/thread_pool.hpp"
 
 namespace tilewright::cli {
 namespace {

@@ -97,7 +97,7 @@ DiagnosticsSink diagnostics_to_stderr() {
 
 Json to_json(const Error& error) {
   Json place;
-  if (const std::optional<Place>& where = error.place()) {
+  if (const std::optional<SourceLocation>& where = error.place()) {
     place = {{"file", where->file},
              {"line", where->line},
              {"column", where->column},

@@ -3,8 +3,8 @@
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
 #include "generator/render/kernel_source.hpp"
-#include "generator/spec/spec_json.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/spec/spec_json.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -26,7 +26,7 @@ class RenderVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Target target = target_or_default(target_);
-    const KernelId id = kernel_or_default(spec, target, kernel_);
+    const KernelVariant id = kernel_or_default(spec, target, kernel_);
     const KernelSource source = render_kernel(spec, target, id, *default_template_loader());
     const std::string text = lines_ ? with_line_directives(source) : source.text;
     if (json_) {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/float16.hpp"
 #include "runtime/api/tensor.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {

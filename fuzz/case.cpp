@@ -10,12 +10,12 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "generator/spec/json_position.hpp"
-#include "generator/render/kernel_source.hpp"
-#include "generator/spec/spec_json.hpp"
-#include "generator/spec/target.hpp"
 #include "fuzz/expression_json.hpp"
 #include "fuzz/relation.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/json_position.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/spec/target.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {

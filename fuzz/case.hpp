@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "../generator/tactic/kernel_variant.hpp"
 #include "../generator/spec/spec.hpp"
+#include "../generator/tactic/kernel_variant.hpp"
 #include "../runtime/api/shape.hpp"
 #include "../verify/guarded_tensor.hpp"
 #include "expression.hpp"

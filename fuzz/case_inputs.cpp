@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "generator/spec/dtype.hpp"
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {

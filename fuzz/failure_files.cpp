@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "generator/spec/target.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/spec/target.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<KernelId> kernels_of(const FuzzCase& c) {
+std::vector<KernelVariant> kernels_of(const FuzzCase& c) {
   return is_run(c) ? kernels_of_call(c.spec) : std::vector<KernelVariant>{*c.kernel};
 }
 
@@ -49,7 +49,7 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
-std::vector<KernelId> kernels_of_call(const Spec& spec) {
+std::vector<KernelVariant> kernels_of_call(const Spec& spec) {
   if (spec.mask_mod.empty()) return {forward_kernel(spec)};
   return {forward_kernel(spec), mask_kernel(spec)};
 }
@@ -84,7 +84,7 @@ FailureFiles FailureFolder::write(const FuzzCase& fuzz_case) {
   kept_[stem] = to_json(fuzz_case);
   write_text(files.fuzz_case, kept_[stem]);
   const Target target = target_of(fuzz_case);
-  for (const KernelId& id : kernels_of(fuzz_case)) {
+  for (const KernelVariant& id : kernels_of(fuzz_case)) {
     try {
       const KernelSource source =
           render_kernel(fuzz_case.spec, target, id, *default_template_loader());

@@ -20,7 +20,7 @@ struct FailureFiles {
 };
 
 /// The kernels that a call of the spec asks for first, the forward one in front.
-std::vector<KernelId> kernels_of_call(const Spec& spec);
+std::vector<KernelVariant> kernels_of_call(const Spec& spec);
 
 /// Where the cases of one run are written that failed.
 class FailureFolder {

@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "generator/render/cuda_kernels.hpp"
-#include "generator/render/kernel_source.hpp"
-#include "generator/tactic/tactic.hpp"
-#include "generator/spec/target.hpp"
-#include "base/float16.hpp"
 #include "fuzz/plan.hpp"
 #include "fuzz/random_snippet.hpp"
 #include "fuzz/random_tactic.hpp"
+#include "generator/render/cuda_kernels.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/spec/target.hpp"
+#include "generator/tactic/tactic.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -109,7 +109,7 @@ class SpecMaker {
   }
 
   // The plan's tactic with parameters that fit; none where it cannot serve.
-  void force_tactic(Spec& spec, const Target& target, const KernelTraits& traits) {
+  void force_tactic(Spec& spec, const Target& target, const KernelVariant& traits) {
     if (source_.user_spec && source_.user_spec->tactic) return;
     const std::string_view name =
         names_of(Factor::tactic).values[static_cast<std::size_t>(value(Factor::tactic))];
@@ -482,8 +482,8 @@ FuzzCase CaseMaker::next_compile() {
   FuzzCase fuzz_case = spec_maker.make(random_.integer(0, 1) == 0, wishes_of(*plan));
   fuzz_case.target = target_name(at(*plan, Factor::target), random_);
   fuzz_case.kernel = planned_kernel(*plan, fuzz_case.spec);
-  const KernelTraits traits =
-      fuzz_case.kernel->is_forward() ? *fuzz_case.kernel : KernelTraits{.masked = true};
+  const KernelVariant traits =
+      fuzz_case.kernel->is_forward() ? *fuzz_case.kernel : KernelVariant{.masked = true};
   spec_maker.force_tactic(fuzz_case.spec, Target::parse(fuzz_case.target), traits);
   fuzz_case.run_seed = seed_;
   fuzz_case.number = number_++;

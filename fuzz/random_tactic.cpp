@@ -14,7 +14,7 @@ constexpr int kMostTries = 24;
 
 // The tactic with its open parameters filled in; nothing where it does not fit.
 std::optional<Tactic> chosen(const TacticSpec& tactic, Spec spec, const Target& target,
-                             const KernelTraits& traits) {
+                             const KernelVariant& traits) {
   spec.tactic = tactic;
   try {
     return choose_tactic(spec, target, traits);
@@ -89,7 +89,7 @@ int difference(const Tactic& a, const Tactic& b) {
 }  // namespace
 
 std::optional<TacticSpec> random_tactic(const std::string& name, const Spec& spec,
-                                        const Target& target, const KernelTraits& traits,
+                                        const Target& target, const KernelVariant& traits,
                                         Random& random) {
   TacticDice dice(spec, random);
   for (int i = 0; i < kMostTries; ++i) {
@@ -102,7 +102,7 @@ std::optional<TacticSpec> random_tactic(const std::string& name, const Spec& spe
 }
 
 std::vector<TacticSpec> different_tactics(const Spec& spec, const Target& target,
-                                          const KernelTraits& traits) {
+                                          const KernelVariant& traits) {
   std::vector<TacticSpec> tactics;
   const std::vector<std::string> names = target.is_cpu()
                                              ? std::vector<std::string>{"cpu"}

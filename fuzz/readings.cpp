@@ -7,7 +7,7 @@
 
 namespace tilewright::verify::fuzz {
 
-UserReadings::UserReadings(const Spec& spec, const KernelContext& context)
+UserReadings::UserReadings(const Spec& spec, const Toolchain& context)
     : in_float(spec, context), in_double(spec, context) {}
 
 CaseReadings::CaseReadings(const FuzzCase& fuzz_case, const Problem& problem,

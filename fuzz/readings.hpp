@@ -16,7 +16,7 @@ namespace tilewright::verify::fuzz {
 /// The compiled readings of a user's own text; none where a case's snippets have trees.
 struct UserReadings {
   /// @throws Error as SnippetEvaluator
-  UserReadings(const Spec& spec, const KernelContext& context);
+  UserReadings(const Spec& spec, const Toolchain& context);
 
   FloatReading in_float;
   DoubleReading in_double;

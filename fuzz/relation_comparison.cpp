@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {

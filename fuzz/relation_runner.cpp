@@ -4,18 +4,18 @@
 
 #include "cache/bundles.hpp"
 #include "cache/store.hpp"
-#include "generator/spec/spec_json.hpp"
-#include "runtime/api/attention.hpp"
-#include "runtime/call/staged_call.hpp"
-#include "runtime/compile/temporary_directory.hpp"
-#include "runtime/api/thread_pool.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "fuzz/relations.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/api/thread_pool.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "runtime/compile/temporary_directory.hpp"
 #include "verify/outputs.hpp"
 
 namespace tilewright::verify::fuzz {
 
-KernelRelationRunner::KernelRelationRunner(const Device& device, KernelContext kernels)
+KernelRelationRunner::KernelRelationRunner(const Device& device, Toolchain kernels)
     : device_(device), kernels_(std::move(kernels)) {}
 
 AttentionValues KernelRelationRunner::forward(const Spec& spec, const Problem& problem, Way way) {

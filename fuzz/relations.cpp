@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/snippet/snippet.hpp"
-#include "base/float16.hpp"
 #include "fuzz/relation_calls.hpp"
 #include "fuzz/relation_comparison.hpp"
 #include "fuzz/rewrite.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "runtime/io/float16.hpp"
 #include "verify/random.hpp"
 
 namespace tilewright::verify::fuzz {

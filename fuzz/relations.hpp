@@ -45,7 +45,7 @@ class RelationRunner {
 /// Runs them with the library's kernels on a device.
 class KernelRelationRunner : public RelationRunner {
  public:
-  explicit KernelRelationRunner(const Device& device, KernelContext kernels = {});
+  explicit KernelRelationRunner(const Device& device, Toolchain kernels = {});
   using RelationRunner::forward;
   AttentionValues forward(const Spec& spec, const Problem& problem, Way way) override;
   FromCache forward_from_cache(const Spec& spec, const Problem& problem) override;
@@ -55,7 +55,7 @@ class KernelRelationRunner : public RelationRunner {
 
  private:
   Device device_;
-  KernelContext kernels_;
+  Toolchain kernels_;
 };
 
 /// What became of a relation.

@@ -15,19 +15,19 @@
 #include "base/activity.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
-#include "generator/spec/target.hpp"
-#include "runtime/api/attention.hpp"
-#include "runtime/compile/host_compiler.hpp"
-#include "runtime/call/staged_call.hpp"
-#include "verify/agreement.hpp"
-#include "verify/attention_values.hpp"
-#include "verify/fast_math.hpp"
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "fuzz/readings.hpp"
 #include "fuzz/relations.hpp"
 #include "fuzz/written.hpp"
 #include "fuzz/yardstick.hpp"
+#include "generator/spec/target.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "runtime/compile/host_compiler.hpp"
+#include "verify/agreement.hpp"
+#include "verify/attention_values.hpp"
+#include "verify/fast_math.hpp"
 #include "verify/mask_check.hpp"
 #include "verify/undefined_behaviour.hpp"
 
@@ -109,7 +109,7 @@ struct Kernels {
     return with_bounded_waits(c.spec, *options.bounded_waits);
   }
 
-  static KernelContext under_test(const FuzzCase& c, KernelContext context) {
+  static Toolchain under_test(const FuzzCase& c, Toolchain context) {
     if (c.sanitized && c.target == "cpu") {
       context.instrumentation = HostCompiler::trap_on_undefined();
     }

@@ -7,8 +7,8 @@
 
 #include "../generator/spec/target.hpp"
 #include "../runtime/api/device.hpp"
-#include "../runtime/library/kernel_library.hpp"
 #include "../runtime/api/thread_pool.hpp"
+#include "../runtime/library/kernel_library.hpp"
 #include "case.hpp"
 #include "outcome.hpp"
 #include "relations.hpp"
@@ -17,7 +17,7 @@ namespace tilewright::verify::fuzz {
 
 /// How cases are run.
 struct RunOptions {
-  KernelContext kernels = {};     ///< store, templates
+  Toolchain kernels = {};         ///< store, templates
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
   /// Random snippets run in their checked reading too for one spec in so many; 0: never. A user's
   /// own text always does.
@@ -25,8 +25,7 @@ struct RunOptions {
   std::int64_t max_checked_elements = std::int64_t{1} << 18;
   /// Makes what runs the calls of relations: a test puts a faulty one in its place. None: the
   /// library's kernels.
-  std::function<std::unique_ptr<RelationRunner>(const Device&, const KernelContext&)> relations =
-      {};
+  std::function<std::unique_ptr<RelationRunner>(const Device&, const Toolchain&)> relations = {};
   /// The target of the GPU whose kernels of the tactic "hopper" get bounded_waits
   /// (random_tactic.hpp); empty: none do.
   std::optional<Target> bounded_waits = {};

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "generator/snippet/snippet.hpp"
 #include "fuzz/simpler_expressions.hpp"
+#include "generator/snippet/snippet.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {

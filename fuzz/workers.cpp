@@ -20,11 +20,11 @@
 
 #include "base/error.hpp"
 #include "cache/store.hpp"
-#include "runtime/compile/session.hpp"
-#include "runtime/api/thread_pool.hpp"
 #include "fuzz/failure_files.hpp"
 #include "fuzz/gpu_state.hpp"
 #include "fuzz/stacks.hpp"
+#include "runtime/api/thread_pool.hpp"
+#include "runtime/compile/session.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -294,7 +294,7 @@ std::optional<Workers::Finished> Workers::wait(std::chrono::milliseconds patienc
 void Workers::report_late(Worker& worker) {
   const FuzzCase& fuzz_case = worker.cases.front();
   std::vector<std::string> kernels;
-  for (const KernelId& id : kernels_of_call(fuzz_case.spec)) kernels.push_back(id.name());
+  for (const KernelVariant& id : kernels_of_call(fuzz_case.spec)) kernels.push_back(id.name());
   worker.late = fmt::format(
       "a case of process {} has run for {} s and goes on; what the process does, its threads' "
       "stacks, all processes that work for it, and the GPUs:\n{}{}{}  kernels of the case: {} for "

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify {
 

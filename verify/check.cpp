@@ -39,7 +39,7 @@ constexpr double kShareOfReference = 0.7;
 struct Readings {
   Readings(const Spec& spec, const CheckOptions& options) {
     if (spec.score_mod.empty() && spec.mask_mod.empty()) return;
-    const KernelContext& context = options.readings ? *options.readings : options.attention.kernels;
+    const Toolchain& context = options.readings ? *options.readings : options.attention.kernels;
     std::vector<KernelVariant> ids = {{.role = KernelRole::evaluate_float},
                                       {.role = KernelRole::evaluate_double}};
     if (options.check_undefined) ids.push_back({.role = KernelRole::evaluate_checked});

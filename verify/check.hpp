@@ -24,7 +24,7 @@ struct CheckOptions {
   AttentionOptions attention = {};  ///< device, kernels, threads
   /// What the reference's kernels are made with; none: attention.kernels. For tests that put wrong
   /// kernels in attention's place.
-  std::optional<KernelContext> readings = {};
+  std::optional<Toolchain> readings = {};
   /// Runs there too, and compares: both results must be right, and agree.
   std::optional<Device> compared_with = {};
   bool check_mask = true;       ///< compare the block mask with evaluation at every element

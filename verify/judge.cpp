@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify {
 namespace {

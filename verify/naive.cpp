@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/float_environment.hpp"
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::verify {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/ceil_div.hpp"
 #include "base/float_environment.hpp"
-#include "base/float16.hpp"
 #include "runtime/api/thread_pool.hpp"
+#include "runtime/io/float16.hpp"
 #include "verify/random.hpp"
 
 namespace tilewright::verify {

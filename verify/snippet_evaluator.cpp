@@ -69,14 +69,14 @@ abi::SnippetArguments SnippetValues::arguments() const {
 
 template <typename Score>
 SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, KernelRole role,
-                                          const KernelContext& context)
+                                          const Toolchain& context)
     : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, context)),
       entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {}
 
 template class SnippetEvaluator<float>;
 template class SnippetEvaluator<double>;
 
-CheckedReading::CheckedReading(const Spec& spec, const KernelContext& context)
+CheckedReading::CheckedReading(const Spec& spec, const Toolchain& context)
     : SnippetEvaluator(spec, KernelRole::evaluate_checked, context),
       take_(kernel().entry<Take>("tilewright_take_findings")) {}
 

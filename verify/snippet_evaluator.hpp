@@ -7,8 +7,8 @@
 
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/bindings.hpp"
-#include "../runtime/library/kernel_library.hpp"
 #include "../runtime/api/shape.hpp"
+#include "../runtime/library/kernel_library.hpp"
 #include "../templates/abi/cpu.hpp"
 
 namespace tilewright::verify {
@@ -41,7 +41,7 @@ class SnippetEvaluator {
  public:
   /// @param role evaluate_float, evaluate_double or evaluate_checked
   /// @throws Error as load_kernel
-  SnippetEvaluator(const Spec& spec, KernelRole role, const KernelContext& context);
+  SnippetEvaluator(const Spec& spec, KernelRole role, const Toolchain& context);
 
   /// One row of scores: `modified` and `keep` from `scores`, kv_len of each.
   void row(const abi::SnippetArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t row,
@@ -66,21 +66,21 @@ extern template class SnippetEvaluator<double>;
 /// The snippets as the forward kernels read them.
 class FloatReading : public SnippetEvaluator<float> {
  public:
-  FloatReading(const Spec& spec, const KernelContext& context)
+  FloatReading(const Spec& spec, const Toolchain& context)
       : SnippetEvaluator(spec, KernelRole::evaluate_float, context) {}
 };
 
 /// The snippets in double, for the reference.
 class DoubleReading : public SnippetEvaluator<double> {
  public:
-  DoubleReading(const Spec& spec, const KernelContext& context)
+  DoubleReading(const Spec& spec, const Toolchain& context)
       : SnippetEvaluator(spec, KernelRole::evaluate_double, context) {}
 };
 
 /// The snippets with every operation checked. Slow, and one thread at a time.
 class CheckedReading : public SnippetEvaluator<float> {
  public:
-  CheckedReading(const Spec& spec, const KernelContext& context);
+  CheckedReading(const Spec& spec, const Toolchain& context);
 
   /// What has been found since the last call: at most `capacity` findings, and how many there were.
   struct Findings {

@@ -12,9 +12,9 @@
 
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
-#include "generator/snippet/snippet.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/render/source_map.hpp"
-#include "generator/messages/text_place.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "verify/attention_values.hpp"
 #include "verify/scores.hpp"
 
@@ -31,7 +31,7 @@ const std::string& text_of(const Spec& spec, SnippetKind kind) {
   return kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod;
 }
 
-Place last_line(SnippetKind kind, std::string_view text) {
+SourceLocation last_line(SnippetKind kind, std::string_view text) {
   text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
   const auto line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
   return place_at_line(to_string(kind), text, line, 0);
@@ -39,7 +39,7 @@ Place last_line(SnippetKind kind, std::string_view text) {
 
 // What happens outside of the snippets happens in a function that one of them called, or, where a
 // return is missing, in the function that it is the body of.
-Place place_of(const Spec& spec, const KernelSource& source, const Finding& finding) {
+SourceLocation place_of(const Spec& spec, const KernelSource& source, const Finding& finding) {
   const SnippetKind kind = snippet_of(finding);
   const std::string& text = text_of(spec, kind);
   const Origin origin = source.map.origin_of(std::max(finding.line, 1), finding.column);
@@ -52,7 +52,8 @@ Place place_of(const Spec& spec, const KernelSource& source, const Finding& find
 }
 
 // Names of the buffers on the line of a place: the checked reading knows the line of an index only.
-std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding, const Place& place) {
+std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding,
+                                    const SourceLocation& place) {
   std::vector<std::string> names;
   const SnippetKind kind = snippet_of(finding);
   for (const SnippetToken& token : tokenize(text_of(spec, kind), kind)) {
@@ -77,7 +78,7 @@ bool is_own_array(const Finding& finding) {
 }
 
 // What no snippet can do harm with, though its author may not have meant it.
-bool is_clamped(const Spec& spec, const Finding& finding, const Place& place) {
+bool is_clamped(const Spec& spec, const Finding& finding, const SourceLocation& place) {
   if (finding.kind == Finding::dimension_out_of_range) return true;
   const bool is_index = finding.kind == Finding::index_out_of_bounds ||
                         finding.kind == Finding::index_not_a_number ||
@@ -86,7 +87,7 @@ bool is_clamped(const Spec& spec, const Finding& finding, const Place& place) {
          !any_is_trusted(spec, buffers_at(spec, finding, place));
 }
 
-bool is_fatal(const Spec& spec, const Finding& finding, const Place& place) {
+bool is_fatal(const Spec& spec, const Finding& finding, const SourceLocation& place) {
   switch (finding.kind) {
     case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
     case Finding::division_overflow:
@@ -108,7 +109,7 @@ std::string index_of(const Finding& finding) {
   return fmt::format("{:.9g}", std::bit_cast<double>(finding.operand[0]));
 }
 
-std::string describe_index(const Spec& spec, const Finding& finding, const Place& place) {
+std::string describe_index(const Spec& spec, const Finding& finding, const SourceLocation& place) {
   if (is_own_array(finding)) {
     return fmt::format("index {} is outside an array of the snippet", finding.operand[0]);
   }
@@ -122,14 +123,15 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Place
                                                  : "; it is clamped");
 }
 
-std::string describe_dimension(const Spec& spec, const Finding& finding, const Place& place) {
+std::string describe_dimension(const Spec& spec, const Finding& finding,
+                               const SourceLocation& place) {
   const std::vector<std::string> names = buffers_at(spec, finding, place);
   return fmt::format("size({}) of a buffer{} that has {} dimension{}; it is clamped",
                      finding.operand[0], names.empty() ? "" : ", " + one_of(names) + ",",
                      finding.operand[1], finding.operand[1] == 1 ? "" : "s");
 }
 
-std::string what_happened(const Spec& spec, const Finding& finding, const Place& place) {
+std::string what_happened(const Spec& spec, const Finding& finding, const SourceLocation& place) {
   switch (finding.kind) {
     case Finding::index_out_of_bounds:
     case Finding::index_not_a_number:
@@ -180,7 +182,7 @@ std::string hint_for(const Finding& finding) {
 }
 
 UndefinedOperation describe(const Spec& spec, const KernelSource& source, const Finding& finding) {
-  const Place place = place_of(spec, source, finding);
+  const SourceLocation place = place_of(spec, source, finding);
   return {.message =
               fmt::format("{} (at b {}, h {}, q_idx {}, kv_idx {}{})",
                           what_happened(spec, finding, place), finding.b, finding.h, finding.q_idx,

@@ -14,9 +14,9 @@ namespace tilewright::verify {
 /// One operation of a snippet that is undefined in C++, or that the library had to mend, with the
 /// first element that showed it.
 struct UndefinedOperation {
-  std::string message;  ///< "index 130 of buffer "doc" is outside its extent 128; ..."
-  Place place;          ///< in the snippet; line 0 where no line is known
-  std::string hint;     ///< how to avoid it, where it is fatal
+  std::string message;   ///< "index 130 of buffer "doc" is outside its extent 128; ..."
+  SourceLocation place;  ///< in the snippet; line 0 where no line is known
+  std::string hint;      ///< how to avoid it, where it is fatal
   bool fatal = false;  ///< it could end the process or read foreign memory: the kernel must not run
   bool kept = false;   ///< mask_mod keeps the element
   bool clamped = false;  ///< the library defines it: an index outside of a buffer, or of size()

@@ -13,10 +13,10 @@
 #include "cli/bench/workloads.hpp"
 #include "cli/progress.hpp"
 #include "runtime/api/attention.hpp"
+#include "runtime/compile/temporary_directory.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/empty_kernel.hpp"
 #include "runtime/library/kernel_library.hpp"
-#include "runtime/compile/temporary_directory.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -94,7 +94,7 @@ class Variant {
   void compile_alone() {
     if (kernels_.slowest.empty()) return;
     const TemporaryDirectory folder("bench-alone");
-    KernelContext context;
+    Toolchain context;
     context.store = new_store_in(folder);
     const auto built =
         build_kernel(spec_, *target_, KernelVariant::parse(kernels_.slowest), context);
@@ -131,7 +131,7 @@ class Variant {
 
  private:
   Attention start(const std::shared_ptr<cache::Store>& store) const {
-    KernelContext context;
+    Toolchain context;
     context.store = store;
     return Attention(spec_, {.device = device_, .kernels = context});
   }

@@ -9,8 +9,8 @@
 #include "cli/call.hpp"
 #include "cli/inputs.hpp"
 #include "generator/tactic/tactic.hpp"
-#include "runtime/cuda/context.hpp"
 #include "runtime/api/safetensors.hpp"
+#include "runtime/cuda/context.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -97,7 +97,7 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
     : threads_(options.threads),
       attention_(
           workload.spec,
-          {.device = options.device, .kernels = kernel_context(), .threads = options.threads}),
+          {.device = options.device, .kernels = template_variables(), .threads = options.threads}),
       inputs_(make_inputs(workload, options)),
       view_(inputs_.problem()) {
   const Spec& spec = workload.spec;

@@ -16,10 +16,10 @@
 #include "cli/call.hpp"
 #include "cli/progress.hpp"
 #include "generator/spec/spec_json.hpp"
-#include "runtime/cuda/context.hpp"
-#include "runtime/cuda/empty_kernel.hpp"
 #include "runtime/compile/process.hpp"
 #include "runtime/compile/temporary_directory.hpp"
+#include "runtime/cuda/context.hpp"
+#include "runtime/cuda/empty_kernel.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -94,7 +94,7 @@ Json start_attention(const StartSample& sample, const Spec& spec, const HostCall
   Steps steps;
   const Device device = Device::parse(sample.device);
   steps.done("device");
-  const Attention attention(spec, {.device = device, .kernels = kernel_context()});
+  const Attention attention(spec, {.device = device, .kernels = template_variables()});
   steps.done("kernels");
   const StagedCall staged(device, host.tensors(), host.problem.snippet);
   const Bindings bindings = attention.bind(staged.inputs());

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "generator/messages/compiler_wording.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/words.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {
@@ -194,9 +194,9 @@ class Reporter {
   }
 
   // Never outside the snippet: what stands behind it is shown at its end.
-  static Place place_in(std::string_view file, std::string_view text, const Blame& blame) {
+  static SourceLocation place_in(std::string_view file, std::string_view text, const Blame& blame) {
     const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
-    const Place last = place_at(file, text, end);
+    const SourceLocation last = place_at(file, text, end);
     const std::pair position(blame.origin.line, blame.origin.column);
     if (blame.is_behind || position > std::pair(last.line, last.column)) return last;
     return place_at_line(file, text, position.first, position.second);
@@ -209,7 +209,7 @@ class Reporter {
          .message = fmt::format("the compiler refuses a template: {}",
                                 printable(error.text, kMaxLineBytes)),
          .place =
-             Place{
+             SourceLocation{
                  .file = origin.file, .line = origin.line, .column = origin.column, .excerpt = {}},
          .notes = {fmt::format("rendered line {}: {}", error.line,
                                printable(rendered_line(error.line), kMaxLineBytes)),
@@ -232,7 +232,7 @@ class Reporter {
   }
 
   std::string origin_note() const {
-    return fmt::format("while compiling {} for {}", source_.id.name(), source_.target.name());
+    return fmt::format("while compiling {} for {}", source_.variant.name(), source_.target.name());
   }
 
   std::string log_note() const {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.hpp"
-#include "generator/messages/text_place.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/messages/usual_mistakes.hpp"
 
 namespace tilewright {

@@ -7,21 +7,19 @@
 
 #include <fmt/format.h>
 
+#include "generator/render/proved_context.hpp"
+#include "generator/render/template_variables.hpp"
+#include "generator/snippet/reading.hpp"
+#include "generator/spec/validate.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
-#include "generator/render/kernel_context.hpp"
-#include "generator/render/proved_context.hpp"
-#include "generator/snippet/reading.hpp"
 #include "generator/tactic/tactic_fields.hpp"
-#include "generator/spec/validate.hpp"
 
 namespace tilewright {
 namespace {
 
 using jinja::List;
 using jinja::Map;
-
-using ForwardKind = KernelVariant;
 
 // The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
 Reading cuda_reading(const Spec& spec) {
@@ -88,15 +86,15 @@ Map common_context(const SpecFacts& facts, ReadAhead read_ahead, ScoreForm form)
   return context;
 }
 
-Map forward_context(const SpecFacts& facts, const ForwardKind& kind, ScoreForm form) {
+Map forward_context(const SpecFacts& facts, const KernelVariant& variant, ScoreForm form) {
   const Spec& spec = facts.spec;
   Map context = common_context(facts, ReadAhead::lanes_are_rows, form);
   context["index_differences"] = facts.score_facts(form).takes_index_difference;
   context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
-                    {"masked", kind.masked},
-                    {"lse", kind.lse},
+                    {"masked", variant.masked},
+                    {"lse", variant.lse},
                     {"q_type", tensor_type(spec.dtype)},
                     {"kv_type", tensor_type(spec.key_value_dtype())},
                     {"out_type", tensor_type(spec.output_dtype())}});
@@ -104,16 +102,16 @@ Map forward_context(const SpecFacts& facts, const ForwardKind& kind, ScoreForm f
 }
 
 Map portable_context(const SpecFacts& facts, const PortableTactic& tactic,
-                     const ForwardKind& kind) {
+                     const KernelVariant& variant) {
   const Spec& spec = facts.spec;
-  Map context = forward_context(facts, kind, ScoreForm::simplified);
+  Map context = forward_context(facts, variant, ScoreForm::simplified);
   PortableTactic rendered = tactic;
   // Loads through registers take some of those that the scores would have.
-  if (!kind.aligned && tactic.kv_tile % 32 == 0) rendered.kv_tile /= 2;
+  if (!variant.aligned && tactic.kv_tile % 32 == 0) rendered.kv_tile /= 2;
   context.merge(tactic_variables(rendered));
   context.merge(Map{{"row_tiles", row_tiles(spec, tactic)},
                     {"shared_bytes", shared_bytes(spec, tactic)},
-                    {"aligned", kind.aligned},
+                    {"aligned", variant.aligned},
                     {"tensor_cores", uses_tensor_cores(spec)}});
   return context;
 }
@@ -133,20 +131,21 @@ std::string float_literal(double value) {
   return digits + (is_whole ? ".0f" : "f");
 }
 
-Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic, const ForwardKind& kind) {
+Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic,
+                   const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
   const snippet::ScoreReduction& reduction = facts.reduction;
   const std::optional<double> max = facts.fixed_max();
-  Map context = forward_context(facts, kind, ScoreForm::reduced);
+  Map context = forward_context(facts, variant, ScoreForm::reduced);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
-  const bool has_room = !kind.masked || tactic.q_tile < 192;
+  const bool has_room = !variant.masked || tactic.q_tile < 192;
   context["linear_reads"] =
       has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
   context.merge(tactic_variables(tactic));
   context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
                     {"value_pad", whole_steps(spec.value_head_dim())},
-                    {"merges_rows", kind.masked && merges_rows(spec, tactic)},
+                    {"spans_two_blocks", variant.masked && spans_two_blocks(spec, tactic)},
                     {"score_factor", float_literal(reduction.of_score.literal)},
                     {"result_factor", float_literal(reduction.of_result.literal)},
                     {"scales_results_up",
@@ -157,9 +156,9 @@ Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic, const For
   return context;
 }
 
-KernelSource make_source(const Spec& spec, const Target& target, const KernelId& id,
+KernelSource make_source(const Spec& spec, const Target& target, const KernelVariant& variant,
                          jinja::Rendered rendered) {
-  return {.id = id,
+  return {.variant = variant,
           .target = target,
           .text = std::move(rendered.text),
           .map = std::move(rendered.map),
@@ -171,12 +170,12 @@ KernelSource make_source(const Spec& spec, const Target& target, const KernelId&
           .fallback = {}};
 }
 
-KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
-                                const jinja::Loader& loader) {
-  const bool proves = id.role == KernelRole::mask_proved;
+KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target,
+                                const KernelVariant& variant, const jinja::Loader& loader) {
+  const bool proves = variant.role == KernelRole::mask_proved;
   Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
   context["proved"] = proves ? proved_context(facts, "cuda/mask/undecided.hpp") : jinja::Value();
-  KernelSource source = make_source(facts.spec, target, id,
+  KernelSource source = make_source(facts.spec, target, variant,
                                     jinja::render(loader, "cuda/kernels/mask.cu.jinja", context));
   source.entry_points = {"tilewright_mask_rows"};
   if (!proves) return source;
@@ -187,27 +186,27 @@ KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target, co
 
 // Without tables the source and its options are the same for every spec, so all share one entry of
 // the cache.
-KernelSource render_mask_lists(const SpecFacts& facts, const Target& target, const KernelId& id,
-                               const jinja::Loader& loader) {
+KernelSource render_mask_lists(const SpecFacts& facts, const Target& target,
+                               const KernelVariant& variant, const jinja::Loader& loader) {
   const Spec& spec = facts.spec;
   const List tables = tables_context(facts);
   Map context = {{"tables", tables}};
   if (!tables.empty()) context.merge(size_context(spec));
   KernelSource source = make_source(
-      spec, target, id, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
+      spec, target, variant, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
   source.options = common_options();
   source.entry_points = {"tilewright_mask_scan"};
   if (!tables.empty()) source.entry_points.emplace_back("tilewright_mask_extrema");
   return source;
 }
 
-KernelSource render_portable(const SpecFacts& facts, const Target& target, const KernelId& id,
-                             const ForwardKind& kind, const PortableTactic& tactic,
+KernelSource render_portable(const SpecFacts& facts, const Target& target,
+                             const KernelVariant& variant, const PortableTactic& tactic,
                              const jinja::Loader& loader) {
   const Spec& spec = facts.spec;
-  KernelSource source = make_source(spec, target, id,
+  KernelSource source = make_source(spec, target, variant,
                                     jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja",
-                                                  portable_context(facts, tactic, kind)));
+                                                  portable_context(facts, tactic, variant)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = tactic.q_tile,
                    .threads = 32 * tactic.warps,
@@ -215,15 +214,15 @@ KernelSource render_portable(const SpecFacts& facts, const Target& target, const
   return source;
 }
 
-KernelSource render_hopper(const SpecFacts& facts, const Target& target, const KernelId& id,
-                           const ForwardKind& kind, const HopperTactic& tactic,
+KernelSource render_hopper(const SpecFacts& facts, const Target& target,
+                           const KernelVariant& variant, const HopperTactic& tactic,
                            const jinja::Loader& loader) {
   constexpr std::int64_t kWarpgroup = 128;
   const std::int64_t q_tile = tactic.q_tile;
   const Spec& spec = facts.spec;
-  KernelSource source = make_source(spec, target, id,
+  KernelSource source = make_source(spec, target, variant,
                                     jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja",
-                                                  hopper_context(facts, tactic, kind)));
+                                                  hopper_context(facts, tactic, variant)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
                    .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
@@ -242,19 +241,16 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target, const K
 
 }  // namespace
 
-KernelTraits forward_traits(const KernelId& id) {
-  return id;
-}
-
-KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
-                                const jinja::Loader& loader) {
-  if (id.role == KernelRole::mask_lists) return render_mask_lists(facts, target, id, loader);
-  if (!id.is_forward()) return render_mask_kernel(facts, target, id, loader);
-  const Tactic tactic = choose_tactic(facts, target, forward_traits(id));
+KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
+                                const KernelVariant& variant, const jinja::Loader& loader) {
+  if (variant.role == KernelRole::mask_lists)
+    return render_mask_lists(facts, target, variant, loader);
+  if (!variant.is_forward()) return render_mask_kernel(facts, target, variant, loader);
+  const Tactic tactic = choose_tactic(facts, target, variant);
   if (const HopperTactic* hopper = tactic.hopper()) {
-    return render_hopper(facts, target, id, id, *hopper, loader);
+    return render_hopper(facts, target, variant, *hopper, loader);
   }
-  return render_portable(facts, target, id, id, std::get<PortableTactic>(tactic.choice), loader);
+  return render_portable(facts, target, variant, std::get<PortableTactic>(tactic.choice), loader);
 }
 
 }  // namespace tilewright

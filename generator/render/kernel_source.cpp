@@ -9,8 +9,8 @@
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/render/cuda_kernels.hpp"
-#include "generator/render/kernel_context.hpp"
 #include "generator/render/proved_context.hpp"
+#include "generator/render/template_variables.hpp"
 #include "generator/snippet/reading.hpp"
 
 namespace tilewright {
@@ -125,7 +125,7 @@ class EmptyTemplates : public jinja::Loader {
 
 }  // namespace
 
-std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target) {
+std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
   const bool has_mask = !spec.mask_mod.empty();
   const bool proves = has_mask && mask_kernel(facts).role == KernelRole::mask_proved;
@@ -147,31 +147,32 @@ std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target) {
   return variants;
 }
 
-KernelId forward_kernel(const Spec& spec, bool takes_block_mask) {
+KernelVariant forward_kernel(const Spec& spec, bool takes_block_mask) {
   return {.masked = takes_block_mask || !spec.mask_mod.empty(), .lse = spec.outputs.lse};
 }
 
-KernelId mask_kernel(const SpecFacts& facts) {
+KernelVariant mask_kernel(const SpecFacts& facts) {
   const bool proves = facts.may_prove_mask();
   return {.role = proves ? KernelRole::mask_proved : KernelRole::mask_exact};
 }
 
-KernelSource render_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
-                           const jinja::Loader& loader) {
+KernelSource render_kernel(const SpecFacts& facts, const Target& target,
+                           const KernelVariant& variant, const jinja::Loader& loader) {
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
-  require_exists(id, target);
-  if (!target.is_cpu()) return render_cuda_kernel(facts, target, id, loader);
-  const KernelKind kind = kernel_kind(id.role);
+  require_exists(variant, target);
+  if (!target.is_cpu()) return render_cuda_kernel(facts, target, variant, loader);
+  const KernelKind kind = kernel_kind(variant.role);
   const Reading& types = reading(reading_name(kind, facts.spec));
   const CpuTactic tactic = tactic_of(kind, facts, target);
-  jinja::Map context = cpu_context(facts, tactic, types, read_ahead_of(kind), id.masked, id.lse);
+  jinja::Map context =
+      cpu_context(facts, tactic, types, read_ahead_of(kind), variant.masked, variant.lse);
   if (kind.template_name == kMask) {
     context["proved"] =
         kind.proves ? proved_context(facts, "cpu/mask/undecided.hpp") : jinja::Value();
     context["tables"] = kind.proves ? tables_context(facts) : jinja::List();
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
-  return {.id = id,
+  return {.variant = variant,
           .target = target,
           .text = std::move(rendered.text),
           .map = std::move(rendered.map),
@@ -183,8 +184,9 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target, const K
           .fallback = kind.proves ? std::optional(kMaskExact) : std::nullopt};
 }
 
-KernelSource describe_kernel(const SpecFacts& facts, const Target& target, const KernelId& id) {
-  return render_kernel(facts, target, id, EmptyTemplates());
+KernelSource kernel_metadata(const SpecFacts& facts, const Target& target,
+                             const KernelVariant& variant) {
+  return render_kernel(facts, target, variant, EmptyTemplates());
 }
 
 std::string with_line_directives(const KernelSource& source) {

@@ -7,17 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "extrema_table.hpp"
-#include "engine/engine.hpp"
-#include "../tactic/kernel_variant.hpp"
-#include "source_map.hpp"
 #include "../snippet/spec_facts.hpp"
-#include "../tactic/tactic.hpp"
 #include "../spec/target.hpp"
+#include "../tactic/kernel_variant.hpp"
+#include "../tactic/tactic.hpp"
+#include "engine/engine.hpp"
+#include "extrema_table.hpp"
+#include "source_map.hpp"
 
 namespace tilewright {
-
-using KernelId = KernelVariant;
 
 /// How a GPU kernel is launched; part of its source.
 struct KernelLaunch {
@@ -40,7 +38,7 @@ struct KernelLaunch {
 
 /// One rendered translation unit: all that a compiler needs, and the way back from its messages.
 struct KernelSource {
-  KernelId id;
+  KernelVariant variant;
   Target target;
   std::string text;
   SourceMap map;
@@ -51,33 +49,34 @@ struct KernelSource {
   std::vector<ExtremaTable> extrema_tables = {};  ///< that a mask_proved kernel reads, in order
   /// Gives the same result where this kernel does not compile, as a snippet may hold more C++ than
   /// the reading of an optimisation understands.
-  std::optional<KernelId> fallback = {};
+  std::optional<KernelVariant> fallback = {};
 };
 
 /// Every kernel that this spec can ask for on this target (what is precompiled), without those that
 /// only verify asks for (evaluate_*). A spec without a mask_mod still has forward_masked, for masks
 /// that come as lists.
-std::vector<KernelId> kernel_set(const SpecFacts& facts, const Target& target);
+std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target);
 
 /// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
 /// the right operand of `&&` or `||` may change a variable: the proof evaluates both operands.
-KernelId mask_kernel(const SpecFacts& facts);
+KernelVariant mask_kernel(const SpecFacts& facts);
 
 /// The forward kernel that a call with aligned tensors launches: masked where the spec has a
 /// mask_mod or the caller brings block masks.
-KernelId forward_kernel(const Spec& spec, bool takes_block_mask = false);
+KernelVariant forward_kernel(const Spec& spec, bool takes_block_mask = false);
 
 /// Renders one kernel.
 /// @param loader where templates come from; default_template_loader() unless a test passes another
 /// @throws Error with code usage for a kernel that the target does not have, kernel_template for a
 ///         wrong template
-KernelSource render_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
-                           const jinja::Loader& loader);
+KernelSource render_kernel(const SpecFacts& facts, const Target& target,
+                           const KernelVariant& variant, const jinja::Loader& loader);
 
 /// All that render_kernel says of a kernel but its text: options, entry points, launch. Costs a
 /// fraction of it.
 /// @throws Error with code usage for a kernel that the target does not have
-KernelSource describe_kernel(const SpecFacts& facts, const Target& target, const KernelId& id);
+KernelSource kernel_metadata(const SpecFacts& facts, const Target& target,
+                             const KernelVariant& variant);
 
 /// The kernel's text with `#line` directives before every change of origin, for profilers and
 /// debuggers; never what is compiled by default.

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "generator/render/extrema_table.hpp"
-#include "generator/render/kernel_context.hpp"
+#include "generator/render/template_variables.hpp"
 #include "generator/snippet/reading.hpp"
 #include "generator/snippet/snippet.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "engine/value.hpp"
 #include "../snippet/spec_facts.hpp"
+#include "engine/value.hpp"
 
 namespace tilewright {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/value.hpp"
-#include "../snippet/splice.hpp"
 #include "../snippet/spec_facts.hpp"
+#include "../snippet/splice.hpp"
+#include "engine/value.hpp"
 
 namespace tilewright {
 

@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.hpp"
+#include "generator/messages/usual_mistakes.hpp"
+#include "generator/snippet/brackets.hpp"
 #include "generator/snippet/operand_types.hpp"
 #include "generator/snippet/size_calls.hpp"
-#include "generator/snippet/brackets.hpp"
 #include "generator/snippet/words.hpp"
-#include "generator/messages/usual_mistakes.hpp"
 
 namespace tilewright {
 namespace {

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "generator/snippet/operand_types.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/snippet/brackets.hpp"
 #include "generator/snippet/names.hpp"
 #include "generator/snippet/number.hpp"
+#include "generator/snippet/operand_types.hpp"
 #include "generator/snippet/words.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {

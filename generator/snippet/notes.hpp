@@ -10,7 +10,7 @@ namespace tilewright {
 
 /// Something in a snippet that is right C++ and may mean something else than its author thinks.
 struct SnippetNote {
-  Place place;
+  SourceLocation place;
   std::string message;
   std::string hint;  ///< what to write if the other thing is meant
 };

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/characters.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/spec/number_range.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "brackets.hpp"
 #include "../spec/spec.hpp"
+#include "brackets.hpp"
 
 namespace tilewright {
 

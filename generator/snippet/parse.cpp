@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "generator/snippet/operators.hpp"
 #include "generator/snippet/number.hpp"
+#include "generator/snippet/operators.hpp"
 
 namespace tilewright::snippet {
 namespace {

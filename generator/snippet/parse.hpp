@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "snippet.hpp"
 #include "../spec/spec.hpp"
+#include "snippet.hpp"
 #include "tree.hpp"
 
 namespace tilewright::snippet {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "snippet.hpp"
 #include "../spec/spec.hpp"
+#include "snippet.hpp"
 
 namespace tilewright {
 

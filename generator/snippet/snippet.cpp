@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "generator/messages/text_location.hpp"
+#include "generator/snippet/brackets.hpp"
 #include "generator/snippet/chained_comparisons.hpp"
 #include "generator/snippet/function_declarations.hpp"
 #include "generator/snippet/misread_operators.hpp"
-#include "generator/snippet/brackets.hpp"
 #include "generator/snippet/names.hpp"
 #include "generator/snippet/number.hpp"
 #include "generator/snippet/words.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {
@@ -263,7 +263,7 @@ class Checker {
   std::size_t end_offset() const { return tokens_.back().offset + tokens_.back().text.size(); }
 
   std::string opened_note(const SnippetToken& opened) const {
-    const Place place = place_at(to_string(kind_), text_, opened.offset);
+    const SourceLocation place = place_at(to_string(kind_), text_, opened.offset);
     return fmt::format("{} was opened here: {}:{}:{}\n{}", opened.text, place.file, place.line,
                        place.column, place.excerpt);
   }

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "snippet.hpp"
-#include "facts.hpp"
 #include "../spec/spec.hpp"
+#include "facts.hpp"
+#include "snippet.hpp"
 
 namespace tilewright {
 

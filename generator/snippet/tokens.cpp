@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/characters.hpp"
-#include "generator/snippet/snippet.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/snippet/number.hpp"
-#include "generator/messages/text_place.hpp"
+#include "generator/snippet/snippet.hpp"
 
 namespace tilewright {
 namespace {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/spec/number_range.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {
@@ -110,7 +110,7 @@ class Locator {
     }
     const auto [first, is_new] = first_offsets.emplace(child.step, at_);
     if (!is_new) {
-      const Place place = place_at(file_, text_, first->second);
+      const SourceLocation place = place_at(file_, text_, first->second);
       fail(file_, text_, at_,
            fmt::format("the key \"{}\" occurs twice, first in line {}, column {}",
                        printable(child.step), place.line, place.column),

@@ -14,9 +14,9 @@
 #include "base/float_environment.hpp"
 #include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/spec/json_position.hpp"
 #include "generator/spec/spec_json.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {
@@ -272,7 +272,7 @@ class ManifestReader {
 
   // An error of a combination, told at the place where its value was written.
   [[noreturn]] void report(const Error& error, const SpecPath& path, const Base& base) const {
-    const std::optional<Place>& place = error.place();
+    const std::optional<SourceLocation>& place = error.place();
     if (!place || place->file != kCombination) rethrow(error, path);
     const auto index = static_cast<std::size_t>(place->line - 2);
     const bool is_a_field = place->line >= 2 && index < base.fields.size();
@@ -287,7 +287,7 @@ class ManifestReader {
   }
 
   [[noreturn]] void rethrow(const Error& error, const SpecPath& path,
-                            const std::optional<Place>& place = {}) const {
+                            const std::optional<SourceLocation>& place = {}) const {
     std::vector<std::string> notes;
     for (const std::string& note : error.notes()) {
       // "score_mod stands at combination:3:4": where, the next note says better.
@@ -330,7 +330,7 @@ class ManifestReader {
     return fmt::format("at {} of the manifest \"{}\"", pointer_of(path), file_);
   }
 
-  Place place_of(const SpecPath& path) const {
+  SourceLocation place_of(const SpecPath& path) const {
     return place_at(file_, text_, offset_of(positions_, path, false));
   }
 

@@ -26,7 +26,7 @@ std::string name_of(const MaskMod& mask, std::size_t position) {
 
 // The place's line counts from the part's own first one.
 Error moved(const Error& error, const std::string& name, int lines_before) {
-  Place place = *error.place();
+  SourceLocation place = *error.place();
   place.file = name;
   place.line -= lines_before;
   return Error({.code = error.code(),
@@ -182,7 +182,7 @@ Spec with_mask(Spec spec, const MaskMod& mask) {
 }
 
 Error in_its_part(const Error& error, const MaskMod& mask) {
-  const std::optional<Place>& place = error.place();
+  const std::optional<SourceLocation>& place = error.place();
   if (!place || place->file != to_string(SnippetKind::mask_mod)) return error;
   for (const MaskMod::Part& part : mask.parts) {
     const int last_line = part.first_line + lines_in(part.text);

@@ -16,11 +16,11 @@
 #include "base/float_environment.hpp"
 #include "base/name_list.hpp"
 #include "base/nearest_name.hpp"
-#include "generator/spec/json_position.hpp"
-#include "generator/snippet/snippet.hpp"
-#include "generator/snippet/check.hpp"
-#include "generator/messages/text_place.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/messages/usual_mistakes.hpp"
+#include "generator/snippet/check.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/spec/json_position.hpp"
 #include "generator/spec/validate.hpp"
 
 namespace tilewright {
@@ -384,7 +384,7 @@ class SpecReader {
     try {
       check_snippet_of(spec_, kind);
     } catch (const Error& error) {
-      const Place place = place_at(file_, text_, offset_of(positions_, {key}, false));
+      const SourceLocation place = place_at(file_, text_, offset_of(positions_, {key}, false));
       std::vector<std::string> notes = error.notes();
       notes.push_back(
           fmt::format("{} stands at {}:{}:{}", key, place.file, place.line, place.column));

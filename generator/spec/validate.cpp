@@ -10,11 +10,11 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
-#include "generator/spec/number_range.hpp"
-#include "generator/snippet/snippet.hpp"
+#include "generator/messages/text_location.hpp"
 #include "generator/snippet/check.hpp"
 #include "generator/snippet/names.hpp"
-#include "generator/messages/text_place.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/spec/number_range.hpp"
 
 namespace tilewright {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.hpp"
-#include "generator/tactic/hopper_tactic.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
 namespace tilewright {
@@ -126,7 +126,7 @@ void check_warps(const Spec& spec, const PortableTactic& tactic) {
                           warps, q_tile));
 }
 
-void check(const Spec& spec, const KernelTraits&, const PortableTactic& tactic) {
+void check(const Spec& spec, const KernelVariant&, const PortableTactic& tactic) {
   require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
   // A thread's row of a tile is one word of bits.
   if (uses_tensor_cores(spec)) require_range("kv_tile", tactic.kv_tile, 16, 128, 16);
@@ -147,13 +147,13 @@ void check_room(const Spec& spec, const Target& target, const T& tactic) {
               "force smaller tiles or fewer stages");
 }
 
-void force(const SpecFacts& facts, const Target& target, const KernelTraits& kernel,
+void force(const SpecFacts& facts, const Target& target, const KernelVariant& kernel,
            const TacticSpec& forced, HopperTactic& tactic) {
   force_fields(forced, tactic);
   follow_forced(facts, kernel, forced, room(target), tactic);
 }
 
-void force(const SpecFacts& facts, const Target&, const KernelTraits&, const TacticSpec& forced,
+void force(const SpecFacts& facts, const Target&, const KernelVariant&, const TacticSpec& forced,
            PortableTactic& tactic) {
   const Spec& spec = facts.spec;
   force_fields(forced, tactic);
@@ -162,7 +162,7 @@ void force(const SpecFacts& facts, const Target&, const KernelTraits&, const Tac
 }
 
 [[noreturn]] void refuse_name(const SpecFacts& facts, const Target& target,
-                              const KernelTraits& kernel) {
+                              const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
   std::vector<std::string> names = {std::string(kPortable)};
   if (default_hopper_tactic(facts, target, kernel)) names.emplace_back(kHopper);
@@ -209,7 +209,7 @@ std::int64_t max_shared_bytes(const Target& target) {
 }
 
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
-                          const KernelTraits& kernel) {
+                          const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
   const std::optional<TacticSpec>& forced = spec.tactic;
   const bool forces_hopper = forced && forced->name == kHopper;

@@ -9,7 +9,8 @@ namespace tilewright {
 /// The tactic of one kernel: "hopper" (hopper_tactic.hpp) where that can serve and nothing else is
 /// forced, otherwise "portable".
 /// @throws Error with code spec where the forced tactic does not exist or does not fit
-Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target, const KernelTraits& kernel);
+Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
+                          const KernelVariant& kernel);
 
 /// Whether the spec's products run on tensor cores (16-bit tensors of one type), else in float32.
 bool uses_tensor_cores(const Spec& spec);

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "generator/messages/text_location.hpp"
 #include "generator/render/kernel_source.hpp"
 #include "generator/tactic/tactic.hpp"
-#include "generator/messages/text_place.hpp"
 
 namespace tilewright {
 namespace {
@@ -15,9 +15,9 @@ namespace {
 using snippet::BufferRead;
 using snippet::SourceRange;
 
-FastPath::Place place_of(const AnalysedSnippet& analysed, const SourceRange& range) {
+FastPath::SourceLocation place_of(const AnalysedSnippet& analysed, const SourceRange& range) {
   const SnippetKind kind = analysed.snippet.kind;
-  const Place place = place_at(to_string(kind), analysed.snippet.text, range.begin);
+  const SourceLocation place = place_at(to_string(kind), analysed.snippet.text, range.begin);
   return {kind, place.line, place.column};
 }
 
@@ -56,7 +56,7 @@ class Explainer {
 
  private:
   void add(std::string name, bool used, std::string why_not,
-           std::optional<FastPath::Place> place = {}) {
+           std::optional<FastPath::SourceLocation> place = {}) {
     paths_.push_back({.name = std::move(name), .used = used});
     if (used) return;
     paths_.back().why_not = std::move(why_not);
@@ -94,7 +94,7 @@ class Explainer {
 
   template <typename Wanted>
   void reads(const std::string& name, std::string_view which, const Wanted& wanted) {
-    std::optional<FastPath::Place> place;
+    std::optional<FastPath::SourceLocation> place;
     bool has_reads = false;
     for (const auto* analysed : {&facts_.score_mod, &facts_.mask_mod}) {
       if (!*analysed) continue;

@@ -12,7 +12,7 @@ namespace tilewright {
 
 /// A way to compute a spec faster, and whether its kernels take it.
 struct FastPath {
-  struct Place {
+  struct SourceLocation {
     SnippetKind snippet;
     int line;    ///< from 1
     int column;  ///< from 1, in bytes
@@ -21,7 +21,7 @@ struct FastPath {
   std::string name;  ///< "score_slope"
   bool used = false;
   std::string why_not = {};  ///< empty if used
-  std::optional<Place> place = {};
+  std::optional<SourceLocation> place = {};
 };
 
 /// score_slope, score_factors, fixed_maximum, reads_by_head, reads_by_row, reads_by_column,

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
-#include "generator/tactic/cuda_tactic.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
 namespace tilewright {
@@ -28,14 +28,14 @@ constexpr std::int64_t kNarrowKvTile = 128;
 // The greatest that leaves registers for heads of more than 64 on three warpgroups.
 constexpr std::int64_t kShortKvTile = 80;
 
-// Of which a merged kv tile is a multiple: hopper/merged_tiles.hpp.
+// Of which a merged kv tile is a multiple: hopper/two_block_tiles.hpp.
 constexpr std::int64_t kMergedKvStep = 128;
 
 std::int64_t panels(std::int64_t columns) {
   return ceil_div(columns, kPanelColumns);
 }
 
-bool divides(std::int64_t tile, std::int64_t side, const KernelTraits& kernel) {
+bool divides(std::int64_t tile, std::int64_t side, const KernelVariant& kernel) {
   return !kernel.masked || side % tile == 0;
 }
 
@@ -47,12 +47,12 @@ bool can_merge(std::int64_t q_tile, std::int64_t kv_tile, std::int64_t side) {
 }
 
 // Of the q tiles that are no greater than 128 rows.
-std::int64_t dividing_q_tile(const Spec& spec, const KernelTraits& kernel) {
+std::int64_t dividing_q_tile(const Spec& spec, const KernelVariant& kernel) {
   return divides(2 * kGroupRows, spec.block[0], kernel) ? 2 * kGroupRows : kGroupRows;
 }
 
 // The greatest tile up to `limit` that divides the side of a mask's block.
-std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::int64_t limit) {
+std::int64_t largest_kv_tile(const Spec& spec, const KernelVariant& kernel, std::int64_t limit) {
   std::int64_t tile = limit;
   while (tile > 0 && !divides(tile, spec.block[1], kernel)) tile -= 16;
   return tile;
@@ -60,7 +60,7 @@ std::int64_t largest_kv_tile(const Spec& spec, const KernelTraits& kernel, std::
 
 // A kv tile for wider heads on three warpgroups: 80 or 64. Where several of 80 make a block of the
 // mask, the planner divides by 80, and spills.
-bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
+bool has_short_kv_tile(const Spec& spec, const KernelVariant& kernel) {
   const std::int64_t tile = largest_kv_tile(spec, kernel, kShortKvTile);
   return tile == 64 || (tile == kShortKvTile && (!kernel.masked || spec.block[1] == tile));
 }
@@ -69,7 +69,7 @@ bool has_short_kv_tile(const Spec& spec, const KernelTraits& kernel) {
 // of indices share stays in the first level of the cache; a table with an element for each score
 // comes from memory, for which tiles of 128 x 128 wait less. The values of a second table do not
 // fit beside the accumulators of three warpgroups, nor do a mask's bits beside those of one.
-bool reads_suit_three_groups(const SpecFacts& facts, const KernelTraits& kernel,
+bool reads_suit_three_groups(const SpecFacts& facts, const KernelVariant& kernel,
                              std::int64_t width) {
   if (facts.score_mod_reads() != ScoreModReads::more) return true;
   const std::vector<snippet::BufferRead> reads = facts.linear_reads();
@@ -90,7 +90,7 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
 // Whether a q tile of so many rows is better than one that divides the mask's blocks. Masks that
 // read buffers have short rows (documents), of which it visits more than it gains:
 // docs/decisions/0034.
-bool is_worth_merging(const SpecFacts& facts, const KernelTraits& kernel, std::int64_t q_tile,
+bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t q_tile,
                       std::int64_t width) {
   const Spec& spec = facts.spec;
   if (!kernel.masked || width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
@@ -101,7 +101,7 @@ bool is_worth_merging(const SpecFacts& facts, const KernelTraits& kernel, std::i
 
 // Three warpgroups that compute hide what each of them waits for better than two. They leave a
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
-bool suits_three_groups(const SpecFacts& facts, const KernelTraits& kernel, std::int64_t width) {
+bool suits_three_groups(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t width) {
   const Spec& spec = facts.spec;
   if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
       !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
@@ -112,7 +112,7 @@ bool suits_three_groups(const SpecFacts& facts, const KernelTraits& kernel, std:
   return width <= 128 && has_short_kv_tile(spec, kernel) && !facts.score_mod_loops();
 }
 
-std::int64_t default_q_tile(const SpecFacts& facts, const KernelTraits& kernel,
+std::int64_t default_q_tile(const SpecFacts& facts, const KernelVariant& kernel,
                             std::int64_t width) {
   if (suits_three_groups(facts, kernel, width)) return 3 * kGroupRows;
   if (is_worth_merging(facts, kernel, 2 * kGroupRows, width)) return 2 * kGroupRows;
@@ -122,7 +122,7 @@ std::int64_t default_q_tile(const SpecFacts& facts, const KernelTraits& kernel,
 }  // namespace
 
 std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
-                                                  const KernelTraits& kernel) {
+                                                  const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
@@ -156,7 +156,7 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
                       .launch_counters = 1024};
 }
 
-void follow_forced(const SpecFacts& facts, const KernelTraits& kernel, const TacticSpec& forced,
+void follow_forced(const SpecFacts& facts, const KernelVariant& kernel, const TacticSpec& forced,
                    std::int64_t room, HopperTactic& tactic) {
   const Spec& spec = facts.spec;
   const auto is_free = [&](const char* name) { return !forced.parameters.contains(name); };
@@ -176,7 +176,7 @@ void follow_forced(const SpecFacts& facts, const KernelTraits& kernel, const Tac
   if (is_free("q_stages") && shared_bytes(spec, tactic) > room) tactic.q_stages = 1;
 }
 
-void check(const Spec& spec, const KernelTraits& kernel, const HopperTactic& tactic) {
+void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& tactic) {
   if (kernel.masked) {
     require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
     if (!can_merge(tactic.q_tile, tactic.kv_tile, spec.block[0])) {
@@ -195,7 +195,7 @@ void check(const Spec& spec, const KernelTraits& kernel, const HopperTactic& tac
   }
 }
 
-bool merges_rows(const Spec& spec, const HopperTactic& tactic) {
+bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic) {
   return spec.block[0] % tactic.q_tile != 0;
 }
 

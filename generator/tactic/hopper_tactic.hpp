@@ -12,19 +12,19 @@ namespace tilewright {
 /// Nothing where it cannot serve a kernel: for other targets, float32, tensors that the copy engine
 /// cannot bring, and blocks of a mask that its tiles neither divide nor merge.
 std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
-                                                  const KernelTraits& kernel);
+                                                  const KernelVariant& kernel);
 
 /// Lets parameters that are not forced follow those that are: kv_tile an own q_tile, q_tile an own
 /// kv_tile, and q_stages what shared memory has room for.
 /// @param room  bytes of shared memory that a block of threads has
-void follow_forced(const SpecFacts& facts, const KernelTraits& kernel, const TacticSpec& forced,
+void follow_forced(const SpecFacts& facts, const KernelVariant& kernel, const TacticSpec& forced,
                    std::int64_t room, HopperTactic& tactic);
 
 /// @throws Error with code spec where the tactic's parameters do not fit
-void check(const Spec& spec, const KernelTraits& kernel, const HopperTactic& tactic);
+void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& tactic);
 
 /// Whether a masked kernel's q tile covers rows of two blocks of the mask, whose lists it merges. A
 /// warpgroup's 64 rows are of one.
-bool merges_rows(const Spec& spec, const HopperTactic& tactic);
+bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic);
 
 }  // namespace tilewright

@@ -79,7 +79,7 @@ std::map<std::string, std::int64_t> Tactic::parameters() const {
   return {values.begin(), values.end()};
 }
 
-Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelTraits& kernel) {
+Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelVariant& kernel) {
   if (!target.is_cpu()) return choose_cuda_tactic(facts, target, kernel);
   const Spec& spec = facts.spec;
   CpuTactic tactic{.q_tile = default_q_tile(spec),

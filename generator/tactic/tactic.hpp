@@ -6,14 +6,12 @@
 #include <string_view>
 #include <variant>
 
-#include "kernel_variant.hpp"
-#include "../spec/spec.hpp"
 #include "../snippet/spec_facts.hpp"
+#include "../spec/spec.hpp"
 #include "../spec/target.hpp"
+#include "kernel_variant.hpp"
 
 namespace tilewright {
-
-using KernelTraits = KernelVariant;
 
 /// The tactic "cpu" of templates/cpu/kernels/forward.cpp.jinja. What the members of the tactics
 /// mean, which values they take and how specs name them is said once, in tactic_fields.cpp.
@@ -78,7 +76,7 @@ struct Tactic {
 /// The tactic of one of a spec's forward kernels, the forced one's parameters filled in where it
 /// leaves them open. A forced tactic that needs aligned tensors leaves other kernels alone.
 /// @throws Error with code spec where the forced tactic does not exist or does not fit
-Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelTraits& kernel);
+Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelVariant& kernel);
 
 /// The same for the kernel that serves most calls: aligned, and masked where the spec has a
 /// mask_mod.

@@ -11,9 +11,9 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "runtime/call/written_apart.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
-#include "runtime/call/written_apart.hpp"
 
 namespace tilewright {
 namespace {

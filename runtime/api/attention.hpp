@@ -21,7 +21,7 @@ namespace tilewright {
 struct AttentionOptions {
   /// Tensors, buffers and block masks of calls lie where this device reads them.
   Device device = Device::automatic();
-  KernelContext kernels = {};     ///< store, templates, diagnostics
+  Toolchain kernels = {};         ///< store, templates, diagnostics
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
   /// For a spec without mask_mod: its calls bring block masks all the same, made from lists of full
   /// tiles (mask_lists.hpp).

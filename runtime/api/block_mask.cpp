@@ -84,7 +84,7 @@ std::vector<std::int32_t> order_by_cost(const TileLists& lists, std::int64_t row
 std::shared_ptr<const HostTileLists> host_lists(TileLists lists, std::int64_t rows) {
   std::vector<std::int32_t> order = order_by_cost(lists, rows);
   return std::make_shared<const HostTileLists>(
-      HostTileLists{.lists = std::move(lists), .rows_by_cost = std::move(order)});
+      HostTileLists{.lists = std::move(lists), .q_tile_order = std::move(order)});
 }
 
 // One of the two lists by columns: counted, summed, and dealt out in order of rows.

@@ -66,7 +66,7 @@ struct TileLists {
 /// The lists of a mask in host memory, as they were at one time.
 struct HostTileLists {
   TileLists lists;
-  std::vector<std::int32_t> rows_by_cost;  ///< rows of tiles, those with the most tiles first
+  std::vector<std::int32_t> q_tile_order;  ///< rows of tiles, those with the most tiles first
 };
 
 /// How many tiles a mask has of each kind, and how many of all were decided element by element.
@@ -152,7 +152,7 @@ class BlockMask {
 
   /// Rows of tiles, those with the most tiles first: the order in which work is handed out. The
   /// span holds as the reference of lists() does.
-  std::span<const std::int32_t> rows_by_cost() const { return on_host()->rows_by_cost; }
+  std::span<const std::int32_t> q_tile_order() const { return on_host()->q_tile_order; }
 
   /// Gives this mask and all its copies the tiles of another one with as many rows, for
   /// runtime/cpu. Whoever keeps lists (on_host) keeps the old ones.

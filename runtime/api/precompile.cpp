@@ -28,14 +28,14 @@ namespace {
 struct Job {
   const ManifestSpec* spec;
   const Target* target;
-  KernelId id;
+  KernelVariant id;
 };
 
 std::vector<Job> jobs_of(std::span<const ManifestSpec> specs, std::span<const Target> targets) {
   std::vector<Job> jobs;
   for (const ManifestSpec& spec : specs) {
     for (const Target& target : targets) {
-      for (const KernelId& id : kernel_set(spec.spec, target)) {
+      for (const KernelVariant& id : kernel_set(spec.spec, target)) {
         jobs.push_back({&spec, &target, id});
       }
     }
@@ -52,7 +52,8 @@ cache::BundleItem item_of(const Spec& spec, const KernelBinary& binary, bool has
                          .memos = {},
                          .metadata = bundle_metadata(std::move(metadata)),
                          .entry = binary.entry};
-  if (has_memo) item.memos.push_back(kernel_memo(spec, binary.source.target, binary.source.id));
+  if (has_memo)
+    item.memos.push_back(kernel_memo(spec, binary.source.target, binary.source.variant));
   return item;
 }
 
@@ -165,7 +166,7 @@ std::vector<cache::BundleItem> precompile(std::span<const ManifestSpec> specs,
                                           std::span<const Target> targets,
                                           const PrecompileOptions& options) {
   // Bundles that are there already must not decide what goes into a new one.
-  KernelContext context = options.kernels;
+  Toolchain context = options.kernels;
   context.bundles = std::make_shared<const cache::Bundles>();
   context = with_defaults(std::move(context));
   if (!*context.jit) {

@@ -29,7 +29,7 @@ struct PrecompileStep {
 };
 
 struct PrecompileOptions {
-  KernelContext kernels = {};
+  Toolchain kernels = {};
   unsigned jobs = 0;  ///< kernels that are compiled at a time; 0: as many as there are processors
   /// Called for each kernel when it has been made, by one thread at a time. No lock is held
   /// meanwhile, so it may call the library. What it throws ends the precompile.

@@ -21,7 +21,7 @@ class Loader;
 
 /// What a build of kernels works with. Everything may be left empty: the defaults are made on first
 /// use and shared by the process.
-struct KernelContext {
+struct Toolchain {
   std::shared_ptr<cache::Store> store = {};  ///< none: the store in the default directory
   std::shared_ptr<const jinja::Loader> templates = {};  ///< none: default_template_loader()
   DiagnosticsSink diagnostics = {};  ///< receives warnings of the default store and bundles

@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "generator/messages/compiler_messages.hpp"
-#include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/compile/host_compiler.hpp"
 #include "runtime/compile/worker_pool.hpp"
+#include "runtime/cuda/find_nvrtc.hpp"
 
 namespace tilewright {
 namespace {
@@ -42,7 +42,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 // "forward for sm_90a", for messages.
 std::string label_of(const KernelSource& source) {
-  return fmt::format("{} for {}", source.id.name(), source.target.name());
+  return fmt::format("{} for {}", source.variant.name(), source.target.name());
 }
 
 class HostKernelCompiler final : public KernelCompiler {

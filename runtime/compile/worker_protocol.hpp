@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "../../base/error.hpp"
-#include "compile_limits.hpp"
 #include "../cuda/nvrtc.hpp"
+#include "compile_limits.hpp"
 
 namespace tilewright {
 

@@ -3,16 +3,16 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/compile/cpu_identity.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
-#include "runtime/compile/cpu_identity.hpp"
 
 namespace tilewright::cpu {
 namespace {
 
-std::vector<KernelId> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
+std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
   const Spec& spec = facts.spec;
-  std::vector<KernelId> ids;
+  std::vector<KernelVariant> ids;
   if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(facts));
   if (!options.masks_only) ids.push_back(forward_kernel(spec, options.takes_block_mask));
   return ids;
@@ -28,7 +28,8 @@ class CpuBackend final : public Backend {
     const auto kernels =
         load_kernels(facts, target_, kernels_needed(facts, options), options.kernels);
     for (const std::shared_ptr<const LoadedKernel>& kernel : kernels) {
-      kernel->source.id.is_forward() ? void(forward_.emplace(kernel)) : void(mask_.emplace(kernel));
+      kernel->source.variant.is_forward() ? void(forward_.emplace(kernel))
+                                          : void(mask_.emplace(kernel));
     }
   }
 

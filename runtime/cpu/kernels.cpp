@@ -70,7 +70,7 @@ void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
   const std::int64_t tiles_per_block = mask.block()[0] / q_tile_;
   const std::int64_t items_per_row = heads_per_list * batches_per_list * tiles_per_block;
   threads.parallel_for(mask.rows() * items_per_row, [&](std::int64_t item, int) {
-    const std::int64_t row = lists->rows_by_cost[static_cast<size_t>(item / items_per_row)];
+    const std::int64_t row = lists->q_tile_order[static_cast<size_t>(item / items_per_row)];
     const std::int64_t copy = item % items_per_row / tiles_per_block;
     const std::int64_t list = row / mask.q_blocks();
     const std::int64_t q_tile = row % mask.q_blocks() * tiles_per_block + item % tiles_per_block;

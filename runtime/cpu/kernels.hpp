@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "../api/block_mask.hpp"
+#include "../api/thread_pool.hpp"
 #include "../call/forward_call.hpp"
 #include "../library/kernel_library.hpp"
-#include "../api/thread_pool.hpp"
 #include "arguments.hpp"
 
 namespace tilewright::cpu {

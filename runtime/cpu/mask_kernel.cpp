@@ -165,7 +165,7 @@ class MaskKernel::Tables {
 
 MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel)
     : kernel_(std::move(kernel)), row_entry_(kernel_->entry<RowEntry>("tilewright_mask_row")) {
-  if (kernel_->source.id.role != KernelRole::mask_proved) return;
+  if (kernel_->source.variant.role != KernelRole::mask_proved) return;
   extrema_entry_ = kernel_->entry<ExtremaEntry>("tilewright_mask_extrema");
   tables_ = kernel_->source.extrema_tables;
 }

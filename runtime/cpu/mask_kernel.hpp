@@ -7,8 +7,8 @@
 #include "../../generator/render/extrema_table.hpp"
 #include "../../templates/abi/extrema.hpp"
 #include "../api/block_mask.hpp"
-#include "../library/kernel_library.hpp"
 #include "../api/thread_pool.hpp"
+#include "../library/kernel_library.hpp"
 #include "arguments.hpp"
 
 namespace tilewright::cpu {

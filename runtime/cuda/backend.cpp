@@ -33,10 +33,10 @@ KernelVariant unaligned(KernelVariant variant) {
   return variant;
 }
 
-std::vector<KernelId> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
+std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
   const Spec& spec = facts.spec;
   const KernelVariant forward = forward_kernel(spec, options.takes_block_mask);
-  std::vector<KernelId> ids;
+  std::vector<KernelVariant> ids;
   if (!options.masks_only) ids = {forward, unaligned(forward)};
   if (!spec.mask_mod.empty()) ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
   return ids;
@@ -132,16 +132,16 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  static bool will_compile(const KernelContext& given) {
-    const KernelContext context = with_defaults(given);
+  static bool will_compile(const Toolchain& given) {
+    const Toolchain context = with_defaults(given);
     return *context.jit && context.bundles->empty();
   }
 
   std::vector<KernelBinary> build(const DeviceFacts& gpu, const AttentionOptions& options) {
-    const std::vector<KernelId> ids = kernels_needed(facts_, options);
+    const std::vector<KernelVariant> ids = kernels_needed(facts_, options);
     target_ = bundled_target(facts_, targets_of(gpu), ids, options.kernels);
     if (!target_) target_.emplace(compiled_target(gpu, options));
-    return build_usable_kernels(facts_, *target_, ids, options.kernels);
+    return build_or_fallback_kernels(facts_, *target_, ids, options.kernels);
   }
 
   // What NVRTC compiles for; where there is none, or it must not be used, what the store holds.
@@ -171,19 +171,19 @@ class CudaBackend final : public Backend {
     const ContextKernels& kernels = modules_->in(scope);
     const KernelSource& mask = mask_source();
     const std::vector<ExtremaTable>& tables = mask.extrema_tables;
-    return {.rows = kernels.kernel(mask.id, "tilewright_mask_rows"),
+    return {.rows = kernels.kernel(mask.variant, "tilewright_mask_rows"),
             .scan = kernels.kernel(kMaskLists, "tilewright_mask_scan"),
             .extrema =
                 tables.empty() ? nullptr : &kernels.kernel(kMaskLists, "tilewright_mask_extrema"),
             .tables = tables,
-            .proves = mask.id.role == KernelRole::mask_proved,
+            .proves = mask.variant.role == KernelRole::mask_proved,
             .ordered_rows = ordered_rows(kernels)};
   }
 
   // Of mask_proved, or of mask_exact, which serves where the former does not compile.
   const KernelSource& mask_source() const {
     for (const KernelBinary& binary : modules_->binaries()) {
-      const KernelRole role = binary.source.id.role;
+      const KernelRole role = binary.source.variant.role;
       if (role == KernelRole::mask_proved || role == KernelRole::mask_exact) return binary.source;
     }
     throw Error(ErrorCode::internal, "the spec's mask has no kernel");

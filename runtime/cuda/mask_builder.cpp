@@ -57,7 +57,7 @@ class Builder {
   void fill(const TileGrid& grid, const CsrMemory& lists, std::int64_t capacity) {
     abi::cuda::MaskArguments arguments = arguments_of(grid, lists, capacity);
     arguments.fills = 1;
-    const std::int64_t orders = lists.rows_by_cost() ? grid.batch * grid.heads : 0;
+    const std::int64_t orders = lists.q_tile_order() ? grid.batch * grid.heads : 0;
     launch(kernels_.rows, grid.rows() + orders, abi::cuda::kMaskThreads, arguments);
   }
 
@@ -68,7 +68,7 @@ class Builder {
         .row_offsets = lists.row_offsets(),
         .full_row_offsets = lists.full_row_offsets(),
         .indices = lists.indices(),
-        .rows_by_cost = lists.rows_by_cost(),
+        .q_tile_order = lists.q_tile_order(),
         .capacity = capacity,
         .batch = static_cast<int>(grid.batch),
         .heads = static_cast<int>(grid.heads),

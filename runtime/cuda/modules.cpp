@@ -58,14 +58,14 @@ ContextKernels::~ContextKernels() {
 
 void ContextKernels::load(const KernelBinary& binary) {
   const DriverFunctions& f = driver_.functions();
-  const Activity activity("loads into the GPU's context", binary.source.id.name());
+  const Activity activity("loads into the GPU's context", binary.source.variant.name());
   Module module = nullptr;
   const int result = f.module_load(&module, binary.entry->payload.data());
   if (is_misfit(result)) refuse_cubin(driver_, gpu_, binary, result);
   driver_.check(result, "loading a kernel");
   modules_.push_back(module);
   for (const std::string& entry : binary.source.entry_points) {
-    Kernel kernel{.variant = binary.source.id,
+    Kernel kernel{.variant = binary.source.variant,
                   .entry = entry,
                   .function = nullptr,
                   .launch = binary.source.launch};
@@ -74,7 +74,7 @@ void ContextKernels::load(const KernelBinary& binary) {
       throw Error(ErrorCode::device,
                   fmt::format("{} has {} bytes of shared memory for a block of threads, and kernel "
                               "{} needs {}",
-                              gpu_.describe(), gpu_.max_shared_bytes, binary.source.id.name(),
+                              gpu_.describe(), gpu_.max_shared_bytes, binary.source.variant.name(),
                               kernel.launch.shared_bytes),
                   "force a smaller tactic in the spec");
     }

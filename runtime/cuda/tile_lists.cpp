@@ -159,7 +159,7 @@ void TileListMemory::keep(std::unique_ptr<const MaskWorkspace> workspace, std::i
 }
 
 void TileListMemory::upload(const TileLists& lists, const BlockMask& mask) {
-  copy_to_device(driver_, by_rows_.rows_by_cost(), order_of_work(lists, mask, ordered_rows_));
+  copy_to_device(driver_, by_rows_.q_tile_order(), order_of_work(lists, mask, ordered_rows_));
   by_rows_.upload(lists);
 }
 
@@ -202,7 +202,7 @@ abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileLi
           .indices = rows.indices(),
           .full_row_offsets = rows.full_row_offsets(),
           .full_indices = rows.indices(),
-          .rows_by_cost = is_ordered ? rows.rows_by_cost() : nullptr,
+          .q_tile_order = is_ordered ? rows.q_tile_order() : nullptr,
           .batch = static_cast<int>(mask.batch()),
           .heads = static_cast<int>(mask.heads()),
           .q_blocks = static_cast<int>(mask.q_blocks()),

@@ -25,7 +25,7 @@ class CsrMemory {
   std::int64_t rows() const { return rows_; }
   long long* row_offsets() const { return reinterpret_cast<long long*>(rows_memory_.pointer()); }
   long long* full_row_offsets() const { return row_offsets() + rows_ + 1; }
-  int* rows_by_cost() const {  ///< null where there is none
+  int* q_tile_order() const {  ///< null where there is none
     return has_order_ ? reinterpret_cast<int*>(full_row_offsets() + rows_ + 1) : nullptr;
   }
   int* indices() const {  ///< null before there is room for them

@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "generator/render/generator_digest.hpp"
 #include "generator/render/kernel_source.hpp"
-#include "generator/spec/spec_json.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "runtime/library/kernel_facts.hpp"
 
 namespace tilewright {
@@ -28,7 +28,7 @@ std::optional<cache::Digest> memo_of(const cache::Metadata& metadata, const cach
   try {
     const Spec known = spec_from_json(spec->second);
     const Target target = Target::parse(metadata.at("target"));
-    const KernelId id = KernelVariant::parse(metadata.at("kernel"));
+    const KernelVariant id = KernelVariant::parse(metadata.at("kernel"));
     const KernelSource source = render_kernel(known, target, id, embedded);
     if (kernel_request(source).digest != request) return std::nullopt;
     return kernel_memo(known, target, id);

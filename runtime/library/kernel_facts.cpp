@@ -55,13 +55,13 @@ std::string tactic_text(const std::optional<TacticSpec>& tactic) {
 
 cache::Request kernel_request(const KernelSource& source) {
   return cache::make_request({{"format", std::string(kBinaryFormat)},
-                              {"kernel", source.id.name()},
+                              {"kernel", source.variant.name()},
                               {"options", sorted_lines(source.options)},
                               {"source", cache::sha256(source.text).hex()},
                               {"target", source.target.name()}});
 }
 
-cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelId& id) {
+cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelVariant& id) {
   const cache::Ingredient ingredients[] = {{"format", std::string(kBinaryFormat)},
                                            {"generator", std::string(generator_digest())},
                                            {"kernel", id.name()},
@@ -71,7 +71,7 @@ cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelId
 }
 
 cache::Metadata kernel_metadata(const Spec& spec, const KernelSource& source) {
-  cache::Metadata metadata = {{"kernel", source.id.name()},
+  cache::Metadata metadata = {{"kernel", source.variant.name()},
                               {"spec", spec.name},
                               {"target", source.target.name()},
                               {"generator", std::string(generator_digest())}};

@@ -16,7 +16,7 @@ cache::Request kernel_request(const KernelSource& source);
 /// What an equal kernel of an equal spec is found by without rendering it: a digest over the spec,
 /// without what never reaches a kernel, and the generator (generator_digest()). Only true for the
 /// templates that are embedded.
-cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelId& id);
+cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelVariant& id);
 
 /// What is recorded beside a binary, so that people can find it and a miss can be explained:
 /// kernel, target, spec (its name), spec_json, generator, and the ingredients of the request.

@@ -89,8 +89,8 @@ struct Rendered {
   double milliseconds;
 };
 
-Rendered render(const SpecFacts& facts, const Target& target, const KernelId& id,
-                const KernelContext& context) {
+Rendered render(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                const Toolchain& context) {
   const Stopwatch watch;
   KernelSource source = render_kernel(facts, target, id, *context.templates);
   if (target.is_cpu()) {
@@ -101,7 +101,7 @@ Rendered render(const SpecFacts& facts, const Target& target, const KernelId& id
 }
 
 // Bundles hold no kernels for "cpu", which is another instruction set on each machine.
-bool may_be_bundled(const Target& target, const KernelContext& context) {
+bool may_be_bundled(const Target& target, const Toolchain& context) {
   return !context.bundles->empty() && context.instrumentation.empty() &&
          target != Target::host_cpu() && context.bundles->has_ingredient("target", target.name());
 }
@@ -109,7 +109,7 @@ bool may_be_bundled(const Target& target, const KernelContext& context) {
 // A binary that was found, not compiled.
 KernelBinary kept(std::shared_ptr<const cache::Entry> entry, std::string where, Rendered rendered,
                   double load_ms) {
-  KernelBuild build{.kernel = rendered.source.id.name(),
+  KernelBuild build{.kernel = rendered.source.variant.name(),
                     .source = std::move(where),
                     .render_ms = rendered.milliseconds,
                     .compile_ms = 0,
@@ -137,18 +137,18 @@ std::unique_ptr<const KernelCompiler> compiler_or_reason(const Target& target,
 
 // A kernel whose spec a bundle knows need not be rendered.
 std::optional<KernelBinary> find_without_rendering(const SpecFacts& facts, const Target& target,
-                                                   const KernelId& id,
-                                                   const KernelContext& context) {
+                                                   const KernelVariant& id,
+                                                   const Toolchain& context) {
   if (!may_be_bundled(target, context) || !is_embedded(*context.templates)) return std::nullopt;
   const Stopwatch watch;
   cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(facts, target, id));
   if (!loaded.entry) return std::nullopt;
-  Rendered described{describe_kernel(facts, target, id), 0};
+  Rendered described{kernel_metadata(facts, target, id), 0};
   return from_bundle(std::move(loaded), std::move(described), watch.milliseconds());
 }
 
-KernelBinary build(const SpecFacts& facts, const Target& target, const KernelId& id,
-                   const KernelContext& context) {
+KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                   const Toolchain& context) {
   const Activity activity("makes the kernel", id.name() + " for " + target.name());
   if (auto bundled = find_without_rendering(facts, target, id, context)) return *std::move(bundled);
   Rendered rendered = render(facts, target, id, context);
@@ -179,7 +179,7 @@ KernelBinary build(const SpecFacts& facts, const Target& target, const KernelId&
     compile_ms = compile_watch.milliseconds();
     return entry;
   });
-  KernelBuild build{.kernel = source.id.name(),
+  KernelBuild build{.kernel = source.variant.name(),
                     .source = std::string(to_string(result.source)),
                     .render_ms = rendered.milliseconds,
                     .compile_ms = compile_ms,
@@ -189,8 +189,8 @@ KernelBinary build(const SpecFacts& facts, const Target& target, const KernelId&
   return {std::move(result.entry), std::move(rendered.source), std::move(build)};
 }
 
-bool is_bundled(const SpecFacts& facts, const Target& target, const KernelId& id,
-                const KernelContext& context) {
+bool is_bundled(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                const Toolchain& context) {
   if (is_embedded(*context.templates) &&
       context.bundles->find_memo(kernel_memo(facts, target, id))) {
     return true;
@@ -201,16 +201,16 @@ bool is_bundled(const SpecFacts& facts, const Target& target, const KernelId& id
 
 // Whether a kernel or what serves in its place is held.
 template <typename Holds>
-bool is_served(const SpecFacts& facts, const Target& target, const KernelId& id,
-               const Holds& holds) {
+bool has_or_fallback(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                     const Holds& holds) {
   if (holds(id)) return true;
-  const std::optional<KernelId> fallback = describe_kernel(facts, target, id).fallback;
+  const std::optional<KernelVariant> fallback = kernel_metadata(facts, target, id).fallback;
   return fallback && holds(*fallback);
 }
 
-KernelBinary build_usable(const SpecFacts& facts, const Target& target, const KernelId& id,
-                          const KernelContext& context) {
-  const std::optional<KernelId> fallback = describe_kernel(facts, target, id).fallback;
+KernelBinary build_or_fallback(const SpecFacts& facts, const Target& target,
+                               const KernelVariant& id, const Toolchain& context) {
+  const std::optional<KernelVariant> fallback = kernel_metadata(facts, target, id).fallback;
   if (!fallback) return build(facts, target, id, context);
   try {
     KernelBinary binary = build(facts, target, id, context);
@@ -239,14 +239,14 @@ std::shared_ptr<const SharedObject> shared_object(const cache::Entry& entry,
 }
 
 std::shared_ptr<const LoadedKernel> load(const SpecFacts& facts, const Target& target,
-                                         const KernelId& id, const KernelContext& context) {
+                                         const KernelVariant& id, const Toolchain& context) {
   if (!target.is_cpu()) {
     throw Error(ErrorCode::internal, "a kernel for a GPU cannot be loaded into the process");
   }
-  KernelBinary binary = build_usable(facts, target, id, context);
+  KernelBinary binary = build_or_fallback(facts, target, id, context);
   const Stopwatch watch;
   std::shared_ptr<const SharedObject> object =
-      shared_object(*binary.entry, binary.source.id.name());
+      shared_object(*binary.entry, binary.source.variant.name());
   binary.build.load_ms += watch.milliseconds();
   return std::make_shared<const LoadedKernel>(
       LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});
@@ -281,7 +281,7 @@ void side_by_side(size_t count, const Body& body) {
 }
 
 template <typename Make>
-std::vector<KernelBinary> each_of(std::span<const KernelId> ids, const Make& make) {
+std::vector<KernelBinary> each_of(std::span<const KernelVariant> ids, const Make& make) {
   std::vector<std::optional<KernelBinary>> built(ids.size());
   side_by_side(ids.size(), [&](size_t i) { built[i] = make(ids[i]); });
   std::vector<KernelBinary> kernels;
@@ -291,7 +291,7 @@ std::vector<KernelBinary> each_of(std::span<const KernelId> ids, const Make& mak
 
 }  // namespace
 
-KernelContext with_defaults(KernelContext context) {
+Toolchain with_defaults(Toolchain context) {
   report_unknown_variables(context.diagnostics);
   if (!context.store) context.store = default_store(context.diagnostics);
   if (!context.templates) context.templates = default_templates();
@@ -322,15 +322,15 @@ bool jit_is_allowed() {
 }
 
 std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
-                                    std::span<const KernelId> ids, const KernelContext& given) {
-  const KernelContext context = with_defaults(given);
+                                    std::span<const KernelVariant> ids, const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
   for (const Target& target : targets) {
-    const auto holds = [&](const KernelId& id) {
+    const auto holds = [&](const KernelVariant& id) {
       const KernelSource source = render_kernel(facts, target, id, *context.templates);
       return find_by_request(*context.store, kernel_request(source)) != nullptr;
     };
-    const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
-      return is_served(facts, target, id, holds);
+    const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelVariant& id) {
+      return has_or_fallback(facts, target, id, holds);
     });
     if (has_all) return target;
   }
@@ -338,47 +338,51 @@ std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Targ
 }
 
 std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
-                                     std::span<const KernelId> ids, const KernelContext& given) {
-  const KernelContext context = with_defaults(given);
+                                     std::span<const KernelVariant> ids, const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
   for (const Target& target : targets) {
-    const auto holds = [&](const KernelId& id) { return is_bundled(facts, target, id, context); };
+    const auto holds = [&](const KernelVariant& id) {
+      return is_bundled(facts, target, id, context);
+    };
     const bool has_all = may_be_bundled(target, context) &&
-                         std::all_of(ids.begin(), ids.end(), [&](const KernelId& id) {
-                           return is_served(facts, target, id, holds);
+                         std::all_of(ids.begin(), ids.end(), [&](const KernelVariant& id) {
+                           return has_or_fallback(facts, target, id, holds);
                          });
     if (has_all) return target;
   }
   return std::nullopt;
 }
 
-KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
-                          const KernelContext& context) {
+KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                          const Toolchain& context) {
   return build(facts, target, id, with_defaults(context));
 }
 
 std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
-                                        std::span<const KernelId> ids, const KernelContext& given) {
-  const KernelContext context = with_defaults(given);
-  return each_of(ids, [&](const KernelId& id) { return build(facts, target, id, context); });
+                                        std::span<const KernelVariant> ids,
+                                        const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
+  return each_of(ids, [&](const KernelVariant& id) { return build(facts, target, id, context); });
 }
 
-std::vector<KernelBinary> build_usable_kernels(const SpecFacts& facts, const Target& target,
-                                               std::span<const KernelId> ids,
-                                               const KernelContext& given) {
-  const KernelContext context = with_defaults(given);
-  return each_of(ids, [&](const KernelId& id) { return build_usable(facts, target, id, context); });
+std::vector<KernelBinary> build_or_fallback_kernels(const SpecFacts& facts, const Target& target,
+                                                    std::span<const KernelVariant> ids,
+                                                    const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
+  return each_of(
+      ids, [&](const KernelVariant& id) { return build_or_fallback(facts, target, id, context); });
 }
 
 std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
-                                                const KernelId& id, const KernelContext& context) {
+                                                const KernelVariant& id, const Toolchain& context) {
   return load(facts, target, id, with_defaults(context));
 }
 
 std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
                                                               const Target& target,
-                                                              std::span<const KernelId> ids,
-                                                              const KernelContext& given) {
-  const KernelContext context = with_defaults(given);
+                                                              std::span<const KernelVariant> ids,
+                                                              const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
   std::vector<std::shared_ptr<const LoadedKernel>> kernels(ids.size());
   side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(facts, target, ids[i], context); });
   return kernels;

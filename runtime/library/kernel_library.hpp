@@ -11,15 +11,15 @@
 #include "../../cache/store.hpp"
 #include "../../generator/render/engine/engine.hpp"
 #include "../../generator/render/kernel_source.hpp"
+#include "../api/toolchain.hpp"
 #include "../compile/kernel_compiler.hpp"
 #include "../compile/shared_object.hpp"
-#include "../api/toolchain.hpp"
 
 namespace tilewright {
 
 /// The context with its defaults filled in.
 /// @throws Error with code usage or file where the environment cannot be understood
-KernelContext with_defaults(KernelContext context);
+Toolchain with_defaults(Toolchain context);
 
 /// The bundles that TILEWRIGHT_BUNDLES names, opened once per process.
 /// @param diagnostics hears what is wrong with them, unless an earlier caller's sink did
@@ -57,11 +57,11 @@ struct LoadedKernel {
 /// The first of `targets`, the best one first, for which the bundles hold all of these kernels, or
 /// the fallbacks of those that they lack; nothing where there is none. Opens no compiler.
 std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
-                                     std::span<const KernelId> ids, const KernelContext& context);
+                                     std::span<const KernelVariant> ids, const Toolchain& context);
 
 /// The same for the store, whatever compiled what it holds. Slow: for machines without a compiler.
 std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
-                                    std::span<const KernelId> ids, const KernelContext& context);
+                                    std::span<const KernelVariant> ids, const Toolchain& context);
 
 /// spec -> kernel source -> request -> key -> binary: from a bundle, from the store, or compiled
 /// and put there. What a bundle has needs no compiler.
@@ -69,29 +69,29 @@ std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Targ
 /// compile;
 ///         with code compiler where there is no compiler or it fails otherwise;
 ///         with code missing_kernel where nothing may be compiled and no cache has it
-KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelId& id,
-                          const KernelContext& context);
+KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                          const Toolchain& context);
 
 /// build_kernel for several, compiled side by side. The first error is thrown.
 std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
-                                        std::span<const KernelId> ids,
-                                        const KernelContext& context);
+                                        std::span<const KernelVariant> ids,
+                                        const Toolchain& context);
 
 /// build_kernels with the fallback of each that does not compile in its place.
-std::vector<KernelBinary> build_usable_kernels(const SpecFacts& facts, const Target& target,
-                                               std::span<const KernelId> ids,
-                                               const KernelContext& context);
+std::vector<KernelBinary> build_or_fallback_kernels(const SpecFacts& facts, const Target& target,
+                                                    std::span<const KernelVariant> ids,
+                                                    const Toolchain& context);
 
 /// build_kernel for a CPU, or its fallback where it does not compile, then loads the binary into
 /// this process. Equal kernels are loaded once.
 /// @throws Error as build_kernel; with code compiler where the binary cannot be loaded
 std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
-                                                const KernelId& id, const KernelContext& context);
+                                                const KernelVariant& id, const Toolchain& context);
 
 /// load_kernel for several, compiled side by side. The first error is thrown.
 std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
                                                               const Target& target,
-                                                              std::span<const KernelId> ids,
-                                                              const KernelContext& context);
+                                                              std::span<const KernelVariant> ids,
+                                                              const Toolchain& context);
 
 }  // namespace tilewright

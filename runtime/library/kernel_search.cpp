@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "generator/messages/text_location.hpp"
 #include "generator/spec/spec_json.hpp"
-#include "generator/messages/text_place.hpp"
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/library/kernel_facts.hpp"
 
@@ -269,7 +269,7 @@ std::shared_ptr<const cache::Entry> find_by_request(cache::Store& store,
 
 std::string how_to_get(const KernelSource& source, const Spec& spec, const cache::Bundles& bundles,
                        const cache::Store& store, bool has_bad_entries) {
-  if (source.id.is_evaluation()) {
+  if (source.variant.is_evaluation()) {
     return "the double-precision reference is never precompiled; unset TILEWRIGHT_JIT to check "
            "results";
   }
@@ -303,7 +303,7 @@ Error missing_kernel(const Spec& spec, const KernelSource& source, const cache::
   return Error(
       {.code = ErrorCode::missing_kernel,
        .message = fmt::format("{} of {} for {} {}, and TILEWRIGHT_JIT=off forbids compiling",
-                              source.id.name(), name, source.target.name(), why),
+                              source.variant.name(), name, source.target.name(), why),
        .place = std::nullopt,
        .notes = std::move(notes),
        .hint = damaged ? "copy the bundle again, or build it again with precompile()"

@@ -20,7 +20,7 @@ struct BlockMaskArguments {
   const int* indices;                 // kv blocks of partial tiles, rising in each row
   const long long* full_row_offsets;  // [rows + 1], into full_indices
   const int* full_indices;            // kv blocks of full tiles, rising in each row
-  const int* rows_by_cost;  // [batch * heads][q_blocks] q blocks, those with most tiles first, or q
+  const int* q_tile_order;  // [batch * heads][q_blocks] q blocks, those with most tiles first, or q
                             // tiles where these cover rows of two blocks; or null, and the last is
                             // taken to cost most
   int batch;     // 1 or the call's

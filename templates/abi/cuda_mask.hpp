@@ -20,7 +20,7 @@ struct MaskTotals {
 /// mask_scan with an unlimited capacity, reads the totals, and makes room for the indices before
 /// the last. Of mask_exact and of mask_proved:
 ///   void tilewright_mask_rows(MaskArguments, SnippetArguments<buffers, scalars>)
-///       grid rows, and where it lists batch * heads more if there is rows_by_cost; kMaskThreads
+///       grid rows, and where it lists batch * heads more if there is q_tile_order; kMaskThreads
 ///       threads
 /// Of mask_lists:
 ///   void tilewright_mask_scan(MaskArguments)
@@ -35,7 +35,7 @@ struct MaskArguments {
   long long* full_row_offsets;  // [rows + 1] into indices, where the full tiles stand behind all
                                 // partial ones
   int* indices;                 // [capacity]
-  int* rows_by_cost;            // [batch * heads][rows_of_head] of which the first ceil(q_len /
+  int* q_tile_order;            // [batch * heads][rows_of_head] of which the first ceil(q_len /
                                 // ordered_rows) are used, or null
   int* saved_begin;             // [rows][chunks] into saved; -1 where there was no room
   unsigned long long* saved;    // [saved_capacity] partial tiles of a span in the low half, a bit
@@ -47,7 +47,7 @@ struct MaskArguments {
   int rows_of_head;  // q blocks; where transposed, kv blocks
   int columns;       // kv blocks; where transposed, q blocks
   int chunks;        // of a row: ceil(columns / (32 * kMaskSpans))
-  int ordered_rows;  // of q, of what rows_by_cost orders: block[0], or a greater q tile
+  int ordered_rows;  // of q, of what q_tile_order orders: block[0], or a greater q tile
   int transposed;    // 0 or 1
   int fills;         // 1 to list tiles, 0 to count them
   ExtremaTables tables;

@@ -8,7 +8,7 @@ using tilewright::ErrorCode;
 TEST_CASE("error: the report shows message, place, caret, hint and notes in that order") {
   const Error error({.code = ErrorCode::snippet,
                      .message = "'slope' was not declared",
-                     .place = tilewright::Place{"score_mod", 2, 9, "  score + slope[h]"},
+                     .place = tilewright::SourceLocation{"score_mod", 2, 9, "  score + slope[h]"},
                      .notes = {"buffers: slopes\nscalars: cap"},
                      .hint = "did you mean \"slopes\"?"});
   REQUIRE(std::string(error.what()) ==
@@ -24,7 +24,7 @@ TEST_CASE("error: the report shows message, place, caret, hint and notes in that
 TEST_CASE("error: a caret stands below the right letter where the line holds tabs") {
   const Error error({.code = ErrorCode::spec,
                      .message = "m",
-                     .place = tilewright::Place{"f", 1, 3, "\t x"},
+                     .place = tilewright::SourceLocation{"f", 1, 3, "\t x"},
                      .hint = ""});
   REQUIRE_THAT(error.what(), Catch::Matchers::ContainsSubstring("   | \t x\n   | \t ^"));
 }

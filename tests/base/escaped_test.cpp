@@ -36,7 +36,7 @@ TEST_CASE("error: whatever comes from outside, a report is printable and short")
   const std::string size(1 << 20, 'y');
   const Error error({.code = ErrorCode::file,
                      .message = "tensor \"" + evil + size + "\" is wrong",
-                     .place = Place{evil, 1, 3, "ab" + evil + size},
+                     .place = SourceLocation{evil, 1, 3, "ab" + evil + size},
                      .notes = {evil + "\nsecond line"},
                      .hint = evil});
   for (const std::string& text : {std::string(error.what()), error.message(), error.hint()}) {
@@ -52,7 +52,7 @@ TEST_CASE("error: the caret stands below its column behind wide characters and i
   const auto report = [](std::string excerpt, int column) {
     return std::string(Error({.code = ErrorCode::spec,
                               .message = "m",
-                              .place = Place{"f", 1, column, std::move(excerpt)},
+                              .place = SourceLocation{"f", 1, column, std::move(excerpt)},
                               .notes = {},
                               .hint = {}})
                            .what());

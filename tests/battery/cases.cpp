@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/float16.hpp"
 #include "runtime/call/staged_call.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::battery {
 namespace {

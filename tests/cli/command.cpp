@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "runtime/compile/process.hpp"
 #include "runtime/api/safetensors.hpp"
+#include "runtime/compile/process.hpp"
 
 namespace tilewright::test {
 namespace {

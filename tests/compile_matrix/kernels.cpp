@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "generator/render/cuda_kernels.hpp"
-#include "generator/tactic/tactic.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/tactic/tactic.hpp"
 #include "tests/compile_matrix/operands.hpp"
 #include "tests/compile_matrix/sass.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "generator/render/kernel_source.hpp"
 #include "generator/spec/spec.hpp"
-#include "generator/tactic/tactic.hpp"
 #include "generator/spec/target.hpp"
+#include "generator/tactic/tactic.hpp"
 #include "runtime/compile/kernel_compiler.hpp"
 
 namespace tilewright::compile_matrix {
@@ -15,7 +15,7 @@ namespace tilewright::compile_matrix {
 struct Wish {
   Spec spec;
   Target target;
-  KernelId kernel;
+  KernelVariant kernel;
 
   /// "alibi_documents bf16 128: forward_masked for sm_80"
   std::string describe() const;

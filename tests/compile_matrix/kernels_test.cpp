@@ -52,7 +52,7 @@ TEST_CASE("compile matrix: a spill is a problem where the tactic was chosen, not
   const Outcome outcome = compile(kernel);
   REQUIRE(outcome.resources.spill_bytes > 0);
   REQUIRE(problems(kernel, outcome).empty());
-  kernel.wishes.push_back({kPlain, kernel.source.target, kernel.source.id});
+  kernel.wishes.push_back({kPlain, kernel.source.target, kernel.source.variant});
   const auto found = problems(kernel, outcome);
   REQUIRE(found.size() == 1);
   REQUIRE_THAT(found[0], ContainsSubstring("spills"));

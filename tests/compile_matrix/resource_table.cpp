@@ -163,7 +163,7 @@ std::vector<Wish> ResourceTable::wishes(const Spec& with_snippets) {
   for (const Spec& given : table_specs(with_snippets)) {
     for (const Target& target : targets()) {
       for (const Spec& spec : with_every_template(given, target)) {
-        for (const KernelId& id : kernel_set(spec, target)) {
+        for (const KernelVariant& id : kernel_set(spec, target)) {
           const Wish wish{spec, target, id};
           if (has_row(wish) && keys.insert(key_of(wish)).second) wishes.push_back(wish);
         }

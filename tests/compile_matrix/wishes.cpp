@@ -40,7 +40,7 @@ std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
   std::vector<Wish> wishes;
   for (const Spec& spec : specs) {
     for (const Target& target : targets()) {
-      for (const KernelId& id : kernel_set(spec, target)) wishes.push_back({spec, target, id});
+      for (const KernelVariant& id : kernel_set(spec, target)) wishes.push_back({spec, target, id});
     }
   }
   return wishes;
@@ -75,7 +75,7 @@ std::vector<Wish> sample_wishes(const std::vector<Spec>& specs) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (!is_in_share(i, kSharesOfSample)) continue;
     const Target& target = targets()[(i + i / targets().size()) % targets().size()];
-    const std::vector<KernelId> ids = kernel_set(specs[i], target);
+    const std::vector<KernelVariant> ids = kernel_set(specs[i], target);
     wishes.push_back({specs[i], target, ids[i % ids.size()]});
   }
   return wishes;

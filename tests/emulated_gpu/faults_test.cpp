@@ -82,7 +82,7 @@ std::string findings_here(const Spec& spec, const Shape& shape,
   verify::CheckOptions options;
   options.attention.device = Device::parse("cuda");
   options.attention.kernels.templates = std::move(templates);
-  options.readings = KernelContext();
+  options.readings = Toolchain();
   options.check_undefined = false;
   try {
     const auto inputs = verify::random_inputs(spec, shape, 7, {.q_factor = 8});
@@ -289,7 +289,7 @@ TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
 
 TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are seen") {
   const std::string consumer = "cuda/hopper/consumer.hpp";
-  const std::string tiles = "cuda/hopper/merged_tiles.hpp";
+  const std::string tiles = "cuda/hopper/two_block_tiles.hpp";
   const std::vector<Fault> faults = {
       {"all rows are taken for the first block's", consumer,
        "mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;",
@@ -302,8 +302,8 @@ TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are see
       {"a tile does not know of the next one", tiles, "return tile.followed_by(upcoming_);",
        "return tile;"},
       {"a list is read once too often", tiles, "--lists_.left[i] > 0", "--lists_.left[i] >= 0"},
-      {"a full tile is taken for a partial one's row", tiles, "MergedTile::states(i / 2,",
-       "MergedTile::states(1 - i / 2,"},
+      {"a full tile is taken for a partial one's row", tiles, "TwoBlockTile::states(i / 2,",
+       "TwoBlockTile::states(1 - i / 2,"},
       {"tiles are counted before all lists are found", tiles,
        "__syncwarp();  // the first lane sees all lists", ""},
   };

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <memory>
 
+#include "fuzz/workers.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/check.hpp"
-#include "fuzz/workers.hpp"
 #include "verify/random_inputs.hpp"
 
 using namespace tilewright;
@@ -54,7 +54,7 @@ TEST_CASE("emulated GPU: check finds a kernel that writes to an input") {
   options.attention.device = Device::parse("cuda");
   options.attention.kernels.templates =
       templates_with("((unsigned char*)arguments.q.data)[3] ^= 1;");
-  options.readings = KernelContext();
+  options.readings = Toolchain();
   const auto inputs = verify::random_inputs(kPlain, kShape, 7);
   const verify::Report report = verify::check(kPlain, inputs.problem(), options);
   CHECK_FALSE(report.ok);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/check.hpp"
 #include "verify/random_inputs.hpp"

@@ -9,12 +9,12 @@
 
 #include "base/error.hpp"
 #include "runtime/api/attention.hpp"
+#include "runtime/call/staged_call.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/device_memory.hpp"
 #include "runtime/cuda/memory_pool.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/cuda/tile_lists.hpp"
-#include "runtime/call/staged_call.hpp"
 #include "tests/runtime/allocation_count.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "fuzz/failure_files.hpp"
 #include "generator/spec/spec.hpp"
 #include "tests/support/catch.hpp"
-#include "fuzz/failure_files.hpp"
 
 namespace {
 

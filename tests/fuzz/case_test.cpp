@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "fuzz/expression.hpp"
 #include "generator/spec/spec.hpp"
 #include "tests/support/catch.hpp"
-#include "fuzz/expression.hpp"
 
 namespace {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/file_io.hpp"
-#include "tests/support/catch.hpp"
-#include "tests/support/nvrtc.hpp"
 #include "fuzz/case.hpp"
 #include "fuzz/run_case.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/nvrtc.hpp"
 
 namespace {
 

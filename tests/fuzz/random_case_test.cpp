@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "generator/snippet/snippet.hpp"
-#include "generator/spec/spec.hpp"
-#include "base/float16.hpp"
-#include "runtime/api/shape.hpp"
-#include "tests/support/catch.hpp"
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/readings.hpp"
 #include "fuzz/relation.hpp"
+#include "generator/snippet/snippet.hpp"
+#include "generator/spec/spec.hpp"
+#include "runtime/api/shape.hpp"
+#include "runtime/io/float16.hpp"
+#include "tests/support/catch.hpp"
 
 namespace {
 

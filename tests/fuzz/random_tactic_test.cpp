@@ -14,7 +14,7 @@ using namespace tilewright;
 using namespace tilewright::verify;
 using namespace tilewright::verify::fuzz;
 
-constexpr KernelTraits kMasked{.masked = true};
+constexpr KernelVariant kMasked{.masked = true};
 
 TEST_CASE("fuzz: random tactics are valid and come to vary every parameter") {
   Spec spec{.dtype = bf16, .head_dim = 64, .mask_mod = "q_idx >= kv_idx", .block = {192, 128}};

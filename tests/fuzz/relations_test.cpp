@@ -8,10 +8,10 @@
 
 #include "base/error.hpp"
 #include "cache/store.hpp"
-#include "generator/spec/spec_json.hpp"
-#include "base/float16.hpp"
-#include "tests/support/catch.hpp"
 #include "fuzz/rewrite.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/io/float16.hpp"
+#include "tests/support/catch.hpp"
 
 namespace {
 
@@ -187,7 +187,7 @@ TEST_CASE("relations: one whose form of the snippets does not compile does not a
 
 TEST_CASE("relations: cached reads kernels from disk, whatever store is in use") {
   const Spec spec = rich_spec(DType::f32);
-  KernelContext in_memory;
+  Toolchain in_memory;
   in_memory.store = std::make_shared<cache::Store>(cache::Store::Options{});
   KernelRelationRunner runner(Device::cpu(), in_memory);
   const Inputs inputs = rich_inputs(spec);

@@ -8,13 +8,13 @@
 
 #include "base/error.hpp"
 #include "cache/store.hpp"
-#include "generator/render/engine/engine.hpp"
-#include "generator/spec/spec.hpp"
-#include "generator/render/templates.hpp"
-#include "tests/support/catch.hpp"
 #include "fuzz/case.hpp"
 #include "fuzz/outcome.hpp"
 #include "fuzz/relations.hpp"
+#include "generator/render/engine/engine.hpp"
+#include "generator/render/templates.hpp"
+#include "generator/spec/spec.hpp"
+#include "tests/support/catch.hpp"
 
 namespace {
 
@@ -83,7 +83,7 @@ TEST_CASE("fuzz: a case's relation is checked where it applies, and one that bre
   CHECK(held.relation_ran);
 
   RunOptions options = with_own_store();
-  options.relations = [](const Device& device, const KernelContext& kernels) {
+  options.relations = [](const Device& device, const Toolchain& kernels) {
     return std::make_unique<AddingRunner>(device, kernels);
   };
   CaseRunner faulty(options);

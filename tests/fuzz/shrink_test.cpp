@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "generator/spec/spec_json.hpp"
-#include "tests/support/catch.hpp"
 #include "fuzz/failure_groups.hpp"
 #include "fuzz/simpler.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "tests/support/catch.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/snippet_evaluator.hpp"
 #include "verify/undefined_behaviour.hpp"
@@ -289,7 +289,7 @@ TEST_CASE("a planted read past a buffer's end is shrunk to few tokens and explai
       .batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 77, .kv_len = 131};
   const auto run = [](const FuzzCase& c) {
     const verify::Inputs inputs = verify::random_inputs(c.spec, c.shape, c.seed);
-    const verify::CheckedReading reading(c.spec, KernelContext{});
+    const verify::CheckedReading reading(c.spec, Toolchain{});
     const verify::UndefinedOperations found =
         verify::find_undefined_operations(c.spec, inputs.problem(), reading, 1 << 16);
     for (const verify::UndefinedOperation& operation : found.operations) {

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/case_inputs.hpp"
+#include "fuzz/interpreter.hpp"
+#include "fuzz/random_case.hpp"
 #include "generator/snippet/facts.hpp"
 #include "generator/snippet/parse.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/test_seed.hpp"
-#include "fuzz/case_inputs.hpp"
-#include "fuzz/interpreter.hpp"
-#include "fuzz/random_case.hpp"
 
 namespace {
 

@@ -11,11 +11,11 @@
 #include <signal.h>
 
 #include "cache/store.hpp"
+#include "fuzz/outcome.hpp"
 #include "generator/spec/spec.hpp"
 #include "runtime/compile/temporary_directory.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/holds_soon.hpp"
-#include "fuzz/outcome.hpp"
 
 namespace {
 

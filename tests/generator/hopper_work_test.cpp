@@ -37,12 +37,12 @@ std::vector<Tile> visited(const typename Tiles::Lists& lists, int kv_len) {
 }
 
 // How many leading tiles need care: partial ones, and a full one that reaches behind kv_len.
-int careful_tiles(const std::vector<Tile>& tiles, int kv_len) {
-  int careful = 0;
+int masked_tiles(const std::vector<Tile>& tiles, int kv_len) {
+  int masked = 0;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    if (tiles[i].partial || tiles[i].first + kKvTile > kv_len) careful = static_cast<int>(i) + 1;
+    if (tiles[i].partial || tiles[i].first + kKvTile > kv_len) masked = static_cast<int>(i) + 1;
   }
-  return careful;
+  return masked;
 }
 
 template <typename Tiles>
@@ -63,7 +63,7 @@ void check_lists() {
     const typename Tiles::Lists lists(mask, Place{1}, kv_len);
     INFO("round " << round << ", kv_len " << kv_len << ", " << expected.size() << " tiles");
     REQUIRE(lists.kv_tiles == static_cast<int>(expected.size()));
-    REQUIRE(lists.careful_tiles == careful_tiles(expected, kv_len));
+    REQUIRE(lists.masked_tiles == masked_tiles(expected, kv_len));
     REQUIRE(visited<Tiles>(lists, kv_len) == expected);
   }
 }
@@ -84,6 +84,6 @@ TEST_CASE(
       expected.push_back({first, true});
     }
     CHECK(visited<Tiles>(lists, kv_len) == expected);
-    CHECK(lists.careful_tiles == lists.kv_tiles);
+    CHECK(lists.masked_tiles == lists.kv_tiles);
   }
 }

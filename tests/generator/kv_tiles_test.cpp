@@ -17,7 +17,7 @@ struct {
   int x;
 } threadIdx;
 
-struct Task {
+struct HeadPointers {
   Place place;
 };
 
@@ -49,7 +49,7 @@ TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones f
 
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
                                   full.offsets.data(), full.blocks.data()};
-    const Task task{{1}};
+    const HeadPointers task{{1}};
     const std::size_t stages = 1 + static_cast<std::size_t>(below(8));
     std::vector<std::unique_ptr<ListedTiles>> threads(kThreads);
     std::vector<int> order(kThreads);

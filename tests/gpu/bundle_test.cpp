@@ -14,9 +14,9 @@
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "cache/store.hpp"
+#include "runtime/api/precompile.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/context.hpp"
-#include "runtime/api/precompile.hpp"
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/support/catch.hpp"
@@ -63,7 +63,7 @@ struct Precompiled {
   }
 
   // Nothing but the bundle.
-  KernelContext context() const {
+  Toolchain context() const {
     return {.store = std::make_shared<cache::Store>(cache::Store::Options{}),
             .bundles =
                 std::make_shared<const cache::Bundles>(cache::Bundles::Options{.paths = {bundle}}),
@@ -120,7 +120,7 @@ TEST_CASE("gpu: every kernel of a bundle for this GPU loads, and nothing is comp
 TEST_CASE("gpu: every spec of a bundle is ready without NVRTC, none of its kernels rendered") {
   if (gpu_is_missing()) return;
   const Precompiled precompiled;
-  const KernelContext context = precompiled.context();
+  const Toolchain context = precompiled.context();
   double first_ms = 0;
   double total_ms = 0;
   for (const Spec& spec : precompiled.specs) {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/cuda/context.hpp"
 #include "runtime/call/staged_call.hpp"
+#include "runtime/cuda/context.hpp"
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/support/catch.hpp"

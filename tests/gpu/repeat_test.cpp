@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "runtime/call/staged_call.hpp"
 #include "runtime/cuda/context.hpp"
 #include "runtime/cuda/device_memory.hpp"
 #include "runtime/cuda/nvrtc.hpp"
-#include "base/float16.hpp"
-#include "runtime/call/staged_call.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/gpu/driver_functions.hpp"
 #include "tests/gpu/gpu_call.hpp"
 #include "tests/support/catch.hpp"

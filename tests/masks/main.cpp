@@ -32,8 +32,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/spec/spec_json.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "tests/masks/random_masks.hpp"
@@ -90,7 +90,7 @@ struct Tally {
 // A spec's masks and what they must be.
 class Subject {
  public:
-  Subject(const Spec& spec, const Device& device, const KernelContext& context)
+  Subject(const Spec& spec, const Device& device, const Toolchain& context)
       : spec_(spec),
         attention_(spec, {.device = device, .kernels = context, .masks_only = true}),
         reading_(spec, context) {}
@@ -152,8 +152,8 @@ std::shared_ptr<const jinja::Loader> with_template(const std::string& file = {},
   return std::make_shared<jinja::MapLoader>(std::move(files));
 }
 
-Tally check_random(const Device& device, const KernelContext& context, std::uint64_t seed,
-                   int count, int shapes) {
+Tally check_random(const Device& device, const Toolchain& context, std::uint64_t seed, int count,
+                   int shapes) {
   Tally tally;
   const Spec spec = masks::random_masks(seed, count);
   const Subject subject(spec, device, context);
@@ -191,7 +191,7 @@ std::vector<Spec> specs_in(const std::string& folder) {
 
 // The masks of a folder over several calls, one of each `shares`.
 bool check_folder(const std::string& folder, std::size_t shares, const Device& device,
-                  const KernelContext& context) {
+                  const Toolchain& context) {
   bool ok = true;
   int proved = 0, count = 0;
   std::size_t position = 0;
@@ -219,8 +219,7 @@ bool check_folder(const std::string& folder, std::size_t shares, const Device& d
   return ok && (folder != "examples" || proved * 10 >= count * 9);
 }
 
-bool check_batches(const Device& device, const KernelContext& context, int batches,
-                   int masks_of_each) {
+bool check_batches(const Device& device, const Toolchain& context, int batches, int masks_of_each) {
   Tally all;
   std::mutex mutex;
   const int first = std::atoi(environment("TILEWRIGHT_TEST_FIRST").c_str());
@@ -316,7 +315,7 @@ const std::vector<Fault>& faults() {
 }
 
 // One mask over the buffers of the random ones.
-std::int64_t wrong_tiles(const char* mask, const Device& device, const KernelContext& context) {
+std::int64_t wrong_tiles(const char* mask, const Device& device, const Toolchain& context) {
   Spec spec = masks::random_masks(0, 1);
   spec.mask_mod = mask;
   spec.block = {256, 256};
@@ -328,7 +327,7 @@ std::int64_t wrong_tiles(const char* mask, const Device& device, const KernelCon
   return tally.wrong;
 }
 
-bool check_faults(const Device& device, std::size_t shares, KernelContext context) {
+bool check_faults(const Device& device, std::size_t shares, Toolchain context) {
   const std::shared_ptr<const jinja::Loader> templates = default_template_loader();
   bool ok = true;
   std::size_t position = 0;

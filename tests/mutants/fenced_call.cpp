@@ -56,7 +56,7 @@ std::vector<Spec> fenced_specs() {
           fenced_spec(DType::bf16, 64, 64), fenced_spec(DType::f16, 128, 64)};
 }
 
-std::string wrong_between_fences(const Attention& attention, const KernelContext& kernels) {
+std::string wrong_between_fences(const Attention& attention, const Toolchain& kernels) {
   using Forward = void(const abi::ForwardArguments*, int, int, int, void*);
   const Spec& spec = attention.spec();
   const Shape shape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 37, .kv_len = 301};
@@ -101,7 +101,7 @@ Spec fenced_mask_spec() {
   return spec;
 }
 
-std::string wrong_mask_between_fences(const Attention& attention, const KernelContext&) {
+std::string wrong_mask_between_fences(const Attention& attention, const Toolchain&) {
   const Shape shape{.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 301, .kv_len = 301};
   const verify::Inputs inputs = verify::random_inputs(attention.spec(), shape, 1);
   FencedTensors memory;

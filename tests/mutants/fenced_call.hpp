@@ -15,13 +15,13 @@ std::vector<Spec> fenced_specs();
 /// Calls a CPU's forward kernel with q, k, v, buffers, outputs and scratch memory that end right
 /// before a page which may not be touched: what goes beyond one of them ends the process.
 /// @return empty
-std::string wrong_between_fences(const Attention& attention, const KernelContext& kernels);
+std::string wrong_between_fences(const Attention& attention, const Toolchain& kernels);
 
 /// A spec whose mask_mod reads a buffer of which tables are made.
 Spec fenced_mask_spec();
 
 /// Builds a block mask of a call whose buffer ends before such a page.
 /// @return empty
-std::string wrong_mask_between_fences(const Attention& attention, const KernelContext& kernels);
+std::string wrong_mask_between_fences(const Attention& attention, const Toolchain& kernels);
 
 }  // namespace tilewright::mutants

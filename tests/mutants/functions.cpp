@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "base/float16.hpp"
 #include "runtime/api/tensor.hpp"
+#include "runtime/io/float16.hpp"
 #include "verify/outputs.hpp"
 #include "verify/problem.hpp"
 

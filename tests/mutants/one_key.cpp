@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/float16.hpp"
 #include "runtime/api/tensor.hpp"
+#include "runtime/io/float16.hpp"
 #include "verify/attention_values.hpp"
 #include "verify/outputs.hpp"
 #include "verify/problem.hpp"

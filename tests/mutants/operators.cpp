@@ -158,7 +158,8 @@ void indices(const CodeLine& line, std::vector<Edit>& edits) {
 }
 
 bool synchronises(const std::string& code) {
-  static const std::regex barrier(R"(sync|wait|arrive|barrier|fence|commit_|asm volatile|Turns::)");
+  static const std::regex barrier(
+      R"(sync|wait|arrive|barrier|fence|commit_|asm volatile|WarpgroupOrder::)");
   return std::regex_search(code, barrier);
 }
 

@@ -206,7 +206,7 @@ std::string wrong_with_far_inputs(const Attention& attention) {
 }
 
 std::string wrong_with_far_output_or_late_warps(const Attention& attention,
-                                                const KernelContext& kernels) {
+                                                const Toolchain& kernels) {
   const Tensor wanted = out_of_call(attention, {});
   const std::string wrong =
       difference(wanted, out_of_call(attention, {.out = true}), "out in the host's memory");

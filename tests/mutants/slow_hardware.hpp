@@ -41,6 +41,6 @@ std::string wrong_with_far_inputs(const Attention& attention);
 /// out lies far away; then warps of Hopper's kernel are late: the one that makes the barriers, and
 /// any behind a barrier.
 std::string wrong_with_far_output_or_late_warps(const Attention& attention,
-                                                const KernelContext& kernels);
+                                                const Toolchain& kernels);
 
 }  // namespace tilewright::mutants

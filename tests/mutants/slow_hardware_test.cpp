@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "generator/tactic/cuda_tactic.hpp"
 #include "generator/render/kernel_source.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
 #include "runtime/compile/kernel_compiler.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"

@@ -48,7 +48,7 @@ std::vector<double> out_over_mask(const Attention& attention, const BlockMask& m
 }
 
 // A mask of full tiles over a mask_mod that keeps nothing, against the same without a mask_mod.
-std::string wrong_with_full_tiles(const Attention& attention, const KernelContext&) {
+std::string wrong_with_full_tiles(const Attention& attention, const Toolchain&) {
   const Spec& spec = attention.spec();
   const Shape shape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 50, .kv_len = 70};
   const verify::Inputs inputs = verify::random_inputs(spec, shape, 1);
@@ -68,7 +68,7 @@ std::string wrong_with_full_tiles(const Attention& attention, const KernelContex
 }
 
 // Of two rows of tiles the first has none.
-std::string wrong_with_empty_rows(const Attention& attention, const KernelContext&) {
+std::string wrong_with_empty_rows(const Attention& attention, const Toolchain&) {
   const Spec& spec = attention.spec();
   const std::int64_t tile = spec.block[0];
   const Shape shape{
@@ -107,7 +107,7 @@ Spec full_tiles_spec(const std::string& score_mod) {
 }
 
 void add_fenced_calls(std::vector<SpecialCall>& calls) {
-  calls.push_back({functions_spec(), 1, [](const Attention& attention, const KernelContext&) {
+  calls.push_back({functions_spec(), 1, [](const Attention& attention, const Toolchain&) {
                      return wrong_functions(attention);
                    }});
   calls.push_back({fenced_mask_spec(), 1, wrong_mask_between_fences});
@@ -118,13 +118,12 @@ void add_slow_calls(std::vector<SpecialCall>& calls) {
   for (Spec& spec : specs_with_many_q_tiles()) {
     calls.push_back({std::move(spec), 3, wrong_with_far_output_or_late_warps});
   }
-  calls.push_back(
-      {spec_with_many_blocks(), 2, [](const Attention& attention, const KernelContext&) {
-         return wrong_with_far_output(attention);
-       }});
+  calls.push_back({spec_with_many_blocks(), 2, [](const Attention& attention, const Toolchain&) {
+                     return wrong_with_far_output(attention);
+                   }});
   for (const Spec& spec :
        {spec_with_many_blocks_of_one_place(), spec_with_stages(), spec_with_q_in_registers()}) {
-    calls.push_back({spec, 2, [](const Attention& attention, const KernelContext&) {
+    calls.push_back({spec, 2, [](const Attention& attention, const Toolchain&) {
                        return wrong_with_far_inputs(attention);
                      }});
   }
@@ -135,7 +134,7 @@ void add_slow_calls(std::vector<SpecialCall>& calls) {
 std::vector<SpecialCall> special_calls(Device::Kind device) {
   std::vector<SpecialCall> calls;
   for (Spec& spec : one_key_specs()) {
-    calls.push_back({std::move(spec), 1, [](const Attention& attention, const KernelContext&) {
+    calls.push_back({std::move(spec), 1, [](const Attention& attention, const Toolchain&) {
                        return wrong_with_one_key(attention);
                      }});
   }

@@ -14,7 +14,7 @@ struct SpecialCall {
   Spec spec;
   int launches = 1;
   /// What is wrong, as a sentence; empty where nothing is. A crash is an answer too.
-  std::string (*run)(const Attention& attention, const KernelContext& kernels);
+  std::string (*run)(const Attention& attention, const Toolchain& kernels);
   bool takes_block_mask = false;  ///< AttentionOptions'
 };
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "generator/tactic/cuda_tactic.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
 #include "tests/mutants/special_calls.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/source_root.hpp"

@@ -46,7 +46,7 @@ TEST_CASE("subjects: what must show a mistake is of the kernel that makes it") {
     const Spec& spec = find(all, name).spec;
     const Tactic tactic = choose_cuda_tactic(spec, target, {.masked = true});
     REQUIRE(tactic.name() == "hopper");
-    CHECK(merges_rows(spec, *tactic.hopper()));
+    CHECK(spans_two_blocks(spec, *tactic.hopper()));
   }
   for (const char* name : {"sharp", "far_from_zero"}) {
     CHECK(choose_cuda_tactic(find(all, name).spec, target, {}).name() == "portable");

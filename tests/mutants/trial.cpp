@@ -13,10 +13,10 @@
 #include "base/error.hpp"
 #include "generator/render/kernel_source.hpp"
 #include "generator/render/templates.hpp"
+#include "runtime/call/staged_call.hpp"
 #include "runtime/compile/host_compiler.hpp"
 #include "runtime/compile/kernel_compiler.hpp"
 #include "runtime/library/kernel_library.hpp"
-#include "runtime/call/staged_call.hpp"
 #include "tests/compile_matrix/operands.hpp"
 #include "tests/mutants/special_calls.hpp"
 #include "tests/support/environment.hpp"
@@ -38,7 +38,7 @@ std::vector<KernelSource> changed_kernels(const Spec& spec, const Target& target
                                           const jinja::Loader& mutated) {
   static const std::unique_ptr<jinja::Loader> original = default_template_loader();
   std::vector<KernelSource> changed;
-  for (const KernelId& id : kernel_set(spec, target)) {
+  for (const KernelVariant& id : kernel_set(spec, target)) {
     KernelSource source = render_kernel(spec, target, id, mutated);
     if (source.text != render_kernel(spec, target, id, *original).text) {
       changed.push_back(std::move(source));
@@ -47,8 +47,8 @@ std::vector<KernelSource> changed_kernels(const Spec& spec, const Target& target
   return changed;
 }
 
-KernelContext mutated_kernels(const Mutation& mutation) {
-  KernelContext context;
+Toolchain mutated_kernels(const Mutation& mutation) {
+  Toolchain context;
   context.store = std::make_shared<cache::Store>(cache::Store::Options{});
   context.templates = mutated_templates(mutation);
   return context;
@@ -60,7 +60,7 @@ verify::CheckOptions options_for(const Mutation& mutation, const TrialOptions& t
   options.attention.kernels = mutated_kernels(mutation);
   if (trial.sanitized)
     options.attention.kernels.instrumentation = HostCompiler::trap_on_undefined();
-  options.readings = KernelContext{};
+  options.readings = Toolchain{};
   options.check_undefined = false;
   return options;
 }
@@ -91,14 +91,14 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
   return "";
 }
 
-KernelBinary built(const Spec& spec, const KernelSource& kernel, const KernelContext& kernels) {
+KernelBinary built(const Spec& spec, const KernelSource& kernel, const Toolchain& kernels) {
   return build_kernel(spec, kernel.target, kernel.id, kernels);
 }
 
 // None where the kernel does not compile: a snippet may have to do without mask_proved.
 std::optional<KernelBinary> built_original(const Spec& spec, const KernelSource& kernel) {
   try {
-    return built(spec, kernel, KernelContext{});
+    return built(spec, kernel, Toolchain{});
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -110,8 +110,7 @@ struct Compiled {
   std::string wrong;       // what the table of kernels (tests/compile_matrix) refuses
 };
 
-Compiled compile_changed(const Spec& spec, const KernelSource& changed,
-                         const KernelContext& kernels) {
+Compiled compile_changed(const Spec& spec, const KernelSource& changed, const Toolchain& kernels) {
   if (changed.target.is_cpu()) return {};  // CPUs' kernels have no table
   const std::optional<KernelBinary> before = built_original(spec, changed);
   if (!before) return {};
@@ -132,7 +131,7 @@ Compiled compile_changed(const Spec& spec, const KernelSource& changed,
 
 // All changed kernels of a spec: the first that is refused, else whether any is not the original's.
 Compiled compile_all(const Spec& spec, const std::vector<KernelSource>& changed,
-                     const KernelContext& kernels) {
+                     const Toolchain& kernels) {
   bool is_changed = false;
   for (const KernelSource& source : changed) {
     const Compiled compiled = compile_changed(spec, source, kernels);

@@ -77,7 +77,7 @@ bool points_into(const Error& error, const Mutation& mutation) {
   return place->column >= 1 && place->column <= static_cast<int>(length) + 1;
 }
 
-Outcome try_mutation(const Mutation& mutation, const KernelContext& context, std::string& report) {
+Outcome try_mutation(const Mutation& mutation, const Toolchain& context, std::string& report) {
   bool passed_checks = false;
   try {
     validate(mutation.spec);
@@ -103,7 +103,7 @@ int main() {
   const std::size_t shares = is_whole_run() ? 1 : is_full_run() ? 2 : 8;
   const std::uint64_t count = kMutations / shares;
   const std::vector<Spec> specs = example_specs();
-  KernelContext context;
+  Toolchain context;
   context.store = std::make_shared<cache::Store>(cache::Store::Options{});
 
   std::atomic<std::uint64_t> next = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../../base/float16.hpp"
+#include "../../runtime/io/float16.hpp"
 #include "../../verify/check.hpp"
 #include "../../verify/random_inputs.hpp"
 

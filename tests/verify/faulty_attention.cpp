@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 namespace tilewright::tests {
 namespace {

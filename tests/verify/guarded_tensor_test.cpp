@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/limits.hpp"
 #include "tests/verify/faulty_attention.hpp"

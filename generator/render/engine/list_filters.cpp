@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "base/nearest_name.hpp"
 #include "base/characters.hpp"
+#include "base/nearest_name.hpp"
 #include "generator/render/engine/bound_arguments.hpp"
 #include "generator/render/engine/filters.hpp"
 #include "generator/render/engine/literals.hpp"

@@ -259,7 +259,8 @@ Error Renderer::located(const PlacedComplaint& complaint) const {
   if (frames_.empty()) return Error(std::move(details));
   const TemplateText& source = *frames_.back().source;
   const Position at = source.position(complaint.offset);
-  details.place = Place{source.name(), at.line, at.column, std::string(source.line(at.line))};
+  details.place =
+      SourceLocation{source.name(), at.line, at.column, std::string(source.line(at.line))};
   for (std::size_t i = frames_.size(); i > 1; --i) {
     const TemplateText& includer = *frames_[i - 2].source;
     const Position from = includer.position(frames_[i - 1].include_offset);

@@ -12,7 +12,7 @@
 namespace tw_kernel {
 
 // What the snippets see of a call and a q tile.
-struct Scene {
+struct SnippetInputs {
   tw_snippet::tw_State state;
   int b;
   int h;
@@ -31,7 +31,7 @@ TW_INLINE tw_snippet::tw_Reads read_for_head(const SnippetArguments& call, const
                                       place.h_kv);
 }
 
-TW_INLINE Scene make_scene(const SnippetArguments& call, const Place& place,
+TW_INLINE SnippetInputs make_scene(const SnippetArguments& call, const Place& place,
                            const tw_snippet::tw_Reads& head_reads) {
   return {tw_snippet::tw_make_state(call),
           place.b,
@@ -68,7 +68,7 @@ struct RowIndices {
 };
 
 template <bool kInside>
-TW_INLINE RowIndices find_row_indices(const Scene& scene) {
+TW_INLINE RowIndices find_row_indices(const SnippetInputs& scene) {
   RowIndices rows;
   const int row = scene.place->first_row + row_of(0);
 #pragma unroll
@@ -81,7 +81,7 @@ TW_INLINE RowIndices find_row_indices(const Scene& scene) {
 // What the snippets read for one row of the tile, whatever the column, and the other way round.
 using RowReads = tw_snippet::tw_LaneReads<kRows>;
 
-TW_INLINE RowReads read_for_rows(const Scene& scene, const RowIndices& rows) {
+TW_INLINE RowReads read_for_rows(const SnippetInputs& scene, const RowIndices& rows) {
   RowReads reads;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -90,7 +90,7 @@ TW_INLINE RowReads read_for_rows(const Scene& scene, const RowIndices& rows) {
   return reads;
 }
 
-TW_INLINE tw_snippet::tw_Reads read_for_column(const Scene& scene,
+TW_INLINE tw_snippet::tw_Reads read_for_column(const SnippetInputs& scene,
                                                const tw_snippet::tw_Reads& head_reads, int kv_idx) {
   return tw_snippet::tw_read_for_column(head_reads, scene.state, scene.b, scene.h, scene.h_kv,
                                         kv_idx);
@@ -98,7 +98,7 @@ TW_INLINE tw_snippet::tw_Reads read_for_column(const Scene& scene,
 
 // kv_idx of a thread's column j. column: its column 0.
 template <bool kInside>
-TW_INLINE SplitIndex find_column_index(const Scene& scene, int column, int j) {
+TW_INLINE SplitIndex find_column_index(const SnippetInputs& scene, int column, int j) {
   return make_split_index<kInside>(column, column_offset(j), scene.kv_len - 1, scene.kv_offset);
 }
 
@@ -115,7 +115,7 @@ int make_index<int>(const SplitIndex& index, int) {
 
 // kInside: all rows and columns of the tile exist. kReadsInside: tw_reads_inside holds for them.
 template <bool kInside, bool kReadsInside = false>
-TW_INLINE void modify_scores(const Scene& scene, int first, float scale,
+TW_INLINE void modify_scores(const SnippetInputs& scene, int first, float scale,
                              float (&s)[kRows][kColumns]) {
   using tw_snippet::tw_ColumnIndex;
   using tw_snippet::tw_RowIndex;
@@ -175,7 +175,7 @@ TW_INLINE constexpr int mask_group() {
 }
 constexpr int kMaskGroup = mask_group();
 
-TW_INLINE Kept evaluate_mask(const Scene& scene, int first) {
+TW_INLINE Kept evaluate_mask(const SnippetInputs& scene, int first) {
   const RowIndices rows = find_row_indices<false>(scene);
   const RowReads row_reads = read_for_rows(scene, rows);
   const tw_snippet::tw_Reads head_reads = *scene.head_reads;
@@ -203,7 +203,7 @@ TW_INLINE Kept evaluate_mask(const Scene& scene, int first) {
 }
 
 // Drops the columns behind kv_len.
-TW_INLINE void bound_columns(const Scene& scene, int first, Kept& kept) {
+TW_INLINE void bound_columns(const SnippetInputs& scene, int first, Kept& kept) {
   const int column = first + column_of(0);
   unsigned inside = 0;
 #pragma unroll 1
@@ -215,7 +215,7 @@ TW_INLINE void bound_columns(const Scene& scene, int first, Kept& kept) {
 }
 
 // Drops the columns behind kv_len, as drop() does.
-TW_INLINE void drop_columns(const Scene& scene, int first, float instead,
+TW_INLINE void drop_columns(const SnippetInputs& scene, int first, float instead,
                             float (&s)[kRows][kColumns]) {
   const int left = scene.kv_len - (first + column_of(0));
 #pragma unroll
@@ -225,7 +225,7 @@ TW_INLINE void drop_columns(const Scene& scene, int first, float instead,
   }
 }
 
-TW_INLINE Kept find_kept(const Scene& scene, const KvTile& tile) {
+TW_INLINE Kept find_kept(const SnippetInputs& scene, const KvTile& tile) {
   Kept kept;
   if (kHasMaskMod && tile.partial()) {
     kept = evaluate_mask(scene, tile.first());

@@ -22,7 +22,7 @@ struct Place {
   int h;
   int h_kv;
   int first_row;  // of the q tile
-  int mask_row;   // row of tiles of the block mask; the first of two where kMergesRows
+  int mask_row;   // row of tiles of the block mask; the first of two where kSpansTwoBlocks
 };
 
 TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
@@ -51,13 +51,13 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
   place.mask_row = 0;
   int q_tile = arguments.q_tiles - 1 - rank;
   if (kMasked) {
-    constexpr int kTilesOfBlock = kMergesRows ? 1 : kBlockQ / kQTile;
+    constexpr int kTilesOfBlock = kSpansTwoBlocks ? 1 : kBlockQ / kQTile;
     place.mask_row = mask_rows_before(arguments.mask, place.b, place.h);
-    if (arguments.mask.rows_by_cost != nullptr) {
-      const int row = arguments.mask.rows_by_cost[place.mask_row + rank / kTilesOfBlock];
+    if (arguments.mask.q_tile_order != nullptr) {
+      const int row = arguments.mask.q_tile_order[place.mask_row + rank / kTilesOfBlock];
       q_tile = row * kTilesOfBlock + rank % kTilesOfBlock;
     }
-    place.mask_row += kMergesRows ? q_tile * kQTile / kBlockQ : q_tile / kTilesOfBlock;
+    place.mask_row += kSpansTwoBlocks ? q_tile * kQTile / kBlockQ : q_tile / kTilesOfBlock;
   }
   place.first_row = q_tile * kQTile;
   return place;
@@ -70,7 +70,7 @@ TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
 
 // What the loop over kv tiles needs now and then. It lies in shared memory, as the accumulators
 // leave no register for it.
-struct Task {
+struct HeadPointers {
   Place place;
   const KvElement* k;  // [kv_len] rows of this head
   const KvElement* v;  // [kv_len] rows of this head

@@ -16,18 +16,18 @@ class AllTiles : public TilesOfOneRow {
   struct Lists {
     __forceinline__ Lists(const BlockMaskArguments&, const Place&, int kv_len)
         : kv_tiles((kv_len + kKvTile - 1) / kKvTile),
-          careful_tiles(kHasMaskMod ? kv_tiles : static_cast<int>(kv_len % kKvTile != 0)) {}
+          masked_tiles(kHasMaskMod ? kv_tiles : static_cast<int>(kv_len % kKvTile != 0)) {}
 
     int kv_tiles;
-    int careful_tiles;  // visited first: elements may be dropped or may not exist
+    int masked_tiles;  // visited first: elements may be dropped or may not exist
   };
 
-  __forceinline__ AllTiles(const Lists& lists, int) : left_(lists.kv_tiles) {}
+  __forceinline__ AllTiles(const Lists& lists, int) : remaining_(lists.kv_tiles) {}
 
-  __forceinline__ KvTile next() { return KvTile(--left_ * kKvTile, kHasMaskMod); }
+  __forceinline__ KvTile next() { return KvTile(--remaining_ * kKvTile, kHasMaskMod); }
 
  private:
-  int left_;
+  int remaining_;
 };
 
 }  // namespace tw_kernel

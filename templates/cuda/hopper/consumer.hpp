@@ -30,15 +30,15 @@ namespace tw_kernel {
 
 // Lets one warpgroup after the other issue its products, so that the others' softmax runs
 // meanwhile.
-struct Turns {
+struct WarpgroupOrder {
   static __forceinline__ void start(int consumer) {
-    if (kTakeTurns && consumer == 0) arrive_named<2 * kWarpgroup>(1);
+    if (kOrderedIssue && consumer == 0) arrive_named<2 * kWarpgroup>(1);
   }
   static __forceinline__ void wait_for_mine(int consumer) {
-    if (kTakeTurns) sync_named<2 * kWarpgroup>(1 + consumer);
+    if (kOrderedIssue) sync_named<2 * kWarpgroup>(1 + consumer);
   }
-  static __forceinline__ void pass_on(int consumer) {
-    if (kTakeTurns) arrive_named<2 * kWarpgroup>(1 + (consumer + 1) % kConsumers);
+  static __forceinline__ void signal_next(int consumer) {
+    if (kOrderedIssue) arrive_named<2 * kWarpgroup>(1 + (consumer + 1) % kConsumers);
   }
 };
 
@@ -68,7 +68,7 @@ class Consumer {
         v_(make_descriptor(shared.v(0), kPanelBytes)) {}
 
   __forceinline__ void run() {
-    Turns::start(number_);
+    WarpgroupOrder::start(number_);
 #pragma unroll 1
     while (compute()) q_place_.advance();
     if (kStoresBoxes) wait_until_stores_read();
@@ -88,7 +88,7 @@ class Consumer {
   // Whether a warpgroup leaves out a q tile's first kv tiles while its 64 rows keep nothing of them: of
   // 192 rows under a causal mask the upper ones keep nothing of half a tile on average. The mask is
   // asked before the products then (decision 30).
-  static constexpr bool kLeavesOut = kIsShort && kHasMaskMod && !kMergesRows;
+  static constexpr bool kLeavesOut = kIsShort && kHasMaskMod && !kSpansTwoBlocks;
 
   // Without a block mask a mask_mod is asked about every element.
   static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
@@ -98,15 +98,15 @@ class Consumer {
     Control& control = *shared_.control;
     const int q_stage = q_place_.q().stage();
     wait(shared_address(&control.q_full[q_stage]), q_place_.q().parity(), "Q, stage", q_stage);
-    const Work& work = control.work[q_place_.work()];
+    const WorkItem& work = control.work[q_place_.work()];
     if (work.kv_tiles == 0) return false;
     const bool has_rows = work.place.first_row + number_ * 64 < call_.q_len;
     if (!has_rows) {
-      pass_by(work.kv_tiles, control.q_empty[q_stage]);
+      skip_tile(work.kv_tiles, control.q_empty[q_stage]);
       return true;
     }
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
-    const Scene scene = make_scene(call_, work.place, head_reads);
+    const SnippetInputs scene = make_scene(call_, work.place, head_reads);
     if (kHasSlope) slope_ = find_slope(scene, scale(), to_log2());
     if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
 
@@ -115,7 +115,7 @@ class Consumer {
     const unsigned long long q = q_ + q_stage * (kConsumers * kQGroupBytes >> 4);
     unsigned long long& q_empty = control.q_empty[q_stage];
     RowEnds ends;
-    if constexpr (kMergesRows) {
+    if constexpr (kSpansTwoBlocks) {
       ends = visit_runs(scene, q, q_empty, softmax, out);
     } else {
       ends = visit_all(scene, q, work, q_empty, softmax, out);
@@ -126,18 +126,18 @@ class Consumer {
   }
 
   // All kv tiles of the q tile, those that need care first.
-  __forceinline__ RowEnds visit_all(const Scene& scene, unsigned long long q, const Work& work,
+  __forceinline__ RowEnds visit_all(const SnippetInputs& scene, unsigned long long q, const WorkItem& work,
                                     unsigned long long& q_empty, Softmax& softmax,
                                     float (&out)[kRows][kOutColumns]) {
     const int kv_tiles = work.kv_tiles;
-    const int careful_tiles = work.careful_tiles;
+    const int masked_tiles = work.masked_tiles;
     unsigned p[kColumns];  // not set: zeros that live up to the first tile make ptxas spill
     KvPlace before;
     int i = 0;
     int left_out = 0;  // the first tiles; never all, as the last product needs one
     if (!kOneLoop) {
 #pragma unroll 1
-      for (; i < careful_tiles; ++i) {
+      for (; i < masked_tiles; ++i) {
         const bool may_leave_out = i == left_out && i + 1 < kv_tiles;
         if (!visit<!kBoundsIndices>(scene, q, true, may_leave_out, i > left_out, before, softmax,
                                     out, p)) {
@@ -147,8 +147,8 @@ class Consumer {
     }
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
-      const bool careful = kOneLoop && (kAllCareful || i < careful_tiles);
-      visit<true>(scene, q, careful, false, i > left_out, before, softmax, out, p);
+      const bool masked = kOneLoop && (kAllCareful || i < masked_tiles);
+      visit<true>(scene, q, masked, false, i > left_out, before, softmax, out, p);
     }
     if (!kOutOverQ || !kStoresBoxes) release(q_empty);
     return finish(scene, before, softmax, out, p);
@@ -156,7 +156,7 @@ class Consumer {
 
   // Runs of kv tiles of which this warpgroup's rows have something. Between them, where no product is
   // under way, tiles are given back that only the others compute with.
-  __forceinline__ RowEnds visit_runs(const Scene& scene, unsigned long long q,
+  __forceinline__ RowEnds visit_runs(const SnippetInputs& scene, unsigned long long q,
                                      unsigned long long& q_empty, Softmax& softmax,
                                      float (&out)[kRows][kOutColumns]) {
     mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;
@@ -200,7 +200,7 @@ class Consumer {
   }
 
   // The values of the last tile that was visited.
-  __forceinline__ RowEnds finish(const Scene& scene, const KvPlace& before, const Softmax& softmax,
+  __forceinline__ RowEnds finish(const SnippetInputs& scene, const KvPlace& before, const Softmax& softmax,
                                  float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
@@ -212,7 +212,7 @@ class Consumer {
 
   // A score that is infinite as score_mod's text has it may be finite in the kernel's units. At the end
   // its row becomes what the text's is: NaN, or empty where the greatest is -infinity.
-  __forceinline__ RowEnds end(const Scene& scene, Softmax softmax) const {
+  __forceinline__ RowEnds end(const SnippetInputs& scene, Softmax softmax) const {
     GreatestScores greatest = greatest_scores(softmax, to_log2());
     if (kHasSlope) greatest = unclamp_slope(scene, slope_, scale(), softmax, greatest);
     if (kHasSlope || (kScalesResultsUp && !kHasFixedMax)) {
@@ -226,7 +226,7 @@ class Consumer {
   }
 
   // For a warpgroup none of whose rows exists: gives back what the others compute with.
-  __forceinline__ void pass_by(int kv_tiles, unsigned long long& q_empty) {
+  __forceinline__ void skip_tile(int kv_tiles, unsigned long long& q_empty) {
     bool is_last = false;
 #pragma unroll 1
     for (int i = 0; !is_last; ++i) {
@@ -241,21 +241,21 @@ class Consumer {
   // are filled in turn, it would never be given back for that of this tile.
   __forceinline__ void pass_by_tile() {
     Control& control = *shared_.control;
-    Turns::wait_for_mine(number_);
-    Turns::pass_on(number_);
+    WarpgroupOrder::wait_for_mine(number_);
+    WarpgroupOrder::signal_next(number_);
     release(control.k_empty[place_.stage]);
     wait_for_v(place_);
     release(control.v_empty[place_.stage]);
     place_.advance();
   }
 
-  // kInside: no index needs bounds. q: the q tile's descriptor. careful: elements may be dropped, and rows
-  // or columns may not exist; where kMergesRows the tile says whether that is so. has_before: p holds the
+  // kInside: no index needs bounds. q: the q tile's descriptor. masked: elements may be dropped, and rows
+  // or columns may not exist; where kSpansTwoBlocks the tile says whether that is so. has_before: p holds the
   // weights of the tile before.
   // before: where V of the tile before is. It becomes this tile's place.
   // Returns false where it left the tile out, which it may not where has_before.
   template <bool kInside>
-  __forceinline__ bool visit(const Scene& scene, unsigned long long q, bool careful,
+  __forceinline__ bool visit(const SnippetInputs& scene, unsigned long long q, bool masked,
                              bool may_leave_out, bool has_before, KvPlace& before,
                              Softmax& softmax, float (&out)[kRows][kOutColumns],
                              unsigned (&p)[kColumns]) {
@@ -264,7 +264,7 @@ class Consumer {
     const int stage = place_.stage;
     wait_for_k();
     Kept kept;
-    if (kLeavesOut && careful) {
+    if (kLeavesOut && masked) {
       kept = find_kept(scene, as_kv_tile(control.kv_tile[stage], mask_row_));
       const bool keeps = (kept.word[0] | kept.word[1]) != 0;
       if (may_leave_out && !any_of_warpgroup(kOwnBarrier + number_, keeps)) {
@@ -274,7 +274,7 @@ class Consumer {
     }
     float s[kRows][kColumns];
     if (kHasSlope) start_scores(slope_, s);
-    Turns::wait_for_mine(number_);
+    WarpgroupOrder::wait_for_mine(number_);
     issue_scores(s, q, k_ + stage * (kKBytes >> 4));
     if (has_before) {
       wait_for_v(before);
@@ -282,20 +282,20 @@ class Consumer {
     } else {
       issue_nothing();
     }
-    Turns::pass_on(number_);
+    WarpgroupOrder::signal_next(number_);
 
     const Tile visited = control.kv_tile[stage];
-    if constexpr (kMergesRows) {
+    if constexpr (kSpansTwoBlocks) {
       next_ = static_cast<unsigned>(visited.state_in_next(mask_row_));
       asm volatile("" : "+r"(next_));  // found here, where the scores are waited for
       is_last_ = visited.is_last();
-      careful = careful && (visited.state(mask_row_) == TileState::partial ||
+      masked = masked && (visited.state(mask_row_) == TileState::partial ||
                             visited.first() + kKvTile > call_.kv_len);
     }
     const KvTile tile = as_kv_tile(visited, mask_row_);
-    if (kHasMaskMod && careful && !kLeavesOut) kept = find_kept(scene, tile);
+    if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(scene, tile);
     const bool reads_inside =
-        kReadsWithCare ? !careful && reads_inside_
+        kReadsWithCare ? !masked && reads_inside_
                        : kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
@@ -310,7 +310,7 @@ class Consumer {
         modify_scores<kInside>(scene, tile.first(), scale, s);
       }
     }
-    if (careful && !kHasFixedMax) drop(scene, tile, kept, -kInfinity, s);
+    if (masked && !kHasFixedMax) drop(scene, tile, kept, -kInfinity, s);
     float greatest[kRows];
     float alpha[kRows];
     const bool raises = exceeds_max(s, shift, softmax, to_log2, greatest);
@@ -323,7 +323,7 @@ class Consumer {
 
     wait_for_values(out, p);
     if (has_before) release(control.v_empty[before.stage]);
-    if (careful && kHasFixedMax) {
+    if (masked && kHasFixedMax) {
       // Here, as no maximum needs to know: score_mod and the exponentials stay one piece to be scheduled.
       drop(scene, tile, kept, 0.0f, s);
       sum_weights(s, sum_before, softmax);
@@ -336,7 +336,7 @@ class Consumer {
   }
 
   // Drops the elements of a tile that needs care. instead: what they become.
-  static __forceinline__ void drop(const Scene& scene, const KvTile& tile, const Kept& kept,
+  static __forceinline__ void drop(const SnippetInputs& scene, const KvTile& tile, const Kept& kept,
                                    float instead, float (&s)[kRows][kColumns]) {
     if (kHasMaskMod) {
       tw_kernel::drop(kept, instead, s);
@@ -355,15 +355,15 @@ class Consumer {
   // Whether score_mod's reads stay inside its buffers at this warpgroup's rows: in a tile, and in all
   // tiles, or those that need no care. Else columns that do not exist and the tile of an empty row
   // (behind the last) are among them.
-  __forceinline__ bool all_read_inside(const Scene& scene) const {
+  __forceinline__ bool all_read_inside(const SnippetInputs& scene) const {
     const long long kv_len = call_.kv_len;
     return columns_read_inside(scene, 0, kReadsWithCare ? kv_len - 1 : kv_len + 2 * kKvTile);
   }
-  __forceinline__ bool tile_reads_inside(const Scene& scene, int first) const {
+  __forceinline__ bool tile_reads_inside(const SnippetInputs& scene, int first) const {
     return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);
   }
   // In 64 bits: rows and columns that do not exist may lie beyond 2^31.
-  __forceinline__ bool columns_read_inside(const Scene& scene, long long first_column,
+  __forceinline__ bool columns_read_inside(const SnippetInputs& scene, long long first_column,
                                            long long last_column) const {
     const long long row =
         static_cast<long long>(scene.place->first_row) + number_ * 64 + scene.q_offset;
@@ -393,7 +393,7 @@ class Consumer {
   Slope slope_;                // of the q tile
   bool reads_inside_ = false;  // see all_read_inside
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
-  // Where kMergesRows:
+  // Where kSpansTwoBlocks:
   int mask_row_;   // of the q tile's two, in which this warpgroup's rows lie
   unsigned next_;  // a TileState: what it has of the next kv tile
   bool is_last_;   // whether there is no next one

@@ -27,7 +27,7 @@ class ListedTiles : public TilesOfOneRow {
       const bool full_is_ragged = full_blocks > 0 && (full_block + 1) * kBlockKv > kv_len &&
                                   kv_len % kKvTile != 0;
       kv_tiles = partial_tiles + count_tiles(full_blocks, full_block, kv_len);
-      careful_tiles = partial_tiles + static_cast<int>(full_is_ragged);
+      masked_tiles = partial_tiles + static_cast<int>(full_is_ragged);
     }
 
     const int* last_partial;  // entry of the list
@@ -36,13 +36,13 @@ class ListedTiles : public TilesOfOneRow {
     int full_blocks;
     int first_block;  // to be visited
     int kv_tiles;
-    int careful_tiles;
+    int masked_tiles;
   };
 
   __forceinline__ ListedTiles(const Lists& lists, int kv_len)
       : lists_(lists),
         kv_len_(kv_len),
-        left_(lists.partial_blocks + lists.full_blocks),
+        remaining_(lists.partial_blocks + lists.full_blocks),
         ahead_(lists.first_block),
         at_(lists.partial_blocks > 0 ? lists.last_partial : lists.last_full) {}
 
@@ -50,11 +50,11 @@ class ListedTiles : public TilesOfOneRow {
   __forceinline__ KvTile next() {
     if (tiles_of_block_ == 0) {
       block_ = ahead_;
-      is_partial_ = left_ > lists_.full_blocks;
+      is_partial_ = remaining_ > lists_.full_blocks;
       tiles_of_block_ = tiles_of(block_, kv_len_);
-      --left_;
-      at_ = is_partial_ && left_ == lists_.full_blocks ? lists_.last_full : at_ - 1;
-      if (left_ > 0) ahead_ = __ldg(at_);
+      --remaining_;
+      at_ = is_partial_ && remaining_ == lists_.full_blocks ? lists_.last_full : at_ - 1;
+      if (remaining_ > 0) ahead_ = __ldg(at_);
     }
     --tiles_of_block_;
     return KvTile(block_ * kBlockKv + tiles_of_block_ * kKvTile, is_partial_);
@@ -63,7 +63,7 @@ class ListedTiles : public TilesOfOneRow {
  private:
   const Lists& lists_;
   int kv_len_;
-  int left_;       // blocks to come
+  int remaining_;       // blocks to come
   int ahead_;      // the first of them
   const int* at_;  // its entry
   int block_;

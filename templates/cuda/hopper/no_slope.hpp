@@ -12,14 +12,14 @@ namespace tw_kernel {
 
 struct Slope {};
 
-TW_INLINE Slope find_slope(const Scene&, float, float) {
+TW_INLINE Slope find_slope(const SnippetInputs&, float, float) {
   return {};
 }
 TW_INLINE void start_scores(const Slope&, float (&)[kRows][kColumns]) {}
-TW_INLINE float slope_shift(const Scene&, const Slope&, int) {
+TW_INLINE float slope_shift(const SnippetInputs&, const Slope&, int) {
   return 0.0f;
 }
-TW_INLINE GreatestScores unclamp_slope(const Scene&, const Slope&, float, const Softmax&,
+TW_INLINE GreatestScores unclamp_slope(const SnippetInputs&, const Slope&, float, const Softmax&,
                                        const GreatestScores& greatest) {
   return greatest;
 }

@@ -20,8 +20,8 @@ namespace tw_kernel {
 constexpr int kPlans = 3;  // that of the q tile which is being brought, the one before, and the next
 
 // A q tile that the producer has not begun.
-struct Plan {
-  Work work;
+struct TileRun {
+  WorkItem work;
   Tiles::Lists lists;
   Tiles::Tile instead;  // what to visit where the lists are empty; else none
 };
@@ -35,8 +35,8 @@ struct Control {
   Tiles::Tile kv_tile[kStages];  // whose K is in the stage
   // One more than places of Q: the producer may announce a q tile as soon as there is an empty
   // place, while the consumers still store the one whose place it was.
-  Work work[kQStages + 1];
-  Plan plan[kPlans];
+  WorkItem work[kQStages + 1];
+  TileRun plan[kPlans];
 };
 static_assert(kControlOffset + sizeof(Control) <= kLaunchSharedBytes,
               "a launch has the tactic's shared_bytes");

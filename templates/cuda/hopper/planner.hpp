@@ -20,7 +20,7 @@ namespace tw_kernel {
 // Behind the last one. A q tile without kv tiles visits it, as all others visit theirs; none of its
 // elements exists.
 TW_INLINE Tiles::Tile tile_behind(int kv_len) {
-  return Tiles::Tile::of_none((kv_len + kKvTile - 1) / kKvTile * kKvTile);
+  return Tiles::Tile::sentinel((kv_len + kKvTile - 1) / kKvTile * kKvTile);
 }
 
 class Planner {
@@ -57,9 +57,9 @@ class Planner {
   }
 
   // Its place: the producer asks for a plan when it needs the one before the last no longer.
-  __forceinline__ Plan& plan() const { return shared_.control->plan[place_.stage()]; }
+  __forceinline__ TileRun& plan() const { return shared_.control->plan[place_.stage()]; }
 
-  __forceinline__ void make_plan(const Place& place, Plan& plan) const {
+  __forceinline__ void make_plan(const Place& place, TileRun& plan) const {
     // As if it were another each time: what follows from it has no registers to stay in.
     int kv_len = call_.kv_len;
     asm volatile("" : "+r"(kv_len));
@@ -70,10 +70,10 @@ class Planner {
     const bool has_rows = place.first_row < call_.q_len;
     const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > call_.q_len;
     const int count = has_rows ? plan.lists.kv_tiles : 0;
-    const int careful = bounds_rows ? count : plan.lists.careful_tiles;
+    const int masked = bounds_rows ? count : plan.lists.masked_tiles;
     plan.instead = count > 0 ? Tiles::Tile::none() : tile_behind(kv_len);
     plan.work.kv_tiles = max(count, 1);
-    plan.work.careful_tiles = count > 0 ? careful : 1;
+    plan.work.masked_tiles = count > 0 ? masked : 1;
   }
 
   __forceinline__ void hand_over() const {

@@ -40,7 +40,7 @@ class Producer {
 
  private:
   // It stays in shared memory, as the producer has few registers.
-  __forceinline__ Plan& next_plan() const {
+  __forceinline__ TileRun& next_plan() const {
     const PlaceInRing<kPlans> plan = place_.plan();
     wait(shared_address(&shared_.control->plan_full[plan.stage()]), plan.parity(), "a plan, stage",
          plan.stage());
@@ -48,13 +48,13 @@ class Producer {
   }
 
   // That of the q tile before.
-  __forceinline__ const Plan& plan_before() const {
+  __forceinline__ const TileRun& plan_before() const {
     const PlaceInRing<kPlans> plan = {place_again().count - 1};
     return shared_.control->plan[plan.stage()];
   }
 
   // False where there is no q tile left.
-  __forceinline__ bool bring(Plan& plan) {
+  __forceinline__ bool bring(TileRun& plan) {
     const Place& place = plan.work.place;
     if (plan.work.kv_tiles == 0) {
       if (kCarriesV && place_.count > 0) load_v(tile_, plan_before().work.place);
@@ -101,7 +101,7 @@ class Producer {
   }
 
   // Behind it there is an empty place for Q.
-  __forceinline__ void announce(const Work& work) {
+  __forceinline__ void announce(const WorkItem& work) {
     Control& control = *shared_.control;
     const QPlace place = place_again();
     const PlaceInRing<kQStages> q = place.q();

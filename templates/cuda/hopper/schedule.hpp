@@ -25,10 +25,10 @@ struct LaunchCounter {
 __device__ LaunchCounter launch_counters[kLaunchCounters];
 
 // The counter, for one thread of each block.
-class Dealer {
+class TileCounter {
  public:
   // launch: its number, not 0.
-  __forceinline__ explicit Dealer(unsigned launch) : launch_(launch) {}
+  __forceinline__ explicit TileCounter(unsigned launch) : launch_(launch) {}
 
   // Whether the launch has the counter.
   __forceinline__ bool join() const {
@@ -79,7 +79,7 @@ class Schedule {
   __forceinline__ unsigned number() const { return number_; }
 
   __forceinline__ void advance() {
-    const Dealer dealer(arguments_.launch);
+    const TileCounter dealer(arguments_.launch);
     if (round_++ == 0) is_dealt_ = count() > gridDim.x && dealer.join();
     number_ = is_dealt_ ? gridDim.x + dealer.deal() : own_number();
     if (is_dealt_ && done()) dealer.leave();

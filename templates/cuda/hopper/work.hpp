@@ -11,10 +11,10 @@
 namespace tw_kernel {
 
 // One q tile, as its producer announces it to the consumers.
-struct Work {
+struct WorkItem {
   Place place;
   int kv_tiles;       // to visit, at least 1; 0: there is no q tile left
-  int careful_tiles;  // of them, visited first: elements may be dropped or may not exist
+  int masked_tiles;  // of them, visited first: elements may be dropped or may not exist
 };
 
 // What a row of the mask has of a tile.
@@ -33,7 +33,7 @@ TW_INLINE int count_tiles(int blocks, int last_block, int kv_len) {
   return blocks == 0 ? 0 : (blocks - 1) * kTilesOfKvBlock + tiles_of(last_block, kv_len);
 }
 
-// A tile as a row of the mask sees it, of which a q tile has only one (but see merged_tiles.hpp).
+// A tile as a row of the mask sees it, of which a q tile has only one (but see two_block_tiles.hpp).
 TW_INLINE KvTile as_kv_tile(KvTile tile, int) { return tile; }
 
 // What walks over the tiles of one row of the mask, or without one, have in common.

@@ -12,7 +12,7 @@
 
 namespace tw_kernel {
 
-// rows_by_cost of one head of the mask: a counting sort by cost, the costliest first. A partial tile
+// q_tile_order of one head of the mask: a counting sort by cost, the costliest first. A partial tile
 // costs a little more than a full one. A q tile that covers rows of several blocks visits what any of
 // them lists: it is taken to cost as much as the costliest.
 TW_INLINE void order_rows(const MaskArguments& mask, int head, int q_len) {
@@ -24,7 +24,7 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head, int q_len) {
   const int items = q_len / ordered_rows + static_cast<int>(q_len % ordered_rows != 0);
   const long long* partial = mask.row_offsets + static_cast<long long>(head) * rows;
   const long long* full = mask.full_row_offsets + static_cast<long long>(head) * rows;
-  int* const order = mask.rows_by_cost + static_cast<long long>(head) * rows;
+  int* const order = mask.q_tile_order + static_cast<long long>(head) * rows;
   // A cost is at most 5 * columns, below 2^31. Roundings make its product with the scale greater by
   // less than 2^-20 of it, so it stays below kBuckets; and it never falls where the cost rises.
   const float scale = (kBuckets - 1) * tw_math::reciprocal(5.0f * static_cast<float>(mask.columns));

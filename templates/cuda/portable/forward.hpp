@@ -29,7 +29,7 @@ constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
 static_assert(kSharedBytes <= kLaunchSharedBytes, "a launch has the tactic's shared_bytes");
 
 struct Shared {
-  const Task* task;
+  const HeadPointers* task;
   unsigned q;
   unsigned k;  // [kStages] tiles
   unsigned v;  // [kStages] tiles
@@ -56,7 +56,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   // The block mask's last q block may reach beyond q_len.
   if (place.first_row >= call.q_len) return;
 
-  __shared__ Task task;
+  __shared__ HeadPointers task;
   __shared__ tw_snippet::tw_Reads head_reads;
   const Shared shared = {&task, shared_memory, shared_memory + kQBytes,
                          shared_memory + kQBytes + kStages * kKBytes,
@@ -89,7 +89,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   }
   const QFragments q(shared.q);
 
-  const Scene scene = make_scene(call, task.place, head_reads);
+  const SnippetInputs scene = make_scene(call, task.place, head_reads);
   const float to_log2 = arguments.scaling.to_log2;
   Softmax softmax = start_softmax();
   float out[kRows][kOutColumns] = {};

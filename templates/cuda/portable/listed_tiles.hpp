@@ -16,7 +16,7 @@ namespace tw_kernel {
 class ListedTiles {
  public:
   // ahead() may be called behind the barrier that follows.
-  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place, const Task& task,
+  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place, const HeadPointers& task,
                               int kv_len)
       : mask_(mask), task_(task), kv_len_(kv_len) {
     __shared__ KvTile ring[kRing];
@@ -78,7 +78,7 @@ class ListedTiles {
   };
 
   const BlockMaskArguments& mask_;
-  const Task& task_;  // complete behind the barrier that follows the construction
+  const HeadPointers& task_;  // complete behind the barrier that follows the construction
   int kv_len_;
   KvTile* ring_;
   int current_ = 0;

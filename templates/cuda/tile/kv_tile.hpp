@@ -10,7 +10,7 @@ class KvTile {
   __forceinline__ KvTile(int first, bool partial) : code_(first | static_cast<int>(partial)) {}
   static __forceinline__ KvTile none() { return {-1, false}; }
   // One behind the last, of which nothing exists.
-  static __forceinline__ KvTile of_none(int first) { return {first, false}; }
+  static __forceinline__ KvTile sentinel(int first) { return {first, false}; }
 
   __forceinline__ bool exists() const { return code_ >= 0; }
   // Its first kv row.

@@ -20,15 +20,15 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "fuzz/campaign.hpp"
+#include "fuzz/expression.hpp"
+#include "fuzz/failure_files.hpp"
+#include "fuzz/workers.hpp"
 #include "runtime/api/thread_pool.hpp"
 #include "tests/support/cpu_seconds.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/nvrtc.hpp"
 #include "tests/support/test_seed.hpp"
-#include "fuzz/campaign.hpp"
-#include "fuzz/expression.hpp"
-#include "fuzz/failure_files.hpp"
-#include "fuzz/workers.hpp"
 
 namespace {
 

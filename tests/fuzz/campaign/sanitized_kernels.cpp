@@ -29,13 +29,13 @@
 #include <unistd.h>
 
 #include "cache/store.hpp"
+#include "fuzz/case_inputs.hpp"
+#include "fuzz/random_case.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/test_seed.hpp"
-#include "fuzz/case_inputs.hpp"
-#include "fuzz/random_case.hpp"
 #include "verify/outputs.hpp"
 
 namespace {
@@ -45,8 +45,8 @@ using namespace tilewright::verify;
 using namespace tilewright::verify::fuzz;
 
 // -O1 halves the time that a kernel takes to compile; the loops and their bounds are the same.
-KernelContext with_sanitizers() {
-  KernelContext context;
+Toolchain with_sanitizers() {
+  Toolchain context;
   context.store = std::make_shared<cache::Store>(cache::Store::Options{});
   context.instrumentation = {"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"};
   return context;
@@ -82,7 +82,7 @@ class ExactInputs {
   std::vector<std::unique_ptr<std::byte, Delete>> memory_ = {};
 };
 
-void run_calls(const std::vector<FuzzCase>& cases, const KernelContext& kernels) {
+void run_calls(const std::vector<FuzzCase>& cases, const Toolchain& kernels) {
   const Attention attention(cases.front().spec, {.device = Device::cpu(), .kernels = kernels});
   for (const FuzzCase& fuzz_case : cases) {
     const ExactInputs inputs(fuzz_case);
@@ -110,7 +110,7 @@ FuzzCase reading_inside() {
 }
 
 // In a process of its own, and before this one starts threads.
-bool ends_its_process(const FuzzCase& fuzz_case, const KernelContext& kernels) {
+bool ends_its_process(const FuzzCase& fuzz_case, const Toolchain& kernels) {
   const pid_t process = ::fork();
   if (process == 0) {
     const int nowhere = ::open("/dev/null", O_WRONLY);
@@ -129,7 +129,7 @@ bool ends_its_process(const FuzzCase& fuzz_case, const KernelContext& kernels) {
 }
 
 bool finds_fault(const test::Fault& fault) {
-  KernelContext kernels = with_sanitizers();
+  Toolchain kernels = with_sanitizers();
   kernels.templates = std::make_shared<const test::FaultyTemplates>(fault);
   return ends_its_process(reading_inside(), kernels);
 }
@@ -186,7 +186,7 @@ int run(int specs) {
   const std::uint64_t seed = test_seed();
   const std::size_t part = is_full_run() ? 1 : 16;
   const std::size_t part_of_battery = is_whole_run() ? 1 : is_full_run() ? 2 : 16;
-  const KernelContext kernels = with_sanitizers();
+  const Toolchain kernels = with_sanitizers();
   std::vector<std::vector<FuzzCase>> groups;
   const std::string root = TILEWRIGHT_SOURCE_DIR;
   for (const FuzzCase& call : calls_of(root + "/examples", 256, part)) groups.push_back({call});

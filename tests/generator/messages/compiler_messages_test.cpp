@@ -12,7 +12,7 @@ namespace {
 // A kernel of 9 lines: a template, score_mod in lines 3 to 5 (two spaces of indentation), a
 // template, mask_mod in line 8, a template.
 KernelSource kernel() {
-  KernelSource source{.id = {},
+  KernelSource source{.variant = {},
                       .target = Target::host_cpu(),
                       .text = {},
                       .map = {},
@@ -250,7 +250,7 @@ TEST_CASE("compiler messages: what has no place is the compiler's, with its log"
   CHECK(header.code() == ErrorCode::compiler);
   CHECK_THAT(header.hint(), ContainsSubstring("apt-get"));
   CHECK(report("").code() == ErrorCode::compiler);
-  const KernelSource without_map{.id = {},
+  const KernelSource without_map{.variant = {},
                                  .target = Target::host_cpu(),
                                  .text = {},
                                  .map = {},

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "generator/spec/dtype.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "generator/spec/dtype.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "generator/spec/target.hpp"
 #include "tests/support/catch.hpp"

@@ -81,7 +81,7 @@ TEST_CASE("CUDA kernels: every kernel of a spec compiles") {
   if (nvrtc_is_missing()) return;
   Spec spec = alibi_documents(bf16, 64);
   spec.outputs.lse = GENERATE(false, true);
-  for (const KernelId& id : kernel_set(spec, Target::parse("sm_90a"))) {
+  for (const KernelVariant& id : kernel_set(spec, Target::parse("sm_90a"))) {
     require_compiles(spec, "sm_90a", id.name());
   }
 }

@@ -33,9 +33,9 @@ const std::vector<std::string> kKernels = {
     "forward",     "forward_masked", "forward_lse",     "forward_masked_lse", "mask_exact",
     "mask_proved", "evaluate_float", "evaluate_double", "evaluate_checked"};
 
-std::vector<std::string> names(const std::vector<KernelId>& ids) {
+std::vector<std::string> names(const std::vector<KernelVariant>& ids) {
   std::vector<std::string> names;
-  for (const KernelId& id : ids) names.push_back(id.name());
+  for (const KernelVariant& id : ids) names.push_back(id.name());
   return names;
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("kernel source: every kernel is one text that includes nothing") {
   for (const std::string& kernel : kKernels) {
     const KernelSource source = render(kernel);
     CAPTURE(kernel);
-    CHECK(source.id.name() == kernel);
+    CHECK(source.variant.name() == kernel);
     CHECK(source.text.find("#include") == std::string::npos);
     CHECK(source.text.find("#pragma once") == std::string::npos);
     CHECK(source.text.find("#line") == std::string::npos);

@@ -301,7 +301,7 @@ TEST_CASE("snippet: 2,000 mutations of the examples pass, or are refused inside 
       CAPTURE(mutation, error.what());
       REQUIRE(error.code() == ErrorCode::snippet);
       REQUIRE(error.place());
-      const Place place = *error.place();
+      const SourceLocation place = *error.place();
       REQUIRE(place.file == to_string(kind));
       std::size_t start = 0;
       for (int line = 1; line < place.line; ++line) {

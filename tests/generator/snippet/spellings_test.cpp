@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "generator/render/kernel_source.hpp"
+#include "generator/render/templates.hpp"
 #include "generator/snippet/parse.hpp"
 #include "generator/snippet/print.hpp"
 #include "generator/spec/spec_json.hpp"
-#include "generator/render/templates.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/source_root.hpp"
 

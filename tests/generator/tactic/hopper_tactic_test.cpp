@@ -14,12 +14,12 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-Tactic choose(const Spec& spec, const KernelTraits& kernel = {},
+Tactic choose(const Spec& spec, const KernelVariant& kernel = {},
               std::string_view target = "sm_90a") {
   return choose_tactic(spec, Target::parse(target), kernel);
 }
 
-std::string refusal(const TacticSpec& forced, const KernelTraits& kernel = {},
+std::string refusal(const TacticSpec& forced, const KernelVariant& kernel = {},
                     std::string_view target = "sm_90a") {
   Spec spec{.dtype = bf16, .head_dim = 128};
   spec.tactic = forced;
@@ -85,7 +85,7 @@ TEST_CASE("tactic hopper: q tiles cover rows of two of a mask's blocks where tha
     if (!forced.empty()) spec.tactic = TacticSpec{"hopper", std::move(forced)};
     const Tactic chosen = choose(spec, {.masked = true});
     return std::tuple(chosen.parameters().at("q_tile"), chosen.parameters().at("kv_tile"),
-                      merges_rows(spec, *chosen.hopper()));
+                      spans_two_blocks(spec, *chosen.hopper()));
   };
   using Tiles = std::tuple<std::int64_t, std::int64_t, bool>;
   const char* causal = "q_idx >= kv_idx";
@@ -168,7 +168,7 @@ TEST_CASE("Hopper tactic: a score_mod with a loop gets narrower tiles, which lea
 
 TEST_CASE("tactic hopper: three warpgroups for one table at sums of indices") {
   const auto rows = [](const std::string& score_mod, std::int64_t head_dim,
-                       const KernelTraits& kernel = {}) {
+                       const KernelVariant& kernel = {}) {
     Spec spec{.dtype = bf16, .head_dim = head_dim, .score_mod = score_mod, .block = {192, 80}};
     spec.buffers["bias"] = {.dtype = f32, .shape = {std::int64_t{512}}};
     spec.buffers["table"] = {.dtype = f32, .shape = {NamedDim::q_len, NamedDim::kv_len}};

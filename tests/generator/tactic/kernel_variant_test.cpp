@@ -36,7 +36,7 @@ std::vector<std::string> names_for(const std::string& target) {
 }
 
 KernelLaunch launch_of(const Spec& spec, const KernelVariant& variant) {
-  return describe_kernel(spec, Target::parse("sm_90a"), variant).launch;
+  return kernel_metadata(spec, Target::parse("sm_90a"), variant).launch;
 }
 
 bool takes(const KernelLaunch& launch, float factor) {
@@ -85,7 +85,7 @@ TEST_CASE("kernel variant: every kernel of a spec is one of its target's") {
     for (const char* name : {"cpu", "sm_80", "sm_90a"}) {
       const Target target = Target::parse(name);
       for (const KernelVariant& variant : kernel_set(spec, target)) {
-        CHECK(describe_kernel(spec, target, variant).id == variant);
+        CHECK(kernel_metadata(spec, target, variant).variant == variant);
         CHECK((!variant.is_forward() || variant.lse == lse));
         CHECK_FALSE(variant.is_evaluation());
       }
@@ -129,7 +129,7 @@ TEST_CASE("kernel variant: a kernel says which tables its proof reads") {
   spec.buffers["documents"] = {i32, {NamedDim::batch, NamedDim::kv_len}};
   for (const char* name : {"cpu", "sm_80"}) {
     const auto tables = [&](KernelRole role) {
-      return describe_kernel(spec, Target::parse(name), {.role = role}).extrema_tables.size();
+      return kernel_metadata(spec, Target::parse(name), {.role = role}).extrema_tables.size();
     };
     CHECK(tables(KernelRole::mask_proved) == 1);
     CHECK(tables(KernelRole::mask_exact) == 0);

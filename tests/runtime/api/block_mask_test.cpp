@@ -95,7 +95,7 @@ TEST_CASE("block mask: a row shows each tile's state") {
 
 TEST_CASE("block mask: rows are ordered by their number of tiles, ties by row") {
   const BlockMask mask = causal();
-  REQUIRE(std::vector<std::int32_t>(mask.rows_by_cost().begin(), mask.rows_by_cost().end()) ==
+  REQUIRE(std::vector<std::int32_t>(mask.q_tile_order().begin(), mask.q_tile_order().end()) ==
           std::vector<std::int32_t>{2, 1, 0});
 }
 

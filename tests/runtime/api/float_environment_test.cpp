@@ -14,7 +14,7 @@
 
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/float_modes.hpp"
 

@@ -14,11 +14,11 @@ using namespace tilewright;
 
 namespace {
 
-KernelContext fresh_context() {
+Toolchain fresh_context() {
   return {.store = std::make_shared<cache::Store>(cache::Store::Options{})};
 }
 
-Attention masks(const std::string& mask_mod, const KernelContext& context = {}) {
+Attention masks(const std::string& mask_mod, const Toolchain& context = {}) {
   return Attention({.dtype = f32, .head_dim = 16, .mask_mod = mask_mod, .block = {64, 64}},
                    {.device = Device::cpu(), .kernels = context, .masks_only = true});
 }
@@ -36,7 +36,7 @@ TEST_CASE("proved mask: only the edge of a causal window is evaluated") {
 
 TEST_CASE(
     "proved mask: a snippet that intervals do not understand is evaluated, with one attempt") {
-  const KernelContext context = fresh_context();
+  const Toolchain context = fresh_context();
   const std::string wide =
       "long distance = q_idx - kv_idx; return distance >= 0 && distance < 640;";
   const BlockMask mask = masks(wide, context).block_mask(kLong);
@@ -77,7 +77,7 @@ TEST_CASE("proved mask: that a snippet does not compile for intervals is kept on
       std::filesystem::temp_directory_path() / "tilewright_proved_mask_test";
   std::filesystem::remove_all(folder);
   for (const char* source : {"built", "disk"}) {
-    const KernelContext context = {
+    const Toolchain context = {
         .store = std::make_shared<cache::Store>(cache::Store::Options{.directory = folder})};
     const KernelBinary binary = build_kernel(
         Spec{.dtype = f32, .head_dim = 16, .mask_mod = "unsigned k = kv_idx; return k < 9u;"},

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
-#include "base/float16.hpp"
 #include "runtime/compile/temporary_directory.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
-#include "generator/snippet/snippet.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "runtime/library/kernel_library.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/full_run.hpp"
@@ -63,7 +63,7 @@ class Variables {
 };
 
 // "compiled", or what the error said.
-std::string outcome(const Hostile& hostile, const Target& target, const KernelContext& context,
+std::string outcome(const Hostile& hostile, const Target& target, const Toolchain& context,
                     ErrorCode& code) {
   Spec spec;
   spec.dtype = DType::f16;
@@ -93,9 +93,9 @@ TEST_CASE("hostile snippets: each ends in a structured error within its limits")
   const Variables variables({{"TILEWRIGHT_WORKER", TILEWRIGHT_TEST_WORKER},
                              {"TILEWRIGHT_COMPILE_TIMEOUT", is_full_run() ? "10" : "2"},
                              {"TILEWRIGHT_COMPILE_MEMORY", "1024"}});
-  const KernelContext context{.store = std::make_shared<cache::Store>(cache::Store::Options{}),
-                              .templates = default_template_loader(),
-                              .diagnostics = {}};
+  const Toolchain context{.store = std::make_shared<cache::Store>(cache::Store::Options{}),
+                          .templates = default_template_loader(),
+                          .diagnostics = {}};
   std::vector<Target> targets = {Target::host_cpu()};
   if (!test::nvrtc_is_missing()) targets.push_back(Target::parse("sm_90"));
   std::map<std::string, int> counts;

@@ -14,11 +14,11 @@
 
 #include "base/error.hpp"
 #include "generator/render/kernel_source.hpp"
-#include "generator/snippet/names.hpp"
 #include "generator/render/templates.hpp"
-#include "runtime/cuda/nvrtc.hpp"
+#include "generator/snippet/names.hpp"
 #include "runtime/compile/host_compiler.hpp"
 #include "runtime/compile/process.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/nvrtc.hpp"
 

@@ -13,12 +13,12 @@
 
 #include "base/error.hpp"
 #include "base/sanitizers.hpp"
-#include "runtime/cuda/nvrtc.hpp"
 #include "runtime/compile/host_compiler.hpp"
 #include "runtime/compile/session.hpp"
 #include "runtime/compile/temporary_directory.hpp"
 #include "runtime/compile/worker_pool.hpp"
 #include "runtime/compile/worker_process.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/holds_soon.hpp"
 #include "tests/support/nvrtc.hpp"

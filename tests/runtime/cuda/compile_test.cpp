@@ -20,8 +20,8 @@ using test::nvrtc_is_missing;
 namespace {
 
 // A cache that forgets everything, so that each test compiles.
-KernelContext fresh_context() {
-  KernelContext context;
+Toolchain fresh_context() {
+  Toolchain context;
   context.store = std::make_shared<cache::Store>(cache::Store::Options{});
   return context;
 }
@@ -95,7 +95,7 @@ TEST_CASE("CUDA compile: float32, unaligned tensors, lse and the block mask comp
 
 TEST_CASE("CUDA compile: what ptxas said is known of a kernel from the cache, too") {
   if (nvrtc_is_missing()) return;
-  const KernelContext context = fresh_context();
+  const Toolchain context = fresh_context();
   const Target target = Target::parse("sm_80");
   const KernelBinary first =
       build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), context);
@@ -167,7 +167,7 @@ TEST_CASE("CUDA compile: of ptxas's messages those that cost speed are warnings"
 
 TEST_CASE("CUDA compile: a serialised wgmma and an ignored setmaxnreg are known of the kernel") {
   if (nvrtc_is_missing()) return;
-  KernelContext context = fresh_context();
+  Toolchain context = fresh_context();
   context.templates = std::make_shared<jinja::MapLoader>(std::map<std::string, std::string>{
       {"cuda/kernels/portable_forward.cu.jinja", test::kSlowKernel}});
   Spec plain{.dtype = bf16, .head_dim = 64};

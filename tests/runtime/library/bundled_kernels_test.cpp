@@ -16,12 +16,12 @@
 #include "cache/bundles.hpp"
 #include "generator/render/templates.hpp"
 #include "runtime/api/attention.hpp"
-#include "runtime/library/cache_export.hpp"
+#include "runtime/api/precompile.hpp"
 #include "runtime/compile/cpu_identity.hpp"
+#include "runtime/library/cache_export.hpp"
 #include "runtime/library/kernel_facts.hpp"
 #include "runtime/library/kernel_library.hpp"
 #include "runtime/library/kernel_search.hpp"
-#include "runtime/api/precompile.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -63,7 +63,7 @@ class Bundled {
   }
 
   std::filesystem::path path() const { return folder_ / "a.twb"; }
-  KernelContext context() const { return {.store = no_store(), .bundles = bundles, .jit = false}; }
+  Toolchain context() const { return {.store = no_store(), .bundles = bundles, .jit = false}; }
 
   std::vector<cache::BundleItem> items;
   std::shared_ptr<cache::Store> store;
@@ -119,7 +119,7 @@ std::shared_ptr<cache::Store> own_store(const std::string& name) {
       cache::Store::Options{.directory = bundled().path().parent_path() / name});
 }
 
-Error miss(const Spec& spec, const KernelContext& context) {
+Error miss(const Spec& spec, const Toolchain& context) {
   try {
     Attention(spec, {.device = Device::cpu(), .kernels = context});
   } catch (const Error& error) {
@@ -132,7 +132,7 @@ Error miss(const Spec& spec, const KernelContext& context) {
 
 TEST_CASE("bundled kernels: they run on the highest level of this CPU, with no compiler") {
   const Attention compiled(kSpec, {.device = Device::cpu(), .kernels = {.store = no_store()}});
-  const KernelContext context = bundled().context();
+  const Toolchain context = bundled().context();
   const NoCompiler scope;
   const Attention attention(kSpec, {.device = Device::cpu(), .kernels = context});
   REQUIRE(attention.target() == cpu_targets().at(0));
@@ -154,7 +154,7 @@ TEST_CASE("bundled kernels: every kernel for every level is there, and those tha
   const NoCompiler scope;
   for (const char* name : {"cpu-x86-64-v3", "cpu-x86-64-v4"}) {
     const Target target = Target::parse(name);
-    for (const KernelId& id : kernel_set(kSpec, target)) {
+    for (const KernelVariant& id : kernel_set(kSpec, target)) {
       const KernelBinary binary = build_kernel(kSpec, target, id, bundled().context());
       REQUIRE(binary.source.text.empty());
       const auto& runnable = cpu_targets();
@@ -179,7 +179,7 @@ TEST_CASE("bundled kernels: another name, scale and default is the same kernel")
 }
 
 TEST_CASE("bundled kernels: other templates are not taken for the embedded ones") {
-  KernelContext context = bundled().context();
+  Toolchain context = bundled().context();
   context.templates = std::make_shared<const ChangedTemplates>();
   const Error error = miss(kSpec, context);
   REQUIRE(error.code() == ErrorCode::missing_kernel);
@@ -202,18 +202,18 @@ TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to d
                            ContainsSubstring(R"({"spec": {"name": "wide", "dtype": "f32")"));
   REQUIRE_THAT(report, !ContainsSubstring("mask_mod: wanted"));
 
-  KernelContext empty = bundled().context();
+  Toolchain empty = bundled().context();
   empty.bundles = std::make_shared<const cache::Bundles>();
   REQUIRE_THAT(miss(kSpec, empty).what(), ContainsSubstring("TILEWRIGHT_BUNDLES names none"));
 
-  KernelContext absent = bundled().context();
+  Toolchain absent = bundled().context();
   absent.bundles = std::make_shared<const cache::Bundles>(
       cache::Bundles::Options{.paths = {"/nonexistent.twb"}});
   REQUIRE_THAT(miss(kSpec, absent).what(), ContainsSubstring("/nonexistent.twb"));
 }
 
 TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
-  KernelContext context = bundled().context();
+  Toolchain context = bundled().context();
   context.bundles = std::make_shared<const cache::Bundles>();
   context.store = own_store("refused");
   const std::filesystem::path directory = *context.store->directory();
@@ -240,7 +240,7 @@ TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
 
 TEST_CASE("bundled kernels: a compiler that is missing is not a kernel that is missing") {
   const NoCompiler scope;
-  const KernelContext context = {
+  const Toolchain context = {
       .store = no_store(), .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
   REQUIRE(miss(kSpec, context).code() == ErrorCode::compiler);
 }
@@ -253,7 +253,7 @@ TEST_CASE("bundled kernels: a reading that only saves time may be missing") {
   });
   REQUIRE(left_out > 0);
   cache::write_bundle(path, items);
-  const KernelContext context = {
+  const Toolchain context = {
       .store = no_store(),
       .bundles = std::make_shared<const cache::Bundles>(cache::Bundles::Options{.paths = {path}}),
       .jit = false};
@@ -274,7 +274,7 @@ TEST_CASE("bundled kernels: the line for the manifest is the spec") {
 }
 
 TEST_CASE("bundled kernels: the store serves without a compiler, too") {
-  KernelContext context = {
+  Toolchain context = {
       .store = bundled().store, .bundles = std::make_shared<const cache::Bundles>(), .jit = false};
   const Target target = cpu_targets().at(0);
   const NoCompiler scope;
@@ -297,7 +297,7 @@ TEST_CASE("bundled kernels: an export of the store holds what was precompiled") 
 TEST_CASE("bundled kernels: an export gives no memo to a kernel of other templates") {
   const auto store = own_store("changed");
   const Target target = Target::parse("cpu-x86-64-v3");
-  KernelContext context = {
+  Toolchain context = {
       .store = store, .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
   context.templates = std::make_shared<const ChangedTemplates>();
   build_kernel(kSpec, target, KernelVariant::parse("forward"), context);
@@ -355,7 +355,7 @@ TEST_CASE("bundled kernels: a hit costs little beside the driver's own load") {
   for (int run = 0; run < 50; ++run) {
     const auto fresh = std::make_shared<const cache::Bundles>(
         cache::Bundles::Options{.paths = {bundled().path()}});
-    KernelContext context = bundled().context();
+    Toolchain context = bundled().context();
     context.bundles = fresh;
     REQUIRE(fresh->has_ingredient("target", target.name()));
     const auto start = std::chrono::steady_clock::now();

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "cache/key.hpp"
-#include "generator/spec/spec_json.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/spec/spec_json.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -27,7 +27,7 @@ const Target kTarget = Target::parse("sm_90a");
 const KernelVariant kKernel{.masked = true};
 
 KernelSource render(const Spec& spec, const Target& target = kTarget,
-                    const KernelId& id = kKernel) {
+                    const KernelVariant& id = kKernel) {
   return render_kernel(spec, target, id, *default_template_loader());
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("kernel facts: what never reaches a kernel is in neither, for any kern
     INFO(mutation.name);
     for (const char* name : {"sm_90a", "cpu-x86-64-v3"}) {
       const Target target = Target::parse(name);
-      for (const KernelId& id : kernel_set(kBase, target)) {
+      for (const KernelVariant& id : kernel_set(kBase, target)) {
         REQUIRE(render(spec, target, id).text == render(kBase, target, id).text);
         REQUIRE(kernel_memo(spec, target, id) == kernel_memo(kBase, target, id));
       }
@@ -138,7 +138,7 @@ TEST_CASE("kernel facts: kernel, target, options, source and format are in the r
   source.target = Target::parse("sm_90");
   REQUIRE(kernel_request(source).digest != digest);
   source = base;
-  source.id = KernelVariant{};
+  source.variant = KernelVariant{};
   REQUIRE(kernel_request(source).digest != digest);
 
   REQUIRE(kernel_memo(kBase, Target::parse("sm_90"), kKernel) !=
@@ -178,11 +178,11 @@ TEST_CASE("kernel facts: working directory, time, thread and the order of option
 TEST_CASE("kernel facts: a description of a kernel says what its rendering says, but the text") {
   for (const char* name : {"sm_80", "sm_90a", "sm_120", "cpu-x86-64-v3", "cpu-x86-64-v4"}) {
     const Target target = Target::parse(name);
-    for (const KernelId& id : kernel_set(kBase, target)) {
+    for (const KernelVariant& id : kernel_set(kBase, target)) {
       const KernelSource rendered = render(kBase, target, id);
-      const KernelSource described = describe_kernel(kBase, target, id);
+      const KernelSource described = kernel_metadata(kBase, target, id);
       REQUIRE(described.text.empty());
-      REQUIRE(described.id == rendered.id);
+      REQUIRE(described.variant == rendered.variant);
       REQUIRE(described.target == rendered.target);
       REQUIRE(described.options == rendered.options);
       REQUIRE(described.entry_points == rendered.entry_points);

@@ -1,7 +1,8 @@
 // Wrong templates: what is said, where it points, and through which includes one came there.
+#include "base/error.hpp"
+
 #include <stdexcept>
 
-#include "base/error.hpp"
 #include "tests/generator/render/engine/support.hpp"
 #include "tests/support/catch.hpp"
 

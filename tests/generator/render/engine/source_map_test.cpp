@@ -1,6 +1,7 @@
 #include "generator/render/source_map.hpp"
-#include "tests/generator/render/engine/support.hpp"
+
 #include "tests/generator/origin_printer.hpp"
+#include "tests/generator/render/engine/support.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright::jinja;

@@ -1,4 +1,4 @@
-#include "generator/messages/text_place.hpp"
+#include "generator/messages/text_location.hpp"
 
 #include <algorithm>
 #include <array>
@@ -62,7 +62,7 @@ std::string excerpt_of(std::string_view line) {
 
 }  // namespace
 
-Place place_at(std::string_view file, std::string_view text, std::size_t offset) {
+SourceLocation place_at(std::string_view file, std::string_view text, std::size_t offset) {
   offset = std::min(offset, text.size());
   const std::string_view before = text.substr(0, offset);
   const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 == 0: the first line
@@ -73,7 +73,7 @@ Place place_at(std::string_view file, std::string_view text, std::size_t offset)
           .excerpt = excerpt_of(text.substr(line_start, text.find('\n', offset) - line_start))};
 }
 
-Place place_at_line(std::string_view file, std::string_view text, int line, int column) {
+SourceLocation place_at_line(std::string_view file, std::string_view text, int line, int column) {
   for (int i = 1; i < line && !text.empty(); ++i) {
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   }

@@ -1,4 +1,4 @@
-#include "base/float16.hpp"
+#include "runtime/io/float16.hpp"
 
 #include <algorithm>
 #include <bit>

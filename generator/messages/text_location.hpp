@@ -11,10 +11,10 @@ namespace tilewright {
 
 /// The place of one byte of a text, with that line as excerpt. An offset past the end is the end.
 /// Bytes that a terminal must not see are shown as `?`; a line too long to show has no excerpt.
-Place place_at(std::string_view file, std::string_view text, std::size_t offset);
+SourceLocation place_at(std::string_view file, std::string_view text, std::size_t offset);
 
 /// The place of a line and a column (both from 1; column 0 is the whole line) of a text.
-Place place_at_line(std::string_view file, std::string_view text, int line, int column);
+SourceLocation place_at_line(std::string_view file, std::string_view text, int line, int column);
 
 /// Offset of the first byte that is not part of well-formed UTF-8 (no surrogates, no overlong
 /// forms).

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/value.hpp"
 #include "../snippet/reading.hpp"
 #include "../snippet/spec_facts.hpp"
 #include "../tactic/tactic.hpp"
+#include "engine/value.hpp"
 
 namespace tilewright {
 

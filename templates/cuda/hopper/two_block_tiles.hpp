@@ -19,14 +19,14 @@ static_assert(kQTile == kBlockQ + 64, "a q tile covers rows of two blocks");
 static_assert(kBlockQ % 64 == 0, "a warpgroup's rows lie in one block");
 
 // In a register, as KvTile. row: 0 or 1, of the mask's that the q tile covers.
-class MergedTile {
+class TwoBlockTile {
  public:
-  MergedTile() = default;
-  static __forceinline__ MergedTile none() { return MergedTile(~0u); }
+  TwoBlockTile() = default;
+  static __forceinline__ TwoBlockTile none() { return TwoBlockTile(~0u); }
   // Of which no row has anything, and behind which nothing comes.
-  static __forceinline__ MergedTile of_none(int first) { return {first, 0}; }
+  static __forceinline__ TwoBlockTile sentinel(int first) { return {first, 0}; }
 
-  __forceinline__ MergedTile(int first, unsigned states)
+  __forceinline__ TwoBlockTile(int first, unsigned states)
       : code_(static_cast<unsigned>(first) / kStep << kBits | states) {}
 
   // To be or-ed with that of the other row.
@@ -43,8 +43,8 @@ class MergedTile {
   __forceinline__ TileState state_in_next(int row) const { return at(row * kBitsOfRow + kNext); }
   __forceinline__ bool is_last() const { return (code_ & kBothInNext) == 0; }
 
-  __forceinline__ MergedTile followed_by(MergedTile next) const {
-    return MergedTile(next.exists() ? code_ | next.states() << kNext : code_);
+  __forceinline__ TwoBlockTile followed_by(TwoBlockTile next) const {
+    return TwoBlockTile(next.exists() ? code_ | next.states() << kNext : code_);
   }
 
  private:
@@ -55,20 +55,20 @@ class MergedTile {
   static constexpr unsigned kStep = 128;  // so that first / kStep and the states have 32 bits together
   static_assert(kKvTile % kStep == 0, "a tile begins at a multiple of kStep");
 
-  explicit __forceinline__ MergedTile(unsigned code) : code_(code) {}
+  explicit __forceinline__ TwoBlockTile(unsigned code) : code_(code) {}
   __forceinline__ TileState at(int bit) const { return static_cast<TileState>(code_ >> bit & 3u); }
 
   unsigned code_;  // first / kStep, and states; all ones: no tile
 };
 
 // As a row sees it.
-TW_INLINE KvTile as_kv_tile(MergedTile tile, int row) {
+TW_INLINE KvTile as_kv_tile(TwoBlockTile tile, int row) {
   return {tile.first(), tile.state(row) == TileState::partial};
 }
 
-class MergedTiles {
+class TwoBlockTiles {
  public:
-  using Tile = MergedTile;
+  using Tile = TwoBlockTile;
 
   // Of row r the partial blocks are list 2 r, and the full ones list 2 r + 1.
   static constexpr int kLists = 4;
@@ -79,7 +79,7 @@ class MergedTiles {
     int left[kLists];         // blocks that were not taken
     int ahead[kLists];        // the last of them; -1 where there is none
     int kv_tiles;             // at least so many are to be visited; 0: none
-    static constexpr int careful_tiles = 0;  // every tile says for itself
+    static constexpr int masked_tiles = 0;  // every tile says for itself
   };
 
   // By a warp, a lane for each list: one behind the other their reads would take too long, and all at
@@ -109,15 +109,15 @@ class MergedTiles {
     lists.kv_tiles = count_tiles(blocks, last_block, kv_len);
   }
 
-  __forceinline__ MergedTiles(Lists& lists, int kv_len) : lists_(lists), kv_len_(kv_len) {
+  __forceinline__ TwoBlockTiles(Lists& lists, int kv_len) : lists_(lists), kv_len_(kv_len) {
     for (int i = 0; i < kLists; ++i) ahead_[i] = lists.ahead[i];
     upcoming_ = find_upcoming();
   }
 
   // One tile ahead, because a tile says who lists the next one; the lists are read one block ahead of
   // that, so that nobody waits for them.
-  __forceinline__ MergedTile next() {
-    const MergedTile tile = upcoming_;
+  __forceinline__ TwoBlockTile next() {
+    const TwoBlockTile tile = upcoming_;
     upcoming_ = find_upcoming();
     return tile.followed_by(upcoming_);
   }
@@ -126,10 +126,10 @@ class MergedTiles {
   static __forceinline__ bool is_last(const Tile& tile, int, int) { return tile.is_last(); }
 
  private:
-  __forceinline__ MergedTile find_upcoming() {
+  __forceinline__ TwoBlockTile find_upcoming() {
     if (tiles_of_block_ == 0) {
       const int block = max(max(ahead_[0], ahead_[1]), max(ahead_[2], ahead_[3]));
-      if (block < 0) return MergedTile::none();
+      if (block < 0) return TwoBlockTile::none();
       const unsigned states = take(block);
       tiles_of_block_ = tiles_of(block, kv_len_) - 1;
       return {block * kBlockKv + tiles_of_block_ * kKvTile, states};
@@ -142,7 +142,7 @@ class MergedTiles {
     unsigned states = 0;
     for (int i = 0; i < kLists; ++i) {
       if (ahead_[i] != block) continue;
-      states |= MergedTile::states(i / 2, i % 2 == 0 ? TileState::partial : TileState::full);
+      states |= TwoBlockTile::states(i / 2, i % 2 == 0 ? TileState::partial : TileState::full);
       const bool has_more = --lists_.left[i] > 0;
       ahead_[i] = has_more ? __ldg(--lists_.next[i]) : -1;
     }
@@ -152,7 +152,7 @@ class MergedTiles {
   Lists& lists_;
   int kv_len_;
   int ahead_[kLists];
-  MergedTile upcoming_;
+  TwoBlockTile upcoming_;
   int tiles_of_block_ = 0;  // not yet visited
 };
 

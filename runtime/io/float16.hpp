@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "../generator/spec/dtype.hpp"
+#include "../../generator/spec/dtype.hpp"
 
 namespace tilewright {
 

@@ -35,7 +35,7 @@ unsigned thread_number() {
 #endif
 constexpr int kBlockKv = BLOCK_KV;
 
-#include "cuda/hopper/merged_tiles.hpp"
+#include "cuda/hopper/two_block_tiles.hpp"
 
 enum class State { absent = 0, full = 1, partial = 3 };  // as TileState
 
@@ -119,11 +119,11 @@ void check_union(bool has_second) {
 TEST_CASE(
     "Hopper merged tiles: the union of two rows, each tile with what both have of it and of the "
     "next" BLOCK_NAME) {
-  for (const bool has_second : {true, false}) check_union<tw_kernel::MergedTiles>(has_second);
+  for (const bool has_second : {true, false}) check_union<tw_kernel::TwoBlockTiles>(has_second);
 }
 
 TEST_CASE("Hopper merged tiles: the last tiles that a call can have" BLOCK_NAME) {
-  using Tile = tw_kernel::MergedTile;
+  using Tile = tw_kernel::TwoBlockTile;
   const int first = (2147483647 - 1024) / 128 * 128;
   const Tile tile(first, Tile::states(1, tw_kernel::TileState::partial));
   CHECK(tile.exists());
@@ -131,6 +131,6 @@ TEST_CASE("Hopper merged tiles: the last tiles that a call can have" BLOCK_NAME)
   CHECK(State(tile.state(0)) == State::absent);
   CHECK(State(tile.state(1)) == State::partial);
   CHECK_FALSE(Tile::none().exists());
-  CHECK(Tile::of_none(first).exists());
-  CHECK(Tile::of_none(first).is_last());
+  CHECK(Tile::sentinel(first).exists());
+  CHECK(Tile::sentinel(first).is_last());
 }

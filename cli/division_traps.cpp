@@ -1,4 +1,4 @@
-#include "cli/traps.hpp"
+#include "cli/division_traps.hpp"
 
 #include <string>
 #include <string_view>
@@ -52,8 +52,9 @@ const unsigned char* instruction_at(const void* context) {
 #endif
 }
 
-// Kernels are loaded from anonymous memory, or from a private file (runtime/compile/shared_object.cpp).
-// dladdr() takes the loader's lock, which the thread of a kernel does not hold.
+// Kernels are loaded from anonymous memory, or from a private file
+// (runtime/compile/shared_object.cpp). dladdr() takes the loader's lock, which the thread of a
+// kernel does not hold.
 bool is_in_kernel(const void* address) {
   Dl_info info{};
   if (!address || ::dladdr(address, &info) == 0 || !info.dli_fname) return false;

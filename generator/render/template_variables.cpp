@@ -1,4 +1,4 @@
-#include "generator/render/kernel_context.hpp"
+#include "generator/render/template_variables.hpp"
 
 #include <algorithm>
 #include <set>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "generator/render/read_ahead.hpp"
-#include "generator/snippet/snippet.hpp"
 #include "generator/render/snippet_comment.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "generator/snippet/words.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
