@@ -56,7 +56,7 @@ std::string compile_line(const std::vector<KernelBuild>& builds) {
 
 }  // namespace
 
-Toolchain template_variables() {
+Toolchain command_line_toolchain() {
   Toolchain context;
   context.diagnostics = diagnostics_to_stderr();
   return context;
@@ -66,9 +66,9 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
               const std::string& mask_file) {
   Call call{.spec_name = spec.name, .device = device.name()};
   const Stopwatch prepare;
-  const Attention attention(
-      spec,
-      {.device = device, .kernels = template_variables(), .takes_block_mask = !mask_file.empty()});
+  const Attention attention(spec, {.device = device,
+                                   .kernels = command_line_toolchain(),
+                                   .takes_block_mask = !mask_file.empty()});
   call.prepare_ms = prepare.ms();
   call.target = attention.target().name();
   call.tactic = choose_tactic(spec, attention.target()).describe();

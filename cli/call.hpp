@@ -27,7 +27,7 @@ struct Call {
 };
 
 /// What kernels are made with: the default cache and templates, warnings to stderr.
-Toolchain template_variables();
+Toolchain command_line_toolchain();
 
 /// Compiles or loads the kernels, builds the block mask where there is a mask_mod, and fills the
 /// outputs of `inputs`.

@@ -206,7 +206,7 @@ class CheckVerb : public Verb {
     require_memory_for(bytes_of_references(inputs), "the reference and naive results");
     verify::CheckOptions options;
     options.attention.device = device;
-    options.attention.kernels = template_variables();
+    options.attention.kernels = command_line_toolchain();
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);

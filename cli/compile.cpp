@@ -146,7 +146,7 @@ class CompileVerb : public Verb {
     Progress progress(ids.size(), json_);
     for (const KernelVariant& id : ids) {
       progress.step(id.name());
-      binaries.push_back(build_kernel(spec, target, id, template_variables()));
+      binaries.push_back(build_kernel(spec, target, id, command_line_toolchain()));
     }
     return binaries;
   }

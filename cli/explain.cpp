@@ -188,7 +188,7 @@ Target wanted_target(const Search& search, const std::string& name) {
 void explain(const std::string& spec_path, const std::string& target_name, bool json,
              bool verbose) {
   const Spec spec = spec_from_file(spec_path);
-  Toolchain context = with_defaults(template_variables());
+  Toolchain context = with_defaults(command_line_toolchain());
   Search search{.spec = spec,
                 .context = context,
                 .store = cache::Store({.directory = cache::default_directory(),

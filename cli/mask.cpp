@@ -82,7 +82,7 @@ class MaskVerb : public Verb {
     picture_.check(spec, inputs.shape());
     progress.update("making the kernels", 0);
     const Attention attention(spec, {.device = Device::cpu(),
-                                     .kernels = template_variables(),
+                                     .kernels = command_line_toolchain(),
                                      .takes_block_mask = takes_lists(),
                                      .masks_only = true});
     progress.update("deciding tiles", 0);

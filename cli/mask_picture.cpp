@@ -30,7 +30,7 @@ std::string extension_of(const std::string& path) {
 class Elements {
  public:
   Elements(const Spec& spec, const CallInputs& inputs, double score)
-      : reading_(spec, template_variables()),
+      : reading_(spec, command_line_toolchain()),
         values_(spec, inputs.problem().snippet, inputs.shape()),
         arguments_(values_.arguments()),
         scores_(static_cast<std::size_t>(inputs.shape().kv_len), static_cast<float>(score)) {}

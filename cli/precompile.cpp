@@ -76,7 +76,7 @@ class PrecompileVerb : public Verb {
                                          : "from " + made.build.source));
     };
     return precompile(manifest.specs, targets,
-                      {.kernels = template_variables(), .jobs = jobs_, .progress = step});
+                      {.kernels = command_line_toolchain(), .jobs = jobs_, .progress = step});
   }
 
   void report(const Manifest& manifest, const std::vector<Target>& targets,

@@ -54,7 +54,7 @@ double kept_share(const Spec& spec, const Shape& shape, const SnippetInputs& inp
   const Snippet mask_mod = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
   const Attention attention(
       counting_spec(spec, mask_mod, device),
-      {.device = device, .kernels = template_variables(), .threads = threads});
+      {.device = device, .kernels = command_line_toolchain(), .threads = threads});
   const DType dtype = attention.spec().dtype;
   const Tensor q = Tensor::zeros(dtype, {shape.batch, shape.num_q_heads, shape.q_len, kWidth});
   const Tensor k = Tensor::zeros(dtype, {1, shape.num_kv_heads, shape.kv_len, kWidth});

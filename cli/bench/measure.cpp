@@ -95,9 +95,9 @@ double dense_operations(const Workload& workload) {
 
 PreparedCall::PreparedCall(const Workload& workload, const Options& options)
     : threads_(options.threads),
-      attention_(
-          workload.spec,
-          {.device = options.device, .kernels = template_variables(), .threads = options.threads}),
+      attention_(workload.spec, {.device = options.device,
+                                 .kernels = command_line_toolchain(),
+                                 .threads = options.threads}),
       inputs_(make_inputs(workload, options)),
       view_(inputs_.problem()) {
   const Spec& spec = workload.spec;

@@ -94,7 +94,7 @@ Json start_attention(const StartSample& sample, const Spec& spec, const HostCall
   Steps steps;
   const Device device = Device::parse(sample.device);
   steps.done("device");
-  const Attention attention(spec, {.device = device, .kernels = template_variables()});
+  const Attention attention(spec, {.device = device, .kernels = command_line_toolchain()});
   steps.done("kernels");
   const StagedCall staged(device, host.tensors(), host.problem.snippet);
   const Bindings bindings = attention.bind(staged.inputs());
