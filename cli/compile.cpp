@@ -99,7 +99,7 @@ class CompileVerb : public Verb {
     notes_ = say_target_notes(std::span(&target, 1));
     prepare_output();
     const std::vector<KernelBinary> binaries = build(spec, target, ids);
-    write_output(spec, binaries);
+    write_output(spec, target, binaries);
     report(target, binaries);
     return kDone;
   }
@@ -114,7 +114,7 @@ class CompileVerb : public Verb {
     Json kernels = Json::array();
     std::string text;
     for (const KernelVariant& id : ids) {
-      const bool is_default = id == forward_kernel(spec);
+      const bool is_default = id == forward_kernel(spec, target);
       kernels.push_back({{"name", id.name()}, {"default", is_default}});
       text += id.name() + (is_default ? "  (what `run` uses)\n" : "\n");
     }
@@ -151,7 +151,8 @@ class CompileVerb : public Verb {
     return binaries;
   }
 
-  void write_output(const Spec& spec, const std::vector<KernelBinary>& binaries) const {
+  void write_output(const Spec& spec, const Target& target,
+                    const std::vector<KernelBinary>& binaries) const {
     if (output_.empty()) return;
     const bool only_one = binaries.size() == 1;
     bool is_written = false;
@@ -162,7 +163,7 @@ class CompileVerb : public Verb {
         const char* const extension = binary.source.target.is_cpu() ? ".so" : ".cubin";
         write_file(fs::path(output_) / (name + extension), binary.entry->payload);
         is_written = true;
-      } else if (only_one || binary.source.variant == forward_kernel(spec)) {
+      } else if (only_one || binary.source.variant == forward_kernel(spec, binary.source.target)) {
         write_file(output_, binary.entry->payload);
         is_written = true;
       }
@@ -170,7 +171,7 @@ class CompileVerb : public Verb {
     if (is_written) return;
     throw Error(ErrorCode::usage,
                 fmt::format("-o \"{}\" was not written: this spec has no kernel {}", output_,
-                            kernel_.empty() ? forward_kernel(spec).name() : kernel_),
+                            kernel_.empty() ? forward_kernel(spec, target).name() : kernel_),
                 "`tilewright compile SPEC` without -o lists what compiles");
   }
 

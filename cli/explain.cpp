@@ -179,7 +179,7 @@ std::string describe(const CacheProbe& look_up) {
 Target wanted_target(const Search& search, const std::string& name) {
   const Target target = target_or_default(name);
   if (target != Target::host_cpu()) return target;
-  const std::vector<KernelVariant> ids = {forward_kernel(search.spec)};
+  const std::vector<KernelVariant> ids = {forward_kernel(search.spec, target)};
   return bundled_target(search.spec, cpu_targets(), ids, search.context).value_or(target);
 }
 

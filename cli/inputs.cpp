@@ -11,6 +11,7 @@
 #include "cli/arguments.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
+#include "runtime/api/bindings.hpp"
 #include "runtime/call/forward_call.hpp"
 
 namespace tilewright::cli {
@@ -46,19 +47,7 @@ double extent_of(const BufferDim& dim, const Shape& shape) {
   if (const auto* size = std::get_if<std::int64_t>(&dim)) return static_cast<double>(*size);
   const auto* named = std::get_if<NamedDim>(&dim);
   if (!named) return static_cast<double>(verify::RandomOptions{}.free_dim);
-  switch (*named) {
-    case NamedDim::batch:
-      return static_cast<double>(shape.batch);
-    case NamedDim::num_q_heads:
-      return static_cast<double>(shape.num_q_heads);
-    case NamedDim::num_kv_heads:
-      return static_cast<double>(shape.num_kv_heads);
-    case NamedDim::q_len:
-      return static_cast<double>(shape.q_len);
-    case NamedDim::kv_len:
-      return static_cast<double>(shape.kv_len);
-  }
-  return 1;
+  return static_cast<double>(tilewright::extent_of(*named, shape));
 }
 
 // In floating point, because a product of sizes that nobody has checked may exceed any integer.

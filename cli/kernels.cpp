@@ -12,7 +12,7 @@ Target target_or_default(const std::string& name) {
 }
 
 KernelVariant kernel_or_default(const Spec& spec, const Target& target, const std::string& name) {
-  if (name.empty()) return forward_kernel(spec);
+  if (name.empty()) return forward_kernel(spec, target);
   std::vector<std::string> names;
   const std::optional<KernelVariant> wanted = KernelVariant::find(name);
   for (const KernelVariant& variant : kernel_set(spec, target)) {

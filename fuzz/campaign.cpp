@@ -60,7 +60,7 @@ class Campaign {
   void compile_first() {
     FuzzCase first{.spec = options_.source.user_spec.value_or(Spec{.head_dim = 64}),
                    .target = compile_target()};
-    first.kernel = forward_kernel(first.spec);
+    first.kernel = forward_kernel(first.spec, Target::parse(first.target));
     workers_.submit({first});
     std::optional<Workers::Finished> finished;
     while (!finished && !is_stopped()) finished = workers_.wait(std::chrono::milliseconds(250));

@@ -50,8 +50,9 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 std::vector<KernelVariant> kernels_of_call(const Spec& spec) {
-  if (spec.mask_mod.empty()) return {forward_kernel(spec)};
-  return {forward_kernel(spec), mask_kernel(spec)};
+  const KernelVariant forward = forward_kernel(spec, Target::host_cpu());
+  if (spec.mask_mod.empty()) return {forward};
+  return {forward, mask_kernel(spec)};
 }
 
 FailureFolder::FailureFolder(fs::path folder) : folder_(std::move(folder)) {

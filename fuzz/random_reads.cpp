@@ -43,6 +43,10 @@ Expression ExpressionMaker::index_for(const std::string& buffer, std::size_t dim
         if (wish_.no_offsets && !one_in(4)) return variable("kv_idx");
         return apply(Op::clamp, {index_value("kv_idx", depth), integer(0),
                                  apply(Op::subtract, {variable("kv_len"), integer(1)})});
+      case NamedDim::total_q:
+        return variable("q_token");
+      case NamedDim::total_kv:
+        return variable("kv_token");
     }
   }
   if (one_in(2)) {

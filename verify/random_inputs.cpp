@@ -9,6 +9,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/float_environment.hpp"
+#include "runtime/api/bindings.hpp"
 #include "runtime/api/thread_pool.hpp"
 #include "runtime/io/float16.hpp"
 #include "verify/random.hpp"
@@ -38,19 +39,9 @@ void fill_normal(Tensor& tensor, double factor, std::uint64_t seed, const std::s
 }
 
 std::int64_t size_of_named(NamedDim dim, const Shape& shape, bool broadcast) {
-  switch (dim) {
-    case NamedDim::batch:
-      return broadcast ? 1 : shape.batch;
-    case NamedDim::num_q_heads:
-      return broadcast ? 1 : shape.num_q_heads;
-    case NamedDim::num_kv_heads:
-      return broadcast ? 1 : shape.num_kv_heads;
-    case NamedDim::q_len:
-      return shape.q_len;
-    case NamedDim::kv_len:
-      return shape.kv_len;
-  }
-  return 1;
+  const bool may_broadcast =
+      dim == NamedDim::batch || dim == NamedDim::num_q_heads || dim == NamedDim::num_kv_heads;
+  return broadcast && may_broadcast ? 1 : extent_of(dim, shape);
 }
 
 std::int64_t size_of_dim(const BufferDim& dim, const Shape& shape, const RandomOptions& options) {

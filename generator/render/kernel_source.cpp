@@ -27,7 +27,6 @@ struct KernelKind {
 constexpr std::string_view kForward = "cpu/kernels/forward.cpp.jinja";
 constexpr std::string_view kMask = "cpu/kernels/mask.cpp.jinja";
 constexpr std::string_view kEvaluate = "cpu/kernels/evaluate.cpp.jinja";
-constexpr KernelVariant kMaskExact{.role = KernelRole::mask_exact};
 constexpr const char* kMaskRow = "tilewright_mask_row";
 constexpr const char* kEvaluateRow = "tilewright_evaluate_row";
 
@@ -38,8 +37,10 @@ KernelKind kernel_kind(KernelRole role) {
               "fast",
               {"tilewright_q_tile", "tilewright_scratch_bytes", "tilewright_forward"}};
     case KernelRole::mask_exact:
+    case KernelRole::plan_exact:
       return {kMask, "fast", {kMaskRow}};
     case KernelRole::mask_proved:
+    case KernelRole::plan_proved:
       return {kMask, "fast", {kMaskRow, "tilewright_mask_extrema"}, true};
     case KernelRole::evaluate_float:
       return {kEvaluate, "float", {kEvaluateRow}};
@@ -116,6 +117,23 @@ ReadAhead read_ahead_of(const KernelKind& kind) {
   return kind.template_name == kMask ? ReadAhead::lanes_are_columns : ReadAhead::no;
 }
 
+std::optional<KernelVariant> fallback_of(const KernelVariant& variant) {
+  if (variant.role == KernelRole::mask_proved) return KernelVariant{.role = KernelRole::mask_exact};
+  if (variant.role == KernelRole::plan_proved) return KernelVariant{.role = KernelRole::plan_exact};
+  return std::nullopt;
+}
+
+KernelRows packed_rows(const Target& target) {
+  return target.is_cpu() ? KernelRows::all : KernelRows::prefill;
+}
+
+// Kernels of packed layouts have no twins with a block mask: the plan decides tiles.
+bool is_forward_of(const KernelVariant& variant, const Spec& spec, const Target& target) {
+  if (variant.lse != spec.outputs.lse) return false;
+  if (!spec.is_packed()) return variant.rows == KernelRows::all;
+  return variant.rows == packed_rows(target) && !variant.masked;
+}
+
 // Every template there may be, all of them empty.
 class EmptyTemplates : public jinja::Loader {
  public:
@@ -128,16 +146,20 @@ class EmptyTemplates : public jinja::Loader {
 std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
   const bool has_mask = !spec.mask_mod.empty();
-  const bool proves = has_mask && mask_kernel(facts).role == KernelRole::mask_proved;
+  const bool proves = facts.may_prove_mask();
   const auto is_of_spec = [&](const KernelVariant& variant) {
     switch (variant.role) {
       case KernelRole::forward:
-        return variant.lse == spec.outputs.lse;
+        return is_forward_of(variant, spec, target);
       case KernelRole::mask_lists:
       case KernelRole::mask_exact:
-        return has_mask;
+        return has_mask && !spec.is_packed();
       case KernelRole::mask_proved:
-        return proves;
+        return proves && !spec.is_packed();
+      case KernelRole::plan_exact:
+        return spec.is_packed();
+      case KernelRole::plan_proved:
+        return proves && spec.is_packed();
       default:
         return false;
     }
@@ -147,12 +169,16 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
   return variants;
 }
 
-KernelVariant forward_kernel(const Spec& spec, bool takes_block_mask) {
+KernelVariant forward_kernel(const Spec& spec, const Target& target, bool takes_block_mask) {
+  if (spec.is_packed()) return {.rows = packed_rows(target), .lse = spec.outputs.lse};
   return {.masked = takes_block_mask || !spec.mask_mod.empty(), .lse = spec.outputs.lse};
 }
 
 KernelVariant mask_kernel(const SpecFacts& facts) {
   const bool proves = facts.may_prove_mask();
+  if (facts.spec.is_packed()) {
+    return {.role = proves ? KernelRole::plan_proved : KernelRole::plan_exact};
+  }
   return {.role = proves ? KernelRole::mask_proved : KernelRole::mask_exact};
 }
 
@@ -181,7 +207,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
           .entry_points = kind.entry_points,
           .launch = {},
           .extrema_tables = kind.proves ? extrema_tables(facts) : std::vector<ExtremaTable>(),
-          .fallback = kind.proves ? std::optional(kMaskExact) : std::nullopt};
+          .fallback = fallback_of(variant)};
 }
 
 KernelSource kernel_metadata(const SpecFacts& facts, const Target& target,

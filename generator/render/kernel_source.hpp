@@ -57,13 +57,16 @@ struct KernelSource {
 /// that come as lists.
 std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target);
 
-/// The kernel that decides the tiles of a spec's block mask: mask_proved, or mask_exact where
+/// The kernel that decides the tiles of a spec's mask: mask_proved, or mask_exact where
 /// the right operand of `&&` or `||` may change a variable: the proof evaluates both operands.
+/// In packed layouts plan_proved or plan_exact, which makes the plan of a spec without mask_mod
+/// too.
 KernelVariant mask_kernel(const SpecFacts& facts);
 
 /// The forward kernel that a call with aligned tensors launches: masked where the spec has a
 /// mask_mod or the caller brings block masks.
-KernelVariant forward_kernel(const Spec& spec, bool takes_block_mask = false);
+/// @param target any that is of the device's kind
+KernelVariant forward_kernel(const Spec& spec, const Target& target, bool takes_block_mask = false);
 
 /// Renders one kernel.
 /// @param loader where templates come from; default_template_loader() unless a test passes another

@@ -81,6 +81,8 @@ Value proved_context(const SpecFacts& facts, std::string_view undecided_header) 
              {"buffer_header", types.buffer_header},
              {"undecided_header", undecided_header},
              {"words", std::move(words)},
+             {"q_token", spec.is_packed() && snippet.mentions("q_token")},
+             {"kv_token", spec.is_packed() && snippet.mentions("kv_token")},
              {"body", splice_snippet(snippet, types.literals)},
              {"buffers", buffer_values(spec, snippet, extrema_tables(facts))},
              {"scalars", scalar_values(spec, snippet)}};

@@ -19,7 +19,7 @@ using snippet::Statement;
 
 std::string_view short_name(std::string_view index) {
   if (index == "q_idx") return "q";
-  return index == "kv_idx" ? "kv" : index;
+  return index == "kv_idx" ? "kv" : index;  // q_token and kv_token keep their names
 }
 
 // "doc_at_kv": without the batch, unless that is all, or all indices are asked for.

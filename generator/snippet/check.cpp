@@ -62,6 +62,7 @@ class SpecCheck {
     for (std::size_t i = 0; i < snippet_.size(); ++i) {
       if (snippet_.text(i) == "^" || snippet_.text(i) == "xor") check_power(i);
       if (!is_identifier(snippet_.tokens()[i]) || snippet_.before(i) == ".") continue;
+      check_token_name(i);
       check_read(i);
       check_mistake(i);
     }
@@ -88,6 +89,14 @@ class SpecCheck {
     const std::string_view advice = usual_mistake(MistakeIn::snippet, name);
     if (advice.empty() || is_declared(name) || is_near_a_declared_one(name)) return;
     snippet_.fail(i, fmt::format("a snippet does not know \"{}\"", name), std::string(advice));
+  }
+
+  void check_token_name(std::size_t i) const {
+    const std::string_view name = snippet_.text(i);
+    if (spec_.is_packed() || !is_token_name(name) || may_declare(snippet_, name)) return;
+    snippet_.fail(i, fmt::format("'{}' is known in packed layouts only", name),
+                  fmt::format("write {}, or \"layout\": \"packed\" in the spec",
+                              name == "q_token" ? "q_idx" : "kv_idx"));
   }
 
   // doc[b][q_idx]

@@ -28,6 +28,10 @@ bool has_node(const Tree& tree, const Test& test) {
   return found;
 }
 
+// Each is the other plus a number that a sequence's elements share.
+constexpr std::array<std::string_view, 2> kOfRow = {"q_idx", "q_token"};
+constexpr std::array<std::string_view, 2> kOfColumn = {"kv_idx", "kv_token"};
+
 // Which of the two are part of a sum.
 struct Parts {
   bool q_idx = false;
@@ -49,8 +53,8 @@ std::optional<Parts> parts_of_sum(const Expression& node) {
       "b", "h", "h_kv", "q_len", "kv_len", "num_q_heads", "num_kv_heads"};
   if (node.type != Type::integer) return {};
   if (node.op == Op::integer_literal || names_one_of(node, of_call)) return Parts{};
-  if (is_variable(node, "q_idx")) return Parts{.q_idx = true};
-  if (is_variable(node, "kv_idx")) return Parts{.kv_idx = true};
+  if (names_one_of(node, kOfRow)) return Parts{.q_idx = true};
+  if (names_one_of(node, kOfColumn)) return Parts{.kv_idx = true};
   const bool is_sum = node.op == Op::add || node.op == Op::subtract || node.op == Op::negate;
   if (!is_sum && node.op != Op::clamp) return {};
   Parts sum;
@@ -76,7 +80,8 @@ void decide_linear(BufferRead& read) {
 }
 
 BufferRead facts_of_read(const Expression& node, const Locals& locals, const BufferSpec& buffer) {
-  constexpr std::array<std::string_view, 5> plain = {"b", "h", "h_kv", "q_idx", "kv_idx"};
+  constexpr std::array<std::string_view, 7> plain = {"b",      "h",       "h_kv",    "q_idx",
+                                                     "kv_idx", "q_token", "kv_token"};
   BufferRead read{.buffer = node.name, .range = node.range};
   // What has no dimensions is read as `x`, which nothing can be outside.
   bool is_plain = node.operands.empty() || buffer.bounds != Bounds::trusted;
@@ -85,11 +90,11 @@ BufferRead facts_of_read(const Expression& node, const Locals& locals, const Buf
     const bool widens = index.op == Op::to_wide && index.operands[0].type == Type::integer;
     if (widens) index = Expression(index.operands[0]);
     is_plain &= names_one_of(index, plain);
-    const auto names = [&](std::string_view name) {
-      return has_node(index, [&](const Expression& inner) { return is_variable(inner, name); });
+    const auto names = [&](const auto& wanted) {
+      return has_node(index, [&](const Expression& inner) { return names_one_of(inner, wanted); });
     };
-    read.names_q_idx |= names("q_idx");
-    read.names_kv_idx |= names("kv_idx");
+    read.names_q_idx |= names(kOfRow);
+    read.names_kv_idx |= names(kOfColumn);
     read.indices.push_back(std::move(index));
   }
   read.is_hoistable = is_plain && !(read.names_q_idx && read.names_kv_idx);
@@ -312,7 +317,8 @@ void take_slope(ScoreReduction& reduction) {
   SnippetTree rest = reduction.rest;
   rest.statements.back().value = std::move(slope->value);
   rest = simplified(rest);
-  constexpr std::array<std::string_view, 3> of_elements = {"score", "q_idx", "kv_idx"};
+  constexpr std::array<std::string_view, 5> of_elements = {"score", "q_idx", "kv_idx", "q_token",
+                                                           "kv_token"};
   const auto differs = [&](const Expression& node) { return names_one_of(node, of_elements); };
   if (has_node(rest.statements, differs)) return;
   reduction.rest = std::move(rest);

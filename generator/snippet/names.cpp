@@ -176,11 +176,22 @@ std::string name_fault(std::string_view name) {
   return {};
 }
 
+bool is_sequence_tensor(std::string_view name) {
+  constexpr auto kTensors =
+      std::to_array<std::string_view>({"q", "k", "v", "k_new", "v_new", "q_begin", "kv_begin",
+                                       "page_table", "page_begin", "q_offset", "kv_offset"});
+  return std::find(kTensors.begin(), kTensors.end(), name) != kTensors.end();
+}
+
 const std::vector<std::string>& snippet_variables() {
-  static const auto& kVariables =
-      *new std::vector<std::string>{"b",     "h",      "h_kv",        "q_idx",        "kv_idx",
-                                    "q_len", "kv_len", "num_q_heads", "num_kv_heads", "score"};
+  static const auto& kVariables = *new std::vector<std::string>{
+      "b",      "h",           "h_kv",         "q_idx", "kv_idx",  "q_len",
+      "kv_len", "num_q_heads", "num_kv_heads", "score", "q_token", "kv_token"};
   return kVariables;
+}
+
+bool is_token_name(std::string_view name) {
+  return name == "q_token" || name == "kv_token";
 }
 
 const std::vector<std::string>& snippet_functions() {
@@ -201,7 +212,7 @@ const std::vector<std::string>& snippet_functions() {
 std::string names_available(const Spec& spec, SnippetKind kind) {
   std::string text = fmt::format("names available in {}:", to_string(kind));
   for (const std::string& name : snippet_variables()) {
-    if (name == "score") continue;
+    if (name == "score" || (is_token_name(name) && !spec.is_packed())) continue;
     text += (name == "b" ? " " : ", ") + name;
   }
   if (kind == SnippetKind::score_mod) text += ", score";

@@ -19,4 +19,8 @@ bool is_reserved_name(std::string_view name);
 /// nothing is.
 std::string name_fault(std::string_view name);
 
+/// A tensor of a packed call (q, kv_begin, page_table, ...), whose name no buffer of a packed spec
+/// has.
+bool is_sequence_tensor(std::string_view name);
+
 }  // namespace tilewright

@@ -76,8 +76,11 @@ std::string names_available(const Spec& spec, SnippetKind kind);
 const std::vector<std::string>& snippet_functions();
 
 /// b, h, h_kv, q_idx, kv_idx, q_len, kv_len, num_q_heads, num_kv_heads, score (which only score_mod
-/// sees).
+/// sees), q_token and kv_token (which packed layouts alone have).
 const std::vector<std::string>& snippet_variables();
+
+/// q_token, kv_token.
+bool is_token_name(std::string_view name);
 
 /// The error for one byte of a snippet: its place, excerpt and caret.
 Error snippet_error(SnippetKind kind, std::string_view text, std::size_t offset,

@@ -9,7 +9,15 @@ double Spec::softmax_scale() const {
 }
 
 std::string_view to_string(Layout layout) {
-  return layout == Layout::bhsd ? "bhsd" : "bshd";
+  switch (layout) {
+    case Layout::bhsd:
+      return "bhsd";
+    case Layout::bshd:
+      return "bshd";
+    case Layout::packed:
+      return "packed";
+  }
+  return "";
 }
 
 std::string_view to_string(NamedDim dim) {
@@ -24,6 +32,10 @@ std::string_view to_string(NamedDim dim) {
       return "q_len";
     case NamedDim::kv_len:
       return "kv_len";
+    case NamedDim::total_q:
+      return "total_q";
+    case NamedDim::total_kv:
+      return "total_kv";
   }
   return "";
 }

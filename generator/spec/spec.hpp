@@ -13,12 +13,23 @@
 
 namespace tilewright {
 
-/// Order of a 4-d tensor's dimensions in memory order of its shape: bhsd is [batch, heads,
-/// sequence, head_dim], bshd is [batch, sequence, heads, head_dim]. Strides are free in both.
-enum class Layout : std::uint8_t { bhsd, bshd };
+/// Order of a tensor's dimensions: bhsd is [batch, heads, sequence, head_dim], bshd is [batch,
+/// sequence, heads, head_dim], and packed is [rows of all sequences one after another, heads,
+/// head_dim]. Strides are free in all of them.
+enum class Layout : std::uint8_t { bhsd, bshd, packed };
 
 /// A run-time size that a buffer's dimension may be declared as.
-enum class NamedDim : std::uint8_t { batch, num_q_heads, num_kv_heads, q_len, kv_len };
+/// q_len and kv_len exist in dense layouts, total_q and total_kv (rows of q, and of k and v, of all
+/// sequences) in packed ones.
+enum class NamedDim : std::uint8_t {
+  batch,
+  num_q_heads,
+  num_kv_heads,
+  q_len,
+  kv_len,
+  total_q,
+  total_kv
+};
 
 /// A free dimension (`null` in JSON): any size, which the snippet reads as `x.size(i)`.
 struct FreeDim {
@@ -96,6 +107,7 @@ struct Spec {
 
   /// The fields with their defaults resolved.
   std::int64_t value_head_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
+  bool is_packed() const { return layout == Layout::packed; }
   Layout key_value_layout() const { return kv_layout.value_or(layout); }
   DType key_value_dtype() const { return kv_dtype.value_or(dtype); }
   DType output_dtype() const { return out_dtype.value_or(dtype); }
@@ -113,9 +125,9 @@ struct Spec {
 /// @throws Error with code spec or snippet for the first thing that is wrong.
 void validate(const Spec& spec);
 
-/// "bhsd", "bshd".
+/// "bhsd", "bshd", "packed".
 std::string_view to_string(Layout layout);
-/// "batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len".
+/// "batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q", "total_kv".
 std::string_view to_string(NamedDim dim);
 
 }  // namespace tilewright

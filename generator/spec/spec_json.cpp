@@ -37,8 +37,9 @@ constinit const NameList kReservedKeys("sink", "gradients", "dropout", "q_scale"
                                        "v_scale");
 constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
 constinit const NameList kScalarKeys("dtype", "default");
-constinit const NameList kLayouts("bhsd", "bshd");
-constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len");
+constinit const NameList kLayouts("bhsd", "bshd", "packed");
+constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q",
+                               "total_kv");
 constinit const NameList kBounds("clamped", "trusted");
 constinit const NameList kOutputs("out", "lse");
 
@@ -319,10 +320,14 @@ class SpecReader {
   }
 
   Layout layout_at(const SpecPath& path, const Json& value) const {
-    if (value == "packed" || value == "paged") {
+    if (value == "paged" || value == "paged_x") {
       fail_not_yet(path, value.get<std::string>(), kLayouts);
     }
-    return name_at(path, value, kLayouts) == "bhsd" ? Layout::bhsd : Layout::bshd;
+    const std::string name = name_at(path, value, kLayouts);
+    for (const Layout layout : {Layout::bhsd, Layout::bshd}) {
+      if (name == to_string(layout)) return layout;
+    }
+    return Layout::packed;
   }
 
   // 0 means "not given" in the struct, so it must not pass here.

@@ -71,6 +71,7 @@ class FieldChecker {
     if (spec_.out_dtype) check_tensor_dtype("out_dtype", *spec_.out_dtype);
     check_layout("layout", spec_.layout);
     if (spec_.kv_layout) check_layout("kv_layout", *spec_.kv_layout);
+    check_layouts_agree();
     if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
     for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
     for (const auto& [name, scalar] : spec_.scalars) check_scalar(name, scalar);
@@ -102,7 +103,39 @@ class FieldChecker {
   }
 
   void check_layout(const char* key, Layout layout) const {
-    check_enumerator({key}, layout, {Layout::bhsd, Layout::bshd}, R"("bhsd" or "bshd")");
+    check_enumerator({key}, layout, {Layout::bhsd, Layout::bshd, Layout::packed},
+                     R"("bhsd", "bshd" or "packed")");
+  }
+
+  void check_layouts_agree() const {
+    const Layout kv_layout = spec_.key_value_layout();
+    if (spec_.is_packed() == (kv_layout == Layout::packed)) return;
+    fail({"kv_layout"},
+         fmt::format("kv_layout is \"{}\", but layout is \"{}\"", to_string(kv_layout),
+                     to_string(spec_.layout)),
+         spec_.is_packed() ? R"(packed q goes with packed k and v: leave kv_layout out)"
+                           : R"(write "layout": "packed")");
+  }
+
+  // Dimensions that calls of the other layouts have.
+  void check_dimension_exists(const std::string& name, const SpecPath& path, NamedDim dim) const {
+    const bool is_of_packed = dim == NamedDim::total_q || dim == NamedDim::total_kv;
+    const bool is_of_dense = dim == NamedDim::q_len || dim == NamedDim::kv_len;
+    if (is_of_dense && spec_.is_packed()) {
+      const bool is_q = dim == NamedDim::q_len;
+      fail(path,
+           fmt::format("buffers.{}.shape{} is \"{}\", which differs from sequence to sequence",
+                       name, path.back(), to_string(dim)),
+           fmt::format("write null, or \"{}\" and index with {}", is_q ? "total_q" : "total_kv",
+                       is_q ? "q_token" : "kv_token"));
+    }
+    if (is_of_packed && !spec_.is_packed()) {
+      fail(path,
+           fmt::format("buffers.{}.shape{} is \"{}\", which packed layouts alone have", name,
+                       path.back(), to_string(dim)),
+           fmt::format("write \"{}\", or \"layout\": \"packed\"",
+                       dim == NamedDim::total_q ? "q_len" : "kv_len"));
+    }
   }
 
   // A program may give any number as an enumerator; a JSON spec cannot.
@@ -134,7 +167,10 @@ class FieldChecker {
   }
 
   void check_name(const char* group, const std::string& name) const {
-    const std::string fault = name_fault(name);
+    std::string fault = name_fault(name);
+    if (fault.empty() && spec_.is_packed() && is_sequence_tensor(name)) {
+      fault = "is what a packed call names one of its own tensors";
+    }
     if (fault.empty()) return;
     fail_({.path = {group, name},
            .message = fmt::format("{}: the name \"{}\" {}", group, printable(name), fault),
@@ -161,8 +197,9 @@ class FieldChecker {
       if (const auto* named = std::get_if<NamedDim>(&buffer.shape[i])) {
         check_enumerator(path, *named,
                          {NamedDim::batch, NamedDim::num_q_heads, NamedDim::num_kv_heads,
-                          NamedDim::q_len, NamedDim::kv_len},
+                          NamedDim::q_len, NamedDim::kv_len, NamedDim::total_q, NamedDim::total_kv},
                          "a NamedDim");
+        check_dimension_exists(name, path, *named);
       }
       const auto* size = std::get_if<std::int64_t>(&buffer.shape[i]);
       if (size == nullptr || (*size >= 1 && *size <= kMaxDimension)) continue;

@@ -17,11 +17,13 @@ struct RoleFacts {
   bool on_gpu;
 };
 
-constexpr std::array<RoleFacts, 7> kRoles = {
+constexpr std::array<RoleFacts, 9> kRoles = {
     {{KernelRole::forward, "forward", true, true},
      {KernelRole::mask_lists, "mask_lists", false, true},
      {KernelRole::mask_exact, "mask_exact", true, true},
      {KernelRole::mask_proved, "mask_proved", true, true},
+     {KernelRole::plan_exact, "plan_exact", true, true},
+     {KernelRole::plan_proved, "plan_proved", true, true},
      {KernelRole::evaluate_float, "evaluate_float", true, false},
      {KernelRole::evaluate_double, "evaluate_double", true, false},
      {KernelRole::evaluate_checked, "evaluate_checked", true, false}}};
@@ -33,10 +35,11 @@ const RoleFacts& facts_of(KernelRole role) {
   throw Error(ErrorCode::internal, "a kernel's role has no name");
 }
 
-// A CPU has one kernel for all alignments.
+// A CPU has one kernel for all alignments and rows.
 bool exists(const KernelVariant& variant, const Target& target) {
   const RoleFacts& facts = facts_of(variant.role);
-  return target.is_cpu() ? facts.on_cpu && variant.aligned : facts.on_gpu;
+  if (!target.is_cpu()) return facts.on_gpu;
+  return facts.on_cpu && variant.aligned && variant.rows == KernelRows::all;
 }
 
 std::vector<KernelVariant> all_variants() {
@@ -48,6 +51,11 @@ std::vector<KernelVariant> all_variants() {
       }
     }
   }
+  for (const bool lse : {false, true}) {
+    for (const bool aligned : {true, false}) {
+      variants.push_back({.rows = KernelRows::prefill, .lse = lse, .aligned = aligned});
+    }
+  }
   for (const RoleFacts& facts : kRoles) {
     if (facts.role != KernelRole::forward) variants.push_back({.role = facts.role});
   }
@@ -57,7 +65,8 @@ std::vector<KernelVariant> all_variants() {
 }  // namespace
 
 std::string KernelVariant::name() const {
-  return fmt::format("{}{}{}{}", facts_of(role).name, masked ? "_masked" : "", lse ? "_lse" : "",
+  return fmt::format("{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "",
+                     rows == KernelRows::prefill ? "_prefill" : "", lse ? "_lse" : "",
                      aligned ? "" : "_unaligned");
 }
 

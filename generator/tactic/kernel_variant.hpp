@@ -16,9 +16,17 @@ enum class KernelRole : std::uint8_t {
   mask_lists,        ///< lists the tiles that mask_exact or mask_proved classified; GPUs only
   mask_exact,        ///< classifies the block mask's tiles by evaluating mask_mod
   mask_proved,       ///< the same, by interval arithmetic wherever it decides
+  plan_exact,        ///< plans a step of packed sequences; decides tiles by evaluating mask_mod
+  plan_proved,       ///< the same, by interval arithmetic wherever it decides
   evaluate_float,    ///< the snippets alone, as forward kernels read them; CPUs only, for verify
   evaluate_double,   ///< the snippets alone, in double; CPUs only, for verify
   evaluate_checked,  ///< the snippets alone, each operation checked; CPUs only, for verify
+};
+
+/// The rows of q that a forward kernel of packed sequences computes.
+enum class KernelRows : std::uint8_t {
+  all,
+  prefill,  ///< GPUs: those of sequences with many rows
 };
 
 /// Which of a spec's kernels: its role, and for a forward kernel what its calls have in common. A
@@ -27,7 +35,8 @@ struct KernelVariant {
   KernelRole role = KernelRole::forward;
   /// forward: follows a block mask. A forward kernel without one asks mask_mod for every element.
   bool masked = false;
-  bool lse = false;     ///< forward: also writes the log-sum-exp of each row
+  KernelRows rows = KernelRows::all;  ///< forward
+  bool lse = false;                   ///< forward: also writes the log-sum-exp of each row
   bool aligned = true;  ///< forward, GPUs: all bases and strides are multiples of 16 bytes
 
   bool is_forward() const { return role == KernelRole::forward; }

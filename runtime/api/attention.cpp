@@ -153,6 +153,14 @@ class Attention::Implementation {
 
   void forward(const ForwardTensors& tensors, const BlockMask* mask, const Bindings& given,
                const ForwardOptions& options) const {
+    if (spec_.is_packed()) {
+      if (!mask) {
+        throw Error(ErrorCode::usage, "the spec is packed, and the call has no plan",
+                    "make one with attention.plan(shape, sequences, ...) and pass it to forward");
+      }
+      throw Error(ErrorCode::usage, "a packed call takes no block mask of a shape",
+                  "pass the plan to forward");
+    }
     if (masks_only_) {
       throw Error(ErrorCode::usage, "this Attention was made for block masks only",
                   "leave masks_only out of its options");
@@ -165,7 +173,91 @@ class Attention::Implementation {
     backend_->forward(call, mask, bindings);
   }
 
+  std::int64_t workspace_size(const PackedShape& shape) const {
+    return geometry_of(shape).layout.bytes;
+  }
+
+  Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& given,
+            const PlanOptions& options) const {
+    const PlanGeometry geometry = geometry_of(shape);
+    require_sequences(sequences, shape);
+    require_workspace(options.workspace, geometry.layout.bytes);
+    auto state = std::make_shared<PlanState>();
+    state->owner = backend_.get();
+    state->shape = with_bounds(shape);
+    state->sequences = sequences;
+    state->memory = static_cast<std::byte*>(options.workspace.data);
+    state->geometry = geometry;
+    build(*state, given, options.stream);
+    return Plan(std::move(state));
+  }
+
+  void rebuild(Plan& plan, const Bindings& given, Stream stream) const {
+    require_own(plan);
+    build(plan.state(), given, stream);
+  }
+
+  void forward(const ForwardTensors& tensors, const Plan& plan, const Bindings& given,
+               const ForwardOptions& options) const {
+    require_own(plan);
+    const PlanState& state = plan.state();
+    const ForwardCall call = resolve_packed_call(spec_, tensors, state.shape, options);
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check(spec_, call.shape);
+    require_written_apart(spec_, tensors, bindings);
+    require_same_mask_scalars(state, bindings);
+    if (state.shape.batch > 0 && state.shape.total_q > 0) backend_->forward(call, state, bindings);
+  }
+
  private:
+  PlanGeometry geometry_of(const PackedShape& shape) const {
+    if (!spec_.is_packed()) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("layout is \"{}\", so the spec's calls have no plan",
+                              to_string(spec_.layout)),
+                  R"(write "layout": "packed" in the spec)");
+    }
+    tilewright::validate(shape);
+    return plan_geometry(shape, spec_.block[0], spec_.block[1], mask_use_.has_value(),
+                         mask_use_ && mask_use_->per_head);
+  }
+
+  void build(PlanState& state, const Bindings& given, Stream stream) const {
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check(spec_, shape_of_totals(state.shape));
+    state.mask_scalars = mask_scalars(bindings);
+    state.stream = stream;
+    if (state.shape.batch > 0) backend_->build(state, bindings, stream);
+  }
+
+  std::vector<double> mask_scalars(const Bindings& bindings) const {
+    std::vector<double> values;
+    if (!mask_use_) return values;
+    for (const MaskSource::Scalar& scalar : mask_use_->source.scalars) {
+      values.push_back(bindings.scalars()[scalar.index]);
+    }
+    return values;
+  }
+
+  void require_own(const Plan& plan) const {
+    if (plan.state().owner == backend_.get()) return;
+    throw Error(ErrorCode::usage, "the plan was made by another Attention",
+                "make one with attention.plan(shape, sequences, ...)");
+  }
+
+  void require_same_mask_scalars(const PlanState& state, const Bindings& bindings) const {
+    if (!mask_use_) return;
+    for (std::size_t i = 0; i < state.mask_scalars.size(); ++i) {
+      const MaskSource::Scalar& scalar = mask_use_->source.scalars[i];
+      const double given = bindings.scalars()[scalar.index];
+      if (given == state.mask_scalars[i]) continue;
+      throw Error(ErrorCode::usage,
+                  fmt::format("the plan was built with {} = {}, but this call has {}", scalar.name,
+                              state.mask_scalars[i], given),
+                  "call attention.rebuild(plan, bindings) first");
+    }
+  }
+
   const Bindings& bindings_or_default(const Bindings& given) const {
     return given.is_default() && default_bindings_ ? *default_bindings_ : given;
   }
@@ -201,6 +293,10 @@ class Attention::Implementation {
   }
 
   void require_mask_mod() const {
+    if (spec_.is_packed()) {
+      throw Error(ErrorCode::usage, "a packed spec has no block mask of a shape",
+                  "attention.plan(...) decides the tiles of its sequences");
+    }
     if (!spec_.mask_mod.empty()) return;
     throw Error(ErrorCode::usage, "the spec has no mask_mod, so it has no block mask",
                 "call forward without one, or make one from lists (mask_lists.hpp)");
@@ -272,6 +368,26 @@ void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
                         const Bindings& bindings, const ForwardOptions& options) const {
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, &mask, bindings, options);
+}
+
+std::int64_t Attention::workspace_size(const PackedShape& shape) const {
+  return enter_library([&] { return checked(implementation_).workspace_size(shape); });
+}
+
+Plan Attention::plan(const PackedShape& shape, const Sequences& sequences, const Bindings& bindings,
+                     const PlanOptions& options) const {
+  return enter_library(
+      [&] { return checked(implementation_).plan(shape, sequences, bindings, options); });
+}
+
+void Attention::rebuild(Plan& plan, const Bindings& bindings, Stream stream) const {
+  enter_library([&] { checked(implementation_).rebuild(plan, bindings, stream); });
+}
+
+void Attention::forward(const ForwardTensors& tensors, const Plan& plan, const Bindings& bindings,
+                        const ForwardOptions& options) const {
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).forward(tensors, plan, bindings, options);
 }
 
 std::int64_t Attention::workspace_size(const Shape& shape) const {

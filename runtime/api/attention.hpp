@@ -9,6 +9,8 @@
 #include "bindings.hpp"
 #include "block_mask.hpp"
 #include "device.hpp"
+#include "plan.hpp"
+#include "sequences.hpp"
 #include "shape.hpp"
 #include "stream.hpp"
 #include "tensor.hpp"
@@ -132,6 +134,39 @@ class Attention {
 
   /// Bytes of device memory that a call needs from its caller: 0 today.
   std::int64_t workspace_size(const Shape& shape) const;
+
+  /// Bytes of device memory that the plan of packed calls takes. Host arithmetic: lengths of
+  /// sequences are not asked.
+  /// @throws Error with code usage where the spec is not packed; with code tensor as
+  ///         validate(PackedShape)
+  std::int64_t workspace_size(const PackedShape& shape) const;
+
+  /// Plans packed calls: reads and clamps the sequences' lengths, and decides which tiles mask_mod
+  /// keeps something of. On a GPU it launches a kernel in the stream's order and neither waits nor
+  /// allocates, so it may be captured in a CUDA graph. The sequences' tensors are read again by
+  /// each rebuild; forward does not read them.
+  ///     PackedShape shape = {.batch = n, .num_q_heads = 32, .num_kv_heads = 8, .total_q = rows,
+  ///     ...}; Plan plan = attention.plan(shape, {.q_begin = begins, .kv_begin = begins}, {},
+  ///                                {.workspace = memory});
+  ///     attention.forward({.q = q, .k = k, .v = v, .out = out}, plan);
+  /// @throws Error with code usage where the spec is not packed; with code tensor for a wrong
+  /// shape,
+  ///         tensor or workspace
+  Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& bindings,
+            const PlanOptions& options) const;
+
+  /// Plans the next step: the contents of the sequences' tensors or of buffers have changed, or
+  /// scalars have. Every copy of the plan changes.
+  /// @throws Error with code usage for a plan of another Attention
+  void rebuild(Plan& plan, const Bindings& bindings = {}, Stream stream = nullptr) const;
+
+  /// Attention of packed sequences. Rows of out and lse that belong to no sequence keep what they
+  /// hold. Shapes: q, out [total_q, num_q_heads, head_dim; v_head_dim in out], k, v [total_kv,
+  /// num_kv_heads, head_dim; v_head_dim in v], lse [num_q_heads, total_q] f32, contiguous.
+  /// @throws Error with code tensor as above; with code usage for a plan of another Attention, for
+  ///         offsets in `options`, or where scalars that mask_mod reads differ from the plan's
+  void forward(const ForwardTensors& tensors, const Plan& plan, const Bindings& bindings = {},
+               const ForwardOptions& options = {}) const;
 
  private:
   class Implementation;

@@ -142,6 +142,10 @@ std::int64_t extent_of(NamedDim dim, const Shape& shape) {
       return shape.q_len;
     case NamedDim::kv_len:
       return shape.kv_len;
+    case NamedDim::total_q:  // of a packed call: shape_of_totals
+      return shape.q_len;
+    case NamedDim::total_kv:
+      return shape.kv_len;
   }
   return 0;
 }

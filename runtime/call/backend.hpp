@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "forward_call.hpp"
+#include "plan_state.hpp"
 
 namespace tilewright {
 
@@ -31,6 +32,13 @@ class Backend {
   /// Lists the tiles of a mask anew, for the same shape.
   virtual void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                        Stream stream) const = 0;
+
+  /// Reads the sequences' tensors anew and lists their tiles.
+  virtual void build(PlanState& plan, const Bindings& bindings, Stream stream) const = 0;
+
+  /// @param call from resolve_packed_call
+  virtual void forward(const ForwardCall& call, const PlanState& plan,
+                       const Bindings& bindings) const = 0;
 
   /// @param mask null where the spec has no mask_mod
   virtual void forward(const ForwardCall& call, const BlockMask* mask,

@@ -1,10 +1,13 @@
 #include "runtime/call/forward_call.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,8 +28,15 @@ struct Sizes {
 
 std::string dimension_names(Layout layout, std::string_view heads, std::string_view rows,
                             std::string_view width) {
-  return layout == Layout::bhsd ? fmt::format("[batch, {}, {}, {}]", heads, rows, width)
-                                : fmt::format("[batch, {}, {}, {}]", rows, heads, width);
+  switch (layout) {
+    case Layout::bhsd:
+      return fmt::format("[batch, {}, {}, {}]", heads, rows, width);
+    case Layout::bshd:
+      return fmt::format("[batch, {}, {}, {}]", rows, heads, width);
+    case Layout::packed:
+      break;
+  }
+  return fmt::format("[{}, {}, {}]", rows, heads, width);
 }
 
 // What is known of one tensor before a call: for its checks and their messages.
@@ -45,11 +55,17 @@ struct Role {
   }
 };
 
+bool is_packed(Layout layout) {
+  return layout == Layout::packed;
+}
+int rank_of(Layout layout) {
+  return is_packed(layout) ? 3 : 4;
+}
 int head_dimension(Layout layout) {
-  return layout == Layout::bhsd ? 1 : 2;
+  return layout == Layout::bshd ? 2 : 1;
 }
 int row_dimension(Layout layout) {
-  return layout == Layout::bhsd ? 2 : 1;
+  return layout == Layout::bhsd ? 2 : layout == Layout::bshd ? 1 : 0;
 }
 
 Sizes sizes_of(const Role& role, const TensorView& view) {
@@ -58,18 +74,25 @@ Sizes sizes_of(const Role& role, const TensorView& view) {
     role.refuse(view, fmt::format("is {}, but the spec says {}", to_string(view.dtype),
                                   to_string(role.dtype)));
   }
-  if (view.rank != 4)
-    role.refuse(view, fmt::format("has rank {}; attention needs rank 4", view.rank));
-  for (int i = 0; i < 4; ++i) {
-    if (view.shape[i] < 1) role.refuse(view, fmt::format("is empty in dimension {}", i));
+  const int rank = rank_of(role.layout);
+  if (view.rank != rank) {
+    role.refuse(view, fmt::format("has rank {}; {}attention needs rank {}", view.rank,
+                                  is_packed(role.layout) ? "packed " : "", rank));
   }
-  if (view.shape[3] > 1 && view.strides[3] != 1) {
+  for (int i = 0; i < rank; ++i) {
+    const bool may_be_empty = is_packed(role.layout) && i == row_dimension(role.layout);
+    if (view.shape[i] < 1 && !may_be_empty) {
+      role.refuse(view, fmt::format("is empty in dimension {}", i));
+    }
+  }
+  const int width = rank - 1;
+  if (view.shape[width] > 1 && view.strides[width] != 1) {
     role.refuse(view, fmt::format("has stride {} in its last dimension, which must be contiguous",
-                                  view.strides[3]));
+                                  view.strides[width]));
   }
   if (const std::string fault = view.fault(); !fault.empty()) role.refuse(view, fault);
-  return {view.shape[0], view.shape[head_dimension(role.layout)],
-          view.shape[row_dimension(role.layout)], view.shape[3]};
+  return {is_packed(role.layout) ? 1 : view.shape[0], view.shape[head_dimension(role.layout)],
+          view.shape[row_dimension(role.layout)], view.shape[width]};
 }
 
 void require_size(const Role& role, const TensorView& view, std::string_view what,
@@ -85,7 +108,7 @@ void require_batch(const Role& role, const TensorView& view, std::int64_t given,
 
 ResolvedTensor resolved(const TensorView& view, Layout layout) {
   return {.data = view.data,
-          .batch_stride = view.shape[0] == 1 ? 0 : view.strides[0],
+          .batch_stride = is_packed(layout) || view.shape[0] == 1 ? 0 : view.strides[0],
           .head_stride = view.strides[head_dimension(layout)],
           .row_stride = view.strides[row_dimension(layout)]};
 }
@@ -96,10 +119,10 @@ std::string element_text(const std::array<std::int64_t, kMaxRank>& index, int ra
 
 // Whether each dimension's stride is at least as long as what lies inside it, for an order of the
 // dimensions, fastest first. What calls usually bring passes here, in two nanoseconds.
-bool nest(const TensorView& view, int fast, int middle, int slow) {
-  std::int64_t inside = view.shape[3];
-  for (const int d : {fast, middle, slow}) {
-    if (view.shape[d] == 1) continue;
+bool nest(const TensorView& view, std::initializer_list<int> order) {
+  std::int64_t inside = view.shape[view.rank - 1];
+  for (const int d : order) {
+    if (view.shape[d] <= 1) continue;
     if (view.strides[d] < inside) return false;
     inside += view.strides[d] * (view.shape[d] - 1);
   }
@@ -107,7 +130,9 @@ bool nest(const TensorView& view, int fast, int middle, int slow) {
 }
 
 void require_own_elements(const Role& role, const TensorView& view) {
-  if (nest(view, 2, 1, 0) || nest(view, 1, 2, 0)) return;
+  const bool nests = view.rank == 3 ? nest(view, {1, 0}) || nest(view, {0, 1})
+                                    : nest(view, {2, 1, 0}) || nest(view, {1, 2, 0});
+  if (nests) return;
   const std::optional<SharedElements> shared = find_shared_elements(view);
   if (!shared) return;
   const auto element = static_cast<std::int64_t>(size_of(view.dtype));
@@ -117,14 +142,20 @@ void require_own_elements(const Role& role, const TensorView& view) {
     strides += fmt::format("{}stride {} ({} bytes) in dimension {}", strides.empty() ? "" : ", ",
                            view.strides[d], view.strides[d] * element, d);
   }
-  role.refuse(
-      view, fmt::format("overlaps itself: elements {} and {} share bytes, with {}; a row "
-                        "takes {} bytes",
-                        element_text(shared->first, view.rank),
-                        element_text(shared->second, view.rank), strides, view.shape[3] * element));
+  role.refuse(view, fmt::format("overlaps itself: elements {} and {} share bytes, with {}; a row "
+                                "takes {} bytes",
+                                element_text(shared->first, view.rank),
+                                element_text(shared->second, view.rank), strides,
+                                view.shape[view.rank - 1] * element));
 }
 
-float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const Shape& shape) {
+std::string extents_text(std::span<const std::int64_t> extents) {
+  return fmt::format("[{}]", fmt::join(extents, ", "));
+}
+
+// wanted: its extents.
+float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse,
+                   std::span<const std::int64_t> wanted) {
   if (!spec.outputs.lse) {
     if (!lse) return nullptr;
     throw Error(ErrorCode::tensor, "lse was given, but the spec's outputs do not name it",
@@ -132,12 +163,12 @@ float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const
   }
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::tensor, "lse " + why,
-                fmt::format("wanted: f32 [{}, {}, {}], contiguous", shape.batch, shape.num_q_heads,
-                            shape.q_len));
+                fmt::format("wanted: f32 {}, contiguous", extents_text(wanted)));
   };
   if (!lse || lse->data == nullptr) refuse("is missing, but the spec's outputs name it");
-  const bool same_shape = lse->rank == 3 && lse->shape[0] == shape.batch &&
-                          lse->shape[1] == shape.num_q_heads && lse->shape[2] == shape.q_len;
+  const std::span<const std::int64_t> given = lse->extents();
+  const bool same_shape = lse->rank == static_cast<int>(wanted.size()) &&
+                          std::equal(given.begin(), given.end(), wanted.begin());
   if (lse->dtype != DType::f32 || !same_shape || !lse->is_contiguous()) {
     refuse("does not fit: given " + lse->describe());
   }
@@ -145,10 +176,20 @@ float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse, const
   return static_cast<float*>(lse->data);
 }
 
-}  // namespace
+double resolved_scale(const Spec& spec, const ForwardOptions& options) {
+  const double scale = options.scale.value_or(spec.softmax_scale());
+  if (!std::isfinite(static_cast<float>(scale))) {
+    throw Error(ErrorCode::usage,
+                fmt::format("scale is {}; it must be finite as a float32", scale));
+  }
+  if (f32_range(scale) == FloatRange::underflows) {
+    throw Error(ErrorCode::usage, fmt::format("scale is {}, which a float32 makes 0", scale));
+  }
+  return scale;
+}
 
-ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
-                         const ForwardOptions& options) {
+// All but lse. Sizes are read off the tensors; a packed call counts as one batch.
+ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const Layout kv_layout = spec.key_value_layout();
   const Role q_role{"q", spec.dtype, spec.layout, "num_q_heads", "q_len", "head_dim"};
   const Role k_role{"k", spec.key_value_dtype(), kv_layout, "num_kv_heads", "kv_len", "head_dim"};
@@ -181,25 +222,61 @@ ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
                 .num_q_heads = q.heads,
                 .num_kv_heads = k.heads,
                 .q_len = q.rows,
-                .kv_len = k.rows,
-                .q_offset = options.q_offset,
-                .kv_offset = options.kv_offset};
-  validate(call.shape);
+                .kv_len = k.rows};
   call.q = resolved(tensors.q, spec.layout);
   call.k = resolved(tensors.k, kv_layout);
   call.v = resolved(tensors.v, kv_layout);
   call.out = resolved(tensors.out, spec.layout);
-  call.lse = resolve_lse(spec, tensors.lse, call.shape);
-  call.stream = options.stream;
-  call.scale = options.scale.value_or(spec.softmax_scale());
-  if (!std::isfinite(static_cast<float>(call.scale))) {
-    throw Error(ErrorCode::usage,
-                fmt::format("scale is {}; it must be finite as a float32", call.scale));
-  }
-  if (f32_range(call.scale) == FloatRange::underflows) {
-    throw Error(ErrorCode::usage, fmt::format("scale is {}, which a float32 makes 0", call.scale));
-  }
   return call;
+}
+
+void require_of_plan(std::string_view what, std::int64_t given, std::int64_t planned) {
+  if (given == planned) return;
+  throw Error(ErrorCode::tensor,
+              fmt::format("the call has {} {}, but the plan was made for {}", what, given, planned),
+              "make a plan for this shape with attention.plan(shape, sequences, ...)");
+}
+
+}  // namespace
+
+ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
+                         const ForwardOptions& options) {
+  ForwardCall call = resolve_tensors(spec, tensors);
+  call.shape.q_offset = options.q_offset;
+  call.shape.kv_offset = options.kv_offset;
+  validate(call.shape);
+  const std::array wanted = {call.shape.batch, call.shape.num_q_heads, call.shape.q_len};
+  call.lse = resolve_lse(spec, tensors.lse, wanted);
+  call.stream = options.stream;
+  call.scale = resolved_scale(spec, options);
+  return call;
+}
+
+ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
+                                const PackedShape& shape, const ForwardOptions& options) {
+  if (options.q_offset != 0 || options.kv_offset != 0) {
+    throw Error(ErrorCode::usage, "a packed call has no offsets of its own",
+                "give them for each sequence: Sequences::q_offset, Sequences::kv_offset");
+  }
+  ForwardCall call = resolve_tensors(spec, tensors);
+  require_of_plan("num_q_heads", call.shape.num_q_heads, shape.num_q_heads);
+  require_of_plan("num_kv_heads", call.shape.num_kv_heads, shape.num_kv_heads);
+  require_of_plan("total_q", call.shape.q_len, shape.total_q);
+  require_of_plan("total_kv", call.shape.kv_len, shape.total_kv);
+  call.shape.batch = shape.batch;
+  const std::array wanted = {shape.num_q_heads, shape.total_q};
+  call.lse = resolve_lse(spec, tensors.lse, wanted);
+  call.stream = options.stream;
+  call.scale = resolved_scale(spec, options);
+  return call;
+}
+
+Shape shape_of_totals(const PackedShape& shape) {
+  return {.batch = shape.batch,
+          .num_q_heads = shape.num_q_heads,
+          .num_kv_heads = shape.num_kv_heads,
+          .q_len = shape.total_q,
+          .kv_len = shape.total_kv};
 }
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "../api/attention.hpp"
+#include "../api/sequences.hpp"
 
 namespace tilewright {
 
@@ -25,5 +26,14 @@ struct ForwardCall {
 /// @throws Error with code tensor
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
                          const ForwardOptions& options);
+
+/// The same for packed tensors, whose sizes must be the plan's. In the call's shape q_len is
+/// total_q, kv_len is total_kv, and batch the number of sequences; batch strides are 0.
+/// @throws Error with code tensor, usage
+ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
+                                const PackedShape& shape, const ForwardOptions& options);
+
+/// What named dimensions of buffers are in a packed call.
+Shape shape_of_totals(const PackedShape& shape);
 
 }  // namespace tilewright

@@ -46,7 +46,9 @@ abi::SnippetArguments snippet_arguments(const BindingArguments& bindings, const 
           .q_len = static_cast<int>(shape.q_len),
           .kv_len = static_cast<int>(shape.kv_len),
           .q_offset = static_cast<int>(shape.q_offset),
-          .kv_offset = static_cast<int>(shape.kv_offset)};
+          .kv_offset = static_cast<int>(shape.kv_offset),
+          .q_token_offset = 0,
+          .kv_token_offset = 0};
 }
 
 }  // namespace tilewright::cpu

@@ -1,11 +1,14 @@
 #include "runtime/cpu/backend.hpp"
 
+#include <cstddef>
+#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
+#include "runtime/cpu/plan.hpp"
 
 namespace tilewright::cpu {
 namespace {
@@ -14,14 +17,16 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   const Spec& spec = facts.spec;
   std::vector<KernelVariant> ids;
   if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(facts));
-  if (!options.masks_only) ids.push_back(forward_kernel(spec, options.takes_block_mask));
+  if (!options.masks_only)
+    ids.push_back(forward_kernel(spec, Target::host_cpu(), options.takes_block_mask));
   return ids;
 }
 
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const SpecFacts& facts, const AttentionOptions& options)
-      : target_(
+      : spec_(facts.spec),
+        target_(
             bundled_target(facts, cpu_targets(), kernels_needed(facts, options), options.kernels)
                 .value_or(Target::host_cpu())),
         threads_(options.threads ? *options.threads : ThreadPool::shared()) {
@@ -52,6 +57,18 @@ class CpuBackend final : public Backend {
     mask.take_tiles(mask_->run(mask.fingerprint(), shape, bindings.cpu_arguments(), threads_));
   }
 
+  void build(PlanState& plan, const Bindings& bindings, Stream) const override {
+    plan.read = [memory = plan.memory](void* to, std::size_t offset, std::size_t bytes) {
+      std::memcpy(to, memory + offset, bytes);
+    };
+    build_plan(plan, mask_ ? &*mask_ : nullptr, spec_.block, bindings.cpu_arguments(), threads_);
+  }
+
+  void forward(const ForwardCall& call, const PlanState& plan,
+               const Bindings& bindings) const override {
+    forward_->run(spec_, call, plan, bindings.cpu_arguments(), threads_);
+  }
+
   void forward(const ForwardCall& call, const BlockMask* mask,
                const Bindings& bindings) const override {
     if (mask) return forward_->run(call, *mask, bindings.cpu_arguments(), threads_);
@@ -59,6 +76,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  Spec spec_;
   Target target_;
   ThreadPool& threads_;
   std::optional<ForwardKernel> forward_;

@@ -1,8 +1,10 @@
 #include "runtime/cpu/kernels.hpp"
 
+#include <cstddef>
 #include <utility>
 
 #include "base/ceil_div.hpp"
+#include "runtime/cpu/plan.hpp"
 #include "runtime/cpu/thread_memory.hpp"
 
 namespace tilewright::cpu {
@@ -19,8 +21,10 @@ abi::ForwardArguments forward_arguments(const ForwardCall& call, const BindingAr
           .v = tensor_argument(call.v),
           .out = tensor_argument(call.out),
           .lse = call.lse,
+          .lse_head_stride = call.shape.q_len,
           .scale = static_cast<float>(call.scale),
-          .mask = {}};
+          .mask = {},
+          .map = {}};
 }
 
 abi::BlockMaskArgument mask_argument(const BlockMask& mask, const TileLists& lists) {
@@ -33,6 +37,50 @@ abi::BlockMaskArgument mask_argument(const BlockMask& mask, const TileLists& lis
           .heads = static_cast<int>(mask.heads()),
           .q_blocks = static_cast<int>(mask.q_blocks())};
 }
+
+abi::TensorArgument from_row(abi::TensorArgument tensor, DType dtype, std::int64_t row) {
+  const std::int64_t bytes = row * tensor.row_stride * static_cast<std::int64_t>(size_of(dtype));
+  tensor.data = static_cast<std::byte*>(tensor.data) + bytes;
+  return tensor;
+}
+
+// The call of one sequence of a packed call.
+class SequenceCalls {
+ public:
+  SequenceCalls(const Spec& spec, const ForwardCall& call, const PlanState& plan,
+                const BindingArguments& bindings)
+      : spec_(spec),
+        plan_(plan),
+        view_(plan),
+        packed_(forward_arguments(call, bindings)),
+        block_q_(static_cast<int>(spec.block[0])) {}
+
+  abi::ForwardArguments of(int b) const {
+    const abi::PlannedSequence& sequence = view_.sequences[b];
+    const PlanGeometry& geometry = plan_.geometry;
+    abi::ForwardArguments arguments = packed_;
+    arguments.snippet = of_sequence(packed_.snippet, sequence);
+    arguments.q = from_row(packed_.q, spec_.dtype, sequence.q_begin);
+    arguments.k = from_row(packed_.k, spec_.key_value_dtype(), sequence.kv_begin);
+    arguments.v = from_row(packed_.v, spec_.key_value_dtype(), sequence.kv_begin);
+    arguments.out = from_row(packed_.out, spec_.output_dtype(), sequence.q_begin);
+    if (packed_.lse != nullptr) arguments.lse = packed_.lse + sequence.q_begin;
+    const std::int64_t row = abi::row_of_sequence(sequence.q_begin, b, block_q_);
+    arguments.map = {.spans = view_.spans + row * geometry.spans_of_row,
+                     .head_stride = geometry.heads == 1
+                                        ? 0
+                                        : std::int64_t{geometry.rows} * geometry.spans_of_row,
+                     .spans_of_row = geometry.spans_of_row};
+    return arguments;
+  }
+
+ private:
+  const Spec& spec_;
+  const PlanState& plan_;
+  PlanView view_;
+  abi::ForwardArguments packed_;
+  int block_q_;
+};
 
 }  // namespace
 
@@ -56,6 +104,25 @@ void ForwardKernel::run(const ForwardCall& call, const BindingArguments& binding
   threads.parallel_for(call.shape.batch * heads * tiles, [&](std::int64_t item, int) {
     const std::int64_t head = item / tiles;
     run_tile(arguments, head / heads, head % heads, item % tiles);
+  });
+}
+
+void ForwardKernel::run(const Spec& spec, const ForwardCall& call, const PlanState& plan,
+                        const BindingArguments& bindings, ThreadPool& threads) const {
+  const SequenceCalls calls(spec, call, plan, bindings);
+  const PlanView view(plan);
+  const PlanGeometry& geometry = plan.geometry;
+  const std::int64_t heads_per_list = call.shape.num_q_heads / geometry.heads;
+  const std::int64_t tiles_per_block = spec.block[0] / q_tile_;
+  const std::int64_t items_per_row = heads_per_list * tiles_per_block;
+  const std::int64_t rows = view.header->rows;
+  threads.parallel_for(geometry.heads * rows * items_per_row, [&](std::int64_t item, int) {
+    const std::int64_t list = item / items_per_row / rows;
+    const abi::PlannedRow& row = view.work[list * geometry.rows + item / items_per_row % rows];
+    const std::int64_t q_tile = row.q_block * tiles_per_block + item % tiles_per_block;
+    if (q_tile * q_tile_ >= view.sequences[row.sequence].q_len) return;
+    const std::int64_t h = list * heads_per_list + item % items_per_row / tiles_per_block;
+    run_tile(calls.of(row.sequence), row.sequence, h, q_tile);
   });
 }
 

@@ -5,6 +5,7 @@
 #include "../api/block_mask.hpp"
 #include "../api/thread_pool.hpp"
 #include "../call/forward_call.hpp"
+#include "../call/plan_state.hpp"
 #include "../library/kernel_library.hpp"
 #include "arguments.hpp"
 
@@ -23,6 +24,10 @@ class ForwardKernel {
   /// Runs over the tiles of a block mask, the rows with the most tiles first.
   void run(const ForwardCall& call, const BlockMask& mask, const BindingArguments& bindings,
            ThreadPool& threads) const;
+
+  /// Runs the sequences of a packed call, the rows of tiles that visit most tiles first.
+  void run(const Spec& spec, const ForwardCall& call, const PlanState& plan,
+           const BindingArguments& bindings, ThreadPool& threads) const;
 
  private:
   using Entry = void(const abi::ForwardArguments*, int b, int h, int q_tile, void* scratch);

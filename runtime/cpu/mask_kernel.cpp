@@ -135,37 +135,31 @@ unsigned* run_buffer(std::int64_t kv_blocks) {
 
 }  // namespace
 
-// The tables of least and greatest values that a call's buffers have, filled.
-class MaskKernel::Tables {
- public:
-  Tables(const MaskKernel& kernel, const std::array<std::int64_t, 2>& block,
-         const abi::SnippetArguments& arguments, ThreadPool& threads) {
-    const int run = abi::extrema_run(static_cast<int>(block[0]), static_cast<int>(block[1]));
-    for (std::size_t table = 0; table < kernel.tables_.size(); ++table) {
-      const ExtremaTable& facts = kernel.tables_[table];
-      const abi::BufferArgument& buffer = arguments.buffers[facts.buffer];
-      std::int64_t rows = 1;
-      for (std::size_t dim = 0; dim + 1 < facts.rank; ++dim) rows *= buffer.size[dim];
-      const std::int64_t entries = rows * abi::extrema_per_row(buffer.size[facts.rank - 1], run);
-      const std::int64_t words_of_entry = facts.is_wide ? 2 : 1;
-      memory_.emplace_back(static_cast<std::size_t>(entries * words_of_entry));
-      tables_.entries[table] = memory_.back().data();
-      threads.parallel_for(rows, [&](std::int64_t row, int) {
-        kernel.extrema_entry_(&arguments, &tables_, static_cast<int>(table), row);
-      });
-    }
+FilledTables MaskKernel::fill_tables(const std::array<std::int64_t, 2>& block,
+                                     const abi::SnippetArguments& arguments,
+                                     ThreadPool& threads) const {
+  FilledTables filled;
+  const int run = abi::extrema_run(static_cast<int>(block[0]), static_cast<int>(block[1]));
+  for (std::size_t table = 0; table < tables_.size(); ++table) {
+    const ExtremaTable& facts = tables_[table];
+    const abi::BufferArgument& buffer = arguments.buffers[facts.buffer];
+    std::int64_t rows = 1;
+    for (std::size_t dim = 0; dim + 1 < facts.rank; ++dim) rows *= buffer.size[dim];
+    const std::int64_t entries = rows * abi::extrema_per_row(buffer.size[facts.rank - 1], run);
+    const std::int64_t words_of_entry = facts.is_wide ? 2 : 1;
+    filled.memory_.emplace_back(static_cast<std::size_t>(entries * words_of_entry));
+    filled.tables_.entries[table] = filled.memory_.back().data();
+    threads.parallel_for(rows, [&](std::int64_t row, int) {
+      extrema_entry_(&arguments, filled.pointer(), static_cast<int>(table), row);
+    });
   }
-
-  const abi::ExtremaTables* pointer() const { return &tables_; }
-
- private:
-  std::vector<std::vector<long long>> memory_;
-  abi::ExtremaTables tables_ = {};
-};
+  return filled;
+}
 
 MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel)
     : kernel_(std::move(kernel)), row_entry_(kernel_->entry<RowEntry>("tilewright_mask_row")) {
-  if (kernel_->source.variant.role != KernelRole::mask_proved) return;
+  const KernelRole role = kernel_->source.variant.role;
+  if (role != KernelRole::mask_proved && role != KernelRole::plan_proved) return;
   extrema_entry_ = kernel_->entry<ExtremaEntry>("tilewright_mask_extrema");
   tables_ = kernel_->source.extrema_tables;
 }
@@ -179,10 +173,10 @@ BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
   const std::int64_t heads = fingerprint.shape.num_q_heads;
   const std::int64_t row_count = count_tile_rows(fingerprint.shape.batch, heads, q_blocks);
   TileBudget budget(shape, row_count, kv_blocks);
-  const Tables tables(*this, block, arguments, threads);
+  const FilledTables tables = fill_tables(block, arguments, threads);
   const auto decide = [&](std::int64_t r, unsigned* runs, long long* evaluated_here) {
     const std::int64_t list = r / q_blocks;
-    return row_entry_(&arguments, tables.pointer(), static_cast<int>(list / heads),
+    return decide_row(arguments, tables, static_cast<int>(list / heads),
                       static_cast<int>(list % heads), static_cast<int>(r % q_blocks), runs,
                       evaluated_here);
   };

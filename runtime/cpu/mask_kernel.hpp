@@ -13,7 +13,19 @@
 
 namespace tilewright::cpu {
 
-/// A loaded kernel that decides the tiles of a block mask: mask_proved or mask_exact.
+/// Tables of least and greatest values that a call's buffers have, filled for mask_proved.
+class FilledTables {
+ public:
+  const abi::ExtremaTables* pointer() const { return &tables_; }
+
+ private:
+  friend class MaskKernel;
+  std::vector<std::vector<long long>> memory_;
+  abi::ExtremaTables tables_ = {};
+};
+
+/// A loaded kernel that decides tiles of a mask: mask_proved, mask_exact, plan_proved or
+/// plan_exact.
 class MaskKernel {
  public:
   explicit MaskKernel(std::shared_ptr<const LoadedKernel> kernel);
@@ -25,16 +37,28 @@ class MaskKernel {
   BlockMask run(MaskFingerprint fingerprint, const Shape& shape, const BindingArguments& bindings,
                 ThreadPool& threads) const;
 
+  /// The tables that its rows read, made by all threads.
+  FilledTables fill_tables(const std::array<std::int64_t, 2>& block,
+                           const abi::SnippetArguments& arguments, ThreadPool& threads) const;
+
+  /// Decides a row of tiles of one batch and head.
+  /// @param runs room for each kv block: end << 2 | abi::TileState of each run of tiles
+  /// @param evaluated grows by the tiles that were evaluated element by element
+  /// @return the number of runs
+  int decide_row(const abi::SnippetArguments& arguments, const FilledTables& tables, int b, int h,
+                 int q_block, unsigned* runs, long long* evaluated) const {
+    return row_entry_(&arguments, tables.pointer(), b, h, q_block, runs, evaluated);
+  }
+
  private:
   using RowEntry = int(const abi::SnippetArguments*, const abi::ExtremaTables*, int b, int h,
                        int q_block, unsigned* runs, long long* evaluated);
   using ExtremaEntry = void(const abi::SnippetArguments*, const abi::ExtremaTables*, int table,
                             long long row);
-  class Tables;
 
   std::shared_ptr<const LoadedKernel> kernel_;
   RowEntry* row_entry_;
-  ExtremaEntry* extrema_entry_ = nullptr;  // of mask_proved
+  ExtremaEntry* extrema_entry_ = nullptr;  // of mask_proved and plan_proved
   std::vector<ExtremaTable> tables_;       // likewise
 };
 

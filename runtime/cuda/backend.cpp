@@ -28,6 +28,10 @@ constexpr std::launch kInBackground = std::launch::async | std::launch::deferred
 constexpr KernelVariant kMaskLists{.role = KernelRole::mask_lists};
 constexpr std::string_view kForwardEntry = "tilewright_forward";
 
+Target any_gpu() {
+  return Target::parse("sm_80");
+}
+
 KernelVariant unaligned(KernelVariant variant) {
   variant.aligned = false;
   return variant;
@@ -35,7 +39,7 @@ KernelVariant unaligned(KernelVariant variant) {
 
 std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const AttentionOptions& options) {
   const Spec& spec = facts.spec;
-  const KernelVariant forward = forward_kernel(spec, options.takes_block_mask);
+  const KernelVariant forward = forward_kernel(spec, any_gpu(), options.takes_block_mask);
   std::vector<KernelVariant> ids;
   if (!options.masks_only) ids = {forward, unaligned(forward)};
   if (!spec.mask_mod.empty()) ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
@@ -59,7 +63,7 @@ class CudaBackend final : public Backend {
       : spec_(spec),
         facts_(spec_),
         factors_(facts_),
-        forward_(forward_kernel(spec, options.takes_block_mask)),
+        forward_(forward_kernel(spec, any_gpu(), options.takes_block_mask)),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
         driver_(Driver::get()) {
@@ -104,6 +108,12 @@ class CudaBackend final : public Backend {
     rebuild_block_mask(driver_, scope, mask_kernels(scope), mask, shape, bindings, stream);
   }
 
+  void build(PlanState&, const Bindings&, tilewright::Stream) const override { refuse_packed(); }
+
+  void forward(const ForwardCall&, const PlanState&, const Bindings&) const override {
+    refuse_packed();
+  }
+
   void forward(const ForwardCall& call, const BlockMask* mask,
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
@@ -132,6 +142,11 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  [[noreturn]] static void refuse_packed() {
+    throw Error(ErrorCode::usage, "packed layouts are not yet supported on a GPU",
+                "use the CPU: Device::cpu(), TILEWRIGHT_DEVICE=cpu");
+  }
+
   static bool will_compile(const Toolchain& given) {
     const Toolchain context = with_defaults(given);
     return *context.jit && context.bundles->empty();

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "tile_map.hpp"
+
 // Arguments of CPU kernels. The runtime includes this file and every rendered CPU kernel contains it,
-// so the two cannot drift apart. It includes nothing: compile time is a feature.
+// so the two cannot drift apart. The files of abi/ include nothing else: compile time is a feature.
 
 namespace tilewright::abi {
 
@@ -31,6 +33,8 @@ struct SnippetArguments {
   int kv_len;
   int q_offset;   // q_idx = row + q_offset
   int kv_offset;  // kv_idx = column + kv_offset
+  int q_token_offset;   // of a packed call: q_token = q_idx + q_token_offset
+  int kv_token_offset;  // likewise
 };
 
 /// q, k, v or out. Strides are in elements and may be 0; the last dimension is contiguous.
@@ -53,15 +57,19 @@ struct BlockMaskArgument {
   int q_blocks;                       // ceil(q_len / block[0])
 };
 
+/// A call, or one sequence of a packed call: then batch strides are 0, tensors begin at the
+/// sequence's first row, and snippet has its lengths.
 struct ForwardArguments {
   SnippetArguments snippet;
   TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
   TensorArgument k;    // [batch, num_kv_heads, kv_len, head_dim]
   TensorArgument v;    // [batch, num_kv_heads, kv_len, v_head_dim]
   TensorArgument out;  // [batch, num_q_heads, q_len, v_head_dim]
-  float* lse;          // [batch, num_q_heads, q_len], contiguous; null where the kernel writes none
+  float* lse;          // [batch, num_q_heads, q_len]; null where the kernel writes none
+  long long lse_head_stride;  // elements from one head to the next: q_len, or total_q
   float scale;         // multiplies q.k before score_mod
   BlockMaskArgument mask;  // read by masked kernels only
+  TileMapOfSequence map;   // read in its place by those of packed layouts
 };
 
 /// State of one tile of a block mask over its elements inside q_len x kv_len.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "abi/cpu.hpp"
+#include "abi/tile_map.hpp"
 #include "cpu/element.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/inline.hpp"
@@ -18,6 +19,8 @@ namespace tw_kernel {
 using tilewright::abi::BlockMaskArgument;
 using tilewright::abi::ForwardArguments;
 using tilewright::abi::TensorArgument;
+using tilewright::abi::TileMapOfSequence;
+using tilewright::abi::TileSpan;
 
 constexpr int kChunks = kQTile / kLanes;
 static_assert(kQTile % kLanes == 0 && kChunks % kGroup == 0, "a q tile is a whole number of groups");
@@ -130,6 +133,22 @@ TW_INLINE void visit_blocks(const Item& item, const BlockMaskArgument& mask, Scr
   }
 }
 
+// The tiles that the map keeps.
+TW_INLINE void visit_map(const Item& item, const TileMapOfSequence& map, Scratch& scratch) {
+  using tilewright::abi::kTilesOfSpan;
+  const TileSpan* const row =
+      map.spans + item.place.h * map.head_stride +
+      item.place.first_row / kBlockQ * static_cast<long long>(map.spans_of_row);
+  const int spans = (item.kv_len + kTilesOfSpan * kBlockKv - 1) / (kTilesOfSpan * kBlockKv);
+  for (int i = 0; i < spans; ++i) {
+    for (unsigned left = row[i].kept; left != 0; left &= left - 1) {
+      const int bit = __builtin_ctz(left);
+      const int begin = (i * kTilesOfSpan + bit) * kBlockKv;
+      visit_range(item, begin, begin + kBlockKv, (row[i].partial >> bit & 1u) != 0, scratch);
+    }
+  }
+}
+
 TW_NOINLINE void store_rows(const Item& item, OutElement* out, long long stride, float* lse,
                             Scratch& scratch) {
   const float* o = reinterpret_cast<const float*>(scratch.o);
@@ -174,7 +193,9 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
   for (int i = 0; i < item.chunks * kValueDim; ++i) scratch.o[i] = Vector{};
   for (int i = 0; i < item.chunks; ++i) scratch.rows[i] = {broadcast(-kInfinity), Vector{}};
 
-  if (kMasked) {
+  if (kMasked && kPacked) {
+    visit_map(item, arguments.map, scratch);
+  } else if (kMasked) {
     visit_blocks(item, arguments.mask, scratch);
   } else {
     visit_range(item, 0, item.kv_len, kHasMaskMod, scratch);
@@ -182,7 +203,9 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
 
   float* const lse =
       kHasLse ? arguments.lse +
-                    (static_cast<long long>(b) * snippet.num_q_heads + h) * snippet.q_len + first_row
+                    ((kPacked ? 0 : static_cast<long long>(b) * snippet.num_q_heads) + h) *
+                        arguments.lse_head_stride +
+                    first_row
               : nullptr;
   store_rows(item, head_of<OutElement>(arguments.out, b, h) + first_row * arguments.out.row_stride,
              arguments.out.row_stride, lse, scratch);

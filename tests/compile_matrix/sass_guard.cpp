@@ -55,7 +55,7 @@ std::vector<Wish> guarded_wishes() {
   std::vector<Wish> wishes;
   for (const char* name : kTargets) {
     const Target target = Target::parse(name);
-    for (const Spec& spec : forward) wishes.push_back({spec, target, forward_kernel(spec)});
+    for (const Spec& spec : forward) wishes.push_back({spec, target, forward_kernel(spec, target)});
     for (const Spec& spec : cli::mask_variants()) {
       for (const char* kernel : {"mask_exact", "mask_proved"}) {
         wishes.push_back({spec, target, KernelVariant::parse(kernel)});

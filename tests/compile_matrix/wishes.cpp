@@ -49,7 +49,8 @@ std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
 std::vector<Wish> main_wishes(const std::vector<Spec>& specs) {
   std::vector<Wish> wishes;
   for (const Spec& spec : specs) {
-    for (const Target& target : targets()) wishes.push_back({spec, target, forward_kernel(spec)});
+    for (const Target& target : targets())
+      wishes.push_back({spec, target, forward_kernel(spec, target)});
   }
   return wishes;
 }
@@ -63,7 +64,7 @@ std::vector<Wish> tight_wishes(const std::vector<Spec>& specs) {
     for (const std::int64_t head_dim : {64, 128}) {
       spec.head_dim = head_dim;
       for (const Target& target : targets()) {
-        wishes.push_back({spec, target, forward_kernel(spec)});
+        wishes.push_back({spec, target, forward_kernel(spec, target)});
       }
     }
   }

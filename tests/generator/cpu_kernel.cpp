@@ -283,6 +283,7 @@ void Call::run(const CompiledText& kernel, const BlockLists* lists) {
   arguments.v = argument(v_, v);
   arguments.out = argument(out_, out);
   arguments.lse = lse_.data();
+  arguments.lse_head_stride = shape_.q_len;
   arguments.scale = scale;
   if (lists != nullptr) arguments.mask = lists->argument();
   // Dirty, as a caller's would be.

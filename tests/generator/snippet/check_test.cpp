@@ -79,3 +79,20 @@ TEST_CASE("snippet check: both snippets are checked, and an absent one is nothin
   CHECK_THROWS_AS(check_snippet_of(spec, SnippetKind::mask_mod), Error);
   CHECK_THROWS_AS(validate(spec), Error);
 }
+
+TEST_CASE("snippet check: tokens are known in packed layouts alone") {
+  Spec spec{.head_dim = 64, .mask_mod = "q_idx >= 0 && kv_token == q_token"};
+  try {
+    check_snippet_of(spec, SnippetKind::mask_mod);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.message() == "'kv_token' is known in packed layouts only");
+    CHECK_THAT(error.hint(), ContainsSubstring("write kv_idx"));
+    CHECK(error.place()->column == 15);
+  }
+  spec.layout = Layout::packed;
+  CHECK_NOTHROW(check_snippet_of(spec, SnippetKind::mask_mod));
+  spec.layout = Layout::bhsd;
+  spec.mask_mod = "int kv_token = kv_idx + 1; return kv_token > q_idx;";
+  CHECK_NOTHROW(check_snippet_of(spec, SnippetKind::mask_mod));
+}

@@ -145,12 +145,28 @@ TEST_CASE("spec: unknown and reserved keys") {
        "unknown key \"dtyp\" in buffers.x; allowed are \"dtype\", \"shape\"", "\"dtype\""},
       {R"("scalars": {"x": {"dtype": "f32", "value": 1}})", 35,
        "unknown key \"value\" in scalars.x", ""},
-      {R"("layout": "packed")", 11, "layout is \"packed\", which is reserved and not yet",
+      {R"("layout": "paged")", 11, "layout is \"paged\", which is reserved and not yet",
        "\"bhsd\""},
       {R"("kv_layout": "paged")", 14, "kv_layout is \"paged\", which is reserved", "\"bshd\""},
       {R"("kv_dtype": "f8e4m3")", 13, "kv_dtype is \"f8e4m3\", which is reserved", "\"bf16\""},
       {R"("out_dtype": "fp8")", 14, "not yet supported", ""},
       {R"("buffers": {"x": {"dtype": "float8_e5m2", "shape": [1]}})", 28, "not yet supported", ""},
+  });
+}
+
+TEST_CASE("spec: what packed and dense layouts do not share") {
+  check_refusals({
+      {R"("layout": "packed", "kv_layout": "bhsd")", 34,
+       "kv_layout is \"bhsd\", but layout is \"packed\"", "leave kv_layout out"},
+      {R"("kv_layout": "packed")", 14, "kv_layout is \"packed\", but layout is \"bhsd\"",
+       "write \"layout\": \"packed\""},
+      {R"("layout": "packed", "buffers": {"doc": {"dtype": "i32", "shape": ["batch", "kv_len"]}})",
+       76, "buffers.doc.shape[1] is \"kv_len\", which differs from sequence to sequence",
+       "write null, or \"total_kv\" and index with kv_token"},
+      {R"("buffers": {"doc": {"dtype": "i32", "shape": ["total_q"]}})", 47,
+       "buffers.doc.shape[0] is \"total_q\", which packed layouts alone have", "\"q_len\""},
+      {R"("layout": "packed", "buffers": {"q_begin": {"dtype": "i32", "shape": ["batch"]}})", 33,
+       "the name \"q_begin\" is what a packed call names one of its own tensors", "choose another"},
   });
 }
 
@@ -217,8 +233,8 @@ TEST_CASE("spec: values out of range, and names that nothing has") {
       {R"("kv_dtype": "float16")", 13, "must be \"f32\", \"f16\" or \"bf16\"", "write \"f16\""},
       {R"("kv_dtype": "bf61")", 13, "kv_dtype is \"bf61\"", "did you mean \"bf16\"?"},
       {R"("kv_dtype": "i32")", 13, "kv_dtype is \"i32\"", ""},
-      {R"("layout": "bsdh")", 11, "layout is \"bsdh\", but must be \"bhsd\" or \"bshd\"",
-       "did you"},
+      {R"("layout": "bsdh")", 11,
+       "layout is \"bsdh\", but must be \"bhsd\", \"bshd\" or \"packed\"", "did you"},
       {R"("outputs": ["out", "lsee"])", 20, "outputs[1] is \"lsee\"", "\"lse\""},
       {R"("outputs": ["out", "out"])", 20, "names \"out\" twice", ""},
       {R"("outputs": ["lse"])", 12, "outputs lacks \"out\"", "add"},

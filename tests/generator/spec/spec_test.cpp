@@ -81,7 +81,7 @@ TEST_CASE("validate: fields of the struct are checked as the JSON's are, and nam
 TEST_CASE("validate: numbers that no enumerator has are refused") {
   const auto unknown = []<typename Enum>(Enum) { return static_cast<Enum>(7); };
   CHECK(fault([&](Spec& s) { s.layout = unknown(s.layout); }) ==
-        "layout is 7, but must be \"bhsd\" or \"bshd\"");
+        "layout is 7, but must be \"bhsd\", \"bshd\" or \"packed\"");
   CHECK_THAT(fault([&](Spec& s) { s.kv_layout = unknown(Layout{}); }),
              ContainsSubstring("kv_layout is 7"));
   CHECK_THAT(fault([&](Spec& s) { s.dtype = unknown(f32); }), ContainsSubstring("dtype is 7"));

@@ -12,8 +12,9 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 const std::vector<std::string> kCpuNames = {
-    "forward",     "forward_lse",    "forward_masked",  "forward_masked_lse", "mask_exact",
-    "mask_proved", "evaluate_float", "evaluate_double", "evaluate_checked"};
+    "forward",        "forward_lse",     "forward_masked",  "forward_masked_lse",
+    "mask_exact",     "mask_proved",     "plan_exact",      "plan_proved",
+    "evaluate_float", "evaluate_double", "evaluate_checked"};
 
 const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_unaligned",
@@ -23,9 +24,15 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_masked_unaligned",
                                             "forward_masked_lse",
                                             "forward_masked_lse_unaligned",
+                                            "forward_prefill",
+                                            "forward_prefill_unaligned",
+                                            "forward_prefill_lse",
+                                            "forward_prefill_lse_unaligned",
                                             "mask_lists",
                                             "mask_exact",
-                                            "mask_proved"};
+                                            "mask_proved",
+                                            "plan_exact",
+                                            "plan_proved"};
 
 std::vector<std::string> names_for(const std::string& target) {
   std::vector<std::string> names;
@@ -60,7 +67,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 14);
+  CHECK(names.size() == 20);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

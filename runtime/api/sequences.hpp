@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tensor.hpp"
+
+namespace tilewright {
+
+/// Where each sequence's rows lie in the tensors of a packed call. i32 tensors of rank 1 with
+/// stride 1: device memory on a GPU, else on the host. Kernels read them, the host never does.
+/// `batch` is PackedShape::batch.
+struct Sequences {
+  /// [batch + 1], rising: rows q_begin[b] .. q_begin[b + 1] of q and out. Equal neighbours: a
+  /// sequence without rows, as padding of a captured graph.
+  TensorView q_begin = {};
+  /// [batch + 1] likewise of k and v, or [batch] with kv_len. Packed k and v need it.
+  std::optional<TensorView> kv_begin = {};
+  /// [batch]: columns of each sequence, from its first row of k on.
+  std::optional<TensorView> kv_len = {};
+  /// [batch]: position of the first row: q_idx = row + q_offset. None: kv_offset + kv_len - q_len,
+  /// so that the last row of q and the last column have the same position.
+  std::optional<TensorView> q_offset = {};
+  /// [batch]: position of the first column: kv_idx = column + kv_offset. None: 0.
+  std::optional<TensorView> kv_offset = {};
+};
+
+/// The sizes of packed calls that share a plan. Lengths of sequences are not among them: they are
+/// read on the device.
+struct PackedShape {
+  std::int64_t batch = 1;        ///< sequences
+  std::int64_t num_q_heads = 1;  ///< a multiple of num_kv_heads
+  std::int64_t num_kv_heads = 1;
+  std::int64_t total_q = 0;    ///< rows of q, out and lse
+  std::int64_t total_kv = 0;   ///< rows of k and v
+  std::int64_t max_q_len = 0;  ///< a bound of each sequence's rows of q; 0: total_q
+  std::int64_t max_kv_len =
+      0;  ///< of its columns; 0: total_kv. A longer sequence is cut and reported.
+
+  /// "batch 3, heads 8/2, total_q 135, total_kv 1809"
+  std::string describe() const;
+
+  friend bool operator==(const PackedShape&, const PackedShape&) = default;
+};
+
+/// Refuses what no kernel can run: a negative size, one whose indices overflow an int, heads below
+/// 1 or query heads that are no multiple of kv heads. batch and totals may be 0.
+/// @throws Error with code tensor
+void validate(const PackedShape& shape);
+
+}  // namespace tilewright

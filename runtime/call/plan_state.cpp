@@ -1,0 +1,198 @@
+#include "runtime/call/plan_state.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/ceil_div.hpp"
+#include "base/error.hpp"
+
+namespace tilewright {
+namespace {
+
+const int* data_of(const std::optional<TensorView>& tensor) {
+  return tensor ? static_cast<const int*>(tensor->data) : nullptr;
+}
+
+void require_tensor(std::string_view name, const TensorView& view, std::int64_t least,
+                    std::int64_t greatest, std::string_view wanted) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why),
+                fmt::format("given: {}; wanted: i32 {}", view.describe(), wanted));
+  };
+  if (view.data == nullptr) refuse("has no data");
+  if (view.dtype != DType::i32) refuse(fmt::format("is {}; it must be i32", to_string(view.dtype)));
+  if (view.rank != 1) refuse(fmt::format("has rank {}; it must have rank 1", view.rank));
+  if (const std::string fault = view.fault(); !fault.empty()) refuse(fault);
+  if (view.shape[0] < least || view.shape[0] > greatest) {
+    refuse(fmt::format("has {} elements, which is not {}", view.shape[0], wanted));
+  }
+  if (view.shape[0] > 1 && view.strides[0] != 1) {
+    refuse(fmt::format("has stride {}; it must be contiguous", view.strides[0]));
+  }
+}
+
+std::string_view name_of(PlanReport::Kind kind) {
+  switch (kind) {
+    case PlanReport::Kind::q_begin:
+      return "q_begin";
+    case PlanReport::Kind::kv_begin:
+      return "kv_begin";
+    case PlanReport::Kind::kv_len:
+      return "kv_len";
+    case PlanReport::Kind::q_offset:
+      return "q_offset";
+    case PlanReport::Kind::kv_offset:
+      return "kv_offset";
+  }
+  return {};
+}
+
+std::string describe(const PlanReport::Value& found) {
+  const std::string value =
+      fmt::format("{}[{}] is {}", name_of(found.kind), found.place, found.value);
+  switch (found.kind) {
+    case PlanReport::Kind::q_begin:
+    case PlanReport::Kind::kv_begin:
+      if (found.value < 0) return value;
+      if (found.value < found.limit) return fmt::format("{} after {}", value, found.limit);
+      return fmt::format("{}, but {} has {} rows", value,
+                         found.kind == PlanReport::Kind::q_begin ? "q" : "k", found.limit);
+    case PlanReport::Kind::kv_len:
+      return found.value < 0 ? value
+                             : fmt::format("{}, but there is room for {}", value, found.limit);
+    case PlanReport::Kind::q_offset:
+    case PlanReport::Kind::kv_offset:
+      return fmt::format("{}, which leaves the range of a 32-bit index", value);
+  }
+  return value;
+}
+
+}  // namespace
+
+abi::SequenceTensors PlanState::tensors() const {
+  return {.q_begin = static_cast<const int*>(sequences.q_begin.data),
+          .kv_begin = data_of(sequences.kv_begin),
+          .kv_len = data_of(sequences.kv_len),
+          .q_offset = data_of(sequences.q_offset),
+          .kv_offset = data_of(sequences.kv_offset)};
+}
+
+abi::PlanBounds PlanState::bounds() const {
+  return {.total_q = static_cast<int>(shape.total_q),
+          .total_kv = static_cast<int>(shape.total_kv),
+          .max_kv_len = static_cast<int>(shape.max_kv_len)};
+}
+
+PackedShape with_bounds(PackedShape shape) {
+  if (shape.max_q_len == 0) shape.max_q_len = shape.total_q;
+  if (shape.max_kv_len == 0) shape.max_kv_len = shape.total_kv;
+  return shape;
+}
+
+PlanGeometry plan_geometry(const PackedShape& shape, std::int64_t block_q, std::int64_t block_kv,
+                           bool has_mask, bool per_head) {
+  const std::int64_t heads = has_mask && per_head ? shape.num_q_heads : 1;
+  const std::int64_t rows =
+      abi::tile_map_rows(shape.total_q, shape.batch, static_cast<int>(block_q));
+  const std::int64_t spans =
+      has_mask ? ceil_div(with_bounds(shape).max_kv_len, block_kv * abi::kTilesOfSpan) : 0;
+  if (heads * rows > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("the plan has {} rows of tiles; it may have {}", heads * rows,
+                            std::numeric_limits<std::int32_t>::max()),
+                "split the batch, or choose a greater block in the spec");
+  }
+  return {.heads = static_cast<int>(heads),
+          .rows = static_cast<int>(rows),
+          .spans_of_row = static_cast<int>(spans),
+          .layout = abi::plan_layout(shape.batch, heads, rows, spans)};
+}
+
+void require_sequences(const Sequences& sequences, const PackedShape& shape) {
+  const std::int64_t batch = shape.batch;
+  require_tensor("q_begin", sequences.q_begin, batch + 1, batch + 1,
+                 fmt::format("[{}] (batch + 1)", batch + 1));
+  if (!sequences.kv_begin) {
+    throw Error(ErrorCode::tensor, "kv_layout is \"packed\", and the sequences have no kv_begin",
+                "give an i32 tensor [batch + 1]: rows kv_begin[b] .. kv_begin[b + 1] of k and v");
+  }
+  const std::int64_t least = sequences.kv_len ? batch : batch + 1;
+  require_tensor("kv_begin", *sequences.kv_begin, least, batch + 1,
+                 fmt::format("[{}] (batch + 1), or [{}] beside kv_len", batch + 1, batch));
+  const std::string per_sequence = fmt::format("[{}] (batch)", batch);
+  if (sequences.kv_len) require_tensor("kv_len", *sequences.kv_len, batch, batch, per_sequence);
+  if (sequences.q_offset) {
+    require_tensor("q_offset", *sequences.q_offset, batch, batch, per_sequence);
+  }
+  if (sequences.kv_offset) {
+    require_tensor("kv_offset", *sequences.kv_offset, batch, batch, per_sequence);
+  }
+}
+
+void require_workspace(const TensorView& workspace, std::int64_t bytes) {
+  constexpr std::uintptr_t kAlignment = 256;
+  const std::int64_t given = workspace.data == nullptr ? 0 : workspace.bytes();
+  if (given < bytes) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("the workspace has {} bytes; this plan needs {}", given, bytes),
+                "attention.workspace_size(shape) says it");
+  }
+  if (!workspace.is_contiguous()) {
+    throw Error(ErrorCode::tensor, "the workspace is not contiguous",
+                "give one block of memory, for example u8 [workspace_size(shape)]");
+  }
+  if (reinterpret_cast<std::uintptr_t>(workspace.data) % kAlignment == 0) return;
+  throw Error(ErrorCode::tensor, "the workspace begins at no multiple of 256 bytes",
+              "align it to 256 bytes");
+}
+
+const PackedShape& Plan::shape() const {
+  return state().shape;
+}
+
+PlanState& Plan::state() {
+  if (state_) return *state_;
+  throw Error(ErrorCode::usage, "this Plan was moved from", "use the one that it was moved to");
+}
+
+const PlanState& Plan::state() const {
+  return const_cast<Plan*>(this)->state();
+}
+
+PlanReport Plan::report() const {
+  const PlanState& state = this->state();
+  PlanReport report;
+  if (state.shape.batch == 0) {
+    report.unplanned_rows = state.shape.total_q;
+    return report;
+  }
+  abi::PlanHeader header;
+  state.read(&header, 0, sizeof header);
+  report.count = static_cast<std::int64_t>(header.faults);
+  report.unplanned_rows = state.shape.total_q - header.end_of_q;
+  if (report.count == 0) return report;
+  abi::PlannedSequence sequence;
+  state.read(&sequence,
+             static_cast<std::size_t>(state.geometry.layout.sequences) +
+                 static_cast<std::size_t>(header.first_faulty) * sizeof sequence,
+             sizeof sequence);
+  const abi::PlanFault& fault = sequence.fault;
+  report.first = {.kind = static_cast<PlanReport::Kind>(fault.kind - 1),
+                  .sequence = header.first_faulty,
+                  .place = fault.place,
+                  .value = fault.value,
+                  .limit = fault.limit};
+  return report;
+}
+
+std::string PlanReport::text() const {
+  if (!first) return {};
+  const std::string others = count > 1 ? fmt::format(" ({} values were clamped)", count) : "";
+  return describe(*first) + others;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "../../templates/abi/plan.hpp"
+#include "../api/plan.hpp"
+
+namespace tilewright {
+
+/// How the tiles of a spec's packed calls are laid out in a plan.
+struct PlanGeometry {
+  int heads = 1;         ///< lists of the mask
+  int rows = 0;          ///< of tiles of a head
+  int spans_of_row = 0;  ///< 0 without mask_mod
+  abi::PlanLayout layout = {};
+};
+
+/// What a Plan stands for.
+struct PlanState {
+  const void* owner = nullptr;  ///< the backend that made it
+  PackedShape shape;            ///< with its bounds filled in
+  Sequences sequences;
+  std::byte* memory = nullptr;  ///< the workspace
+  PlanGeometry geometry;
+  std::vector<double> mask_scalars;  ///< that mask_mod reads, as of the last build
+  Stream stream = nullptr;           ///< of the last build
+  /// Copies bytes of the workspace to the host, after the last build.
+  std::function<void(void* to, std::size_t offset, std::size_t bytes)> read;
+
+  abi::SequenceTensors tensors() const;
+  abi::PlanBounds bounds() const;
+};
+
+/// The shape with max_q_len and max_kv_len filled in.
+PackedShape with_bounds(PackedShape shape);
+
+/// @param per_head whether mask_mod tells heads apart
+PlanGeometry plan_geometry(const PackedShape& shape, std::int64_t block_q, std::int64_t block_kv,
+                           bool has_mask, bool per_head);
+
+/// Checks the tensors of a plan.
+/// @throws Error with code tensor, usage
+void require_sequences(const Sequences& sequences, const PackedShape& shape);
+
+/// @throws Error with code tensor
+void require_workspace(const TensorView& workspace, std::int64_t bytes);
+
+}  // namespace tilewright

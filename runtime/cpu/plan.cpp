@@ -1,0 +1,167 @@
+#include "runtime/cpu/plan.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/ceil_div.hpp"
+#include "runtime/call/forward_call.hpp"
+#include "runtime/cpu/thread_memory.hpp"
+
+namespace tilewright::cpu {
+namespace {
+
+void plan_sequences(const PlanState& plan, const PlanView& view) {
+  const abi::SequenceTensors tensors = plan.tensors();
+  const abi::PlanBounds bounds = plan.bounds();
+  const auto batch = static_cast<int>(plan.shape.batch);
+  *view.header = {.faults = 0, .first_faulty = batch, .rows = 0, .end_of_q = 0, .arrived = 0};
+  for (int b = 0; b < batch; ++b) {
+    abi::FaultCounter faults;
+    view.sequences[b] = abi::plan_sequence(tensors, bounds, b, faults);
+    const abi::PlannedSequence& sequence = view.sequences[b];
+    view.header->end_of_q = std::max(view.header->end_of_q, sequence.q_begin + sequence.q_len);
+    view.header->faults += static_cast<unsigned long long>(faults.count);
+    if (faults.count > 0) view.header->first_faulty = std::min(view.header->first_faulty, b);
+  }
+}
+
+// Rows of tiles that have rows of q, sequence by sequence. Where sequences lie about their rows,
+// those that the map has no room for are left out.
+int list_rows(const PlanState& plan, const PlanView& view, std::int64_t block_q) {
+  int count = 0;
+  for (int b = 0; b < static_cast<int>(plan.shape.batch); ++b) {
+    const auto blocks = static_cast<int>(ceil_div(view.sequences[b].q_len, block_q));
+    for (int i = 0; i < blocks && count < plan.geometry.rows; ++i) view.work[count++] = {b, i};
+  }
+  return count;
+}
+
+void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial) {
+  for (int tile = begin; tile < end; ++tile) {
+    abi::TileSpan& span = spans[tile / abi::kTilesOfSpan];
+    const unsigned bit = 1u << tile % abi::kTilesOfSpan;
+    span.kept |= bit;
+    if (partial) span.partial |= bit;
+  }
+}
+
+// Decides the tiles of one row of one list.
+class RowDecider {
+ public:
+  RowDecider(const PlanState& plan, const PlanView& view, const MaskKernel& mask,
+             const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
+             ThreadPool& threads)
+      : plan_(plan),
+        view_(view),
+        mask_(mask),
+        block_(block),
+        call_(snippet_arguments(bindings, shape_of_totals(plan.shape))),
+        tables_(mask.fill_tables(block, call_, threads)) {}
+
+  void decide(int head, const abi::PlannedRow& row) const {
+    const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
+    abi::TileSpan* const spans = spans_of(head, row);
+    std::fill_n(spans, plan_.geometry.spans_of_row, abi::TileSpan{});
+    if (sequence.kv_len == 0) return;
+    const std::int64_t kv_blocks = ceil_div(sequence.kv_len, block_[1]);
+    auto* const runs = static_cast<unsigned*>(
+        thread_memory(ThreadMemory::mask_runs, kv_blocks * std::int64_t{sizeof(unsigned)}));
+    long long evaluated = 0;
+    const int count = mask_.decide_row(of_sequence(call_, sequence), tables_, row.sequence, head,
+                                       row.q_block, runs, &evaluated);
+    int begin = 0;
+    for (int i = 0; i < count; ++i) {
+      const auto end = static_cast<int>(runs[i] >> 2);
+      const unsigned state = runs[i] & 3u;
+      if (state != abi::kTileEmpty) set_tiles(spans, begin, end, state == abi::kTilePartial);
+      begin = end;
+    }
+  }
+
+ private:
+  abi::TileSpan* spans_of(int head, const abi::PlannedRow& row) const {
+    const PlanGeometry& geometry = plan_.geometry;
+    const int first = abi::row_of_sequence(view_.sequences[row.sequence].q_begin, row.sequence,
+                                           static_cast<int>(block_[0]));
+    const std::int64_t index = std::int64_t{head} * geometry.rows + first + row.q_block;
+    return view_.spans + index * geometry.spans_of_row;
+  }
+
+  const PlanState& plan_;
+  const PlanView& view_;
+  const MaskKernel& mask_;
+  std::array<std::int64_t, 2> block_;
+  abi::SnippetArguments call_;
+  FilledTables tables_;
+};
+
+// What a row of tiles costs: the tiles that it visits, or its columns where there is no map.
+class RowCost {
+ public:
+  RowCost(const PlanState& plan, const PlanView& view, int head, std::int64_t block_q)
+      : plan_(plan), view_(view), head_(head), block_q_(static_cast<int>(block_q)) {}
+
+  std::int64_t operator()(const abi::PlannedRow& row) const {
+    const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
+    const PlanGeometry& geometry = plan_.geometry;
+    if (geometry.spans_of_row == 0) return sequence.kv_len;
+    const std::int64_t index = std::int64_t{head_} * geometry.rows + row.q_block +
+                               abi::row_of_sequence(sequence.q_begin, row.sequence, block_q_);
+    const abi::TileSpan* const spans = view_.spans + index * geometry.spans_of_row;
+    std::int64_t tiles = 0;
+    for (int i = 0; i < geometry.spans_of_row; ++i) tiles += std::popcount(spans[i].kept);
+    return tiles;
+  }
+
+ private:
+  const PlanState& plan_;
+  const PlanView& view_;
+  int head_;
+  int block_q_;
+};
+
+}  // namespace
+
+PlanView::PlanView(const PlanState& plan)
+    : header(reinterpret_cast<abi::PlanHeader*>(plan.memory)),
+      sequences(
+          reinterpret_cast<abi::PlannedSequence*>(plan.memory + plan.geometry.layout.sequences)),
+      spans(reinterpret_cast<abi::TileSpan*>(plan.memory + plan.geometry.layout.spans)),
+      work(reinterpret_cast<abi::PlannedRow*>(plan.memory + plan.geometry.layout.work)) {}
+
+abi::SnippetArguments of_sequence(abi::SnippetArguments call,
+                                  const abi::PlannedSequence& sequence) {
+  call.q_len = sequence.q_len;
+  call.kv_len = sequence.kv_len;
+  call.q_offset = sequence.q_offset;
+  call.kv_offset = sequence.kv_offset;
+  call.q_token_offset = sequence.q_begin - sequence.q_offset;
+  call.kv_token_offset = sequence.kv_begin - sequence.kv_offset;
+  return call;
+}
+
+void build_plan(const PlanState& plan, const MaskKernel* mask,
+                const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
+                ThreadPool& threads) {
+  const PlanView view(plan);
+  plan_sequences(plan, view);
+  const int rows = view.header->rows = list_rows(plan, view, block[0]);
+  const PlanGeometry& geometry = plan.geometry;
+  if (mask != nullptr && rows > 0) {
+    const RowDecider decider(plan, view, *mask, block, bindings, threads);
+    threads.parallel_for(std::int64_t{geometry.heads} * rows, [&](std::int64_t item, int) {
+      decider.decide(static_cast<int>(item / rows), view.work[item % rows]);
+    });
+  }
+  // The last list first: all others are copies of the first, as long as that is not sorted.
+  for (int head = geometry.heads - 1; head >= 0; --head) {
+    abi::PlannedRow* const list = view.work + std::int64_t{head} * geometry.rows;
+    if (head > 0) std::copy_n(view.work, rows, list);
+    const RowCost cost(plan, view, head, block[0]);
+    std::stable_sort(list, list + rows, [&](const abi::PlannedRow& a, const abi::PlannedRow& b) {
+      return cost(a) > cost(b);
+    });
+  }
+}
+
+}  // namespace tilewright::cpu

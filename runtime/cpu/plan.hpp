@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "../api/thread_pool.hpp"
+#include "../call/plan_state.hpp"
+#include "mask_kernel.hpp"
+
+namespace tilewright::cpu {
+
+/// A plan in memory of the host, by its parts.
+struct PlanView {
+  abi::PlanHeader* header;
+  abi::PlannedSequence* sequences;  ///< [batch]
+  abi::TileSpan* spans;             ///< [heads][rows][spans_of_row]
+  abi::PlannedRow* work;            ///< [heads][rows], of which header->rows are used
+
+  explicit PlanView(const PlanState& plan);
+};
+
+/// What a snippet's kernel takes for one sequence of a packed call.
+abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::PlannedSequence& sequence);
+
+/// Reads the sequences' tensors, clamps them, decides tiles, and orders rows of tiles.
+/// @param mask  null where the spec has no mask_mod
+/// @param block the spec's
+void build_plan(const PlanState& plan, const MaskKernel* mask,
+                const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
+                ThreadPool& threads);
+
+}  // namespace tilewright::cpu

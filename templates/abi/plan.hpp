@@ -1,0 +1,157 @@
+#pragma once
+
+#include "tile_map.hpp"
+
+// The plan of a step of packed sequences: what forward reads in place of the caller's lengths. It lies
+// in the caller's workspace; plan_exact or plan_proved writes it.
+
+namespace tilewright::abi {
+
+/// What a value of the caller's tensors was clamped for; in the order of reports.
+enum PlanFaultKind : int {
+  kNoFault = 0,
+  kFaultOfQBegin = 1,    // q_begin[place] is `value`, and the rows before end at, or q has, `limit`
+  kFaultOfKvBegin = 2,   // likewise, of k
+  kFaultOfKvLen = 3,     // kv_len[place] is `value`, with room for `limit`
+  kFaultOfQOffset = 4,   // leaves an int's range with the rows
+  kFaultOfKvOffset = 5,
+};
+
+/// The first value of a sequence that was clamped.
+struct PlanFault {
+  int kind;  // PlanFaultKind
+  int place;
+  long long value;
+  long long limit;
+};
+
+/// One sequence's rows, clamped: q_begin + q_len <= total_q, kv_begin + kv_len <= total_kv.
+struct PlannedSequence {
+  int q_begin;
+  int q_len;
+  int kv_begin;
+  int kv_len;
+  int q_offset;   // q_idx = row + q_offset
+  int kv_offset;  // kv_idx = column + kv_offset
+  PlanFault fault;
+};
+
+/// A row of tiles that has rows of q.
+struct PlannedRow {
+  int sequence;
+  int q_block;  // of the sequence
+};
+
+struct PlanHeader {
+  unsigned long long faults;  // values that were clamped
+  int first_faulty;           // the first sequence with one; batch where there is none
+  int rows;                   // entries of `work` of each list
+  int end_of_q;               // where the last sequence's rows end
+  unsigned arrived;           // blocks of threads that have done their rows; 0 between launches
+};
+
+/// Where the parts of a plan lie, in bytes from its begin. Every part begins at a multiple of 256.
+struct PlanLayout {
+  long long sequences;  // PlannedSequence[batch]
+  long long spans;      // TileSpan[heads][rows][spans_of_row]; none without mask_mod
+  long long work;       // PlannedRow[heads][rows], those that keep most tiles first
+  long long bytes;      // of all
+};
+
+constexpr long long plan_aligned(long long bytes) { return (bytes + 255) / 256 * 256; }
+
+/// @param heads lists of the mask: 1, or num_q_heads
+/// @param rows  tile_map_rows
+/// @param spans_of_row 0 without mask_mod
+constexpr PlanLayout plan_layout(long long batch, long long heads, long long rows,
+                                 long long spans_of_row) {
+  PlanLayout layout = {};
+  layout.sequences = plan_aligned(sizeof(PlanHeader));
+  layout.spans = layout.sequences +
+                 plan_aligned(batch * static_cast<long long>(sizeof(PlannedSequence)));
+  layout.work = layout.spans +
+                plan_aligned(heads * rows * spans_of_row * static_cast<long long>(sizeof(TileSpan)));
+  layout.bytes =
+      layout.work + plan_aligned(heads * rows * static_cast<long long>(sizeof(PlannedRow)));
+  return layout;
+}
+
+/// What the caller said of one sequence; absent tensors are null.
+struct SequenceTensors {
+  const int* q_begin;    // [batch + 1]
+  const int* kv_begin;   // [batch + 1], or [batch] beside kv_len
+  const int* kv_len;     // [batch]
+  const int* q_offset;   // [batch]
+  const int* kv_offset;  // [batch]
+};
+
+struct PlanBounds {
+  int total_q;
+  int total_kv;
+  int max_kv_len;
+};
+
+/// Indices that kernels compute with beyond a row or column stay ints.
+constexpr int kGreatestIndex = 2147483647 - 1024;
+
+/// Keeps the first fault of a sequence and counts all of them.
+struct FaultCounter {
+  PlanFault first = {};
+  int count = 0;
+
+  constexpr int clamped(int value, long long least, long long greatest, PlanFaultKind kind,
+                        int place, long long limit) {
+    const long long inside = value < least ? least : value > greatest ? greatest : value;
+    if (inside == value) return value;
+    if (count++ == 0) first = {kind, place, value, limit};
+    return static_cast<int>(inside);
+  }
+};
+
+/// Reads and clamps what is said of sequence b. Whatever the tensors hold, all rows are inside.
+constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const PlanBounds& bounds,
+                                        int b, FaultCounter& faults) {
+  PlannedSequence sequence = {};
+  // Only the first begin counts: every other one is the end of the sequence before.
+  FaultCounter begins;
+  FaultCounter& of_begin = b == 0 ? faults : begins;
+  sequence.q_begin =
+      of_begin.clamped(tensors.q_begin[b], 0, bounds.total_q, kFaultOfQBegin, b, bounds.total_q);
+  const int q_next = tensors.q_begin[b + 1];
+  const int q_end = faults.clamped(q_next, sequence.q_begin, bounds.total_q, kFaultOfQBegin, b + 1,
+                                   q_next < sequence.q_begin ? sequence.q_begin : bounds.total_q);
+  sequence.q_len = q_end - sequence.q_begin;
+
+  FaultCounter& of_kv_begin = b == 0 || tensors.kv_len != nullptr ? faults : begins;
+  sequence.kv_begin = of_kv_begin.clamped(tensors.kv_begin[b], 0, bounds.total_kv, kFaultOfKvBegin, b,
+                                          bounds.total_kv);
+  const int rows_left = bounds.total_kv - sequence.kv_begin;
+  const int room = rows_left < bounds.max_kv_len ? rows_left : bounds.max_kv_len;
+  if (tensors.kv_len != nullptr) {
+    sequence.kv_len = faults.clamped(tensors.kv_len[b], 0, room, kFaultOfKvLen, b, room);
+  } else {
+    const int next = tensors.kv_begin[b + 1];
+    const int end =
+        faults.clamped(next, sequence.kv_begin, bounds.total_kv, kFaultOfKvBegin, b + 1,
+                       next < sequence.kv_begin ? sequence.kv_begin : bounds.total_kv);
+    sequence.kv_len = faults.clamped(end - sequence.kv_begin, 0, room, kFaultOfKvLen, b, room);
+  }
+
+  if (tensors.kv_offset != nullptr) {
+    sequence.kv_offset =
+        faults.clamped(tensors.kv_offset[b], -kGreatestIndex, kGreatestIndex - sequence.kv_len,
+                       kFaultOfKvOffset, b, kGreatestIndex - sequence.kv_len);
+  }
+  const long long behind = static_cast<long long>(sequence.kv_offset) + sequence.kv_len;
+  const long long q_offset = tensors.q_offset != nullptr ? tensors.q_offset[b] : behind - sequence.q_len;
+  const long long greatest = kGreatestIndex - sequence.q_len;
+  if (tensors.q_offset != nullptr) {
+    sequence.q_offset = faults.clamped(tensors.q_offset[b], -kGreatestIndex, greatest, kFaultOfQOffset, b, greatest);
+  } else {
+    sequence.q_offset = static_cast<int>(q_offset < -kGreatestIndex ? -kGreatestIndex : q_offset);
+  }
+  sequence.fault = faults.first;
+  return sequence;
+}
+
+}  // namespace tilewright::abi

@@ -1,0 +1,42 @@
+#pragma once
+
+// Which tiles of each sequence a packed call visits. The plan's kernel writes it, forward reads it.
+
+namespace tilewright::abi {
+
+constexpr int kTilesOfSpan = 32;
+
+/// The state of 32 neighbouring tiles of one row of tiles, a bit each, the lowest for the first.
+struct TileSpan {
+  unsigned kept;     // tiles of which mask_mod keeps something
+  unsigned partial;  // of them, those of which it also drops something
+};
+
+/// Rows of tiles of all sequences: a tile is block[0] rows of q by block[1] columns of one sequence.
+/// Sequence b has the rows from row_of_sequence on.
+struct TileMap {
+  TileSpan* spans;  // [heads][rows][spans_of_row]
+  int heads;        // 1, or num_q_heads where mask_mod tells heads apart
+  int rows;         // of a head: room for every sequence, whatever its length
+  int spans_of_row;
+};
+
+/// The map's row that holds a sequence's first rows of q. It follows from where those begin, so that no
+/// sum over sequences is needed: floor(begin / side) + b rows are enough for the sequences before.
+/// @param begin the sequence's first row in q
+/// @param side  block[0]
+constexpr int row_of_sequence(int begin, int b, int side) { return begin / side + b; }
+
+/// Rows of tiles that all sequences together have room for.
+constexpr long long tile_map_rows(long long total_q, long long batch, int side) {
+  return total_q / side + batch;
+}
+
+/// The map as a call for one sequence reads it.
+struct TileMapOfSequence {
+  const TileSpan* spans;  // [heads][rows][spans_of_row], at the sequence's first row
+  long long head_stride;  // spans from one head to the next; 0 where all share theirs
+  int spans_of_row;
+};
+
+}  // namespace tilewright::abi
