@@ -162,7 +162,6 @@ Json to_json(const Statement& statement) {
           {"if", to_json(statement.value), to_json(statement.body), to_json(statement.otherwise)});
     case Statement::Kind::result:
       return Json::array({"return", to_json(statement.value)});
-    case Statement::Kind::block:
     case Statement::Kind::loop:
     case Statement::Kind::opaque:
       break;

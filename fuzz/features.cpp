@@ -220,7 +220,6 @@ void mark_statements(const std::vector<Statement>& statements, const Marker& mar
         mark(Factor::choice, "loop");
         break;
       case Statement::Kind::result:
-      case Statement::Kind::block:
       case Statement::Kind::opaque:
         break;
     }

@@ -73,9 +73,6 @@ class Interpreter<Score>::Program {
           if (result) return result;
           break;
         }
-        case Statement::Kind::block:
-          if (const auto result = execute(step.body, frame)) return result;
-          break;
         case Statement::Kind::loop:
           while (evaluate(step.value, frame).integer != 0) {
             if (const auto result = execute(step.body, frame)) return result;

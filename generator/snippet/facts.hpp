@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "../spec/spec.hpp"
-#include "rewrite.hpp"
 #include "tree.hpp"
 
 namespace tilewright::snippet {
@@ -50,8 +49,6 @@ struct SnippetFacts {
   /// sides of && must not be evaluated, as one changes a variable
   /// (templates/cuda/snippet/buffer.hpp).
   bool needs_plain_reads = false;
-  /// A variable may change behind an `&&` or `||`: the interval reading computes both sides.
-  bool may_have_conditional_effects = false;
 };
 
 SnippetFacts find_facts(const SnippetTree& tree, const Spec& spec);
@@ -69,6 +66,7 @@ struct Factor {
   std::vector<std::pair<std::string, bool>> scalars = {};  ///< name; whether it divides
 
   bool is_one() const { return literal == 1 && scalars.empty(); }
+  friend bool operator==(const Factor&, const Factor&) = default;
 };
 
 /// score_mod without what a kernel does anyway. A kernel multiplies scores by a scale and results

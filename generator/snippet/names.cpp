@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/characters.hpp"
+#include "generator/snippet/operators.hpp"
 #include "generator/snippet/snippet.hpp"
 
 namespace tilewright {
@@ -196,12 +197,9 @@ bool is_token_name(std::string_view name) {
 
 const std::vector<std::string>& snippet_functions() {
   static const auto& kFunctions = *new std::vector<std::string>([] {
-    std::vector<std::string> names = {"abs", "clamp", "floor_div", "floor_mod",
-                                      "max", "min",   "select",    "sign"};
-    for (const char* name :
-         {"ceil", "cos", "erf",   "erfc", "exp", "exp2",  "expm1", "fabs", "floor", "fmax",
-          "fmin", "log", "log1p", "log2", "pow", "rsqrt", "sin",   "sqrt", "tan",   "tanh"}) {
-      names.insert(names.end(), {name, std::string(name) + "f"});
+    std::vector<std::string> names;
+    for (const snippet::Operation& operation : snippet::operations()) {
+      for (std::string& name : function_names(operation)) names.push_back(std::move(name));
     }
     std::sort(names.begin(), names.end());
     return names;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -50,12 +52,12 @@ class NumberReader {
       if (skip_digits(10) == 0) return fault("has no digits in its exponent");
     }
     const bool is_whole = !has_point && !has_exponent;
-    is_int_ = is_whole && rest_.empty() && fits_int(spelling);
     if (base_ == 16 && has_point && !has_exponent) return fault("has a point but no exponent (p0)");
     std::string_view value = spelling.substr(0, spelling.size() - rest_.size());
     if (base_ != 10) value.remove_prefix(2);
-    const NumberLiteral literal = with_suffix(!is_whole);
+    NumberLiteral literal = with_suffix(!is_whole);
     if (!literal.fault.empty()) return literal;
+    is_whole ? set_integer(value, literal) : set_floating(spelling, literal);
     std::string out_of_range = is_whole ? whole_fault(value) : floating_fault(value);
     NumberLiteral refused = fault(std::move(out_of_range));
     refused.is_out_of_range = true;
@@ -64,8 +66,7 @@ class NumberReader {
 
  private:
   NumberLiteral with_suffix(bool is_floating) const {
-    const NumberLiteral literal = {
-        .is_floating = is_floating, .has_suffix = !rest_.empty(), .is_int = is_int_};
+    const NumberLiteral literal = {.is_floating = is_floating, .has_suffix = !rest_.empty()};
     if (is_floating && rest_ == "l") return fault("is a long double, which no reading offers");
     const bool known = is_floating ? rest_.empty() || rest_ == "f"
                                    : std::find(kWholeSuffixes.begin(), kWholeSuffixes.end(),
@@ -74,12 +75,11 @@ class NumberReader {
   }
 
   std::string whole_fault(std::string_view digits) const {
-    const bool is_octal = base_ == 10 && digits.size() > 1 && digits[0] == '0';
-    if (is_octal && digits.find_first_of("89") != std::string_view::npos) {
+    const int base = base_of(digits);
+    if (base == 8 && digits.find_first_of("89") != std::string_view::npos) {
       return "begins with 0 and so is octal, which has no 8 or 9";
     }
-    const bool is_unsigned = rest_.find('u') != std::string_view::npos;
-    return integer_fault(digits, is_octal ? 8 : base_, is_unsigned);
+    return integer_fault(digits, base, has_unsigned_suffix());
   }
 
   std::string floating_fault(std::string_view value) const {
@@ -94,17 +94,29 @@ class NumberReader {
     return {};
   }
 
-  bool fits_int(std::string_view digits) const {
-    const bool is_octal = base_ == 10 && digits.size() > 1 && digits[0] == '0';
-    if (base_ != 10) digits.remove_prefix(2);
-    int value = 0;
-    const char* const end = digits.data() + digits.size();
-    return std::from_chars(digits.data(), end, value, is_octal ? 8 : base_).ec == std::errc();
+  int base_of(std::string_view digits) const {
+    return base_ == 10 && digits.size() > 1 && digits[0] == '0' ? 8 : base_;
   }
 
-  static NumberLiteral fault(std::string text) {
-    return {.is_floating = false, .has_suffix = false, .is_int = false, .fault = std::move(text)};
+  bool has_unsigned_suffix() const { return rest_.find('u') != std::string_view::npos; }
+
+  // What no int and no signed suffix holds is unsigned unless it is decimal.
+  void set_integer(std::string_view digits, NumberLiteral& literal) const {
+    const int base = base_of(digits);
+    const char* const end = digits.data() + digits.size();
+    const bool fits = std::from_chars(digits.data(), end, literal.integer, base).ec == std::errc();
+    const bool fits_int = fits && literal.integer <= std::numeric_limits<int>::max();
+    literal.is_int = rest_.empty() && fits_int;
+    literal.is_unsigned = !fits || has_unsigned_suffix() || (base != 10 && !literal.is_int);
   }
+
+  static void set_floating(std::string_view spelling, NumberLiteral& literal) {
+    const std::string text(spelling);
+    literal.floating = literal.has_suffix ? std::strtof(text.c_str(), nullptr)
+                                          : std::strtod(text.c_str(), nullptr);
+  }
+
+  static NumberLiteral fault(std::string text) { return {.fault = std::move(text)}; }
 
   bool skip(char c) {
     if (!rest_.starts_with(c)) return false;
@@ -125,7 +137,6 @@ class NumberReader {
 
   std::string_view rest_;
   int base_ = 10;
-  bool is_int_ = false;
 };
 
 }  // namespace

@@ -1,10 +1,23 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
-
-#include "tree.hpp"
+#include <vector>
 
 namespace tilewright::snippet {
+
+/// The type of a value. `float` and `double` are one type: each reading has one floating type.
+/// `unknown` is the type of an unsigned integer.
+enum class Type : std::uint8_t { integer, floating, truth, wide, unknown };
+
+/// "int", "float", "bool", "long long": in JSON and as a snippet declares it; "unknown".
+std::string_view to_string(Type type);
+/// @throws Error with code file for a name that is none
+Type type_from_string(std::string_view name);
 
 /// C++'s precedences, the greater the tighter.
 enum Precedence : int {
@@ -23,16 +36,123 @@ enum Precedence : int {
   kPrimary,
 };
 
-/// An operator between two operands.
-struct Infix {
-  Op op;
-  std::string_view sign;
-  std::string_view word;  ///< the alternative token, `and`; empty: none
-  int precedence;
+/// What an operation does with the types of its operands.
+enum class Takes : std::uint8_t {
+  any,    ///< each operand as it is
+  alike,  ///< converts two operands to one type
+  whole,  ///< integers only
+  real    ///< converts each to the floating type
 };
 
-/// Null if the operation is no such operator, or the text none.
-const Infix* find_infix(Op op);
-const Infix* find_infix(std::string_view text);
+/// Result type of an operation that takes it from its operands.
+inline constexpr std::nullopt_t kOfOperands = std::nullopt;
+
+// Every operation: its name in the code, in JSON and in a snippet, how tightly it binds, how many
+// operands it has, what it takes and what it gives. A floating operation takes integer operands
+// too, which are converted. Leaves, reads and calls have any number of operands, and get their type
+// from who makes them. floor_div and floor_mod are Python's // and %.
+//
+// Values of the last three need not be ints: the fuzzer has them in indices of a buffer.
+#define TILEWRIGHT_SNIPPET_OPERATIONS(X)                                            \
+  X(integer_literal, "integer", "", kPrimary, 0, any, kOfOperands)                  \
+  X(floating_literal, "floating", "", kPrimary, 0, any, kOfOperands)                \
+  X(truth_literal, "truth", "", kPrimary, 0, any, kOfOperands)                      \
+  X(variable, "variable", "", kPrimary, 0, any, kOfOperands)                        \
+  X(read, "read", "", kPrimary, 0, any, kOfOperands)                                \
+  X(size, "size", "", kPrimary, 0, any, kOfOperands)                                \
+  X(call, "call", "", kPrimary, 0, any, kOfOperands)                                \
+  X(add, "add", "+", kSum, 2, alike, kOfOperands)                                   \
+  X(subtract, "subtract", "-", kSum, 2, alike, kOfOperands)                         \
+  X(multiply, "multiply", "*", kProduct, 2, alike, kOfOperands)                     \
+  X(divide, "divide", "/", kProduct, 2, alike, kOfOperands)                         \
+  X(remainder, "remainder", "%", kProduct, 2, whole, kOfOperands)                   \
+  X(negate, "negate", "-", kUnary, 1, any, kOfOperands)                             \
+  X(shift_left, "shift_left", "<<", kShift, 2, whole, kOfOperands)                  \
+  X(shift_right, "shift_right", ">>", kShift, 2, whole, kOfOperands)                \
+  X(bit_and, "bit_and", "&", kBitAnd, 2, whole, kOfOperands)                        \
+  X(bit_or, "bit_or", "|", kBitOr, 2, whole, kOfOperands)                           \
+  X(bit_xor, "bit_xor", "^", kBitXor, 2, whole, kOfOperands)                        \
+  X(less, "less", "<", kRelation, 2, alike, Type::truth)                            \
+  X(less_equal, "less_equal", "<=", kRelation, 2, alike, Type::truth)               \
+  X(greater, "greater", ">", kRelation, 2, alike, Type::truth)                      \
+  X(greater_equal, "greater_equal", ">=", kRelation, 2, alike, Type::truth)         \
+  X(equal, "equal", "==", kEquality, 2, alike, Type::truth)                         \
+  X(not_equal, "not_equal", "!=", kEquality, 2, alike, Type::truth)                 \
+  X(logical_and, "and", "&&", kAnd, 2, any, Type::truth)                            \
+  X(logical_or, "or", "||", kOr, 2, any, Type::truth)                               \
+  X(logical_not, "not", "!", kUnary, 1, any, Type::truth)                           \
+  X(minimum, "min", "min", kPrimary, 2, alike, kOfOperands)                         \
+  X(maximum, "max", "max", kPrimary, 2, alike, kOfOperands)                         \
+  X(floor_quotient, "floor_div", "floor_div", kPrimary, 2, any, kOfOperands)        \
+  X(floor_remainder, "floor_mod", "floor_mod", kPrimary, 2, any, kOfOperands)       \
+  X(absolute, "abs", "abs", kPrimary, 1, any, kOfOperands)                          \
+  X(sign, "sign", "sign", kPrimary, 1, any, kOfOperands)                            \
+  X(clamp, "clamp", "clamp", kPrimary, 3, any, kOfOperands)                         \
+  X(pow, "pow", "pow", kPrimary, 2, real, Type::floating)                           \
+  X(tanh, "tanh", "tanh", kPrimary, 1, real, Type::floating)                        \
+  X(exp, "exp", "exp", kPrimary, 1, real, Type::floating)                           \
+  X(exp2, "exp2", "exp2", kPrimary, 1, real, Type::floating)                        \
+  X(expm1, "expm1", "expm1", kPrimary, 1, real, Type::floating)                     \
+  X(log, "log", "log", kPrimary, 1, real, Type::floating)                           \
+  X(log2, "log2", "log2", kPrimary, 1, real, Type::floating)                        \
+  X(log1p, "log1p", "log1p", kPrimary, 1, real, Type::floating)                     \
+  X(erf, "erf", "erf", kPrimary, 1, real, Type::floating)                           \
+  X(erfc, "erfc", "erfc", kPrimary, 1, real, Type::floating)                        \
+  X(sqrt, "sqrt", "sqrt", kPrimary, 1, real, Type::floating)                        \
+  X(rsqrt, "rsqrt", "rsqrt", kPrimary, 1, real, Type::floating)                     \
+  X(sin, "sin", "sin", kPrimary, 1, real, Type::floating)                           \
+  X(cos, "cos", "cos", kPrimary, 1, real, Type::floating)                           \
+  X(tan, "tan", "tan", kPrimary, 1, real, Type::floating)                           \
+  X(floor, "floor", "floor", kPrimary, 1, real, Type::floating)                     \
+  X(ceil, "ceil", "ceil", kPrimary, 1, real, Type::floating)                        \
+  X(select, "select", "select", kPrimary, 3, any, kOfOperands)                      \
+  X(conditional, "conditional", "?", kConditional, 3, any, kOfOperands)             \
+  X(to_floating, "to_floating", "float", kPrimary, 1, any, Type::floating)          \
+  X(to_integer, "to_integer", "int", kPrimary, 1, any, Type::integer)               \
+  X(to_truth, "to_truth", "bool", kPrimary, 1, any, Type::truth)                    \
+  X(to_wide, "to_wide", "static_cast<long long>", kPrimary, 1, any, Type::wide)     \
+  X(times_2_to_32, "times_2_to_32", "* 4294967296ll", kProduct, 1, any, Type::wide) \
+  X(to_unsigned, "to_unsigned", "(unsigned)", kPrimary, 1, any, Type::unknown)      \
+  X(to_wide_unsigned, "to_wide_unsigned", "(unsigned long long)", kPrimary, 1, any, Type::unknown)
+
+/// What a node of an expression does with its operands.
+enum class Op : std::uint8_t {
+#define TILEWRIGHT_ENUMERATOR(op, ...) op,
+  TILEWRIGHT_SNIPPET_OPERATIONS(TILEWRIGHT_ENUMERATOR)
+#undef TILEWRIGHT_ENUMERATOR
+};
+
+/// A row of the table.
+struct Operation {
+  Op op;
+  std::string_view name;  ///< in JSON and in messages: "add", "less_equal", "variable"
+  std::string_view text;  ///< in a snippet: "+", "tanh"
+  int precedence;
+  std::size_t operands;
+  Takes takes;
+  std::optional<Type> result;
+
+  bool is_infix() const { return operands == 2 && precedence < kUnary; }
+  bool is_conversion() const { return op >= Op::to_floating && op <= Op::to_wide; }
+  /// By an operand that may be 0.
+  bool divides() const {
+    return op == Op::divide || op == Op::remainder || op == Op::floor_quotient ||
+           op == Op::floor_remainder;
+  }
+};
+
+/// All of them, in the order of Op.
+std::span<const Operation> operations();
+const Operation& operation(Op op);
+std::string_view to_string(Op op);
+/// @throws Error with code file for a name that is none
+Op op_from_string(std::string_view name);
+
+/// The operator between two operands that a text is; null for any other text.
+const Operation* find_infix(std::string_view text);
+/// Names of a function: {"tanh", "tanhf"}, {"min", "fmin", "fminf"}; none of another operation.
+std::vector<std::string> function_names(const Operation& operation);
+/// The conversion to a type of the tree.
+Op conversion_to(Type type);
 
 }  // namespace tilewright::snippet

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "tree.hpp"
@@ -13,9 +12,5 @@ std::string to_text(const Expression& expression);
 /// The text for a spec's score_mod or mask_mod: an expression where the tree is one result, else a
 /// body, one statement a line. Parsing it gives an equal tree.
 std::string to_text(const SnippetTree& tree);
-
-/// Nodes of all expressions, and statements: what shrinking makes smaller.
-std::size_t size_of(const SnippetTree& tree);
-std::size_t size_of(const Expression& expression);
 
 }  // namespace tilewright::snippet

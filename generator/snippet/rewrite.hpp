@@ -1,40 +1,39 @@
 #pragma once
 
-#include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tree.hpp"
 
 namespace tilewright::snippet {
 
-/// Calls `visit` for a node and all nodes below it, operands after their operation.
-void for_each_node(const Expression& expression,
-                   const std::function<void(const Expression&)>& visit);
-/// The same for all expressions of these statements and of those inside them.
-void for_each_node(const std::vector<Statement>& statements,
-                   const std::function<void(const Expression&)>& visit);
-void for_each_statement(const std::vector<Statement>& statements,
-                        const std::function<void(const Statement&)>& visit);
-
-/// Whether the snippet names a variable, a scalar or a buffer.
-bool mentions(const SnippetTree& tree, const std::string& name);
-
 /// What locals stand for that never change: each with its value, in which such locals are replaced
-/// too. A local that is assigned, or whose value names one that is, is not among them.
+/// too.
 using Locals = std::map<std::string, Expression>;
 Locals constant_locals(const SnippetTree& tree);
 
-/// The expression with values in the place of locals, and without conversions that change nothing.
-Expression inlined(const Expression& expression, const Locals& locals);
+/// Names that are assigned, and parameters of lambdas.
+std::set<std::string> changing_names(const std::vector<Statement>& statements);
 
-/// One form for all spellings of a value: operands of + and * in one order, `a - b` as `a + -b`,
-/// signs outside products, whole numbers beside floats as floats. Equal to the last bit.
-Expression normal(const Expression& expression);
+/// The expression with values in the place of locals, without conversions that change nothing, and
+/// with sums of indices in one form: `kv_idx - q_idx + 100`. Equal to the last bit.
+Expression inlined(Expression expression, const Locals& locals);
 
 /// The same snippet as simple as it can be written: locals that are used once, or that rename a
 /// value, are inlined, versions of a local that is assigned in sequence are locals, and what is not
 /// used is left out.
-SnippetTree simplified(const SnippetTree& tree);
+SnippetTree simplified(SnippetTree tree);
+
+/// What a sum of integers adds up, and takes away.
+struct Term {
+  const Expression* value;
+  bool is_negative;
+};
+std::vector<Term> terms_of(const Expression& sum);
+
+/// `kv_idx - q_idx` or `q_idx - kv_idx`: 1 or -1; 0 for anything else.
+int sign_of_difference(const Expression& node);
 
 }  // namespace tilewright::snippet

@@ -21,7 +21,6 @@ namespace {
 using Kind = SnippetToken::Kind;
 
 constexpr std::array<std::string_view, 5> kDigraphs = {"<:", ":>", "<%", "%>", "%:"};
-constexpr std::array<std::string_view, 5> kStatementStarts = {"if", "for", "while", "do", "switch"};
 
 std::string_view closing(std::string_view open) {
   return open == "(" ? ")" : open == "[" ? "]" : "}";
@@ -56,7 +55,7 @@ class Checker {
     if (!open_.empty()) fail_unclosed();
     Snippet snippet = {.kind = kind_,
                        .text = std::string(text_),
-                       .is_expression = !is_body(),
+                       .is_expression = !is_body(tokens_),
                        .names = std::move(names_),
                        .score_literals = std::move(score_literals_)};
     if (snippet.is_expression) {
@@ -230,16 +229,10 @@ class Checker {
   }
 
   void check_semicolon() {
-    if (open_.empty()) {
-      has_semicolon_ = true;
-    } else if (open_.back().is_in_parentheses) {
+    if (!open_.empty() && open_.back().is_in_parentheses) {
       fail("a statement inside ({ }) is not C++", "use a lambda: [&] { ...; return x; }()");
     }
     if (lambda_depth_ == open_.size() + 1) lambda_depth_ = 0;
-  }
-
-  bool is_body() const {
-    return has_semicolon_ || tokens_[0].text == "{" || is_one_of(tokens_[0].text, kStatementStarts);
   }
 
   void check_expression() const {
@@ -290,7 +283,6 @@ class Checker {
   const SnippetToken* first_return_ = nullptr;  // outside lambdas
   std::size_t lambda_depth_ = 0;  // brackets around a lambda whose { is still to come, plus 1
   int statement_tokens_ = 0;
-  bool has_semicolon_ = false;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "generator/snippet/parse.hpp"
+#include "generator/snippet/rewrite.hpp"
 
 namespace tilewright {
 namespace {
@@ -116,7 +117,7 @@ bool SpecFacts::mask_mod_reads() const {
 }
 
 bool SpecFacts::may_prove_mask() const {
-  return mask_mod && !mask_mod->facts.may_have_conditional_effects;
+  return mask_mod && !mask_mod->facts.is_opaque;
 }
 
 }  // namespace tilewright

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "operators.hpp"
 #include "snippet.hpp"
 
 namespace tilewright::snippet {
@@ -13,10 +14,6 @@ namespace tilewright::snippet {
 // The typed syntax tree of a snippet: parse.hpp makes it from a user's text, the fuzzer makes
 // random ones, facts.hpp reads it, and the fuzzer's interpreter evaluates it. Every tree prints as
 // text that a spec takes (print.hpp), unless it holds an opaque statement.
-
-/// The type of a value. `float` and `double` are one type: each reading has one floating type.
-/// `unknown` is the result of a function that the tree has no operation for.
-enum class Type : std::uint8_t { integer, floating, truth, wide, unknown };
 
 /// Bytes [begin, end) of the user's text, without brackets around them. Trees that differ in ranges
 /// alone are equal.
@@ -27,94 +24,16 @@ struct SourceRange {
   friend bool operator==(const SourceRange&, const SourceRange&) { return true; }
 };
 
-/// What a node of an expression does with its operands. A floating operation takes integer operands
-/// too, which are converted, as long as one operand is floating.
-enum class Op : std::uint8_t {
-  integer_literal,   ///< Expression::integer
-  floating_literal,  ///< Expression::number
-  truth_literal,     ///< Expression::integer, 0 or 1
-  variable,          ///< an index, a length, score, a scalar, a local variable or a parameter
-  read,  ///< buffer `name` at the operands, which may be floating; clamped to its extents
-  size,  ///< `name.size(d)`: the extent of dimension Expression::integer
-  call,  ///< the lambda, or another function, `name` of the operands
-
-  add,
-  subtract,
-  multiply,
-  divide,
-  remainder,  ///< of integers, with the sign of the first operand
-  negate,
-  shift_left,   ///< of integers
-  shift_right,  ///< of integers, arithmetic
-  bit_and,      ///< of integers
-  bit_or,       ///< of integers
-  bit_xor,      ///< of integers
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  equal,
-  not_equal,
-  logical_and,  ///< evaluates its second operand only where the first is true
-  logical_or,   ///< evaluates its second operand only where the first is false
-  logical_not,
-
-  minimum,
-  maximum,
-  floor_quotient,   ///< `floor_div(a, b)`, Python's //
-  floor_remainder,  ///< `floor_mod(a, b)`, Python's %
-  absolute,
-  sign,
-  clamp,  ///< value, least, greatest
-  pow,
-  tanh,
-  exp,
-  exp2,
-  expm1,
-  log,
-  log2,
-  log1p,
-  erf,
-  erfc,
-  sqrt,
-  rsqrt,
-  sin,
-  cos,
-  tan,
-  floor,
-  ceil,
-  select,       ///< `select(condition, a, b)`, which evaluates both
-  conditional,  ///< `condition ? a : b`
-  to_floating,  ///< `float(x)`
-  to_integer,   ///< `int(x)`
-  to_truth,     ///< `bool(x)`
-  to_wide,      ///< `static_cast<long long>(x)`
-
-  // Their values need not be ints. The fuzzer has them in indices of a buffer only.
-  times_2_to_32,     ///< `x * 4294967296ll`
-  to_unsigned,       ///< `(unsigned)(x)`
-  to_wide_unsigned,  ///< `(unsigned long long)(x)`; the interpreter takes the greatest i64 for more
-};
-
-/// The operation's name in JSON and in messages: "add", "less_equal", "variable".
-std::string_view to_string(Op op);
-/// @throws Error with code file for a name that is none
-Op op_from_string(std::string_view name);
-
-/// "int", "float", "bool", "long long": in JSON and as a snippet declares it; "unknown".
-std::string_view to_string(Type type);
-/// @throws Error with code file for a name that is none
-Type type_from_string(std::string_view name);
-
 struct Expression {
   Op op = Op::integer_literal;
   Type type = Type::integer;
-  std::int64_t integer = 0;  ///< a literal's value; of Op::size the dimension
-  double number = 0;         ///< a floating literal's value
+  std::int64_t integer = 0;  ///< value of a whole literal or a truth; of Op::size the dimension
+  double number = 0;         ///< value of a floating literal
   std::string name = {};     ///< of a variable, a buffer or a lambda
-  std::vector<Expression> operands = {};
+  std::vector<Expression> operands = {};  ///< of a read the indices, which may be floating
   SourceRange range = {};
 
+  bool is_variable(std::string_view wanted) const { return op == Op::variable && name == wanted; }
   friend bool operator==(const Expression&, const Expression&) = default;
 };
 
@@ -144,8 +63,7 @@ struct Statement {
     assign,   ///< `name = value;`, as `name += x;` and `++name;` are too
     branch,   ///< `if (value) { body } else { otherwise }`
     result,   ///< `return value;`
-    block,    ///< `{ body }`
-    loop,     ///< `while (value) { body }`; a `for` is a block around one
+    loop,     ///< `while (value) { body }`; a `for` is a declaration before one
     opaque,   ///< the whole snippet: `name` says why its text has no tree, `range` where
   };
 
@@ -153,7 +71,7 @@ struct Statement {
   std::string name = {};
   Expression value = {};
   std::vector<Parameter> parameters = {};  ///< of a lambda
-  std::vector<Statement> body = {};        ///< of a branch
+  std::vector<Statement> body = {};        ///< of a branch or a loop
   std::vector<Statement> otherwise = {};   ///< of a branch; empty: no else
   bool deduces_type = false;               ///< of a declaration: `auto`
   bool captures_references = false;        ///< of a lambda: `[&]`
@@ -162,7 +80,8 @@ struct Statement {
   friend bool operator==(const Statement&, const Statement&) = default;
 };
 
-/// A whole snippet. Its last statement is a result, or it is one opaque statement.
+/// A whole snippet. Its last statement is a result, or it is one opaque statement. No two
+/// declarations have one name.
 struct SnippetTree {
   SnippetKind kind = SnippetKind::score_mod;
   std::vector<Statement> statements = {};
@@ -173,5 +92,60 @@ struct SnippetTree {
 
 /// The opaque statement of a tree; null if the tree says all that the snippet does.
 const Statement* opaque(const SnippetTree& tree);
+
+/// Calls `visit` for a statement and all inside it. Trees of these walks may be const or not.
+template <typename Visit>
+void for_each_statement(auto& statement, const Visit& visit) requires requires {
+  statement.body;
+}
+{
+  visit(statement);
+  for_each_statement(statement.body, visit);
+  for_each_statement(statement.otherwise, visit);
+}
+template <typename Visit>
+void for_each_statement(auto& statements, const Visit& visit) {
+  for (auto& statement : statements) for_each_statement(statement, visit);
+}
+
+/// Calls `visit` for a node and then for all below it, which it may replace; or for all nodes of
+/// statements.
+template <typename Visit>
+void for_each_node(auto& node, const Visit& visit) requires requires {
+  node.operands;
+}
+{
+  visit(node);
+  for (auto& operand : node.operands) for_each_node(operand, visit);
+}
+template <typename Visit>
+void for_each_node(auto& statements, const Visit& visit) {
+  for_each_statement(statements, [&](auto& one) { for_each_node(one.value, visit); });
+}
+
+/// Calls `change` for a node after all below it.
+template <typename Change>
+void transform(Expression& node, const Change& change) {
+  for (Expression& operand : node.operands) transform(operand, change);
+  change(node);
+}
+
+template <typename Test>
+bool has_node(const auto& tree, const Test& test) {
+  bool found = false;
+  for_each_node(tree, [&](const Expression& node) { found |= test(node); });
+  return found;
+}
+
+/// Whether the snippet names a variable, a scalar or a buffer.
+bool mentions(const SnippetTree& tree, std::string_view name);
+/// Nodes of all expressions, and statements: what shrinking makes smaller.
+std::size_t size_of(const SnippetTree& tree);
+std::size_t size_of(const Expression& expression);
+
+/// Names that are taken, each with how many names were made of it.
+using TakenNames = std::map<std::string, int, std::less<>>;
+/// `stem` if it is not taken, else `stem_1`, `stem_2`, ...; it is taken from now on.
+std::string fresh_name(const std::string& stem, TakenNames& taken);
 
 }  // namespace tilewright::snippet

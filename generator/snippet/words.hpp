@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,12 @@ bool is_closing_bracket(std::string_view text);
 /// What gives a variable another value: `=`, `+=`, `++`, `and_eq` and so on. The `=` of a
 /// declaration is one of them.
 bool is_assignment(std::string_view text);
+
+/// The sign of an operator that is written as a word: `&&` for `and`. Any other text is unchanged.
+std::string_view plain_operator(std::string_view text);
+
+/// Whether the tokens of a snippet are a body with `return`, not an expression.
+bool is_body(std::span<const SnippetToken> tokens);
 
 /// `&&` or `||`, whose right side is not always evaluated, by any name.
 bool is_conditional_operator(std::string_view text);

@@ -9,6 +9,7 @@
 #include "fuzz/random_case.hpp"
 #include "generator/snippet/facts.hpp"
 #include "generator/snippet/parse.hpp"
+#include "generator/snippet/rewrite.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/test_seed.hpp"

@@ -70,18 +70,14 @@ TEST_CASE("snippet trees: operators bind as in C++") {
        "int d = q_idx;\nint e = 2;\nreturn score + d * e;"},
       {"float x = q_idx; x += 2; ++x; x--; return x;",
        "float x = q_idx;\nx = x + 2;\nx = x + 1;\nx = x - 1;\nreturn x;"},
-      {"score += 2; return score * score;",
-       "float modified_score = score;\nmodified_score = modified_score + 2;\nreturn modified_score "
-       "* modified_score;"},
-      {"if (b) score = 0; const float modified_score = score; return modified_score;",
-       "float modified_score_ = score;\nif (b) {\n  modified_score_ = 0;\n}\nfloat modified_score "
-       "= "
-       "modified_score_;\nreturn modified_score;"},
+      {"score += 2; return score * score;", "score = score + 2;\nreturn score * score;"},
+      {"if (b) { float x = 2; score = x; } else { float x = 3; score = x; } return score;",
+       "if (b) {\n  float x = 2;\n  score = x;\n} else {\n  float x_1 = 3;\n  score = "
+       "x_1;\n}\nreturn score;"},
       {"if (b) return 1; else if (h) return 2; return score;",
        "if (b) {\n  return 1;\n} else {\n  if (h) {\n    return 2;\n  }\n}\nreturn score;"},
       {"int s = 0; for (int i = 1; i < 3; ++i) s += i; return s;",
-       "int s = 0;\n{\n  int i = 1;\n  while (i < 3) {\n    s = s + i;\n    i = i + 1;\n  "
-       "}\n}\nreturn s;"},
+       "int s = 0;\nint i = 1;\nwhile (i < 3) {\n  s = s + i;\n  i = i + 1;\n}\nreturn s;"},
       {"auto f = [&](int i, float x) { return x * i; }; return f(3, score);",
        "auto f = [&](int i, float x) { return x * i; };\nreturn f(3, score);"},
   };
@@ -118,6 +114,8 @@ TEST_CASE("snippet trees: what is not understood is opaque, and says where") {
       {"int d = 1; return score + (d = 2);", "="},
       {"int d = 1; return score + d++;", "++"},
       {"int h = 1; return score + h;", "h"},
+      {"{ int x = 1; } return score + x;", "x"},
+      {"cap = 2; return score * cap;", "cap"},
       {"int x = 1; { int x = 2; } return score + x;", "x"},
       {"switch (b) { default: return score; }", "switch"},
       {"for (int i = 0; i < 3; ++i) { if (i) break; } return score;", "break"},
