@@ -51,7 +51,7 @@ constexpr std::array kHopperFields = {
     Hopper{"q_stages", &HopperTactic::q_stages, 1, 2, 1, "kQStages",
            "tiles of Q in shared memory; with 2 the next one is loaded while the current one is "
            "used"},
-    Hopper{"take_turns", &HopperTactic::take_turns, 0, 1, 1, "kTakeTurns",
+    Hopper{"take_turns", &HopperTactic::take_turns, 0, 1, 1, "kOrderedIssue",
            "1: warpgroups issue their products one after the other"},
     Hopper{"persistent", &HopperTactic::persistent, 0, 1, 1, "",
            "0: one block of threads for each q tile; 1: one for each multiprocessor"},
