@@ -86,6 +86,11 @@ Map common_context(const SpecFacts& facts, ReadAhead read_ahead, ScoreForm form)
   return context;
 }
 
+// Whether a kernel goes by a block mask or a plan's tile map.
+bool follows_tiles(const Spec& spec, const KernelVariant& variant) {
+  return variant.masked || (spec.is_packed() && !spec.mask_mod.empty());
+}
+
 Map forward_context(const SpecFacts& facts, const KernelVariant& variant, ScoreForm form) {
   const Spec& spec = facts.spec;
   Map context = common_context(facts, ReadAhead::lanes_are_rows, form);
@@ -93,7 +98,7 @@ Map forward_context(const SpecFacts& facts, const KernelVariant& variant, ScoreF
   context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
-                    {"masked", variant.masked},
+                    {"masked", follows_tiles(spec, variant)},
                     {"lse", variant.lse},
                     {"q_type", tensor_type(spec.dtype)},
                     {"kv_type", tensor_type(spec.key_value_dtype())},
@@ -174,13 +179,30 @@ KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   const bool proves = variant.role == KernelRole::mask_proved;
   Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
-  context["proved"] = proves ? proved_context(facts, "cuda/mask/undecided.hpp") : jinja::Value();
+  context["proved"] = proves
+                          ? proved_context(facts, "cuda/mask/undecided.hpp", extrema_tables(facts))
+                          : jinja::Value();
   KernelSource source = make_source(facts.spec, target, variant,
                                     jinja::render(loader, "cuda/kernels/mask.cu.jinja", context));
   source.entry_points = {"tilewright_mask_rows"};
   if (!proves) return source;
   source.extrema_tables = extrema_tables(facts);
   source.fallback = KernelVariant{.role = KernelRole::mask_exact};
+  return source;
+}
+
+// Its proofs read no tables, which would have to be filled before each step: a read over a range of
+// more than a few elements decides nothing, and those tiles are evaluated.
+KernelSource render_plan_kernel(const SpecFacts& facts, const Target& target,
+                                const KernelVariant& variant, const jinja::Loader& loader) {
+  const bool proves = variant.role == KernelRole::plan_proved;
+  Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
+  context["proved"] =
+      proves ? proved_context(facts, "cuda/mask/undecided.hpp", {}) : jinja::Value();
+  KernelSource source = make_source(facts.spec, target, variant,
+                                    jinja::render(loader, "cuda/kernels/plan.cu.jinja", context));
+  source.entry_points = {"tilewright_plan"};
+  if (proves) source.fallback = KernelVariant{.role = KernelRole::plan_exact};
   return source;
 }
 
@@ -245,6 +267,9 @@ KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   if (variant.role == KernelRole::mask_lists)
     return render_mask_lists(facts, target, variant, loader);
+  if (variant.role == KernelRole::plan_exact || variant.role == KernelRole::plan_proved) {
+    return render_plan_kernel(facts, target, variant, loader);
+  }
   if (!variant.is_forward()) return render_mask_kernel(facts, target, variant, loader);
   const Tactic tactic = choose_tactic(facts, target, variant);
   if (const HopperTactic* hopper = tactic.hopper()) {

@@ -193,8 +193,9 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   jinja::Map context =
       cpu_context(facts, tactic, types, read_ahead_of(kind), variant.masked, variant.lse);
   if (kind.template_name == kMask) {
-    context["proved"] =
-        kind.proves ? proved_context(facts, "cpu/mask/undecided.hpp") : jinja::Value();
+    context["proved"] = kind.proves
+                            ? proved_context(facts, "cpu/mask/undecided.hpp", extrema_tables(facts))
+                            : jinja::Value();
     context["tables"] = kind.proves ? tables_context(facts) : jinja::List();
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);

@@ -69,7 +69,8 @@ List scalar_values(const Spec& spec, const Snippet& snippet) {
 
 }  // namespace
 
-Value proved_context(const SpecFacts& facts, std::string_view undecided_header) {
+Value proved_context(const SpecFacts& facts, std::string_view undecided_header,
+                     const std::vector<ExtremaTable>& tables) {
   const Spec& spec = facts.spec;
   const Reading& types = reading("interval");
   const Snippet& snippet = facts.required_mask_mod();
@@ -84,7 +85,7 @@ Value proved_context(const SpecFacts& facts, std::string_view undecided_header) 
              {"q_token", spec.is_packed() && snippet.mentions("q_token")},
              {"kv_token", spec.is_packed() && snippet.mentions("kv_token")},
              {"body", splice_snippet(snippet, types.literals)},
-             {"buffers", buffer_values(spec, snippet, extrema_tables(facts))},
+             {"buffers", buffer_values(spec, snippet, tables)},
              {"scalars", scalar_values(spec, snippet)}};
 }
 

@@ -25,6 +25,7 @@ struct PlanState {
   PlanGeometry geometry;
   std::vector<double> mask_scalars;  ///< that mask_mod reads, as of the last build
   Stream stream = nullptr;           ///< of the last build
+  bool was_built = false;
   /// Copies bytes of the workspace to the host, after the last build.
   std::function<void(void* to, std::size_t offset, std::size_t bytes)> read;
 

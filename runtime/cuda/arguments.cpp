@@ -114,10 +114,16 @@ void require_strides(const Spec& spec, const Bindings& bindings) {
 }
 
 SnippetParameter::SnippetParameter(const BindingArguments& bindings, const Shape& shape) {
-  const int header[] = {static_cast<int>(shape.batch),        static_cast<int>(shape.num_q_heads),
-                        static_cast<int>(shape.num_kv_heads), static_cast<int>(shape.q_len),
-                        static_cast<int>(shape.kv_len),       static_cast<int>(shape.q_offset),
-                        static_cast<int>(shape.kv_offset),    0};
+  const int header[] = {static_cast<int>(shape.batch),
+                        static_cast<int>(shape.num_q_heads),
+                        static_cast<int>(shape.num_kv_heads),
+                        static_cast<int>(shape.q_len),
+                        static_cast<int>(shape.kv_len),
+                        static_cast<int>(shape.q_offset),
+                        static_cast<int>(shape.kv_offset),
+                        0,
+                        0,
+                        0};
   static_assert(sizeof header == cuda_abi::kSnippetHeaderBytes);
   std::memcpy(bytes_, bindings.bytes.data(), std::min(bindings.bytes.size(), sizeof bytes_));
   std::memcpy(bytes_, header, sizeof header);

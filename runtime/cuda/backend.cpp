@@ -15,6 +15,7 @@
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
 #include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/plan.hpp"
 #include "runtime/cuda/score_factors.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/cuda/tile_lists.hpp"
@@ -42,7 +43,11 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   const KernelVariant forward = forward_kernel(spec, any_gpu(), options.takes_block_mask);
   std::vector<KernelVariant> ids;
   if (!options.masks_only) ids = {forward, unaligned(forward)};
-  if (!spec.mask_mod.empty()) ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
+  if (spec.is_packed()) {
+    ids.push_back(mask_kernel(facts));
+  } else if (!spec.mask_mod.empty()) {
+    ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
+  }
   return ids;
 }
 
@@ -108,10 +113,27 @@ class CudaBackend final : public Backend {
     rebuild_block_mask(driver_, scope, mask_kernels(scope), mask, shape, bindings, stream);
   }
 
-  void build(PlanState&, const Bindings&, tilewright::Stream) const override { refuse_packed(); }
+  void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
+    const ContextScope scope(driver_, ordinal_);
+    launch_plan(driver_, ordinal_, plan_kernel(modules_->in(scope)), plan, bindings,
+                static_cast<Stream>(stream));
+  }
 
-  void forward(const ForwardCall&, const PlanState&, const Bindings&) const override {
-    refuse_packed();
+  void forward(const ForwardCall& call, const PlanState& plan,
+               const Bindings& bindings) const override {
+    const ContextScope scope(driver_, ordinal_);
+    const ContextKernels& kernels = modules_->in(scope);
+    const KernelVariant variant = is_aligned(spec_, call) ? forward_ : unaligned(forward_);
+    const Kernel& kernel = kernels.kernel(variant, kForwardEntry);
+    const std::int64_t blocks = std::int64_t{plan.geometry.rows} *
+                                (spec_.block[0] / kernel.launch.q_tile) * call.shape.num_q_heads;
+    require_launchable(blocks);
+    abi::cuda::PackedForwardArguments arguments;
+    static_cast<abi::cuda::ForwardArguments&>(arguments) = forward_arguments(call, kernels);
+    arguments.plan = plan_arguments(plan);
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
+    void* parameters[] = {&arguments, snippet.data()};
+    launch(kernel, blocks, call.stream, parameters);
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,
@@ -142,11 +164,6 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  [[noreturn]] static void refuse_packed() {
-    throw Error(ErrorCode::usage, "packed layouts are not yet supported on a GPU",
-                "use the CPU: Device::cpu(), TILEWRIGHT_DEVICE=cpu");
-  }
-
   static bool will_compile(const Toolchain& given) {
     const Toolchain context = with_defaults(given);
     return *context.jit && context.bundles->empty();
@@ -193,6 +210,13 @@ class CudaBackend final : public Backend {
             .tables = tables,
             .proves = mask.variant.role == KernelRole::mask_proved,
             .ordered_rows = ordered_rows(kernels)};
+  }
+
+  // Of plan_proved, or of plan_exact, which serves where the former does not compile.
+  static const Kernel& plan_kernel(const ContextKernels& kernels) {
+    constexpr std::string_view kEntry = "tilewright_plan";
+    const Kernel* const proved = kernels.find({.role = KernelRole::plan_proved}, kEntry);
+    return proved ? *proved : kernels.kernel({.role = KernelRole::plan_exact}, kEntry);
   }
 
   // Of mask_proved, or of mask_exact, which serves where the former does not compile.
@@ -273,10 +297,15 @@ class CudaBackend final : public Backend {
       parameters[1] = &maps;
       parameters[2] = snippet.data();
     }
+    launch(kernel, blocks, call.stream, parameters);
+  }
+
+  void launch(const Kernel& kernel, std::int64_t blocks, tilewright::Stream stream,
+              void** parameters) const {
     driver_.check(driver_.functions().launch(kernel.function, static_cast<unsigned>(blocks), 1, 1,
                                              static_cast<unsigned>(kernel.launch.threads), 1, 1,
                                              static_cast<unsigned>(kernel.launch.shared_bytes),
-                                             static_cast<Stream>(call.stream), parameters, nullptr),
+                                             static_cast<Stream>(stream), parameters, nullptr),
                   "launching forward");
   }
 

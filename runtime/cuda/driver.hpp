@@ -28,6 +28,11 @@ enum class DeviceAttribute : int {
 };
 enum class FunctionAttribute : int { max_dynamic_shared_bytes = 8 };
 
+/// An address of the device as the driver takes it.
+inline DevicePointer device_pointer(const void* pointer) {
+  return reinterpret_cast<DevicePointer>(pointer);
+}
+
 /// The functions of libcuda that are used, under their names without "cu" and version.
 struct DriverFunctions {
   int (*init)(unsigned flags);

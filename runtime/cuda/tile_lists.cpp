@@ -12,10 +12,6 @@
 namespace tilewright::cuda {
 namespace {
 
-DevicePointer device_pointer(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer);
-}
-
 // Makes a context current for as long as it lives; the context must be alive.
 class CurrentScope {
  public:

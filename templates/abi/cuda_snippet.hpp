@@ -37,14 +37,16 @@ struct SnippetArguments {
   int kv_len;
   int q_offset;                                         // q_idx = row + q_offset
   int kv_offset;                                        // kv_idx = column + kv_offset
-  int reserved;                                         // 0
+  int q_token_offset;   // of a sequence of a packed call: q_token = q_idx + q_token_offset
+  int kv_token_offset;  // likewise
+  int reserved;         // 0
   BufferArgument<kRank> buffers[kBuffers > 0 ? kBuffers : 1];  // in the order of their names
   ScalarArgument scalars[kScalars > 0 ? kScalars : 1];  // in the order of their names
 };
 
 // The runtime knows the numbers of buffers and scalars only at run time and lays SnippetArguments
 // out by these.
-constexpr long long kSnippetHeaderBytes = 32;
+constexpr long long kSnippetHeaderBytes = 40;
 constexpr long long buffer_argument_bytes(int rank) {
   return static_cast<long long>(rank == kUsualBufferRank ? sizeof(BufferArgument<kUsualBufferRank>)
                                                          : sizeof(BufferArgument<kMaxBufferRank>));

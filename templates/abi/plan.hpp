@@ -25,15 +25,21 @@ struct PlanFault {
   long long limit;
 };
 
-/// One sequence's rows, clamped: q_begin + q_len <= total_q, kv_begin + kv_len <= total_kv.
-struct PlannedSequence {
+/// One sequence's rows: q_begin + q_len <= total_q, kv_begin + kv_len <= total_kv.
+struct SequenceRows {
   int q_begin;
   int q_len;
   int kv_begin;
   int kv_len;
   int q_offset;   // q_idx = row + q_offset
   int kv_offset;  // kv_idx = column + kv_offset
-  PlanFault fault;
+};
+
+/// A sequence as it was clamped.
+struct PlannedSequence : SequenceRows {
+  int faults;  // values that were clamped
+  int reserved;
+  PlanFault fault;  // the first of them
 };
 
 /// A row of tiles that has rows of q.
@@ -150,6 +156,7 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
   } else {
     sequence.q_offset = static_cast<int>(q_offset < -kGreatestIndex ? -kGreatestIndex : q_offset);
   }
+  sequence.faults = faults.count;
   sequence.fault = faults.first;
   return sequence;
 }

@@ -14,6 +14,22 @@ template <typename T, typename U>
 T atomicOr(T* to, U x) {
   return __atomic_fetch_or(to, x, __ATOMIC_RELAXED);
 }
+template <typename T, typename U>
+T atomicMin(T* to, U x) {
+  T seen = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (x < seen &&
+         !__atomic_compare_exchange_n(to, &seen, x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return seen;
+}
+template <typename T, typename U>
+T atomicMax(T* to, U x) {
+  T seen = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (seen < x &&
+         !__atomic_compare_exchange_n(to, &seen, x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return seen;
+}
 template <typename T>
 T atomicCAS(T* to, T expected, T wanted) {
   __atomic_compare_exchange_n(to, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

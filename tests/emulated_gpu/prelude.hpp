@@ -189,6 +189,10 @@ template <typename T>
 T __ldg(const T* from) {
   return *from;
 }
+template <typename T>
+T __ldcg(const T* from) {
+  return *from;
+}
 inline int __popc(unsigned x) {
   return __builtin_popcount(x);
 }

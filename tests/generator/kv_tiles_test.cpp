@@ -21,6 +21,10 @@ struct HeadPointers {
   Place place;
 };
 
+struct ForwardArguments {
+  BlockMaskArguments mask;
+};
+
 constexpr int kThreads = 128, kKvTile = 32, kBlockKv = 128;
 
 template <int>
@@ -49,6 +53,7 @@ TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones f
 
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
                                   full.offsets.data(), full.blocks.data()};
+    const ForwardArguments arguments{mask};
     const HeadPointers task{{1}};
     const std::size_t stages = 1 + static_cast<std::size_t>(below(8));
     std::vector<std::unique_ptr<ListedTiles>> threads(kThreads);
@@ -72,7 +77,7 @@ TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones f
     };
 
     up_to_barrier([&](auto& tiles) {
-      tiles = std::make_unique<ListedTiles>(mask, task.place, task, kv_len);
+      tiles = std::make_unique<ListedTiles>(arguments, task.place, task, kv_len);
     });
     up_to_barrier([&](auto& tiles) {
       for (std::size_t i = 0; i < stages; ++i) look(*tiles, 0, i);

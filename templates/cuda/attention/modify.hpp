@@ -19,7 +19,7 @@ struct SnippetInputs {
   int h_kv;
   const Place* place;                      // in shared memory
   const tw_snippet::tw_Reads* head_reads;  // likewise, where registers are few
-  int last_row;                            // of the call
+  int last_row;                            // of the sequence
   int q_offset;
   int kv_offset;
   int kv_len;
@@ -27,22 +27,21 @@ struct SnippetInputs {
 
 // What the snippets read of their buffers for the whole head.
 TW_INLINE tw_snippet::tw_Reads read_for_head(const SnippetArguments& call, const Place& place) {
-  return tw_snippet::tw_read_for_head(tw_snippet::tw_make_state(call), place.b, place.h,
-                                      place.h_kv);
+  return tw_snippet::tw_read_for_head(place.state(call), place.b, place.h, place.h_kv);
 }
 
 TW_INLINE SnippetInputs make_scene(const SnippetArguments& call, const Place& place,
                            const tw_snippet::tw_Reads& head_reads) {
-  return {tw_snippet::tw_make_state(call),
+  return {place.state(call),
           place.b,
           place.h,
           place.h_kv,
           &place,
           &head_reads,
-          call.q_len - 1,
-          call.q_offset,
-          call.kv_offset,
-          call.kv_len};
+          place.q_len(call) - 1,
+          place.q_offset(call),
+          place.kv_offset(call),
+          place.kv_len(call)};
 }
 
 // An index as a base and an offset.

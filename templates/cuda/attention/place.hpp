@@ -3,65 +3,22 @@
 #include "abi/cuda_forward.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/sequence.hpp"
 
-// Which q tile of which head a block of threads works on.
-//
-// Blocks start in the order of their numbers. Heads are taken in groups; within a group the
-// costliest q tiles of all its heads come first, so that no long tile is left to the end, while the
-// K and V of few heads at a time fill the L2 cache. The last group is a large one, as its longest
-// tiles must not be what the rest waits for.
+// Which q tile of which head of which sequence a block of threads works on.
 
 namespace tw_kernel {
 
 using tilewright::abi::cuda::BlockMaskArguments;
-using tilewright::abi::cuda::ForwardArguments;
 using tilewright::abi::cuda::TensorArgument;
 
-struct Place {
+struct Place : PlacedSequence {
   int b;
   int h;
   int h_kv;
-  int first_row;  // of the q tile
+  int first_row;  // of the q tile, counted from the sequence's first
   int mask_row;   // row of tiles of the block mask; the first of two where kSpansTwoBlocks
 };
-
-TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
-  const int mask_b = mask.batch == 1 ? 0 : b;
-  const int mask_h = mask.heads == 1 ? 0 : h;
-  return (mask_b * mask.heads + mask_h) * mask.q_blocks;
-}
-
-// number: of the q tile among all of the call's.
-TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
-                           unsigned number) {
-  const auto tiles_of_group =
-      static_cast<unsigned>(arguments.q_tiles * arguments.heads_in_group);
-  const int group = min(static_cast<int>(number / tiles_of_group), arguments.whole_groups);
-  const int in_group = static_cast<int>(number - group * tiles_of_group);
-  const int first_head = group * arguments.heads_in_group;
-  const int heads = group < arguments.whole_groups ? arguments.heads_in_group
-                                                   : call.batch * call.num_q_heads - first_head;
-  const int head = first_head + in_group % heads;
-  const int rank = in_group / heads;
-
-  Place place;
-  place.b = head / call.num_q_heads;
-  place.h = head - place.b * call.num_q_heads;
-  place.h_kv = place.h / (call.num_q_heads / call.num_kv_heads);
-  place.mask_row = 0;
-  int q_tile = arguments.q_tiles - 1 - rank;
-  if (kMasked) {
-    constexpr int kTilesOfBlock = kSpansTwoBlocks ? 1 : kBlockQ / kQTile;
-    place.mask_row = mask_rows_before(arguments.mask, place.b, place.h);
-    if (arguments.mask.q_tile_order != nullptr) {
-      const int row = arguments.mask.q_tile_order[place.mask_row + rank / kTilesOfBlock];
-      q_tile = row * kTilesOfBlock + rank % kTilesOfBlock;
-    }
-    place.mask_row += kSpansTwoBlocks ? q_tile * kQTile / kBlockQ : q_tile / kTilesOfBlock;
-  }
-  place.first_row = q_tile * kQTile;
-  return place;
-}
 
 template <typename Element>
 TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {

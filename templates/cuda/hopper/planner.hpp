@@ -9,6 +9,7 @@
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/find_place.hpp"
 #include "kernel/tiles.hpp"
 
 // The thread that looks up which q tile comes next and what its kv tiles are: some reads from global

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "cuda/attention/place.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/sequence.hpp"
 
 // Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block
 // begins with the tile of its own number; those behind are dealt out by a counter in global memory, as

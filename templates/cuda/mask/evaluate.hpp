@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_mask.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "mask/tile_range.hpp"
@@ -12,11 +11,10 @@
 namespace tw_kernel {
 
 using tilewright::abi::SnippetArguments;
-using tilewright::abi::cuda::kMaskThreads;
-using tilewright::abi::cuda::MaskArguments;
 
-// prove.hpp
-__noinline__ Proof prove(const MaskArguments& mask, const SnippetArguments& call, RowPlace place,
+// prove.hpp. arguments: of a kernel, with the tables that proofs read
+template <typename Arguments>
+__noinline__ Proof prove(const Arguments& arguments, const SnippetArguments& call, RowPlace place,
                          TileRange range);
 
 // What is known of a tile's elements, the same in all lanes.

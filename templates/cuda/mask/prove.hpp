@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_mask.hpp"
 #include "cuda/mask/evaluate.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/undecided.hpp"
@@ -12,12 +11,13 @@
 
 namespace tw_kernel {
 
-__noinline__ Proof prove(const MaskArguments& mask, const SnippetArguments& call, RowPlace place,
+template <typename Arguments>
+__noinline__ Proof prove(const Arguments& arguments, const SnippetArguments& call, RowPlace place,
                          TileRange range) {
   using tw_proved::tw_Int;
   tw_proved::tw_branches[threadIdx.x] = 0;
   const tw_proved::tw_Truth kept = tw_proved::tw_mask_mod(
-      tw_proved::tw_make_state(call, mask.tables), place.b, place.h, place.h_kv,
+      tw_proved::tw_make_state(call, arguments.tables), place.b, place.h, place.h_kv,
       tw_Int::of(static_cast<long long>(range.first_q_idx),
                  static_cast<long long>(range.first_q_idx) + range.rows - 1, true),
       tw_Int::of(static_cast<long long>(range.first_kv_idx),

@@ -13,6 +13,8 @@
 namespace tw_kernel {
 
 using tilewright::abi::cuda::kMaskSpans;
+using tilewright::abi::cuda::kMaskThreads;
+using tilewright::abi::cuda::MaskArguments;
 constexpr int kSpan = 32;
 constexpr int kWarps = kMaskThreads / 32;
 static_assert(kMaskSpans == kMaskThreads, "a thread has one span of a chunk");

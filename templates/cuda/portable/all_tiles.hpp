@@ -11,7 +11,7 @@ namespace tw_kernel {
 
 class AllTiles {
  public:
-  __forceinline__ AllTiles(const BlockMaskArguments&, const Place&, const HeadPointers&, int kv_len)
+  __forceinline__ AllTiles(const ForwardArguments&, const Place&, const HeadPointers&, int kv_len)
       : kv_len_(kv_len) {}
 
   // The i-th tile from the current one on.

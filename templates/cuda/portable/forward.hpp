@@ -12,6 +12,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/find_place.hpp"
 #include "kernel/load.hpp"
 #include "kernel/tiles.hpp"
 #include "snippet/snippets.hpp"
@@ -53,8 +54,8 @@ TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, 
 TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments& call,
                        unsigned shared_memory) {
   const Place place = find_place(arguments, call, blockIdx.x);
-  // The block mask's last q block may reach beyond q_len.
-  if (place.first_row >= call.q_len) return;
+  // The last block of rows of a mask may reach beyond q_len.
+  if (place.first_row >= place.q_len(call)) return;
 
   __shared__ HeadPointers task;
   __shared__ tw_snippet::tw_Reads head_reads;
@@ -63,23 +64,27 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
                          shared_memory + kQBytes + kStages * (kKBytes + kVBytes)};
   load_q(shared.q,
          head_of<const QElement>(arguments.q, place.b, place.h) +
-             place.first_row * arguments.q.row_stride,
-         arguments.q.row_stride, call.q_len - place.first_row);
+             (place.q_begin() + place.first_row) * arguments.q.row_stride,
+         arguments.q.row_stride, place.q_len(call) - place.first_row);
   if (threadIdx.x == 0) {
-    task = {place, head_of<const KvElement>(arguments.k, place.b, place.h_kv),
-            head_of<const KvElement>(arguments.v, place.b, place.h_kv)};
+    task = {place,
+            head_of<const KvElement>(arguments.k, place.b, place.h_kv) +
+                place.kv_begin() * arguments.k.row_stride,
+            head_of<const KvElement>(arguments.v, place.b, place.h_kv) +
+                place.kv_begin() * arguments.v.row_stride};
     head_reads = read_for_head(call, place);
   }
-  Tiles tiles(arguments.mask, place, task, call.kv_len);
+  const int kv_len = place.kv_len(call);
+  Tiles tiles(arguments, place, task, kv_len);
   __syncthreads();  // the task and the list of tiles are there
   if (kStages == 1) {
-    load_k(shared, 0, arguments.k, call.kv_len, tiles.ahead(0));
+    load_k(shared, 0, arguments.k, kv_len, tiles.ahead(0));
     commit_copies();
   }
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) {
-    load_k(shared, i, arguments.k, call.kv_len, tiles.ahead(i));
-    load_v(shared, i, arguments.v, call.kv_len, tiles.ahead(i));
+    load_k(shared, i, arguments.k, kv_len, tiles.ahead(i));
+    load_v(shared, i, arguments.v, kv_len, tiles.ahead(i));
     commit_copies();
   }
 
@@ -100,16 +105,16 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     __syncthreads();  // the tile is visible to all, and the stage before is no longer read by any
     tiles.refill();
     if (kStages == 1) {
-      load_v(shared, 0, arguments.v, call.kv_len, tile);
+      load_v(shared, 0, arguments.v, kv_len, tile);
     } else {
       const int last = stage == 0 ? kStages - 1 : stage - 1;
-      load_k(shared, last, arguments.k, call.kv_len, tiles.ahead(kStages - 1));
-      load_v(shared, last, arguments.v, call.kv_len, tiles.ahead(kStages - 1));
+      load_k(shared, last, arguments.k, kv_len, tiles.ahead(kStages - 1));
+      load_v(shared, last, arguments.v, kv_len, tiles.ahead(kStages - 1));
     }
     commit_copies();
 
     const bool some_dropped =
-        (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > call.kv_len;
+        (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > kv_len;
     Kept kept;
     if (some_dropped) kept = find_kept(scene, tile);
 
@@ -137,7 +142,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     if (kStages == 1) {
       wait_for_groups<0>();
       __syncthreads();  // V is visible to all, and K is no longer read by any
-      load_k(shared, 0, arguments.k, call.kv_len, tiles.ahead(1));
+      load_k(shared, 0, arguments.k, kv_len, tiles.ahead(1));
       commit_copies();
     }
     value_tile(weights, shared.v + stage * kVBytes, out);

@@ -16,9 +16,9 @@ namespace tw_kernel {
 class ListedTiles {
  public:
   // ahead() may be called behind the barrier that follows.
-  __forceinline__ ListedTiles(const BlockMaskArguments& mask, const Place& place, const HeadPointers& task,
+  __forceinline__ ListedTiles(const ForwardArguments& arguments, const Place& place, const HeadPointers& task,
                               int kv_len)
-      : mask_(mask), task_(task), kv_len_(kv_len) {
+      : mask_(arguments.mask), task_(task), kv_len_(kv_len) {
     __shared__ KvTile ring[kRing];
     ring_ = ring;
     for (int i = threadIdx.x; i < kRing; i += kThreads) list(i, place.mask_row);

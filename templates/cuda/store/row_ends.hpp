@@ -33,9 +33,8 @@ TW_INLINE GreatestScores greatest_scores(const Softmax& softmax, float to_log2) 
 TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArguments& call,
                          const Place& place, int i, float sum, float greatest) {
   const int row = place.first_row + row_of(i);
-  if (!kHasLse || out_column_of(0) != 0 || row >= call.q_len) return;
-  const long long head = static_cast<long long>(place.b) * call.num_q_heads + place.h;
-  arguments.lse[head * call.q_len + row] =
+  if (!kHasLse || out_column_of(0) != 0 || row >= place.q_len(call)) return;
+  arguments.lse[place.lse_begin(call, place.b, place.h) + row] =
       sum == 0.0f ? -kInfinity : greatest + ::logf(sum);
 }
 

@@ -34,11 +34,12 @@ TW_INLINE void store_row(const float (&out)[kOutColumns], float factor, bool emp
 TW_INLINE void store_rows(const ForwardArguments& arguments, const SnippetArguments& call,
                           const Place& place, const RowEnds& ends,
                           const float (&out)[kRows][kOutColumns]) {
-  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h);
+  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h) +
+                           place.q_begin() * arguments.out.row_stride;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const int row = place.first_row + row_of(i);
-    if (row >= call.q_len) continue;
+    if (row >= place.q_len(call)) continue;
     store_row(out[i], ends.factor[i], ends.empty[i], head + row * arguments.out.row_stride);
   }
 }

@@ -1,0 +1,82 @@
+#include "runtime/cuda/plan.hpp"
+
+#include <algorithm>
+
+#include "base/ceil_div.hpp"
+#include "runtime/call/forward_call.hpp"
+#include "runtime/cuda/arguments.hpp"
+#include "runtime/cuda/context.hpp"
+
+namespace tilewright::cuda {
+namespace {
+
+// Blocks of threads that share the rows of one sequence, and sequences that are planned side by
+// side.
+struct PlanGrid {
+  std::int64_t blocks_of_sequence;
+  std::int64_t sequences;
+};
+
+PlanGrid plan_grid(const PlanState& plan) {
+  constexpr std::int64_t kWarps = abi::cuda::kPlanThreads / 32;  // each decides a span at a time
+  constexpr std::int64_t kMostBlocks = 1024, kMostSequences = 4096;
+  const PlanGeometry& geometry = plan.geometry;
+  const std::int64_t spans = std::int64_t{geometry.heads} * geometry.rows * geometry.spans_of_row;
+  const std::int64_t blocks = ceil_div(ceil_div(spans, kWarps), plan.shape.batch);
+  return {std::clamp<std::int64_t>(blocks, 1, kMostBlocks),
+          std::min(plan.shape.batch, kMostSequences)};
+}
+
+void read_back(const Driver& driver, int ordinal, const std::byte* from, Stream stream, void* to,
+               std::size_t bytes) {
+  const ContextScope scope(driver, ordinal);
+  driver.check(driver.functions().copy_to_host(to, device_pointer(from), bytes, stream),
+               "reading a plan");
+  driver.check(driver.functions().stream_synchronize(stream), "reading a plan");
+}
+
+}  // namespace
+
+abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
+  const PlanGeometry& geometry = plan.geometry;
+  std::byte* const memory = plan.memory;
+  return {.header = reinterpret_cast<abi::PlanHeader*>(memory),
+          .sequences = reinterpret_cast<abi::PlannedSequence*>(memory + geometry.layout.sequences),
+          .map = {.spans = reinterpret_cast<abi::TileSpan*>(memory + geometry.layout.spans),
+                  .heads = geometry.heads,
+                  .rows = geometry.rows,
+                  .spans_of_row = geometry.spans_of_row},
+          .work = reinterpret_cast<abi::PlannedRow*>(memory + geometry.layout.work),
+          .batch = static_cast<int>(plan.shape.batch),
+          .total_q = static_cast<int>(plan.shape.total_q)};
+}
+
+void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,
+                 const Bindings& bindings, Stream stream) {
+  if (!plan.was_built) {
+    driver.check(driver.functions().fill_bytes(device_pointer(plan.memory), 0,
+                                               sizeof(abi::PlanHeader), stream),
+                 "clearing a plan");
+  }
+  plan.was_built = true;
+  const PlanGrid grid = plan_grid(plan);
+  abi::cuda::PlanKernelArguments arguments = {
+      .plan = plan_arguments(plan),
+      .tensors = plan.tensors(),
+      .bounds = plan.bounds(),
+      .blocks_of_sequence = static_cast<int>(grid.blocks_of_sequence),
+      .reserved = 0,
+      .tables = {}};
+  SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape));
+  void* parameters[] = {&arguments, snippet.data()};
+  driver.check(driver.functions().launch(
+                   kernel.function, static_cast<unsigned>(grid.blocks_of_sequence * grid.sequences),
+                   1, 1, abi::cuda::kPlanThreads, 1, 1, 0, stream, parameters, nullptr),
+               "launching a plan's kernel");
+  plan.read = [&driver, ordinal, memory = plan.memory, stream](void* to, std::size_t offset,
+                                                               std::size_t bytes) {
+    read_back(driver, ordinal, memory + offset, stream, to, bytes);
+  };
+}
+
+}  // namespace tilewright::cuda

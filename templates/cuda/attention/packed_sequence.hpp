@@ -1,0 +1,37 @@
+#pragma once
+
+#include "abi/cuda_packed.hpp"
+#include "abi/plan.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/snippets.hpp"
+
+// The sequences of a packed call, each with lengths of its own, which the plan has clamped.
+
+namespace tw_kernel {
+
+using ForwardArguments = tilewright::abi::cuda::PackedForwardArguments;
+using tilewright::abi::SequenceRows;
+
+struct PlacedSequence {
+  SequenceRows rows;
+
+  __forceinline__ int q_len(const SnippetArguments&) const { return rows.q_len; }
+  __forceinline__ int kv_len(const SnippetArguments&) const { return rows.kv_len; }
+  __forceinline__ int q_offset(const SnippetArguments&) const { return rows.q_offset; }
+  __forceinline__ int kv_offset(const SnippetArguments&) const { return rows.kv_offset; }
+
+  // Its first rows in q and out, and in k and v.
+  __forceinline__ int q_begin() const { return rows.q_begin; }
+  __forceinline__ int kv_begin() const { return rows.kv_begin; }
+
+  // Where lse, [num_q_heads, total_q], has the rows of one head.
+  __forceinline__ long long lse_begin(const SnippetArguments& call, int, int h) const {
+    return static_cast<long long>(h) * call.q_len + rows.q_begin;
+  }
+
+  __forceinline__ tw_snippet::tw_State state(const SnippetArguments& call) const {
+    return tw_snippet::tw_make_state(call, rows);
+  }
+};
+
+}  // namespace tw_kernel

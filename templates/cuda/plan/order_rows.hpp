@@ -1,0 +1,120 @@
+#pragma once
+
+#include "abi/cuda_packed.hpp"
+#include "abi/plan.hpp"
+#include "abi/tile_map.hpp"
+#include "cuda/language.hpp"
+#include "cuda/mask/sum_before.hpp"
+#include "cuda/plan/span.hpp"
+#include "cuda/ptx/special_functions.hpp"
+#include "kernel/configuration.hpp"
+
+// The rows of tiles of all sequences, those that visit most tiles first: a counting sort by one block of
+// threads, which also sums up what was clamped.
+
+namespace tw_kernel {
+
+using tilewright::abi::PlanHeader;
+using tilewright::abi::PlannedSequence;
+using tilewright::abi::cuda::PlanArguments;
+
+// Calls body(b, q_block) for each row of tiles: a warp has a sequence, a lane a row.
+template <typename Body>
+TW_INLINE void for_each_row(const PlanArguments& plan, const Body& body) {
+#pragma unroll 1
+  for (int b = threadIdx.x / 32; b < plan.batch; b += kPlanThreads / 32) {
+    const int q_blocks = (__ldcg(&plan.sequences[b].q_len) + kBlockQ - 1) / kBlockQ;
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < q_blocks; i += 32) body(b, i);
+  }
+}
+
+// Tiles that a row visits; its columns of blocks where there is no map.
+TW_INLINE int cost_of_row(const PlanArguments& plan, int head, int b, int q_block) {
+  const int kv_len = __ldcg(&plan.sequences[b].kv_len);
+  if (!kHasMaskMod) return (kv_len + kBlockKv - 1) / kBlockKv;
+  const long long row =
+      static_cast<long long>(head) * plan.map.rows + q_block +
+      tilewright::abi::row_of_sequence(__ldcg(&plan.sequences[b].q_begin), b, kBlockQ);
+  const TileSpan* const spans = plan.map.spans + row * plan.map.spans_of_row;
+  int tiles = 0;
+#pragma unroll 1
+  for (int i = 0; i < spans_of(kv_len); ++i) tiles += __popc(__ldcg(&spans[i].kept));
+  return tiles;
+}
+
+// Sorts one list. Returns, in all threads, how many rows it has.
+TW_INLINE int order_rows(const PlanArguments& plan, int head, int most_tiles) {
+  constexpr int kBuckets = 4 * kPlanThreads;
+  __shared__ long long sums[2 * kPlanThreads];
+  __shared__ int next[kBuckets];  // of each bucket: where its next row goes
+  __shared__ int rows;
+  tilewright::abi::PlannedRow* const work =
+      plan.work + static_cast<long long>(head) * plan.map.rows;
+  // Roundings make a product with the scale greater by less than 2^-20 of it, so it stays below
+  // kBuckets; and it never falls where the cost rises.
+  const float scale = (kBuckets - 1) * tw_math::reciprocal(static_cast<float>(most_tiles));
+  const auto bucket_of = [&](int b, int q_block) {
+    const auto cost = static_cast<float>(cost_of_row(plan, head, b, q_block));
+    return kBuckets - 1 - static_cast<int>(cost * scale);
+  };
+#pragma unroll 1
+  for (int i = threadIdx.x; i < kBuckets; i += kPlanThreads) next[i] = 0;
+  __syncthreads();  // buckets are empty
+  for_each_row(plan, [&](int b, int q_block) { atomicAdd(&next[bucket_of(b, q_block)], 1); });
+  __syncthreads();  // buckets hold their sizes
+  int* const mine = next + 4 * threadIdx.x;
+  const int4 size = {mine[0], mine[1], mine[2], mine[3]};
+  const int all = size.x + size.y + size.z + size.w;
+  const int begin = static_cast<int>(sum_before<kPlanThreads>(all, sums));
+  mine[0] = begin;
+  mine[1] = begin + size.x;
+  mine[2] = begin + size.x + size.y;
+  mine[3] = begin + size.x + size.y + size.z;
+  if (threadIdx.x == kPlanThreads - 1) rows = begin + all;
+  __syncthreads();  // buckets hold their begins
+  for_each_row(plan, [&](int b, int q_block) {
+    const int to = atomicAdd(&next[bucket_of(b, q_block)], 1);
+    // Sequences that overlap, because q_begin lies, may have more rows than there is room for.
+    if (to < plan.map.rows) work[to] = {b, q_block};
+  });
+  __syncthreads();  // shared memory may be used again
+  return min(rows, plan.map.rows);
+}
+
+// What was clamped, and where the rows of q end.
+TW_INLINE void sum_up(const PlanArguments& plan, PlanHeader& header) {
+  __shared__ int faults, first_faulty, end_of_q;
+  if (threadIdx.x == 0) {
+    faults = end_of_q = 0;
+    first_faulty = plan.batch;
+  }
+  __syncthreads();  // the sums are empty
+#pragma unroll 1
+  for (int b = threadIdx.x; b < plan.batch; b += kPlanThreads) {
+    const PlannedSequence* const sequence = plan.sequences + b;
+    const int count = __ldcg(&sequence->faults);
+    if (count > 0) {
+      atomicAdd(&faults, count);
+      atomicMin(&first_faulty, b);
+    }
+    atomicMax(&end_of_q, __ldcg(&sequence->q_begin) + __ldcg(&sequence->q_len));
+  }
+  __syncthreads();  // the sums are complete
+  if (threadIdx.x != 0) return;
+  header.faults = static_cast<unsigned long long>(faults);
+  header.first_faulty = first_faulty;
+  header.end_of_q = end_of_q;
+}
+
+TW_INLINE void order_all_rows(const PlanKernelArguments& arguments) {
+  const PlanArguments& plan = arguments.plan;
+  const int most_tiles = max((arguments.bounds.max_kv_len + kBlockKv - 1) / kBlockKv, 1);
+  sum_up(plan, *plan.header);
+  int rows = 0;
+#pragma unroll 1
+  for (int head = 0; head < plan.map.heads; ++head) rows = order_rows(plan, head, most_tiles);
+  if (threadIdx.x == 0) plan.header->rows = rows;
+}
+
+}  // namespace tw_kernel
