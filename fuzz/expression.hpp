@@ -11,9 +11,7 @@ using snippet::Expression;
 using snippet::floating;
 using snippet::integer;
 using snippet::Op;
-using snippet::op_from_string;
 using snippet::opaque;
-using snippet::Parameter;
 using snippet::read;
 using snippet::size_of;
 using snippet::SnippetTree;
@@ -22,7 +20,14 @@ using snippet::to_string;
 using snippet::to_text;
 using snippet::truth;
 using snippet::Type;
-using snippet::type_from_string;
 using snippet::variable;
+
+/// Nodes of all expressions, and statements: what shrinking makes smaller.
+inline std::size_t size_of(const SnippetTree& tree) {
+  std::size_t sum = 0;
+  for_each_statement(tree.statements,
+                     [&](const Statement& statement) { sum += 1 + size_of(statement.value); });
+  return sum;
+}
 
 }  // namespace tilewright::verify::fuzz

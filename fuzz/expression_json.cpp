@@ -3,10 +3,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -52,28 +54,18 @@ double number_at(const Json& json, std::size_t index) {
   return value.get<double>();
 }
 
-// How many operands an operation takes; calls and reads take any number.
-std::size_t operands_of(Op op) {
-  switch (op) {
-    case Op::negate:
-    case Op::logical_not:
-    case Op::absolute:
-    case Op::sign:
-    case Op::to_floating:
-    case Op::to_integer:
-    case Op::to_truth:
-    case Op::to_wide:
-    case Op::times_2_to_32:
-    case Op::to_unsigned:
-    case Op::to_wide_unsigned:
-      return 1;
-    case Op::clamp:
-    case Op::select:
-    case Op::conditional:
-      return 3;
-    default:
-      return op >= Op::tanh && op <= Op::ceil ? 1 : 2;
+const snippet::Operation& operation_at(const Json& json, std::size_t index) {
+  const std::string name = text_at(json, index);
+  for (const snippet::Operation& operation : snippet::operations()) {
+    if (operation.name == name) return operation;
   }
+  refuse_tree(fmt::format("\"{}\" is no operation", name));
+}
+
+Type type_at(const Json& json, std::size_t index) {
+  const std::string name = text_at(json, index);
+  if (const std::optional<Type> type = snippet::type_from_string(name)) return *type;
+  refuse_tree(fmt::format("\"{}\" is no type, write int, float or bool", name));
 }
 
 Json to_json(const Expression& expression) {
@@ -108,7 +100,8 @@ Json to_json(const Expression& expression) {
 std::vector<Expression> operands_from(const Json& json, std::size_t first);
 
 Expression expression_from(const Json& json) {
-  const Op op = op_from_string(text_at(json, 0));
+  const snippet::Operation& operation = operation_at(json, 0);
+  const Op op = operation.op;
   switch (op) {
     case Op::integer_literal:
       return integer(integer_at(json, 1));
@@ -124,14 +117,14 @@ Expression expression_from(const Json& json) {
     case Op::read:
     case Op::call:
       return {.op = op,
-              .type = type_from_string(text_at(json, 1)),
+              .type = type_at(json, 1),
               .name = text_at(json, 2),
               .operands = operands_from(json, 3)};
     default:
       break;
   }
   std::vector<Expression> operands = operands_from(json, 1);
-  if (operands.size() != operands_of(op))
+  if (operands.size() != operation.operands)
     refuse_tree("a wrong number of operands in " + json.dump());
   return apply(op, std::move(operands));
 }
@@ -150,7 +143,7 @@ Json to_json(const Statement& statement) {
       return Json::array({"declare", statement.name, to_json(statement.value)});
     case Statement::Kind::lambda: {
       Json parameters = Json::array();
-      for (const Parameter& parameter : statement.parameters) {
+      for (const Expression& parameter : statement.parameters) {
         parameters.push_back(Json::array({to_string(parameter.type), parameter.name}));
       }
       return Json::array({"lambda", statement.name, parameters, to_json(statement.value)});
@@ -198,8 +191,7 @@ Statement statement_from(const Json& json) {
   Statement lambda{
       .kind = Kind::lambda, .name = text_at(json, 1), .value = expression_from(element(json, 3))};
   for (const Json& parameter : json[2]) {
-    lambda.parameters.push_back(
-        {.name = text_at(parameter, 1), .type = type_from_string(text_at(parameter, 0))});
+    lambda.parameters.push_back(variable(text_at(parameter, 1), type_at(parameter, 0)));
   }
   return lambda;
 }

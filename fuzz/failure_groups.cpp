@@ -14,17 +14,10 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-void collect(const Expression& expression, std::set<std::string>& operations) {
-  if (!expression.operands.empty()) operations.insert(std::string(to_string(expression.op)));
-  for (const Expression& operand : expression.operands) collect(operand, operations);
-}
-
 void collect(const std::vector<Statement>& statements, std::set<std::string>& operations) {
-  for (const Statement& statement : statements) {
-    collect(statement.value, operations);
-    collect(statement.body, operations);
-    collect(statement.otherwise, operations);
-  }
+  for_each_node(statements, [&](const Expression& node) {
+    if (!node.operands.empty()) operations.emplace(to_string(node.op));
+  });
 }
 
 std::string features_of_spec(const FuzzCase& fuzz_case) {

@@ -196,37 +196,27 @@ void mark_operation(const Expression& expression, const Marker& mark) {
   }
 }
 
-void mark_expression(const Expression& expression, const Marker& mark) {
-  mark_operation(expression, mark);
-  for (const Expression& operand : expression.operands) mark_expression(operand, mark);
+void mark_statement(const Statement& statement, const Marker& mark) {
+  switch (statement.kind) {
+    case Statement::Kind::declare:
+      return mark(Factor::local, "variable");
+    case Statement::Kind::assign:
+      return mark(Factor::local, "assigned");
+    case Statement::Kind::lambda:
+      return mark(Factor::local, "lambda");
+    case Statement::Kind::branch:
+      return mark(Factor::choice, "branch");
+    case Statement::Kind::loop:
+      return mark(Factor::choice, "loop");
+    case Statement::Kind::result:
+    case Statement::Kind::opaque:
+      return;
+  }
 }
 
 void mark_statements(const std::vector<Statement>& statements, const Marker& mark) {
-  for (const Statement& statement : statements) {
-    switch (statement.kind) {
-      case Statement::Kind::declare:
-        mark(Factor::local, "variable");
-        break;
-      case Statement::Kind::assign:
-        mark(Factor::local, "assigned");
-        break;
-      case Statement::Kind::lambda:
-        mark(Factor::local, "lambda");
-        break;
-      case Statement::Kind::branch:
-        mark(Factor::choice, "branch");
-        break;
-      case Statement::Kind::loop:
-        mark(Factor::choice, "loop");
-        break;
-      case Statement::Kind::result:
-      case Statement::Kind::opaque:
-        break;
-    }
-    mark_expression(statement.value, mark);
-    mark_statements(statement.body, mark);
-    mark_statements(statement.otherwise, mark);
-  }
+  for_each_statement(statements, [&](const Statement& one) { mark_statement(one, mark); });
+  for_each_node(statements, [&](const Expression& node) { mark_operation(node, mark); });
 }
 
 struct Word {

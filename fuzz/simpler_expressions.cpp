@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "fuzz/simpler.hpp"
+#include "generator/snippet/rewrite.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
+
+using snippet::changing_names;
 
 // 0 and 1 of a type; a 1 becomes a 0, a 0 nothing.
 std::vector<Expression> literals_below(const Expression& expression) {
@@ -40,7 +43,7 @@ class Scope {
   bool holds(const std::vector<Statement>& statements, std::set<std::string> declared) const {
     for (const Statement& statement : statements) {
       std::set<std::string> inside = declared;
-      for (const Parameter& parameter : statement.parameters) inside.insert(parameter.name);
+      for (const Expression& parameter : statement.parameters) inside.insert(parameter.name);
       if (!holds(statement.value, inside)) return false;
       const bool assigns = statement.kind == Statement::Kind::assign;
       if (assigns && !declared.contains(statement.name)) return false;
@@ -51,59 +54,36 @@ class Scope {
   }
 
   bool holds(const Expression& expression, const std::set<std::string>& declared) const {
-    if (locals_.contains(expression.name) && !declared.contains(expression.name)) return false;
-    return std::all_of(expression.operands.begin(), expression.operands.end(),
-                       [&](const Expression& operand) { return holds(operand, declared); });
+    return !has_node(expression, [&](const Expression& node) {
+      return locals_.contains(node.name) && !declared.contains(node.name);
+    });
   }
 
  private:
   std::set<std::string> locals_;
 };
 
-void collect_locals(const std::vector<Statement>& statements, std::set<std::string>& locals) {
-  for (const Statement& statement : statements) {
+std::set<std::string> locals_of(const std::vector<Statement>& statements) {
+  std::set<std::string> locals;
+  for_each_statement(statements, [&](const Statement& statement) {
     const bool declares =
         statement.kind == Statement::Kind::declare || statement.kind == Statement::Kind::lambda;
     if (declares) locals.insert(statement.name);
-    for (const Parameter& parameter : statement.parameters) locals.insert(parameter.name);
-    collect_locals(statement.body, locals);
-    collect_locals(statement.otherwise, locals);
-  }
-}
-
-// Whether a name is assigned to after its declaration.
-bool is_assigned(const std::vector<Statement>& statements, const std::string& name) {
-  return std::any_of(statements.begin(), statements.end(), [&](const Statement& statement) {
-    const bool assigns = statement.kind == Statement::Kind::assign && statement.name == name;
-    return assigns || is_assigned(statement.body, name) || is_assigned(statement.otherwise, name);
+    for (const Expression& parameter : statement.parameters) locals.insert(parameter.name);
   });
-}
-
-void replace_variable(Expression& expression, const std::string& name, const Expression& value) {
-  if (expression.op == Op::variable && expression.name == name) {
-    expression = value;
-    return;
-  }
-  for (Expression& operand : expression.operands) replace_variable(operand, name, value);
-}
-
-void replace_variable(std::vector<Statement>& statements, const std::string& name,
-                      const Expression& value) {
-  for (Statement& statement : statements) {
-    replace_variable(statement.value, name, value);
-    replace_variable(statement.body, name, value);
-    replace_variable(statement.otherwise, name, value);
-  }
+  return locals;
 }
 
 // The list with a local variable's value in its place, and without its declaration; nothing where
 // it changes.
 std::vector<Statement> with_inlined(const std::vector<Statement>& statements, std::size_t i) {
   const Statement& declared = statements[i];
-  if (is_assigned(statements, declared.name)) return {};
+  if (changing_names(statements).contains(declared.name)) return {};
   std::vector<Statement> list = statements;
   list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
-  replace_variable(list, declared.name, declared.value);
+  for_each_node(list, [&](Expression& node) {
+    if (node.is_variable(declared.name)) node = declared.value;
+  });
   return list;
 }
 
@@ -176,9 +156,7 @@ std::vector<Expression> simpler_expressions(const Expression& expression) {
 bool uses_only_what_it_declares(const SnippetTree& simpler, const SnippetTree& original) {
   if (simpler.statements.empty()) return false;
   if (simpler.statements.back().kind != Statement::Kind::result) return false;
-  std::set<std::string> locals;
-  collect_locals(original.statements, locals);
-  return Scope(locals).holds(simpler.statements, {});
+  return Scope(locals_of(original.statements)).holds(simpler.statements, {});
 }
 
 std::vector<SnippetTree> simpler_trees(const SnippetTree& tree) {

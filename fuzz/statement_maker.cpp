@@ -76,7 +76,7 @@ void StatementMaker::declare_lambda() {
     const TrackedInteger argument = ExpressionMaker::limited(expressions_.integer_value(1), 1000);
     const TrackedInteger value =
         with_integer({variable(parameter), argument.least, argument.greatest});
-    lambda.parameters = {{parameter, Type::integer}};
+    lambda.parameters = {variable(parameter)};
     lambda.value = value.expression;
     expressions_.locals.integers.push_back(
         {call(name, Type::integer, argument.expression), value.least, value.greatest});
@@ -84,7 +84,7 @@ void StatementMaker::declare_lambda() {
     const TrackedNumber argument = expressions_.number(1);
     TrackedNumber value =
         with_number({variable(parameter, Type::floating), argument.bound, argument.slope, false});
-    lambda.parameters = {{parameter, Type::floating}};
+    lambda.parameters = {variable(parameter, Type::floating)};
     lambda.value = std::move(value.expression);
     value.expression = call(name, Type::floating, argument.expression);
     expressions_.locals.numbers.push_back(std::move(value));

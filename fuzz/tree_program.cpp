@@ -146,7 +146,7 @@ class TreeResolver {
       lambda.captures.emplace_back(variable.slot, copy);
       inner.slots[name] = {copy, variable.type};
     }
-    for (const Parameter& parameter : statement.parameters) {
+    for (const Expression& parameter : statement.parameters) {
       lambda.parameters.push_back(program_.slots++);
       lambda.types.push_back(parameter.type);
       inner.slots[parameter.name] = {lambda.parameters.back(), parameter.type};

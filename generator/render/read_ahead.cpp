@@ -15,7 +15,6 @@ namespace {
 using snippet::BufferRead;
 using snippet::Expression;
 using snippet::Op;
-using snippet::Statement;
 
 std::string_view short_name(std::string_view index) {
   if (index == "q_idx") return "q";
@@ -38,32 +37,21 @@ class Replacer {
   Replacer(const snippet::SnippetFacts& facts, LiteralType literals, ReadsAhead* ahead)
       : facts_(facts), literals_(literals), ahead_(ahead) {}
 
-  void replace(std::vector<Statement>& statements) {
-    for (Statement& statement : statements) {
-      replace(statement.value);
-      replace(statement.body);
-      replace(statement.otherwise);
-    }
-  }
-
- private:
   void replace(Expression& node) {
     if (node.op == Op::read) {
       const BufferRead& read = facts_.reads.at(next_read_++);
       if (ahead_ != nullptr && read.is_hoistable) {
         node = snippet::variable("tw_reads." + ahead_->name_of(read), node.type);
-        return;
       }
     }
     const bool has_suffix = literals_ == LiteralType::f32 && node.op == Op::floating_literal;
     if (has_suffix && std::isfinite(node.number)) {
       const std::string text = snippet::to_text(node) + "f";
       node = snippet::variable(node.number < 0 ? "(" + text + ")" : text, node.type);
-      return;
     }
-    for (Expression& operand : node.operands) replace(operand);
   }
 
+ private:
   const snippet::SnippetFacts& facts_;
   LiteralType literals_;
   ReadsAhead* ahead_;
@@ -103,7 +91,8 @@ jinja::Splice printed_snippet(const AnalysedSnippet& user, const snippet::Snippe
                               const snippet::SnippetFacts& facts, LiteralType literals,
                               ReadsAhead* ahead) {
   snippet::SnippetTree kernels = tree;
-  Replacer(facts, literals, ahead).replace(kernels.statements);
+  Replacer replacer(facts, literals, ahead);
+  for_each_node(kernels.statements, [&](Expression& node) { replacer.replace(node); });
   const bool is_expression = kernels.statements.size() == 1;
   const std::string text = to_text(kernels);
   return {

@@ -99,7 +99,9 @@ struct KernelSnippet {
 
   bool mentions(const std::string& name) const {
     if (user == nullptr) return false;
-    return printed != nullptr ? snippet::mentions(*printed, name) : user->snippet.mentions(name);
+    if (printed == nullptr) return user->snippet.mentions(name);
+    return snippet::has_node(printed->statements,
+                             [&](const snippet::Expression& node) { return node.name == name; });
   }
 };
 

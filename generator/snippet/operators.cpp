@@ -4,20 +4,18 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/enum_names.hpp"
-#include "base/error.hpp"
 
 namespace tilewright::snippet {
 namespace {
 
-constexpr Operation kOperations[] = {
 #define TILEWRIGHT_ROW(op, name, text, precedence, operands, takes, result) \
   {Op::op, name, text, precedence, operands, Takes::takes, result},
-    TILEWRIGHT_SNIPPET_OPERATIONS(TILEWRIGHT_ROW)
+#define TILEWRIGHT_REAL_ROW(op) {Op::op, #op, #op, kPrimary, 1, Takes::real, Type::floating},
+constexpr Operation kOperations[] = {
+    TILEWRIGHT_SNIPPET_OPERATIONS(TILEWRIGHT_ROW, TILEWRIGHT_REAL_ROW)};
 #undef TILEWRIGHT_ROW
-};
+#undef TILEWRIGHT_REAL_ROW
 
 constexpr std::array<std::pair<Type, std::string_view>, 5> kTypes = {{{Type::integer, "int"},
                                                                       {Type::floating, "float"},
@@ -36,10 +34,8 @@ std::string_view to_string(Type type) {
   return name_in(kTypes, type);
 }
 
-Type type_from_string(std::string_view name) {
-  if (const auto type = value_in(kTypes, name)) return *type;
-  throw Error(ErrorCode::file,
-              fmt::format("\"{}\" is no type of a snippet's tree, write int, float or bool", name));
+std::optional<Type> type_from_string(std::string_view name) {
+  return value_in(kTypes, name);
 }
 
 std::span<const Operation> operations() {
@@ -52,12 +48,6 @@ const Operation& operation(Op op) {
 
 std::string_view to_string(Op op) {
   return operation(op).name;
-}
-
-Op op_from_string(std::string_view name) {
-  if (const auto* const row = find([&](const Operation& x) { return x.name == name; }))
-    return row->op;
-  throw Error(ErrorCode::file, fmt::format("\"{}\" is no operation of a snippet's tree", name));
 }
 
 const Operation* find_infix(std::string_view text) {

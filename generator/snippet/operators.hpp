@@ -16,44 +16,32 @@ enum class Type : std::uint8_t { integer, floating, truth, wide, unknown };
 
 /// "int", "float", "bool", "long long": in JSON and as a snippet declares it; "unknown".
 std::string_view to_string(Type type);
-/// @throws Error with code file for a name that is none
-Type type_from_string(std::string_view name);
+/// Nothing for a name that is none.
+std::optional<Type> type_from_string(std::string_view name);
 
 /// C++'s precedences, the greater the tighter.
-enum Precedence : int {
-  kConditional = 1,
-  kOr,
-  kAnd,
-  kBitOr,
-  kBitXor,
-  kBitAnd,
-  kEquality,
-  kRelation,
-  kShift,
-  kSum,
-  kProduct,
-  kUnary,
-  kPrimary,
-};
+inline constexpr int kConditional = 1, kOr = 2, kAnd = 3, kBitOr = 4, kBitXor = 5, kBitAnd = 6;
+inline constexpr int kEquality = 7, kRelation = 8, kShift = 9, kSum = 10, kProduct = 11;
+inline constexpr int kUnary = 12, kPrimary = 13;
 
-/// What an operation does with the types of its operands.
-enum class Takes : std::uint8_t {
-  any,    ///< each operand as it is
-  alike,  ///< converts two operands to one type
-  whole,  ///< integers only
-  real    ///< converts each to the floating type
-};
+/// What an operation does with its operands: nothing, converts two to one type, takes integers
+/// only, or converts each to the floating type.
+enum class Takes : std::uint8_t { any, alike, whole, real };
 
-/// Result type of an operation that takes it from its operands.
+/// For a result whose type follows from the operands.
 inline constexpr std::nullopt_t kOfOperands = std::nullopt;
 
-// Every operation: its name in the code, in JSON and in a snippet, how tightly it binds, how many
-// operands it has, what it takes and what it gives. A floating operation takes integer operands
-// too, which are converted. Leaves, reads and calls have any number of operands, and get their type
-// from who makes them. floor_div and floor_mod are Python's // and %.
+// Every operation as a row of Operation. Each real function of one number has the same row. A
+// floating operation takes integer operands too, which are converted. Leaves, reads and calls have
+// any number of operands, and get their type from who makes them. floor_div and floor_mod are
+// Python's // and %.
 //
 // Values of the last three need not be ints: the fuzzer has them in indices of a buffer.
-#define TILEWRIGHT_SNIPPET_OPERATIONS(X)                                            \
+#define TILEWRIGHT_REAL_FUNCTIONS(X)                                                            \
+  X(tanh)                                                                                       \
+  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log1p) X(erf) X(erfc) X(sqrt) X(rsqrt) X(sin) X(cos) \
+      X(tan) X(floor) X(ceil)
+#define TILEWRIGHT_SNIPPET_OPERATIONS(X, REAL)                                      \
   X(integer_literal, "integer", "", kPrimary, 0, any, kOfOperands)                  \
   X(floating_literal, "floating", "", kPrimary, 0, any, kOfOperands)                \
   X(truth_literal, "truth", "", kPrimary, 0, any, kOfOperands)                      \
@@ -89,22 +77,7 @@ inline constexpr std::nullopt_t kOfOperands = std::nullopt;
   X(sign, "sign", "sign", kPrimary, 1, any, kOfOperands)                            \
   X(clamp, "clamp", "clamp", kPrimary, 3, any, kOfOperands)                         \
   X(pow, "pow", "pow", kPrimary, 2, real, Type::floating)                           \
-  X(tanh, "tanh", "tanh", kPrimary, 1, real, Type::floating)                        \
-  X(exp, "exp", "exp", kPrimary, 1, real, Type::floating)                           \
-  X(exp2, "exp2", "exp2", kPrimary, 1, real, Type::floating)                        \
-  X(expm1, "expm1", "expm1", kPrimary, 1, real, Type::floating)                     \
-  X(log, "log", "log", kPrimary, 1, real, Type::floating)                           \
-  X(log2, "log2", "log2", kPrimary, 1, real, Type::floating)                        \
-  X(log1p, "log1p", "log1p", kPrimary, 1, real, Type::floating)                     \
-  X(erf, "erf", "erf", kPrimary, 1, real, Type::floating)                           \
-  X(erfc, "erfc", "erfc", kPrimary, 1, real, Type::floating)                        \
-  X(sqrt, "sqrt", "sqrt", kPrimary, 1, real, Type::floating)                        \
-  X(rsqrt, "rsqrt", "rsqrt", kPrimary, 1, real, Type::floating)                     \
-  X(sin, "sin", "sin", kPrimary, 1, real, Type::floating)                           \
-  X(cos, "cos", "cos", kPrimary, 1, real, Type::floating)                           \
-  X(tan, "tan", "tan", kPrimary, 1, real, Type::floating)                           \
-  X(floor, "floor", "floor", kPrimary, 1, real, Type::floating)                     \
-  X(ceil, "ceil", "ceil", kPrimary, 1, real, Type::floating)                        \
+  TILEWRIGHT_REAL_FUNCTIONS(REAL)                                                   \
   X(select, "select", "select", kPrimary, 3, any, kOfOperands)                      \
   X(conditional, "conditional", "?", kConditional, 3, any, kOfOperands)             \
   X(to_floating, "to_floating", "float", kPrimary, 1, any, Type::floating)          \
@@ -118,7 +91,7 @@ inline constexpr std::nullopt_t kOfOperands = std::nullopt;
 /// What a node of an expression does with its operands.
 enum class Op : std::uint8_t {
 #define TILEWRIGHT_ENUMERATOR(op, ...) op,
-  TILEWRIGHT_SNIPPET_OPERATIONS(TILEWRIGHT_ENUMERATOR)
+  TILEWRIGHT_SNIPPET_OPERATIONS(TILEWRIGHT_ENUMERATOR, TILEWRIGHT_ENUMERATOR)
 #undef TILEWRIGHT_ENUMERATOR
 };
 
@@ -145,8 +118,6 @@ struct Operation {
 std::span<const Operation> operations();
 const Operation& operation(Op op);
 std::string_view to_string(Op op);
-/// @throws Error with code file for a name that is none
-Op op_from_string(std::string_view name);
 
 /// The operator between two operands that a text is; null for any other text.
 const Operation* find_infix(std::string_view text);

@@ -50,14 +50,12 @@ class Parser {
  public:
   Parser(SnippetKind kind, std::span<const SnippetToken> tokens, const Spec& spec)
       : tokens_(tokens), spec_(spec), scopes_(1) {
-    for (const std::string& name : snippet_variables()) scopes_[0][name] = {name};
-    for (const auto& [name, scalar] : spec.scalars) {
-      scopes_[0][name] = {name, type_of(scalar.dtype)};
-      taken_[name] = 0;
+    for (const auto& [name, buffer] : spec.buffers) fresh(name);
+    for (const auto& [name, scalar] : spec.scalars) declare(name, {.type = type_of(scalar.dtype)});
+    for (const std::string& name : snippet_variables()) {
+      if (name != "score") declare(name, {});
     }
-    for (const auto& [name, buffer] : spec.buffers) taken_[name] = 0;
-    scopes_[0]["score"] = {"score", Type::floating, true};
-    if (kind == SnippetKind::mask_mod) scopes_[0].erase("score");
+    if (kind == SnippetKind::score_mod) declare("score", {.type = Type::floating, .depth = 0});
   }
 
   std::vector<Statement> run() {
@@ -72,10 +70,12 @@ class Parser {
   }
 
  private:
+  static constexpr int kConstant = -1;
+
   struct Local {
-    std::string name;  // in the tree
+    std::string name = {};  // in the tree
     Type type = Type::integer;
-    bool is_assignable = false;
+    int depth = kConstant;                       // branches and loops around its declaration
     std::optional<std::size_t> parameters = {};  // of a lambda
   };
 
@@ -89,10 +89,10 @@ class Parser {
     return at_ < tokens_.size() && tokens_[at_].kind == kind;
   }
 
-  [[noreturn]] void fail(std::string_view why) const { fail_at(at_, why); }
-  [[noreturn]] void fail_at(std::size_t token, std::string_view why) const {
-    const std::size_t i = std::min(token, tokens_.size() - 1);
-    throw NotUnderstood{i, fmt::format("`{}` {}", tokens_[i].text, why)};
+  [[noreturn]] void fail(std::string_view why) const { fail(why, at_); }
+  [[noreturn]] void fail(std::string_view why, std::size_t token) const {
+    token = std::min(token, tokens_.size() - 1);
+    throw NotUnderstood{token, fmt::format("`{}` {}", tokens_[token].text, why)};
   }
 
   bool skip(std::string_view wanted) {
@@ -120,9 +120,12 @@ class Parser {
     constexpr std::array<std::string_view, 4> refused = {"unsigned", "short", "char", "signed"};
     const std::size_t first = at_;
     std::optional<Type> type;
+    names_constant_ = false;
     while (true) {
       const std::optional<Type> word = value_in(kTypeWords, text());
-      if (!word && text() != "const" && text() != "constexpr") break;
+      const bool is_constant = text() == "const" || text() == "constexpr";
+      if (!word && !is_constant) break;
+      names_constant_ |= is_constant;
       if (word && type != Type::wide) type = word;
       ++at_;
     }
@@ -131,7 +134,7 @@ class Parser {
     return type;
   }
 
-  const Local* find_local(std::string_view name) const {
+  Local* find_local(std::string_view name) {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
       if (const auto found = scope->find(name); found != scope->end()) return &found->second;
     }
@@ -141,9 +144,8 @@ class Parser {
   // The name of what is declared here, which hides no other.
   std::string new_name() {
     std::string name(text());
-    const bool is_taken =
-        name_fault(name).empty() && (find_local(name) != nullptr || spec_.buffers.contains(name));
-    if (is_taken) fail("is declared a second time");
+    if (find_local(name) != nullptr || spec_.buffers.contains(name))
+      fail("is declared a second time");
     if (!name_fault(name).empty()) fail("is not understood");
     ++at_;
     return name;
@@ -151,8 +153,16 @@ class Parser {
 
   // A name has one meaning in the whole tree, so that a tree can be taken apart.
   const std::string& declare(const std::string& name, Local local) {
-    local.name = fresh_name(name, taken_);
+    local.name = fresh(name);
     return (scopes_.back()[name] = std::move(local)).name;
+  }
+
+  // `name` if it is not taken, else `name_1`, `name_2`, ...
+  std::string fresh(const std::string& name) {
+    std::string fresh = name;
+    while (taken_.contains(fresh)) fresh = fmt::format("{}_{}", name, ++taken_[name]);
+    taken_[fresh] = 0;
+    return fresh;
   }
 
   // ---- expressions
@@ -170,8 +180,8 @@ class Parser {
       } else if (infix != nullptr && infix->precedence >= least) {
         ++at_;
         left = apply(infix->op, {std::move(left), expression(infix->precedence + 1)});
-        const bool is_whole = infix->takes != Takes::whole || left.type != Type::floating;
-        if (!is_whole) fail_at(sign, "takes whole numbers");
+        const bool is_of_floats = infix->takes == Takes::whole && left.type == Type::floating;
+        if (is_of_floats) fail("takes whole numbers", sign);
       } else {
         return left;
       }
@@ -222,13 +232,11 @@ class Parser {
   }
 
   Expression bracketed() {
-    const std::size_t inside = ++at_;
+    const std::size_t first = at_++;
     const std::optional<Type> type = type_words();
     if (type && skip(")")) return cast(*type, unary());
-    at_ = inside;  // `(int(x) + 1)`
-    Expression value = expression();
-    expect(")");
-    return value;
+    at_ = first;  // `(int(x) + 1)`
+    return arguments("(", 1)[0];
   }
 
   Expression cast(Type type, Expression value) const {
@@ -270,7 +278,7 @@ class Parser {
       if (!values.empty()) expect(",");
       values.push_back(expression());
     }
-    if (values.size() != count) fail_at(first, "has another number of values than it takes");
+    if (values.size() != count) fail("has another number of values than it takes", first);
     return values;
   }
 
@@ -280,9 +288,14 @@ class Parser {
     if (const auto buffer = spec_.buffers.find(name); buffer != spec_.buffers.end()) {
       return of_buffer(name, buffer->second);
     }
-    if (const Local* const local = find_local(name)) return of_local(*local);
+    if (const Local* const local = find_local(name)) {
+      if (!local->parameters) return variable(local->name, local->type);
+      std::vector<Expression> values = arguments("(", *local->parameters);
+      return {
+          .op = Op::call, .type = local->type, .name = local->name, .operands = std::move(values)};
+    }
     const Operation* const function = find_function(name);
-    if (function == nullptr) fail_at(at_ - 1, "is not understood");
+    if (function == nullptr) fail("is not understood", at_ - 1);
     std::vector<Expression> values = arguments("(", function->operands);
     const bool takes_floats = function->takes != Takes::real && name != function->text;  // fmin
     if (takes_floats) values[0] = converted(std::move(values[0]), Type::floating);
@@ -302,45 +315,33 @@ class Parser {
     return read(name, type_of(buffer.dtype), std::move(indices));
   }
 
-  Expression of_local(const Local& local) {
-    if (!local.parameters) return variable(local.name, local.type);
-    return {.op = Op::call,
-            .type = local.type,
-            .name = local.name,
-            .operands = arguments("(", *local.parameters)};
-  }
-
   // ---- statements
 
   std::vector<Statement> body() {
     std::vector<Statement> statements;
     scopes_.emplace_back();
+    ++depth_;
     statement(statements);
+    --depth_;
     scopes_.pop_back();
     return statements;
-  }
-
-  Expression condition() {
-    expect("(");
-    Expression value = expression();
-    expect(")");
-    return value;
   }
 
   void statement(std::vector<Statement>& statements) {
     if (at_ == tokens_.size()) fail("ends too early");
     if (skip(";")) return;
     if (skip("{")) {
-      block(statements);
-    } else if (skip("if")) {
-      Statement branch{.kind = Kind::branch, .value = condition()};
-      branch.body = body();
-      if (skip("else")) branch.otherwise = body();
-      statements.push_back(std::move(branch));
-    } else if (skip("while")) {
-      Statement loop{.kind = Kind::loop, .value = condition()};
-      loop.body = body();
-      statements.push_back(std::move(loop));
+      // Its statements take its place: all names differ.
+      scopes_.emplace_back();
+      while (!skip("}")) statement(statements);
+      scopes_.pop_back();
+    } else if (text() == "if" || text() == "while") {
+      Statement guarded{.kind = text() == "if" ? Kind::branch : Kind::loop};
+      ++at_;
+      guarded.value = arguments("(", 1)[0];
+      guarded.body = body();
+      if (guarded.kind == Kind::branch && skip("else")) guarded.otherwise = body();
+      statements.push_back(std::move(guarded));
     } else if (skip("for")) {
       for_loop(statements);
     } else if (skip("return")) {
@@ -351,13 +352,6 @@ class Parser {
     }
   }
 
-  // Its statements take its place: all names differ.
-  void block(std::vector<Statement>& statements) {
-    scopes_.emplace_back();
-    while (!skip("}")) statement(statements);
-    scopes_.pop_back();
-  }
-
   void for_loop(std::vector<Statement>& statements) {
     scopes_.emplace_back();
     expect("(");
@@ -366,7 +360,9 @@ class Parser {
     if (text() != ";") loop.value = expression();
     expect(";");
     std::vector<Statement> step;
+    ++depth_;
     simple_statement(step, ")");
+    --depth_;
     loop.body = body();
     loop.body.insert(loop.body.end(), step.begin(), step.end());
     statements.push_back(std::move(loop));
@@ -377,8 +373,9 @@ class Parser {
   void simple_statement(std::vector<Statement>& statements, std::string_view end) {
     if (skip(end)) return;
     if (const std::optional<Type> type = type_words()) {
+      const int depth = names_constant_ ? kConstant : depth_;
       do {
-        declaration(*type, statements);
+        declaration(*type, depth, statements);
       } while (skip(","));
     } else {
       statements.push_back(assignment());
@@ -386,7 +383,7 @@ class Parser {
     expect(end);
   }
 
-  void declaration(Type type, std::vector<Statement>& statements) {
+  void declaration(Type type, int depth, std::vector<Statement>& statements) {
     const std::string name = new_name();
     const bool is_deduced = type == Type::unknown;
     Expression value = integer(0);
@@ -400,7 +397,8 @@ class Parser {
     }
     if (!is_deduced) value = converted(std::move(value), type);
     if (value.type == Type::unknown) fail("has a type that the tree has not");
-    Statement declared{.kind = Kind::declare, .name = declare(name, {{}, value.type, true})};
+    Statement declared{.kind = Kind::declare,
+                       .name = declare(name, {.type = value.type, .depth = depth})};
     declared.value = std::move(value);
     declared.deduces_type = is_deduced;
     statements.push_back(std::move(declared));
@@ -410,6 +408,7 @@ class Parser {
     Statement lambda{.kind = Kind::lambda};
     expect("[");
     lambda.captures_references = skip("&");
+    has_references_ |= lambda.captures_references;
     if (!lambda.captures_references) expect("=");
     expect("]", "(");
     scopes_.emplace_back();
@@ -417,13 +416,14 @@ class Parser {
       if (!lambda.parameters.empty()) expect(",");
       const std::optional<Type> type = type_words();
       if (!type || type == Type::unknown) fail("is not understood");
-      lambda.parameters.push_back({declare(new_name(), {{}, *type}), *type});
+      lambda.parameters.push_back(variable(declare(new_name(), {.type = *type}), *type));
     }
     expect("{", "return");
     lambda.value = expression();
     expect(";", "}");
     scopes_.pop_back();
-    lambda.name = declare(name, {{}, lambda.value.type, false, lambda.parameters.size()});
+    lambda.name =
+        declare(name, {.type = lambda.value.type, .parameters = lambda.parameters.size()});
     return lambda;
   }
 
@@ -432,8 +432,9 @@ class Parser {
     const bool is_prefix = text() == "++" || text() == "--";
     std::string_view sign = text(is_prefix ? 0 : 1);
     if (is_prefix) ++at_;
-    const Local* const local = find_local(text());
-    if (local == nullptr || !local->is_assignable) fail("is not understood");
+    const std::string name(text());
+    Local* const local = find_local(name);
+    if (local == nullptr || local->depth == kConstant) fail("is not understood");
     ++at_;
     if (!is_assignment(sign)) fail("is not understood");
     if (!is_prefix) ++at_;
@@ -446,14 +447,24 @@ class Parser {
     value = infix == nullptr ? std::move(operand)
                              : apply(infix->op, {std::move(value), std::move(operand)});
     value.range = range_from(first);
-    return {.kind = Kind::assign, .name = local->name, .value = std::move(value)};
+    Statement assigned{.kind = Kind::assign, .name = local->name, .value = std::move(value)};
+    const bool always_follows = local->depth == depth_ && !has_references_;
+    if (always_follows) {
+      assigned.kind = Kind::declare;
+      assigned.value = converted(std::move(assigned.value), local->type);
+      assigned.name = local->name = fresh(name);
+    }
+    return assigned;
   }
 
   std::span<const SnippetToken> tokens_;
   const Spec& spec_;
   std::size_t at_ = 0;
   std::vector<std::map<std::string, Local, std::less<>>> scopes_;
-  TakenNames taken_;
+  std::map<std::string, int> taken_;  // names in the tree, with how many were made of each
+  int depth_ = 0;
+  bool names_constant_ = false;  // a `const` among the type words before
+  bool has_references_ = false;  // a lambda sees what is assigned later
 };
 
 }  // namespace
@@ -468,7 +479,7 @@ SnippetTree parse(SnippetKind kind, std::span<const SnippetToken> tokens, const 
       return word.text == "for" || word.text == "while";
     });
     Statement statement{.kind = Kind::opaque, .name = place.reason};
-    statement.range = {token.offset, token.offset + token.text.size()};
+    statement.value.range = {token.offset, token.offset + token.text.size()};
     return {.kind = kind, .statements = {std::move(statement)}, .has_loop_words = has_loop};
   }
 }

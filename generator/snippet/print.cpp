@@ -26,20 +26,20 @@ std::string floating_text(double value) {
   return text;
 }
 
-std::string call_text(std::string_view function, const Expression& node) {
+std::string call_text(std::string_view function, const std::vector<Expression>& operands) {
   std::vector<std::string> texts;
-  for (const Expression& operand : node.operands) texts.push_back(to_text(operand));
+  for (const Expression& operand : operands) texts.push_back(to_text(operand));
   return fmt::format("{}({})", function, fmt::join(texts, ", "));
 }
 
-std::string infix_text(const Expression& node, const Operation& infix) {
+std::string infix_text(const Operation& infix, const std::vector<Expression>& operands) {
   // Compilers warn of `a & b == c`, `a << b + c`, `a || b && c` and `a < b < c`.
   const int left = infix.precedence >= kSum        ? infix.precedence
                    : infix.precedence == kRelation ? kShift
                                                    : kSum;
   const int right = std::max(left, infix.precedence + 1);
-  return fmt::format("{} {} {}", operand_text(node.operands[0], left), infix.text,
-                     operand_text(node.operands[1], right));
+  return fmt::format("{} {} {}", operand_text(operands[0], left), infix.text,
+                     operand_text(operands[1], right));
 }
 
 std::string text_of(const std::vector<Statement>& statements, const std::string& indent);
@@ -48,17 +48,9 @@ std::string block_text(const std::vector<Statement>& statements, const std::stri
   return fmt::format("{{\n{}{}}}", text_of(statements, indent + "  "), indent);
 }
 
-// A declaration converts its value by itself.
-std::string declaration_text(const Statement& statement) {
-  const Expression& value = statement.value;
-  const bool converts = operation(value.op).is_conversion();
-  return fmt::format("{} {} = {};", to_string(value.type), statement.name,
-                     to_text(converts ? value.operands[0] : value));
-}
-
 std::string lambda_text(const Statement& lambda) {
   std::vector<std::string> parameters;
-  for (const Parameter& parameter : lambda.parameters) {
+  for (const Expression& parameter : lambda.parameters) {
     parameters.push_back(fmt::format("{} {}", to_string(parameter.type), parameter.name));
   }
   return fmt::format("auto {} = [{}]({}) {{ return {}; }};", lambda.name,
@@ -66,28 +58,27 @@ std::string lambda_text(const Statement& lambda) {
                      to_text(lambda.value));
 }
 
-std::string branch_text(const Statement& branch, const std::string& indent) {
-  std::string text =
-      fmt::format("if ({}) {}", to_text(branch.value), block_text(branch.body, indent));
-  if (!branch.otherwise.empty()) text += " else " + block_text(branch.otherwise, indent);
-  return text;
-}
-
 std::string text_of(const Statement& statement, const std::string& indent) {
+  const Expression& value = statement.value;
+  const std::string text = to_text(value);
+  // A declaration converts its value by itself.
+  const bool converts = operation(value.op).is_conversion();
   switch (statement.kind) {
     case Statement::Kind::declare:
-      return declaration_text(statement);
+      return fmt::format("{} {} = {};", to_string(value.type), statement.name,
+                         converts ? to_text(value.operands[0]) : text);
     case Statement::Kind::lambda:
       return lambda_text(statement);
     case Statement::Kind::assign:
-      return fmt::format("{} = {};", statement.name, to_text(statement.value));
+      return fmt::format("{} = {};", statement.name, text);
     case Statement::Kind::branch:
-      return branch_text(statement, indent);
+      return fmt::format(
+          "if ({}) {}{}", text, block_text(statement.body, indent),
+          statement.otherwise.empty() ? "" : " else " + block_text(statement.otherwise, indent));
     case Statement::Kind::result:
-      return fmt::format("return {};", to_text(statement.value));
+      return fmt::format("return {};", text);
     case Statement::Kind::loop:
-      return fmt::format("while ({}) {}", to_text(statement.value),
-                         block_text(statement.body, indent));
+      return fmt::format("while ({}) {}", text, block_text(statement.body, indent));
     case Statement::Kind::opaque:
       break;  // has no text but the user's
   }
@@ -121,19 +112,18 @@ std::string to_text(const Expression& node) {
     case Op::read:
       if (operands.empty()) return node.name;
       if (operands.size() == 1) return fmt::format("{}[{}]", node.name, to_text(operands[0]));
-      return call_text(node.name, node);
+      return call_text(node.name, operands);
     case Op::call:
-      return call_text(node.name, node);
+      return call_text(node.name, operands);
     case Op::conditional:
       return fmt::format("{} ? {} : {}", operand_text(operands[0], kSum),
                          operand_text(operands[1], kOr), operand_text(operands[2], kOr));
     case Op::times_2_to_32:
       return fmt::format("{} {}", operand_text(operands[0], kProduct), row.text);
     default:
-      if (row.is_infix()) return infix_text(node, row);
-      if (row.precedence == kUnary)
-        return fmt::format("{}{}", row.text, operand_text(operands[0], kPrimary));
-      return call_text(row.text, node);
+      if (row.is_infix()) return infix_text(row, operands);
+      if (row.precedence == kPrimary) return call_text(row.text, operands);
+      return fmt::format("{}{}", row.text, operand_text(operands[0], kPrimary));
   }
 }
 

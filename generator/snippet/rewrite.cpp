@@ -50,6 +50,25 @@ void subtract_indices_as_integers(Expression& node) {
   node = converted(apply(Op::subtract, std::move(node.operands)), Type::floating);
 }
 
+struct Term {
+  const Expression* value;
+  bool is_negative;
+};
+
+std::vector<Term> terms_of(const Expression& sum) {
+  std::vector<Term> terms;
+  const auto gather = [&](const auto& self, const Expression& node, bool is_negative) -> void {
+    const bool is_sum = node.op == Op::add || node.op == Op::subtract || node.op == Op::negate;
+    if (!is_sum || node.type != Type::integer) return terms.push_back({&node, is_negative});
+    for (const Expression& operand : node.operands) {
+      const bool is_taken_away = node.op != Op::add && &operand == &node.operands.back();
+      self(self, operand, is_negative != is_taken_away);
+    }
+  };
+  gather(gather, sum, false);
+  return terms;
+}
+
 // `100 + kv_idx - q_idx` as `kv_idx - q_idx + 100`: kernels have a fast difference.
 void put_difference_first(Expression& node) {
   if (node.type != Type::integer || (node.op != Op::add && node.op != Op::subtract)) return;
@@ -75,97 +94,33 @@ void put_difference_first(Expression& node) {
 constexpr std::array kRules = {drop_conversion, drop_implied_conversions,
                                subtract_indices_as_integers, put_difference_first};
 
-// How often nodes and assignments mention each name.
-std::map<std::string, int> count_mentions(const std::vector<Statement>& statements) {
-  std::map<std::string, int> mentions;
-  for_each_statement(statements, [&](const Statement& statement) {
-    if (statement.kind == Kind::assign) ++mentions[statement.name];
-    for_each_node(statement.value, [&](const Expression& node) { ++mentions[node.name]; });
-  });
-  return mentions;
-}
-
-// A sequence of assignments to one local, in the list that declares it, as one local each.
-void name_versions(std::vector<Statement>& statements) {
-  std::set<std::string> nested;  // what bodies assign
-  TakenNames taken;
-  for (const Statement& statement : statements) {
-    if (statement.kind == Kind::lambda) return;
-    for_each_statement(statement, [&](const Statement& one) {
-      if (one.kind == Kind::assign && &one != &statement) nested.insert(one.name);
-      taken[one.name] = 0;
-      for (const Parameter& parameter : one.parameters) taken[parameter.name] = 0;
-      for_each_node(one.value, [&](const Expression& node) { taken[node.name] = 0; });
-    });
-  }
-  Locals versions = {{"score", variable("score", Type::floating)}};
-  for (Statement& statement : statements) {
-    for_each_statement(statement,
-                       [&](Statement& one) { one.value = inlined(one.value, versions); });
-    if (statement.kind == Kind::assign && !nested.contains(statement.name)) {
-      Expression& version = versions.at(statement.name);
-      statement.kind = Kind::declare;
-      statement.value = converted(std::move(statement.value), version.type);
-      statement.name = version.name = fresh_name(statement.name, taken);
-    } else if (statement.kind == Kind::declare) {
-      versions[statement.name] = variable(statement.name, statement.value.type);
-    }
-  }
-}
-
 // Nodes of a value that is put in a local's place. `b = a + a; c = b + b; ...` would double it each
 // time, and compilers recurse over the operators of an expression.
 constexpr std::size_t kMostInlined = 128;
 
-// Locals that never change, those of which `is_wanted(name, value)`.
-Locals find_constants(const std::vector<Statement>& statements, const auto& is_wanted) {
-  const std::set<std::string> changing = changing_names(statements);
-  const auto changes = [&](const Expression& node) {
-    return node.op == Op::call || changing.contains(node.name);
-  };
-  Locals locals;
-  for_each_statement(statements, [&](const Statement& statement) {
-    if (statement.kind != Kind::declare || changing.contains(statement.name)) return;
-    Expression value = inlined(statement.value, locals);
-    const bool is_constant = size_of(value) <= kMostInlined && !has_node(value, changes);
-    if (is_constant && is_wanted(statement.name, value)) locals[statement.name] = std::move(value);
-  });
-  return locals;
-}
-
-// From the end, so that what only a dropped local uses is dropped too.
+// From the end, so that what only a dropped local uses is dropped too. `mentions` counts what
+// stays.
 void drop_unused(std::vector<Statement>& statements, std::map<std::string, int>& mentions) {
   for (std::size_t i = statements.size(); i-- > 0;) {
     Statement& statement = statements[i];
+    const bool declares = statement.kind == Kind::declare || statement.kind == Kind::lambda;
+    if (declares && mentions[statement.name] == 0) {
+      statements.erase(statements.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
     drop_unused(statement.otherwise, mentions);
     drop_unused(statement.body, mentions);
-    const bool declares = statement.kind == Kind::declare || statement.kind == Kind::lambda;
-    if (!declares || mentions[statement.name] > 0) continue;
-    for_each_node(statement.value, [&](const Expression& node) { --mentions[node.name]; });
-    statements.erase(statements.begin() + static_cast<std::ptrdiff_t>(i));
+    if (statement.kind == Kind::assign) ++mentions[statement.name];
+    for_each_node(statement.value, [&](const Expression& node) { ++mentions[node.name]; });
   }
 }
 
-void drop_unused(std::vector<Statement>& statements) {
-  std::map<std::string, int> mentions = count_mentions(statements);
-  drop_unused(statements, mentions);
+bool is_leaf(const Expression& node) {
+  return node.operands.empty() ||
+         (operation(node.op).is_conversion() && node.operands[0].operands.empty());
 }
 
 }  // namespace
-
-std::vector<Term> terms_of(const Expression& sum) {
-  std::vector<Term> terms;
-  const auto gather = [&](const auto& self, const Expression& node, bool is_negative) -> void {
-    const bool is_sum = node.op == Op::add || node.op == Op::subtract || node.op == Op::negate;
-    if (!is_sum || node.type != Type::integer) return terms.push_back({&node, is_negative});
-    for (const Expression& operand : node.operands) {
-      const bool is_taken_away = node.op != Op::add && &operand == &node.operands.back();
-      self(self, operand, is_negative != is_taken_away);
-    }
-  };
-  gather(gather, sum, false);
-  return terms;
-}
 
 int sign_of_difference(const Expression& node) {
   if (node.op != Op::subtract) return 0;
@@ -179,13 +134,24 @@ std::set<std::string> changing_names(const std::vector<Statement>& statements) {
   std::set<std::string> names;
   for_each_statement(statements, [&](const Statement& statement) {
     if (statement.kind == Kind::assign) names.insert(statement.name);
-    for (const Parameter& parameter : statement.parameters) names.insert(parameter.name);
+    for (const Expression& parameter : statement.parameters) names.insert(parameter.name);
   });
   return names;
 }
 
-Locals constant_locals(const SnippetTree& tree) {
-  return find_constants(tree.statements, [](const auto&...) { return true; });
+Locals constant_locals(const std::vector<Statement>& statements, const LocalTest& is_wanted) {
+  const std::set<std::string> changing = changing_names(statements);
+  const auto changes = [&](const Expression& node) {
+    return node.op == Op::call || changing.contains(node.name);
+  };
+  Locals locals;
+  for_each_statement(statements, [&](const Statement& statement) {
+    if (statement.kind != Kind::declare || changing.contains(statement.name)) return;
+    Expression value = inlined(statement.value, locals);
+    const bool is_constant = size_of(value) <= kMostInlined && !has_node(value, changes);
+    if (is_constant && is_wanted(statement.name, value)) locals[statement.name] = std::move(value);
+  });
+  return locals;
 }
 
 Expression inlined(Expression expression, const Locals& locals) {
@@ -201,21 +167,18 @@ Expression inlined(Expression expression, const Locals& locals) {
 }
 
 SnippetTree simplified(SnippetTree tree) {
-  if (opaque(tree) != nullptr) return tree;
-  name_versions(tree.statements);
-  drop_unused(tree.statements);
-  const auto mentions = count_mentions(tree.statements);
-  const auto is_simple = [&](const std::string& name, const Expression& value) {
-    const bool is_leaf = value.operands.empty() || (operation(value.op).is_conversion() &&
-                                                    value.operands[0].operands.empty());
-    return is_leaf || mentions.at(name) <= 1;
-  };
-  const Locals locals = find_constants(tree.statements, is_simple);
+  std::map<std::string, int> mentions;
+  drop_unused(tree.statements, mentions);
+  const Locals locals =
+      constant_locals(tree.statements, [&](const std::string& name, const Expression& value) {
+        return mentions.at(name) == 1 || is_leaf(value);
+      });
   for_each_statement(tree.statements, [&](Statement& statement) {
     statement.value = inlined(std::move(statement.value), locals);
     statement.deduces_type = false;  // it is printed with its type
   });
-  drop_unused(tree.statements);
+  mentions.clear();
+  drop_unused(tree.statements, mentions);
   return tree;
 }
 

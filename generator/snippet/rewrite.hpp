@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -10,9 +11,12 @@
 namespace tilewright::snippet {
 
 /// What locals stand for that never change: each with its value, in which such locals are replaced
-/// too.
+/// too. `is_wanted` tells which of them, all if it is left out.
 using Locals = std::map<std::string, Expression>;
-Locals constant_locals(const SnippetTree& tree);
+using LocalTest = std::function<bool(const std::string& name, const Expression& value)>;
+Locals constant_locals(
+    const std::vector<Statement>& statements,
+    const LocalTest& is_wanted = [](const auto&...) { return true; });
 
 /// Names that are assigned, and parameters of lambdas.
 std::set<std::string> changing_names(const std::vector<Statement>& statements);
@@ -22,16 +26,8 @@ std::set<std::string> changing_names(const std::vector<Statement>& statements);
 Expression inlined(Expression expression, const Locals& locals);
 
 /// The same snippet as simple as it can be written: locals that are used once, or that rename a
-/// value, are inlined, versions of a local that is assigned in sequence are locals, and what is not
-/// used is left out.
+/// value, are inlined, and what is not used is left out.
 SnippetTree simplified(SnippetTree tree);
-
-/// What a sum of integers adds up, and takes away.
-struct Term {
-  const Expression* value;
-  bool is_negative;
-};
-std::vector<Term> terms_of(const Expression& sum);
 
 /// `kv_idx - q_idx` or `q_idx - kv_idx`: 1 or -1; 0 for anything else.
 int sign_of_difference(const Expression& node);

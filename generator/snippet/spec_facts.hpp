@@ -7,6 +7,7 @@
 
 #include "../spec/spec.hpp"
 #include "facts.hpp"
+#include "reduce.hpp"
 #include "snippet.hpp"
 
 namespace tilewright {

@@ -4,8 +4,6 @@
 #include <span>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace tilewright::snippet {
 namespace {
 
@@ -70,28 +68,10 @@ const Statement* opaque(const SnippetTree& tree) {
   return is_opaque ? &tree.statements[0] : nullptr;
 }
 
-bool mentions(const SnippetTree& tree, std::string_view name) {
-  return has_node(tree.statements, [&](const Expression& node) { return node.name == name; });
-}
-
 std::size_t size_of(const Expression& expression) {
   std::size_t nodes = 0;
   for_each_node(expression, [&](const Expression&) { ++nodes; });
   return nodes;
-}
-
-std::size_t size_of(const SnippetTree& tree) {
-  std::size_t sum = 0;
-  for_each_statement(tree.statements,
-                     [&](const Statement& statement) { sum += 1 + size_of(statement.value); });
-  return sum;
-}
-
-std::string fresh_name(const std::string& stem, TakenNames& taken) {
-  std::string name = stem;
-  while (taken.contains(name)) name = fmt::format("{}_{}", stem, ++taken[stem]);
-  taken[name] = 0;
-  return name;
 }
 
 }  // namespace tilewright::snippet

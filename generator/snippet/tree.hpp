@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -48,34 +47,25 @@ Expression apply(Op op, std::vector<Expression> operands);
 /// The value as a variable of that type takes it.
 Expression converted(Expression value, Type type);
 
-/// A parameter of a lambda.
-struct Parameter {
-  std::string name;
-  Type type = Type::integer;
-
-  friend bool operator==(const Parameter&, const Parameter&) = default;
-};
-
 struct Statement {
   enum class Kind : std::uint8_t {
-    declare,  ///< `type name = value;`
+    declare,  ///< `type name = value;`, and an assignment that always follows, with a new name
     lambda,   ///< `auto name = [=](parameters) { return value; };`
-    assign,   ///< `name = value;`, as `name += x;` and `++name;` are too
+    assign,   ///< `name = value;`, as `name += x;` and `++name;` are, in a branch or a loop
     branch,   ///< `if (value) { body } else { otherwise }`
     result,   ///< `return value;`
     loop,     ///< `while (value) { body }`; a `for` is a declaration before one
-    opaque,   ///< the whole snippet: `name` says why its text has no tree, `range` where
+    opaque,   ///< the whole snippet: `name` says why its text has no tree, value.range where
   };
 
   Kind kind = Kind::result;
   std::string name = {};
   Expression value = {};
-  std::vector<Parameter> parameters = {};  ///< of a lambda
-  std::vector<Statement> body = {};        ///< of a branch or a loop
-  std::vector<Statement> otherwise = {};   ///< of a branch; empty: no else
-  bool deduces_type = false;               ///< of a declaration: `auto`
-  bool captures_references = false;        ///< of a lambda: `[&]`
-  SourceRange range = {};                  ///< of what an opaque statement stands for
+  std::vector<Expression> parameters = {};  ///< of a lambda: variables
+  std::vector<Statement> body = {};         ///< of a branch or a loop
+  std::vector<Statement> otherwise = {};    ///< of a branch; empty: no else
+  bool deduces_type = false;                ///< of a declaration: `auto`
+  bool captures_references = false;         ///< of a lambda: `[&]`
 
   friend bool operator==(const Statement&, const Statement&) = default;
 };
@@ -93,19 +83,15 @@ struct SnippetTree {
 /// The opaque statement of a tree; null if the tree says all that the snippet does.
 const Statement* opaque(const SnippetTree& tree);
 
-/// Calls `visit` for a statement and all inside it. Trees of these walks may be const or not.
-template <typename Visit>
-void for_each_statement(auto& statement, const Visit& visit) requires requires {
-  statement.body;
-}
-{
-  visit(statement);
-  for_each_statement(statement.body, visit);
-  for_each_statement(statement.otherwise, visit);
-}
+/// Calls `visit` for each statement, and then for those inside it. Trees of these walks may be
+/// const or not.
 template <typename Visit>
 void for_each_statement(auto& statements, const Visit& visit) {
-  for (auto& statement : statements) for_each_statement(statement, visit);
+  for (auto& statement : statements) {
+    visit(statement);
+    for_each_statement(statement.body, visit);
+    for_each_statement(statement.otherwise, visit);
+  }
 }
 
 /// Calls `visit` for a node and then for all below it, which it may replace; or for all nodes of
@@ -137,15 +123,7 @@ bool has_node(const auto& tree, const Test& test) {
   return found;
 }
 
-/// Whether the snippet names a variable, a scalar or a buffer.
-bool mentions(const SnippetTree& tree, std::string_view name);
-/// Nodes of all expressions, and statements: what shrinking makes smaller.
-std::size_t size_of(const SnippetTree& tree);
+/// How many nodes an expression has.
 std::size_t size_of(const Expression& expression);
-
-/// Names that are taken, each with how many names were made of it.
-using TakenNames = std::map<std::string, int, std::less<>>;
-/// `stem` if it is not taken, else `stem_1`, `stem_2`, ...; it is taken from now on.
-std::string fresh_name(const std::string& stem, TakenNames& taken);
 
 }  // namespace tilewright::snippet

@@ -69,7 +69,7 @@ class Explainer {
     const snippet::Statement& opaque = *snippet::opaque(analysed->tree);
     add(name, false,
         fmt::format("nothing is known of {}: {}", to_string(analysed->snippet.kind), opaque.name),
-        place_of(*analysed, opaque.range));
+        place_of(*analysed, opaque.value.range));
     return true;
   }
 

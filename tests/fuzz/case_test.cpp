@@ -27,7 +27,7 @@ SnippetTree score_tree() {
   Statement lambda{.kind = Statement::Kind::lambda,
                    .name = "f",
                    .value = apply(Op::multiply, {variable("x", Type::floating), floating(0.5)}),
-                   .parameters = {{"x", Type::floating}}};
+                   .parameters = {variable("x", Type::floating)}};
   Statement branch{.kind = Statement::Kind::branch, .value = early};
   branch.body.push_back(result(floating(-kInfinity)));
   Expression call{.op = Op::call,

@@ -156,7 +156,7 @@ TEST_CASE("fuzz: the interpreter runs statements") {
       .kind = Kind::lambda,
       .name = "f",
       .value = apply(Op::add, {variable("x", Type::floating), variable("y", Type::floating)}),
-      .parameters = {{"y", Type::floating}}};
+      .parameters = {variable("y", Type::floating)}};
   const Statement assign{.kind = Kind::assign, .name = "x", .value = floating(100)};
   const Expression called{
       .op = Op::call, .type = Type::floating, .name = "f", .operands = {integer(2)}};

@@ -7,8 +7,8 @@
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/interpreter.hpp"
 #include "fuzz/random_case.hpp"
-#include "generator/snippet/facts.hpp"
 #include "generator/snippet/parse.hpp"
+#include "generator/snippet/reduce.hpp"
 #include "generator/snippet/rewrite.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/full_run.hpp"
@@ -80,15 +80,7 @@ std::vector<double> completed(const snippet::ScoreReduction& reduction, const Ca
 
 template <typename Change>
 void change_all(std::vector<Statement>& statements, const Change& change) {
-  const auto descend = [&](auto& self, Expression& node) -> void {
-    for (Expression& operand : node.operands) self(self, operand);
-    change(node);
-  };
-  for (Statement& statement : statements) {
-    descend(descend, statement.value);
-    change_all(statement.body, change);
-    change_all(statement.otherwise, change);
-  }
+  for_each_statement(statements, [&](Statement& one) { transform(one.value, change); });
 }
 
 // The tree with a factor of every score, and of the function that is its result: powers of 2, which

@@ -6,7 +6,9 @@
 
 #include "generator/snippet/parse.hpp"
 #include "generator/snippet/print.hpp"
+#include "generator/snippet/reduce.hpp"
 #include "generator/snippet/rewrite.hpp"
+#include "generator/snippet/spec_facts.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -61,6 +63,10 @@ TEST_CASE("snippet facts: reads that a head, a row or a column shares") {
   CHECK(hoisted("auto k = kv_idx; return score + doc(b, k);") == "doc(b, kv_idx) ");
   CHECK(hoisted("auto f = [=](int i) { return doc(b, q_idx) + i; }; return score + f(1);") ==
         "doc(b, q_idx) ");
+  CHECK(hoisted("if (b) { int k = kv_idx; return score + doc(b, k); } else { int k = q_idx; return "
+                "score - doc(b, k); }") == "doc(b, kv_idx) doc(b, q_idx) ");
+  CHECK(hoisted("int k = 0; k = kv_idx; if (b) score = 0; return score + doc(b, k);") ==
+        "doc(b, kv_idx) ");
   CHECK(hoisted("score + doc(b, kv_idx + 1)").empty());
   CHECK(hoisted("score + pair(q_idx, kv_idx)").empty());
   CHECK(hoisted("score + trusted[kv_idx]").empty());
@@ -113,81 +119,88 @@ TEST_CASE("snippet facts: nothing is known of an opaque snippet") {
   CHECK((none.of_score.is_one() && none.of_result.is_one() && none.slope_sign == 0));
 }
 
-TEST_CASE("snippet facts: factors of the score and of the result") {
-  const auto of = [](const std::string& text) {
-    const ScoreReduction found = reduction(text);
-    const auto describe = [](const Factor& factor) {
-      std::string all = factor.literal == 1 ? "" : std::to_string(factor.literal).substr(0, 6);
-      for (const auto& [name, divides] : factor.scalars) all += (divides ? "/" : "*") + name;
-      return all;
-    };
-    return describe(found.of_score) + " " + describe(found.of_result) +
-           (found.is_bounded ? " bounded " : " ") + to_text(found.rest);
-  };
-  CHECK(of("50 * tanh(score / 50)") == "0.0200 50.000 bounded tanh(score)");
-  CHECK(of("cap * tanh(score / cap)") == "/cap *cap bounded tanh(score)");
-  CHECK(of("(50.0 * (tanh((score / 50.0))))") == "0.0200 50.000 bounded tanh(score)");
-  CHECK(of("const float i = 1 / cap; return tanh(score * i) / i;") ==
-        "/cap *cap bounded tanh(score)");
-  CHECK(of("0.5f * score + kv_idx") == "0.5000  score + kv_idx");
-  CHECK(of("score * 2 * cap") == "2.0000*cap  score");
-  CHECK(of("2 * score + 2 * score * score").substr(0, 2) == "  ");
-  CHECK(of("2 * score + 3 * score").substr(0, 2) == "  ");
-  CHECK(of("2 * score + 2 * score").substr(0, 6) == "2.0000");
-  CHECK(of("2 / score").substr(0, 2) == "  ");
-  CHECK(of("-2 * score").substr(0, 2) == "  ");
-  CHECK(of("1e-9 * score").substr(0, 2) == "  ");
-  CHECK(of("kv_idx / -score * 2").substr(0, 2) == "  ");
-  CHECK(of("window * score").substr(0, 2) == "  ");
-  CHECK(of("5 / 2 * tanh(score)").substr(0, 2) == "  ");
-  CHECK(of("if (b) return 0; return 3 * tanh(score);").substr(0, 2) == "  ");
-  CHECK(of("float x = score * 2; x = x + score; return x;").substr(0, 2) == "  ");
-}
-
-TEST_CASE("snippet facts: slopes of kv_idx - q_idx") {
-  const auto of = [](const std::string& text) {
-    const ScoreReduction found = reduction(text);
-    return found.slope_sign == 0 ? std::string("none")
-                                 : (found.slope_sign > 0 ? "+ " : "- ") + to_text(found.rest);
-  };
-  CHECK(of("score + slopes[h] * (kv_idx - q_idx)") == "+ slopes[h]");
-  CHECK(of("score - slopes[h] * (kv_idx - q_idx)") == "- slopes[h]");
-  CHECK(of("score - (q_idx - kv_idx) * slopes[h]") == "+ slopes[h]");
-  CHECK(of("-slopes[h] * (q_idx - kv_idx) + score") == "+ slopes[h]");
-  CHECK(of("score + (kv_idx - q_idx)") == "+ 1.0");
-  CHECK(of("score + (kv_idx - q_idx) / 8.0") == "+ 1.0 / 8.0");
-  CHECK(of("score + (kv_idx - q_idx) * slopes[h] / cap") == "+ slopes[h] / cap");
-  CHECK(of("score + h / 2 * (kv_idx - q_idx)") == "+ h / 2");
-  CHECK(of("score + (kv_idx - q_idx) / 8") == "none");
-  CHECK(of("score + (kv_idx - q_idx) * 3 / 2") == "none");
-  CHECK(of("score + slopes[h] * (kv_idx - q_idx) * kv_idx") == "none");
-  CHECK(of("score + slopes[h] * (kv_idx - q_idx + 1)") == "none");
-  CHECK(of("score * score + slopes[h] * (kv_idx - q_idx)") == "none");
-  CHECK(of("score + bias[kv_idx] * (kv_idx - q_idx)") == "none");
-  CHECK(of("score + slopes[h] * (q_idx - q_idx)") == "none");
-  CHECK(of("if (kv_idx > 3) return 0; return score + slopes[h] * (kv_idx - q_idx);") == "none");
-  Spec precise = spec();
-  precise.precise_math = true;
-  CHECK(reduce(tree("score + slopes[h] * (kv_idx - q_idx)"), precise).slope_sign == 0);
-  precise.precise_math = false;
-  CHECK(reduce(tree("score + slopes[h] * (kv_idx - q_idx)"), precise).slope_sign == 1);
-}
-
-TEST_CASE("snippet facts: one form for all spellings") {
-  const auto form = [](const std::string& text) {
-    const ScoreReduction found = reduction(text);
-    return std::to_string(found.slope_sign) + " " + to_text(found.rest);
-  };
-  const std::string alibi = "1 slopes[h]";
+// Each text would have every fast path if the statement that has no tree was another.
+TEST_CASE("snippet facts: each fact of an opaque snippet is the cautious one") {
   for (const char* text :
-       {"(score + (slopes[h] * (kv_idx - q_idx)))", "slopes[h] * (kv_idx - q_idx) + score",
-        "score + (kv_idx - q_idx) * slopes[h]", "score + slopes[h] * (float)(kv_idx - q_idx)",
-        "return score + slopes(h) * (-q_idx + kv_idx);",
-        "int d = kv_idx - q_idx; return score + slopes[h] * d;",
-        "const float s = slopes[h], d = kv_idx - q_idx; float x = s * d; x += score; return x;",
-        "float x = score; x = x + slopes[int(h)] * float(int(kv_idx - q_idx)); return x;"}) {
+       {"const int& k = kv_idx; return score + slopes[h] * (k - q_idx);",
+        "auto& s = score; return 50 * tanh(s / 50) + doc(b, kv_idx);",
+        "auto f = [&] { int k = kv_idx; return bias[k - q_idx]; }; return score + f();",
+        "auto f = [=](auto i) { return bias[i - q_idx]; }; return score + f(kv_idx);",
+        "do { score *= 2; } while (score < cap); return score + slopes[h] * (kv_idx - q_idx);",
+        "for (int i = 0; i < 9; ++i) { if (i > h) break; } return score + bias[kv_idx - q_idx];",
+        "int d[1] = {kv_idx - q_idx}; return score + slopes[h] * d[0];",
+        "unsigned d = kv_idx - q_idx; return score + slopes[h] * d;"}) {
     INFO(text);
-    CHECK(form(text) == alibi);
+    Spec given = spec();
+    given.score_mod = text;
+    const SpecFacts all(given);
+    const SnippetFacts& unknown = all.score_mod->facts;
+    CHECK(unknown.is_opaque);
+    CHECK(unknown.reads.empty());
+    CHECK(unknown.has_loop == (std::string(text).find("while") != std::string::npos ||
+                               std::string(text).find("for") != std::string::npos));
+    CHECK(unknown.divides);
+    CHECK(unknown.needs_bounded_indices);
+    CHECK(!unknown.takes_index_difference);
+    CHECK(unknown.needs_plain_reads);
+    CHECK(linear_reads(unknown).empty());
+    CHECK(!all.is_reduced());
+    CHECK(!all.has_slope());
+    CHECK(!all.fixed_max());
+    CHECK(all.linear_reads().empty());
+    CHECK(all.score_mod_divides());
+    const bool reads = all.score_mod->snippet.mentions("slopes") ||
+                       all.score_mod->snippet.mentions("doc") ||
+                       all.score_mod->snippet.mentions("bias");
+    CHECK(all.score_mod_reads() == (reads ? ScoreModReads::more : ScoreModReads::none));
+    for (const ScoreForm form :
+         {ScoreForm::as_written, ScoreForm::simplified, ScoreForm::reduced}) {
+      CHECK(all.printed(form) == nullptr);
+      CHECK(&all.score_facts(form) == &unknown);
+    }
+    Spec masked = spec();
+    masked.mask_mod = "const int& k = kv_idx; return q_idx >= k && doc(b, k) == 0;";
+    CHECK(!SpecFacts(masked).may_prove_mask());
+    CHECK(SpecFacts(masked).mask_mod_divides());
+    CHECK(SpecFacts(masked).mask_mod_reads());
+  }
+}
+
+TEST_CASE("snippet facts: loops, lambdas and auto leave only what is sure") {
+  // What a loop or a branch changes has no value that is known.
+  CHECK(hoisted("int k = kv_idx; for (int i = 0; i < 2; ++i) k += i; return score + doc(b, k);")
+            .empty());
+  CHECK(
+      hoisted("int k = 0; while (k < 3) { k = k + 1; if (doc(b, k) > 0) score = 0; } return score;")
+          .empty());
+  CHECK(linear("int k = kv_idx; if (b) k = q_idx; return score + bias[k - q_idx];").empty());
+  CHECK(facts("int d = 3; while (d > 0) { score = score + 7 / d; d = d - 1; } return score;")
+            .needs_bounded_indices);
+  // A lambda's parameter is not the variable that it is called with, and a reference sees what is
+  // assigned after it.
+  CHECK(hoisted("auto f = [=](int i) { return doc(b, i); }; return score + f(kv_idx);").empty());
+  CHECK(linear("auto f = [=](int i) { return bias[i]; }; return score + f(kv_idx);").empty());
+  CHECK(hoisted("int k = q_idx; auto f = [&](int i) { return doc(b, k) + i; }; k = 3 * b; return "
+                "score + f(1);")
+            .empty());
+  CHECK(hoisted("int k = q_idx; auto f = [=](int i) { return doc(b, k) + i; }; k = 3 * b; return "
+                "score + f(k);") == "doc(b, q_idx) ");
+  // A type that is deduced is an index's class, or a read's.
+  CHECK(facts("score + (kv_idx - q_idx)").takes_index_difference);
+  CHECK(!facts("auto d = kv_idx - q_idx; return score + d;").takes_index_difference);
+  CHECK(!facts("auto f = [=](int i) { return kv_idx - i; }; return score + (kv_idx - q_idx);")
+             .takes_index_difference);
+  CHECK(!facts("score + slopes[h]").needs_plain_reads);
+  CHECK(facts("auto s = slopes[h]; return score + s;").needs_plain_reads);
+  CHECK(facts("auto f = [=](float x) { return x; }; return f(slopes[h]);").needs_plain_reads);
+  // No factor and no slope where not every score is the call's.
+  for (const char* text :
+       {"if (b) score = 0; return 50 * score;",
+        "for (int i = 0; i < 2; ++i) score = score * 2; return 50 * tanh(score);",
+        "if (b) score = 0; return score + slopes[h] * (kv_idx - q_idx);"}) {
+    INFO(text);
+    const ScoreReduction found = reduction(text);
+    CHECK((found.of_score.is_one() && found.slope_sign == 0));
   }
 }
 
@@ -215,6 +228,11 @@ TEST_CASE("snippet trees: a text of hostile locals stays small and fast") {
     chain += "x = x * cap + 1;\n";
     unused += "float y" + now + " = y" + before + " * 3;\n";
   }
+  const auto nodes = [](const SnippetTree& tree) {
+    std::size_t count = 0;
+    for_each_node(tree.statements, [&](const Expression&) { ++count; });
+    return count;
+  };
   for (const std::string& text :
        {doubles + "return x1500;", chain + "return x;", unused + "return score;",
         doubled_index + "return score + bias[i1500] + bias[i3] + slopes[h] * i1500;"}) {
@@ -222,7 +240,7 @@ TEST_CASE("snippet trees: a text of hostile locals stays small and fast") {
     const SnippetTree parsed = tree(text);
     REQUIRE(opaque(parsed) == nullptr);
     const SnippetTree simple = simplified(parsed);
-    CHECK(size_of(simple) <= 2 * size_of(parsed));
+    CHECK(nodes(simple) <= 2 * nodes(parsed));
     std::size_t longest = 0;
     for (const Statement& statement : simple.statements) {
       longest = std::max(longest, size_of(statement.value));

@@ -31,7 +31,8 @@ std::string why_opaque(const std::string& text) {
   const SnippetTree tree = parse(SnippetKind::score_mod, text, spec());
   const Statement* const statement = opaque(tree);
   if (statement == nullptr) return "";
-  return text.substr(statement->range.begin, statement->range.end - statement->range.begin);
+  return text.substr(statement->value.range.begin,
+                     statement->value.range.end - statement->value.range.begin);
 }
 
 TEST_CASE("snippet trees: operators bind as in C++") {
@@ -69,8 +70,10 @@ TEST_CASE("snippet trees: operators bind as in C++") {
       {"const int d = q_idx, e = 2; return score + d * e;",
        "int d = q_idx;\nint e = 2;\nreturn score + d * e;"},
       {"float x = q_idx; x += 2; ++x; x--; return x;",
-       "float x = q_idx;\nx = x + 2;\nx = x + 1;\nx = x - 1;\nreturn x;"},
-      {"score += 2; return score * score;", "score = score + 2;\nreturn score * score;"},
+       "float x = q_idx;\nfloat x_1 = x + 2;\nfloat x_2 = x_1 + 1;\nfloat x_3 = x_2 - 1;\nreturn "
+       "x_3;"},
+      {"score += 2; return score * score;",
+       "float score_1 = score + 2;\nreturn score_1 * score_1;"},
       {"if (b) { float x = 2; score = x; } else { float x = 3; score = x; } return score;",
        "if (b) {\n  float x = 2;\n  score = x;\n} else {\n  float x_1 = 3;\n  score = "
        "x_1;\n}\nreturn score;"},
@@ -116,6 +119,7 @@ TEST_CASE("snippet trees: what is not understood is opaque, and says where") {
       {"int h = 1; return score + h;", "h"},
       {"{ int x = 1; } return score + x;", "x"},
       {"cap = 2; return score * cap;", "cap"},
+      {"const float x = float(score), y = 1; y = 2; return x * y;", "y"},
       {"int x = 1; { int x = 2; } return score + x;", "x"},
       {"switch (b) { default: return score; }", "switch"},
       {"for (int i = 0; i < 3; ++i) { if (i) break; } return score;", "break"},
