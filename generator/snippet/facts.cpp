@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 3> kOfHead = {"b", "h", "h_kv"};
 constexpr std::array<std::string_view, 4> kOfCall = {"q_len", "kv_len", "num_q_heads",
                                                      "num_kv_heads"};
 
-bool is_one_of(const Expression& node, const auto&... names) {
-  return node.op == Op::variable && (tilewright::is_one_of(node.name, names) || ...);
+bool is_variable_of(const Expression& node, const auto&... names) {
+  return node.op == Op::variable && (is_one_of(node.name, names) || ...);
 }
 
 // How a value changes with q_idx and kv_idx. Where it is known, and no index makes the value both
@@ -44,10 +44,10 @@ unsigned reversed(unsigned direction) {
 }
 
 unsigned direction_of(const Expression& node) {
-  if (is_one_of(node, kOfRow)) return kRisesWithQ;
-  if (is_one_of(node, kOfColumn)) return kRisesWithKv;
+  if (is_variable_of(node, kOfRow)) return kRisesWithQ;
+  if (is_variable_of(node, kOfColumn)) return kRisesWithKv;
   const bool is_literal = node.op == Op::integer_literal && node.type == Type::integer;
-  if (is_literal || is_one_of(node, kOfHead, kOfCall)) return 0;
+  if (is_literal || is_variable_of(node, kOfHead, kOfCall)) return 0;
   const bool subtracts = node.op == Op::subtract || node.op == Op::negate;
   unsigned all = 0, after_first = 0;
   for (const Expression& operand : node.operands) {
@@ -74,7 +74,7 @@ BufferRead facts_of_read(const Expression& node, const Locals& locals, const Buf
     Expression index = inlined(operand, locals);
     const bool widens = index.op == Op::to_wide && index.operands[0].type == Type::integer;
     if (widens) index = Expression(index.operands[0]);
-    is_plain &= is_one_of(index, kOfHead, kOfRow, kOfColumn);
+    is_plain &= is_variable_of(index, kOfHead, kOfRow, kOfColumn);
     const unsigned direction = direction_of(index);
     const bool names_q = (direction & kNamesQ) != 0, names_kv = (direction & kNamesKv) != 0;
     read.is_linear &= is_extreme_at_corners(direction);
