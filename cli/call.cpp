@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "cli/mask_lists.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "runtime/api/safetensors.hpp"
 #include "runtime/call/staged_call.hpp"
+#include "runtime/call/staged_plan.hpp"
+#include "verify/sequences.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -25,7 +28,18 @@ Json to_json(const KernelBuild& build) {
           {"load_ms", build.load_ms},     {"bytes", build.bytes}};
 }
 
-Json to_json(const Shape& shape) {
+Json shape_json(const CallInputs& inputs) {
+  const Shape& shape = inputs.shape();
+  if (inputs.is_packed()) {
+    const PackedShape packed = verify::packed_shape(inputs.problem());
+    return {{"batch", packed.batch},
+            {"num_q_heads", packed.num_q_heads},
+            {"num_kv_heads", packed.num_kv_heads},
+            {"total_q", packed.total_q},
+            {"total_kv", packed.total_kv},
+            {"max_q_len", packed.max_q_len},
+            {"max_kv_len", packed.max_kv_len}};
+  }
   return {{"batch", shape.batch},
           {"num_q_heads", shape.num_q_heads},
           {"num_kv_heads", shape.num_kv_heads},
@@ -43,40 +57,59 @@ Json mask_json(const BlockMask& mask) {
           {"path", mask.path()}};
 }
 
-std::string compile_line(const std::vector<KernelBuild>& builds) {
-  const double ms = slowest(builds, &KernelBuild::compile_ms);
-  std::string kernels;
-  for (const KernelBuild& build : builds) {
-    kernels += fmt::format("{}{} ({}, {})", kernels.empty() ? "" : ", ", build.kernel,
-                           build.source == "built" ? "compiled" : "from " + build.source,
-                           format_bytes(build.bytes));
+Json map_json(const PlanMap& map, const std::string& path) {
+  const PlanMap::Counts counts = map.counts();
+  return {{"partial", counts.partial},
+          {"full", counts.full},
+          {"empty", counts.empty},
+          {"density", counts.density()},
+          {"path", path}};
+}
+
+// Of a block mask or a plan; null where every tile is visited.
+Json tiles_json(const Call& call) {
+  if (call.mask) return mask_json(*call.mask);
+  if (call.plan_map && call.plan_map->has_tiles()) return map_json(*call.plan_map, call.plan_path);
+  return {};
+}
+
+std::string tiles_line(const Call& call) {
+  constexpr const char* kLine = "{:<9} {:<10} partial {}, full {}, empty {} tiles\n";
+  if (call.mask) {
+    return fmt::format(kLine, "mask", format_ms(call.mask_ms), call.mask->partial_tiles(),
+                       call.mask->full_tiles(), call.mask->empty_tiles());
   }
-  return fmt::format("compile   {:<10} {}\n", ms > 0 ? format_ms(ms) : "-", kernels);
+  if (!call.plan_map) return {};
+  if (!call.plan_map->has_tiles()) return fmt::format("plan      {}\n", format_ms(call.mask_ms));
+  const PlanMap::Counts counts = call.plan_map->counts();
+  return fmt::format(kLine, "plan", format_ms(call.mask_ms), counts.partial, counts.full,
+                     counts.empty);
 }
 
-}  // namespace
-
-Toolchain command_line_toolchain() {
-  Toolchain context;
-  context.diagnostics = diagnostics_to_stderr();
-  return context;
+// The plan's report has no more than this to say where no value was clamped.
+std::string unplanned_line(const Call& call, const CallInputs& inputs) {
+  if (call.unplanned_rows == 0) return {};
+  return fmt::format("note      q_begin ends at {}, and q has {} rows\n",
+                     inputs.shape().q_len - call.unplanned_rows, inputs.shape().q_len);
 }
 
-Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
-              const std::string& mask_file) {
-  Call call{.spec_name = spec.name, .device = device.name()};
-  const Stopwatch prepare;
-  const Attention attention(spec, {.device = device,
-                                   .kernels = command_line_toolchain(),
-                                   .takes_block_mask = !mask_file.empty()});
-  call.prepare_ms = prepare.ms();
-  call.target = attention.target().name();
-  call.tactic = choose_tactic(spec, attention.target()).describe();
-  call.builds = attention.builds();
-  call.kernel = call.builds.front().kernel;
-  const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);
-  const Bindings bindings = attention.bind(staged.inputs());
-  if (!spec.mask_mod.empty() || !mask_file.empty()) {
+void run_packed(const Attention& attention, const StagedCall& staged, const CallInputs& inputs,
+                const Bindings& bindings, Call& call) {
+  const Stopwatch plan_watch;
+  const StagedPlan plan(attention, verify::packed_shape(inputs.problem()),
+                        *inputs.problem().sequences, bindings);
+  call.mask_ms = plan_watch.ms();
+  call.unplanned_rows = plan.plan().report().unplanned_rows;
+  const Stopwatch watch;
+  attention.forward(staged.tensors(), plan.plan(), bindings, inputs.options());
+  staged.wait();
+  call.forward_ms = watch.ms();
+  call.plan_map.emplace(plan.plan(), attention.spec().block);
+}
+
+void run_dense(const Attention& attention, const StagedCall& staged, const CallInputs& inputs,
+               const Bindings& bindings, const std::string& mask_file, Call& call) {
+  if (!attention.spec().mask_mod.empty() || !mask_file.empty()) {
     const Stopwatch watch;
     call.mask = mask_file.empty() ? attention.block_mask(inputs.shape(), bindings)
                                   : read_mask(mask_file, attention, inputs.shape(), bindings);
@@ -90,6 +123,58 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   }
   staged.wait();
   call.forward_ms = watch.ms();
+}
+
+std::string compile_line(const std::vector<KernelBuild>& builds) {
+  const double ms = slowest(builds, &KernelBuild::compile_ms);
+  std::string kernels;
+  for (const KernelBuild& build : builds) {
+    kernels += fmt::format("{}{} ({}, {})", kernels.empty() ? "" : ", ", build.kernel,
+                           build.source == "built" ? "compiled" : "from " + build.source,
+                           format_bytes(build.bytes));
+  }
+  return fmt::format("compile   {:<10} {}\n", ms > 0 ? format_ms(ms) : "-", kernels);
+}
+
+}  // namespace
+
+std::string plan_path(const std::vector<KernelBuild>& builds) {
+  for (const KernelBuild& build : builds) {
+    if (build.kernel.starts_with("plan_")) return build.kernel.substr(5);
+  }
+  return {};
+}
+
+Toolchain command_line_toolchain() {
+  Toolchain context;
+  context.diagnostics = diagnostics_to_stderr();
+  return context;
+}
+
+Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
+              const std::string& mask_file) {
+  if (spec.is_packed() && !mask_file.empty()) {
+    throw Error(ErrorCode::usage, "--mask of a packed call is not yet supported",
+                "leave --mask out: the plan decides the tiles by mask_mod");
+  }
+  Call call{.spec_name = spec.name, .device = device.name()};
+  const Stopwatch prepare;
+  const Attention attention(spec, {.device = device,
+                                   .kernels = command_line_toolchain(),
+                                   .takes_block_mask = !mask_file.empty()});
+  call.prepare_ms = prepare.ms();
+  call.target = attention.target().name();
+  call.tactic = choose_tactic(spec, attention.target()).describe();
+  call.builds = attention.builds();
+  call.kernel = call.builds.front().kernel;
+  const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);
+  const Bindings bindings = attention.bind(staged.inputs());
+  if (inputs.is_packed()) {
+    call.plan_path = plan_path(call.builds);
+    run_packed(attention, staged, inputs, bindings, call);
+  } else {
+    run_dense(attention, staged, inputs, bindings, mask_file, call);
+  }
   staged.copy_back();
   return call;
 }
@@ -100,7 +185,7 @@ void write_outputs(const CallInputs& inputs, const std::string& path) {
   write_safetensors(path, tensors);
 }
 
-Json to_json(const Call& call, const Shape& shape) {
+Json to_json(const Call& call, const CallInputs& inputs) {
   Json kernels = Json::array();
   for (const KernelBuild& build : call.builds) kernels.push_back(to_json(build));
   return {{"spec", call.spec_name},
@@ -108,9 +193,9 @@ Json to_json(const Call& call, const Shape& shape) {
           {"target", call.target},
           {"kernel", call.kernel},
           {"tactic", call.tactic},
-          {"shape", to_json(shape)},
+          {"shape", shape_json(inputs)},
           {"kernels", kernels},
-          {"mask", call.mask ? mask_json(*call.mask) : Json()},
+          {"mask", tiles_json(call)},
           {"times_ms",
            {{"inputs", call.inputs_ms},
             {"render", slowest(call.builds, &KernelBuild::render_ms)},
@@ -128,17 +213,13 @@ std::string describe_kernels(const std::vector<KernelBuild>& builds) {
          fmt::format("load      {}\n", format_ms(slowest(builds, &KernelBuild::load_ms)));
 }
 
-std::string describe(const Call& call, const Shape& shape) {
+std::string describe(const Call& call, const CallInputs& inputs) {
   std::string text =
       fmt::format("{} on {} ({}): {}\n", call.spec_name.empty() ? "the spec" : call.spec_name,
-                  call.device, call.tactic, shape.describe());
+                  call.device, call.tactic, inputs.describe());
   text += fmt::format("inputs    {}\n", format_ms(call.inputs_ms));
   text += describe_kernels(call.builds);
-  if (call.mask) {
-    text += fmt::format("mask      {:<10} partial {}, full {}, empty {} tiles\n",
-                        format_ms(call.mask_ms), call.mask->partial_tiles(),
-                        call.mask->full_tiles(), call.mask->empty_tiles());
-  }
+  text += tiles_line(call) + unplanned_line(call, inputs);
   text += fmt::format("forward   {}\n", format_ms(call.forward_ms));
   if (call.write_ms > 0) text += fmt::format("write     {}\n", format_ms(call.write_ms));
   return text;

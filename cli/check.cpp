@@ -130,8 +130,9 @@ std::string verdict_text(const verify::Report& report) {
                         agreement.bound);
   }
   if (report.mask_verdict) {
-    text += fmt::format("block mask: {} tiles compared, {} wrong\n", report.mask_verdict->tiles,
-                        report.mask_verdict->wrong_tiles);
+    text +=
+        fmt::format("{}: {} tiles compared, {} wrong\n", report.mask ? "block mask" : "tile map",
+                    report.mask_verdict->tiles, report.mask_verdict->wrong_tiles);
   }
   return text;
 }
@@ -158,7 +159,9 @@ std::string findings_text(const verify::Report& report) {
 std::string times_text(const verify::Report& report) {
   const verify::StepTimes& ms = report.ms;
   std::string text = describe_kernels(report.builds);
-  if (report.mask) text += fmt::format("mask      {}\n", format_ms(ms.mask));
+  if (ms.mask > 0) {
+    text += fmt::format("{:<9} {}\n", report.mask ? "mask" : "plan", format_ms(ms.mask));
+  }
   text += fmt::format("forward   {}\n", format_ms(ms.forward));
   text +=
       fmt::format("reference {:<10} in double precision\n", format_ms(ms.readings + ms.reference));
@@ -214,7 +217,7 @@ class CheckVerb : public Verb {
       run_call(spec, device, inputs);
       write_outputs(inputs, outputs_);
     }
-    print_report(spec, inputs.shape(), report);
+    print_report(spec, inputs, report);
     return report.ok ? kDone : kNegativeVerdict;
   }
 
@@ -238,14 +241,15 @@ class CheckVerb : public Verb {
     return verify::check(spec, inputs.problem(), options);
   }
 
-  void print_report(const Spec& spec, const Shape& shape, const verify::Report& report) const {
+  void print_report(const Spec& spec, const CallInputs& inputs,
+                    const verify::Report& report) const {
     if (json_) {
       Json json = to_json(report);
       json["notes"] = to_json(snippet_notes(spec));
       return print_json(json);
     }
     std::string text =
-        fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, shape.describe());
+        fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, inputs.describe());
     text += verdict_text(report) + findings_text(report) + times_text(report);
     if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
     print(text);

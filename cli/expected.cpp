@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "cli/sequence_tensors.hpp"
 #include "runtime/api/safetensors.hpp"
 
 namespace tilewright::cli {
@@ -17,6 +18,11 @@ const std::vector<std::string> kResults = {"out", "lse"};
 void require_known_names(const std::string& path, const Spec& spec,
                          const std::vector<std::string>& others) {
   std::vector<std::string> inputs = {"q", "k", "v"};
+  if (spec.is_packed()) {
+    for (const auto* const names : {&SequenceTensors::required(), &SequenceTensors::optional()}) {
+      inputs.insert(inputs.end(), names->begin(), names->end());
+    }
+  }
   for (const auto& [name, buffer] : spec.buffers) inputs.push_back(name);
   for (const std::string& name : others) {
     if (std::find(inputs.begin(), inputs.end(), name) != inputs.end()) continue;
@@ -51,7 +57,9 @@ verify::AttentionValues read_expected(const std::string& path, const Spec& spec,
   const auto lse = file.tensors.find("lse");
   if (lse == file.tensors.end()) return values;
   const Shape& shape = inputs.shape();
-  const Tensor wanted = Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
+  const Tensor wanted =
+      spec.is_packed() ? Tensor::zeros(DType::f32, {shape.num_q_heads, shape.q_len})
+                       : Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
   require_alike(path, "lse", lse->second, wanted);
   values.lse = verify::read_lse(lse->second.view());
   return values;

@@ -1,7 +1,7 @@
 #include "cli/inputs.hpp"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -9,72 +9,62 @@
 #include "base/memory.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/arguments.hpp"
+#include "cli/buffer_extents.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
+#include "cli/random_lengths.hpp"
 #include "runtime/api/bindings.hpp"
 #include "runtime/call/forward_call.hpp"
+#include "runtime/call/plan_state.hpp"
+#include "verify/sequences.hpp"
 
 namespace tilewright::cli {
 namespace {
 
-constexpr std::string_view kRandom = "random:";
-
-bool is_random(const std::string& inputs) {
-  return inputs.starts_with(kRandom);
-}
-
-Shape parse_random(const std::string& inputs) {
-  const std::vector<std::string> parts = split_at_commas(inputs.substr(kRandom.size()));
-  if (parts.size() != 5) {
-    throw Error(ErrorCode::usage,
-                fmt::format("--inputs \"{}\" has {} sizes, but needs 5", inputs, parts.size()),
-                "write random:B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv length), for "
-                "example random:1,8,2,1024,1024");
-  }
-  const auto size = [&](std::size_t i) {
-    constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
-    return static_cast<std::int64_t>(
-        parse_whole(parts[i], fmt::format("--inputs random: {}", kNames[i]), kAnyOffset));
-  };
-  return {.batch = size(0),
-          .num_q_heads = size(1),
-          .num_kv_heads = size(2),
-          .q_len = size(3),
-          .kv_len = size(4)};
-}
-
-double extent_of(const BufferDim& dim, const Shape& shape) {
-  if (const auto* size = std::get_if<std::int64_t>(&dim)) return static_cast<double>(*size);
-  const auto* named = std::get_if<NamedDim>(&dim);
-  if (!named) return static_cast<double>(verify::RandomOptions{}.free_dim);
-  return static_cast<double>(tilewright::extent_of(*named, shape));
-}
-
 // In floating point, because a product of sizes that nobody has checked may exceed any integer.
+double elements_of(const std::string& name, const BufferSpec& buffer, const Shape& shape,
+                   const verify::RandomOptions& options) {
+  const auto given = options.null_extents.find(name);
+  std::size_t nulls = 0;
+  double elements = 1;
+  for (const BufferDim& dim : buffer.shape) {
+    if (const auto* size = std::get_if<std::int64_t>(&dim)) {
+      elements *= static_cast<double>(*size);
+    } else if (const auto* named = std::get_if<NamedDim>(&dim)) {
+      elements *= static_cast<double>(extent_of(*named, shape));
+    } else {
+      elements *= static_cast<double>(
+          given == options.null_extents.end() ? options.free_dim : given->second.at(nulls++));
+    }
+  }
+  return elements;
+}
+
+// Packed tensors have no batch.
+double rows_of(const Spec& spec, const Shape& shape, std::int64_t heads, std::int64_t rows) {
+  return (spec.is_packed() ? 1.0 : static_cast<double>(shape.batch)) * static_cast<double>(heads) *
+         static_cast<double>(rows);
+}
+
 double bytes_of_qkv(const Spec& spec, const Shape& shape) {
-  const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
-                      static_cast<double>(shape.q_len);
-  const double columns = static_cast<double>(shape.batch) *
-                         static_cast<double>(shape.num_kv_heads) *
-                         static_cast<double>(shape.kv_len);
+  const double rows = rows_of(spec, shape, shape.num_q_heads, shape.q_len);
+  const double columns = rows_of(spec, shape, shape.num_kv_heads, shape.kv_len);
   const double width = static_cast<double>(spec.head_dim + spec.value_head_dim());
   return width * (rows * static_cast<double>(size_of(spec.dtype)) +
                   columns * static_cast<double>(size_of(spec.key_value_dtype())));
 }
 
-double bytes_of_buffers(const Spec& spec, const Shape& shape) {
+double bytes_of_buffers(const Spec& spec, const Shape& shape,
+                        const verify::RandomOptions& options = {}) {
   double bytes = 0;
   for (const auto& [name, buffer] : spec.buffers) {
-    double elements = 1;
-    for (const BufferDim& dim : buffer.shape) elements *= extent_of(dim, shape);
-    bytes += elements * static_cast<double>(size_of(buffer.dtype));
+    bytes += elements_of(name, buffer, shape, options) * static_cast<double>(size_of(buffer.dtype));
   }
   return bytes;
 }
 
 double bytes_of_outputs(const Spec& spec, const Shape& shape) {
-  const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
-                      static_cast<double>(shape.q_len);
+  const double rows = rows_of(spec, shape, shape.num_q_heads, shape.q_len);
   const double of_out = static_cast<double>(spec.value_head_dim()) *
                         static_cast<double>(size_of(spec.output_dtype()));
   return rows * (of_out + (spec.outputs.lse ? static_cast<double>(sizeof(float)) : 0));
@@ -86,38 +76,104 @@ void require_present(double needed, const Shape& shape) {
 
 const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
 
+void append(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string tensors_needed(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "\"" : ", \"") + name + '"';
   return names.empty() ? "this spec needs no tensor here" : "this spec needs " + list;
 }
 
-// A mask needs the buffers alone, but takes the file of a call.
-TensorFile read_tensors(const Spec& spec, const std::string& path, bool with_qkv,
-                        const std::vector<std::string>& others) {
-  std::vector<std::string> names;
-  if (with_qkv) names = kQueryKeyValue;
-  for (const auto& [name, buffer] : spec.buffers) {
-    if (std::count(kQueryKeyValue.begin(), kQueryKeyValue.end(), name) > 0) {
-      throw Error(ErrorCode::spec, fmt::format("buffer \"{}\" has the name of an input", name),
-                  "in a file the names q, k and v are taken: call the buffer something else");
+// What a file of a call holds: tensors that it must hold, and others that it may.
+struct FileNames {
+  std::vector<std::string> needed;
+  std::vector<std::string> optional;
+  std::vector<std::string> ignored;
+
+  // A mask needs the buffers alone, but takes the file of a call.
+  FileNames(const Spec& spec, bool with_qkv, const std::vector<std::string>& others)
+      : ignored(others) {
+    std::vector<std::string>& of_call = with_qkv ? needed : ignored;
+    append(of_call, kQueryKeyValue);
+    if (spec.is_packed()) {
+      append(of_call, SequenceTensors::required());
+      append(with_qkv ? optional : ignored, SequenceTensors::optional());
     }
-    names.push_back(name);
+    for (const auto& [name, buffer] : spec.buffers) {
+      if (contains(kQueryKeyValue, name)) {
+        throw Error(ErrorCode::spec, fmt::format("buffer \"{}\" has the name of an input", name),
+                    "in a file the names q, k and v are taken: call the buffer something else");
+      }
+      needed.push_back(name);
+    }
   }
-  TensorFile file = read_safetensors(path, names);
+
+  std::vector<std::string> read() const {
+    std::vector<std::string> names = needed;
+    append(names, optional);
+    return names;
+  }
+};
+
+TensorFile read_tensors(const std::string& path, const FileNames& names) {
+  const std::vector<std::string> read = names.read();
+  TensorFile file = read_safetensors(path, read);
   for (const std::string& name : file.skipped) {
-    if (std::count(kQueryKeyValue.begin(), kQueryKeyValue.end(), name) > 0) continue;
-    if (std::count(others.begin(), others.end(), name) > 0) continue;
-    const std::string hint = did_you_mean(name, names);
+    if (contains(names.ignored, name)) continue;
+    const std::string hint = did_you_mean(name, read);
     throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
-                hint.empty() ? tensors_needed(names) : hint);
+                hint.empty() ? tensors_needed(names.needed) : hint);
   }
-  for (const std::string& name : names) {
+  for (const std::string& name : names.needed) {
     if (file.tensors.contains(name)) continue;
     throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds no tensor \"{}\"", path, name),
-                tensors_needed(names));
+                tensors_needed(names.needed));
   }
   return file;
+}
+
+verify::RandomOptions random_options(const Spec& spec, const InputArguments& arguments) {
+  return {.null_extents = parse_buffer_extents(spec, arguments.buffers)};
+}
+
+void refuse_buffer_extents(const InputArguments& arguments) {
+  if (arguments.buffers.empty()) return;
+  throw Error(ErrorCode::usage, "--buffer gives extents of random buffers, and --inputs is a file",
+              "leave --buffer out: the file's buffers have their extents");
+}
+
+void refuse_offsets(const Spec& spec, const InputArguments& arguments) {
+  if (!spec.is_packed() || (!arguments.q_offset && !arguments.kv_offset)) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("--{}-offset is for dense calls, and the spec is packed",
+                          arguments.q_offset ? "q" : "kv"),
+              "sequences have offsets each: tensors q_offset and kv_offset of the file, or "
+              "random:.../ctx=N");
+}
+
+std::int64_t extent(const TensorView& tensor, int dim) {
+  return tensor.rank > dim ? tensor.shape[static_cast<std::size_t>(dim)] : 0;
+}
+
+// Read off tensors that nobody has checked.
+PackedShape shape_of_tensors(const verify::Problem& problem) {
+  const TensorView& q_begin = problem.sequences->q_begin;
+  if (q_begin.rank != 1 || q_begin.shape[0] < 1) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("q_begin is {}; it must be i32 [batch + 1]", q_begin.describe()),
+                "rows q_begin[b] .. q_begin[b + 1] of q are sequence b's");
+  }
+  return {.batch = q_begin.shape[0] - 1,
+          .num_q_heads = extent(problem.q, 1),
+          .num_kv_heads = extent(problem.k, 1),
+          .total_q = extent(problem.q, 0),
+          .total_kv = extent(problem.k, 0)};
 }
 
 }  // namespace
@@ -128,8 +184,17 @@ void require_memory(const Spec& spec, const Shape& shape) {
       shape);
 }
 
+std::string CallInputs::describe() const {
+  return is_packed() ? verify::packed_shape(problem_).describe() : shape().describe();
+}
+
 void InputArguments::declare_values(CLI::App& app) {
   app.add_option("--scalar", scalars, "NAME=NUMBER: a scalar of the spec; may be repeated")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--buffer", buffers,
+                 "NAME=EXTENT,...: of a random buffer's null dimensions; may be repeated")
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -140,7 +205,8 @@ void InputArguments::declare_values(CLI::App& app) {
 
 void InputArguments::declare_call(CLI::App& app) {
   app.add_option("--inputs", inputs,
-                 "a safetensors file with q, k, v and the buffers, or random:B,HQ,HKV,SQ,SKV")
+                 "a safetensors file with q, k, v and the buffers, or random:B,HQ,HKV,SQ,SKV; of a "
+                 "packed spec random:HQ,HKV/Q:KV,...")
       ->required();
   add_number(app, "--scale", scale, "multiplies q.k (default: the spec's)")
       ->check(held_by_a_float());
@@ -148,15 +214,22 @@ void InputArguments::declare_call(CLI::App& app) {
 }
 
 CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
+  refuse_offsets(spec, arguments);
   CallInputs inputs;
-  if (is_random(arguments.inputs)) {
-    inputs.take_random(spec, arguments, parse_random(arguments.inputs));
-  } else {
+  if (!is_random(arguments.inputs)) {
     inputs.take_file(spec, arguments, true);
+  } else if (spec.is_packed()) {
+    inputs.take_random_packed(spec, arguments, parse_random_packed(arguments.inputs));
+  } else {
+    inputs.take_random(spec, arguments, parse_random_dense(arguments.inputs));
   }
   inputs.take_values(arguments);
   inputs.make_outputs(spec);
-  inputs.problem_.shape = resolve_call(spec, inputs.tensors(), inputs.options()).shape;
+  if (spec.is_packed()) {
+    inputs.take_sequences(spec);
+  } else {
+    inputs.problem_.shape = resolve_call(spec, inputs.tensors(), inputs.options()).shape;
+  }
   Bindings(spec, inputs.problem_.snippet).check(spec, inputs.problem_.shape);
   return inputs;
 }
@@ -164,8 +237,9 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
 CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arguments,
                                      Shape shape) {
   CallInputs inputs;
-  shape.q_offset = arguments.q_offset;
-  shape.kv_offset = arguments.kv_offset;
+  shape.q_offset = arguments.q_offset.value_or(0);
+  shape.kv_offset = arguments.kv_offset.value_or(0);
+  if (spec.is_packed()) inputs.take_one_sequence(arguments, shape);
   validate(shape);
   if (arguments.inputs.empty()) {
     inputs.take_random_buffers(spec, arguments, shape);
@@ -177,12 +251,14 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
   }
   inputs.take_values(arguments);
   inputs.problem_.shape = shape;
+  if (inputs.sequences_) inputs.problem_.sequences = inputs.sequences_->sequences();
   Bindings(spec, inputs.problem_.snippet).check(spec, shape);
   return inputs;
 }
 
 void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv) {
-  file_ = read_tensors(spec, arguments.inputs, with_qkv, arguments.others);
+  refuse_buffer_extents(arguments);
+  file_ = read_tensors(arguments.inputs, FileNames(spec, with_qkv, arguments.others));
   for (const auto& [name, buffer] : spec.buffers) {
     problem_.snippet.buffers[name] = file_.tensors.at(name).view();
   }
@@ -190,43 +266,89 @@ void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bo
   problem_.q = file_.tensors.at("q").view();
   problem_.k = file_.tensors.at("k").view();
   problem_.v = file_.tensors.at("v").view();
+  if (!spec.is_packed()) return;
+  sequences_ = SequenceTensors::of_file(arguments.inputs, file_);
+  problem_.sequences = sequences_->sequences();
 }
 
 void CallInputs::take_random(const Spec& spec, const InputArguments& arguments,
                              const Shape& shape) {
   validate(shape);
-  require_memory(spec, shape);
-  random_ = verify::random_inputs(spec, shape, arguments.seed);
+  const verify::RandomOptions options = random_options(spec, arguments);
+  require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
+                      bytes_of_outputs(spec, shape),
+                  shape);
+  random_ = verify::random_inputs(spec, shape, arguments.seed, options);
   problem_ = random_->problem();
+}
+
+void CallInputs::take_random_packed(const Spec& spec, const InputArguments& arguments,
+                                    const verify::PackedLengths& lengths) {
+  const Shape shape = verify::shape_of(lengths);
+  validate(shape);
+  const verify::RandomOptions options = random_options(spec, arguments);
+  require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
+                      bytes_of_outputs(spec, shape),
+                  shape);
+  random_packed_ = verify::random_packed_inputs(spec, lengths, arguments.seed, options);
+  problem_ = random_packed_->problem();
 }
 
 void CallInputs::take_random_buffers(const Spec& spec, const InputArguments& arguments,
                                      const Shape& shape) {
-  require_present(bytes_of_buffers(spec, shape), shape);
-  random_ = verify::random_snippet_inputs(spec, shape, arguments.seed);
+  const verify::RandomOptions options = random_options(spec, arguments);
+  require_present(bytes_of_buffers(spec, shape, options), shape);
+  random_ = verify::random_snippet_inputs(spec, shape, arguments.seed, options);
   problem_ = random_->problem();
+}
+
+// Reads the sizes of a packed call off its tensors, and checks them.
+void CallInputs::take_sequences(const Spec& spec) {
+  const PackedShape shape = shape_of_tensors(problem_);
+  resolve_packed_call(spec, tensors(), shape, options());
+  tilewright::validate(shape);
+  require_sequences(*problem_.sequences, shape);
+  problem_.shape = shape_of_totals(shape);
+}
+
+void CallInputs::take_one_sequence(const InputArguments& arguments, Shape& shape) {
+  if (shape.batch != 1) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("--batch is {}, but mask shows one sequence of a packed spec", shape.batch),
+        "leave --batch out");
+  }
+  shape.q_offset = arguments.q_offset.value_or(shape.kv_offset + shape.kv_len - shape.q_len);
+  validate(shape);
+  sequences_ = SequenceTensors::of_one(shape.q_len, shape.kv_len, shape.q_offset, shape.kv_offset);
 }
 
 void CallInputs::take_values(const InputArguments& arguments) {
   problem_.snippet.scalars = parse_scalars(arguments.scalars);
-  problem_.shape.q_offset = arguments.q_offset;
-  problem_.shape.kv_offset = arguments.kv_offset;
+  problem_.shape.q_offset = arguments.q_offset.value_or(0);
+  problem_.shape.kv_offset = arguments.kv_offset.value_or(0);
   problem_.scale = arguments.scale;
 }
 
-// A q that is wrong gives outputs that are wrong; the check of the call then names q.
+// A q that is wrong gives outputs that are wrong; the check of the call then names q. Rows of a
+// packed call that belong to no sequence keep what is here.
 void CallInputs::make_outputs(const Spec& spec) {
   std::vector<std::int64_t> extents(problem_.q.extents().begin(), problem_.q.extents().end());
-  const bool has_sizes = extents.size() == 4;
-  if (has_sizes) extents[3] = spec.value_head_dim();
+  const bool has_sizes = extents.size() == (spec.is_packed() ? 3 : 4);
+  if (has_sizes) extents.back() = spec.value_head_dim();
   out_ = Tensor::zeros(spec.output_dtype(), extents);
   if (!spec.outputs.lse) return;
   std::vector<std::int64_t> rows(3, 1);
-  if (has_sizes) {
+  if (has_sizes && spec.is_packed()) {
+    rows = {extents[1], extents[0]};
+  } else if (has_sizes) {
     const bool heads_first = spec.layout == Layout::bhsd;
     rows = {extents[0], extents[heads_first ? 1 : 2], extents[heads_first ? 2 : 1]};
   }
   lse_ = Tensor::zeros(DType::f32, rows);
+  if (!spec.is_packed()) return;
+  std::fill_n(static_cast<float*>(lse_->data()), lse_->numel(),
+              -std::numeric_limits<float>::infinity());
 }
 
 Bindings CallInputs::bindings(const Attention& attention) const {

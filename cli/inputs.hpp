@@ -5,28 +5,32 @@
 #include <string>
 #include <vector>
 
+#include "cli/sequence_tensors.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/spec.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/api/safetensors.hpp"
 #include "verify/problem.hpp"
 #include "verify/random_inputs.hpp"
+#include "verify/random_sequences.hpp"
 
 namespace tilewright::cli {
 
 /// Where a call's tensors, scalars and offsets come from: the arguments that run, check and mask
 /// share.
 struct InputArguments {
-  std::string inputs;                ///< a safetensors file, or random:B,HQ,HKV,SQ,SKV
-  std::vector<std::string> scalars;  ///< NAME=NUMBER
+  /// A safetensors file, or random:B,HQ,HKV,SQ,SKV, or random:HQ,HKV/Q:KV,... of a packed spec.
+  std::string inputs;
+  std::vector<std::string> scalars;       ///< NAME=NUMBER
+  std::vector<std::string> buffers = {};  ///< NAME=EXTENT,...
   /// Tensors that may stand in the file of the inputs too.
   std::vector<std::string> others = {};
   std::uint64_t seed = 0;  ///< of random contents
-  std::int64_t q_offset = 0;
-  std::int64_t kv_offset = 0;
+  std::optional<std::int64_t> q_offset;
+  std::optional<std::int64_t> kv_offset;
   std::optional<double> scale;
 
-  /// --scalar, --seed, --q-offset and --kv-offset.
+  /// --scalar, --buffer, --seed, --q-offset and --kv-offset.
   void declare_values(CLI::App& app);
   /// Those, --inputs (required) and --scale.
   void declare_call(CLI::App& app);
@@ -45,11 +49,15 @@ class CallInputs {
   static CallInputs load(const Spec& spec, const InputArguments& arguments);
 
   /// For a block mask of the given sizes: buffers and scalars alone. A file may also hold q, k and
-  /// v.
+  /// v. Of a packed spec: one sequence of that size, whose last row of q and last column have the
+  /// same position unless the arguments say otherwise.
   static CallInputs load_for_mask(const Spec& spec, const InputArguments& arguments, Shape shape);
 
   const verify::Problem& problem() const { return problem_; }
   const Shape& shape() const { return problem_.shape; }
+  bool is_packed() const { return problem_.sequences.has_value(); }
+  /// The sizes in words, without the bounds of a packed call.
+  std::string describe() const;
   const Tensor& out() const { return out_; }
   const std::optional<Tensor>& lse() const { return lse_; }
 
@@ -61,13 +69,19 @@ class CallInputs {
   CallInputs() = default;
   void take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv);
   void take_random(const Spec& spec, const InputArguments& arguments, const Shape& shape);
+  void take_random_packed(const Spec& spec, const InputArguments& arguments,
+                          const verify::PackedLengths& lengths);
+  void take_sequences(const Spec& spec);
+  void take_one_sequence(const InputArguments& arguments, Shape& shape);
   void take_random_buffers(const Spec& spec, const InputArguments& arguments, const Shape& shape);
   void take_values(const InputArguments& arguments);
   void make_outputs(const Spec& spec);
 
-  // The problem views one of these two.
+  // The problem views one of these three.
   TensorFile file_;
   std::optional<verify::Inputs> random_;
+  std::optional<verify::PackedInputs> random_packed_;
+  std::optional<SequenceTensors> sequences_;  // of a packed call from a file, or of a mask
   verify::Problem problem_;
   Tensor out_;
   std::optional<Tensor> lse_;

@@ -9,6 +9,7 @@
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/sequence_mask.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "picture/text.hpp"
@@ -104,6 +105,10 @@ class MaskVerb : public Verb {
 
   BlockMask make_mask(const Attention& attention, const CallInputs& inputs) const {
     const Bindings bindings = inputs.bindings(attention);
+    if (inputs.is_packed()) {
+      require_mask_of_packed(attention.spec());
+      return mask_of_sequence(attention, inputs, bindings);
+    }
     if (!mask_.empty()) return read_mask(mask_, attention, inputs.shape(), bindings);
     if (attention.spec().mask_mod.empty() && picture_.scores) {
       return mask_of_everything(attention, inputs.shape(), bindings);
@@ -113,6 +118,16 @@ class MaskVerb : public Verb {
                   "name lists with --mask FILE, or draw score_mod with --scores and --picture");
     }
     return attention.block_mask(inputs.shape(), bindings);
+  }
+
+  void require_mask_of_packed(const Spec& spec) const {
+    if (!mask_.empty()) {
+      throw Error(ErrorCode::usage, "--mask of a packed spec is not yet supported",
+                  "leave --mask out: mask_mod decides the tiles");
+    }
+    if (!spec.mask_mod.empty()) return;
+    throw Error(ErrorCode::usage, "the spec has no mask_mod, so there is no mask to show",
+                "every tile of a sequence is visited");
   }
 
   void print_result(const BlockMask& mask, double ms) const {

@@ -28,6 +28,15 @@ std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeR
                                             text, range.least, range.most));
 }
 
+std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeRange range,
+                          const std::string& form) {
+  try {
+    return parse_whole(text, option, range);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), form);
+  }
+}
+
 std::optional<double> finite_number(std::string_view text) {
   double value = 0;
   const char* const end = text.data() + text.size();

@@ -33,6 +33,11 @@ inline constexpr WholeRange kAnyIndex{0, std::numeric_limits<std::int32_t>::max(
 /// @throws Error with code usage, naming the option and its range
 std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeRange range);
 
+/// The same for a number that is a part of an option's text.
+/// @param form how the whole text is written: the error's hint
+std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeRange range,
+                          const std::string& form);
+
 /// A finite decimal number, such as 0.5, -3 or 1e-4; nothing for any other text.
 std::optional<double> finite_number(std::string_view text);
 

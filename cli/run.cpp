@@ -58,14 +58,14 @@ class RunVerb : public Verb {
  private:
   void report(const CallInputs& inputs, const Call& call) const {
     if (json_) {
-      Json facts = to_json(call, inputs.shape());
+      Json facts = to_json(call, inputs);
       facts["outputs"] = {{"file", outputs_}, {"out", inputs.out().describe()}};
       if (inputs.lse()) facts["outputs"]["lse"] = inputs.lse()->describe();
       return print_json(facts);
     }
     std::string wrote = "out " + inputs.out().describe();
     if (inputs.lse()) wrote += ", lse " + inputs.lse()->describe();
-    print(fmt::format("{}wrote {}: {}\n", describe(call, inputs.shape()), outputs_, wrote));
+    print(fmt::format("{}wrote {}: {}\n", describe(call, inputs), outputs_, wrote));
   }
 
   std::string spec_;

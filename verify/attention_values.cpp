@@ -13,18 +13,23 @@ Values Values::zeros(std::int64_t batch, std::int64_t heads, std::int64_t rows,
 }
 
 Values read_values(const TensorView& tensor, Layout layout) {
-  const int head_dimension = layout == Layout::bhsd ? 1 : 2;
-  const int row_dimension = layout == Layout::bhsd ? 2 : 1;
-  Values values = Values::zeros(tensor.shape[0], tensor.shape[head_dimension],
-                                tensor.shape[row_dimension], tensor.shape[3]);
+  // Of packed rows there is one batch.
+  const int first = layout == Layout::packed ? 0 : 1;
+  const int head_dimension = layout == Layout::bhsd ? 1 : first + 1;
+  const int row_dimension = layout == Layout::bhsd ? 2 : first;
+  const int width_dimension = first + 2;
+  const std::int64_t batch_stride = first == 0 ? 0 : tensor.strides[0];
+  Values values = Values::zeros(first == 0 ? 1 : tensor.shape[0], tensor.shape[head_dimension],
+                                tensor.shape[row_dimension], tensor.shape[width_dimension]);
   for (std::int64_t b = 0; b < values.batch; ++b) {
     for (std::int64_t h = 0; h < values.heads; ++h) {
       for (std::int64_t row = 0; row < values.rows; ++row) {
-        const std::int64_t start = b * tensor.strides[0] + h * tensor.strides[head_dimension] +
+        const std::int64_t start = b * batch_stride + h * tensor.strides[head_dimension] +
                                    row * tensor.strides[row_dimension];
         double* out = values.row(b, h, row);
         for (std::int64_t i = 0; i < values.width; ++i) {
-          out[i] = read_element(tensor.data, tensor.dtype, start + i * tensor.strides[3]);
+          out[i] =
+              read_element(tensor.data, tensor.dtype, start + i * tensor.strides[width_dimension]);
         }
       }
     }
@@ -33,12 +38,16 @@ Values read_values(const TensorView& tensor, Layout layout) {
 }
 
 Values read_lse(const TensorView& lse) {
-  Values values = Values::zeros(lse.shape[0], lse.shape[1], lse.shape[2], 1);
+  const int first = lse.rank == 2 ? 0 : 1;
+  const std::int64_t batch_stride = first == 0 ? 0 : lse.strides[0];
+  Values values =
+      Values::zeros(first == 0 ? 1 : lse.shape[0], lse.shape[first], lse.shape[first + 1], 1);
   for (std::int64_t b = 0; b < values.batch; ++b) {
     for (std::int64_t h = 0; h < values.heads; ++h) {
       for (std::int64_t row = 0; row < values.rows; ++row) {
-        values.at(b, h, row, 0) = read_element(
-            lse.data, lse.dtype, b * lse.strides[0] + h * lse.strides[1] + row * lse.strides[2]);
+        values.at(b, h, row, 0) =
+            read_element(lse.data, lse.dtype,
+                         b * batch_stride + h * lse.strides[first] + row * lse.strides[first + 1]);
       }
     }
   }

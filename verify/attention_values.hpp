@@ -11,8 +11,8 @@
 
 namespace tilewright::verify {
 
-/// A 4-d tensor as doubles, dense, with its dimensions in one order whatever its layout and strides
-/// were: [batch, heads, rows, width].
+/// A tensor as doubles, dense, with its dimensions in one order whatever its layout and strides
+/// were: [batch, heads, rows, width]. Packed rows are one batch.
 struct Values {
   std::int64_t batch = 0;
   std::int64_t heads = 0;
@@ -33,9 +33,11 @@ struct Values {
     return data[index(b, h, row, column)];
   }
   /// The first of `width` elements.
-  double* row(std::int64_t b, std::int64_t h, std::int64_t r) { return &data[index(b, h, r, 0)]; }
+  double* row(std::int64_t b, std::int64_t h, std::int64_t r) {
+    return data.data() + index(b, h, r, 0);
+  }
   const double* row(std::int64_t b, std::int64_t h, std::int64_t r) const {
-    return &data[index(b, h, r, 0)];
+    return data.data() + index(b, h, r, 0);
   }
 };
 
@@ -48,7 +50,7 @@ struct AttentionValues {
 /// Reads q, k, v or out: any dtype, strides and layout. A stride of 0 repeats.
 Values read_values(const TensorView& tensor, Layout layout);
 
-/// Reads lse [batch, num_q_heads, q_len].
+/// Reads lse [batch, num_q_heads, q_len], or [num_q_heads, total_q] of a packed call.
 Values read_lse(const TensorView& lse);
 
 }  // namespace tilewright::verify

@@ -1,7 +1,9 @@
 #include "verify/check.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +13,9 @@
 #include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
 #include "verify/outputs.hpp"
+#include "verify/parts.hpp"
 #include "verify/reference.hpp"
+#include "verify/sequences.hpp"
 #include "verify/snippet_evaluator.hpp"
 
 namespace tilewright::verify {
@@ -31,8 +35,7 @@ auto timed(double& ms, Body body) {
   return body();
 }
 
-// How much of a check's long work the reference is; the rest is the naive implementation. Both are
-// asked row by row.
+// How much of a check's long work the reference is; the rest is the naive implementation.
 constexpr double kShareOfReference = 0.7;
 
 // The snippets' readings; none where the spec has no snippets.
@@ -104,35 +107,46 @@ class Checker::Implementation {
     report.ms.reference = wanted.reference_ms;
     report.ms.naive = wanted.naive_ms;
     say("comparing", 1);
-    timed(report.ms.judge, [&] { judge_all(problem, outputs, wanted, report); });
+    timed(report.ms.judge, [&] { judge_all(problem, outputs, facts, wanted, report); });
     if (other_) compare_with_other(problem, out, outputs, wanted, report);
     return report;
   }
 
+  // A packed call's sequences one after another.
   Expected expected(const Problem& problem) const {
     const DefaultFloatEnvironment floats;
-    const DenseProblem dense{.q = read_values(problem.q, spec().layout),
-                             .k = read_values(problem.k, spec().key_value_layout()),
-                             .v = read_values(problem.v, spec().key_value_layout()),
-                             .scale = scale_of(spec(), problem)};
-    const SnippetValues values(spec(), problem.snippet, problem.shape);
+    const Parts parts(spec(), problem);
     std::atomic<std::int64_t> disagreements = 0;
-    Expected expected;
-    expected.reference = timed(expected.reference_ms, [&] {
-      return reference_attention(
-          dense,
-          counted("reference in double precision", 0,
-                  double_snippets(values.arguments(), disagreements), problem.shape),
-          threads_);
-    });
-    expected.naive = timed(expected.naive_ms, [&] {
-      return naive_attention(dense,
-                             counted("naive implementation", kShareOfReference,
-                                     float_snippets(values.arguments()), problem.shape),
-                             spec().dtype, spec().output_dtype(), threads_);
-    });
+    Expected expected = empty_expected(problem);
+    Progress progress(parts);
+    for (const Parts::Place& place : parts.places()) {
+      if (place.score_rows() == 0) {
+        expected.max_abs_scores.push_back(0);
+        continue;
+      }
+      const DenseProblem dense = parts.read(place);
+      Reference reference = timed(expected.reference_ms, [&] {
+        return reference_attention(
+            dense,
+            counted("reference in double precision", &Progress::of_reference, place.columns(),
+                    double_snippets(place, disagreements), progress),
+            threads_);
+      });
+      AttentionValues naive = timed(expected.naive_ms, [&] {
+        return naive_attention(dense,
+                               counted("naive implementation", &Progress::of_naive, place.columns(),
+                                       float_snippets(place), progress),
+                               spec().dtype, spec().output_dtype(), threads_);
+      });
+      put_rows(std::move(reference.values.out), place, expected.reference.values.out);
+      put_rows(std::move(reference.values.lse), place, expected.reference.values.lse);
+      put_rows(std::move(naive.out), place, expected.naive.out);
+      expected.max_abs_scores.push_back(reference.max_abs_score);
+      expected.reference.max_abs_score =
+          std::max(expected.reference.max_abs_score, reference.max_abs_score);
+    }
     expected.mask_disagreements = disagreements;
-    expected.rule = rule_on(attention_.device(), expected.reference);
+    expected.rule = rule_on(attention_.device(), expected.reference.max_abs_score);
     return expected;
   }
 
@@ -143,20 +157,50 @@ class Checker::Implementation {
     if (options_.progress) options_.progress(step, share);
   }
 
-  // Snippets that tell how many rows they were asked for.
+  // Rows of a packed call that belong to no sequence stay NaN, which judge() leaves out.
+  Expected empty_expected(const Problem& problem) const {
+    if (!problem.sequences) return {};
+    const auto empty = [&](std::int64_t width) {
+      Values values = Values::zeros(1, problem.shape.num_q_heads, problem.shape.q_len, width);
+      std::fill(values.data.begin(), values.data.end(), std::numeric_limits<double>::quiet_NaN());
+      return values;
+    };
+    Expected expected;
+    expected.reference.values = {.out = empty(spec().value_head_dim()), .lse = empty(1)};
+    expected.naive.out = empty(spec().value_head_dim());
+    return expected;
+  }
+
+  // How much of a check's long work is done.
+  struct Progress {
+    explicit Progress(const Parts& parts) {
+      for (const Parts::Place& place : parts.places()) {
+        work += static_cast<double>(place.score_rows()) * static_cast<double>(place.columns());
+      }
+    }
+    double work = 0;  // elements of all score matrices
+    std::atomic<std::int64_t> of_reference = 0, of_naive = 0;
+
+    double share() const {
+      if (work == 0) return 1;
+      return (kShareOfReference * static_cast<double>(of_reference) +
+              (1 - kShareOfReference) * static_cast<double>(of_naive)) /
+             work;
+    }
+  };
+
+  // Snippets that tell how many elements they were asked for.
   template <typename Score>
-  RowSnippets<Score> counted(std::string_view step, double before, RowSnippets<Score> snippets,
-                             const Shape& shape) const {
+  RowSnippets<Score> counted(std::string_view step, std::atomic<std::int64_t> Progress::*done,
+                             std::int64_t columns, RowSnippets<Score> snippets,
+                             Progress& progress) const {
     if (!options_.progress) return snippets;
-    const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.num_q_heads) *
-                        static_cast<double>(shape.q_len);
-    const double width = before > 0 ? 1 - kShareOfReference : kShareOfReference;
-    auto done = std::make_shared<std::atomic<std::int64_t>>(0);
-    return [this, step, before, rows, width, done, snippets = std::move(snippets)](
+    return [this, step, done, columns, &progress, snippets = std::move(snippets)](
                std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
                Score* modified, unsigned char* keep) {
       snippets(b, h, row, scores, modified, keep);
-      say(step, before + width * static_cast<double>(++*done) / rows);
+      progress.*done += columns;
+      say(step, progress.share());
     };
   }
 
@@ -177,9 +221,9 @@ class Checker::Implementation {
     }
   }
 
-  Rule rule_on(const Device& device, const Reference& reference) const {
+  Rule rule_on(const Device& device, double max_abs_score) const {
     Rule rule{.dtype = spec().dtype, .out_dtype = spec().output_dtype()};
-    if (uses_fast_math(spec(), device)) rule.fast_math_score = reference.max_abs_score;
+    if (uses_fast_math(spec(), device)) rule.fast_math_score = max_abs_score;
     return rule;
   }
 
@@ -187,63 +231,137 @@ class Checker::Implementation {
                           const Outputs& outputs, const Expected& wanted, Report& report) const {
     const Outputs there(spec(), problem.shape, placement);
     run_call(*other_, problem, there);
-    const Rule rule = rule_on(other_->device(), wanted.reference);
-    const AttentionValues values = outputs.values(spec());
-    const AttentionValues other_values = there.values(spec());
-    report.other_verdict = judge(other_values, wanted.reference.values, wanted.naive, rule);
+    const Rule rule = rule_on(other_->device(), wanted.reference.max_abs_score);
+    const AttentionValues values = values_of(outputs.values(spec()), problem);
+    const AttentionValues other_values = values_of(there.values(spec()), problem);
+    report.other_verdict =
+        judge(other_values, wanted.reference.values, wanted.naive, rule, place_of_rows(problem));
     report.agreement =
         compare({values, report.verdict, wanted.rule}, {other_values, *report.other_verdict, rule},
                 wanted.reference.values);
     report.ok = report.ok && report.other_verdict->ok && report.agreement->ok;
   }
 
-  void judge_all(const Problem& problem, const Outputs& outputs, const Expected& wanted,
-                 Report& report) const {
+  void judge_all(const Problem& problem, const Outputs& outputs, const CallFacts& facts,
+                 const Expected& wanted, Report& report) const {
+    const AttentionValues values = values_of(outputs.values(spec()), problem);
     report.verdict =
-        judge(outputs.values(spec()), wanted.reference.values, wanted.naive, wanted.rule);
-    if (!report.damage) report.damage = outputs.damage();
-    if (report.mask && options_.check_mask) {
-      report.mask_verdict =
-          check_block_mask(spec(), problem, *report.mask, *readings_.in_float, threads_);
+        judge(values, wanted.reference.values, wanted.naive, wanted.rule, place_of_rows(problem));
+    if (problem.sequences) judge_sequences(problem, values, wanted, report);
+    if (!report.damage) report.damage = outputs.damage(problem);
+    if (options_.check_mask) report.mask_verdict = judge_tiles(problem, facts, report);
+    report.ok = report.verdict.ok && report.sequence_reasons.empty() && !report.damage &&
+                (!report.mask_verdict || report.mask_verdict->ok);
+    if (options_.theirs) {
+      judge_theirs(problem, values, values_of(*options_.theirs, problem), wanted, report);
     }
-    report.ok =
-        report.verdict.ok && !report.damage && (!report.mask_verdict || report.mask_verdict->ok);
-    if (options_.theirs) judge_theirs(outputs.values(spec()), wanted, report);
   }
 
-  void judge_theirs(const AttentionValues& ours, const Expected& wanted, Report& report) const {
-    const AttentionValues& theirs = *options_.theirs;
-    report.their_verdict = judge(theirs, wanted.reference.values, wanted.naive, wanted.rule);
+  std::optional<MaskVerdict> judge_tiles(const Problem& problem, const CallFacts& facts,
+                                         const Report& report) const {
+    const FloatReading* const reading = readings_.in_float ? &*readings_.in_float : nullptr;
+    if (facts.plan_map) {
+      MaskVerdict verdict = check_tile_map(spec(), problem, *facts.plan_map, reading, threads_);
+      // Without a mask_mod there is something to say where the plan is wrong alone.
+      if (spec().mask_mod.empty() && verdict.ok) return std::nullopt;
+      return verdict;
+    }
+    if (!report.mask) return std::nullopt;
+    return check_block_mask(spec(), problem, *report.mask, *reading, threads_);
+  }
+
+  void judge_theirs(const Problem& problem, const AttentionValues& ours,
+                    const AttentionValues& theirs, const Expected& wanted, Report& report) const {
+    report.their_verdict =
+        judge(theirs, wanted.reference.values, wanted.naive, wanted.rule, place_of_rows(problem));
     report.their_agreement =
         compare({ours, report.verdict, wanted.rule}, {theirs, *report.their_verdict, wanted.rule},
                 wanted.reference.values);
     report.ok = report.ok && report.their_verdict->ok && report.their_agreement->ok;
   }
 
-  RowSnippets<float> float_snippets(const abi::SnippetArguments& arguments) const {
-    if (!readings_.in_float) return unchanged<float>(arguments.kv_len);
-    return [this, arguments](std::int64_t b, std::int64_t h, std::int64_t row, const float* scores,
-                             float* modified, unsigned char* keep) {
-      readings_.in_float->row(arguments, b, h, row, scores, modified, keep);
+  // Each sequence alone, by the same rule with wider bounds.
+  void judge_sequences(const Problem& problem, const AttentionValues& values,
+                       const Expected& wanted, Report& report) const {
+    constexpr std::size_t kFew = 3;
+    const Parts parts(spec(), problem);
+    for (const Parts::Place& place : parts.places()) {
+      if (place.score_rows() == 0 || report.sequence_reasons.size() >= kFew) continue;
+      const auto part_of = [&](const AttentionValues& whole) {
+        AttentionValues part{.out = take_rows(whole.out, place)};
+        if (!whole.lse.data.empty()) part.lse = take_rows(whole.lse, place);
+        return part;
+      };
+      Rule rule =
+          rule_on(attention_.device(), wanted.max_abs_scores[static_cast<std::size_t>(place.b)]);
+      rule.bound_factor = kBoundFactorOfSequence;
+      const Verdict verdict =
+          judge(part_of(values), part_of(wanted.reference.values), part_of(wanted.naive), rule,
+                [&](std::int64_t, std::int64_t row) {
+                  return RowPlace{place.b, row};
+                });
+      for (const std::string& reason : verdict.reasons) {
+        report.sequence_reasons.push_back(fmt::format("sequence {} alone: {}", place.b, reason));
+      }
+    }
+  }
+
+  // What was written; NaN, as the reference is, in rows of a packed call that no sequence has.
+  AttentionValues values_of(AttentionValues values, const Problem& problem) const {
+    if (!problem.sequences) return values;
+    std::vector<bool> is_planned(static_cast<std::size_t>(problem.shape.q_len));
+    for (const SequenceRows& rows : read_sequences(problem)) {
+      std::fill_n(is_planned.begin() + rows.q_begin, rows.q_len, true);
+    }
+    for (Values* const one : {&values.out, &values.lse}) {
+      for (std::int64_t item = 0; item < one->heads * one->rows; ++item) {
+        const std::int64_t row = item % one->rows;
+        if (is_planned[static_cast<std::size_t>(row)]) continue;
+        std::fill_n(one->row(0, item / one->rows, row), one->width,
+                    std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+    return values;
+  }
+
+  // Rows of a packed call by the number of their sequence and their row in it.
+  static PlaceOfRow place_of_rows(const Problem& problem) {
+    if (!problem.sequences) return {};
+    return [sequences = read_sequences(problem)](std::int64_t, std::int64_t row) {
+      for (std::size_t b = 0; b < sequences.size(); ++b) {
+        const std::int64_t inside = row - sequences[b].q_begin;
+        if (inside >= 0 && inside < sequences[b].q_len) {
+          return RowPlace{static_cast<std::int64_t>(b), inside};
+        }
+      }
+      return RowPlace{-1, row};
+    };
+  }
+
+  RowSnippets<float> float_snippets(const Parts::Place& place) const {
+    if (!readings_.in_float) return unchanged<float>(place.columns());
+    return [this, &place](std::int64_t b, std::int64_t h, std::int64_t row, const float* scores,
+                          float* modified, unsigned char* keep) {
+      readings_.in_float->row(place.arguments, place.b + b, h, row, scores, modified, keep);
     };
   }
 
   // Scores in double, but what is kept is decided in float: a truth has no rounding error to allow
   // for, so the reference must take the kernel's side of every `<`.
-  RowSnippets<double> double_snippets(const abi::SnippetArguments& arguments,
+  RowSnippets<double> double_snippets(const Parts::Place& place,
                                       std::atomic<std::int64_t>& disagreements) const {
-    if (!readings_.in_double) return unchanged<double>(arguments.kv_len);
-    return [this, arguments, &disagreements](std::int64_t b, std::int64_t h, std::int64_t row,
-                                             const double* scores, double* modified,
-                                             unsigned char* keep) {
-      readings_.in_double->row(arguments, b, h, row, scores, modified, keep);
+    if (!readings_.in_double) return unchanged<double>(place.columns());
+    return [this, &place, &disagreements](std::int64_t b, std::int64_t h, std::int64_t row,
+                                          const double* scores, double* modified,
+                                          unsigned char* keep) {
+      readings_.in_double->row(place.arguments, place.b + b, h, row, scores, modified, keep);
       if (spec().mask_mod.empty()) return;
-      const auto count = static_cast<std::size_t>(arguments.kv_len);
+      const auto count = static_cast<std::size_t>(place.columns());
       const std::vector<float> float_scores(scores, scores + count);
       std::vector<float> unused(count);
       std::vector<unsigned char> float_keep(count);
-      readings_.in_float->row(arguments, b, h, row, float_scores.data(), unused.data(),
-                              float_keep.data());
+      readings_.in_float->row(place.arguments, place.b + b, h, row, float_scores.data(),
+                              unused.data(), float_keep.data());
       std::int64_t different = 0;
       for (std::size_t i = 0; i < count; ++i) different += (keep[i] != 0) != (float_keep[i] != 0);
       std::copy(float_keep.begin(), float_keep.end(), keep);
@@ -261,6 +379,7 @@ class Checker::Implementation {
 
 std::vector<std::string> Report::reasons() const {
   std::vector<std::string> reasons = verdict.reasons;
+  reasons.insert(reasons.end(), sequence_reasons.begin(), sequence_reasons.end());
   if (other_verdict) {
     for (const std::string& reason : other_verdict->reasons) {
       reasons.push_back("on the device that it was compared with: " + reason);
@@ -281,9 +400,9 @@ std::vector<std::string> Report::reasons() const {
   }
   if (damage) reasons.push_back(*damage);
   if (mask_verdict && !mask_verdict->ok) {
-    reasons.push_back(fmt::format("the block mask is wrong in {} of {} tiles: {}",
-                                  mask_verdict->wrong_tiles, mask_verdict->tiles,
-                                  mask_verdict->first_wrong));
+    reasons.push_back(fmt::format(
+        "the {} is wrong in {} of {} tiles: {}", mask ? "block mask" : "plan's tile map",
+        mask_verdict->wrong_tiles, mask_verdict->tiles, mask_verdict->first_wrong));
   }
   return reasons;
 }

@@ -57,6 +57,8 @@ struct StepTimes {
 struct Report {
   bool ok = true;  ///< results, the block mask and the memory around out are right
   Verdict verdict;
+  /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
+  std::vector<std::string> sequence_reasons = {};
   /// Of the device that it was compared with.
   std::optional<Verdict> other_verdict;
   std::optional<Agreement> agreement;
@@ -64,7 +66,7 @@ struct Report {
   std::optional<Verdict> their_verdict;
   std::optional<Agreement> their_agreement;
   std::optional<BlockMask> mask;
-  std::optional<MaskVerdict> mask_verdict;
+  std::optional<MaskVerdict> mask_verdict;  ///< of the block mask, or a packed call's tile map
   std::optional<std::string>
       damage;                     ///< what was written outside out and lse, or on a GPU to an input
   UndefinedOperations undefined;  ///< warnings; fatal ones are thrown
@@ -100,6 +102,8 @@ class Checker {
     Reference reference;
     AttentionValues naive;
     Rule rule;
+    /// Of each part of the call (Parts): the greatest magnitude of its modified scores.
+    std::vector<double> max_abs_scores = {};
     std::int64_t mask_disagreements = 0;
     double reference_ms = 0;
     double naive_ms = 0;

@@ -50,6 +50,7 @@ TensorView padded_view(void* data, DType dtype, std::span<const std::int64_t> sh
 }
 
 std::int64_t elements_spanned(const TensorView& view) {
+  if (view.numel() == 0) return 0;
   std::int64_t last = 0;
   for (int i = 0; i < view.rank; ++i) {
     last +=
@@ -97,6 +98,20 @@ GuardedTensor GuardedTensor::copy_of(const TensorView& source, const Placement& 
                 static_cast<std::size_t>(bytes));
   });
   return copy;
+}
+
+bool GuardedTensor::is_untouched(int dim, std::int64_t index) const {
+  const auto d = static_cast<std::size_t>(dim);
+  const auto bytes = static_cast<std::int64_t>(size_of(view_.dtype));
+  TensorView slice = view_;
+  slice.data = static_cast<char*>(view_.data) + index * view_.strides[d] * bytes;
+  slice.shape[d] = 1;
+  bool untouched = true;
+  for_each_offset(slice, [&](std::int64_t offset) {
+    const char* const element = static_cast<const char*>(slice.data) + offset * bytes;
+    untouched = untouched && is_guard(element, view_.dtype);
+  });
+  return untouched;
 }
 
 std::optional<std::string> GuardedTensor::damage() const {

@@ -34,6 +34,9 @@ class GuardedTensor {
   /// Where something was written outside the tensor: "3 elements behind its end". Empty if nowhere.
   std::optional<std::string> damage() const;
 
+  /// True if every element with this index of a dimension holds what the tensor was made with.
+  bool is_untouched(int dim, std::int64_t index) const;
+
  private:
   Tensor memory_;  // one-dimensional
   TensorView view_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -79,11 +80,13 @@ double fast_math_error(const Rule& rule) {
 }
 
 double max_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
-  return 2 * naive.max + 2 * spacing(rule, reference.max) + fast_math_error(rule) * reference.max;
+  return rule.bound_factor *
+         (2 * naive.max + 2 * spacing(rule, reference.max) + fast_math_error(rule) * reference.max);
 }
 
 double rms_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
-  return 2 * naive.rms + spacing(rule, reference.rms) / 4 + fast_math_error(rule) * reference.rms;
+  return rule.bound_factor *
+         (2 * naive.rms + spacing(rule, reference.rms) / 4 + fast_math_error(rule) * reference.rms);
 }
 
 // Both finite, both NaN, or the same infinity.
@@ -93,13 +96,21 @@ bool same_pattern(double got, double wanted) {
   return got == wanted;
 }
 
-BadElement element_at(std::string tensor, const Values& got, const Values& reference,
-                      std::size_t index) {
+// A verdict that is being made.
+struct Judgement {
+  const PlaceOfRow& place_of;
+  Verdict verdict = {};
+};
+
+BadElement element_at(const Judgement& judgement, std::string tensor, const Values& got,
+                      const Values& reference, std::size_t index) {
   const auto i = static_cast<std::int64_t>(index);
+  RowPlace place{i / (got.width * got.rows * got.heads), i / got.width % got.rows};
+  if (judgement.place_of) place = judgement.place_of(place.b, place.row);
   return {.tensor = std::move(tensor),
-          .b = i / (got.width * got.rows * got.heads),
+          .b = place.b,
           .h = i / (got.width * got.rows) % got.heads,
-          .row = i / got.width % got.rows,
+          .row = place.row,
           .column = i % got.width,
           .got = got.data[index],
           .wanted = reference.data[index]};
@@ -112,7 +123,7 @@ void blame(Verdict& verdict, std::string reason, const BadElement& element) {
 }
 
 template <typename IsBad>
-void judge_elements(Verdict& verdict, const std::string& tensor, const Values& got,
+void judge_elements(Judgement& judgement, const std::string& tensor, const Values& got,
                     const Values& reference, const std::string& what, const IsBad& is_bad) {
   std::int64_t bad = 0;
   std::size_t first = 0;
@@ -121,23 +132,24 @@ void judge_elements(Verdict& verdict, const std::string& tensor, const Values& g
     if (bad++ == 0) first = i;
   }
   if (bad == 0) return;
-  const BadElement element = element_at(tensor, got, reference, first);
-  blame(verdict,
+  const BadElement element = element_at(judgement, tensor, got, reference, first);
+  blame(judgement.verdict,
         fmt::format("{}: {} of {} elements, first {}", what, bad, got.data.size(),
                     element.describe()),
         element);
 }
 
-void judge_pattern(Verdict& verdict, const std::string& tensor, const Values& got,
+void judge_pattern(Judgement& judgement, const std::string& tensor, const Values& got,
                    const Values& reference, DType dtype) {
   judge_elements(
-      verdict, tensor, got, reference, tensor + " has NaN or infinity in other places",
+      judgement, tensor, got, reference, tensor + " has NaN or infinity in other places",
       [&](double value, double wanted) { return !same_pattern(value, round_to(dtype, wanted)); });
 }
 
-void judge_max(Verdict& verdict, const Values& got, const Values& reference, DType out_dtype) {
+void judge_max(Judgement& judgement, const Values& got, const Values& reference, DType out_dtype) {
+  const Verdict& verdict = judgement.verdict;
   if (verdict.error_max <= verdict.bound_max) return;
-  judge_elements(verdict, "out", got, reference,
+  judge_elements(judgement, "out", got, reference,
                  fmt::format("the greatest error {:.3g} is above its bound {:.3g}",
                              verdict.error_max, verdict.bound_max),
                  [&](double value, double wanted) {
@@ -146,12 +158,14 @@ void judge_max(Verdict& verdict, const Values& got, const Values& reference, DTy
                  });
 }
 
-void judge_rms(Verdict& verdict, const Values& got, const Values& reference, std::size_t worst) {
+void judge_rms(Judgement& judgement, const Values& got, const Values& reference,
+               std::size_t worst) {
+  Verdict& verdict = judgement.verdict;
   if (verdict.error_rms <= verdict.bound_rms) return;
   blame(verdict,
         fmt::format("the RMS error {:.3g} is above its bound {:.3g}", verdict.error_rms,
                     verdict.bound_rms),
-        element_at("out", got, reference, worst));
+        element_at(judgement, "out", got, reference, worst));
 }
 
 void measure_lse(Verdict& verdict, const Values& got, const Values& reference, const Rule& rule) {
@@ -167,11 +181,12 @@ void measure_lse(Verdict& verdict, const Values& got, const Values& reference, c
   }
 }
 
-void judge_lse(Verdict& verdict, const Values& got, const Values& reference, const Rule& rule) {
-  judge_pattern(verdict, "lse", got, reference, DType::f32);
+void judge_lse(Judgement& judgement, const Values& got, const Values& reference, const Rule& rule) {
+  Verdict& verdict = judgement.verdict;
+  judge_pattern(judgement, "lse", got, reference, DType::f32);
   measure_lse(verdict, got, reference, rule);
   if (verdict.lse_error <= verdict.lse_bound) return;
-  judge_elements(verdict, "lse", got, reference,
+  judge_elements(judgement, "lse", got, reference,
                  fmt::format("lse is off by {:.3g}, above its bound {:.3g}", verdict.lse_error,
                              verdict.lse_bound),
                  [&](double value, double wanted) {
@@ -208,7 +223,7 @@ std::string BadElement::describe() const {
 }
 
 Verdict judge(const AttentionValues& got, const AttentionValues& reference,
-              const AttentionValues& naive, const Rule& rule) {
+              const AttentionValues& naive, const Rule& rule, const PlaceOfRow& place_of) {
   const DefaultFloatEnvironment floats;
   require_same_size("out", got.out, reference.out);
   require_same_size("the naive out", naive.out, reference.out);
@@ -216,7 +231,8 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   const Errors naive_errors = errors_of(naive.out, reference.out, rule.out_dtype);
   const Magnitude magnitude = magnitude_of(reference.out, rule.out_dtype);
 
-  Verdict verdict;
+  Judgement judgement{place_of};
+  Verdict& verdict = judgement.verdict;
   verdict.error_max = errors.max;
   verdict.error_rms = errors.rms;
   verdict.naive_max = naive_errors.max;
@@ -224,14 +240,14 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   verdict.bound_max = max_bound(naive_errors, magnitude, rule);
   verdict.bound_rms = rms_bound(naive_errors, magnitude, rule);
 
-  judge_pattern(verdict, "out", got.out, reference.out, rule.out_dtype);
-  judge_max(verdict, got.out, reference.out, rule.out_dtype);
-  judge_rms(verdict, got.out, reference.out, errors.worst);
+  judge_pattern(judgement, "out", got.out, reference.out, rule.out_dtype);
+  judge_max(judgement, got.out, reference.out, rule.out_dtype);
+  judge_rms(judgement, got.out, reference.out, errors.worst);
   if (!got.lse.data.empty() && !reference.lse.data.empty()) {
     require_same_size("lse", got.lse, reference.lse);
-    judge_lse(verdict, got.lse, reference.lse, rule);
+    judge_lse(judgement, got.lse, reference.lse, rule);
   }
-  return verdict;
+  return std::move(judgement.verdict);
 }
 
 }  // namespace tilewright::verify

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,7 +78,21 @@ struct Rule {
   /// Greatest magnitude of a modified score; given only where the kernel's snippets use fast
   /// functions (CUDA, f16 and bf16 unless precise_math is true, f32 where it is false).
   std::optional<double> fast_math_score = {};
+  /// Multiplies bound_max and bound_rms: kBoundFactorOfSequence over one sequence of a packed call.
+  double bound_factor = 1;
 };
+
+/// A packed call is judged over all of its rows, and with this factor over each sequence alone: the
+/// bounds of few elements follow from the few roundings that naive happened to make there.
+inline constexpr double kBoundFactorOfSequence = 1.5;
+
+/// Where a row of the results lies for who reads the verdict.
+struct RowPlace {
+  std::int64_t b;
+  std::int64_t row;
+};
+/// Of row `row` of batch b of the results.
+using PlaceOfRow = std::function<RowPlace(std::int64_t b, std::int64_t row)>;
 
 /// An element that is wrong.
 struct BadElement {
@@ -113,8 +128,9 @@ struct Verdict {
 double lse_bound(double reference, const Rule& rule);
 
 /// Applies the rule. lse is judged where both `got` and `reference` hold it.
+/// @param place_of none: a row is where it lies in the results
 /// @throws Error with code usage where the sizes of the results differ
 Verdict judge(const AttentionValues& got, const AttentionValues& reference,
-              const AttentionValues& naive, const Rule& rule);
+              const AttentionValues& naive, const Rule& rule, const PlaceOfRow& place_of = {});
 
 }  // namespace tilewright::verify

@@ -45,6 +45,14 @@ std::int64_t columns_of(const std::array<std::int64_t, 2>& block, const Shape& s
   return std::min(first + block[1], shape.kv_len) - first;
 }
 
+std::string describe(const TileRow& tiles, std::size_t kv_block, Tile listed,
+                     std::int64_t elements) {
+  return fmt::format(
+      "tile (q block {}, kv block {}) of b {}, h {} is listed as {}, but mask_mod keeps {} of its "
+      "{} elements",
+      tiles.q_block, kv_block, tiles.b, tiles.h, name_of(listed), tiles.kept[kv_block], elements);
+}
+
 void compare(MaskVerdict& verdict, const std::array<std::int64_t, 2>& block, const Shape& shape,
              const TileRow& tiles, const std::vector<Tile>& listed) {
   for (std::size_t kv_block = 0; kv_block < listed.size(); ++kv_block) {
@@ -54,11 +62,86 @@ void compare(MaskVerdict& verdict, const std::array<std::int64_t, 2>& block, con
     ++verdict.tiles;
     if (listed[kv_block] == wanted) continue;
     if (verdict.wrong_tiles++ == 0) {
-      verdict.first_wrong = fmt::format(
-          "tile (q block {}, kv block {}) of b {}, h {} is listed as {}, but mask_mod keeps {} of "
-          "its {} elements",
-          tiles.q_block, kv_block, tiles.b, tiles.h, name_of(listed[kv_block]), kept, elements);
+      verdict.first_wrong = describe(tiles, kv_block, listed[kv_block], elements);
     }
+  }
+}
+
+// What a map says of one sequence, and what it should say.
+class SequenceCheck {
+ public:
+  SequenceCheck(const Spec& spec, const PlanMap& map, const Parts::Place& place,
+                const FloatReading& reading)
+      : block_(spec.block),
+        map_(map),
+        place_(place),
+        reading_(reading),
+        scores_(static_cast<std::size_t>(place.columns())) {}
+
+  std::int64_t rows() const {
+    return place_.columns() == 0
+               ? 0
+               : place_.arguments.num_q_heads * ceil_div(place_.rows(), block_[0]);
+  }
+
+  TileRow count(std::int64_t item) const {
+    const std::int64_t q_blocks = ceil_div(place_.rows(), block_[0]);
+    const Shape shape{.q_len = place_.rows(), .kv_len = place_.columns()};
+    const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row,
+                              unsigned char* keep) {
+      std::vector<float> modified(scores_.size());
+      reading_.row(place_.arguments, b, h, row, scores_.data(), modified.data(), keep);
+    };
+    TileRow tiles{.b = place_.b,
+                  .h = item / q_blocks,
+                  .q_block = item % q_blocks,
+                  .rows = 0,
+                  .kept = std::vector<std::int64_t>(
+                      static_cast<std::size_t>(ceil_div(place_.columns(), block_[1])))};
+    return count_kept(block_, shape, kept_row, std::move(tiles));
+  }
+
+  void compare(MaskVerdict& verdict, const TileRow& tiles) const {
+    const Shape shape{.q_len = place_.rows(), .kv_len = place_.columns()};
+    const std::vector<Tile> listed = map_.row(tiles.b, tiles.h, tiles.q_block);
+    for (std::size_t kv_block = 0; kv_block < listed.size(); ++kv_block) {
+      const std::int64_t elements = tiles.rows * columns_of(block_, shape, kv_block);
+      const std::int64_t kept = tiles.kept[kv_block];
+      ++verdict.tiles;
+      const bool is_right = listed[kv_block] == Tile::partial ||
+                            kept == (listed[kv_block] == Tile::full ? elements : 0);
+      if (is_right || verdict.wrong_tiles++ > 0) continue;
+      verdict.first_wrong = describe(tiles, kv_block, listed[kv_block], elements);
+    }
+    if (!map_.marks_more(tiles.b, tiles.h, tiles.q_block) || verdict.wrong_tiles++ > 0) return;
+    verdict.first_wrong =
+        fmt::format("q block {} of b {}, h {} has tiles after the sequence's last column",
+                    tiles.q_block, tiles.b, tiles.h);
+  }
+
+ private:
+  std::array<std::int64_t, 2> block_;
+  const PlanMap& map_;
+  const Parts::Place& place_;
+  const FloatReading& reading_;
+  std::vector<float> scores_;
+};
+
+std::string describe(const SequenceRows& rows) {
+  return fmt::format("rows {}..{} of q, {}..{} of k, offsets {} and {}", rows.q_begin,
+                     rows.q_begin + rows.q_len, rows.kv_begin, rows.kv_begin + rows.kv_len,
+                     rows.q_offset, rows.kv_offset);
+}
+
+void compare_lengths(MaskVerdict& verdict, const Problem& problem, const PlanMap& map) {
+  const std::vector<SequenceRows> wanted = read_sequences(problem);
+  for (std::size_t b = 0; b < wanted.size(); ++b) {
+    const abi::PlannedSequence& planned = map.sequences()[b];
+    const SequenceRows given{planned.q_begin, planned.q_len,    planned.kv_begin,
+                             planned.kv_len,  planned.q_offset, planned.kv_offset};
+    if (given == wanted[b] || verdict.wrong_tiles++ > 0) continue;
+    verdict.first_wrong = fmt::format("sequence {} is planned with {}, but has {}", b,
+                                      describe(given), describe(wanted[b]));
   }
 }
 
@@ -95,6 +178,25 @@ MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Sha
     const std::int64_t b = mask.batch() == 1 ? 0 : tiles.b;
     const std::int64_t h = mask.heads() == 1 ? 0 : tiles.h;
     compare(verdict, block, shape, tiles, mask.row(b, h, tiles.q_block));
+  }
+  verdict.ok = verdict.wrong_tiles == 0;
+  return verdict;
+}
+
+MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
+                           const FloatReading* reading, ThreadPool& threads) {
+  MaskVerdict verdict;
+  compare_lengths(verdict, problem, map);
+  if (verdict.wrong_tiles == 0 && map.has_tiles() && reading != nullptr) {
+    const Parts parts(spec, problem);
+    for (const Parts::Place& place : parts.places()) {
+      const SequenceCheck check(spec, map, place, *reading);
+      std::vector<TileRow> rows(static_cast<std::size_t>(check.rows()));
+      threads.parallel_for(check.rows(), [&](std::int64_t item, int) {
+        rows[static_cast<std::size_t>(item)] = check.count(item);
+      });
+      for (const TileRow& tiles : rows) check.compare(verdict, tiles);
+    }
   }
   verdict.ok = verdict.wrong_tiles == 0;
   return verdict;

@@ -9,6 +9,8 @@
 #include "../runtime/api/block_mask.hpp"
 #include "../runtime/api/shape.hpp"
 #include "../runtime/api/thread_pool.hpp"
+#include "../runtime/call/plan_map.hpp"
+#include "parts.hpp"
 #include "problem.hpp"
 #include "snippet_evaluator.hpp"
 
@@ -27,6 +29,14 @@ struct MaskVerdict {
 /// lists are shared by batches or heads must hold for each of them.
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
                              const FloatReading& reading, ThreadPool& threads);
+
+/// The same for the tile map of a packed call: a tile that it leaves out keeps nothing, a full one
+/// keeps all of its elements inside its sequence; a partial one may keep any of them, since forward
+/// evaluates it. The map's lengths must be the sequences', and nothing after their last tiles may
+/// be marked. Without a mask_mod the lengths alone are compared.
+/// @param reading null where the spec has no mask_mod
+MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
+                           const FloatReading* reading, ThreadPool& threads);
 
 /// Which elements of one row of one head are kept: kv_len times 0 or not. Called from many threads.
 using KeptRow =

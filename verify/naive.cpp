@@ -25,7 +25,7 @@ struct FloatValues {
     for (const double value : values.data) data.push_back(static_cast<float>(value));
   }
   const float* row(std::int64_t b, std::int64_t h, std::int64_t r) const {
-    return &data[static_cast<std::size_t>((((batch == 1 ? 0 : b) * heads + h) * rows + r) * width)];
+    return data.data() + (((batch == 1 ? 0 : b) * heads + h) * rows + r) * width;
   }
 
   std::int64_t batch, heads, rows, width;

@@ -1,19 +1,35 @@
 #include "verify/outputs.hpp"
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "runtime/call/staged_call.hpp"
+#include "runtime/call/staged_plan.hpp"
+#include "verify/sequences.hpp"
 
 namespace tilewright::verify {
 namespace {
 
-std::array<std::int64_t, 4> out_shape(const Spec& spec, const Shape& shape) {
-  return spec.layout == Layout::bhsd
-             ? std::array{shape.batch, shape.num_q_heads, shape.q_len, spec.value_head_dim()}
-             : std::array{shape.batch, shape.q_len, shape.num_q_heads, spec.value_head_dim()};
+std::vector<std::int64_t> out_shape(const Spec& spec, const Shape& shape) {
+  switch (spec.layout) {
+    case Layout::bhsd:
+      return {shape.batch, shape.num_q_heads, shape.q_len, spec.value_head_dim()};
+    case Layout::bshd:
+      return {shape.batch, shape.q_len, shape.num_q_heads, spec.value_head_dim()};
+    case Layout::packed:
+      return {shape.q_len, shape.num_q_heads, spec.value_head_dim()};
+  }
+  return {};
+}
+
+std::vector<std::int64_t> lse_shape(const Spec& spec, const Shape& shape) {
+  if (spec.is_packed()) return {shape.num_q_heads, shape.q_len};
+  return {shape.batch, shape.num_q_heads, shape.q_len};
 }
 
 // Runs `body`; returns the milliseconds that it took.
@@ -31,8 +47,7 @@ Outputs::Outputs(const Spec& spec, const Shape& shape, const Placement& placemen
     : out_(spec.output_dtype(), out_shape(spec, shape), placement) {
   if (!spec.outputs.lse) return;
   // Contiguous wherever out lies.
-  const std::array extents{shape.batch, shape.num_q_heads, shape.q_len};
-  lse_.emplace(DType::f32, extents);
+  lse_.emplace(DType::f32, lse_shape(spec, shape));
 }
 
 ForwardTensors Outputs::tensors(const Problem& problem) const {
@@ -48,12 +63,46 @@ AttentionValues Outputs::values(const Spec& spec) const {
   return values;
 }
 
-std::optional<std::string> Outputs::damage() const {
+std::optional<std::string> Outputs::damage(const Problem& problem) const {
   if (const auto found = out_.damage()) return "memory around out was written to: " + *found;
-  if (!lse_) return std::nullopt;
-  if (const auto found = lse_->damage()) return "memory around lse was written to: " + *found;
+  if (lse_) {
+    if (const auto found = lse_->damage()) return "memory around lse was written to: " + *found;
+  }
+  return problem.sequences ? damaged_row(problem) : std::nullopt;
+}
+
+std::optional<std::string> Outputs::damaged_row(const Problem& problem) const {
+  std::vector<bool> is_planned(static_cast<std::size_t>(problem.shape.q_len));
+  for (const SequenceRows& rows : read_sequences(problem)) {
+    std::fill_n(is_planned.begin() + rows.q_begin, rows.q_len, true);
+  }
+  constexpr const char* kMessage = "row {} of {} belongs to no sequence and was written to";
+  for (std::int64_t row = 0; row < problem.shape.q_len; ++row) {
+    if (is_planned[static_cast<std::size_t>(row)]) continue;
+    if (!out_.is_untouched(0, row)) return fmt::format(kMessage, row, "out");
+    if (lse_ && !lse_->is_untouched(1, row)) return fmt::format(kMessage, row, "lse");
+  }
   return std::nullopt;
 }
+
+namespace {
+
+// Plans, looks at what the plan reports, and calls.
+void run_packed(const Attention& attention, const Problem& problem, const StagedCall& staged,
+                const Bindings& bindings, CallFacts& taken, bool wants_facts) {
+  std::optional<StagedPlan> plan;
+  taken.mask_ms = milliseconds_of(
+      [&] { plan.emplace(attention, packed_shape(problem), *problem.sequences, bindings); });
+  taken.forward_ms = milliseconds_of([&] {
+    attention.forward(staged.tensors(), plan->plan(), bindings, {.scale = problem.scale});
+    staged.wait();
+  });
+  if (!wants_facts) return;
+  taken.plan_map.emplace(plan->plan(), attention.spec().block);
+  taken.changed_input = plan->damage();
+}
+
+}  // namespace
 
 std::optional<BlockMask> run_call(const Attention& attention, const Problem& problem,
                                   const Outputs& outputs, CallFacts* facts) {
@@ -65,21 +114,25 @@ std::optional<BlockMask> run_call(const Attention& attention, const Problem& pro
                             .scale = problem.scale};
   CallFacts taken;
   std::optional<BlockMask> mask;
-  if (!attention.spec().mask_mod.empty()) {
-    taken.mask_ms =
-        milliseconds_of([&] { mask.emplace(attention.block_mask(problem.shape, bindings)); });
-  }
-  taken.forward_ms = milliseconds_of([&] {
-    if (mask) {
-      attention.forward(staged.tensors(), *mask, bindings, call);
-    } else {
-      attention.forward(staged.tensors(), bindings, call);
+  if (problem.sequences) {
+    run_packed(attention, problem, staged, bindings, taken, facts != nullptr);
+  } else {
+    if (!attention.spec().mask_mod.empty()) {
+      taken.mask_ms =
+          milliseconds_of([&] { mask.emplace(attention.block_mask(problem.shape, bindings)); });
     }
-    staged.wait();
-  });
+    taken.forward_ms = milliseconds_of([&] {
+      if (mask) {
+        attention.forward(staged.tensors(), *mask, bindings, call);
+      } else {
+        attention.forward(staged.tensors(), bindings, call);
+      }
+      staged.wait();
+    });
+  }
   staged.copy_back();
   if (facts) {
-    taken.changed_input = staged.changed_input();
+    if (!taken.changed_input) taken.changed_input = staged.changed_input();
     *facts = std::move(taken);
   }
   return mask;

@@ -4,6 +4,7 @@
 
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/bindings.hpp"
+#include "../runtime/api/sequences.hpp"
 #include "../runtime/api/shape.hpp"
 #include "../runtime/api/tensor.hpp"
 
@@ -12,12 +13,15 @@ namespace tilewright::verify {
 /// The inputs of one call of attention, as views into somebody else's memory on the host. Shapes,
 /// strides and layouts as ForwardTensors takes them.
 struct Problem {
+  /// Of a packed call: batch is the number of sequences, q_len is total_q, kv_len is total_kv.
   Shape shape;
   TensorView q;
   TensorView k;
   TensorView v;
   SnippetInputs snippet;
   std::optional<double> scale;  ///< none: the spec's
+  /// Of a packed call, on the host.
+  std::optional<Sequences> sequences = {};
 };
 
 /// The scale that the problem's scores are multiplied by.

@@ -19,6 +19,7 @@ namespace {
 
 Tensor empty_tensor(DType dtype, Layout layout, std::int64_t batch, std::int64_t heads,
                     std::int64_t rows, std::int64_t width) {
+  if (layout == Layout::packed) return Tensor::zeros(dtype, {rows, heads, width});
   return layout == Layout::bhsd ? Tensor::zeros(dtype, {batch, heads, rows, width})
                                 : Tensor::zeros(dtype, {batch, rows, heads, width});
 }
@@ -44,12 +45,23 @@ std::int64_t size_of_named(NamedDim dim, const Shape& shape, bool broadcast) {
   return broadcast && may_broadcast ? 1 : extent_of(dim, shape);
 }
 
-std::int64_t size_of_dim(const BufferDim& dim, const Shape& shape, const RandomOptions& options) {
-  if (const auto* size = std::get_if<std::int64_t>(&dim)) return *size;
-  if (const auto* named = std::get_if<NamedDim>(&dim)) {
-    return size_of_named(*named, shape, options.broadcast_buffers);
+std::vector<std::int64_t> extents_of(const std::string& name, const BufferSpec& spec,
+                                     const Shape& shape, const RandomOptions& options) {
+  const auto given = options.null_extents.find(name);
+  std::size_t nulls = 0;
+  std::vector<std::int64_t> extents;
+  for (const BufferDim& dim : spec.shape) {
+    if (const auto* size = std::get_if<std::int64_t>(&dim)) {
+      extents.push_back(*size);
+    } else if (const auto* named = std::get_if<NamedDim>(&dim)) {
+      extents.push_back(size_of_named(*named, shape, options.broadcast_buffers));
+    } else {
+      extents.push_back(given == options.null_extents.end() ? options.free_dim
+                                                            : given->second.at(nulls));
+      ++nulls;
+    }
   }
-  return options.free_dim;
+  return extents;
 }
 
 std::array<double, 2> default_range(DType dtype) {
@@ -97,10 +109,8 @@ void vary_truths(Tensor& tensor, std::int64_t start, std::int64_t width, Random&
   }
 }
 
-Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOptions& options,
+Tensor random_buffer(const BufferSpec& spec, const std::vector<std::int64_t>& extents,
                      Random random) {
-  std::vector<std::int64_t> extents;
-  for (const BufferDim& dim : spec.shape) extents.push_back(size_of_dim(dim, shape, options));
   Tensor tensor = Tensor::zeros(spec.dtype, extents);
   const std::int64_t width = extents.empty() ? 1 : extents.back();
   const std::array<double, 2> range = spec.range.value_or(default_range(spec.dtype));
@@ -121,10 +131,10 @@ Tensor random_buffer(const BufferSpec& spec, const Shape& shape, const RandomOpt
   return tensor;
 }
 
-double random_scalar(const ScalarSpec& spec, const Shape& shape, Random random) {
+double random_scalar(const ScalarSpec& spec, std::int64_t kv_len, Random random) {
   if (spec.default_value) return *spec.default_value;
   if (spec.dtype == DType::i32) {
-    return static_cast<double>(random.integer(1, std::max<std::int64_t>(1, shape.kv_len / 2)));
+    return static_cast<double>(random.integer(1, std::max<std::int64_t>(1, kv_len / 2)));
   }
   return round_to(DType::f32, 0.5 + 1.5 * random.uniform());
 }
@@ -162,11 +172,12 @@ Inputs random_snippet_inputs(const Spec& spec, const Shape& shape, std::uint64_t
   validate(shape);
   Inputs inputs{.shape = shape, .q = {}, .k = {}, .v = {}, .buffers = {}, .scalars = {}};
   for (const auto& [name, buffer] : spec.buffers) {
-    inputs.buffers.emplace(name,
-                           random_buffer(buffer, shape, options, Random(seed, "buffer " + name)));
+    inputs.buffers.emplace(name, random_buffer(buffer, extents_of(name, buffer, shape, options),
+                                               Random(seed, "buffer " + name)));
   }
   for (const auto& [name, scalar] : spec.scalars) {
-    inputs.scalars.emplace(name, random_scalar(scalar, shape, Random(seed, "scalar " + name)));
+    inputs.scalars.emplace(name, random_scalar(scalar, options.longest_kv.value_or(shape.kv_len),
+                                               Random(seed, "scalar " + name)));
   }
   return inputs;
 }

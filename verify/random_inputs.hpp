@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/shape.hpp"
@@ -31,6 +33,10 @@ struct RandomOptions {
       false;                   ///< dimensions named batch, num_q_heads, num_kv_heads have size 1
   std::int64_t free_dim = 64;  ///< size of a dimension declared as null
   double q_factor = 1;         ///< q is multiplied by it: large scores
+  /// Extents of a buffer's null dimensions, in their order; of a buffer without an entry: free_dim.
+  std::map<std::string, std::vector<std::int64_t>> null_extents = {};
+  std::optional<std::int64_t> longest_kv =
+      {};  ///< that scalars without a default suit; none: kv_len
 };
 
 /// Inputs for a spec and a shape; the same on every platform for the same seed, and independent of

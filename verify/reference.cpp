@@ -102,7 +102,9 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     reference.values.lse.at(b, h, row, 0) =
         softmax_times_values(line, v, v_batch, h / group, reference.values.out.row(b, h, row));
   });
-  reference.max_abs_score = *std::max_element(max_scores.begin(), max_scores.end());
+  for (const double score : max_scores) {
+    reference.max_abs_score = std::max(reference.max_abs_score, score);
+  }
   return reference;
 }
 

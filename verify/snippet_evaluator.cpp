@@ -64,7 +64,10 @@ abi::SnippetArguments SnippetValues::arguments() const {
           .q_len = static_cast<int>(shape_.q_len),
           .kv_len = static_cast<int>(shape_.kv_len),
           .q_offset = static_cast<int>(shape_.q_offset),
-          .kv_offset = static_cast<int>(shape_.kv_offset)};
+          .kv_offset = static_cast<int>(shape_.kv_offset),
+          // Of one sequence that begins with the tensors; arguments_of says it of others.
+          .q_token_offset = static_cast<int>(-shape_.q_offset),
+          .kv_token_offset = static_cast<int>(-shape_.kv_offset)};
 }
 
 template <typename Score>

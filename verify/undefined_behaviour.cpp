@@ -15,7 +15,7 @@
 #include "generator/messages/text_location.hpp"
 #include "generator/render/source_map.hpp"
 #include "generator/snippet/snippet.hpp"
-#include "verify/attention_values.hpp"
+#include "verify/parts.hpp"
 #include "verify/scores.hpp"
 
 namespace tilewright::verify {
@@ -220,39 +220,53 @@ std::vector<std::int64_t> sample_rows(std::int64_t rows, std::int64_t wanted) {
   return sample;
 }
 
+// Runs the snippets over a share of a part's rows. Returns how many elements that are.
+std::int64_t read_part(const Parts& parts, const Parts::Place& place, const CheckedReading& reading,
+                       double share) {
+  const DenseProblem dense = parts.read(place);
+  const Scores scores(dense.q, dense.k, dense.scale);
+  // A share that is a whole number of rows may come out a rounding error below it.
+  constexpr double kRounding = 1e-6;
+  const auto wanted =
+      static_cast<std::int64_t>(share * static_cast<double>(place.score_rows()) + kRounding);
+  const std::vector<std::int64_t> sample = sample_rows(place.score_rows(), wanted);
+  std::vector<double> line(static_cast<std::size_t>(place.columns()));
+  std::vector<float> modified(line.size());
+  std::vector<unsigned char> keep(line.size());
+  for (const std::int64_t item : sample) {
+    const std::int64_t row = item % dense.q.rows;
+    const std::int64_t h = item / dense.q.rows % dense.q.heads;
+    const std::int64_t b = item / dense.q.rows / dense.q.heads;
+    scores.row(b, h, row, line);
+    const std::vector<float> float_scores(line.begin(), line.end());
+    reading.row(place.arguments, place.b + b, h, row, float_scores.data(), modified.data(),
+                keep.data());
+  }
+  return static_cast<std::int64_t>(sample.size()) * place.columns();
+}
+
 }  // namespace
 
 UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& problem,
                                               const CheckedReading& reading,
                                               std::int64_t max_elements) {
   const DefaultFloatEnvironment floats;
-  const Shape& shape = problem.shape;
-  const SnippetValues values(spec, problem.snippet, shape, SnippetValues::Extents::logical);
-  const abi::SnippetArguments arguments = values.arguments();
-  const Values q = read_values(problem.q, spec.layout);
-  const Values k = read_values(problem.k, spec.key_value_layout());
-  const Scores scores(q, k, scale_of(spec, problem));
-  const std::int64_t rows = shape.batch * shape.num_q_heads * shape.q_len;
-  const std::vector<std::int64_t> sample = sample_rows(rows, max_elements / shape.kv_len);
-
-  std::vector<double> line(static_cast<std::size_t>(shape.kv_len));
-  std::vector<float> modified(line.size());
-  std::vector<unsigned char> keep(line.size());
-  reading.take_findings();  // what an earlier call left
-  for (const std::int64_t item : sample) {
-    const std::int64_t row = item % shape.q_len;
-    const std::int64_t h = item / shape.q_len % shape.num_q_heads;
-    const std::int64_t b = item / shape.q_len / shape.num_q_heads;
-    scores.row(b, h, row, line);
-    const std::vector<float> float_scores(line.begin(), line.end());
-    reading.row(arguments, b, h, row, float_scores.data(), modified.data(), keep.data());
+  const Parts parts(spec, problem, SnippetValues::Extents::logical);
+  UndefinedOperations found;
+  for (const Parts::Place& place : parts.places()) {
+    found.elements += place.score_rows() * place.columns();
   }
-  std::vector<UndefinedOperation> operations = collect(spec, reading);
-  const auto count = static_cast<std::int64_t>(operations.size());
-  return {.operations = std::move(operations),
-          .count = count,
-          .elements = rows * shape.kv_len,
-          .elements_checked = static_cast<std::int64_t>(sample.size()) * shape.kv_len};
+  // Each part is looked at by its share of all elements.
+  const double share = static_cast<double>(max_elements) /
+                       static_cast<double>(std::max(found.elements, max_elements));
+  reading.take_findings();  // what an earlier call left
+  for (const Parts::Place& place : parts.places()) {
+    if (place.score_rows() == 0 || place.columns() == 0) continue;
+    found.elements_checked += read_part(parts, place, reading, share);
+  }
+  found.operations = collect(spec, reading);
+  found.count = static_cast<std::int64_t>(found.operations.size());
+  return found;
 }
 
 Error fatal_operation_error(const UndefinedOperation& operation) {

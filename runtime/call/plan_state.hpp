@@ -26,6 +26,8 @@ struct PlanState {
   std::vector<double> mask_scalars;  ///< that mask_mod reads, as of the last build
   Stream stream = nullptr;           ///< of the last build
   bool was_built = false;
+  /// Tiles that the last build evaluated element by element; none where the device does not count.
+  std::optional<std::int64_t> tiles_evaluated = {};
   /// Copies bytes of the workspace to the host, after the last build.
   std::function<void(void* to, std::size_t offset, std::size_t bytes)> read;
 

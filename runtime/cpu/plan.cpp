@@ -1,6 +1,7 @@
 #include "runtime/cpu/plan.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "base/ceil_div.hpp"
@@ -58,11 +59,12 @@ class RowDecider {
         call_(snippet_arguments(bindings, shape_of_totals(plan.shape))),
         tables_(mask.fill_tables(block, call_, threads)) {}
 
-  void decide(int head, const abi::PlannedRow& row) const {
+  // Returns the tiles that were evaluated.
+  long long decide(int head, const abi::PlannedRow& row) const {
     const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
     abi::TileSpan* const spans = spans_of(head, row);
     std::fill_n(spans, plan_.geometry.spans_of_row, abi::TileSpan{});
-    if (sequence.kv_len == 0) return;
+    if (sequence.kv_len == 0) return 0;
     const std::int64_t kv_blocks = ceil_div(sequence.kv_len, block_[1]);
     auto* const runs = static_cast<unsigned*>(
         thread_memory(ThreadMemory::mask_runs, kv_blocks * std::int64_t{sizeof(unsigned)}));
@@ -76,6 +78,7 @@ class RowDecider {
       if (state != abi::kTileEmpty) set_tiles(spans, begin, end, state == abi::kTilePartial);
       begin = end;
     }
+    return evaluated;
   }
 
  private:
@@ -140,17 +143,18 @@ abi::SnippetArguments of_sequence(abi::SnippetArguments call,
   return call;
 }
 
-void build_plan(const PlanState& plan, const MaskKernel* mask,
-                const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
-                ThreadPool& threads) {
+std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
+                        const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
+                        ThreadPool& threads) {
   const PlanView view(plan);
   plan_sequences(plan, view);
   const int rows = view.header->rows = list_rows(plan, view, block[0]);
   const PlanGeometry& geometry = plan.geometry;
+  std::atomic<std::int64_t> evaluated = 0;
   if (mask != nullptr && rows > 0) {
     const RowDecider decider(plan, view, *mask, block, bindings, threads);
     threads.parallel_for(std::int64_t{geometry.heads} * rows, [&](std::int64_t item, int) {
-      decider.decide(static_cast<int>(item / rows), view.work[item % rows]);
+      evaluated += decider.decide(static_cast<int>(item / rows), view.work[item % rows]);
     });
   }
   // The last list first: all others are copies of the first, as long as that is not sorted.
@@ -162,6 +166,7 @@ void build_plan(const PlanState& plan, const MaskKernel* mask,
       return cost(a) > cost(b);
     });
   }
+  return evaluated;
 }
 
 }  // namespace tilewright::cpu

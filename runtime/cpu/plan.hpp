@@ -25,8 +25,9 @@ abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::Planned
 /// Reads the sequences' tensors, clamps them, decides tiles, and orders rows of tiles.
 /// @param mask  null where the spec has no mask_mod
 /// @param block the spec's
-void build_plan(const PlanState& plan, const MaskKernel* mask,
-                const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
-                ThreadPool& threads);
+/// @return the tiles that were evaluated element by element
+std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
+                        const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
+                        ThreadPool& threads);
 
 }  // namespace tilewright::cpu

@@ -1,0 +1,152 @@
+#include "cli/random_lengths.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "cli/arguments.hpp"
+#include "cli/numbers.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::string_view kRandom = "random:";
+constexpr const char* kPackedForm =
+    "write random:HQ,HKV/Q:KV,Q:KV,... (query heads, kv heads, then the rows of q and of k of each "
+    "sequence), for example random:8,2/1:1328,5:18,129:463 or random:32,8/8192:8192x64";
+constexpr std::int64_t kMaxSequences = std::int64_t{1} << 24;
+
+[[noreturn]] void refuse(const std::string& inputs, const std::string& why) {
+  throw Error(ErrorCode::usage, fmt::format("--inputs \"{}\" {}", inputs, why), kPackedForm);
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts = {""};
+  for (const char c : text) {
+    if (c == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+// A number of a packed call's text.
+std::int64_t size_in(const std::string& text, std::string_view what, WholeRange range) {
+  return static_cast<std::int64_t>(
+      parse_whole(text, fmt::format("--inputs random: {}", what), range, kPackedForm));
+}
+
+// "5:18", "8192:8192x64"
+void add_sequences(const std::string& inputs, const std::string& text,
+                   verify::PackedLengths& lengths) {
+  const std::vector<std::string> repeated = split(text, 'x');
+  const std::vector<std::string> pair = split(repeated.front(), ':');
+  if (pair.size() != 2 || repeated.size() > 2) {
+    refuse(inputs, fmt::format("has \"{}\" where a sequence's Q:KV stands", text));
+  }
+  const verify::PackedLengths::Sequence sequence{size_in(pair[0], "Q", kAnyIndex),
+                                                 size_in(pair[1], "KV", kAnyIndex)};
+  const std::int64_t count =
+      repeated.size() == 2
+          ? size_in(repeated[1], "xN", {1, static_cast<std::uint64_t>(kMaxSequences)})
+          : 1;
+  const auto all = static_cast<std::int64_t>(lengths.sequences.size()) + count;
+  if (all > kMaxSequences) {
+    refuse(inputs, fmt::format("has {} sequences; it may have {}", all, kMaxSequences));
+  }
+  lengths.sequences.insert(lengths.sequences.end(), static_cast<std::size_t>(count), sequence);
+}
+
+bool is_of_pages(std::string_view word) {
+  constexpr std::array<std::string_view, 4> kWords = {"page", "pages", "static", "flat"};
+  for (const std::string_view known : kWords) {
+    if (word == known) return true;
+  }
+  return false;
+}
+
+// "ctx=128"
+void take_word(const std::string& inputs, const std::string& text, verify::PackedLengths& lengths) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (is_of_pages(name)) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--inputs \"{}\": /{} asks for paged k and v, and paged calls are not "
+                            "yet supported",
+                            inputs, name),
+                fmt::format("leave /{} out: the call is packed", text));
+  }
+  if (name != "ctx" || equals == std::string::npos) {
+    refuse(inputs, fmt::format("has an unknown part \"/{}\"; /ctx=N is known", text));
+  }
+  lengths.kv_offset = size_in(text.substr(equals + 1), "/ctx", kAnyIndex);
+}
+
+}  // namespace
+
+bool is_random(const std::string& inputs) {
+  return inputs.starts_with(kRandom);
+}
+
+Shape parse_random_dense(const std::string& inputs) {
+  if (inputs.find('/') != std::string::npos ||
+      inputs.find(':', kRandom.size()) != std::string::npos) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--inputs \"{}\" gives lengths of sequences, but the spec's layout is "
+                            "not \"packed\"",
+                            inputs),
+                "write random:B,HQ,HKV,SQ,SKV, for example random:1,8,2,1024,1024; or "
+                "\"layout\": \"packed\" in the spec");
+  }
+  const std::vector<std::string> parts = split_at_commas(inputs.substr(kRandom.size()));
+  if (parts.size() != 5) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--inputs \"{}\" has {} sizes, but needs 5", inputs, parts.size()),
+                "write random:B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv length), for "
+                "example random:1,8,2,1024,1024");
+  }
+  const auto size = [&](std::size_t i) {
+    constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
+    return static_cast<std::int64_t>(
+        parse_whole(parts[i], fmt::format("--inputs random: {}", kNames[i]), kAnyOffset));
+  };
+  return {.batch = size(0),
+          .num_q_heads = size(1),
+          .num_kv_heads = size(2),
+          .q_len = size(3),
+          .kv_len = size(4)};
+}
+
+verify::PackedLengths parse_random_packed(const std::string& inputs) {
+  const std::vector<std::string> parts = split(inputs.substr(kRandom.size()), '/');
+  if (parts.size() < 2) {
+    refuse(inputs, "has no lengths of sequences, which a packed spec needs");
+  }
+  const std::vector<std::string> heads = split(parts[0], ',');
+  if (heads.size() != 2) {
+    refuse(inputs, fmt::format("has \"{}\" where HQ,HKV stands", parts[0]));
+  }
+  verify::PackedLengths lengths;
+  lengths.num_q_heads = size_in(heads[0], "HQ", kAnySize);
+  lengths.num_kv_heads = size_in(heads[1], "HKV", kAnySize);
+  for (const std::string& text : split(parts[1], ',')) add_sequences(inputs, text, lengths);
+  std::vector<std::string> words(parts.begin() + 2, parts.end());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    for (std::size_t other = 0; other < i; ++other) {
+      if (words[other].substr(0, words[other].find('=')) == name) {
+        refuse(inputs, fmt::format("has /{} twice", name));
+      }
+    }
+    take_word(inputs, words[i], lengths);
+  }
+  return lengths;
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/api/shape.hpp"
+#include "verify/random_sequences.hpp"
+
+namespace tilewright::cli {
+
+/// Whether --inputs asks for random tensors.
+bool is_random(const std::string& inputs);
+
+/// Reads random:B,HQ,HKV,SQ,SKV, the sizes of a dense call.
+/// @throws Error with code usage, saying what is wrong and how it is written
+Shape parse_random_dense(const std::string& inputs);
+
+/// Reads random:HQ,HKV/Q:KV,Q:KV,...[xN][/ctx=N], the lengths of a packed call; an x stands after
+/// any Q:KV and repeats it.
+/// @throws Error with code usage, as above; for a paged call's words saying that it is not yet
+///         supported
+verify::PackedLengths parse_random_packed(const std::string& inputs);
+
+}  // namespace tilewright::cli

@@ -1,0 +1,85 @@
+#include "runtime/call/staged_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "runtime/call/plan_state.hpp"
+#include "runtime/cuda/device_memory.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kGuard = 4096;
+constexpr std::byte kGarbage{0xa5};
+constexpr std::size_t kInputMargin = 256;
+
+bool is_garbage(std::byte byte) {
+  return byte == kGarbage;
+}
+
+}  // namespace
+
+struct StagedPlan::Copy {
+  std::string name;
+  cuda::DeviceTensor tensor;
+};
+
+StagedPlan::StagedPlan(const Attention& attention, const PackedShape& shape,
+                       const Sequences& sequences, const Bindings& bindings)
+    : device_(attention.device()) {
+  const std::int64_t bytes = attention.workspace_size(shape);
+  require_sequences(sequences, shape);
+  plan_.emplace(
+      attention.plan(shape, stage(sequences), bindings, {.workspace = make_workspace(bytes)}));
+  const PlanReport report = plan_->report();
+  if (report.count == 0) return;
+  throw Error(ErrorCode::tensor, report.text(),
+              "a call would clamp it; mend the tensor that it names");
+}
+
+StagedPlan::~StagedPlan() = default;
+
+TensorView StagedPlan::stage(const std::string& name, const TensorView& host) {
+  if (device_.kind() == Device::Kind::cpu) return host;
+  return copies_.emplace_back(Copy{name, {device_, host, kInputMargin}}).tensor.view();
+}
+
+Sequences StagedPlan::stage(const Sequences& host) {
+  Sequences staged = host;
+  staged.q_begin = stage("q_begin", host.q_begin);
+  if (host.kv_begin) staged.kv_begin = stage("kv_begin", *host.kv_begin);
+  if (host.kv_len) staged.kv_len = stage("kv_len", *host.kv_len);
+  if (host.q_offset) staged.q_offset = stage("q_offset", *host.q_offset);
+  if (host.kv_offset) staged.kv_offset = stage("kv_offset", *host.kv_offset);
+  return staged;
+}
+
+// A kernel that relies on zeros finds none.
+TensorView StagedPlan::make_workspace(std::int64_t bytes) {
+  bytes_ = bytes;
+  memory_.assign(static_cast<std::size_t>(bytes) + 2 * kGuard + kAlignment, kGarbage);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data() + kGuard);
+  workspace_ = memory_.data() + kGuard + (kAlignment - address % kAlignment) % kAlignment;
+  const TensorView host = TensorView::contiguous(workspace_, DType::u8, {bytes});
+  if (device_.kind() == Device::Kind::cpu) return host;
+  return device_memory_.emplace_back(device_, host, kGuard, true).view();
+}
+
+std::optional<std::string> StagedPlan::damage() const {
+  for (const Copy& copy : copies_) {
+    const std::optional<std::ptrdiff_t> byte = copy.tensor.first_change();
+    if (byte) return fmt::format("{} was written to on the GPU, at byte {}", copy.name, *byte);
+  }
+  for (const cuda::DeviceTensor& memory : device_memory_) memory.copy_back();
+  const std::byte* const begin = workspace_;
+  const std::byte* const end = begin + bytes_;
+  const bool is_sound =
+      std::all_of(begin - kGuard, begin, is_garbage) && std::all_of(end, end + kGuard, is_garbage);
+  if (is_sound) return std::nullopt;
+  return "memory around the plan's workspace was written to";
+}
+
+}  // namespace tilewright

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../api/attention.hpp"
+
+namespace tilewright::cuda {
+class DeviceTensor;
+}
+
+namespace tilewright {
+
+/// The sequences of a packed call, whose tensors lie on the host, and the workspace of its plan,
+/// for an Attention on any device. What StagedCall is for a call's other tensors.
+class StagedPlan {
+ public:
+  /// Makes room for the plan, copies the sequences' tensors to where the device can reach them, and
+  /// plans.
+  /// @param sequences must outlive this where the device is a CPU
+  /// @throws Error as Attention::plan; with code tensor where the plan's report names a value: then
+  ///         its text is the message
+  StagedPlan(const Attention& attention, const PackedShape& shape, const Sequences& sequences,
+             const Bindings& bindings);
+  ~StagedPlan();
+
+  const Plan& plan() const { return *plan_; }
+
+  /// Waits, and says what was written outside of the workspace, or to a sequence's tensor of a GPU.
+  std::optional<std::string> damage() const;
+
+ private:
+  TensorView stage(const std::string& name, const TensorView& host);
+  Sequences stage(const Sequences& host);
+  TensorView make_workspace(std::int64_t bytes);
+
+  struct Copy;
+
+  Device device_;
+  std::vector<std::byte> memory_;  // of the workspace on the host, with a guard before and after it
+  std::byte* workspace_ = nullptr;
+  std::int64_t bytes_ = 0;
+  std::deque<Copy> copies_;  // of the sequences' tensors on a GPU
+  std::deque<cuda::DeviceTensor> device_memory_;
+  std::optional<Plan> plan_;
+};
+
+}  // namespace tilewright

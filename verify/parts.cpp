@@ -1,0 +1,75 @@
+#include "verify/parts.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "runtime/io/float16.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+// Rows of a packed tensor.
+TensorView rows_of(TensorView tensor, std::int64_t first, std::int64_t count) {
+  tensor.data = static_cast<std::byte*>(tensor.data) +
+                first * tensor.strides[0] * static_cast<std::int64_t>(size_of(tensor.dtype));
+  tensor.shape[0] = count;
+  return tensor;
+}
+
+}  // namespace
+
+Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents extents)
+    : spec_(spec), problem_(problem), values_(spec, problem.snippet, problem.shape, extents) {
+  const abi::SnippetArguments call = values_.arguments();
+  if (!problem.sequences) {
+    places_.push_back({.arguments = call, .batch = problem.shape.batch});
+    return;
+  }
+  std::int64_t b = 0;
+  for (const SequenceRows& rows : read_sequences(problem)) {
+    places_.push_back({.arguments = arguments_of(call, rows),
+                       .b = b++,
+                       .row = rows.q_begin,
+                       .kv_row = rows.kv_begin});
+  }
+}
+
+DenseProblem Parts::read(const Place& place) const {
+  TensorView q = problem_.q, k = problem_.k, v = problem_.v;
+  if (problem_.sequences) {
+    q = rows_of(q, place.row, place.rows());
+    k = rows_of(k, place.kv_row, place.columns());
+    v = rows_of(v, place.kv_row, place.columns());
+  }
+  return {.q = read_values(q, spec_.layout),
+          .k = read_values(k, spec_.key_value_layout()),
+          .v = read_values(v, spec_.key_value_layout()),
+          .scale = scale_of(spec_, problem_)};
+}
+
+void put_rows(Values part, const Parts::Place& place, Values& whole) {
+  if (whole.data.empty()) {
+    whole = std::move(part);
+    return;
+  }
+  const std::int64_t count = part.rows * part.width;
+  for (std::int64_t b = 0; b < part.batch; ++b) {
+    for (std::int64_t h = 0; h < part.heads && count > 0; ++h) {
+      std::copy_n(part.row(b, h, 0), count, whole.row(b, h, place.row));
+    }
+  }
+}
+
+Values take_rows(const Values& whole, const Parts::Place& place) {
+  Values part = Values::zeros(whole.batch, whole.heads, place.rows(), whole.width);
+  const std::int64_t count = part.rows * part.width;
+  for (std::int64_t b = 0; b < part.batch; ++b) {
+    for (std::int64_t h = 0; h < part.heads && count > 0; ++h) {
+      std::copy_n(whole.row(b, h, place.row), count, part.row(b, h, 0));
+    }
+  }
+  return part;
+}
+
+}  // namespace tilewright::verify

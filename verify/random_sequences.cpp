@@ -1,0 +1,88 @@
+#include "verify/random_sequences.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/float_environment.hpp"
+#include "runtime/api/sequences.hpp"
+#include "runtime/io/float16.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+Tensor numbers(const std::vector<std::int64_t>& values) {
+  Tensor tensor = Tensor::zeros(DType::i32, {static_cast<std::int64_t>(values.size())});
+  auto* const data = static_cast<std::int32_t*>(tensor.data());
+  for (std::size_t i = 0; i < values.size(); ++i) data[i] = static_cast<std::int32_t>(values[i]);
+  return tensor;
+}
+
+void poison_rows(Tensor& tensor, std::int64_t first, std::int64_t count) {
+  const std::int64_t width = tensor.shape()[1] * tensor.shape()[2];
+  for (std::int64_t i = first * width; i < (first + count) * width; ++i) {
+    write_element(tensor.data(), tensor.dtype(), i, std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+}  // namespace
+
+std::int64_t PackedLengths::total_q() const {
+  std::int64_t rows = kGap;
+  for (const Sequence& sequence : sequences) rows += sequence.q_len;
+  return rows;
+}
+
+std::int64_t PackedLengths::total_kv() const {
+  std::int64_t rows = kGap;
+  for (const Sequence& sequence : sequences) rows += sequence.kv_len + kGap;
+  return rows;
+}
+
+Shape shape_of(const PackedLengths& lengths) {
+  return {.batch = static_cast<std::int64_t>(lengths.sequences.size()),
+          .num_q_heads = lengths.num_q_heads,
+          .num_kv_heads = lengths.num_kv_heads,
+          .q_len = lengths.total_q(),
+          .kv_len = lengths.total_kv()};
+}
+
+Problem PackedInputs::problem() const {
+  Problem problem = inputs.problem();
+  problem.sequences = {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()};
+  if (kv_offset) problem.sequences->kv_offset = kv_offset->view();
+  return problem;
+}
+
+PackedInputs random_packed_inputs(const Spec& spec, const PackedLengths& lengths,
+                                  std::uint64_t seed, const RandomOptions& given) {
+  constexpr std::int64_t kGap = PackedLengths::kGap;
+  const DefaultFloatEnvironment floats;
+  RandomOptions options = given;
+  std::vector<std::int64_t> q_begin = {0}, kv_begin, kv_len;
+  std::int64_t kv_row = kGap;
+  for (const PackedLengths::Sequence& sequence : lengths.sequences) {
+    q_begin.push_back(q_begin.back() + sequence.q_len);
+    kv_begin.push_back(kv_row);
+    kv_len.push_back(sequence.kv_len);
+    kv_row += sequence.kv_len + kGap;
+    options.longest_kv = std::max(options.longest_kv.value_or(0), sequence.kv_len);
+  }
+  PackedInputs packed{.inputs = random_inputs(spec, shape_of(lengths), seed, options),
+                      .q_begin = numbers(q_begin),
+                      .kv_begin = numbers(kv_begin),
+                      .kv_len = numbers(kv_len),
+                      .kv_offset = {}};
+  poison_rows(packed.inputs.q, q_begin.back(), kGap);
+  for (Tensor* const tensor : {&packed.inputs.k, &packed.inputs.v}) {
+    poison_rows(*tensor, 0, kGap);
+    for (std::size_t b = 0; b < kv_len.size(); ++b) {
+      poison_rows(*tensor, kv_begin[b] + kv_len[b], kGap);
+    }
+  }
+  if (lengths.kv_offset != 0) {
+    packed.kv_offset = numbers(std::vector<std::int64_t>(kv_len.size(), lengths.kv_offset));
+  }
+  return packed;
+}
+
+}  // namespace tilewright::verify
