@@ -70,8 +70,8 @@ double bytes_of_outputs(const Spec& spec, const Shape& shape) {
   return rows * (of_out + (spec.outputs.lse ? static_cast<double>(sizeof(float)) : 0));
 }
 
-void require_present(double needed, const Shape& shape) {
-  require_memory_for(needed, fmt::format("the tensors of {}", shape.describe()));
+void require_present(double needed, const std::string& sizes) {
+  require_memory_for(needed, "the tensors of " + sizes);
 }
 
 const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
@@ -181,7 +181,7 @@ PackedShape shape_of_tensors(const verify::Problem& problem) {
 void require_memory(const Spec& spec, const Shape& shape) {
   require_present(
       bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape) + bytes_of_outputs(spec, shape),
-      shape);
+      shape.describe());
 }
 
 std::string CallInputs::describe() const {
@@ -277,7 +277,7 @@ void CallInputs::take_random(const Spec& spec, const InputArguments& arguments,
   const verify::RandomOptions options = random_options(spec, arguments);
   require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
                       bytes_of_outputs(spec, shape),
-                  shape);
+                  shape.describe());
   random_ = verify::random_inputs(spec, shape, arguments.seed, options);
   problem_ = random_->problem();
 }
@@ -285,11 +285,16 @@ void CallInputs::take_random(const Spec& spec, const InputArguments& arguments,
 void CallInputs::take_random_packed(const Spec& spec, const InputArguments& arguments,
                                     const verify::PackedLengths& lengths) {
   const Shape shape = verify::shape_of(lengths);
-  validate(shape);
+  const PackedShape packed = {.batch = shape.batch,
+                              .num_q_heads = shape.num_q_heads,
+                              .num_kv_heads = shape.num_kv_heads,
+                              .total_q = shape.q_len,
+                              .total_kv = shape.kv_len};
+  tilewright::validate(packed);
   const verify::RandomOptions options = random_options(spec, arguments);
   require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
                       bytes_of_outputs(spec, shape),
-                  shape);
+                  packed.describe());
   random_packed_ = verify::random_packed_inputs(spec, lengths, arguments.seed, options);
   problem_ = random_packed_->problem();
 }
@@ -297,7 +302,7 @@ void CallInputs::take_random_packed(const Spec& spec, const InputArguments& argu
 void CallInputs::take_random_buffers(const Spec& spec, const InputArguments& arguments,
                                      const Shape& shape) {
   const verify::RandomOptions options = random_options(spec, arguments);
-  require_present(bytes_of_buffers(spec, shape, options), shape);
+  require_present(bytes_of_buffers(spec, shape, options), shape.describe());
   random_ = verify::random_snippet_inputs(spec, shape, arguments.seed, options);
   problem_ = random_->problem();
 }

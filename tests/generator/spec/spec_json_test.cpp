@@ -53,8 +53,11 @@ void check_refusals(const std::vector<Refused>& cases) {
 
 std::vector<std::filesystem::path> examples() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(TILEWRIGHT_SOURCE_DIR "/examples")) {
-    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  for (const char* const folder : {"/examples", "/examples/packed"}) {
+    const std::filesystem::path path = std::string(TILEWRIGHT_SOURCE_DIR) + folder;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    }
   }
   return paths;
 }
