@@ -136,15 +136,21 @@ std::string float_literal(double value) {
   return digits + (is_whole ? ".0f" : "f");
 }
 
+// A row of one key is inexact with a fixed maximum, and only the device knows the lengths of packed
+// sequences.
+std::optional<double> fixed_max_of(const SpecFacts& facts) {
+  return facts.spec.is_packed() ? std::nullopt : facts.fixed_max();
+}
+
 Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic,
                    const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
   const snippet::ScoreReduction& reduction = facts.reduction;
-  const std::optional<double> max = facts.fixed_max();
+  const std::optional<double> max = fixed_max_of(facts);
   Map context = forward_context(facts, variant, ScoreForm::reduced);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
-  const bool has_room = !variant.masked || tactic.q_tile < 192;
+  const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
   context["linear_reads"] =
       has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
   context.merge(tactic_variables(tactic));
@@ -251,7 +257,7 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.kv_tile,
                    .is_persistent = tactic.persistent};
-  if (facts.fixed_max()) source.launch.least_kv_len = 2;
+  if (fixed_max_of(facts)) source.launch.least_kv_len = 2;
   if (spec.score_mod.empty()) {  // the scale must fit into the exponent
     source.launch.least_factor = source.launch.greatest_factor = 1.0f;
   } else if (facts.has_slope()) {  // which is divided by it

@@ -209,8 +209,11 @@ std::int64_t max_shared_bytes(const Target& target) {
 }
 
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
-                          const KernelVariant& kernel) {
+                          const KernelVariant& variant) {
   const Spec& spec = facts.spec;
+  // A plan has rows of tiles like a block mask's, with a mask or without.
+  KernelVariant kernel = variant;
+  kernel.masked |= spec.is_packed();
   const std::optional<TacticSpec>& forced = spec.tactic;
   const bool forces_hopper = forced && forced->name == kHopper;
   // What needs aligned tensors does not concern the kernels for others.

@@ -93,7 +93,8 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
 bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t q_tile,
                       std::int64_t width) {
   const Spec& spec = facts.spec;
-  if (!kernel.masked || width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
+  if (!kernel.masked || spec.is_packed()) return false;
+  if (width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   if (!can_merge(q_tile, kv_tile, spec.block[0])) return false;
   return q_tile == 2 * kGroupRows || spec.mask_mod.empty() || !facts.mask_mod_reads();
@@ -125,13 +126,13 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
                                                   const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
-  if (spec.is_packed()) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(facts, kernel, width);
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   if (kv_tile < kLeastKvTile) return {};
-  if (!divides(q_tile, spec.block[0], kernel) && !can_merge(q_tile, kv_tile, spec.block[0]))
-    return {};
+  const bool fits = divides(q_tile, spec.block[0], kernel) ||
+                    (!spec.is_packed() && can_merge(q_tile, kv_tile, spec.block[0]));
+  if (!fits) return {};
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool is_narrow = width <= 64;

@@ -123,17 +123,16 @@ class CudaBackend final : public Backend {
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
-    const KernelVariant variant = is_aligned(spec_, call) ? forward_ : unaligned(forward_);
-    const Kernel& kernel = kernels.kernel(variant, kForwardEntry);
-    const std::int64_t blocks = std::int64_t{plan.geometry.rows} *
-                                (spec_.block[0] / kernel.launch.q_tile) * call.shape.num_q_heads;
-    require_launchable(blocks);
     abi::cuda::PackedForwardArguments arguments;
     static_cast<abi::cuda::ForwardArguments&>(arguments) = forward_arguments(call, kernels);
     arguments.plan = plan_arguments(plan);
-    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
-    void* parameters[] = {&arguments, snippet.data()};
-    launch(kernel, blocks, call.stream, parameters);
+    const FoldedFactors folded = factors_.fold(bindings.scalars());
+    const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
+    take_factors(kernel, folded, arguments.scaling);
+    const std::int64_t q_tiles = std::int64_t{plan.geometry.rows} *
+                                 (spec_.block[0] / kernel.launch.q_tile) * call.shape.num_q_heads;
+    require_launchable(q_tiles);
+    launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, bindings.cuda_arguments());
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,
@@ -143,10 +142,7 @@ class CudaBackend final : public Backend {
     abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels);
     const FoldedFactors folded = factors_.fold(bindings.scalars());
     const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
-    if (kernel.launch.kv_box_rows > 0) {
-      arguments.scaling.factor *= folded.of_score;
-      arguments.scaling.to_log2 *= folded.of_result;
-    }
+    take_factors(kernel, folded, arguments.scaling);
     std::int64_t q_tiles = ceil_div(call.shape.q_len, kernel.launch.q_tile);
     std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
     if (mask) {
@@ -158,9 +154,8 @@ class CudaBackend final : public Backend {
     arguments.q_tiles = static_cast<int>(q_tiles);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
     require_launchable(all_tiles);
-    const std::int64_t multiprocessors = kernels.gpu().multiprocessors;
-    launch(kernel, kernel.launch.is_persistent ? std::min(all_tiles, multiprocessors) : all_tiles,
-           arguments, call, bindings.cuda_arguments());
+    launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call,
+           bindings.cuda_arguments());
   }
 
  private:
@@ -273,11 +268,25 @@ class CudaBackend final : public Backend {
     const float factor = takes_maps ? scaling.factor * folded.of_score : scaling.factor;
     const bool suits = factor >= kernel.launch.least_factor &&
                        factor <= kernel.launch.greatest_factor &&
-                       call.shape.kv_len >= kernel.launch.least_kv_len;
+                       call.shape.kv_len >= std::max<std::int64_t>(kernel.launch.least_kv_len, 1);
     const bool fits = takes_maps ? driver_.functions().tensor_map_encode != nullptr && folded.fit &&
                                        fit_tensor_maps(spec_, call)
                                  : is_aligned(spec_, call);
     return suits && fits ? kernel : kernels.kernel(unaligned(forward_), kForwardEntry);
+  }
+
+  // Kernels that take tensor maps leave score_mod's factors to the scaling.
+  static void take_factors(const Kernel& kernel, const FoldedFactors& folded,
+                           abi::cuda::Scaling& scaling) {
+    if (kernel.launch.kv_box_rows == 0) return;
+    scaling.factor *= folded.of_score;
+    scaling.to_log2 *= folded.of_result;
+  }
+
+  static std::int64_t blocks_of(const Kernel& kernel, std::int64_t q_tiles,
+                                const ContextKernels& kernels) {
+    const std::int64_t multiprocessors = kernels.gpu().multiprocessors;
+    return kernel.launch.is_persistent ? std::min(q_tiles, multiprocessors) : q_tiles;
   }
 
   static void require_launchable(std::int64_t q_tiles) {
@@ -287,7 +296,8 @@ class CudaBackend final : public Backend {
                 "split the batch");
   }
 
-  void launch(const Kernel& kernel, std::int64_t blocks, abi::cuda::ForwardArguments& arguments,
+  template <typename Arguments>
+  void launch(const Kernel& kernel, std::int64_t blocks, Arguments& arguments,
               const ForwardCall& call, const BindingArguments& bindings) const {
     SnippetParameter snippet(bindings, call.shape);
     abi::cuda::TensorMaps maps;

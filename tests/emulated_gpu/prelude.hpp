@@ -196,6 +196,9 @@ T __ldcg(const T* from) {
 inline int __popc(unsigned x) {
   return __builtin_popcount(x);
 }
+inline int __clz(int x) {
+  return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x));
+}
 inline int __ffs(int x) {
   return __builtin_ffs(x);
 }

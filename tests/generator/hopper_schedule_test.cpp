@@ -27,6 +27,10 @@ struct SnippetArguments {
   int num_q_heads;
 };
 
+unsigned count_q_tiles(const ForwardArguments& arguments, const SnippetArguments& call) {
+  return static_cast<unsigned>(arguments.q_tiles * call.batch * call.num_q_heads);
+}
+
 constexpr unsigned kLaunchCounters = 2;
 #include "cuda/hopper/schedule.hpp"
 

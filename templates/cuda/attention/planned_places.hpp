@@ -16,6 +16,16 @@ namespace tw_kernel {
 constexpr int kTilesOfRow = kBlockQ / kQTile;
 static_assert(kBlockQ % kQTile == 0, "a row of the tile map is a whole number of q tiles");
 
+// Q tiles of all heads.
+TW_INLINE unsigned count_q_tiles(const ForwardArguments& arguments, const SnippetArguments& call) {
+  return static_cast<unsigned>(arguments.plan.header->rows) * kTilesOfRow * call.num_q_heads;
+}
+
+// What says which kv tiles a q tile visits.
+TW_INLINE const tilewright::abi::TileMap& tile_source(const ForwardArguments& arguments) {
+  return arguments.plan.map;
+}
+
 // A number behind the last q tile gives a place without rows.
 TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {

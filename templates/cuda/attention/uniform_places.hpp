@@ -21,6 +21,16 @@ TW_INLINE int mask_rows_before(const BlockMaskArguments& mask, int b, int h) {
   return (mask_b * mask.heads + mask_h) * mask.q_blocks;
 }
 
+// Q tiles of all heads.
+TW_INLINE unsigned count_q_tiles(const ForwardArguments& arguments, const SnippetArguments& call) {
+  return static_cast<unsigned>(arguments.q_tiles * call.batch * call.num_q_heads);
+}
+
+// What says which kv tiles a q tile visits.
+TW_INLINE const BlockMaskArguments& tile_source(const ForwardArguments& arguments) {
+  return arguments.mask;
+}
+
 // number: of the q tile among all of the call's.
 TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {

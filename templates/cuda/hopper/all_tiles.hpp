@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_forward.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
@@ -14,7 +13,8 @@ class AllTiles : public TilesOfOneRow {
  public:
   // What is to be looked up for a q tile.
   struct Lists {
-    __forceinline__ Lists(const BlockMaskArguments&, const Place&, int kv_len)
+    template <typename Source>
+    __forceinline__ Lists(const Source&, const Place&, int kv_len)
         : kv_tiles((kv_len + kKvTile - 1) / kKvTile),
           masked_tiles(kHasMaskMod ? kv_tiles : static_cast<int>(kv_len % kKvTile != 0)) {}
 

@@ -62,14 +62,14 @@ class Planner {
 
   __forceinline__ void make_plan(const Place& place, TileRun& plan) const {
     // As if it were another each time: what follows from it has no registers to stay in.
-    int kv_len = call_.kv_len;
+    int kv_len = place.kv_len(call_);
     asm volatile("" : "+r"(kv_len));
     if (leads()) plan.work.place = place;
-    Tiles::find(arguments_.mask, place, kv_len, plan.lists);
+    Tiles::find(tile_source(arguments_), place, kv_len, plan.lists);
     if (!leads()) return;
-    // The block mask's last q block may reach beyond q_len.
-    const bool has_rows = place.first_row < call_.q_len;
-    const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > call_.q_len;
+    // A mask's last block of rows may reach beyond q_len.
+    const bool has_rows = place.first_row < place.q_len(call_);
+    const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > place.q_len(call_);
     const int count = has_rows ? plan.lists.kv_tiles : 0;
     const int masked = bounds_rows ? count : plan.lists.masked_tiles;
     plan.instead = count > 0 ? Tiles::Tile::none() : tile_behind(kv_len);

@@ -62,7 +62,7 @@ class Producer {
       arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
       return false;
     }
-    Tiles tiles(plan.lists, call_.kv_len);
+    Tiles tiles(plan.lists, place.kv_len(call_));
     bool has_tile = true;
     // One loop for all of it: a copy of each step costs compile time.
 #pragma unroll 1
@@ -121,7 +121,7 @@ class Producer {
 #pragma unroll
       for (int panel = 0; panel < kHeadPanels; ++panel) {
         load_box(shared_.q(stage, consumer) + panel * kBoxBytes, maps_.q, full,
-                 panel * kPanelColumns, place.first_row + consumer * 64, h, b);
+                 panel * kPanelColumns, place.q_begin() + place.first_row + consumer * 64, h, b);
       }
     }
   }
@@ -134,7 +134,8 @@ class Producer {
     wait(shared_address(&control.k_empty[stage]), k_place_.parity() ^ 1, "an empty place for K, stage",
          stage);
     control.kv_tile[stage] = tile;
-    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), tile, b, h);
+    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage),
+                      place.kv_begin() + tile.first(), b, h);
     k_place_.advance();
   }
 
@@ -145,7 +146,8 @@ class Producer {
     const int h = head_in(arguments_.v, place.h_kv);
     wait(shared_address(&control.v_empty[stage]), v_place_.parity() ^ 1, "an empty place for V, stage",
          stage);
-    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), tile, b, h);
+    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage),
+                       place.kv_begin() + tile.first(), b, h);
     v_place_.advance();
   }
 
@@ -157,15 +159,15 @@ class Producer {
     return tensor.head_stride == 0 ? 0 : h;
   }
 
-  // Brings a tile of K or V into an empty place of its ring.
+  // Brings a tile of K or V, from a row of the tensor on, into an empty place of its ring.
   template <int kPanels>
   __forceinline__ void fill(const TensorMap& map, unsigned long long& full_barrier, unsigned to,
-                            const Tiles::Tile& tile, int b, int h) {
+                            int first_row, int b, int h) {
     const unsigned full = shared_address(&full_barrier);
     arrive_and_expect(full, kPanels * kPanelBytes);
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
-      load_box(to + panel * kPanelBytes, map, full, panel * kPanelColumns, tile.first(), h, b);
+      load_box(to + panel * kPanelBytes, map, full, panel * kPanelColumns, first_row, h, b);
     }
   }
 

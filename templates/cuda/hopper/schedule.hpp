@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernel/configuration.hpp"
+#include "kernel/find_place.hpp"
 #include "kernel/sequence.hpp"
 
 // Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block
@@ -93,7 +94,7 @@ class Schedule {
 
   // Few registers: what the arguments say is found again.
   __forceinline__ unsigned count() const {
-    return static_cast<unsigned>(arguments_.q_tiles * call_.batch * call_.num_q_heads);
+    return count_q_tiles(arguments_, call_);
   }
 
   const ForwardArguments& arguments_;

@@ -9,6 +9,7 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/store/row_ends.hpp"
+#include "cuda/store/rows.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
@@ -42,20 +43,23 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
   }
 }
 
+// first_row: in the tensor.
 TW_INLINE void send_out(unsigned staged, const TensorMap& map, const Place& place, int first_row) {
 #pragma unroll
   for (int panel = 0; panel < kValuePanels; ++panel) {
-    store_box(map, staged + panel * kBoxBytes, panel * kPanelColumns, first_row, place.h, place.b);
+    store_box(map, staged + panel * kBoxBytes, panel * kPanelColumns, first_row, place.h,
+              kPacked ? 0 : place.b);
   }
   commit_stores();
 }
 
-TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const SnippetArguments&,
-                         const Shared& shared, const Place& place, int q_stage, int consumer,
+TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& maps,
+                         const SnippetArguments& call, const Shared& shared, const Place& place, int q_stage, int consumer,
                          const RowEnds& ends, const float (&out)[kRows][kOutColumns]) {
   const int warp = static_cast<int>(consumer_thread() % kWarpgroup / 32);
   const unsigned staged = shared.out(q_stage, consumer) + warp * kWarpRows * kPanelRowBytes;
   const bool sends = lane() == 0;
+  const int first_row = place.first_row + consumer * 64 + warp * kWarpRows;
   if (kOutOverQ) {
     // The place holds rows of Q, which the other warps' last product may still read.
     sync_named<kWarpgroup>(kOwnBarrier + consumer);
@@ -63,11 +67,16 @@ TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const 
     if (sends) wait_until_stores_read();  // of what was staged last
     __syncwarp();
   }
+  if (kPacked && first_row + kWarpRows > place.q_len(call)) {
+    // A box would reach into the rows of the next sequence.
+    store_rows(arguments, call, place, ends, out);
+    return;
+  }
   stage_out(staged, out, ends);
   fence_for_copies();
   __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;
-  send_out(staged, maps.out, place, place.first_row + consumer * 64 + warp * kWarpRows);
+  send_out(staged, maps.out, place, place.q_begin() + first_row);
   if (kOutOverQ) wait_until_stores_read();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_forward.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
@@ -41,10 +40,11 @@ struct TilesOfOneRow {
   using Tile = KvTile;
 
   static constexpr bool kFoundByWarp = false;
-  template <typename Lists>
-  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
+  // source: a block mask's lists or a tile map.
+  template <typename Source, typename Lists>
+  static __forceinline__ void find(const Source& source, const Place& place, int kv_len,
                                    Lists& lists) {
-    lists = {mask, place, kv_len};
+    lists = {source, place, kv_len};
   }
 
   // Whether tile i, which is at hand, is the last to be visited of kv_tiles.
