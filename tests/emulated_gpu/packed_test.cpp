@@ -1,5 +1,6 @@
 // Packed calls on the emulated GPU, against dense calls on the CPU: the portable kernel in float32
 // and on tensor cores, and Hopper's.
+#include "runtime/call/plan_state.hpp"
 #include "tests/support/packed_batch.hpp"
 
 namespace tilewright {
@@ -50,6 +51,106 @@ TEST_CASE("packed on a GPU: masks that tell heads apart, and one that no interva
                                     "(q_idx * 7 + kv_idx * 13) % 5 != 2");
   check(packed_spec(32, mask, true),
         {.lengths = {{200, 300}, {33, 400}}, .heads = 2, .kv_heads = 1, .dim = 32});
+}
+
+namespace {
+
+// What two devices plan for the same tensors.
+struct Plans {
+  Attention on_cpu, on_gpu;
+  Workspace cpu_memory, gpu_memory;
+  Plan cpu, gpu;
+
+  Plans(const Spec& spec, const PackedShape& shape, const Sequences& sequences)
+      : on_cpu(spec, {.device = Device::cpu()}),
+        on_gpu(spec, {.device = Device::parse("cuda")}),
+        cpu_memory(on_cpu.workspace_size(shape)),
+        gpu_memory(on_gpu.workspace_size(shape)),
+        cpu(on_cpu.plan(shape, sequences, {}, {.workspace = cpu_memory.view()})),
+        gpu(on_gpu.plan(shape, sequences, {}, {.workspace = gpu_memory.view()})) {}
+
+  void rebuild() {
+    on_cpu.rebuild(cpu);
+    on_gpu.rebuild(gpu);
+  }
+
+  // Sequences, and the tiles of each row that has rows of q.
+  void check_equal() const {
+    const PlanState& a = cpu.state();
+    const PlanState& b = gpu.state();
+    const abi::PlanLayout& layout = a.geometry.layout;
+    const auto batch = static_cast<int>(a.shape.batch);
+    const auto at = [](const PlanState& plan, long long offset) { return plan.memory + offset; };
+    REQUIRE(std::memcmp(at(a, layout.sequences), at(b, layout.sequences),
+                        static_cast<std::size_t>(batch) * sizeof(abi::PlannedSequence)) == 0);
+    const auto* const header = reinterpret_cast<const abi::PlanHeader*>(a.memory);
+    REQUIRE(header->rows == reinterpret_cast<const abi::PlanHeader*>(b.memory)->rows);
+    const auto* const sequences =
+        reinterpret_cast<const abi::PlannedSequence*>(at(a, layout.sequences));
+    const auto* const work = reinterpret_cast<const abi::PlannedRow*>(at(a, layout.work));
+    std::size_t different = 0;
+    for (int head = 0; head < a.geometry.heads; ++head) {
+      for (int i = 0; i < header->rows; ++i) {
+        const abi::PlannedSequence& sequence = sequences[work[i].sequence];
+        const long long row = 1LL * head * a.geometry.rows + work[i].q_block +
+                              abi::row_of_sequence(sequence.q_begin, work[i].sequence, 128);
+        const std::size_t spans = (static_cast<std::size_t>(sequence.kv_len) + 4095) / 4096;
+        const long long offset = layout.spans + row * a.geometry.spans_of_row * 8LL;
+        different += std::memcmp(at(a, offset), at(b, offset), spans * 8) != 0 ? 1 : 0;
+      }
+    }
+    CHECK(different == 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("packed on a GPU: the plan has the tiles of the CPU's") {
+  const char* const mask =
+      GENERATE("q_idx >= kv_idx", "q_idx >= kv_idx && q_idx - kv_idx < 700 + 100 * h",
+               "(q_idx / 64 + kv_idx / 64) % 3 == b % 3", "kv_len - kv_idx > q_len % 7 * 100");
+  CAPTURE(mask);
+  const Tensor q_begin = int_tensor({0, 130, 130, 139, 700});
+  const Tensor kv_begin = int_tensor({5, 4600, 0, 4700}), kv_len = int_tensor({4500, 3, 4321, 0});
+  const PackedShape shape = {.batch = 4, .num_q_heads = 2, .total_q = 710, .total_kv = 4700};
+  const Plans plans(packed_spec(16, mask, false), shape,
+                    {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()});
+  CHECK(plans.gpu.report().count == 0);
+  CHECK(plans.gpu.report().unplanned_rows == 10);
+  plans.check_equal();
+}
+
+TEST_CASE("packed on a GPU: lengths that lie are clamped and reported as on the CPU") {
+  Tensor q_begin = int_tensor({0, 20, 30, 40}), kv_begin = int_tensor({0, 10, 20, 50});
+  Tensor kv_len = int_tensor({10, 10, 10}), q_offset = int_tensor({0, 0, 0});
+  Tensor kv_offset = int_tensor({0, 0, 0});
+  const PackedShape shape = {.batch = 3, .total_q = 40, .total_kv = 50, .max_kv_len = 25};
+  Plans plans(packed_spec(16, "q_idx >= kv_idx", false), shape,
+              {.q_begin = q_begin,
+               .kv_begin = kv_begin.view(),
+               .kv_len = kv_len.view(),
+               .q_offset = q_offset.view(),
+               .kv_offset = kv_offset.view()});
+  const Tensor q = random_tensor({40, 1, 16}, 1), k = random_tensor({50, 1, 16}, 2);
+  Tensor out = Tensor::zeros(f32, {40, 1, 16});
+  unsigned state = 7;
+  const auto lie = [&] {
+    state = state * 1664525u + 1013904223u;
+    const int wild[] = {
+        0, -1, 40, 41, 2147483647, -2147483647 - 1, 20, 17, static_cast<int>(state)};
+    return wild[state >> 20 & 7];
+  };
+  for (int round = 0; round < 40; ++round) {
+    for (Tensor* tensor : {&q_begin, &kv_begin, &kv_len, &q_offset, &kv_offset}) {
+      auto* const values = static_cast<int*>(tensor->data());
+      for (std::int64_t i = 0; i < tensor->numel(); ++i) values[i] = lie();
+    }
+    plans.rebuild();
+    CHECK(plans.gpu.report().count == plans.cpu.report().count);
+    CHECK(plans.gpu.report().text() == plans.cpu.report().text());
+    plans.on_gpu.forward({.q = q, .k = k, .v = k, .out = out}, plans.gpu);
+    plans.on_cpu.forward({.q = q, .k = k, .v = k, .out = out}, plans.cpu);
+  }
 }
 
 }  // namespace tilewright
