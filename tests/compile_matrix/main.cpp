@@ -96,6 +96,7 @@ void append(std::vector<Wish>& wishes, const std::vector<Wish>& more) {
 std::vector<Wish> matrix_wishes(const Settings& settings) {
   std::vector<Spec> examples = specs_of(kRoot + "/examples");
   std::vector<Spec> specs = examples;
+  for (Spec& packed : as_packed(examples)) specs.push_back(packed);
   for (Spec& variant : specs_of(kRoot + "/tests/battery/variants")) specs.push_back(variant);
   const auto unwanted = [&](const Spec& spec) { return !settings.wants(spec); };
   std::erase_if(examples, unwanted);

@@ -30,6 +30,25 @@ std::vector<Spec> specs_of(const std::string& folder) {
   return specs;
 }
 
+std::vector<Spec> as_packed(const std::vector<Spec>& specs) {
+  std::vector<Spec> packed;
+  for (Spec spec : specs) {
+    const bool is_dense_only =
+        std::any_of(spec.buffers.begin(), spec.buffers.end(), [](const auto& named) {
+          return std::any_of(
+              named.second.shape.begin(), named.second.shape.end(), [](const BufferDim& dim) {
+                return dim == BufferDim(NamedDim::q_len) || dim == BufferDim(NamedDim::kv_len);
+              });
+        });
+    if (is_dense_only || spec.is_packed()) continue;
+    spec.layout = Layout::packed;
+    spec.kv_layout.reset();
+    spec.name += "_packed";
+    packed.push_back(std::move(spec));
+  }
+  return packed;
+}
+
 namespace {
 
 constexpr std::size_t kSharesOfSample = 3;

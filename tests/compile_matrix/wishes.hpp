@@ -14,6 +14,9 @@ const std::vector<Target>& targets();
 /// @throws Error as spec_from_file
 std::vector<Spec> specs_of(const std::string& folder);
 
+/// Those of the specs that packed calls can have, as packed specs.
+std::vector<Spec> as_packed(const std::vector<Spec>& specs);
+
 /// Every kernel of the specs for every target.
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs);
 
