@@ -13,6 +13,7 @@
 #include "cli/files.hpp"
 #include "cli/fuzz_machine.hpp"
 #include "cli/fuzz_progress.hpp"
+#include "cli/inputs.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
@@ -162,7 +163,10 @@ class FuzzVerb : public Verb {
     options.source.gpu_target = machine.gpu_target;
     options.source.offsets = !no_offsets_ && !self_attention_;
     options.source.self_attention = self_attention_;
-    if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
+    if (!spec_.empty()) {
+      options.source.user_spec = spec_from_file(spec_);
+      require_dense(*options.source.user_spec, "fuzz");
+    }
     options.seed = seed_ ? *seed_ : random_seed();
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);

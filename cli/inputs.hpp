@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/sequence_tensors.hpp"
@@ -35,6 +36,10 @@ struct InputArguments {
   /// Those, --inputs (required) and --scale.
   void declare_call(CLI::App& app);
 };
+
+/// Refuses a packed spec where a verb makes dense calls alone.
+/// @throws Error with code usage
+void require_dense(const Spec& spec, std::string_view verb);
 
 /// Refuses random tensors of a shape that this machine, or its container, cannot hold, outputs
 /// included.

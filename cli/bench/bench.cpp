@@ -9,6 +9,7 @@
 #include "cli/bench/start.hpp"
 #include "cli/bench/suites.hpp"
 #include "cli/bench/workloads.hpp"
+#include "cli/inputs.hpp"
 #include "cli/machine.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
@@ -101,7 +102,10 @@ class BenchVerb : public Verb {
  private:
   void read_arguments() {
     arguments_.device = Device::parse(device_);
-    if (!spec_.empty()) arguments_.spec = spec_from_file(spec_);
+    if (!spec_.empty()) {
+      arguments_.spec = spec_from_file(spec_);
+      require_dense(*arguments_.spec, "bench");
+    }
     if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
     arguments_.threads = parse_threads(threads_);
     if (arguments_.buffers.empty() || arguments_.spec) return;

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/bench/workloads.hpp"
+#include "cli/inputs.hpp"
 #include "generator/spec/spec_json.hpp"
 
 namespace tilewright::cli {
@@ -45,6 +46,7 @@ class Request {
   BenchArguments over(BenchArguments arguments) const {
     if (!json_.contains("spec")) throw wrong_request("has no \"spec\"");
     arguments.spec = spec_from_json(json_["spec"].dump());
+    require_dense(*arguments.spec, "bench");
     read("batch", arguments.batch);
     read("heads", arguments.heads);
     read("kv_heads", arguments.kv_heads);

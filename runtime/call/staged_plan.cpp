@@ -57,15 +57,18 @@ Sequences StagedPlan::stage(const Sequences& host) {
   return staged;
 }
 
-// A kernel that relies on zeros finds none.
+// A kernel that relies on zeros finds none. Both devices have the workspace at the same place in
+// the memory, which the device's addresses decide.
 TensorView StagedPlan::make_workspace(std::int64_t bytes) {
-  bytes_ = bytes;
-  memory_.assign(static_cast<std::size_t>(bytes) + 2 * kGuard + kAlignment, kGarbage);
-  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data() + kGuard);
-  workspace_ = memory_.data() + kGuard + (kAlignment - address % kAlignment) % kAlignment;
-  const TensorView host = TensorView::contiguous(workspace_, DType::u8, {bytes});
-  if (device_.kind() == Device::Kind::cpu) return host;
-  return device_memory_.emplace_back(device_, host, kGuard, true).view();
+  bytes_ = static_cast<std::size_t>(bytes);
+  memory_.assign(bytes_ + 2 * kGuard + kAlignment, kGarbage);
+  TensorView all = TensorView::contiguous(memory_.data(), DType::u8,
+                                          {static_cast<std::int64_t>(memory_.size())});
+  if (device_.kind() == Device::Kind::cuda) all = device_memory_.emplace_back(device_, all).view();
+  auto* const base = static_cast<std::byte*>(all.data);
+  const std::uintptr_t misaligned = (reinterpret_cast<std::uintptr_t>(base) + kGuard) % kAlignment;
+  offset_ = kGuard + (kAlignment - misaligned) % kAlignment;
+  return TensorView::contiguous(base + offset_, DType::u8, {bytes});
 }
 
 std::optional<std::string> StagedPlan::damage() const {
@@ -74,10 +77,10 @@ std::optional<std::string> StagedPlan::damage() const {
     if (byte) return fmt::format("{} was written to on the GPU, at byte {}", copy.name, *byte);
   }
   for (const cuda::DeviceTensor& memory : device_memory_) memory.copy_back();
-  const std::byte* const begin = workspace_;
-  const std::byte* const end = begin + bytes_;
-  const bool is_sound =
-      std::all_of(begin - kGuard, begin, is_garbage) && std::all_of(end, end + kGuard, is_garbage);
+  const std::byte* const begin = memory_.data();
+  const std::byte* const end = begin + offset_ + bytes_;
+  const bool is_sound = std::all_of(begin, begin + offset_, is_garbage) &&
+                        std::all_of(end, begin + memory_.size(), is_garbage);
   if (is_sound) return std::nullopt;
   return "memory around the plan's workspace was written to";
 }

@@ -42,8 +42,8 @@ class StagedPlan {
 
   Device device_;
   std::vector<std::byte> memory_;  // of the workspace on the host, with a guard before and after it
-  std::byte* workspace_ = nullptr;
-  std::int64_t bytes_ = 0;
+  std::size_t offset_ = 0;         // of the workspace in it
+  std::size_t bytes_ = 0;
   std::deque<Copy> copies_;  // of the sequences' tensors on a GPU
   std::deque<cuda::DeviceTensor> device_memory_;
   std::optional<Plan> plan_;
