@@ -191,11 +191,12 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
 // All but lse. Sizes are read off the tensors; a packed call counts as one batch.
 ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const Layout kv_layout = spec.key_value_layout();
-  const Role q_role{"q", spec.dtype, spec.layout, "num_q_heads", "q_len", "head_dim"};
-  const Role k_role{"k", spec.key_value_dtype(), kv_layout, "num_kv_heads", "kv_len", "head_dim"};
-  const Role v_role{"v", spec.key_value_dtype(), kv_layout, "num_kv_heads", "kv_len", "v_head_dim"};
-  const Role out_role{"out",   spec.output_dtype(), spec.layout, "num_q_heads",
-                      "q_len", "v_head_dim"};
+  const std::string_view q_rows = spec.is_packed() ? "total_q" : "q_len";
+  const std::string_view kv_rows = spec.is_packed() ? "total_kv" : "kv_len";
+  const Role q_role{"q", spec.dtype, spec.layout, "num_q_heads", q_rows, "head_dim"};
+  const Role k_role{"k", spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows, "head_dim"};
+  const Role v_role{"v", spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows, "v_head_dim"};
+  const Role out_role{"out", spec.output_dtype(), spec.layout, "num_q_heads", q_rows, "v_head_dim"};
 
   const Sizes q = sizes_of(q_role, tensors.q);
   const Sizes k = sizes_of(k_role, tensors.k);
@@ -211,10 +212,10 @@ ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   require_batch(k_role, tensors.k, k.batch, q.batch);
   require_batch(v_role, tensors.v, v.batch, q.batch);
   require_size(v_role, tensors.v, "num_kv_heads", v.heads, k.heads, "that of k");
-  require_size(v_role, tensors.v, "kv_len", v.rows, k.rows, "that of k");
+  require_size(v_role, tensors.v, kv_rows, v.rows, k.rows, "that of k");
   require_size(out_role, tensors.out, "batch", out.batch, q.batch, "the batch of q");
   require_size(out_role, tensors.out, "num_q_heads", out.heads, q.heads, "that of q");
-  require_size(out_role, tensors.out, "q_len", out.rows, q.rows, "that of q");
+  require_size(out_role, tensors.out, q_rows, out.rows, q.rows, "that of q");
   require_own_elements(out_role, tensors.out);
 
   ForwardCall call;

@@ -150,7 +150,13 @@ TEST_CASE("cli packed: wrong tensors of sequences are refused by name") {
   }
   SECTION("q of rank 4") {
     file.tensors.insert_or_assign("q", Tensor::zeros(f32, {1, 14, 2, 16}));
-    require_refused(run_file(folder, file), "q has rank 4; packed attention needs rank 3");
+    const Ended ended = run_file(folder, file);
+    require_refused(ended, "q has rank 4; packed attention needs rank 3");
+    CHECK_THAT(ended.err, ContainsSubstring("wanted: f32 [total_q, num_q_heads, head_dim]"));
+  }
+  SECTION("v of other rows than k") {
+    file.tensors.insert_or_assign("v", Tensor::zeros(f32, {29, 1, 16}));
+    require_refused(run_file(folder, file), "v has total_kv 29");
   }
   SECTION("a misspelt tensor") {
     file.set<std::int32_t>("kv_lens", i32, {10, 15});

@@ -200,6 +200,24 @@ TEST_CASE("packed check: positions follow kv_offset and q_offset") {
   CHECK(report.ok);
 }
 
+TEST_CASE("packed check: sequences may share rows of k, in any order, and begin after row 0 of q") {
+  const Case c = {.name = "shared",
+                  .spec = packed(f32, 32, "q_idx >= kv_idx && (kv_token + q_token) % 5 != 1"),
+                  .q_heads = 2,
+                  .kv_heads = 1,
+                  .sequences = {{30, 140}, {9, 60}, {2, 150}}};
+  PackedInputs inputs = inputs_of(c);
+  auto* const kv_begin = static_cast<std::int32_t*>(inputs.kv_begin.data());
+  auto* const kv_len = static_cast<std::int32_t*>(inputs.kv_len.data());
+  std::swap(kv_begin[0], kv_begin[2]);
+  kv_begin[1] = kv_begin[0] + 7;
+  kv_len[1] = 100;
+  static_cast<std::int32_t*>(inputs.q_begin.data())[0] = 4;
+  const Report report = check(c.spec, inputs.problem(), on_cpu());
+  CAPTURE(report.reasons());
+  CHECK(report.ok);
+}
+
 TEST_CASE("packed check: a wrong result is found, with its sequence") {
   const Report report =
       check_with_fault(short_rows(), {.what = "the last column is lost",
