@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,7 +63,9 @@ const snippet::Operation& operation_at(const Json& json, std::size_t index) {
 
 Type type_at(const Json& json, std::size_t index) {
   const std::string name = text_at(json, index);
-  if (const std::optional<Type> type = snippet::type_from_string(name)) return *type;
+  for (const Type type : {Type::integer, Type::floating, Type::truth, Type::wide, Type::unknown}) {
+    if (to_string(type) == name) return type;
+  }
   refuse_tree(fmt::format("\"{}\" is no type, write int, float or bool", name));
 }
 

@@ -45,7 +45,7 @@ void append_reduction(const SpecFacts& facts, std::vector<std::string>& lines) {
         fmt::format("score_slope: the kernel adds {} times the slope, which follows.",
                     reduction.slope_sign > 0 ? "(kv_idx - q_idx)" : "(q_idx - kv_idx)"));
   }
-  if (!reduction.of_score.is_one() || !reduction.of_result.is_one()) {
+  if (reduction.has_factors()) {
     lines.push_back(
         fmt::format("score_factors: the kernel multiplies scores by {} and what follows by {}.",
                     factor_text(reduction.of_score), factor_text(reduction.of_result)));

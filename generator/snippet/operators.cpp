@@ -34,10 +34,6 @@ std::string_view to_string(Type type) {
   return name_in(kTypes, type);
 }
 
-std::optional<Type> type_from_string(std::string_view name) {
-  return value_in(kTypes, name);
-}
-
 std::span<const Operation> operations() {
   return kOperations;
 }

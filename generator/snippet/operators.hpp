@@ -16,8 +16,6 @@ enum class Type : std::uint8_t { integer, floating, truth, wide, unknown };
 
 /// "int", "float", "bool", "long long": in JSON and as a snippet declares it; "unknown".
 std::string_view to_string(Type type);
-/// Nothing for a name that is none.
-std::optional<Type> type_from_string(std::string_view name);
 
 /// C++'s precedences, the greater the tighter.
 inline constexpr int kConditional = 1, kOr = 2, kAnd = 3, kBitOr = 4, kBitXor = 5, kBitAnd = 6;
@@ -31,16 +29,15 @@ enum class Takes : std::uint8_t { any, alike, whole, real };
 /// For a result whose type follows from the operands.
 inline constexpr std::nullopt_t kOfOperands = std::nullopt;
 
-// Every operation as a row of Operation. Each real function of one number has the same row. A
-// floating operation takes integer operands too, which are converted. Leaves, reads and calls have
-// any number of operands, and get their type from who makes them. floor_div and floor_mod are
-// Python's // and %.
-//
-// Values of the last three need not be ints: the fuzzer has them in indices of a buffer.
+// Every operation as a row of Operation. Real functions of one number differ in their names only.
+// A floating operation converts integer operands. Leaves, reads and calls have any number of
+// operands, and the code that makes them sets their type. floor_div and floor_mod are Python's //
+// and %. The fuzzer has the last three in indices of a buffer: their values need not be ints.
 #define TILEWRIGHT_REAL_FUNCTIONS(X)                                                            \
   X(tanh)                                                                                       \
-  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log1p) X(erf) X(erfc) X(sqrt) X(rsqrt) X(sin) X(cos) \
-      X(tan) X(floor) X(ceil)
+  X(exp)                                                                                        \
+  X(exp2) X(expm1) X(log) X(log2) X(log1p) X(erf) X(erfc) X(sqrt) X(rsqrt) X(sin) X(cos) X(tan) \
+      X(floor) X(ceil)
 #define TILEWRIGHT_SNIPPET_OPERATIONS(X, REAL)                                      \
   X(integer_literal, "integer", "", kPrimary, 0, any, kOfOperands)                  \
   X(floating_literal, "floating", "", kPrimary, 0, any, kOfOperands)                \

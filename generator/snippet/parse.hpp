@@ -12,7 +12,7 @@ namespace tilewright::snippet {
 /// indices, buffers and functions, locals that are declared and assigned, `if`, `for`, `while`,
 /// blocks and lambdas of one `return`. Any other text is one opaque statement, which says where
 /// it stops being understood: references, arrays, unsigned integers, `switch`, an assignment inside
-/// an expression, a second declaration of a name.
+/// an expression, an assignment to a constant, a declaration that hides a name.
 /// @param tokens  of the snippet's text
 /// @param spec    declares buffers and scalars
 SnippetTree parse(SnippetKind kind, std::span<const SnippetToken> tokens, const Spec& spec);

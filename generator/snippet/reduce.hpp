@@ -32,10 +32,12 @@ struct ScoreReduction {
   Factor of_result = {};
   bool is_bounded = false;  ///< what the rest gives is between -1 and 1
   int slope_sign = 0;       ///< 1 or -1, of slope * (kv_idx - q_idx) in the sum; 0: no slope
+
+  bool has_factors() const { return !of_score.is_one() || !of_result.is_one(); }
 };
 
-/// Factors beside every `score`, and a factor beside a function that is the whole result. Literals
-/// are between kLeastFactor and kGreatestFactor.
+/// Takes out a factor that multiplies every `score`, a factor that multiplies a function that is
+/// the whole result, or a slope. Literals are between kLeastFactor and kGreatestFactor.
 ScoreReduction reduce(const SnippetTree& tree, const Spec& spec);
 
 }  // namespace tilewright::snippet

@@ -78,7 +78,7 @@ const Snippet& SpecFacts::required_mask_mod() const {
 }
 
 bool SpecFacts::is_reduced() const {
-  return has_slope() || !reduction.of_score.is_one() || !reduction.of_result.is_one();
+  return has_slope() || reduction.has_factors();
 }
 
 std::optional<double> SpecFacts::fixed_max() const {

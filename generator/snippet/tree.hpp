@@ -94,19 +94,16 @@ void for_each_statement(auto& statements, const Visit& visit) {
   }
 }
 
-/// Calls `visit` for a node and then for all below it, which it may replace; or for all nodes of
+/// Calls `visit` for a node, which it may replace, and then for all below it; or for all nodes of
 /// statements.
 template <typename Visit>
-void for_each_node(auto& node, const Visit& visit) requires requires {
-  node.operands;
-}
-{
-  visit(node);
-  for (auto& operand : node.operands) for_each_node(operand, visit);
-}
-template <typename Visit>
-void for_each_node(auto& statements, const Visit& visit) {
-  for_each_statement(statements, [&](auto& one) { for_each_node(one.value, visit); });
+void for_each_node(auto& tree, const Visit& visit) {
+  if constexpr (requires { tree.operands; }) {
+    visit(tree);
+    for (auto& operand : tree.operands) for_each_node(operand, visit);
+  } else {
+    for_each_statement(tree, [&](auto& one) { for_each_node(one.value, visit); });
+  }
 }
 
 /// Calls `change` for a node after all below it.

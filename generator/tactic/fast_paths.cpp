@@ -30,9 +30,7 @@ class Explainer {
     of_score("score_slope", facts_.has_slope(),
              "the result is not score + slope * (kv_idx - q_idx), with a slope that names neither "
              "index");
-    const bool has_factors =
-        !facts_.reduction.of_score.is_one() || !facts_.reduction.of_result.is_one();
-    of_score("score_factors", has_factors,
+    of_score("score_factors", facts_.reduction.has_factors(),
              "no number or f32 scalar multiplies every score, or a function that is the whole "
              "result");
     of_score("fixed_maximum", facts_.fixed_max().has_value(), why_no_fixed_max());
