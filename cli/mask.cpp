@@ -127,7 +127,7 @@ class MaskVerb : public Verb {
     }
     if (!spec.mask_mod.empty()) return;
     throw Error(ErrorCode::usage, "the spec has no mask_mod, so there is no mask to show",
-                "every tile of a sequence is visited");
+                "every tile of a sequence is visited; --scores draws packed specs with a mask_mod");
   }
 
   void print_result(const BlockMask& mask, double ms) const {
