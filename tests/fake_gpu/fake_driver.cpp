@@ -225,7 +225,11 @@ namespace {
 int allocate(Pointer* pointer, std::size_t bytes) {
   if (fake_refuse_memory != 0) return kOutOfMemory;
   if (bytes == 0) return kInvalidValue;
-  void* memory = std::calloc(bytes, 1);
+  constexpr std::size_t kAlignment = 256;  // of the real driver's allocations
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) return kOutOfMemory;
+  std::memset(memory, 0, rounded);
   *pointer = reinterpret_cast<Pointer>(memory);
   return ++fake_held, in_context();
 }
