@@ -1,4 +1,7 @@
 // Checks of packed calls: they pass where the call is right, and fail where it is not.
+// `TILEWRIGHT_TEST_DEVICE=cuda verify_tests "packed check: right calls*,packed check: examples*"`
+// makes them on a GPU.
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +14,7 @@
 #include "runtime/call/plan_map.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/full_run.hpp"
 #include "tests/support/source_root.hpp"
 #include "verify/check.hpp"
 #include "verify/outputs.hpp"
@@ -51,6 +55,20 @@ PackedInputs inputs_of(const Case& c, std::uint64_t seed = 1) {
   return random_packed_inputs(
       c.spec, {.num_q_heads = c.q_heads, .num_kv_heads = c.kv_heads, .sequences = c.sequences},
       seed, c.options);
+}
+
+// TILEWRIGHT_TEST_DEVICE: another device for what has to be right on each.
+CheckOptions on_device() {
+  const char* const device = std::getenv("TILEWRIGHT_TEST_DEVICE");
+  CheckOptions options;
+  options.attention.device = device != nullptr ? Device::parse(device) : Device::cpu();
+  return options;
+}
+
+// Outside of a full run a GPU, which may be an emulated one, has the day's third.
+bool is_due(std::size_t number) {
+  const bool is_cpu = on_device().attention.device.kind() == Device::Kind::cpu;
+  return is_cpu || is_full_run() || is_in_share(number, 3);
 }
 
 Report check_case(const Case& c, const CheckOptions& options = on_cpu()) {
@@ -144,8 +162,10 @@ bool has_reason(const Report& report, const std::string& text) {
 }  // namespace
 
 TEST_CASE("packed check: right calls pass") {
+  std::size_t number = 0;
   for (const Case& c : right_cases()) {
-    const Report report = check_case(c);
+    if (!is_due(number++)) continue;
+    const Report report = check_case(c, on_device());
     CAPTURE(c.name, report.reasons());
     CHECK(report.ok);
     CHECK(report.mask_verdict.has_value() == !c.spec.mask_mod.empty());
@@ -156,22 +176,25 @@ TEST_CASE("packed check: right calls pass") {
 
 TEST_CASE("packed check: examples pass, packed where their buffers allow it") {
   int packed_ones = 0;
+  std::size_t number = 0;
   for (const char* const folder : {"examples", "examples/packed"}) {
     for (const auto& file :
          std::filesystem::directory_iterator(source_root(TILEWRIGHT_SOURCE_DIR) / folder)) {
       if (file.path().extension() != ".json") continue;
       Spec spec = spec_from_file(file.path().string());
       if (names_dense_lengths(spec)) continue;
+      ++packed_ones;
+      if (!is_due(number++)) continue;
       spec.layout = Layout::packed;
       spec.kv_layout.reset();
       const Report report = check_case({.name = spec.name,
                                         .spec = spec,
                                         .q_heads = 4,
                                         .kv_heads = 2,
-                                        .sequences = {{1, 83}, {5, 18}, {33, 150}}});
+                                        .sequences = {{1, 83}, {5, 18}, {33, 150}}},
+                                       on_device());
       CAPTURE(spec.name, report.reasons());
       CHECK(report.ok);
-      ++packed_ones;
     }
   }
   CHECK(packed_ones >= 12);
