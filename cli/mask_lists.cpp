@@ -24,7 +24,7 @@ std::vector<std::string> names_in(const std::string& path) {
   return read_safetensors(path, std::vector<std::string>{}).skipped;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
+bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -60,9 +60,9 @@ BlockMask read_mask(const std::string& path, const Attention& attention, const S
                     const Bindings& given) {
   MaskFingerprint fingerprint = attention.mask_fingerprint(shape, given);
   const std::vector<std::string> names = names_in(path);
-  if (contains(names, "kv_num_blocks")) return read_flex(path, std::move(fingerprint));
-  if (contains(names, "crow")) return read_csr(path, std::move(fingerprint));
-  if (!contains(names, "row_offsets")) {
+  if (has_name(names, "kv_num_blocks")) return read_flex(path, std::move(fingerprint));
+  if (has_name(names, "crow")) return read_csr(path, std::move(fingerprint));
+  if (!has_name(names, "row_offsets")) {
     throw Error(ErrorCode::file, fmt::format("\"{}\" holds no block mask", path),
                 "it needs the lists that `tilewright mask --outputs` writes, or FlexAttention's "
                 "kv_num_blocks and kv_indices, or a CSR's crow and col");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "generator/messages/compiler_wording.hpp"
 #include "generator/messages/text_location.hpp"
+#include "generator/messages/text_scan.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/words.hpp"
 
@@ -23,20 +23,6 @@ constexpr std::string_view kLogTitle = "the compiler's log, with lines of the re
 
 // What compilers say of rendered headers, with the two lines that show where.
 constexpr std::string_view kOwnWarning = "#pragma once in main file";
-
-std::optional<int> take_number(std::string_view& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || number < 1) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
-}
-
-bool take_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
 
 // `kernel.cpp:12:5: error: text`, `kernel.cpp:12:5:   required from here`.
 std::optional<CompilerMessage> parse_line(std::string_view line, std::string_view source_name) {

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "generator/messages/compiler_messages.hpp"
+#include "generator/messages/text_scan.hpp"
 
 // NVRTC writes
 //
@@ -26,20 +26,6 @@ std::vector<std::string_view> lines_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
-}
-
-bool take_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-std::optional<int> take_number(std::string_view& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || number < 1) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
 }
 
 // "error #20-D: text", "catastrophic error: text", "warning #177-D: text"

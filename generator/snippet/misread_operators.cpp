@@ -200,9 +200,9 @@ class Operators {
   // Whether token i is the ) of `if (...)`, `for (...)` and so on.
   bool ends_head(std::size_t i) const {
     if (snippet_.text(i) != ")") return false;
-    constexpr std::array<std::string_view, 5> kHeads = {"if", "for", "while", "switch",
-                                                        "constexpr"};
-    return is_one_of(snippet_.before(snippet_.partner(i)), kHeads);
+    constexpr std::array<std::string_view, 5> kStatements = {"if", "for", "while", "switch",
+                                                             "constexpr"};
+    return is_one_of(snippet_.before(snippet_.partner(i)), kStatements);
   }
 
   // `const int x = 3`: a type and a name before the first =.

@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-constinit const NameList kTopKeys("targets", "vary", "specs");
+constinit const NameList kManifestKeys("targets", "vary", "specs");
 constinit const NameList kEntryKeys("file", "spec", "vary");
 constinit const NameList kVaryingKeys("dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
                                       "kv_dtype", "out_dtype", "block", "outputs", "tactic",
@@ -90,7 +90,7 @@ class ManifestReader {
     const Json root = parse();
     positions_ = locate_json(text_, file_);
     expect({}, root.is_object(), "a manifest is an object", kExample);
-    check_keys({}, root, kTopKeys);
+    check_keys({}, root, kManifestKeys);
     if (root.contains("targets")) read_targets(root["targets"]);
     if (root.contains("vary")) vary_ = variations({"vary"}, root["vary"]);
     expect({}, root.contains("specs"), "the key \"specs\" is missing", kExample);

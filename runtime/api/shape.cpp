@@ -5,19 +5,12 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/call/size_limits.hpp"
 
 namespace tilewright {
 namespace {
 
 constexpr std::int64_t kMaxCount = std::numeric_limits<int>::max();
-// Kernels count up to the end of tiles that go beyond the last row or column.
-constexpr std::int64_t kMaxIndex = kMaxCount - 1024;
-
-void require_size(std::string_view name, std::int64_t size, std::int64_t greatest) {
-  if (size >= 1 && size <= greatest) return;
-  throw Error(ErrorCode::tensor,
-              fmt::format("{} is {}; it must be from 1 to {}", name, size, greatest));
-}
 
 void require_index_range(std::string_view name, std::int64_t offset, std::int64_t length) {
   if (offset >= -kMaxIndex && offset <= kMaxIndex - length) return;
@@ -37,11 +30,11 @@ std::string Shape::describe() const {
 }
 
 void validate(const Shape& shape) {
-  require_size("batch", shape.batch, kMaxCount);
-  require_size("num_q_heads", shape.num_q_heads, kMaxCount);
-  require_size("num_kv_heads", shape.num_kv_heads, kMaxCount);
-  require_size("q_len", shape.q_len, kMaxIndex);
-  require_size("kv_len", shape.kv_len, kMaxIndex);
+  require_size("batch", shape.batch, 1, kMaxCount);
+  require_size("num_q_heads", shape.num_q_heads, 1, kMaxCount);
+  require_size("num_kv_heads", shape.num_kv_heads, 1, kMaxCount);
+  require_size("q_len", shape.q_len, 1, kMaxIndex);
+  require_size("kv_len", shape.kv_len, 1, kMaxIndex);
   if (shape.num_q_heads % shape.num_kv_heads != 0) {
     throw Error(ErrorCode::tensor,
                 fmt::format("{} query heads cannot be shared by {} kv heads", shape.num_q_heads,

@@ -7,12 +7,6 @@
 #include "runtime/cuda/device_memory.hpp"
 
 namespace tilewright {
-namespace {
-
-// Before and behind what is only read: NaN, so that a read outside shows in the result.
-constexpr std::size_t kInputMargin = 256;
-
-}  // namespace
 
 struct StagedCall::Input {
   std::string name;
@@ -42,7 +36,7 @@ StagedCall::~StagedCall() = default;
 // What is wrong with a tensor is for the call to say, so one without data stays as it is.
 TensorView StagedCall::stage(const std::string& name, const TensorView& host) {
   if (!host.data) return host;
-  return copies_.emplace_back(Input{name, {device_, host, kInputMargin}}).copy.view();
+  return copies_.emplace_back(Input{name, {device_, host, kStagedInputMargin}}).copy.view();
 }
 
 TensorView StagedCall::stage_output(const TensorView& host, std::size_t guard_bytes) {

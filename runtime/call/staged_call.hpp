@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <optional>
 #include <string>
@@ -11,6 +12,10 @@ class DeviceTensor;
 }
 
 namespace tilewright {
+
+/// Bytes before and after a copy of what is only read. They hold NaN, so that a read outside shows
+/// in the result.
+inline constexpr std::size_t kStagedInputMargin = 256;
 
 /// A call whose tensors lie on the host, for an Attention on any device: tensors and buffers are
 /// copied to where it can reach them, and the outputs back. On a CPU nothing is copied. For tools

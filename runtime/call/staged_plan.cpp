@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "runtime/call/plan_state.hpp"
+#include "runtime/call/staged_call.hpp"
 #include "runtime/cuda/device_memory.hpp"
 
 namespace tilewright {
@@ -14,7 +15,6 @@ namespace {
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 4096;
 constexpr std::byte kGarbage{0xa5};
-constexpr std::size_t kInputMargin = 256;
 
 bool is_garbage(std::byte byte) {
   return byte == kGarbage;
@@ -44,7 +44,7 @@ StagedPlan::~StagedPlan() = default;
 
 TensorView StagedPlan::stage(const std::string& name, const TensorView& host) {
   if (device_.kind() == Device::Kind::cpu) return host;
-  return copies_.emplace_back(Copy{name, {device_, host, kInputMargin}}).tensor.view();
+  return copies_.emplace_back(Copy{name, {device_, host, kStagedInputMargin}}).tensor.view();
 }
 
 Sequences StagedPlan::stage(const Sequences& host) {

@@ -92,7 +92,7 @@ std::string wrong_in(const Subject& subject, const battery::Case& call, std::uin
 }
 
 KernelBinary built(const Spec& spec, const KernelSource& kernel, const Toolchain& kernels) {
-  return build_kernel(spec, kernel.target, kernel.id, kernels);
+  return build_kernel(spec, kernel.target, kernel.variant, kernels);
 }
 
 // None where the kernel does not compile: a snippet may have to do without mask_proved.
