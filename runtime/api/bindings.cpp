@@ -152,10 +152,11 @@ std::int64_t extent_of(NamedDim dim, const Shape& shape) {
 
 // A default argument of every call, so it must not allocate: all of them share the arguments.
 Bindings::Bindings() {
-  using Cpu = std::shared_ptr<const cpu::BindingArguments>;
-  using Cuda = std::shared_ptr<const cuda::BindingArguments>;
-  static const Cpu& kCpuArguments = *new Cpu(std::make_shared<const cpu::BindingArguments>());
-  static const Cuda& kCudaArguments = *new Cuda(
+  using CpuArguments = std::shared_ptr<const cpu::BindingArguments>;
+  using CudaArguments = std::shared_ptr<const cuda::BindingArguments>;
+  static const CpuArguments& kCpuArguments =
+      *new CpuArguments(std::make_shared<const cpu::BindingArguments>());
+  static const CudaArguments& kCudaArguments = *new CudaArguments(
       std::make_shared<const cuda::BindingArguments>(cuda::binding_arguments(Spec{}, {}, {})));
   cpu_arguments_ = kCpuArguments;
   cuda_arguments_ = kCudaArguments;
