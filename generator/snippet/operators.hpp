@@ -33,12 +33,11 @@ inline constexpr std::nullopt_t kOfOperands = std::nullopt;
 // A floating operation converts integer operands. Leaves, reads and calls have any number of
 // operands, and the code that makes them sets their type. floor_div and floor_mod are Python's //
 // and %. The fuzzer has the last three in indices of a buffer: their values need not be ints.
-#define TILEWRIGHT_REAL_FUNCTIONS(X)                                                             \
-  X(tanh)                                                                                        \
-  X(exp)                                                                                         \
-  X(exp2)                                                                                        \
-  X(expm1) X(log) X(log2) X(log1p) X(erf) X(erfc) X(sqrt) X(rsqrt) X(sin) X(cos) X(tan) X(floor) \
-      X(ceil)
+// clang-format off
+#define TILEWRIGHT_REAL_FUNCTIONS(X) \
+  X(tanh) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log1p) X(erf) X(erfc) X(sqrt) X(rsqrt) \
+  X(sin) X(cos) X(tan) X(floor) X(ceil)
+// clang-format on
 #define TILEWRIGHT_SNIPPET_OPERATIONS(X, REAL)                                      \
   X(integer_literal, "integer", "", kPrimary, 0, any, kOfOperands)                  \
   X(floating_literal, "floating", "", kPrimary, 0, any, kOfOperands)                \
