@@ -59,7 +59,7 @@ void answer(int, siginfo_t* signal, void*) {
   errno = error;
 }
 
-std::string first_line(std::string text) {
+std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
