@@ -65,10 +65,21 @@ std::vector<Wish> wishes() {
   in_float.precise_math = true;
   Spec packed = causal;
   packed.layout = Layout::packed;
-  return {{plain, "forward"},       {causal, "forward_masked"},   {sloped, "forward_masked"},
-          {tabled, "forward"},      {to_float, "forward"},        {sloped, "forward_unaligned"},
-          {in_float, "forward"},    {in_float, "forward_masked"}, {plain, "mask_proved"},
-          {in_float, "mask_exact"}, {plain, "mask_lists"},        {packed, "forward_prefill"},
+  Spec packed_in_float = packed;
+  packed_in_float.dtype = f32;
+  return {{plain, "forward"},
+          {causal, "forward_masked"},
+          {sloped, "forward_masked"},
+          {tabled, "forward"},
+          {to_float, "forward"},
+          {sloped, "forward_unaligned"},
+          {in_float, "forward"},
+          {in_float, "forward_masked"},
+          {plain, "mask_proved"},
+          {in_float, "mask_exact"},
+          {plain, "mask_lists"},
+          {packed, "forward_prefill"},
+          {packed_in_float, "forward_prefill"},
           {packed, "plan_proved"}};
 }
 
