@@ -21,7 +21,6 @@ constexpr int kQTile = 192;
 constexpr int kBlockQ = 128;
 constexpr int kKvTile = 128;
 constexpr int kThreads = 512;
-constexpr bool kHasMaskMod = true;
 
 template <int>
 unsigned thread_number() {
