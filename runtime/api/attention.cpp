@@ -116,17 +116,12 @@ class Attention::Implementation {
     tilewright::validate(shape);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape);
-    MaskFingerprint fingerprint{
-        .source = mask_use_->source,
-        .shape = shape,
-        .scalars = {},
-        .counts = {.batch = mask_use_->per_batch ? shape.batch : 0,
-                   .num_q_heads = mask_use_->reads_q_heads ? shape.num_q_heads : 0,
-                   .num_kv_heads = mask_use_->reads_kv_heads ? shape.num_kv_heads : 0}};
-    for (const MaskSource::Scalar& scalar : mask_use_->source.scalars) {
-      fingerprint.scalars.push_back(bindings.scalars()[scalar.index]);
-    }
-    return fingerprint;
+    return {.source = mask_use_->source,
+            .shape = shape,
+            .scalars = mask_scalars(bindings),
+            .counts = {.batch = mask_use_->per_batch ? shape.batch : 0,
+                       .num_q_heads = mask_use_->reads_q_heads ? shape.num_q_heads : 0,
+                       .num_kv_heads = mask_use_->reads_kv_heads ? shape.num_kv_heads : 0}};
   }
 
   BlockMask block_mask(const Shape& shape, const Bindings& given,
@@ -161,10 +156,7 @@ class Attention::Implementation {
       throw Error(ErrorCode::usage, "a packed call takes no block mask of a shape",
                   "pass the plan to forward");
     }
-    if (masks_only_) {
-      throw Error(ErrorCode::usage, "this Attention was made for block masks only",
-                  "leave masks_only out of its options");
-    }
+    require_forward();
     const ForwardCall call = resolve_call(spec_, tensors, options);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
@@ -183,7 +175,7 @@ class Attention::Implementation {
     require_sequences(sequences, shape);
     require_workspace(options.workspace, geometry.layout.bytes);
     auto state = std::make_shared<PlanState>();
-    state->owner = backend_.get();
+    state->identity = identity_;
     state->shape = with_bounds(shape);
     state->sequences = sequences;
     state->memory = static_cast<std::byte*>(options.workspace.data);
@@ -199,6 +191,7 @@ class Attention::Implementation {
 
   void forward(const ForwardTensors& tensors, const Plan& plan, const Bindings& given,
                const ForwardOptions& options) const {
+    require_forward();
     require_own(plan);
     const PlanState& state = plan.state();
     const ForwardCall call = resolve_packed_call(spec_, tensors, state.shape, options);
@@ -210,6 +203,12 @@ class Attention::Implementation {
   }
 
  private:
+  void require_forward() const {
+    if (!masks_only_) return;
+    throw Error(ErrorCode::usage, "this Attention was made for block masks only",
+                "leave masks_only out of its options");
+  }
+
   PlanGeometry geometry_of(const PackedShape& shape) const {
     if (!spec_.is_packed()) {
       throw Error(ErrorCode::usage,
@@ -218,15 +217,15 @@ class Attention::Implementation {
                   R"(write "layout": "packed" in the spec)");
     }
     tilewright::validate(shape);
-    return plan_geometry(shape, spec_.block[0], spec_.block[1], mask_use_.has_value(),
-                         mask_use_ && mask_use_->per_head);
+    const bool has_mask = !spec_.mask_mod.empty();
+    return plan_geometry(shape, spec_.block[0], spec_.block[1], has_mask,
+                         has_mask && mask_use_->per_head);
   }
 
   void build(PlanState& state, const Bindings& given, Stream stream) const {
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape_of_totals(state.shape));
     state.mask_scalars = mask_scalars(bindings);
-    state.stream = stream;
     if (state.shape.batch > 0) backend_->build(state, bindings, stream);
   }
 
@@ -240,7 +239,7 @@ class Attention::Implementation {
   }
 
   void require_own(const Plan& plan) const {
-    if (plan.state().owner == backend_.get()) return;
+    if (plan.state().identity == identity_) return;
     throw Error(ErrorCode::usage, "the plan was made by another Attention",
                 "make one with attention.plan(shape, sequences, ...)");
   }
@@ -308,6 +307,7 @@ class Attention::Implementation {
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
   std::unique_ptr<Backend> backend_;
+  std::shared_ptr<const int> identity_ = std::make_shared<const int>(0);  // of its plans
 };
 
 Attention::Attention(Spec spec, AttentionOptions options)

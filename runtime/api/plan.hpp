@@ -57,8 +57,7 @@ class Plan {
 
   /// For the library itself.
   explicit Plan(std::shared_ptr<PlanState> state) : state_(std::move(state)) {}
-  const PlanState& state() const;
-  PlanState& state();
+  PlanState& state() const;
 
  private:
   std::shared_ptr<PlanState> state_;

@@ -99,7 +99,8 @@ PlanGeometry plan_geometry(const PackedShape& shape, std::int64_t block_q, std::
   const std::int64_t rows =
       abi::tile_map_rows(shape.total_q, shape.batch, static_cast<int>(block_q));
   const std::int64_t spans =
-      has_mask ? ceil_div(with_bounds(shape).max_kv_len, block_kv * abi::kTilesOfSpan) : 0;
+      has_mask ? abi::spans_of_columns(with_bounds(shape).max_kv_len, static_cast<int>(block_kv))
+               : 0;
   if (heads * rows > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ErrorCode::tensor,
                 fmt::format("the plan has {} rows of tiles; it may have {}", heads * rows,
@@ -154,13 +155,9 @@ const PackedShape& Plan::shape() const {
   return state().shape;
 }
 
-PlanState& Plan::state() {
+PlanState& Plan::state() const {
   if (state_) return *state_;
   throw Error(ErrorCode::usage, "this Plan was moved from", "use the one that it was moved to");
-}
-
-const PlanState& Plan::state() const {
-  return const_cast<Plan*>(this)->state();
 }
 
 PlanReport Plan::report() const {

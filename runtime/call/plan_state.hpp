@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "../../templates/abi/plan.hpp"
@@ -18,13 +19,13 @@ struct PlanGeometry {
 
 /// What a Plan stands for.
 struct PlanState {
-  const void* owner = nullptr;  ///< the backend that made it
-  PackedShape shape;            ///< with its bounds filled in
+  /// Of the Attention that made it. It lives as long as the plan, so no later Attention has it.
+  std::shared_ptr<const int> identity = {};
+  PackedShape shape;  ///< with its bounds filled in
   Sequences sequences;
   std::byte* memory = nullptr;  ///< the workspace
   PlanGeometry geometry;
   std::vector<double> mask_scalars;  ///< that mask_mod reads, as of the last build
-  Stream stream = nullptr;           ///< of the last build
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
   std::optional<std::int64_t> tiles_evaluated = {};

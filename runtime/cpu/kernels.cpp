@@ -49,11 +49,7 @@ class SequenceCalls {
  public:
   SequenceCalls(const Spec& spec, const ForwardCall& call, const PlanState& plan,
                 const BindingArguments& bindings)
-      : spec_(spec),
-        plan_(plan),
-        view_(plan),
-        packed_(forward_arguments(call, bindings)),
-        block_q_(static_cast<int>(spec.block[0])) {}
+      : spec_(spec), plan_(plan), view_(plan), packed_(forward_arguments(call, bindings)) {}
 
   abi::ForwardArguments of(int b) const {
     const abi::PlannedSequence& sequence = view_.sequences[b];
@@ -65,8 +61,7 @@ class SequenceCalls {
     arguments.v = from_row(packed_.v, spec_.key_value_dtype(), sequence.kv_begin);
     arguments.out = from_row(packed_.out, spec_.output_dtype(), sequence.q_begin);
     if (packed_.lse != nullptr) arguments.lse = packed_.lse + sequence.q_begin;
-    const std::int64_t row = abi::row_of_sequence(sequence.q_begin, b, block_q_);
-    arguments.map = {.spans = view_.spans + row * geometry.spans_of_row,
+    arguments.map = {.spans = view_.spans_of(geometry, 0, {b, 0}, spec_.block[0]),
                      .head_stride = geometry.heads == 1
                                         ? 0
                                         : std::int64_t{geometry.rows} * geometry.spans_of_row,
@@ -79,7 +74,6 @@ class SequenceCalls {
   const PlanState& plan_;
   PlanView view_;
   abi::ForwardArguments packed_;
-  int block_q_;
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ class RowDecider {
   // Returns the tiles that were evaluated.
   long long decide(int head, const abi::PlannedRow& row) const {
     const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
-    abi::TileSpan* const spans = spans_of(head, row);
+    abi::TileSpan* const spans = view_.spans_of(plan_.geometry, head, row, block_[0]);
     std::fill_n(spans, plan_.geometry.spans_of_row, abi::TileSpan{});
     if (sequence.kv_len == 0) return 0;
     const std::int64_t kv_blocks = ceil_div(sequence.kv_len, block_[1]);
@@ -82,14 +82,6 @@ class RowDecider {
   }
 
  private:
-  abi::TileSpan* spans_of(int head, const abi::PlannedRow& row) const {
-    const PlanGeometry& geometry = plan_.geometry;
-    const int first = abi::row_of_sequence(view_.sequences[row.sequence].q_begin, row.sequence,
-                                           static_cast<int>(block_[0]));
-    const std::int64_t index = std::int64_t{head} * geometry.rows + first + row.q_block;
-    return view_.spans + index * geometry.spans_of_row;
-  }
-
   const PlanState& plan_;
   const PlanView& view_;
   const MaskKernel& mask_;
@@ -98,30 +90,16 @@ class RowDecider {
   FilledTables tables_;
 };
 
-// What a row of tiles costs: the tiles that it visits, or its columns where there is no map.
-class RowCost {
- public:
-  RowCost(const PlanState& plan, const PlanView& view, int head, std::int64_t block_q)
-      : plan_(plan), view_(view), head_(head), block_q_(static_cast<int>(block_q)) {}
-
-  std::int64_t operator()(const abi::PlannedRow& row) const {
-    const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
-    const PlanGeometry& geometry = plan_.geometry;
-    if (geometry.spans_of_row == 0) return sequence.kv_len;
-    const std::int64_t index = std::int64_t{head_} * geometry.rows + row.q_block +
-                               abi::row_of_sequence(sequence.q_begin, row.sequence, block_q_);
-    const abi::TileSpan* const spans = view_.spans + index * geometry.spans_of_row;
-    std::int64_t tiles = 0;
-    for (int i = 0; i < geometry.spans_of_row; ++i) tiles += std::popcount(spans[i].kept);
-    return tiles;
-  }
-
- private:
-  const PlanState& plan_;
-  const PlanView& view_;
-  int head_;
-  int block_q_;
-};
+// What a row of tiles costs: the tiles that it visits, or its columns where the spec has no
+// mask_mod.
+std::int64_t cost_of_row(const PlanGeometry& geometry, const PlanView& view, int head,
+                         const abi::PlannedRow& row, std::int64_t block_q) {
+  if (geometry.spans_of_row == 0) return view.sequences[row.sequence].kv_len;
+  const abi::TileSpan* const spans = view.spans_of(geometry, head, row, block_q);
+  std::int64_t tiles = 0;
+  for (int i = 0; i < geometry.spans_of_row; ++i) tiles += std::popcount(spans[i].kept);
+  return tiles;
+}
 
 }  // namespace
 
@@ -131,6 +109,14 @@ PlanView::PlanView(const PlanState& plan)
           reinterpret_cast<abi::PlannedSequence*>(plan.memory + plan.geometry.layout.sequences)),
       spans(reinterpret_cast<abi::TileSpan*>(plan.memory + plan.geometry.layout.spans)),
       work(reinterpret_cast<abi::PlannedRow*>(plan.memory + plan.geometry.layout.work)) {}
+
+abi::TileSpan* PlanView::spans_of(const PlanGeometry& geometry, int head,
+                                  const abi::PlannedRow& row, std::int64_t block_q) const {
+  const int first = abi::row_of_sequence(sequences[row.sequence].q_begin, row.sequence,
+                                         static_cast<int>(block_q));
+  const std::int64_t index = std::int64_t{head} * geometry.rows + first + row.q_block;
+  return spans + index * geometry.spans_of_row;
+}
 
 abi::SnippetArguments of_sequence(abi::SnippetArguments call,
                                   const abi::PlannedSequence& sequence) {
@@ -161,7 +147,9 @@ std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
   for (int head = geometry.heads - 1; head >= 0; --head) {
     abi::PlannedRow* const list = view.work + std::int64_t{head} * geometry.rows;
     if (head > 0) std::copy_n(view.work, rows, list);
-    const RowCost cost(plan, view, head, block[0]);
+    const auto cost = [&](const abi::PlannedRow& row) {
+      return cost_of_row(geometry, view, head, row, block[0]);
+    };
     std::stable_sort(list, list + rows, [&](const abi::PlannedRow& a, const abi::PlannedRow& b) {
       return cost(a) > cost(b);
     });

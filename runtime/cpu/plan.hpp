@@ -17,6 +17,11 @@ struct PlanView {
   abi::PlannedRow* work;            ///< [heads][rows], of which header->rows are used
 
   explicit PlanView(const PlanState& plan);
+
+  /// The map's row of one list, [spans_of_row].
+  /// @param block_q the spec's block[0]
+  abi::TileSpan* spans_of(const PlanGeometry& geometry, int head, const abi::PlannedRow& row,
+                          std::int64_t block_q) const;
 };
 
 /// What a snippet's kernel takes for one sequence of a packed call.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "templates/abi/cuda_packed.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -87,11 +88,15 @@ void require_room(const Spec& spec) {
   const auto bytes =
       cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
                                        static_cast<int>(spec.scalars.size()), argument_rank(spec));
-  if (bytes <= static_cast<long long>(kMaxSnippetBytes)) return;
+  // A packed call's kernel takes its plan too.
+  constexpr std::size_t kPlanBytes =
+      sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);
+  const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0);
+  if (bytes <= static_cast<long long>(room)) return;
   throw Error(ErrorCode::spec,
               fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
                           "have room for {}",
-                          spec.buffers.size(), spec.scalars.size(), bytes, kMaxSnippetBytes),
+                          spec.buffers.size(), spec.scalars.size(), bytes, room),
               "put several of them into one buffer with one more dimension");
 }
 

@@ -151,7 +151,10 @@ class CudaBackend final : public Backend {
       const std::int64_t side = mask->block()[0];
       if (side >= kernel.launch.q_tile) q_tiles = mask->q_blocks() * (side / kernel.launch.q_tile);
     }
+    const HeadGroups groups = head_groups(spec_, call.shape, kernels.gpu().l2_bytes);
     arguments.q_tiles = static_cast<int>(q_tiles);
+    arguments.heads_in_group = static_cast<int>(groups.heads);
+    arguments.whole_groups = static_cast<int>(groups.count);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
     require_launchable(all_tiles);
     launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call,
@@ -229,9 +232,9 @@ class CudaBackend final : public Backend {
     return std::max(spec_.block[0], forward ? forward->launch.q_tile : 0);
   }
 
+  // What dense and packed calls have in common.
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,
                                                 const ContextKernels& kernels) const {
-    const HeadGroups groups = head_groups(spec_, call.shape, kernels.gpu().l2_bytes);
     return {.q = tensor_argument(call.q),
             .k = tensor_argument(call.k),
             .v = tensor_argument(call.v),
@@ -240,8 +243,8 @@ class CudaBackend final : public Backend {
             .mask = {},
             .scaling = abi::cuda::scaling(static_cast<float>(call.scale), !spec_.score_mod.empty()),
             .q_tiles = 0,
-            .heads_in_group = static_cast<int>(groups.heads),
-            .whole_groups = static_cast<int>(groups.count),
+            .heads_in_group = 0,
+            .whole_groups = 0,
             .launch = kernels.next_launch()};
   }
 

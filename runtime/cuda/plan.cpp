@@ -48,7 +48,7 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
                   .spans_of_row = geometry.spans_of_row},
           .work = reinterpret_cast<abi::PlannedRow*>(memory + geometry.layout.work),
           .batch = static_cast<int>(plan.shape.batch),
-          .total_q = static_cast<int>(plan.shape.total_q)};
+          .reserved = 0};
 }
 
 void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,

@@ -16,7 +16,7 @@ struct PlanArguments {
   TileMap map;                 // spans_of_row is 0 without mask_mod
   PlannedRow* work;            // [heads of the map][rows], of which header->rows are used
   int batch;
-  int total_q;
+  int reserved;  // 0
 };
 
 /// plan_exact, plan_proved: reads the sequences' tensors, and writes all of a plan but for

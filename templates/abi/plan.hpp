@@ -148,12 +148,13 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
         faults.clamped(tensors.kv_offset[b], -kGreatestIndex, kGreatestIndex - sequence.kv_len,
                        kFaultOfKvOffset, b, kGreatestIndex - sequence.kv_len);
   }
-  const long long behind = static_cast<long long>(sequence.kv_offset) + sequence.kv_len;
-  const long long q_offset = tensors.q_offset != nullptr ? tensors.q_offset[b] : behind - sequence.q_len;
-  const long long greatest = kGreatestIndex - sequence.q_len;
   if (tensors.q_offset != nullptr) {
-    sequence.q_offset = faults.clamped(tensors.q_offset[b], -kGreatestIndex, greatest, kFaultOfQOffset, b, greatest);
+    const long long greatest = kGreatestIndex - sequence.q_len;
+    sequence.q_offset = faults.clamped(tensors.q_offset[b], -kGreatestIndex, greatest,
+                                       kFaultOfQOffset, b, greatest);
   } else {
+    const long long end_of_kv = static_cast<long long>(sequence.kv_offset) + sequence.kv_len;
+    const long long q_offset = end_of_kv - sequence.q_len;
     sequence.q_offset = static_cast<int>(q_offset < -kGreatestIndex ? -kGreatestIndex : q_offset);
   }
   sequence.faults = faults.count;

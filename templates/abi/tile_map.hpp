@@ -27,6 +27,13 @@ struct TileMap {
 /// @param side  block[0]
 constexpr int row_of_sequence(int begin, int b, int side) { return begin / side + b; }
 
+/// Spans that a row of so many columns has.
+/// @param side block[1]
+constexpr long long spans_of_columns(long long columns, int side) {
+  const long long columns_of_span = static_cast<long long>(kTilesOfSpan) * side;
+  return (columns + columns_of_span - 1) / columns_of_span;
+}
+
 /// Rows of tiles that all sequences together have room for.
 constexpr long long tile_map_rows(long long total_q, long long batch, int side) {
   return total_q / side + batch;

@@ -139,7 +139,7 @@ TW_INLINE void visit_map(const Item& item, const TileMapOfSequence& map, Scratch
   const TileSpan* const row =
       map.spans + item.place.h * map.head_stride +
       item.place.first_row / kBlockQ * static_cast<long long>(map.spans_of_row);
-  const int spans = (item.kv_len + kTilesOfSpan * kBlockKv - 1) / (kTilesOfSpan * kBlockKv);
+  const long long spans = tilewright::abi::spans_of_columns(item.kv_len, kBlockKv);
   for (int i = 0; i < spans; ++i) {
     for (unsigned left = row[i].kept; left != 0; left &= left - 1) {
       const int bit = __builtin_ctz(left);

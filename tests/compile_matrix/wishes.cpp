@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "generator/spec/spec_json.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/packed_spec.hpp"
 
 namespace tilewright::compile_matrix {
 
@@ -32,19 +35,11 @@ std::vector<Spec> specs_of(const std::string& folder) {
 
 std::vector<Spec> as_packed(const std::vector<Spec>& specs) {
   std::vector<Spec> packed;
-  for (Spec spec : specs) {
-    const bool is_dense_only =
-        std::any_of(spec.buffers.begin(), spec.buffers.end(), [](const auto& named) {
-          return std::any_of(
-              named.second.shape.begin(), named.second.shape.end(), [](const BufferDim& dim) {
-                return dim == BufferDim(NamedDim::q_len) || dim == BufferDim(NamedDim::kv_len);
-              });
-        });
-    if (is_dense_only || spec.is_packed()) continue;
-    spec.layout = Layout::packed;
-    spec.kv_layout.reset();
-    spec.name += "_packed";
-    packed.push_back(std::move(spec));
+  for (const Spec& spec : specs) {
+    std::optional<Spec> one = test::as_packed(spec);
+    if (!one || spec.is_packed()) continue;
+    one->name += "_packed";
+    packed.push_back(std::move(*one));
   }
   return packed;
 }

@@ -153,4 +153,19 @@ TEST_CASE("packed on a GPU: lengths that lie are clamped and reported as on the 
   }
 }
 
+TEST_CASE("packed on a GPU: no columns at all give rows of 0") {
+  const Attention attention(packed_spec(16, "q_idx >= kv_idx", true),
+                            {.device = Device::parse("cuda")});
+  const PackedShape shape = {.batch = 1, .total_q = 40};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor q_begin = int_tensor({0, 40}), kv_begin = int_tensor({0, 0});
+  const Plan plan = attention.plan(shape, {.q_begin = q_begin, .kv_begin = kv_begin.view()}, {},
+                                   {.workspace = workspace.view()});
+  const Tensor q = random_tensor({40, 1, 16}, 1), none = Tensor::zeros(f32, {0, 1, 16});
+  Tensor out = random_tensor({40, 1, 16}, 2), lse = Tensor::zeros(f32, {1, 40});
+  attention.forward({.q = q, .k = none, .v = none, .out = out, .lse = lse.view()}, plan);
+  for (std::int64_t i = 0; i < out.numel(); ++i) REQUIRE(floats(out)[i] == 0.0f);
+  for (int i = 0; i < 40; ++i) REQUIRE(floats(lse)[i] == -std::numeric_limits<float>::infinity());
+}
+
 }  // namespace tilewright

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/full_run.hpp"
+#include "tests/support/packed_spec.hpp"
 #include "tests/support/source_root.hpp"
 #include "verify/check.hpp"
 #include "verify/outputs.hpp"
@@ -141,17 +143,6 @@ Case short_rows() {
           .sequences = {{10, 300}, {20, 200}}};
 }
 
-// A buffer has a dimension that packed calls lack.
-bool names_dense_lengths(const Spec& spec) {
-  for (const auto& [name, buffer] : spec.buffers) {
-    for (const BufferDim& dim : buffer.shape) {
-      const auto* const named = std::get_if<NamedDim>(&dim);
-      if (named && (*named == NamedDim::q_len || *named == NamedDim::kv_len)) return true;
-    }
-  }
-  return false;
-}
-
 bool has_reason(const Report& report, const std::string& text) {
   for (const std::string& reason : report.reasons()) {
     if (reason.find(text) != std::string::npos) return true;
@@ -181,19 +172,17 @@ TEST_CASE("packed check: examples pass, packed where their buffers allow it") {
     for (const auto& file :
          std::filesystem::directory_iterator(source_root(TILEWRIGHT_SOURCE_DIR) / folder)) {
       if (file.path().extension() != ".json") continue;
-      Spec spec = spec_from_file(file.path().string());
-      if (names_dense_lengths(spec)) continue;
+      const std::optional<Spec> spec = test::as_packed(spec_from_file(file.path().string()));
+      if (!spec) continue;
       ++packed_ones;
       if (!is_due(number++)) continue;
-      spec.layout = Layout::packed;
-      spec.kv_layout.reset();
-      const Report report = check_case({.name = spec.name,
-                                        .spec = spec,
+      const Report report = check_case({.name = spec->name,
+                                        .spec = *spec,
                                         .q_heads = 4,
                                         .kv_heads = 2,
                                         .sequences = {{1, 83}, {5, 18}, {33, 150}}},
                                        on_device());
-      CAPTURE(spec.name, report.reasons());
+      CAPTURE(spec->name, report.reasons());
       CHECK(report.ok);
     }
   }

@@ -19,9 +19,8 @@ class MappedTiles : public TilesOfOneRow {
  public:
   struct Lists {
     __forceinline__ Lists(const TileMap& map, const Place& place, int kv_len)
-        : row(map.spans + static_cast<long long>(place.mask_row) * map.spans_of_row) {
-      constexpr int kColumnsOfSpan = kTilesOfSpan * kBlockKv;
-      spans = (kv_len + kColumnsOfSpan - 1) / kColumnsOfSpan;
+        : row(map.spans + static_cast<long long>(place.mask_row) * map.spans_of_row),
+          spans(static_cast<int>(tilewright::abi::spans_of_columns(kv_len, kBlockKv))) {
       int partial_blocks = 0, full_blocks = 0, last_partial = 0, last_full = 0;
 #pragma unroll 1
       for (int i = 0; i < spans; ++i) {

@@ -49,7 +49,8 @@ TW_INLINE void decide_rows(const PlanKernelArguments& arguments, const SnippetAr
                            const PlannedSequence& sequence, int b) {
   const tilewright::abi::TileMap& map = arguments.plan.map;
   const int q_blocks = (sequence.q_len + kBlockQ - 1) / kBlockQ;
-  const int spans = spans_of(sequence.kv_len);
+  const auto spans =
+      static_cast<int>(tilewright::abi::spans_of_columns(sequence.kv_len, kBlockKv));
   const int first_row = tilewright::abi::row_of_sequence(sequence.q_begin, b, kBlockQ);
   const long long items = static_cast<long long>(map.heads) * q_blocks * spans;
   constexpr int kWarpsOfBlock = kPlanThreads / 32;

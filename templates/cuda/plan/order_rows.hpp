@@ -37,9 +37,10 @@ TW_INLINE int cost_of_row(const PlanArguments& plan, int head, int b, int q_bloc
       static_cast<long long>(head) * plan.map.rows + q_block +
       tilewright::abi::row_of_sequence(__ldcg(&plan.sequences[b].q_begin), b, kBlockQ);
   const TileSpan* const spans = plan.map.spans + row * plan.map.spans_of_row;
+  const auto count = static_cast<int>(tilewright::abi::spans_of_columns(kv_len, kBlockKv));
   int tiles = 0;
 #pragma unroll 1
-  for (int i = 0; i < spans_of(kv_len); ++i) tiles += __popc(__ldcg(&spans[i].kept));
+  for (int i = 0; i < count; ++i) tiles += __popc(__ldcg(&spans[i].kept));
   return tiles;
 }
 

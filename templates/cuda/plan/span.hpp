@@ -17,12 +17,6 @@ using tilewright::abi::TileSpan;
 using tilewright::abi::cuda::kPlanThreads;
 using tilewright::abi::cuda::PlanKernelArguments;
 
-// Spans that a row of `columns` columns has.
-TW_INLINE int spans_of(int columns) {
-  constexpr int kColumnsOfSpan = kTilesOfSpan * kBlockKv;
-  return (columns + kColumnsOfSpan - 1) / kColumnsOfSpan;
-}
-
 TW_INLINE TileRange tile_range(const SnippetArguments& call, int q_block, int tile) {
   const int row = q_block * kBlockQ, column = tile * kBlockKv;
   return {row + call.q_offset, min(kBlockQ, call.q_len - row), column + call.kv_offset,

@@ -49,8 +49,7 @@ class MappedTiles {
 
   // Writes the i-th kept tile into the ring. Only the row's last block may have fewer tiles than others.
   __forceinline__ void find(int i) const {
-    constexpr int kColumnsOfSpan = kTilesOfSpan * kBlockKv;
-    const int spans = (kv_len_ + kColumnsOfSpan - 1) / kColumnsOfSpan;
+    const auto spans = static_cast<int>(tilewright::abi::spans_of_columns(kv_len_, kBlockKv));
     KvTile tile = KvTile::none();
     int before = i / kTilesOfBlock;  // kept blocks before the one that is looked for
 #pragma unroll 1

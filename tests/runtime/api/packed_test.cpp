@@ -176,4 +176,33 @@ TEST_CASE("packed: no sequences or no rows are no work") {
   }
 }
 
+TEST_CASE(
+    "packed: an Attention for masks alone refuses forward, and a plan outlives its Attention") {
+  const Spec spec = packed_spec(32, "q_idx >= kv_idx", false);
+  const PackedShape shape = {.batch = 1, .total_q = 8, .total_kv = 8};
+  const Tensor begins = int_tensor({0, 8}), q = random_tensor({8, 1, 32}, 1);
+  Tensor out = Tensor::zeros(f32, {8, 1, 32});
+  const ForwardTensors tensors = {.q = q, .k = q, .v = q, .out = out};
+  const Sequences sequences = {.q_begin = begins, .kv_begin = begins.view()};
+  const auto plan_of = [&](const Attention& attention, Workspace& workspace) {
+    return attention.plan(shape, sequences, {}, {.workspace = workspace.view()});
+  };
+  const Attention masks(spec, {.device = Device::cpu(), .masks_only = true});
+  Workspace workspace(masks.workspace_size(shape));
+  const Plan of_masks = plan_of(masks, workspace);
+  CHECK(message_of([&] { masks.forward(tensors, of_masks); }) ==
+        "this Attention was made for block masks only");
+
+  std::optional<Plan> orphan;
+  {
+    const Attention first(spec, {.device = Device::cpu()});
+    orphan = plan_of(first, workspace);
+  }
+  for (int i = 0; i < 8; ++i) {
+    const Attention later(spec, {.device = Device::cpu()});
+    CHECK(message_of([&] { later.forward(tensors, *orphan); }) ==
+          "the plan was made by another Attention");
+  }
+}
+
 }  // namespace tilewright
