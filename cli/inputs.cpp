@@ -21,7 +21,7 @@
 namespace tilewright::cli {
 namespace {
 
-// In floating point, because a product of sizes that nobody has checked may exceed any integer.
+// In floating point: a product of unchecked sizes may exceed any integer.
 double elements_of(const std::string& name, const BufferSpec& buffer, const Shape& shape,
                    const verify::RandomOptions& options) {
   const auto given = options.null_extents.find(name);
@@ -161,7 +161,7 @@ std::int64_t extent(const TensorView& tensor, int dim) {
   return tensor.rank > dim ? tensor.shape[static_cast<std::size_t>(dim)] : 0;
 }
 
-// Read off tensors that nobody has checked.
+// Reads the sizes of unchecked tensors.
 PackedShape shape_of_tensors(const verify::Problem& problem) {
   const TensorView& q_begin = problem.sequences->q_begin;
   if (q_begin.rank != 1 || q_begin.shape[0] < 1) {

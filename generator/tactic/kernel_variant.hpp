@@ -26,7 +26,7 @@ enum class KernelRole : std::uint8_t {
 /// The rows of q that a forward kernel of packed sequences computes.
 enum class KernelRows : std::uint8_t {
   all,
-  prefill,  ///< GPUs: those of sequences with many rows
+  prefill,  ///< on GPUs, the rows of sequences with many rows of q
 };
 
 /// Which of a spec's kernels: its role, and for a forward kernel what its calls have in common. A

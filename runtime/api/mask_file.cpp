@@ -200,7 +200,7 @@ class Reader {
     return values;
   }
 
-  // In floating point first: sizes that nobody has checked together may exceed any integer.
+  // In floating point first: the product of unchecked sizes may exceed any integer.
   void require_rows(const MaskFingerprint& fingerprint, std::size_t offsets) const {
     const Shape& shape = fingerprint.shape;
     const std::int64_t side = fingerprint.source.block[0];

@@ -36,8 +36,8 @@ struct PlanReport {
   std::int64_t count = 0;  ///< values that were clamped
   /// The first sequence's first, in the order of Kind.
   std::optional<Value> first = {};
-  std::int64_t unplanned_rows =
-      0;  ///< rows of q behind the last sequence: no fault, they keep what they hold
+  /// Rows of q after the last sequence. They are allowed, and kernels leave them as they are.
+  std::int64_t unplanned_rows = 0;
 
   /// "kv_len[2] is 5000, but there is room for 4096 (3 values were clamped)"; empty where count is
   /// 0.

@@ -90,8 +90,7 @@ class RowDecider {
   FilledTables tables_;
 };
 
-// What a row of tiles costs: the tiles that it visits, or its columns where the spec has no
-// mask_mod.
+// The cost of a row of tiles: the tiles that it visits, or its columns if the spec has no mask_mod.
 std::int64_t cost_of_row(const PlanGeometry& geometry, const PlanView& view, int head,
                          const abi::PlannedRow& row, std::int64_t block_q) {
   if (geometry.spans_of_row == 0) return view.sequences[row.sequence].kv_len;

@@ -69,7 +69,7 @@ struct ForwardArguments {
   long long lse_head_stride;  // elements from one head to the next: q_len, or total_q
   float scale;         // multiplies q.k before score_mod
   BlockMaskArgument mask;  // read by masked kernels only
-  TileMapOfSequence map;   // read in its place by those of packed layouts
+  TileMapOfSequence map;   // kernels of packed layouts read it instead of mask
 };
 
 /// State of one tile of a block mask over its elements inside q_len x kv_len.

@@ -85,7 +85,7 @@ constexpr PlanLayout plan_layout(long long batch, long long heads, long long row
 /// What the caller said of one sequence; absent tensors are null.
 struct SequenceTensors {
   const int* q_begin;    // [batch + 1]
-  const int* kv_begin;   // [batch + 1], or [batch] beside kv_len
+  const int* kv_begin;   // [batch + 1], or [batch] if kv_len is given
   const int* kv_len;     // [batch]
   const int* q_offset;   // [batch]
   const int* kv_offset;  // [batch]

@@ -2,8 +2,8 @@
 
 #include "abi/cuda_mask.hpp"
 #include "cuda/language.hpp"
+#include "cuda/mask/counting_sort.hpp"
 #include "cuda/mask/rows.hpp"
-#include "cuda/mask/sum_before.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 
@@ -16,9 +16,7 @@ namespace tw_kernel {
 // costs a little more than a full one. A q tile that covers rows of several blocks visits what any of
 // them lists: it is taken to cost as much as the costliest.
 TW_INLINE void order_rows(const MaskArguments& mask, int head, int q_len) {
-  constexpr int kBuckets = 4 * kMaskThreads;
-  __shared__ long long sums[2 * kMaskThreads];
-  __shared__ int next[kBuckets];  // of each bucket: where its next row goes
+  constexpr int kBuckets = kSortBuckets<kMaskThreads>;
   const int rows = mask.rows_of_head;
   const int ordered_rows = mask.ordered_rows;
   const int items = q_len / ordered_rows + static_cast<int>(q_len % ordered_rows != 0);
@@ -39,27 +37,12 @@ TW_INLINE void order_rows(const MaskArguments& mask, int head, int q_len) {
     }
     return kBuckets - 1 - static_cast<int>(static_cast<float>(cost) * scale);
   };
+  const auto for_each_item = [&](const auto& body) {
 #pragma unroll 1
-  for (int i = threadIdx.x; i < kBuckets; i += kMaskThreads) next[i] = 0;
-  __syncthreads();  // buckets are empty
-#pragma unroll 1
-  for (int item = threadIdx.x; item < items; item += kMaskThreads) {
-    atomicAdd(&next[bucket_of(item)], 1);
-  }
-  __syncthreads();  // buckets hold their sizes
-  int* const mine = next + 4 * threadIdx.x;
-  const int4 size = {mine[0], mine[1], mine[2], mine[3]};
-  const int begin =
-      static_cast<int>(sum_before<kMaskThreads>(size.x + size.y + size.z + size.w, sums));
-  mine[0] = begin;
-  mine[1] = begin + size.x;
-  mine[2] = begin + size.x + size.y;
-  mine[3] = begin + size.x + size.y + size.z;
-  __syncthreads();  // buckets hold their begins
-#pragma unroll 1
-  for (int item = threadIdx.x; item < items; item += kMaskThreads) {
-    order[atomicAdd(&next[bucket_of(item)], 1)] = item;
-  }
+    for (int item = threadIdx.x; item < items; item += kMaskThreads) body(item);
+  };
+  counting_sort<kMaskThreads>(for_each_item, bucket_of,
+                              [&](int place, int item) { order[place] = item; });
 }
 
 // The sum of x over the lanes before this one.

@@ -4,7 +4,7 @@
 #include "abi/plan.hpp"
 #include "abi/tile_map.hpp"
 #include "cuda/language.hpp"
-#include "cuda/mask/sum_before.hpp"
+#include "cuda/mask/counting_sort.hpp"
 #include "cuda/plan/span.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
@@ -46,9 +46,7 @@ TW_INLINE int cost_of_row(const PlanArguments& plan, int head, int b, int q_bloc
 
 // Sorts one list. Returns, in all threads, how many rows it has.
 TW_INLINE int order_rows(const PlanArguments& plan, int head, int most_tiles) {
-  constexpr int kBuckets = 4 * kPlanThreads;
-  __shared__ long long sums[2 * kPlanThreads];
-  __shared__ int next[kBuckets];  // of each bucket: where its next row goes
+  constexpr int kBuckets = kSortBuckets<kPlanThreads>;
   __shared__ int rows;
   tilewright::abi::PlannedRow* const work =
       plan.work + static_cast<long long>(head) * plan.map.rows;
@@ -59,27 +57,14 @@ TW_INLINE int order_rows(const PlanArguments& plan, int head, int most_tiles) {
     const auto cost = static_cast<float>(cost_of_row(plan, head, b, q_block));
     return kBuckets - 1 - static_cast<int>(cost * scale);
   };
-#pragma unroll 1
-  for (int i = threadIdx.x; i < kBuckets; i += kPlanThreads) next[i] = 0;
-  __syncthreads();  // buckets are empty
-  for_each_row(plan, [&](int b, int q_block) { atomicAdd(&next[bucket_of(b, q_block)], 1); });
-  __syncthreads();  // buckets hold their sizes
-  int* const mine = next + 4 * threadIdx.x;
-  const int4 size = {mine[0], mine[1], mine[2], mine[3]};
-  const int all = size.x + size.y + size.z + size.w;
-  const int begin = static_cast<int>(sum_before<kPlanThreads>(all, sums));
-  mine[0] = begin;
-  mine[1] = begin + size.x;
-  mine[2] = begin + size.x + size.y;
-  mine[3] = begin + size.x + size.y + size.z;
-  if (threadIdx.x == kPlanThreads - 1) rows = begin + all;
-  __syncthreads();  // buckets hold their begins
-  for_each_row(plan, [&](int b, int q_block) {
-    const int to = atomicAdd(&next[bucket_of(b, q_block)], 1);
-    // Sequences that overlap, because q_begin lies, may have more rows than there is room for.
-    if (to < plan.map.rows) work[to] = {b, q_block};
-  });
-  __syncthreads();  // shared memory may be used again
+  const auto for_each_item = [&](const auto& body) { for_each_row(plan, body); };
+  const int end = counting_sort<kPlanThreads>(
+      for_each_item, bucket_of, [&](int place, int b, int q_block) {
+        // Sequences that overlap, because q_begin lies, may have more rows than there is room for.
+        if (place < plan.map.rows) work[place] = {b, q_block};
+      });
+  if (threadIdx.x == kPlanThreads - 1) rows = end;
+  __syncthreads();  // rows is there, and shared memory may be used again
   return min(rows, plan.map.rows);
 }
 
