@@ -123,8 +123,8 @@ abi::SnippetArguments of_sequence(abi::SnippetArguments call,
   call.kv_len = sequence.kv_len;
   call.q_offset = sequence.q_offset;
   call.kv_offset = sequence.kv_offset;
-  call.q_token_offset = sequence.q_begin - sequence.q_offset;
-  call.kv_token_offset = sequence.kv_begin - sequence.kv_offset;
+  call.q_token_offset = abi::q_token_offset(sequence);
+  call.kv_token_offset = abi::kv_token_offset(sequence);
   return call;
 }
 

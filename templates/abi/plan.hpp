@@ -35,6 +35,10 @@ struct SequenceRows {
   int kv_offset;  // kv_idx = column + kv_offset
 };
 
+/// What is added to a row's or a column's position for its place in the packed tensors.
+constexpr int q_token_offset(const SequenceRows& rows) { return rows.q_begin - rows.q_offset; }
+constexpr int kv_token_offset(const SequenceRows& rows) { return rows.kv_begin - rows.kv_offset; }
+
 /// A sequence as it was clamped.
 struct PlannedSequence : SequenceRows {
   int faults;  // values that were clamped
@@ -145,17 +149,19 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
 
   if (tensors.kv_offset != nullptr) {
     sequence.kv_offset =
-        faults.clamped(tensors.kv_offset[b], -kGreatestIndex, kGreatestIndex - sequence.kv_len,
-                       kFaultOfKvOffset, b, kGreatestIndex - sequence.kv_len);
+        faults.clamped(tensors.kv_offset[b], sequence.kv_begin - kGreatestIndex,
+                       kGreatestIndex - sequence.kv_len, kFaultOfKvOffset, b,
+                       kGreatestIndex - sequence.kv_len);
   }
+  const int least = sequence.q_begin - kGreatestIndex;  // so that q_token_offset is an int
   if (tensors.q_offset != nullptr) {
     const long long greatest = kGreatestIndex - sequence.q_len;
-    sequence.q_offset = faults.clamped(tensors.q_offset[b], -kGreatestIndex, greatest,
-                                       kFaultOfQOffset, b, greatest);
+    sequence.q_offset =
+        faults.clamped(tensors.q_offset[b], least, greatest, kFaultOfQOffset, b, greatest);
   } else {
     const long long end_of_kv = static_cast<long long>(sequence.kv_offset) + sequence.kv_len;
     const long long q_offset = end_of_kv - sequence.q_len;
-    sequence.q_offset = static_cast<int>(q_offset < -kGreatestIndex ? -kGreatestIndex : q_offset);
+    sequence.q_offset = static_cast<int>(q_offset < least ? least : q_offset);
   }
   sequence.faults = faults.count;
   sequence.fault = faults.first;

@@ -40,8 +40,8 @@ TW_INLINE void enter_sequence(const SnippetArguments& call, const PlannedSequenc
   of_sequence.kv_len = sequence.kv_len;
   of_sequence.q_offset = sequence.q_offset;
   of_sequence.kv_offset = sequence.kv_offset;
-  of_sequence.q_token_offset = sequence.q_begin - sequence.q_offset;
-  of_sequence.kv_token_offset = sequence.kv_begin - sequence.kv_offset;
+  of_sequence.q_token_offset = tilewright::abi::q_token_offset(sequence);
+  of_sequence.kv_token_offset = tilewright::abi::kv_token_offset(sequence);
 }
 
 // Rows of tiles of one sequence, in each list, from this block's first on. A warp decides a span.

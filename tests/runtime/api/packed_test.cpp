@@ -205,4 +205,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("packed: the token of every row is an int, whatever its position") {
+  Spec spec = packed_spec(32, "q_token >= kv_token", false);
+  const Attention attention(spec, {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 4000, .total_kv = 4000};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor begins = int_tensor({3990, 4000});
+  constexpr int kLeast = std::numeric_limits<int>::min();
+  const Tensor far = int_tensor({kLeast}), q = random_tensor({4000, 1, 32}, 1);
+  Tensor out = Tensor::zeros(f32, {4000, 1, 32});
+  const Plan plan = attention.plan(shape,
+                                   {.q_begin = begins,
+                                    .kv_begin = begins.view(),
+                                    .q_offset = far.view(),
+                                    .kv_offset = far.view()},
+                                   {}, {.workspace = workspace.view()});
+  CHECK(plan.report().text() ==
+        "kv_offset[0] is -2147483648, which leaves the range of a 32-bit index (2 values were "
+        "clamped)");
+  attention.forward({.q = q, .k = q, .v = q, .out = out}, plan);
+  // The first row keeps the first column alone.
+  for (int i = 0; i < 32; ++i)
+    CHECK(floats(out)[3990 * 32 + i] == static_cast<const float*>(q.data())[3990 * 32 + i]);
+}
+
 }  // namespace tilewright
