@@ -409,7 +409,7 @@ class Parser {
     expect("[");
     lambda.captures_references = skip("&");
     has_references_ |= lambda.captures_references;
-    if (!lambda.captures_references) expect("=");
+    if (!lambda.captures_references) skip("=");
     expect("]", "(");
     scopes_.emplace_back();
     while (!skip(")")) {

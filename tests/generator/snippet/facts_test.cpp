@@ -185,6 +185,9 @@ TEST_CASE("snippet facts: loops, lambdas and auto leave only what is sure") {
             .empty());
   CHECK(hoisted("int k = q_idx; auto f = [=](int i) { return doc(b, k) + i; }; k = 3 * b; return "
                 "score + f(k);") == "doc(b, q_idx) ");
+  // Without captures a lambda knows its parameters alone.
+  CHECK(hoisted("auto f = [](int i) { return 3 * i; }; return score + doc(b, q_idx) + f(1);") ==
+        "doc(b, q_idx) ");
   // A type that is deduced is an index's class, or a read's.
   CHECK(facts("score + (kv_idx - q_idx)").takes_index_difference);
   CHECK(!facts("auto d = kv_idx - q_idx; return score + d;").takes_index_difference);
