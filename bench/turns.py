@@ -2,7 +2,7 @@
 """Compares two builds of Tilewright on one GPU or CPU: the workloads of `tilewright bench`, in turns.
 
     python3 bench/turns.py --before OLD/tilewright --after build/release/cli/tilewright
-        [--device cuda|cpu] [--suite dense|mods|all] [--only NAME]... [--rounds N] [--budget-ms N] [--least R] [--mean R] [--json F]
+        [--device cuda|cpu] [--suite dense|mods|serving|all] [--only NAME]... [--rounds N] [--budget-ms N] [--least R] [--mean R] [--json F]
 
 Each round measures every workload once with each build, the second build first in every other round. A time is
 the median of the rounds' medians: on a GPU by CUDA events, with the L2 cache flushed before each call. The ratio is
@@ -20,7 +20,8 @@ from peers import Tilewright
 
 def name_of(workload):
     spec = workload["spec"]
-    return "%s d%d %d" % (spec.get("name", ""), spec["head_dim"], workload["q_len"])
+    size = workload["inputs"] if "inputs" in workload else workload["q_len"]
+    return "%s d%d %s" % (spec.get("name", ""), spec["head_dim"], size)
 
 
 def measure(builds, workload, rounds, budget_ms):
@@ -63,7 +64,7 @@ def main():
     parser.add_argument("--before", required=True, help="the executable to compare with")
     parser.add_argument("--after", required=True, help="the executable that may not be slower")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    parser.add_argument("--suite", default="all", choices=["dense", "mods", "all"])
+    parser.add_argument("--suite", default="all", choices=["dense", "mods", "serving", "all"])
     parser.add_argument("--only", action="append", help="workloads whose name holds this; may be repeated")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--budget-ms", type=float, default=60, help="of measuring in a turn (default 60)")

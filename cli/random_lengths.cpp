@@ -1,5 +1,6 @@
 #include "cli/random_lengths.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -147,6 +148,22 @@ verify::PackedLengths parse_random_packed(const std::string& inputs) {
     take_word(inputs, words[i], lengths);
   }
   return lengths;
+}
+
+std::string random_text(const verify::PackedLengths& lengths) {
+  std::string text = fmt::format("{}{},{}/", kRandom, lengths.num_q_heads, lengths.num_kv_heads);
+  const auto& all = lengths.sequences;
+  for (auto first = all.begin(); first != all.end();) {
+    const auto next = std::find_if(first, all.end(), [&](const auto& other) {
+      return other.q_len != first->q_len || other.kv_len != first->kv_len;
+    });
+    if (first != all.begin()) text += ',';
+    text += fmt::format("{}:{}", first->q_len, first->kv_len);
+    if (next - first > 1) text += fmt::format("x{}", next - first);
+    first = next;
+  }
+  if (lengths.kv_offset != 0) text += fmt::format("/ctx={}", lengths.kv_offset);
+  return text;
 }
 
 }  // namespace tilewright::cli

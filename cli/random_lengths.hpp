@@ -20,4 +20,7 @@ Shape parse_random_dense(const std::string& inputs);
 ///         supported
 verify::PackedLengths parse_random_packed(const std::string& inputs);
 
+/// The text that is read as these lengths, as short as it can be.
+std::string random_text(const verify::PackedLengths& lengths);
+
 }  // namespace tilewright::cli

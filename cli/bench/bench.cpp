@@ -9,10 +9,10 @@
 #include "cli/bench/start.hpp"
 #include "cli/bench/suites.hpp"
 #include "cli/bench/workloads.hpp"
-#include "cli/inputs.hpp"
 #include "cli/machine.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
+#include "cli/random_lengths.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/spec_json.hpp"
 
@@ -49,9 +49,13 @@ class BenchVerb : public Verb {
   void declare(CLI::App& app) override {
     app.add_option("--suite", suite_,
                    "dense: plain attention (default); mods: variants; growth: over lengths that "
-                   "double up to --q-len; masks: block masks; launch: host time of a call; "
+                   "double up to --q-len; masks: block masks; serving: packed calls; launch: "
+                   "host time of a call; "
                    "compile: from a new snippet, from disk; start: a process's first result");
     app.add_option("--spec", spec_, "measure this spec in place of the suite's");
+    app.add_option("--inputs", arguments_.inputs,
+                   "sizes of --spec: random:B,HQ,HKV,SQ,SKV, or random:HQ,HKV/Q:KV,... of a packed "
+                   "spec");
     app.add_option("--buffers", arguments_.buffers,
                    "a safetensors file with buffers of --spec that are not to be random");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
@@ -104,7 +108,6 @@ class BenchVerb : public Verb {
     arguments_.device = Device::parse(device_);
     if (!spec_.empty()) {
       arguments_.spec = spec_from_file(spec_);
-      require_dense(*arguments_.spec, "bench");
     }
     if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
     arguments_.threads = parse_threads(threads_);
@@ -114,13 +117,18 @@ class BenchVerb : public Verb {
 
   void list() const {
     Json rows = Json::array();
-    for (const auto& [spec, shape] : workloads(suite_, arguments_)) {
-      rows.push_back({{"spec", Json::parse(to_json(spec))},
-                      {"batch", shape.batch},
-                      {"heads", shape.num_q_heads},
-                      {"kv_heads", shape.num_kv_heads},
-                      {"q_len", shape.q_len},
-                      {"kv_len", shape.kv_len}});
+    for (const auto& [spec, shape, lengths] : workloads(suite_, arguments_)) {
+      Json row = {{"spec", Json::parse(to_json(spec))}};
+      if (lengths) {
+        row["inputs"] = random_text(*lengths);
+      } else {
+        row.update({{"batch", shape.batch},
+                    {"heads", shape.num_q_heads},
+                    {"kv_heads", shape.num_kv_heads},
+                    {"q_len", shape.q_len},
+                    {"kv_len", shape.kv_len}});
+      }
+      rows.push_back(std::move(row));
     }
     print_json(rows);
   }
@@ -140,7 +148,8 @@ class BenchVerb : public Verb {
     const std::string machine =
         gpu ? describe(gpu_facts(device))
             : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads);
-    const bool of_calls = suite_ == "dense" || suite_ == "mods" || suite_ == "growth";
+    const bool of_calls =
+        suite_ == "dense" || suite_ == "mods" || suite_ == "growth" || suite_ == "serving";
     const std::string timing =
         of_calls ? fmt::format(", by {}", describe_timing(device, arguments_.timing)) : "";
     print(fmt::format("{}; medians{}\n{}", machine, timing, results.table.text()));

@@ -5,6 +5,7 @@
 #include "cli/bench/suites.hpp"
 #include "cli/bench/workloads.hpp"
 #include "cli/progress.hpp"
+#include "cli/random_lengths.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -41,28 +42,43 @@ std::vector<std::string> cells(const PreparedCall& call, const Json& row, bool g
 }  // namespace
 
 Json forward_row(const PreparedCall& call, const Timing& timing, double kept) {
+  return forward_row(call, timing, kept, time_forward(call, timing));
+}
+
+Json forward_row(const PreparedCall& call, const Timing& timing, double kept,
+                 const Samples& samples) {
   const Spec& spec = call.attention().spec();
   const Shape& shape = call.shape();
-  const Samples samples = time_forward(call, timing);
-  const double operations = dense_operations({spec, shape});
+  const double operations = dense_operations({spec, shape, call.lengths()});
   Json row = {{"variant", spec.name},
               {"dtype", std::string(to_string(spec.dtype))},
               {"head_dim", spec.head_dim},
               {"v_head_dim", spec.value_head_dim()},
               {"batch", shape.batch},
               {"num_q_heads", shape.num_q_heads},
-              {"num_kv_heads", shape.num_kv_heads},
-              {"q_len", shape.q_len},
-              {"kv_len", shape.kv_len},
-              {"device", call.device().name()},
+              {"num_kv_heads", shape.num_kv_heads}};
+  if (call.lengths()) {
+    row.update({{"inputs", random_text(*call.lengths())},
+                {"total_q", shape.q_len},
+                {"total_kv", shape.kv_len}});
+  } else {
+    row.update({{"q_len", shape.q_len}, {"kv_len", shape.kv_len}});
+  }
+  row.update({{"device", call.device().name()},
               {"timing", std::string(describe_timing(call.device(), timing))},
               {"gflops", gflops(operations * kept, samples.median_ms)},
               {"gflops_tiles", gflops(operations * call.density(), samples.median_ms)},
               {"gflops_dense", gflops(operations, samples.median_ms)},
               {"kept", kept},
               {"density", call.density()},
-              {"tactic", call.tactic()}};
+              {"tactic", call.tactic()}});
   row.update(to_json(samples));
+  if (call.lengths()) {
+    Timing of_plan = timing;
+    of_plan.budget_ms /= 10;
+    const double ms = time_rebuild(call, of_plan).median_ms;
+    row.update({{"plan_ms", ms}, {"plan_share", ms / samples.median_ms}});
+  }
   return row;
 }
 

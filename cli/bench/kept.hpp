@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/api/attention.hpp"
+#include "verify/random_sequences.hpp"
 
 namespace tilewright::cli {
 
@@ -11,5 +12,11 @@ namespace tilewright::cli {
 /// @throws Error as Attention
 double kept_share(const Spec& spec, const Shape& shape, const SnippetInputs& inputs,
                   const Device& device, ThreadPool* threads);
+
+/// The same of a packed call, over the q_len x kv_len elements of its sequences.
+/// @param problem on the host
+double packed_kept_share(const Spec& spec, const verify::Problem& problem,
+                         const verify::PackedLengths& lengths, const SnippetInputs& inputs,
+                         const Device& device, ThreadPool* threads);
 
 }  // namespace tilewright::cli

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/bench/packed_workload.hpp"
 #include "cli/bench/suites.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
@@ -47,15 +48,45 @@ class HostTimes {
   double budget_ms_;
 };
 
-// Host time of a call, and of the driver's own launch where there is a driver.
+// Host time of a call, with the plan's rebuild in a packed one, and of as many of the driver's own
+// launches where there is a driver.
 std::vector<Samples> launch_times(const PreparedCall& call, double budget_ms) {
   const HostTimes times(call, budget_ms);
-  const auto forward = [&] { call.enqueue(); };
+  const bool is_packed = call.lengths().has_value();
+  const auto forward = [&] {
+    if (is_packed) call.enqueue_rebuild();
+    call.enqueue();
+  };
   if (call.device().kind() == Device::Kind::cpu) return times.of({forward});
   const cuda::Driver& driver = cuda::Driver::get();
   const cuda::ContextScope scope(driver, call.device().index());
   cuda::EmptyKernel empty(driver, cuda::EmptyKernel::compile(call.attention().target().name()));
-  return times.of({forward, [&] { empty.launch(); }});
+  return times.of({forward, [&] {
+                     if (is_packed) empty.launch();
+                     empty.launch();
+                   }});
+}
+
+// With next to nothing to compute.
+Workload small_call(const Spec& spec) {
+  if (spec.is_packed()) {
+    return packed_workload(spec, {.num_q_heads = 1, .num_kv_heads = 1, .sequences = {{16, 16}}});
+  }
+  return {spec, {.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 16, .kv_len = 16}};
+}
+
+std::vector<Spec> small_specs(bool gpu) {
+  const DType dtype = gpu ? DType::bf16 : DType::f32;
+  const std::int64_t head_dim = gpu ? 64 : 16;
+  std::vector<Spec> specs;
+  for (Spec& spec : mod_variants(dtype, head_dim)) {
+    if (spec.name == "dense" || spec.name == "alibi_causal") specs.push_back(std::move(spec));
+  }
+  Spec packed = causal_variant(dtype, head_dim);
+  packed.name = "packed_causal";
+  packed.layout = Layout::packed;
+  specs.push_back(std::move(packed));
+  return specs;
 }
 
 }  // namespace
@@ -65,18 +96,13 @@ BenchResults launch_suite(const BenchArguments& arguments) {
   BenchResults results{
       gpu ? Table({"variant", "host time per call", "the driver's launch", "ours beside it"})
           : Table({"variant", "threads", "host time per call"})};
-  const Shape shape{.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 16, .kv_len = 16};
-  std::vector<Spec> specs;
-  for (Spec& spec : mod_variants(gpu ? DType::bf16 : DType::f32, gpu ? 64 : 16)) {
-    if (spec.name == "dense" || spec.name == "alibi_causal") specs.push_back(std::move(spec));
-  }
-  for (const Spec& spec : own_or(arguments, specs)) {
+  for (const Spec& spec : own_or(arguments, small_specs(gpu))) {
     for (int count : thread_counts(arguments)) {
       ThreadPool threads(count);
-      const PreparedCall call({spec, shape}, {.device = arguments.device,
-                                              .seed = arguments.seed,
-                                              .buffers = arguments.buffers,
-                                              .threads = &threads});
+      const PreparedCall call(small_call(spec), {.device = arguments.device,
+                                                 .seed = arguments.seed,
+                                                 .buffers = arguments.buffers,
+                                                 .threads = &threads});
       const std::vector<Samples> times = launch_times(call, arguments.timing.budget_ms);
       const double ms = times[0].median_ms;
       Json row = {{"variant", spec.name}, {"device", arguments.device.name()}};

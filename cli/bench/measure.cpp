@@ -6,61 +6,18 @@
 
 #include "base/error.hpp"
 #include "cli/bench/kept.hpp"
+#include "cli/bench/packed_workload.hpp"
+#include "cli/bench/written_out.hpp"
 #include "cli/call.hpp"
 #include "cli/inputs.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "runtime/api/safetensors.hpp"
+#include "runtime/call/plan_map.hpp"
 #include "runtime/cuda/context.hpp"
+#include "verify/sequences.hpp"
 
 namespace tilewright::cli {
 namespace {
-
-constexpr unsigned char kPoison = 0xff;
-
-// A floating-point element as bits: all ones where it is poison, and whether it is finite.
-struct Bits {
-  std::uint32_t all;
-  std::uint32_t exponent;
-};
-
-Bits bits_of(DType dtype) {
-  if (dtype == DType::f32) return {0xffffffff, 0x7f800000};
-  return {0xffff, dtype == DType::bf16 ? 0x7f80u : 0x7c00u};
-}
-
-std::uint32_t element_bits(const void* data, DType dtype, std::int64_t index) {
-  if (dtype == DType::f32) return static_cast<const std::uint32_t*>(data)[index];
-  return static_cast<const std::uint16_t*>(data)[index];
-}
-
-void require_number(std::uint32_t element, DType dtype, std::int64_t index) {
-  const Bits bits = bits_of(dtype);
-  if ((element & bits.exponent) != bits.exponent) return;
-  if (element == bits.all) {
-    throw Error(ErrorCode::internal,
-                fmt::format("the kernel that was timed left element {} of out unwritten", index),
-                "its time means nothing; `tilewright check` says what else is wrong");
-  }
-  throw Error(
-      ErrorCode::internal,
-      fmt::format("the kernel that was timed wrote no finite number to element {} of out", index),
-      "`tilewright check` says whether the kernel or the snippets are wrong");
-}
-
-// Written for a compiler that vectorises it: outs have tens of millions of elements.
-template <typename Element>
-bool all_finite(const void* data, std::int64_t count, Element exponent) {
-  const auto* elements = static_cast<const Element*>(data);
-  std::int64_t bad = 0;
-  for (std::int64_t i = 0; i < count; ++i) bad += (elements[i] & exponent) == exponent;
-  return bad == 0;
-}
-
-bool all_finite(const Tensor& tensor) {
-  const std::uint32_t exponent = bits_of(tensor.dtype()).exponent;
-  if (tensor.dtype() == DType::f32) return all_finite(tensor.data(), tensor.numel(), exponent);
-  return all_finite(tensor.data(), tensor.numel(), static_cast<std::uint16_t>(exponent));
-}
 
 // Buffers from a file take the place of random ones; the file may hold nothing else.
 void take_buffers(const Spec& spec, const std::string& path, verify::Inputs& inputs) {
@@ -87,10 +44,14 @@ Json to_json(const Samples& samples) {
 }
 
 double dense_operations(const Workload& workload) {
+  const Spec& spec = workload.spec;
   const Shape& shape = workload.shape;
-  const double pairs = static_cast<double>(shape.batch * shape.num_q_heads) *
-                       static_cast<double>(shape.q_len) * static_cast<double>(shape.kv_len);
-  return 2.0 * static_cast<double>(workload.spec.head_dim + workload.spec.value_head_dim()) * pairs;
+  const double pairs = workload.lengths
+                           ? pairs_of(*workload.lengths)
+                           : static_cast<double>(shape.batch) * static_cast<double>(shape.q_len) *
+                                 static_cast<double>(shape.kv_len);
+  return 2.0 * static_cast<double>(spec.head_dim + spec.value_head_dim()) *
+         static_cast<double>(shape.num_q_heads) * pairs;
 }
 
 PreparedCall::PreparedCall(const Workload& workload, const Options& options)
@@ -98,19 +59,35 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
       attention_(workload.spec, {.device = options.device,
                                  .kernels = command_line_toolchain(),
                                  .threads = options.threads}),
+      lengths_(workload.lengths),
       inputs_(make_inputs(workload, options)),
-      view_(inputs_.problem()) {
+      view_(lengths_ ? inputs_.problem() : inputs_.inputs.problem()) {
   const Spec& spec = workload.spec;
   const Shape& shape = workload.shape;
   std::vector<std::int64_t> extents(view_.q.extents().begin(), view_.q.extents().end());
-  extents[3] = spec.value_head_dim();
+  extents.back() = spec.value_head_dim();
   out_ = Tensor::zeros(spec.output_dtype(), extents);
   if (spec.outputs.lse) {
-    lse_ = Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
+    std::vector<std::int64_t> rows = {shape.num_q_heads, shape.q_len};
+    if (!lengths_) rows.insert(rows.begin(), shape.batch);
+    lse_ = Tensor::zeros(DType::f32, rows);
   }
   staged_ = std::make_unique<const StagedCall>(options.device, host_tensors(), view_.snippet);
   bindings_ = attention_.bind(staged_->inputs());
-  if (!spec.mask_mod.empty()) mask_ = attention_.block_mask(shape, bindings_);
+  if (lengths_) {
+    make_plan();
+  } else if (!spec.mask_mod.empty()) {
+    mask_ = attention_.block_mask(shape, bindings_);
+    density_ = mask_->density();
+  }
+}
+
+void PreparedCall::make_plan() {
+  staged_plan_ = std::make_unique<const StagedPlan>(attention_, verify::packed_shape(view_),
+                                                    *view_.sequences, bindings_);
+  plan_ = std::make_unique<Plan>(staged_plan_->plan());
+  const PlanMap map(*plan_, attention_.spec().block);
+  if (map.has_tiles()) density_ = map.counts().density();
 }
 
 ForwardTensors PreparedCall::host_tensors() const {
@@ -120,10 +97,15 @@ ForwardTensors PreparedCall::host_tensors() const {
   return tensors;
 }
 
-verify::Inputs PreparedCall::make_inputs(const Workload& workload, const Options& options) {
+verify::PackedInputs PreparedCall::make_inputs(const Workload& workload, const Options& options) {
   require_memory(workload.spec, workload.shape);
-  verify::Inputs inputs = verify::random_inputs(workload.spec, workload.shape, options.seed);
-  if (!options.buffers.empty()) take_buffers(workload.spec, options.buffers, inputs);
+  verify::PackedInputs inputs;
+  if (workload.lengths) {
+    inputs = adjacent_sequences(workload.spec, *workload.lengths, options.seed);
+  } else {
+    inputs.inputs = verify::random_inputs(workload.spec, workload.shape, options.seed);
+  }
+  if (!options.buffers.empty()) take_buffers(workload.spec, options.buffers, inputs.inputs);
   return inputs;
 }
 
@@ -135,8 +117,14 @@ void PreparedCall::build_mask() const {
   attention_.block_mask(view_.shape, bindings_);
 }
 
+void PreparedCall::enqueue_rebuild() const {
+  attention_.rebuild(*plan_, bindings_);
+}
+
 void PreparedCall::enqueue() const {
-  if (mask_) {
+  if (plan_) {
+    attention_.forward(staged_->tensors(), *plan_, bindings_);
+  } else if (mask_) {
     attention_.forward(staged_->tensors(), *mask_, bindings_);
   } else {
     attention_.forward(staged_->tensors(), bindings_);
@@ -163,10 +151,7 @@ void PreparedCall::poison_out() const {
 
 void PreparedCall::require_result() const {
   staged_->copy_back();
-  if (all_finite(out_)) return;
-  for (std::int64_t i = 0; i < out_.numel(); ++i) {
-    require_number(element_bits(out_.data(), out_.dtype(), i), out_.dtype(), i);
-  }
+  require_numbers(out_);
 }
 
 void PreparedCall::require_result_at(std::size_t number) const {
@@ -177,22 +162,27 @@ void PreparedCall::require_result_at(std::size_t number) const {
   const DType dtype = out_.dtype();
   const auto* element = static_cast<const char*>(staged_->tensors().out.data) +
                         index * static_cast<std::int64_t>(size_of(dtype));
-  std::uint32_t bits = 0;
+  std::array<std::byte, sizeof(double)> value = {};
   if (device().kind() == Device::Kind::cpu) {
-    std::memcpy(&bits, element, size_of(dtype));
+    std::memcpy(value.data(), element, size_of(dtype));
   } else {
     const cuda::Driver& driver = cuda::Driver::get();
     const cuda::ContextScope scope(driver, device().index());
-    driver.check(driver.functions().copy_to_host(&bits, reinterpret_cast<std::uintptr_t>(element),
-                                                 size_of(dtype), nullptr),
-                 "reading an element of out");
+    driver.check(
+        driver.functions().copy_to_host(value.data(), reinterpret_cast<std::uintptr_t>(element),
+                                        size_of(dtype), nullptr),
+        "reading an element of out");
     driver.check(driver.functions().stream_synchronize(nullptr), "reading an element of out");
   }
-  require_number(bits, dtype, index);
+  require_number(value.data(), dtype, index);
 }
 
 double PreparedCall::kept_share() const {
-  return cli::kept_share(attention_.spec(), view_.shape, staged_->inputs(), device(), threads_);
+  if (!lengths_) {
+    return cli::kept_share(attention_.spec(), view_.shape, staged_->inputs(), device(), threads_);
+  }
+  return packed_kept_share(attention_.spec(), view_, *lengths_, staged_->inputs(), device(),
+                           threads_);
 }
 
 }  // namespace tilewright::cli

@@ -10,7 +10,8 @@
 #include "cli/output.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/call/staged_call.hpp"
-#include "verify/random_inputs.hpp"
+#include "runtime/call/staged_plan.hpp"
+#include "verify/random_sequences.hpp"
 
 namespace tilewright::cli {
 
@@ -46,7 +47,8 @@ Json to_json(const Samples& samples);
 /// What is measured: a spec and the sizes of its call.
 struct Workload {
   Spec spec;
-  Shape shape;
+  Shape shape;  ///< of a packed call as verify::Problem::shape
+  std::optional<verify::PackedLengths> lengths = {};  ///< of a packed call
 };
 
 /// A call on random data of its own, ready to be made again and again.
@@ -65,13 +67,16 @@ class PreparedCall {
   const Attention& attention() const { return attention_; }
   const Shape& shape() const { return view_.shape; }
   const Device& device() const { return attention_.device(); }
-  /// Empty where the spec has no mask_mod.
+  const std::optional<verify::PackedLengths>& lengths() const { return lengths_; }
+  /// Empty where the spec has no mask_mod, or is packed.
   const std::optional<BlockMask>& mask() const { return mask_; }
   /// Share of the tiles that are visited, 0 to 1.
-  double density() const { return mask_ ? mask_->density() : 1; }
+  double density() const { return density_; }
   std::string tactic() const;
 
   void build_mask() const;
+  /// Starts building the plan again; of a packed call alone.
+  void enqueue_rebuild() const;
 
   /// Starts the call; on a CPU it is done when this returns.
   void enqueue() const;
@@ -96,21 +101,27 @@ class PreparedCall {
 
  private:
   ForwardTensors host_tensors() const;
-  static verify::Inputs make_inputs(const Workload& workload, const Options& options);
+  void make_plan();
+  static verify::PackedInputs make_inputs(const Workload& workload, const Options& options);
 
   ThreadPool* threads_;
   Attention attention_;
-  verify::Inputs inputs_;
+  std::optional<verify::PackedLengths> lengths_;
+  verify::PackedInputs inputs_;  // without sequences in a dense call
   verify::Problem view_;
   Tensor out_;
   std::optional<Tensor> lse_;
   std::unique_ptr<const StagedCall> staged_;  // on the device
   Bindings bindings_;
   std::optional<BlockMask> mask_;
+  std::unique_ptr<const StagedPlan> staged_plan_;
+  std::unique_ptr<Plan> plan_;  // the staged one
+  double density_ = 1;
 };
 
 /// Floating-point operations of the two products if every element is kept:
-/// 2 (head_dim + v_head_dim) B HQ SQ SKV, which is 4 B H SQ SKV D where the widths are equal.
+/// 2 (head_dim + v_head_dim) HQ times the elements of all sequences, B SQ SKV of a dense call: 4 B
+/// H SQ SKV D where the widths are equal.
 double dense_operations(const Workload& workload);
 
 }  // namespace tilewright::cli

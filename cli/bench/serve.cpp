@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/bench/workloads.hpp"
-#include "cli/inputs.hpp"
 #include "generator/spec/spec_json.hpp"
 
 namespace tilewright::cli {
@@ -46,12 +45,16 @@ class Request {
   BenchArguments over(BenchArguments arguments) const {
     if (!json_.contains("spec")) throw wrong_request("has no \"spec\"");
     arguments.spec = spec_from_json(json_["spec"].dump());
-    require_dense(*arguments.spec, "bench");
     read("batch", arguments.batch);
     read("heads", arguments.heads);
     read("kv_heads", arguments.kv_heads);
     read("q_len", arguments.q_len);
     read("kv_len", arguments.kv_len);
+    read("inputs", arguments.inputs);
+    if (arguments.spec->is_packed() && arguments.inputs.empty()) {
+      throw wrong_request("has no \"inputs\", and its spec is packed",
+                          "give \"inputs\": \"random:HQ,HKV/Q:KV,...\"");
+    }
     read("seed", arguments.seed);
     read("buffers", arguments.buffers);
     read("budget_ms", arguments.timing.budget_ms);
@@ -68,9 +71,9 @@ class Request {
   }
 
  private:
-  inline static const std::vector<std::string> kKeys = {"spec",  "batch",    "heads", "kv_heads",
-                                                        "q_len", "kv_len",   "seed",  "buffers",
-                                                        "hot",   "budget_ms"};
+  inline static const std::vector<std::string> kKeys = {"spec",    "batch",  "heads",    "kv_heads",
+                                                        "q_len",   "kv_len", "inputs",   "seed",
+                                                        "buffers", "hot",    "budget_ms"};
 
   template <typename T>
   void read(const std::string& key, T& value) const {

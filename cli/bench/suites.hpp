@@ -19,6 +19,7 @@ struct BenchArguments {
   std::optional<Spec> spec;  ///< the user's own, in place of the suite's
   std::string buffers;       ///< a safetensors file with its buffers; empty: random ones
   std::optional<DType> dtype;
+  std::string inputs;  ///< random:..., the sizes of the spec's call; empty: chosen by the suite
   std::int64_t head_dim = 0;
   std::int64_t batch = 0;
   std::int64_t heads = 0;
@@ -49,12 +50,17 @@ std::vector<int> thread_counts(const BenchArguments& arguments);
 // The suites.
 BenchResults forward_suite(const std::vector<Workload>& workloads, const BenchArguments& arguments);
 BenchResults masks_suite(const BenchArguments& arguments);
+BenchResults serving_suite(const BenchArguments& arguments);
 BenchResults launch_suite(const BenchArguments& arguments);
 BenchResults compile_suite(const BenchArguments& arguments);
 BenchResults start_suite(const BenchArguments& arguments);
 
-/// One row of forward_suite: facts, times and rates of a call.
+/// One row of forward_suite: facts, times and rates of a call; of a packed one the plan's time too.
 /// @param kept share of the elements that mask_mod keeps
 Json forward_row(const PreparedCall& call, const Timing& timing, double kept);
+
+/// The same where the time is known.
+Json forward_row(const PreparedCall& call, const Timing& timing, double kept,
+                 const Samples& samples);
 
 }  // namespace tilewright::cli

@@ -1,5 +1,6 @@
 #include "cli/bench/timing.hpp"
 
+#include <algorithm>
 #include <deque>
 
 #include "runtime/cuda/context.hpp"
@@ -10,7 +11,9 @@ namespace tilewright::cli {
 namespace {
 
 constexpr std::size_t kWarmUps = 3;
-constexpr std::size_t kLooks = 16;   // elements of out that are looked at after each of them
+constexpr std::size_t kLooks = 16;  // elements of out that are looked at after each of them
+constexpr int kTurns = 3;
+constexpr int kRebuilds = 50;        // back to back, whose mean is one sample
 constexpr std::size_t kTimesL2 = 4;  // bytes written, so that nothing of a call stays in the cache
 
 bool is_cpu(const Device& device) {
@@ -88,6 +91,36 @@ std::vector<double> times_back_to_back(const PreparedCall& call, const cuda::Dri
   return times;
 }
 
+// Of one rebuild, in batches long enough that the host queues ahead of the GPU.
+std::vector<double> times_of_rebuilds(const PreparedCall& call, const cuda::Driver& driver,
+                                      double budget_ms) {
+  cuda::Event start(driver);
+  cuda::Event end(driver);
+  std::vector<double> times;
+  const Stopwatch total;
+  while (times.size() < kLeastSamples || (times.size() < kMostSamples && total.ms() < budget_ms)) {
+    call.enqueue_rebuild();
+    start.record();
+    for (int i = 0; i < kRebuilds; ++i) call.enqueue_rebuild();
+    end.record();
+    times.push_back(end.ms_since(start) / kRebuilds);
+  }
+  return times;
+}
+
+// Of rounds of the same call.
+Samples over_rounds(const std::vector<Samples>& rounds) {
+  std::vector<double> medians;
+  Samples all{.least_ms = rounds.front().least_ms};
+  for (const Samples& round : rounds) {
+    medians.push_back(round.median_ms);
+    all.least_ms = std::min(all.least_ms, round.least_ms);
+    all.count += round.count;
+  }
+  all.median_ms = summarize(std::move(medians)).median_ms;
+  return all;
+}
+
 Samples time_on_cpu(const PreparedCall& call, double budget_ms) {
   call.poison_out();
   const Samples samples = sample(budget_ms, [&] { call.forward(); });
@@ -112,6 +145,27 @@ Samples time_forward(const PreparedCall& call, const Timing& timing) {
                                          : times_after_flush(call, driver, timing.budget_ms);
   call.require_result();
   return summarize(std::move(times));
+}
+
+std::pair<Samples, Samples> time_in_turns(const PreparedCall& one, const PreparedCall& other,
+                                          const Timing& timing) {
+  Timing turn = timing;
+  turn.budget_ms /= kTurns;
+  std::vector<Samples> of_one, of_other;
+  for (int round = 0; round < kTurns; ++round) {
+    of_one.push_back(time_forward(one, turn));
+    of_other.push_back(time_forward(other, turn));
+  }
+  return {over_rounds(of_one), over_rounds(of_other)};
+}
+
+Samples time_rebuild(const PreparedCall& call, const Timing& timing) {
+  if (is_cpu(call.device())) {
+    return sample(timing.budget_ms, [&] { call.enqueue_rebuild(); });
+  }
+  const cuda::Driver& driver = cuda::Driver::get();
+  const cuda::ContextScope scope(driver, call.device().index());
+  return summarize(times_of_rebuilds(call, driver, timing.budget_ms));
 }
 
 }  // namespace tilewright::cli

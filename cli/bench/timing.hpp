@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "cli/bench/measure.hpp"
 
@@ -20,5 +21,13 @@ std::string_view describe_timing(const Device& device, const Timing& timing);
 /// poisoned before and looked at afterwards, so that a call which does nothing has no time.
 /// @throws Error as PreparedCall::require_result
 Samples time_forward(const PreparedCall& call, const Timing& timing);
+
+/// The same of two calls in rounds that take turns, so that what slows the machine down slows both:
+/// the median of the rounds' medians, and the least of all.
+std::pair<Samples, Samples> time_in_turns(const PreparedCall& one, const PreparedCall& other,
+                                          const Timing& timing);
+
+/// Times building the plan of a packed call again: on a GPU the mean of rebuilds back to back.
+Samples time_rebuild(const PreparedCall& call, const Timing& timing);
 
 }  // namespace tilewright::cli

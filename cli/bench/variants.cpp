@@ -4,6 +4,10 @@
 #include <array>
 #include <string>
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
 namespace tilewright::cli {
 namespace {
 
@@ -38,6 +42,29 @@ BufferSpec documents() {
 
 Spec dense_variant(DType dtype, std::int64_t head_dim) {
   return {.name = "dense", .dtype = dtype, .head_dim = head_dim};
+}
+
+Spec causal_variant(DType dtype, std::int64_t head_dim) {
+  return variant(dense_variant(dtype, head_dim), "causal", "", "q_idx >= kv_idx");
+}
+
+Spec packed_documents_variant(DType dtype, std::int64_t head_dim) {
+  Spec spec = variant(dense_variant(dtype, head_dim), "documents_by_token", "",
+                      "q_idx >= kv_idx && doc[q_token] == doc[kv_token]");
+  spec.layout = Layout::packed;
+  return with_buffer(std::move(spec), "doc",
+                     {.dtype = DType::i32,
+                      .shape = {NamedDim::total_kv},
+                      .range = std::array<double, 2>{0, 11},
+                      .sorted = true});
+}
+
+Spec block_sparse_variant(DType dtype, std::int64_t head_dim) {
+  Spec spec = variant(dense_variant(dtype, head_dim), "block_sparse", "",
+                      "q_idx >= kv_idx && (q_idx / 64 - kv_idx / 64 < 16 || "
+                      "(kv_idx / 64 + 1) % 8 == 0)");
+  spec.block = {64, 64};
+  return spec;
 }
 
 std::vector<Spec> mod_variants(DType dtype, std::int64_t head_dim) {
@@ -91,6 +118,13 @@ std::vector<Spec> long_mod_variants(DType dtype, std::int64_t head_dim) {
       with_buffer(variant(dense, "relative_bias", "score + bias[q_idx - kv_idx + 8192]", ""),
                   "bias", bias),
   };
+}
+
+Spec long_variant(std::string_view name, DType dtype, std::int64_t head_dim) {
+  for (Spec& spec : long_mod_variants(dtype, head_dim)) {
+    if (spec.name == name) return std::move(spec);
+  }
+  throw Error(ErrorCode::internal, fmt::format("there is no variant \"{}\"", name));
 }
 
 std::vector<Spec> mask_variants() {

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "cli/bench/packed_workload.hpp"
+#include "cli/bench/serving_workloads.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/machine.hpp"
+#include "cli/random_lengths.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -33,15 +37,6 @@ std::vector<Workload> each_at(const BenchArguments& arguments, const std::vector
   return workloads;
 }
 
-// With heads of more than 64 columns Hopper's kernel is fastest on 192 rows and 80 keys at a time,
-// which blocks of 128 do not let it. A short triangle has more in it that such tiles compute in
-// vain.
-std::array<std::int64_t, 2> fastest_block(const Spec& spec, const std::string& target,
-                                          std::int64_t length) {
-  if (target != "sm_90a" || spec.head_dim <= 64 || spec.head_dim > 128) return spec.block;
-  return length >= 4096 ? std::array<std::int64_t, 2>{192, 80} : spec.block;
-}
-
 // head_dim 64, 128 and 256, full and causal, at lengths 2k, 8k and 16k.
 std::vector<Workload> dense_on_gpu(const BenchArguments& arguments) {
   std::vector<std::int64_t> head_dims = {64, 128, 256};
@@ -52,11 +47,8 @@ std::vector<Workload> dense_on_gpu(const BenchArguments& arguments) {
   std::vector<Workload> workloads;
   for (const std::int64_t head_dim : head_dims) {
     for (const bool causal : {false, true}) {
-      Spec spec = dense_variant(dtype_of(arguments), head_dim);
-      if (causal) {
-        spec.name = "causal";
-        spec.mask_mod = "q_idx >= kv_idx";
-      }
+      const DType dtype = dtype_of(arguments);
+      const Spec spec = causal ? causal_variant(dtype, head_dim) : dense_variant(dtype, head_dim);
       for (const std::int64_t length : lengths) {
         Spec at_length = spec;
         if (causal) at_length.block = fastest_block(spec, target, length);
@@ -108,6 +100,15 @@ std::vector<Workload> growth(const BenchArguments& arguments) {
 
 }  // namespace
 
+// With heads of more than 64 columns Hopper's kernel is fastest on 192 rows and 80 keys at a time,
+// which blocks of 128 do not let it. A short triangle has more in it that such tiles compute in
+// vain.
+std::array<std::int64_t, 2> fastest_block(const Spec& spec, const std::string& target,
+                                          std::int64_t length) {
+  if (target != "sm_90a" || spec.head_dim <= 64 || spec.head_dim > 128) return spec.block;
+  return length >= 4096 ? std::array<std::int64_t, 2>{192, 80} : spec.block;
+}
+
 bool on_gpu(const BenchArguments& arguments) {
   return arguments.device.kind() == Device::Kind::cuda;
 }
@@ -151,13 +152,45 @@ std::vector<Spec> variants_of(const BenchArguments& arguments) {
                                              : mod_variants(dtype, head_dim));
 }
 
+Workload own_workload(const BenchArguments& arguments) {
+  if (!arguments.spec) {
+    throw Error(ErrorCode::usage, "--inputs are those of a spec of your own", "add --spec");
+  }
+  if (!is_random(arguments.inputs)) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--inputs \"{}\" is no random:..., and bench measures random inputs",
+                            arguments.inputs),
+                "--buffers takes buffers from a file");
+  }
+  for (const auto& [name, size] :
+       {std::pair{"--batch", arguments.batch}, std::pair{"--heads", arguments.heads},
+        std::pair{"--kv-heads", arguments.kv_heads}, std::pair{"--q-len", arguments.q_len},
+        std::pair{"--kv-len", arguments.kv_len}}) {
+    if (size == 0) continue;
+    throw Error(ErrorCode::usage, fmt::format("{} and --inputs both give sizes", name),
+                fmt::format("leave {} out", name));
+  }
+  if (arguments.spec->is_packed()) {
+    return packed_workload(*arguments.spec, parse_random_packed(arguments.inputs));
+  }
+  const Shape shape = parse_random_dense(arguments.inputs);
+  validate(shape);
+  return {*arguments.spec, shape};
+}
+
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments) {
+  if (suite == "serving") {
+    std::vector<Workload> workloads;
+    for (ServingRow& row : serving_rows(arguments)) workloads.push_back(std::move(row.workload));
+    return workloads;
+  }
+  if (!arguments.inputs.empty()) return {own_workload(arguments)};
   if (suite == "dense") return dense(arguments);
   if (suite == "mods") return mods(arguments);
   if (suite == "growth") return growth(arguments);
   if (std::ranges::count(bench_suites(), suite) > 0) {
     throw Error(ErrorCode::usage, fmt::format("the suite \"{}\" has no list of calls", suite),
-                "--list shows those of dense, mods and growth");
+                "--list shows those of dense, mods, growth and serving");
   }
   std::string hint = did_you_mean(suite, bench_suites());
   if (hint.empty()) hint = "there are " + one_of(bench_suites());

@@ -1,13 +1,22 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "cli/bench/suites.hpp"
 
 namespace tilewright::cli {
 
-/// What the suites dense, mods and growth measure on a device: the user's spec and sizes where they
-/// were given, else the suite's own.
+/// What the suites dense, mods, growth and serving measure on a device: the user's spec and sizes
+/// where they were given, else the suite's own.
 /// @throws Error with code usage for another suite
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments);
+
+/// The call of the user's spec on --inputs.
+/// @throws Error with code usage without a spec, for a file, or sizes that are given twice
+Workload own_workload(const BenchArguments& arguments);
 
 /// The shape of one call, from the arguments and what the suite chooses where they are 0.
 Shape shape_of(const BenchArguments& arguments, const Shape& otherwise);
@@ -24,6 +33,10 @@ std::vector<Spec> own_or(const BenchArguments& arguments, std::vector<Spec> spec
 
 /// The variants of the suites mods and compile.
 std::vector<Spec> variants_of(const BenchArguments& arguments);
+
+/// The sides of a block mask's tiles that Hopper's dense kernel is fastest on.
+std::array<std::int64_t, 2> fastest_block(const Spec& spec, const std::string& target,
+                                          std::int64_t length);
 
 bool on_gpu(const BenchArguments& arguments);
 

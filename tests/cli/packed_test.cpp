@@ -276,7 +276,6 @@ TEST_CASE("cli packed: --expect judges a packed result") {
 TEST_CASE("cli packed: verbs that make dense calls alone refuse a packed spec") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPacked);
-  require_refused(on_cpu({"bench", "--spec", spec}), "bench of a packed spec is not yet supported");
   require_refused(on_cpu({"fuzz", "--spec", spec, "--cases", "1"}),
                   "fuzz of a packed spec is not yet supported");
 }
