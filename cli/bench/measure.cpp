@@ -117,8 +117,8 @@ void PreparedCall::build_mask() const {
   attention_.block_mask(view_.shape, bindings_);
 }
 
-void PreparedCall::enqueue_rebuild() const {
-  attention_.rebuild(*plan_, bindings_);
+void PreparedCall::enqueue_rebuild(Stream stream) const {
+  attention_.rebuild(*plan_, bindings_, stream);
 }
 
 void PreparedCall::enqueue() const {

@@ -76,7 +76,7 @@ class PreparedCall {
 
   void build_mask() const;
   /// Starts building the plan again; of a packed call alone.
-  void enqueue_rebuild() const;
+  void enqueue_rebuild(Stream stream = nullptr) const;
 
   /// Starts the call; on a CPU it is done when this returns.
   void enqueue() const;

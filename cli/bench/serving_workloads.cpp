@@ -53,9 +53,11 @@ class Rows {
   // Against our own dense call of the same work.
   void add_equal_lengths(DType dtype, std::int64_t head_dim) {
     const Spec spec = causal_variant(dtype, head_dim);
-    ServingRow& row = add(packed(spec), {{4, 4096}}, {16, 16});
-    row.reference = {.name = "dense", .workload = dense_of(spec, row.workload)};
-    row.least_ratio = kEqualToDense;
+    for (const Spec& tiled : with_fastest_block(packed(spec), 4096)) {
+      ServingRow& row = add(tiled, {{4, 4096}}, {16, 16});
+      row.reference = {.name = "dense", .workload = dense_of(spec, row.workload)};
+      row.least_ratio = kEqualToDense;
+    }
   }
 
   // A variant's cost: against plain causal attention, and against the variant's dense call.
@@ -109,6 +111,16 @@ class Rows {
   std::vector<ServingRow> take() { return std::move(all_); }
 
  private:
+  // In its own tiles, and where other ones suit dense calls of the length also in those.
+  std::vector<Spec> with_fastest_block(const Spec& spec, std::int64_t length) const {
+    if (!on_gpu(arguments_)) return {spec};
+    Spec other = spec;
+    other.block = fastest_block(spec, gpu_facts(arguments_.device).target, length * rows_ / kRows);
+    if (other.block == spec.block) return {spec};
+    other.name += fmt::format("_{}x{}", other.block[0], other.block[1]);
+    return {spec, other};
+  }
+
   // As many sequences of equal lengths, with the tiles that suit dense calls.
   Workload dense_of(Spec spec, const Workload& packed) const {
     const PackedLengths::Sequence& one = packed.lengths->sequences.front();

@@ -13,7 +13,6 @@ namespace {
 constexpr std::size_t kWarmUps = 3;
 constexpr std::size_t kLooks = 16;  // elements of out that are looked at after each of them
 constexpr int kTurns = 3;
-constexpr int kRebuilds = 50;        // back to back, whose mean is one sample
 constexpr std::size_t kTimesL2 = 4;  // bytes written, so that nothing of a call stays in the cache
 
 bool is_cpu(const Device& device) {
@@ -91,23 +90,6 @@ std::vector<double> times_back_to_back(const PreparedCall& call, const cuda::Dri
   return times;
 }
 
-// Of one rebuild, in batches long enough that the host queues ahead of the GPU.
-std::vector<double> times_of_rebuilds(const PreparedCall& call, const cuda::Driver& driver,
-                                      double budget_ms) {
-  cuda::Event start(driver);
-  cuda::Event end(driver);
-  std::vector<double> times;
-  const Stopwatch total;
-  while (times.size() < kLeastSamples || (times.size() < kMostSamples && total.ms() < budget_ms)) {
-    call.enqueue_rebuild();
-    start.record();
-    for (int i = 0; i < kRebuilds; ++i) call.enqueue_rebuild();
-    end.record();
-    times.push_back(end.ms_since(start) / kRebuilds);
-  }
-  return times;
-}
-
 // Of rounds of the same call.
 Samples over_rounds(const std::vector<Samples>& rounds) {
   std::vector<double> medians;
@@ -157,15 +139,6 @@ std::pair<Samples, Samples> time_in_turns(const PreparedCall& one, const Prepare
     of_other.push_back(time_forward(other, turn));
   }
   return {over_rounds(of_one), over_rounds(of_other)};
-}
-
-Samples time_rebuild(const PreparedCall& call, const Timing& timing) {
-  if (is_cpu(call.device())) {
-    return sample(timing.budget_ms, [&] { call.enqueue_rebuild(); });
-  }
-  const cuda::Driver& driver = cuda::Driver::get();
-  const cuda::ContextScope scope(driver, call.device().index());
-  return summarize(times_of_rebuilds(call, driver, timing.budget_ms));
 }
 
 }  // namespace tilewright::cli

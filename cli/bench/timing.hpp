@@ -27,7 +27,4 @@ Samples time_forward(const PreparedCall& call, const Timing& timing);
 std::pair<Samples, Samples> time_in_turns(const PreparedCall& one, const PreparedCall& other,
                                           const Timing& timing);
 
-/// Times building the plan of a packed call again: on a GPU the mean of rebuilds back to back.
-Samples time_rebuild(const PreparedCall& call, const Timing& timing);
-
 }  // namespace tilewright::cli

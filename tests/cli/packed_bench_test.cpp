@@ -58,6 +58,8 @@ TEST_CASE("cli packed bench: one call counts the elements that its sequences kee
   REQUIRE_THAT(row["gflops_dense"].get<double>() * row["ms"].get<double>() * 1e6,
                WithinAbs(2.0 * (16 + 16) * 4 * pairs, 1));
   REQUIRE(row["plan_ms"].get<double>() > 0);
+  REQUIRE(row["plan_timing"] ==
+          (device() == "cpu" ? "the host's clock" : "CUDA events, replayed graph"));
 }
 
 TEST_CASE("cli packed bench: a buffer with rows of the packed tensors") {

@@ -200,6 +200,31 @@ int cuMemsetD8Async(Pointer to, unsigned char value, std::size_t count, void*) {
 int cuStreamSynchronize(void*) {
   return in_context();
 }
+// Of a graph the calls alone: what is captured runs at once, and a launch of it does nothing.
+int cuStreamCreate(void** stream, unsigned) {
+  return *stream = &fake_contexts, ++fake_held, in_context();
+}
+int cuStreamDestroy_v2(void*) {
+  return --fake_held, in_context();
+}
+int cuStreamBeginCapture_v2(void* stream, int) {
+  return in_context(stream == nullptr ? kInvalidValue : 0);
+}
+int cuStreamEndCapture(void*, void** graph) {
+  return *graph = &fake_contexts, ++fake_held, in_context();
+}
+int cuGraphInstantiateWithFlags(void** executable, void*, unsigned long long) {
+  return *executable = &fake_contexts, ++fake_held, in_context();
+}
+int cuGraphLaunch(void* executable, void*) {
+  return in_context(executable == nullptr ? kInvalidValue : 0);
+}
+int cuGraphExecDestroy(void*) {
+  return --fake_held, in_context();
+}
+int cuGraphDestroy(void*) {
+  return --fake_held, in_context();
+}
 int cuEventCreate(void** event, unsigned) {
   *event = &fake_contexts;
   return ++fake_held, in_context();
