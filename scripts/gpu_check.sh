@@ -173,6 +173,7 @@ figures() {
   export LINES_SHOWN=40
   step "bench dense" 60 "$folder/tilewright" bench --suite dense "${size[@]}"
   step "bench mods" 60 "$folder/tilewright" bench --suite mods "${size[@]}"
+  step "bench serving" 150 "$folder/tilewright" bench --suite serving "${size[@]}"
   step "bench masks" 40 "$folder/tilewright" bench --suite masks --q-len 16384 --budget-ms 100
   step "bench launch" 30 "$folder/tilewright" bench --suite launch
   step "bench compile" 180 "$folder/tilewright" bench --suite compile

@@ -189,6 +189,23 @@ TEST_CASE("packed check: examples pass, packed where their buffers allow it") {
   CHECK(packed_ones >= 12);
 }
 
+TEST_CASE("packed check: examples of local and vertical blocks that slide by head") {
+  Spec spec = spec_from_file(
+      (source_root(TILEWRIGHT_SOURCE_DIR) / "examples/packed/block_sparse.json").string());
+  spec.scalars.at("local_blocks").default_value = 2;
+  spec.scalars.at("vertical_stride").default_value = 3;
+  spec.scalars.at("first_head").default_value = GENERATE(0, 4);
+  const Report report = check_case({.name = spec.name,
+                                    .spec = spec,
+                                    .q_heads = 3,
+                                    .kv_heads = 3,
+                                    .sequences = {{200, 200}, {1, 333}, {130, 450}}},
+                                   on_device());
+  CAPTURE(report.reasons());
+  CHECK(report.ok);
+  REQUIRE(report.mask_verdict.has_value());
+}
+
 TEST_CASE("packed check: positions follow kv_offset and q_offset") {
   const Case c = {.name = "offsets",
                   .spec = packed(f32, 32, "q_idx >= kv_idx && kv_idx % 3 != 1"),
