@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/arguments.hpp"
+#include "cli/bench/own_workload.hpp"
 #include "cli/bench/serve.hpp"
 #include "cli/bench/start.hpp"
 #include "cli/bench/suites.hpp"
@@ -58,6 +59,8 @@ class BenchVerb : public Verb {
                    "spec");
     app.add_option("--buffers", arguments_.buffers,
                    "a safetensors file with buffers of --spec that are not to be random");
+    app.add_option("--only", arguments_.only,
+                   "rows of dense, mods, growth or serving that hold this: \"causal bf16 d128\"");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
     app.add_flag("--hot", arguments_.timing.hot,
                  "on a GPU: calls back to back, in place of an L2 that is flushed before each");
@@ -116,6 +119,7 @@ class BenchVerb : public Verb {
   }
 
   void list() const {
+    require_suite_takes(suite_, arguments_);
     Json rows = Json::array();
     for (const auto& [spec, shape, lengths] : workloads(suite_, arguments_)) {
       Json row = {{"spec", Json::parse(to_json(spec))}};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cli/bench/own_workload.hpp"
 #include "cli/bench/packed_workload.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
@@ -156,20 +157,13 @@ void refuse_sizes(const BenchArguments& arguments) {
   }
 }
 
-}  // namespace
-
-std::vector<ServingRow> serving_rows(const BenchArguments& arguments) {
+std::vector<ServingRow> all_rows(const BenchArguments& arguments) {
   if (!arguments.inputs.empty()) {
-    const Workload workload = own_workload(arguments);
-    return {{.name = arguments.inputs, .workload = workload}};
+    return {{.name = arguments.inputs, .workload = own_workload(arguments)}};
   }
   refuse_sizes(arguments);
   Rows rows(arguments);
   if (arguments.spec) {
-    if (!arguments.spec->is_packed()) {
-      throw Error(ErrorCode::usage, "--suite serving measures packed calls, and the spec is dense",
-                  "write \"layout\": \"packed\" in the spec, or take --suite dense");
-    }
     rows.add_batches(*arguments.spec);
     return rows.take();
   }
@@ -187,6 +181,20 @@ std::vector<ServingRow> serving_rows(const BenchArguments& arguments) {
   rows.add(packed_documents_variant(dtype, head_dim), {{1, 16384}}, {32, 8});
   rows.add_plans();
   return rows.take();
+}
+
+std::string description(const ServingRow& row) {
+  std::string text = fmt::format("{}, {}", description_of(row.workload), row.name);
+  if (row.reference) text += " to " + row.reference->name;
+  return text;
+}
+
+}  // namespace
+
+std::vector<ServingRow> serving_rows(const BenchArguments& arguments) {
+  std::vector<ServingRow> rows = all_rows(arguments);
+  keep_wanted(rows, arguments.only, description);
+  return rows;
 }
 
 }  // namespace tilewright::cli

@@ -25,9 +25,10 @@ struct ServingRow {
   double most_plan_share = 0;  ///< of forward's time
 };
 
-/// The user's spec, on --inputs or on the suite's batches, or else all rows of the suite. --q-len
+/// The user's spec, on --inputs or on the suite's batches, or else the rows of the suite that
+/// --only names. --q-len
 /// is the number of rows that most of them have; the lengths of sequences grow with it.
-/// @throws Error with code usage for a dense spec, or --batch or --kv-len
+/// @throws Error with code usage for --batch and --kv-len; as own_workload; as keep_wanted
 std::vector<ServingRow> serving_rows(const BenchArguments& arguments);
 
 }  // namespace tilewright::cli

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "cli/bench/own_workload.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
 #include "cli/progress.hpp"
@@ -66,30 +67,8 @@ const std::vector<std::string>& bench_suites() {
   return kNames;
 }
 
-namespace {
-
-// A packed spec of the user's is measured by the suites that make packed calls.
-void require_layout(const std::string& suite, const BenchArguments& arguments) {
-  if (!arguments.spec || !arguments.spec->is_packed()) return;
-  if (suite == "serving" || suite == "launch" || suite == "compile") return;
-  if (suite == "dense" && !arguments.inputs.empty()) return;
-  throw Error(ErrorCode::usage,
-              fmt::format("--suite {} makes dense calls, and the spec is packed", suite),
-              "--suite serving measures it on the suite's batches, --inputs "
-              "random:HQ,HKV/Q:KV,... on lengths of your own");
-}
-
-void require_no_inputs(const std::string& suite, const BenchArguments& arguments) {
-  if (arguments.inputs.empty() || suite == "dense" || suite == "serving") return;
-  throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --inputs", suite),
-              "leave --suite or --inputs out");
-}
-
-}  // namespace
-
 BenchResults run_suite(const std::string& suite, const BenchArguments& arguments) {
-  require_no_inputs(suite, arguments);
-  require_layout(suite, arguments);
+  require_suite_takes(suite, arguments);
   if (suite == "masks") return masks_suite(arguments);
   if (suite == "launch") return launch_suite(arguments);
   if (suite == "compile") return compile_suite(arguments);

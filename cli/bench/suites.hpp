@@ -20,6 +20,7 @@ struct BenchArguments {
   std::string buffers;       ///< a safetensors file with its buffers; empty: random ones
   std::optional<DType> dtype;
   std::string inputs;  ///< random:..., the sizes of the spec's call; empty: chosen by the suite
+  std::string only;    ///< text that a row's description holds; empty: all rows
   std::int64_t head_dim = 0;
   std::int64_t batch = 0;
   std::int64_t heads = 0;

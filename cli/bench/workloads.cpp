@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
-#include "cli/bench/packed_workload.hpp"
+#include "cli/bench/own_workload.hpp"
 #include "cli/bench/serving_workloads.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/machine.hpp"
@@ -152,38 +152,20 @@ std::vector<Spec> variants_of(const BenchArguments& arguments) {
                                              : mod_variants(dtype, head_dim));
 }
 
-Workload own_workload(const BenchArguments& arguments) {
-  if (!arguments.spec) {
-    throw Error(ErrorCode::usage, "--inputs are those of a spec of your own", "add --spec");
-  }
-  if (!is_random(arguments.inputs)) {
-    throw Error(ErrorCode::usage,
-                fmt::format("--inputs \"{}\" is no random:..., and bench measures random inputs",
-                            arguments.inputs),
-                "--buffers takes buffers from a file");
-  }
-  for (const auto& [name, size] :
-       {std::pair{"--batch", arguments.batch}, std::pair{"--heads", arguments.heads},
-        std::pair{"--kv-heads", arguments.kv_heads}, std::pair{"--q-len", arguments.q_len},
-        std::pair{"--kv-len", arguments.kv_len}}) {
-    if (size == 0) continue;
-    throw Error(ErrorCode::usage, fmt::format("{} and --inputs both give sizes", name),
-                fmt::format("leave {} out", name));
-  }
-  if (arguments.spec->is_packed()) {
-    return packed_workload(*arguments.spec, parse_random_packed(arguments.inputs));
-  }
-  const Shape shape = parse_random_dense(arguments.inputs);
-  validate(shape);
-  return {*arguments.spec, shape};
+std::string description_of(const Workload& workload) {
+  const Spec& spec = workload.spec;
+  return fmt::format("{} {} d{} {}", spec.name, to_string(spec.dtype), spec.head_dim,
+                     workload.lengths ? random_text(*workload.lengths) : workload.shape.describe());
 }
 
-std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments) {
-  if (suite == "serving") {
-    std::vector<Workload> workloads;
-    for (ServingRow& row : serving_rows(arguments)) workloads.push_back(std::move(row.workload));
-    return workloads;
-  }
+Error no_such_row(const std::string& text) {
+  return Error(ErrorCode::usage, fmt::format("no row of the suite holds \"{}\"", text),
+               "--list shows the suite's specs and sizes");
+}
+
+namespace {
+
+std::vector<Workload> all_workloads(const std::string& suite, const BenchArguments& arguments) {
   if (!arguments.inputs.empty()) return {own_workload(arguments)};
   if (suite == "dense") return dense(arguments);
   if (suite == "mods") return mods(arguments);
@@ -195,6 +177,19 @@ std::vector<Workload> workloads(const std::string& suite, const BenchArguments& 
   std::string hint = did_you_mean(suite, bench_suites());
   if (hint.empty()) hint = "there are " + one_of(bench_suites());
   throw Error(ErrorCode::usage, fmt::format("unknown suite \"{}\"", suite), hint);
+}
+
+}  // namespace
+
+std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments) {
+  std::vector<Workload> rows;
+  if (suite == "serving") {
+    for (ServingRow& row : serving_rows(arguments)) rows.push_back(std::move(row.workload));
+    return rows;
+  }
+  rows = all_workloads(suite, arguments);
+  keep_wanted(rows, arguments.only, description_of);
+  return rows;
 }
 
 }  // namespace tilewright::cli

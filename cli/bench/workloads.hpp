@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "cli/bench/suites.hpp"
 
 namespace tilewright::cli {
@@ -14,9 +15,16 @@ namespace tilewright::cli {
 /// @throws Error with code usage for another suite
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments);
 
-/// The call of the user's spec on --inputs.
-/// @throws Error with code usage without a spec, for a file, or sizes that are given twice
-Workload own_workload(const BenchArguments& arguments);
+/// "causal bf16 d128 batch 4, heads 16/16, q 4096, kv 4096"; of a packed call as --inputs has it.
+std::string description_of(const Workload& workload);
+
+/// Erases the rows whose description does not hold the text.
+/// @throws Error with code usage where none is left
+template <typename Row, typename Describe>
+void keep_wanted(std::vector<Row>& rows, const std::string& text, Describe describe);
+
+/// That error.
+Error no_such_row(const std::string& text);
 
 /// The shape of one call, from the arguments and what the suite chooses where they are 0.
 Shape shape_of(const BenchArguments& arguments, const Shape& otherwise);
@@ -39,5 +47,12 @@ std::array<std::int64_t, 2> fastest_block(const Spec& spec, const std::string& t
                                           std::int64_t length);
 
 bool on_gpu(const BenchArguments& arguments);
+
+template <typename Row, typename Describe>
+void keep_wanted(std::vector<Row>& rows, const std::string& text, Describe describe) {
+  std::erase_if(rows,
+                [&](const Row& row) { return describe(row).find(text) == std::string::npos; });
+  if (rows.empty()) throw no_such_row(text);
+}
 
 }  // namespace tilewright::cli

@@ -120,6 +120,32 @@ TEST_CASE("cli packed bench: the suite serving on a CPU") {
   REQUIRE(rows[1]["inputs"] == "random:2,2/128:128,64:64,32:32,16:16,2:2x8");
 }
 
+TEST_CASE("cli packed bench: a row of the suite that is compared with a dense call") {
+  const nlohmann::json rows =
+      rows_of(bench({"--suite", "serving", "--only", "block_sparse", "--head-dim", "16", "--q-len",
+                     "200", "--heads", "1", "--threads", "1", "--json"}));
+  REQUIRE(rows.size() == 1);
+  const nlohmann::json& row = rows[0];
+  REQUIRE(row["reference"] == "dense, all tiles");
+  REQUIRE(row["ratio_of"] == "gflops_tiles");
+  // The causal tiles of 64 x 64, ten of sixteen, and as many operations as both count.
+  REQUIRE(row["density"] == 0.625);
+  const double work = row["ratio"].get<double>() * row["ms"].get<double>();
+  REQUIRE_THAT(work / row["reference_ms"].get<double>(), WithinAbs(0.625, 1e-9));
+}
+
+TEST_CASE("cli packed bench: --only leaves rows out") {
+  const auto listed = [](const std::string& suite, const std::string& text) {
+    return start({"bench", "--suite", suite, "--device", "cpu", "--list", "--only", text});
+  };
+  REQUIRE(listed("serving", "64x").json().size() == 2);
+  REQUIRE(listed("serving", "alibi_causal").json().size() == 2);
+  REQUIRE(listed("serving", "packed causal").json().size() == 3);
+  REQUIRE(listed("dense", "f16 d64").json().size() == 2);  // bf16 too
+  require_refused(listed("mods", "nothing"), "no row of the suite holds \"nothing\"");
+  require_refused(start({"bench", "--suite", "launch", "--only", "dense"}), "takes no --only");
+}
+
 TEST_CASE("cli packed bench: --list names packed calls as --serve takes them") {
   const Ended ended = start({"bench", "--suite", "serving", "--list", "--device", "cpu"},
                             {{"TILEWRIGHT_CXX", "/nowhere"}});
@@ -147,7 +173,10 @@ TEST_CASE("cli packed bench: what cannot be measured is refused") {
   for (const std::string suite : {"dense", "mods", "growth", "masks", "start"}) {
     require_refused(bench({"--suite", suite, "--spec", spec}), "and the spec is packed");
   }
+  require_refused(bench({"--spec", spec, "--list"}), "and the spec is packed");
   require_refused(bench({"--suite", "serving", "--spec", dense}), "the spec is dense");
+  require_refused(bench({"--suite", "serving", "--spec", dense, "--inputs", "random:1,2,1,8,8"}),
+                  "the spec is dense");
   require_refused(bench({"--suite", "masks", "--spec", spec, "--inputs", lengths}),
                   "takes no --inputs");
   require_refused(bench({"--inputs", lengths}), "--inputs are those of a spec of your own");
