@@ -23,12 +23,18 @@ constexpr std::uint32_t kQBoxRows = 64;    // a warpgroup's
 constexpr std::uint32_t kOutBoxRows = 16;  // a warp's
 constexpr std::int64_t kElementBytes = 2;
 constexpr std::int64_t kGreatestStride = (std::int64_t{1} << 40) - 1;  // in bytes
+// A packed tensor's rows, whose stride is taken from that of a turn.
+constexpr std::int64_t kGreatestRaggedStride = abi::cuda::kRaggedTurn - 16;
 
 struct Extents {
   std::int64_t columns, rows, heads, batch;
 };
 
-bool fits(const ResolvedTensor& tensor, std::int64_t rows) {
+bool fits(const Spec& spec, const ResolvedTensor& tensor, std::int64_t rows) {
+  if (spec.is_packed() && (rows > abi::cuda::kRaggedRows ||
+                           tensor.row_stride > kGreatestRaggedStride / kElementBytes)) {
+    return false;
+  }
   const auto is_stride = [](std::int64_t elements) {
     return elements >= 0 && elements <= kGreatestStride / kElementBytes;
   };
@@ -49,10 +55,11 @@ std::uint64_t extent(std::int64_t size, std::int64_t stride) {
 // What a map is made of: fastest dimension first.
 struct MapRequest {
   int type = 0;
+  unsigned rank = 0;
   void* data = nullptr;
-  std::array<std::uint64_t, 4> extents = {};
-  std::array<std::uint64_t, 3> strides = {};  // in bytes
-  std::array<std::uint32_t, 4> box = {};
+  std::array<std::uint64_t, 5> extents = {};
+  std::array<std::uint64_t, 4> strides = {};  // in bytes
+  std::array<std::uint32_t, 5> box = {};
 
   friend bool operator==(const MapRequest&, const MapRequest&) = default;
 };
@@ -61,6 +68,7 @@ MapRequest make_request(DType dtype, const ResolvedTensor& tensor, const Extents
                         std::uint32_t box_rows) {
   return {
       .type = dtype == DType::f16 ? kFloat16 : kBFloat16,
+      .rank = 4,
       .data = tensor.data,
       .extents = {static_cast<std::uint64_t>(size.columns), static_cast<std::uint64_t>(size.rows),
                   extent(size.heads, tensor.head_stride), extent(size.batch, tensor.batch_stride)},
@@ -69,10 +77,24 @@ MapRequest make_request(DType dtype, const ResolvedTensor& tensor, const Extents
       .box = {kBoxColumns, box_rows, 1, 1}};
 }
 
+// Rows twice, so that a box can say where its sequence ends: abi/cuda_tensor_maps.hpp.
+MapRequest make_ragged_request(DType dtype, const ResolvedTensor& tensor, const Extents& size,
+                               std::uint32_t box_rows) {
+  const std::uint64_t row = stride_bytes(tensor.row_stride);
+  return {.type = dtype == DType::f16 ? kFloat16 : kBFloat16,
+          .rank = 5,
+          .data = tensor.data,
+          .extents = {static_cast<std::uint64_t>(size.columns), abi::cuda::kRaggedRows,
+                      extent(size.heads, tensor.head_stride), abi::cuda::kRaggedExtent,
+                      abi::cuda::kRaggedExtent},
+          .strides = {row, stride_bytes(tensor.head_stride), row, abi::cuda::kRaggedTurn - row},
+          .box = {kBoxColumns, box_rows, 1, 1, 1}};
+}
+
 void encode(const Driver& driver, const MapRequest& request, TensorMap& map) {
-  const std::uint32_t every_element[] = {1, 1, 1, 1};
+  const std::uint32_t every_element[] = {1, 1, 1, 1, 1};
   driver.check(driver.functions().tensor_map_encode(
-                   &map, request.type, 4, request.data, request.extents.data(),
+                   &map, request.type, request.rank, request.data, request.extents.data(),
                    request.strides.data(), request.box.data(), every_element, kNotInterleaved,
                    kSwizzle128Bytes, kPromoteTo256Bytes, kOutsideIsZero),
                "describing a tensor");
@@ -97,9 +119,9 @@ void find_or_encode(const Driver& driver, const MapRequest& request, LastMap& la
 }  // namespace
 
 bool fit_tensor_maps(const Spec& spec, const ForwardCall& call) {
-  return is_aligned(spec, call) && fits(call.q, call.shape.q_len) &&
-         fits(call.k, call.shape.kv_len) && fits(call.v, call.shape.kv_len) &&
-         fits(call.out, call.shape.q_len);
+  return is_aligned(spec, call) && fits(spec, call.q, call.shape.q_len) &&
+         fits(spec, call.k, call.shape.kv_len) && fits(spec, call.v, call.shape.kv_len) &&
+         fits(spec, call.out, call.shape.q_len);
 }
 
 void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
@@ -111,11 +133,12 @@ void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall&
   const Extents k = {spec.head_dim, shape.kv_len, shape.num_kv_heads, shape.batch};
   const Extents v = {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch};
   const Extents out = {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch};
-  find_or_encode(driver, make_request(spec.dtype, call.q, q, kQBoxRows), last[0], maps.q);
-  find_or_encode(driver, make_request(spec.dtype, call.k, k, kv_rows), last[1], maps.k);
-  find_or_encode(driver, make_request(spec.dtype, call.v, v, kv_rows), last[2], maps.v);
+  const auto request = spec.is_packed() ? make_ragged_request : make_request;
+  find_or_encode(driver, request(spec.dtype, call.q, q, kQBoxRows), last[0], maps.q);
+  find_or_encode(driver, request(spec.dtype, call.k, k, kv_rows), last[1], maps.k);
+  find_or_encode(driver, request(spec.dtype, call.v, v, kv_rows), last[2], maps.v);
   if (spec.output_dtype() == DType::f32) return;
-  find_or_encode(driver, make_request(spec.output_dtype(), call.out, out, kOutBoxRows), last[3],
+  find_or_encode(driver, request(spec.output_dtype(), call.out, out, kOutBoxRows), last[3],
                  maps.out);
 }
 

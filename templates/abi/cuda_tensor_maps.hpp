@@ -11,10 +11,20 @@ struct alignas(64) TensorMap {
 
 /// Dimensions, fastest first: columns, rows, heads, batch; a dimension of stride 0 has extent 1.
 /// Boxes are 64 columns wide, and 64 rows high for q, a kv tile for k and v, 16 rows for out.
+///
+/// In packed calls: columns, kRaggedRows rows, heads, rows again, and turns of kRaggedTurn bytes less
+/// a row. Row r of a sequence that has `len` rows from `begin` on is at (kRaggedRows - len + r, h,
+/// begin + len, kRaggedRows): the turns add up to 2^64 bytes, which are none, less the kRaggedRows
+/// rows too many. So what is behind the sequence's end is outside of the second dimension, and the
+/// copy engine reads 0 and writes nothing there.
 ///   void tilewright_forward(ForwardArguments, TensorMaps, SnippetArguments<buffers, scalars>)
 struct TensorMaps {
   TensorMap q, k, v;
   TensorMap out;  // not read where out is float32
 };
+
+constexpr int kRaggedRows = 1 << 30;  // as many as a packed tensor may have
+constexpr long long kRaggedTurn = 1LL << 34;
+constexpr int kRaggedExtent = 0x7fff0000;  // of the last two dimensions: more than any index there
 
 }  // namespace tilewright::abi::cuda

@@ -144,9 +144,14 @@ int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned t
 int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base, const std::uint64_t* extents,
                            const std::uint64_t* strides, const std::uint32_t* box,
                            const std::uint32_t*, int, int, int, int) {
-  if (rank != 4 || reinterpret_cast<std::uintptr_t>(base) % 16 != 0) return kInvalidValue;
-  emulated::TensorMap made = {
-      emulated::TensorMap::kMagic, {box[0], box[1]}, static_cast<unsigned char*>(base), {}, {}};
+  if (rank < 4 || rank > 5 || reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
+    return kInvalidValue;
+  emulated::TensorMap made = {emulated::TensorMap::kMagic,
+                              {box[0], box[1]},
+                              rank,
+                              static_cast<unsigned char*>(base),
+                              {},
+                              {}};
   for (unsigned i = 0; i < rank; ++i) {
     if (extents[i] == 0 || box[i] == 0 || box[i] > 256) return kInvalidValue;
     made.extents[i] = extents[i];

@@ -5,28 +5,27 @@
 namespace emulated {
 
 /// A tensor map as this emulator's driver makes it, in the place of a CUtensorMap: elements of 16
-/// bits in four dimensions, fastest first.
+/// bits in four or five dimensions, fastest first.
 struct TensorMap {
   static constexpr std::uint32_t kMagic = 0x70616d74;
   std::uint32_t magic;
   std::uint32_t box[2];  // columns, rows
+  std::uint32_t rank;
   unsigned char* base;
-  std::uint64_t extents[4];
-  std::uint64_t strides[3];  // bytes, of all dimensions but the first
+  std::uint64_t extents[5];
+  std::uint64_t strides[4];  // bytes, of all dimensions but the first
 
   bool is_made() const { return magic == kMagic; }
 
-  /// The element's place, or null where it is outside of the tensor.
-  unsigned char* at(std::int64_t column, std::int64_t row, std::int64_t h, std::int64_t b) const {
-    const auto is_inside = [](std::int64_t i, std::uint64_t extent) {
-      return i >= 0 && static_cast<std::uint64_t>(i) < extent;
-    };
-    if (!is_inside(column, extents[0]) || !is_inside(row, extents[1]) ||
-        !is_inside(h, extents[2]) || !is_inside(b, extents[3])) {
-      return nullptr;
+  /// The place of the element at `index`, which has `rank` numbers; null where it is outside of the
+  /// tensor. Strides add up modulo 2^64.
+  unsigned char* at(const std::int64_t* index) const {
+    std::uint64_t offset = 2 * static_cast<std::uint64_t>(index[0]);
+    for (unsigned i = 0; i < rank; ++i) {
+      if (index[i] < 0 || static_cast<std::uint64_t>(index[i]) >= extents[i]) return nullptr;
+      if (i > 0) offset += strides[i - 1] * static_cast<std::uint64_t>(index[i]);
     }
-    return base + 2 * column + static_cast<std::int64_t>(strides[0]) * row +
-           static_cast<std::int64_t>(strides[1]) * h + static_cast<std::int64_t>(strides[2]) * b;
+    return base + static_cast<std::int64_t>(offset);
   }
 };
 static_assert(sizeof(TensorMap) <= 128);

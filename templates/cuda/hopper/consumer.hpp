@@ -204,7 +204,6 @@ class Consumer {
   __forceinline__ RowEnds finish(const SnippetInputs& scene, const KvPlace& before, const Softmax& softmax,
                                  float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
     wait_for_v(before);
-    if (kPacked) clear_rows_behind(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     const RowEnds ends = end(scene, softmax);
     wait_for_values(out, p);
@@ -280,7 +279,6 @@ class Consumer {
     issue_scores(s, q, k_ + stage * (kKBytes >> 4));
     if (has_before) {
       wait_for_v(before);
-      if (kPacked) clear_rows_behind(before);
       issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     } else {
       issue_nothing();
@@ -296,7 +294,6 @@ class Consumer {
                             visited.first() + kKvTile > call_.kv_len);
     }
     const KvTile tile = as_kv_tile(visited, mask_row_);
-    if (kPacked) rows_of_tile_ = scene.kv_len - tile.first();
     if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(scene, tile);
     const bool reads_inside =
         kReadsWithCare ? !masked && reads_inside_
@@ -349,25 +346,6 @@ class Consumer {
     }
   }
 
-  // Rows of V behind the sequence's end are another sequence's, or memory of no meaning: NaN there must
-  // not meet weights of 0. All warpgroups write these zeros, each before its own product reads them.
-  __forceinline__ void clear_rows_behind(const KvPlace& place) const {
-    if (rows_of_tile_ >= kKvTile) return;
-    constexpr int kChunks = kPanelRowBytes / 16;
-    const int first = max(rows_of_tile_, 0);
-    const int chunks = (kKvTile - first) * kChunks;
-#pragma unroll 1
-    for (int panel = 0; panel < kValuePanels; ++panel) {
-      const unsigned rows = shared_.v(place.stage) + panel * kPanelBytes + first * kPanelRowBytes;
-#pragma unroll 1
-      for (int i = static_cast<int>(consumer_thread() % kWarpgroup); i < chunks; i += kWarpgroup) {
-        store_shared_16(rows + i * 16, 0, 0, 0, 0);
-      }
-    }
-    fence_for_copies();  // the product reads through the same proxy as the copy engine
-    sync_named<kWarpgroup>(kOwnBarrier + number_);  // every thread's zeros are there
-  }
-
   // The exponent of 2 that one unit of a score stands for: of q.k, where score_mod adds a slope.
   __forceinline__ float to_log2() const {
     const float of_result = arguments_.scaling.to_log2 * kResultFactor;
@@ -415,7 +393,6 @@ class Consumer {
   QPlace q_place_;
   Slope slope_;                // of the q tile
   bool reads_inside_ = false;  // see all_read_inside
-  int rows_of_tile_;           // where kPacked: rows of V that the last visited tile has
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
   // Where kSpansTwoBlocks:
   int mask_row_;   // of the q tile's two, in which this warpgroup's rows lie

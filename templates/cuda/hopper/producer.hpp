@@ -9,6 +9,7 @@
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/tile/panel.hpp"
+#include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/tiles.hpp"
 
@@ -120,8 +121,9 @@ class Producer {
     for (int consumer = 0; consumer < kConsumers; ++consumer) {
 #pragma unroll
       for (int panel = 0; panel < kHeadPanels; ++panel) {
-        load_box(shared_.q(stage, consumer) + panel * kBoxBytes, maps_.q, full,
-                 panel * kPanelColumns, place.q_begin() + place.first_row + consumer * 64, h, b);
+        load_rows(shared_.q(stage, consumer) + panel * kBoxBytes, maps_.q, full,
+                  panel * kPanelColumns,
+                  box_row(place.q_begin(), place.q_len(call_), place.first_row + consumer * 64), h, b);
       }
     }
   }
@@ -134,8 +136,7 @@ class Producer {
     wait(shared_address(&control.k_empty[stage]), k_place_.parity() ^ 1, "an empty place for K, stage",
          stage);
     control.kv_tile[stage] = tile;
-    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage),
-                      place.kv_begin() + tile.first(), b, h);
+    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), row_of(tile, place), b, h);
     k_place_.advance();
   }
 
@@ -146,9 +147,12 @@ class Producer {
     const int h = head_in(arguments_.v, place.h_kv);
     wait(shared_address(&control.v_empty[stage]), v_place_.parity() ^ 1, "an empty place for V, stage",
          stage);
-    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage),
-                       place.kv_begin() + tile.first(), b, h);
+    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), row_of(tile, place), b, h);
     v_place_.advance();
+  }
+
+  __forceinline__ BoxRow row_of(const Tiles::Tile& tile, const Place& place) const {
+    return box_row(place.kv_begin(), place.kv_len(call_), tile.first());
   }
 
   // A dimension that is broadcast has extent 1 in its map.
@@ -159,15 +163,15 @@ class Producer {
     return tensor.head_stride == 0 ? 0 : h;
   }
 
-  // Brings a tile of K or V, from a row of the tensor on, into an empty place of its ring.
+  // Brings a tile of K or V into an empty place of its ring.
   template <int kPanels>
   __forceinline__ void fill(const TensorMap& map, unsigned long long& full_barrier, unsigned to,
-                            int first_row, int b, int h) {
+                            BoxRow row, int b, int h) {
     const unsigned full = shared_address(&full_barrier);
     arrive_and_expect(full, kPanels * kPanelBytes);
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
-      load_box(to + panel * kPanelBytes, map, full, panel * kPanelColumns, first_row, h, b);
+      load_rows(to + panel * kPanelBytes, map, full, panel * kPanelColumns, row, h, b);
     }
   }
 

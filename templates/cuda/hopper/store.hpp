@@ -9,8 +9,8 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/store/row_ends.hpp"
-#include "cuda/store/rows.hpp"
 #include "cuda/tile/panel.hpp"
+#include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
 
 // The end of a warpgroup's 64 rows through shared memory: the copy engine writes whole lines and
@@ -43,18 +43,19 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
   }
 }
 
-// first_row: in the tensor.
-TW_INLINE void send_out(unsigned staged, const TensorMap& map, const Place& place, int first_row) {
+// first_row: counted from the sequence's first.
+TW_INLINE void send_out(unsigned staged, const TensorMap& map, const SnippetArguments& call,
+                        const Place& place, int first_row) {
+  const BoxRow row = box_row(place.q_begin(), place.q_len(call), first_row);
 #pragma unroll
   for (int panel = 0; panel < kValuePanels; ++panel) {
-    store_box(map, staged + panel * kBoxBytes, panel * kPanelColumns, first_row, place.h,
-              kPacked ? 0 : place.b);
+    send_rows(map, staged + panel * kBoxBytes, panel * kPanelColumns, row, place.h, place.b);
   }
   commit_stores();
 }
 
-TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& maps,
-                         const SnippetArguments& call, const Shared& shared, const Place& place, int q_stage, int consumer,
+TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const SnippetArguments& call,
+                         const Shared& shared, const Place& place, int q_stage, int consumer,
                          const RowEnds& ends, const float (&out)[kRows][kOutColumns]) {
   const int warp = static_cast<int>(consumer_thread() % kWarpgroup / 32);
   const unsigned staged = shared.out(q_stage, consumer) + warp * kWarpRows * kPanelRowBytes;
@@ -67,16 +68,11 @@ TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps& ma
     if (sends) wait_until_stores_read();  // of what was staged last
     __syncwarp();
   }
-  if (kPacked && first_row + kWarpRows > place.q_len(call)) {
-    // A box would reach into the rows of the next sequence.
-    store_rows(arguments, call, place, ends, out);
-    return;
-  }
   stage_out(staged, out, ends);
   fence_for_copies();
   __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;
-  send_out(staged, maps.out, place, place.q_begin() + first_row);
+  send_out(staged, maps.out, call, place, first_row);
   if (kOutOverQ) wait_until_stores_read();
 }
 

@@ -29,11 +29,30 @@ TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int
       : "memory");
 }
 
+// The same of a map with five dimensions: the last two are in `begin` and `turn`.
+TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
+                        int h, int begin, int turn) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, { %3, %4, %5, %6, %7}], [%2];" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(column), "r"(row), "r"(h), "r"(begin), "r"(turn)
+      : "memory");
+}
+
 TW_INLINE void store_box(const TensorMap& map, unsigned from, int column, int row, int h, int b) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, { %2, %3, %4, %5}], [%1];" ::"l"(
           &map),
       "r"(from), "r"(column), "r"(row), "r"(h), "r"(b)
+      : "memory");
+}
+
+TW_INLINE void store_box(const TensorMap& map, unsigned from, int column, int row, int h, int begin,
+                         int turn) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, { %2, %3, %4, %5, %6}], [%1];" ::"l"(
+          &map),
+      "r"(from), "r"(column), "r"(row), "r"(h), "r"(begin), "r"(turn)
       : "memory");
 }
 

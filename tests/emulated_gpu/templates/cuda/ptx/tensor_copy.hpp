@@ -13,57 +13,79 @@ using tilewright::abi::cuda::TensorMap;
 
 TW_INLINE void prefetch_map(const TensorMap&) {}
 
+// Where a box begins: column, row, and what the other dimensions have.
+struct BoxBegin {
+  std::int64_t index[5];
+};
+
 // Calls move(in shared memory, in global memory or null) for every 16 bytes of a box.
 template <typename Move>
-TW_INLINE void for_each_chunk(const emulated::TensorMap& map, unsigned address, int column, int row,
-                              int h, int b, Move&& move) {
+TW_INLINE void for_each_chunk(const emulated::TensorMap& map, unsigned address,
+                              const BoxBegin& begin, Move&& move) {
   for (unsigned r = 0; r < map.box[1]; ++r) {
     for (unsigned chunk = 0; chunk < 8; ++chunk) {
       unsigned char* const shared = emulated::at_shared(address + r * 128 + (chunk ^ r % 8) * 16);
       for (unsigned i = 0; i < 8; ++i) {
-        move(shared + 2 * i,
-             map.at(column + static_cast<int>(chunk * 8 + i), row + static_cast<int>(r), h, b));
+        BoxBegin element = begin;
+        element.index[0] += chunk * 8 + i;
+        element.index[1] += r;
+        move(shared + 2 * i, map.at(element.index));
       }
     }
   }
 }
 
-TW_INLINE emulated::TensorMap box_map(const TensorMap& map, unsigned address) {
+TW_INLINE emulated::TensorMap box_map(const TensorMap& map, unsigned rank, unsigned address) {
   if (address % 1024 != 0) emulated_core->fail("a box does not begin at a multiple of 1024 bytes");
   emulated::TensorMap known;
   std::memcpy(&known, &map, sizeof known);
-  if (!known.is_made() || known.box[0] != kPanelColumns)
+  if (!known.is_made() || known.rank != rank || known.box[0] != kPanelColumns)
     emulated_core->fail("no map of such boxes");
   return known;
 }
 
-TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
-                        int h, int b) {
-  const emulated::TensorMap known = box_map(map, to);
+TW_INLINE void bring_box(unsigned to, const emulated::TensorMap& map, unsigned barrier,
+                         const BoxBegin& begin) {
   if (emulated::thread().block->has_unpublished_barriers) {
     emulated_core->fail("the copy engine is given a barrier that was not published");
   }
   emulated::thread().block->in_flight.push_back([=] {
-    for_each_chunk(known, to, column, row, h, b, [](unsigned char* shared, const void* global) {
+    for_each_chunk(map, to, begin, [](unsigned char* shared, const void* global) {
       if (global) std::memcpy(shared, global, 2);
       if (!global) std::memset(shared, 0, 2);
     });
-    complete_bytes(barrier, known.box[1] * kPanelRowBytes);
+    complete_bytes(barrier, map.box[1] * kPanelRowBytes);
   });
 }
 
-TW_INLINE void store_box(const TensorMap& map, unsigned from, int column, int row, int h, int b) {
-  const emulated::TensorMap known = box_map(map, from);
-  if (!emulated::is_fenced(from, known.box[1] * kPanelRowBytes)) {
+TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
+                        int h, int b) {
+  bring_box(to, box_map(map, 4, to), barrier, BoxBegin{.index = {column, row, h, b}});
+}
+TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
+                        int h, int begin, int turn) {
+  bring_box(to, box_map(map, 5, to), barrier, BoxBegin{.index = {column, row, h, begin, turn}});
+}
+
+TW_INLINE void send_box(const emulated::TensorMap& map, unsigned from, const BoxBegin& begin) {
+  if (!emulated::is_fenced(from, map.box[1] * kPanelRowBytes)) {
     emulated_core->fail("the copy engine reads what was written and not fenced");
   }
   emulated::Thread& thread = emulated::thread();
   thread.stores.push_back([=, &thread] {
-    for_each_chunk(known, from, column, row, h, b, [](unsigned char* shared, void* global) {
+    for_each_chunk(map, from, begin, [](unsigned char* shared, void* global) {
       if (global) std::memcpy(global, shared, 2);
     });
     --thread.stores_in_flight;
   });
+}
+
+TW_INLINE void store_box(const TensorMap& map, unsigned from, int column, int row, int h, int b) {
+  send_box(box_map(map, 4, from), from, BoxBegin{.index = {column, row, h, b}});
+}
+TW_INLINE void store_box(const TensorMap& map, unsigned from, int column, int row, int h, int begin,
+                         int turn) {
+  send_box(box_map(map, 5, from), from, BoxBegin{.index = {column, row, h, begin, turn}});
 }
 
 TW_INLINE void commit_stores() {
