@@ -56,8 +56,10 @@ std::int64_t buffer_argument_rank(const Spec& spec) {
   return static_cast<std::int64_t>(is_usual ? kUsualBufferRank : kMaxBufferRank);
 }
 
-Map size_context(const Spec& spec) {
-  return Map{{"block", List{spec.block[0], spec.block[1]}},
+Map size_context(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
+  const std::int64_t rows = spec.is_packed() ? plan_row_side(facts, target) : spec.block[0];
+  return Map{{"block", List{rows, spec.block[1]}},
              {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
              {"buffer_rank", buffer_argument_rank(spec)},
              {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
@@ -77,12 +79,13 @@ bool needs_plain_reads(const snippet::SnippetFacts& facts, ReadAhead read_ahead)
          (facts.is_opaque || std::any_of(facts.reads.begin(), facts.reads.end(), is_read_there));
 }
 
-Map common_context(const SpecFacts& facts, ReadAhead read_ahead, ScoreForm form) {
+Map common_context(const SpecFacts& facts, const Target& target, ReadAhead read_ahead,
+                   ScoreForm form) {
   Map context = snippet_context(facts, cuda_reading(facts.spec), read_ahead, form);
   context["reads_are_numbers"] =
       needs_plain_reads(facts.score_facts(form), read_ahead) ||
       (facts.mask_mod && needs_plain_reads(facts.mask_mod->facts, read_ahead));
-  context.merge(size_context(facts.spec));
+  context.merge(size_context(facts, target));
   return context;
 }
 
@@ -91,9 +94,10 @@ bool follows_tiles(const Spec& spec, const KernelVariant& variant) {
   return variant.masked || (spec.is_packed() && !spec.mask_mod.empty());
 }
 
-Map forward_context(const SpecFacts& facts, const KernelVariant& variant, ScoreForm form) {
+Map forward_context(const SpecFacts& facts, const Target& target, const KernelVariant& variant,
+                    ScoreForm form) {
   const Spec& spec = facts.spec;
-  Map context = common_context(facts, ReadAhead::lanes_are_rows, form);
+  Map context = common_context(facts, target, ReadAhead::lanes_are_rows, form);
   context["index_differences"] = facts.score_facts(form).takes_index_difference;
   context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
   context.merge(Map{{"head_dim", spec.head_dim},
@@ -106,10 +110,10 @@ Map forward_context(const SpecFacts& facts, const KernelVariant& variant, ScoreF
   return context;
 }
 
-Map portable_context(const SpecFacts& facts, const PortableTactic& tactic,
+Map portable_context(const SpecFacts& facts, const Target& target, const PortableTactic& tactic,
                      const KernelVariant& variant) {
   const Spec& spec = facts.spec;
-  Map context = forward_context(facts, variant, ScoreForm::simplified);
+  Map context = forward_context(facts, target, variant, ScoreForm::simplified);
   PortableTactic rendered = tactic;
   // Loads through registers take some of those that the scores would have.
   if (!variant.aligned && tactic.kv_tile % 32 == 0) rendered.kv_tile /= 2;
@@ -142,13 +146,13 @@ std::optional<double> fixed_max_of(const SpecFacts& facts) {
   return facts.spec.is_packed() ? std::nullopt : facts.fixed_max();
 }
 
-Map hopper_context(const SpecFacts& facts, const HopperTactic& tactic,
+Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTactic& tactic,
                    const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
   const snippet::ScoreReduction& reduction = facts.reduction;
   const std::optional<double> max = fixed_max_of(facts);
-  Map context = forward_context(facts, variant, ScoreForm::reduced);
+  Map context = forward_context(facts, target, variant, ScoreForm::reduced);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
   const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
   context["linear_reads"] =
@@ -184,7 +188,7 @@ KernelSource make_source(const Spec& spec, const Target& target, const KernelVar
 KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   const bool proves = variant.role == KernelRole::mask_proved;
-  Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
+  Map context = common_context(facts, target, ReadAhead::no, ScoreForm::as_written);
   context["proved"] = proves
                           ? proved_context(facts, "cuda/mask/undecided.hpp", extrema_tables(facts))
                           : jinja::Value();
@@ -202,7 +206,7 @@ KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target,
 KernelSource render_plan_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   const bool proves = variant.role == KernelRole::plan_proved;
-  Map context = common_context(facts, ReadAhead::no, ScoreForm::as_written);
+  Map context = common_context(facts, target, ReadAhead::no, ScoreForm::as_written);
   context["proved"] =
       proves ? proved_context(facts, "cuda/mask/undecided.hpp", {}) : jinja::Value();
   KernelSource source = make_source(facts.spec, target, variant,
@@ -219,7 +223,7 @@ KernelSource render_mask_lists(const SpecFacts& facts, const Target& target,
   const Spec& spec = facts.spec;
   const List tables = tables_context(facts);
   Map context = {{"tables", tables}};
-  if (!tables.empty()) context.merge(size_context(spec));
+  if (!tables.empty()) context.merge(size_context(facts, target));
   KernelSource source = make_source(
       spec, target, variant, jinja::render(loader, "cuda/kernels/mask_lists.cu.jinja", context));
   source.options = common_options();
@@ -232,9 +236,10 @@ KernelSource render_portable(const SpecFacts& facts, const Target& target,
                              const KernelVariant& variant, const PortableTactic& tactic,
                              const jinja::Loader& loader) {
   const Spec& spec = facts.spec;
-  KernelSource source = make_source(spec, target, variant,
-                                    jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja",
-                                                  portable_context(facts, tactic, variant)));
+  KernelSource source =
+      make_source(spec, target, variant,
+                  jinja::render(loader, "cuda/kernels/portable_forward.cu.jinja",
+                                portable_context(facts, target, tactic, variant)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = tactic.q_tile,
                    .threads = 32 * tactic.warps,
@@ -250,7 +255,7 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
   const Spec& spec = facts.spec;
   KernelSource source = make_source(spec, target, variant,
                                     jinja::render(loader, "cuda/kernels/hopper_forward.cu.jinja",
-                                                  hopper_context(facts, tactic, variant)));
+                                                  hopper_context(facts, target, tactic, variant)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
                    .threads = kWarpgroup + q_tile / 64 * kWarpgroup,

@@ -85,14 +85,14 @@ Choice best_choice(const SpecFacts& facts, const Target& target) {
   return {128, room >= kRoomOfA100 ? 64 : 32, 1, 1};
 }
 
-PortableTactic default_tactic(const SpecFacts& facts, const Target& target) {
+PortableTactic default_tactic(const SpecFacts& facts, const Target& target, std::int64_t side) {
   const Spec& spec = facts.spec;
   const Choice choice = best_choice(facts, target);
   std::int64_t tiles_of_warp = choice.row_tiles;
-  std::int64_t q_tile = largest_tile(spec.block[0], choice.q_tile, 16 * tiles_of_warp);
+  std::int64_t q_tile = largest_tile(side, choice.q_tile, 16 * tiles_of_warp);
   if (q_tile == 0) {
     tiles_of_warp = 1;
-    q_tile = largest_tile(spec.block[0], choice.q_tile, 16);
+    q_tile = largest_tile(side, choice.q_tile, 16);
   }
   const std::int64_t warps = warps_of(spec, q_tile, tiles_of_warp);
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
@@ -126,8 +126,8 @@ void check_warps(const Spec& spec, const PortableTactic& tactic) {
                           warps, q_tile));
 }
 
-void check(const Spec& spec, const KernelVariant&, const PortableTactic& tactic) {
-  require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
+void check(const Spec& spec, std::int64_t side, const PortableTactic& tactic) {
+  require_divides("q_tile", tactic.q_tile, "block[0]", side);
   // A thread's row of a tile is one word of bits.
   if (uses_tensor_cores(spec)) require_range("kv_tile", tactic.kv_tile, 16, 128, 16);
   require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
@@ -147,15 +147,21 @@ void check_room(const Spec& spec, const Target& target, const T& tactic) {
               "force smaller tiles or fewer stages");
 }
 
-void force(const SpecFacts& facts, const Target& target, const KernelVariant& kernel,
-           const TacticSpec& forced, HopperTactic& tactic) {
-  force_fields(forced, tactic);
-  follow_forced(facts, kernel, forced, room(target), tactic);
+// The tactic "hopper" where that can serve and nothing else is forced.
+std::optional<HopperTactic> hopper_tactic(const SpecFacts& facts, const Target& target,
+                                          const KernelVariant& kernel) {
+  const std::optional<TacticSpec>& forced = facts.spec.tactic;
+  std::optional<HopperTactic> tactic = default_hopper_tactic(facts, target, kernel);
+  if (!tactic || !forced) return tactic;
+  if (forced->name == kPortable) return {};
+  if (forced->name == kHopper) {
+    force_fields(*forced, *tactic);
+    follow_forced(facts, kernel, *forced, room(target), *tactic);
+  }
+  return tactic;
 }
 
-void force(const SpecFacts& facts, const Target&, const KernelVariant&, const TacticSpec& forced,
-           PortableTactic& tactic) {
-  const Spec& spec = facts.spec;
+void force(const Spec& spec, const TacticSpec& forced, PortableTactic& tactic) {
   force_fields(forced, tactic);
   const bool follows = forced.parameters.contains("q_tile") && !forced.parameters.contains("warps");
   if (follows) tactic.warps = warps_of(spec, tactic.q_tile, 1);
@@ -208,29 +214,38 @@ std::int64_t max_shared_bytes(const Target& target) {
   }
 }
 
+std::int64_t plan_row_side(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
+  if (!target.is_cpu() && spec.mask_mod.empty()) {
+    const std::optional<HopperTactic> hopper = hopper_tactic(facts, target, {.aligned = true});
+    if (hopper && spec.block[0] % hopper->q_tile != 0) return hopper->q_tile;
+  }
+  return spec.block[0];
+}
+
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& variant) {
   const Spec& spec = facts.spec;
-  // A plan has rows of tiles like a block mask's, with a mask or without.
   KernelVariant kernel = variant;
-  kernel.masked |= spec.is_packed();
+  // A tile map has rows like a block mask's.
+  kernel.masked |= spec.is_packed() && !spec.mask_mod.empty();
   const std::optional<TacticSpec>& forced = spec.tactic;
-  const bool forces_hopper = forced && forced->name == kHopper;
+  if (const std::optional<HopperTactic> hopper = hopper_tactic(facts, target, kernel)) {
+    if (forced && forced->name != kHopper) refuse_name(facts, target, kernel);
+    check(spec, kernel, *hopper);
+    check_room(spec, target, *hopper);
+    return {*hopper};
+  }
+  const std::int64_t side = spec.is_packed() ? plan_row_side(facts, target) : spec.block[0];
+  PortableTactic portable = default_tactic(facts, target, side);
   // What needs aligned tensors does not concern the kernels for others.
-  const bool left_alone = forces_hopper && !kernel.aligned;
-  const auto finished = [&](auto tactic, std::string_view name) -> Tactic {
-    if (forced && !left_alone) {
-      if (forced->name != name) refuse_name(facts, target, kernel);
-      force(facts, target, kernel, *forced, tactic);
-    }
-    check(spec, kernel, tactic);
-    check_room(spec, target, tactic);
-    return {tactic};
-  };
-  const std::optional<HopperTactic> hopper = default_hopper_tactic(facts, target, kernel);
-  const bool forces_portable = forced && forced->name == kPortable;
-  if (hopper && !forces_portable) return finished(*hopper, kHopper);
-  return finished(default_tactic(facts, target), kPortable);
+  if (forced && (forced->name != kHopper || kernel.aligned)) {
+    if (forced->name != kPortable) refuse_name(facts, target, kernel);
+    force(spec, *forced, portable);
+  }
+  check(spec, side, portable);
+  check_room(spec, target, portable);
+  return {portable};
 }
 
 }  // namespace tilewright

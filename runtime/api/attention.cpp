@@ -218,7 +218,7 @@ class Attention::Implementation {
     }
     tilewright::validate(shape);
     const bool has_mask = !spec_.mask_mod.empty();
-    return plan_geometry(shape, spec_.block[0], spec_.block[1], has_mask,
+    return plan_geometry(shape, backend_->plan_row_side(), spec_.block[1], has_mask,
                          has_mask && mask_use_->per_head);
   }
 

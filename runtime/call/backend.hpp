@@ -33,6 +33,9 @@ class Backend {
   virtual void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                        Stream stream) const = 0;
 
+  /// Rows of q that a row of a plan stands for.
+  virtual std::int64_t plan_row_side() const = 0;
+
   /// Reads the sequences' tensors anew and lists their tiles.
   virtual void build(PlanState& plan, const Bindings& bindings, Stream stream) const = 0;
 

@@ -57,6 +57,8 @@ class CpuBackend final : public Backend {
     mask.take_tiles(mask_->run(mask.fingerprint(), shape, bindings.cpu_arguments(), threads_));
   }
 
+  std::int64_t plan_row_side() const override { return spec_.block[0]; }
+
   void build(PlanState& plan, const Bindings& bindings, Stream) const override {
     plan.read = [memory = plan.memory](void* to, std::size_t offset, std::size_t bytes) {
       std::memcpy(to, memory + offset, bytes);

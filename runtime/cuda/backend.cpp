@@ -82,6 +82,7 @@ class CudaBackend final : public Backend {
       pool_made_ = make_memory_pool(driver_, scope.ordinal());
     }
     modules_ = std::make_unique<Modules>(driver_, binaries.get());
+    plan_row_side_ = tilewright::plan_row_side(facts_, *target_);
     modules_->in(scope);
   }
 
@@ -113,6 +114,8 @@ class CudaBackend final : public Backend {
     rebuild_block_mask(driver_, scope, mask_kernels(scope), mask, shape, bindings, stream);
   }
 
+  std::int64_t plan_row_side() const override { return plan_row_side_; }
+
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
     const ContextScope scope(driver_, ordinal_);
     launch_plan(driver_, ordinal_, plan_kernel(modules_->in(scope)), plan, bindings,
@@ -130,7 +133,7 @@ class CudaBackend final : public Backend {
     const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
     take_factors(kernel, folded, arguments.scaling);
     const std::int64_t q_tiles = std::int64_t{plan.geometry.rows} *
-                                 (spec_.block[0] / kernel.launch.q_tile) * call.shape.num_q_heads;
+                                 (plan_row_side_ / kernel.launch.q_tile) * call.shape.num_q_heads;
     require_launchable(q_tiles);
     launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, bindings.cuda_arguments());
   }
@@ -330,6 +333,7 @@ class CudaBackend final : public Backend {
   std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;
   std::optional<Target> target_;
+  std::int64_t plan_row_side_ = 0;
   std::unique_ptr<Modules> modules_;
   std::future<void> pool_made_;  // while modules are loaded and the caller brings inputs
 };
