@@ -34,8 +34,8 @@ struct Reports {
 const Reports* prepared = nullptr;
 
 Report rendered(const Error& error, bool json, ExitStatus status) {
-  return {std::string(error.what()) + '\n', json ? to_json(error).dump(2) + '\n' : std::string(),
-          status};
+  return {std::string(error.what()) + '\n',
+          json ? cli::to_json(error).dump(2) + '\n' : std::string(), status};
 }
 
 void write_once(int descriptor, const std::string& text) {

@@ -10,7 +10,7 @@ namespace {
 
 using verify::PackedLengths;
 
-Tensor numbers(const std::vector<std::int64_t>& values) {
+Tensor i32_tensor(const std::vector<std::int64_t>& values) {
   Tensor tensor = Tensor::zeros(DType::i32, {static_cast<std::int64_t>(values.size())});
   std::transform(values.begin(), values.end(), static_cast<std::int32_t*>(tensor.data()),
                  [](std::int64_t value) { return static_cast<std::int32_t>(value); });
@@ -59,12 +59,12 @@ verify::PackedInputs adjacent_sequences(const Spec& spec, const PackedLengths& l
   }
   verify::PackedInputs packed{
       .inputs = verify::random_inputs(spec, totals_of(lengths), seed, {.longest_kv = longest}),
-      .q_begin = numbers(q_begin),
-      .kv_begin = numbers(kv_begin),
-      .kv_len = numbers(kv_len),
+      .q_begin = i32_tensor(q_begin),
+      .kv_begin = i32_tensor(kv_begin),
+      .kv_len = i32_tensor(kv_len),
       .kv_offset = {}};
   if (lengths.kv_offset != 0) {
-    packed.kv_offset = numbers(std::vector<std::int64_t>(kv_len.size(), lengths.kv_offset));
+    packed.kv_offset = i32_tensor(std::vector<std::int64_t>(kv_len.size(), lengths.kv_offset));
   }
   return packed;
 }

@@ -8,8 +8,8 @@
 namespace tilewright::cli {
 namespace {
 
-PreparedCall prepare(const Workload& workload, const BenchArguments& arguments, std::uint64_t seed,
-                     ThreadPool& threads) {
+PreparedCall prepare_call(const Workload& workload, const BenchArguments& arguments,
+                          std::uint64_t seed, ThreadPool& threads) {
   return PreparedCall(workload, {.device = arguments.device,
                                  .seed = seed,
                                  .buffers = arguments.buffers,
@@ -19,7 +19,7 @@ PreparedCall prepare(const Workload& workload, const BenchArguments& arguments, 
 // Two rows of the same batch, in turns: "ratio", and what it is a ratio to.
 Json compared_row(const PreparedCall& call, const ServingRow::Reference& reference,
                   const BenchArguments& arguments, std::uint64_t seed, ThreadPool& threads) {
-  const PreparedCall other = prepare(reference.workload, arguments, seed, threads);
+  const PreparedCall other = prepare_call(reference.workload, arguments, seed, threads);
   const auto [samples, other_samples] = time_in_turns(call, other, arguments.timing);
   Json row = forward_row(call, arguments.timing, call.kept_share(), samples);
   const Json against = forward_row(other, arguments.timing, other.kept_share(), other_samples);
@@ -46,7 +46,7 @@ std::string bar_text(const ServingRow& row) {
   return "-";
 }
 
-std::vector<std::string> header(bool gpu) {
+std::vector<std::string> serving_header(bool gpu) {
   std::vector<std::string> names = {"variant", "dtype", "dims", "heads", "sequences"};
   if (!gpu) names.push_back("threads");
   names.insert(names.end(), {"time", gpu ? "TFLOP/s" : "GFLOP/s", "kept", "tiles visited", "plan",
@@ -54,7 +54,7 @@ std::vector<std::string> header(bool gpu) {
   return names;
 }
 
-std::vector<std::string> cells(const ServingRow& serving, const Json& row, bool gpu) {
+std::vector<std::string> serving_cells(const ServingRow& serving, const Json& row, bool gpu) {
   const Spec& spec = serving.workload.spec;
   const Shape& shape = serving.workload.shape;
   const bool is_compared = serving.reference.has_value();
@@ -78,7 +78,7 @@ std::vector<std::string> cells(const ServingRow& serving, const Json& row, bool 
 
 BenchResults serving_suite(const BenchArguments& arguments) {
   const bool gpu = on_gpu(arguments);
-  BenchResults results{Table(header(gpu))};
+  BenchResults results{Table(serving_header(gpu))};
   const std::vector<ServingRow> rows = serving_rows(arguments);
   const std::vector<int> counts = thread_counts(arguments);
   Progress progress(rows.size() * counts.size(), arguments.json);
@@ -87,14 +87,14 @@ BenchResults serving_suite(const BenchArguments& arguments) {
     for (const int count : counts) {
       progress.step(fmt::format("{}, {}", serving.workload.spec.name, serving.name));
       ThreadPool threads(count);
-      const PreparedCall call = prepare(serving.workload, arguments, seed++, threads);
+      const PreparedCall call = prepare_call(serving.workload, arguments, seed++, threads);
       Json row = serving.reference
                      ? compared_row(call, *serving.reference, arguments, seed, threads)
                      : forward_row(call, arguments.timing, call.kept_share());
       row["sequences"] = serving.name;
       row["bars"] = bars_of(serving);
       if (!gpu) row["threads"] = threads.size();
-      results.table.add(cells(serving, row, gpu));
+      results.table.add(serving_cells(serving, row, gpu));
       results.rows.push_back(std::move(row));
     }
   }

@@ -18,7 +18,7 @@ namespace {
 using verify::PackedLengths;
 
 // The lengths below are written for so many rows in all.
-constexpr std::int64_t kRows = 16384;
+constexpr std::int64_t kRowsInAll = 16384;
 constexpr double kEqualToDense = 0.97;
 
 struct Heads {
@@ -30,16 +30,16 @@ struct Group {
   std::int64_t count, length;
 };
 
-Spec packed(Spec spec) {
+Spec as_packed(Spec spec) {
   spec.layout = Layout::packed;
   return spec;
 }
 
-class Rows {
+class ServingRows {
  public:
-  explicit Rows(const BenchArguments& arguments) : arguments_(arguments) {
+  explicit ServingRows(const BenchArguments& arguments) : arguments_(arguments) {
     rows_ = arguments.q_len != 0 ? arguments.q_len
-            : on_gpu(arguments)  ? kRows
+            : on_gpu(arguments)  ? kRowsInAll
                                  : usual_length(arguments.device);
   }
 
@@ -54,7 +54,7 @@ class Rows {
   // Against our own dense call of the same work.
   void add_equal_lengths(DType dtype, std::int64_t head_dim) {
     const Spec spec = causal_variant(dtype, head_dim);
-    for (const Spec& tiled : with_fastest_block(packed(spec), 4096)) {
+    for (const Spec& tiled : with_fastest_block(as_packed(spec), 4096)) {
       ServingRow& row = add(tiled, {{4, 4096}}, {16, 16});
       row.reference = {.name = "dense", .workload = dense_of(spec, row.workload)};
       row.least_ratio = kEqualToDense;
@@ -66,17 +66,17 @@ class Rows {
     const DType dtype = dtype_of(arguments_);
     const Spec spec = long_variant(name, dtype, head_dim_of(arguments_));
     const Spec plain = causal_variant(dtype, head_dim_of(arguments_));
-    ServingRow& row = add(packed(spec), {{4, 4096}}, {16, 16});
+    ServingRow& row = add(as_packed(spec), {{4, 4096}}, {16, 16});
     row.reference = {.name = "packed causal",
-                     .workload = packed_workload(packed(plain), *row.workload.lengths)};
-    ServingRow& again = add(packed(spec), {{4, 4096}}, {16, 16});
+                     .workload = packed_workload(as_packed(plain), *row.workload.lengths)};
+    ServingRow& again = add(as_packed(spec), {{4, 4096}}, {16, 16});
     again.reference = {.name = "dense", .workload = dense_of(spec, again.workload)};
     again.least_ratio = kEqualToDense;
   }
 
   void add_block_sparse(std::int64_t head_dim) {
     const DType dtype = dtype_of(arguments_);
-    ServingRow& row = add(packed(block_sparse_variant(dtype, head_dim)), {{1, 16384}}, {40, 40});
+    ServingRow& row = add(as_packed(block_sparse_variant(dtype, head_dim)), {{1, 16384}}, {40, 40});
     row.reference = {.name = "dense, all tiles",
                      .workload = dense_of(dense_variant(dtype, head_dim), row.workload),
                      .of_tiles = true};
@@ -85,7 +85,7 @@ class Rows {
 
   // One head, since the heads share the tiles of a mask that does not name them.
   void add_plans() {
-    const Spec causal = packed(causal_variant(dtype_of(arguments_), head_dim_of(arguments_)));
+    const Spec causal = as_packed(causal_variant(dtype_of(arguments_), head_dim_of(arguments_)));
     ServingRow& many = add(causal, {{64, 4096}}, {1, 1});
     if (on_gpu(arguments_)) many.most_plan_ms = 0.005;
     ServingRow& one = add(causal, {{1, 8192}}, {32, 8});
@@ -98,7 +98,7 @@ class Rows {
     if (arguments_.kv_heads != 0) lengths.num_kv_heads = arguments_.kv_heads;
     std::string name;
     for (const Group& group : groups) {
-      const std::int64_t length = std::max<std::int64_t>(1, group.length * rows_ / kRows);
+      const std::int64_t length = std::max<std::int64_t>(1, group.length * rows_ / kRowsInAll);
       lengths.sequences.insert(lengths.sequences.end(), static_cast<std::size_t>(group.count),
                                {length, length});
       name += name.empty() ? "" : "+";
@@ -116,7 +116,8 @@ class Rows {
   std::vector<Spec> with_fastest_block(const Spec& spec, std::int64_t length) const {
     if (!on_gpu(arguments_)) return {spec};
     Spec other = spec;
-    other.block = fastest_block(spec, gpu_facts(arguments_.device).target, length * rows_ / kRows);
+    other.block =
+        fastest_block(spec, gpu_facts(arguments_.device).target, length * rows_ / kRowsInAll);
     if (other.block == spec.block) return {spec};
     other.name += fmt::format("_{}x{}", other.block[0], other.block[1]);
     return {spec, other};
@@ -157,19 +158,19 @@ void refuse_sizes(const BenchArguments& arguments) {
   }
 }
 
-std::vector<ServingRow> all_rows(const BenchArguments& arguments) {
+std::vector<ServingRow> all_serving_rows(const BenchArguments& arguments) {
   if (!arguments.inputs.empty()) {
     return {{.name = arguments.inputs, .workload = own_workload(arguments)}};
   }
   refuse_sizes(arguments);
-  Rows rows(arguments);
+  ServingRows rows(arguments);
   if (arguments.spec) {
     rows.add_batches(*arguments.spec);
     return rows.take();
   }
   const DType dtype = dtype_of(arguments);
   const std::int64_t head_dim = head_dim_of(arguments);
-  rows.add_batches(packed(causal_variant(dtype, head_dim)));
+  rows.add_batches(as_packed(causal_variant(dtype, head_dim)));
   for (const std::int64_t width : widths_or(arguments, {64, 128, 256})) {
     rows.add_equal_lengths(dtype, width);
   }
@@ -192,7 +193,7 @@ std::string description(const ServingRow& row) {
 }  // namespace
 
 std::vector<ServingRow> serving_rows(const BenchArguments& arguments) {
-  std::vector<ServingRow> rows = all_rows(arguments);
+  std::vector<ServingRow> rows = all_serving_rows(arguments);
   keep_wanted(rows, arguments.only, description);
   return rows;
 }
