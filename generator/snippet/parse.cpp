@@ -444,9 +444,12 @@ class Parser {
     Expression operand = is_step ? integer(1) : expression();
     sign.remove_suffix(1);
     const Operation* const infix = find_infix(sign);
-    value = infix == nullptr ? std::move(operand)
-                             : apply(infix->op, {std::move(value), std::move(operand)});
-    value.range = range_from(first);
+    if (infix == nullptr) {
+      value = std::move(operand);  // whose text is what follows the sign alone
+    } else {
+      value = apply(infix->op, {std::move(value), std::move(operand)});
+      value.range = range_from(first);
+    }
     Statement assigned{.kind = Kind::assign, .name = local->name, .value = std::move(value)};
     const bool always_follows = local->depth == depth_ && !has_references_;
     if (always_follows) {

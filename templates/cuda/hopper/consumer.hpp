@@ -12,7 +12,6 @@
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
-#include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/store/row_ends.hpp"

@@ -77,6 +77,22 @@ Spec with_tiles(Spec spec, std::int64_t q_tile, std::int64_t kv_tile, std::int64
 
 }  // namespace
 
+TEST_CASE("cuda kernel: an assignment keeps its variable, whatever its value becomes") {
+  Spec spec{.dtype = bf16, .head_dim = 64};
+  spec.buffers["table"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
+  spec.score_mod =
+      "float x = 1.0; if (kv_idx < 5) { x = table[h]; x += table[h]; x = 0.5; x *= 0.5; ++x; } "
+      "return score * x;";
+  for (const char* target : {"sm_80", "sm_90a", "cpu-x86-64-v3"}) {
+    const std::string text =
+        render_kernel(spec, Target::parse(target), {.aligned = true}, *default_template_loader())
+            .text;
+    INFO(target);
+    CHECK_THAT(text, ContainsSubstring("{ x = tw_reads.table_at_h; x += tw_reads.table_at_h; "
+                                       "x = 0.5f; x *= 0.5f; ++x; }"));
+  }
+}
+
 TEST_CASE("CUDA kernels: every kernel of a spec compiles") {
   if (nvrtc_is_missing()) return;
   Spec spec = alibi_documents(bf16, 64);
