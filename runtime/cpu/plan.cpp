@@ -134,6 +134,7 @@ std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
   const PlanView view(plan);
   plan_sequences(plan, view);
   const int rows = view.header->rows = list_rows(plan, view, block[0]);
+  std::fill(std::begin(view.header->group_begin) + 1, std::end(view.header->group_begin), rows);
   const PlanGeometry& geometry = plan.geometry;
   std::atomic<std::int64_t> evaluated = 0;
   if (mask != nullptr && rows > 0) {

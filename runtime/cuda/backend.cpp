@@ -118,7 +118,10 @@ class CudaBackend final : public Backend {
 
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
     const ContextScope scope(driver_, ordinal_);
-    launch_plan(driver_, ordinal_, plan_kernel(modules_->in(scope)), plan, bindings,
+    const ContextKernels& kernels = modules_->in(scope);
+    const PackedGroups groups =
+        packed_groups(spec_, shape_of_totals(plan.shape), kernels.gpu().l2_bytes);
+    launch_plan(driver_, ordinal_, plan_kernel(kernels), plan, groups, bindings,
                 static_cast<Stream>(stream));
   }
 
@@ -129,6 +132,8 @@ class CudaBackend final : public Backend {
     abi::cuda::PackedForwardArguments arguments;
     static_cast<abi::cuda::ForwardArguments&>(arguments) = forward_arguments(call, kernels);
     arguments.plan = plan_arguments(plan);
+    arguments.heads_in_group =
+        static_cast<int>(packed_groups(spec_, call.shape, kernels.gpu().l2_bytes).heads);
     const FoldedFactors folded = factors_.fold(bindings.scalars());
     const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
     take_factors(kernel, folded, arguments.scaling);

@@ -20,4 +20,17 @@ struct HeadGroups {
 /// wait for them.
 HeadGroups head_groups(const Spec& spec, const Shape& shape, std::int64_t l2_bytes);
 
+/// The order in which a packed call's launch works: groups of sequences, and in each of them groups
+/// of heads. See templates/cuda/attention/planned_places.hpp.
+struct PackedGroups {
+  std::int64_t sequences;  ///< groups of them, at most abi::kMostPlanGroups
+  std::int64_t kv_rows;    ///< that each has about
+  std::int64_t heads;      ///< query heads of a group: those that share a kv head are in one
+};
+
+/// Groups whose K and V are half of the L2 cache at most, wherever one kv head of at most an eighth
+/// of the rows is no more.
+/// @param shape its kv_len is total_kv
+PackedGroups packed_groups(const Spec& spec, const Shape& shape, std::int64_t l2_bytes);
+
 }  // namespace tilewright::cuda

@@ -52,7 +52,7 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
 }
 
 void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,
-                 const Bindings& bindings, Stream stream) {
+                 const PackedGroups& groups, const Bindings& bindings, Stream stream) {
   if (!plan.was_built) {
     driver.check(driver.functions().fill_bytes(device_pointer(plan.memory), 0,
                                                sizeof(abi::PlanHeader), stream),
@@ -65,6 +65,8 @@ void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanSt
       .tensors = plan.tensors(),
       .bounds = plan.bounds(),
       .blocks_of_sequence = static_cast<int>(grid.blocks_of_sequence),
+      .kv_rows_of_group = static_cast<int>(groups.kv_rows),
+      .groups = static_cast<int>(groups.sequences),
       .reserved = 0,
       .tables = {}};
   SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape));

@@ -4,6 +4,7 @@
 #include "../api/bindings.hpp"
 #include "../call/plan_state.hpp"
 #include "driver.hpp"
+#include "head_groups.hpp"
 #include "modules.hpp"
 
 namespace tilewright::cuda {
@@ -15,6 +16,6 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan);
 /// device `ordinal`. The first time it also clears the plan's header, whatever the memory held.
 /// @throws Error with code device
 void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,
-                 const Bindings& bindings, Stream stream);
+                 const PackedGroups& groups, const Bindings& bindings, Stream stream);
 
 }  // namespace tilewright::cuda

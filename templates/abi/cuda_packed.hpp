@@ -28,6 +28,8 @@ struct PlanKernelArguments {
   SequenceTensors tensors;
   PlanBounds bounds;
   int blocks_of_sequence;  // blocks of threads that share the rows of one sequence
+  int kv_rows_of_group;    // a sequence's group is kv_begin / kv_rows_of_group, at most the last one
+  int groups;              // 1 to kMostPlanGroups
   int reserved;            // 0
   ExtremaTables tables;
 };
@@ -36,7 +38,7 @@ constexpr int kPlanThreads = 256;
 
 /// forward_prefill*: grid (work items, 1, 1), that is rows * (block[0] / q_tile) * num_q_heads.
 ///   void tilewright_forward(PackedForwardArguments, SnippetArguments<buffers, scalars>)
-/// Batch strides are 0, mask and q_tiles are not read, and SnippetArguments has total_q as q_len and
+/// Batch strides are 0, mask, q_tiles and whole_groups are not read, and SnippetArguments has total_q as q_len and
 /// total_kv as kv_len.
 struct PackedForwardArguments : ForwardArguments {
   PlanArguments plan;

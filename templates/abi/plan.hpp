@@ -52,19 +52,24 @@ struct PlannedRow {
   int q_block;  // of the sequence
 };
 
+constexpr int kMostPlanGroups = 8;
+
 struct PlanHeader {
   unsigned long long faults;  // values that were clamped
   int first_faulty;           // the first sequence with one; batch where there is none
   int rows;                   // entries of `work` of each list
   int end_of_q;               // where the last sequence's rows end
   unsigned arrived;           // blocks of threads that have done their rows; 0 between launches
+  // Entries of each list from group_begin[g] on are of sequences whose K and V a GPU's L2 cache holds
+  // together; the last number is `rows`.
+  int group_begin[kMostPlanGroups + 1];
 };
 
 /// Where the parts of a plan lie, in bytes from its begin. Every part begins at a multiple of 256.
 struct PlanLayout {
   long long sequences;  // PlannedSequence[batch]
   long long spans;      // TileSpan[heads][rows][spans_of_row]; none without mask_mod
-  long long work;       // PlannedRow[heads][rows], those that keep most tiles first
+  long long work;       // PlannedRow[heads][rows], of each group those that keep most tiles first
   long long bytes;      // of all
 };
 

@@ -86,8 +86,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {
     case 16:  // multiprocessors: few, so that small calls make blocks work on several tiles
       return *value = 3, 0;
-    case 38:
-      return *value = 50 << 20, 0;
+    case 38:  // bytes of the L2 cache
+      return *value = static_cast<int>(number_from("TILEWRIGHT_EMULATED_L2", 50 << 20)), 0;
     case 75:
       return *value = sm / 10, 0;
     case 76:

@@ -8,8 +8,9 @@
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
 
-// The q tiles of a packed call, by their numbers: rows of tiles in the order of the plan, each with all
-// heads, whose K and V lie side by side in the L2 cache.
+// The q tiles of a packed call, by their numbers. The plan's groups of sequences come one after the other;
+// in each, groups of heads, whose K and V the L2 cache holds; in each of these, rows of tiles in the
+// order of the plan with all its heads.
 
 namespace tw_kernel {
 
@@ -26,26 +27,54 @@ TW_INLINE const tilewright::abi::TileMap& tile_source(const ForwardArguments& ar
   return arguments.plan.map;
 }
 
+// Which row of the lists, and which of its q tiles.
+struct RankOfTile {
+  int rank, tile, h;
+};
+
+// rank: of the row that the number would have if heads were in no groups; it is of the same group of
+// sequences.
+TW_INLINE RankOfTile find_rank(const tilewright::abi::PlanHeader& header, unsigned number, int rank,
+                               int heads, int heads_in_group) {
+  int first = 0, end = 0;
+#pragma unroll
+  for (int i = 0; i < tilewright::abi::kMostPlanGroups; ++i) {
+    const int begin = header.group_begin[i];
+    if (begin <= rank) first = begin, end = header.group_begin[i + 1];
+  }
+  const auto tiles = static_cast<unsigned>((end - first) * kTilesOfRow);
+  const unsigned in_sequences = number - static_cast<unsigned>(first * kTilesOfRow) * heads;
+  const auto first_head =
+      static_cast<int>(in_sequences / (tiles * heads_in_group)) * heads_in_group;
+  const unsigned side_by_side = min(heads_in_group, heads - first_head);
+  const unsigned in_heads = in_sequences - tiles * first_head;
+  const unsigned item = in_heads / side_by_side;
+  return {first + static_cast<int>(item / kTilesOfRow), static_cast<int>(item % kTilesOfRow),
+          first_head + static_cast<int>(in_heads % side_by_side)};
+}
+
 // A number behind the last q tile gives a place without rows.
 TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {
   const tilewright::abi::cuda::PlanArguments& plan = arguments.plan;
   Place place;
-  place.h = static_cast<int>(number % call.num_q_heads);
-  place.h_kv = place.h / (call.num_q_heads / call.num_kv_heads);
-  const auto item = static_cast<int>(number / call.num_q_heads);
-  const int rank = item / kTilesOfRow;
-  if (rank >= plan.header->rows) {
+  const auto ungrouped =
+      static_cast<int>(number / (static_cast<unsigned>(call.num_q_heads) * kTilesOfRow));
+  if (ungrouped >= plan.header->rows) {
     place.rows = {};
-    place.b = place.first_row = place.mask_row = 0;
+    place.b = place.h = place.h_kv = place.first_row = place.mask_row = 0;
     return place;
   }
+  const RankOfTile found =
+      find_rank(*plan.header, number, ungrouped, call.num_q_heads, arguments.heads_in_group);
+  place.h = found.h;
+  place.h_kv = place.h / (call.num_q_heads / call.num_kv_heads);
   const int list = plan.map.heads == 1 ? 0 : place.h;
   const tilewright::abi::PlannedRow row =
-      plan.work[static_cast<long long>(list) * plan.map.rows + rank];
+      plan.work[static_cast<long long>(list) * plan.map.rows + found.rank];
   place.b = row.sequence;
   place.rows = plan.sequences[row.sequence];
-  place.first_row = row.q_block * kBlockQ + item % kTilesOfRow * kQTile;
+  place.first_row = row.q_block * kBlockQ + found.tile * kQTile;
   place.mask_row = list * plan.map.rows + row.q_block +
                    tilewright::abi::row_of_sequence(place.rows.q_begin, row.sequence, kBlockQ);
   return place;

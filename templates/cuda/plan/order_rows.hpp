@@ -44,18 +44,27 @@ TW_INLINE int cost_of_row(const PlanArguments& plan, int head, int b, int q_bloc
   return tiles;
 }
 
+// The group whose K and V a sequence's are read with.
+TW_INLINE int group_of(const PlanKernelArguments& arguments, int b) {
+  if (arguments.groups == 1) return 0;
+  const int kv_begin = __ldcg(&arguments.plan.sequences[b].kv_begin);
+  return min(kv_begin / arguments.kv_rows_of_group, arguments.groups - 1);
+}
+
 // Sorts one list. Returns, in all threads, how many rows it has.
-TW_INLINE int order_rows(const PlanArguments& plan, int head, int most_tiles) {
-  constexpr int kBuckets = kSortBuckets<kPlanThreads>;
+TW_INLINE int order_rows(const PlanKernelArguments& arguments, int head, int most_tiles) {
+  const PlanArguments& plan = arguments.plan;
+  const int buckets = kSortBuckets<kPlanThreads> / arguments.groups;  // of a group
   __shared__ int rows;
   tilewright::abi::PlannedRow* const work =
       plan.work + static_cast<long long>(head) * plan.map.rows;
   // Roundings make a product with the scale greater by less than 2^-20 of it, so it stays below
-  // kBuckets; and it never falls where the cost rises.
-  const float scale = (kBuckets - 1) * tw_math::reciprocal(static_cast<float>(most_tiles));
+  // `buckets`; and it never falls where the cost rises.
+  const float scale =
+      static_cast<float>(buckets - 1) * tw_math::reciprocal(static_cast<float>(most_tiles));
   const auto bucket_of = [&](int b, int q_block) {
     const auto cost = static_cast<float>(cost_of_row(plan, head, b, q_block));
-    return kBuckets - 1 - static_cast<int>(cost * scale);
+    return (group_of(arguments, b) + 1) * buckets - 1 - static_cast<int>(cost * scale);
   };
   const auto for_each_item = [&](const auto& body) { for_each_row(plan, body); };
   const int end = counting_sort<kPlanThreads>(
@@ -66,6 +75,28 @@ TW_INLINE int order_rows(const PlanArguments& plan, int head, int most_tiles) {
   if (threadIdx.x == kPlanThreads - 1) rows = end;
   __syncthreads();  // rows is there, and shared memory may be used again
   return min(rows, plan.map.rows);
+}
+
+// Where each group's rows begin in every list.
+TW_INLINE void find_groups(const PlanKernelArguments& arguments, PlanHeader& header) {
+  const PlanArguments& plan = arguments.plan;
+  __shared__ int rows[tilewright::abi::kMostPlanGroups];
+  if (threadIdx.x < tilewright::abi::kMostPlanGroups) rows[threadIdx.x] = 0;
+  __syncthreads();  // the sums are empty
+#pragma unroll 1
+  for (int b = threadIdx.x; b < plan.batch; b += kPlanThreads) {
+    const int q_blocks = (__ldcg(&plan.sequences[b].q_len) + kBlockQ - 1) / kBlockQ;
+    atomicAdd(&rows[group_of(arguments, b)], q_blocks);
+  }
+  __syncthreads();  // the sums are complete
+  if (threadIdx.x != 0) return;
+  int begin = 0;
+#pragma unroll 1
+  for (int group = 0; group < tilewright::abi::kMostPlanGroups; ++group) {
+    header.group_begin[group] = begin;
+    begin = min(begin + rows[group], plan.map.rows);
+  }
+  header.group_begin[tilewright::abi::kMostPlanGroups] = begin;
 }
 
 // What was clamped, and where the rows of q end.
@@ -97,9 +128,10 @@ TW_INLINE void order_all_rows(const PlanKernelArguments& arguments) {
   const PlanArguments& plan = arguments.plan;
   const int most_tiles = max((arguments.bounds.max_kv_len + kBlockKv - 1) / kBlockKv, 1);
   sum_up(plan, *plan.header);
+  find_groups(arguments, *plan.header);
   int rows = 0;
 #pragma unroll 1
-  for (int head = 0; head < plan.map.heads; ++head) rows = order_rows(plan, head, most_tiles);
+  for (int head = 0; head < plan.map.heads; ++head) rows = order_rows(arguments, head, most_tiles);
   if (threadIdx.x == 0) plan.header->rows = rows;
 }
 

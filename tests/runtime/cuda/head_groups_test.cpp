@@ -10,6 +10,8 @@
 using namespace tilewright;
 using cuda::head_groups;
 using cuda::HeadGroups;
+using cuda::packed_groups;
+using cuda::PackedGroups;
 
 namespace {
 
@@ -81,4 +83,20 @@ TEST_CASE("head groups: causal attention does not end with a few long tiles") {
     CAPTURE(heads, groups.heads, groups.count);
     REQUIRE(time_of_causal(groups, heads, 64, 264) < 1.05);
   }
+}
+
+TEST_CASE(
+    "packed groups: all in one where the cache holds K and V, else of heads, then of sequences") {
+  const auto groups = [](std::int64_t kv_heads, std::int64_t total_kv) {
+    const PackedGroups found =
+        packed_groups(bf16_spec(), self_attention(1, 4 * kv_heads, kv_heads, total_kv), 32 * kMiB);
+    return std::vector<std::int64_t>{found.sequences, found.kv_rows, found.heads};
+  };
+  // A row of a kv head is 512 bytes, so half of the cache holds 32768 of them.
+  CHECK(groups(8, 4096) == std::vector<std::int64_t>{1, 4096, 32});
+  CHECK(groups(8, 4097) == std::vector<std::int64_t>{1, 4097, 16});  // evenly, not 7 and 1
+  CHECK(groups(8, 32768) == std::vector<std::int64_t>{1, 32768, 4});
+  CHECK(groups(8, 32769) == std::vector<std::int64_t>{2, 16385, 4});
+  CHECK(groups(1, 1 << 20) == std::vector<std::int64_t>{8, 1 << 17, 4});
+  CHECK(groups(8, 0) == std::vector<std::int64_t>{1, 1, 32});
 }
