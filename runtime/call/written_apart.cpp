@@ -33,10 +33,13 @@ void require_apart(std::string_view output, const TensorView& written, std::stri
   if (overlap(written, given)) refuse_overlap(output, written, other, given);
 }
 
-// As byte_range(), for a tensor of a call: of rank 4, with a contiguous last dimension.
+// As byte_range(), for a tensor of a call: of rank 4, or 3 where it is packed, with a contiguous
+// last dimension.
 ByteRange range_of(const TensorView& view) {
-  std::int64_t before = 0, after = view.shape[3];
-  for (int d = 0; d < 3; ++d) {
+  const auto last = static_cast<std::size_t>(view.rank) - 1;
+  std::int64_t before = 0, after = view.shape[last];
+  for (std::size_t d = 0; d < last; ++d) {
+    if (view.shape[d] == 0) return {};
     const std::int64_t reach = view.strides[d] * (view.shape[d] - 1);
     before += std::min<std::int64_t>(reach, 0);
     after += std::max<std::int64_t>(reach, 0);
@@ -85,10 +88,8 @@ void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
   const ByteRange k = range_of(tensors.k), v = range_of(tensors.v);
   ByteRange lse;
   if (tensors.lse) {
-    const auto& shape = tensors.lse->shape;
     lse.begin = reinterpret_cast<std::uintptr_t>(tensors.lse->data);
-    lse.end =
-        lse.begin + static_cast<std::uintptr_t>(shape[0] * shape[1] * shape[2]) * sizeof(float);
+    lse.end = lse.begin + static_cast<std::uintptr_t>(tensors.lse->numel()) * sizeof(float);
   }
   // Sums of comparisons: `||` would branch after each.
   const int shared = out.meets(q) + out.meets(k) + out.meets(v) + lse.meets(q) + lse.meets(k) +

@@ -14,6 +14,7 @@
 
 namespace tilewright {
 using namespace packed_calls;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -160,6 +161,43 @@ TEST_CASE("packed: what the host can see is refused before anything is launched"
   const Attention other(packed_spec(32, "", false), {.device = Device::cpu()});
   CHECK(message_of([&] { other.forward({.q = q, .k = q, .v = q, .out = out}, plan); }) ==
         "the plan was made by another Attention");
+}
+
+TEST_CASE("packed: outputs that share a byte with another tensor are refused") {
+  const Attention attention(packed_spec(16, "", true), {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 6, .total_kv = 6};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor begins = int_tensor({0, 6});
+  const Plan plan = attention.plan(shape, {.q_begin = begins, .kv_begin = begins.view()}, {},
+                                   {.workspace = workspace.view()});
+  const std::int64_t elements = 6 * 16;
+  Tensor memory = Tensor::zeros(f32, {5 * elements});
+  const auto at = [&](std::int64_t element, std::initializer_list<std::int64_t> extents) {
+    return TensorView::contiguous(floats(memory) + element, f32, extents);
+  };
+  const auto tensor = [&](std::int64_t element) { return at(element, {6, 1, 16}); };
+  const auto refusal = [&](const TensorView& out, const TensorView& lse) -> std::string {
+    try {
+      attention.forward({.q = tensor(0),
+                         .k = tensor(elements),
+                         .v = tensor(2 * elements),
+                         .out = out,
+                         .lse = lse},
+                        plan);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "accepted";
+  };
+  const TensorView out = tensor(3 * elements), lse = at(4 * elements, {1, 6});
+  CHECK(refusal(out, lse) == "accepted");
+  CHECK(refusal(tensor(0), lse) == "accepted");  // q itself
+  CHECK_THAT(refusal(tensor(1), lse), ContainsSubstring("out overlaps q"));
+  CHECK_THAT(refusal(tensor(3 * elements - 1), lse), ContainsSubstring("out overlaps v"));
+  CHECK_THAT(refusal(out, at(elements - 1, {1, 6})), ContainsSubstring("lse overlaps q"));
+  CHECK_THAT(refusal(out, at(2 * elements - 6, {1, 6})), ContainsSubstring("lse overlaps k"));
+  CHECK_THAT(refusal(out, at(3 * elements - 1, {1, 6})), ContainsSubstring("lse overlaps v"));
+  CHECK_THAT(refusal(out, at(4 * elements - 1, {1, 6})), ContainsSubstring("lse overlaps out"));
 }
 
 TEST_CASE("packed: no sequences or no rows are no work") {
