@@ -255,4 +255,25 @@ TEST_CASE("snippet trees: a text of hostile locals stays small and fast") {
   CHECK(to_text(simplified(tree(unused + "return score;"))) == "score");
 }
 
+// What a kernel has in its place must not take the assignment with it.
+TEST_CASE("facts: a hoisted read's range is its own text, wherever it stands") {
+  for (const std::string text :
+       {"float x = @; return score + x;", "float x = 1; x = @; return score + x;",
+        "float x = 1; if (q_idx > 3) { x = @; } return score + x;",
+        "float x = 1; if (q_idx > 3) x = (@); return score + x;",
+        "float x = 1; if (q_idx > 3) x += @; return score + x;",
+        "float x = 1; if (q_idx > 3) x = -@; return score + x;",
+        "float x = 1; x *= 2 + @; return score + x;", "return q_idx > 3 ? @ : score;"}) {
+    std::string whole = text;
+    const std::size_t begin = text.find('@');
+    whole.replace(begin, 1, "slopes[h]");
+    CAPTURE(whole);
+    const std::vector<BufferRead> reads = facts(whole).reads;
+    REQUIRE(reads.size() == 1);
+    CHECK(reads[0].is_hoistable);
+    CHECK(whole.substr(reads[0].range.begin, reads[0].range.end - reads[0].range.begin) ==
+          "slopes[h]");
+  }
+}
+
 }  // namespace
