@@ -178,12 +178,6 @@ PackedShape shape_of_tensors(const verify::Problem& problem) {
 
 }  // namespace
 
-void require_dense(const Spec& spec, std::string_view verb) {
-  if (!spec.is_packed()) return;
-  throw Error(ErrorCode::usage, fmt::format("{} of a packed spec is not yet supported", verb),
-              R"(write "layout": "bhsd" or "bshd"; `check` and `run` take packed specs)");
-}
-
 void require_memory(const Spec& spec, const Shape& shape) {
   require_present(
       bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape) + bytes_of_outputs(spec, shape),

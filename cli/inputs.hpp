@@ -37,10 +37,6 @@ struct InputArguments {
   void declare_call(CLI::App& app);
 };
 
-/// Refuses a packed spec where a verb makes dense calls alone.
-/// @throws Error with code usage
-void require_dense(const Spec& spec, std::string_view verb);
-
 /// Refuses random tensors of a shape that this machine, or its container, cannot hold, outputs
 /// included.
 /// @throws Error with code memory

@@ -30,6 +30,10 @@ struct CallValues {
   CallValues(const Spec& spec, const Shape& shape, const SnippetInputs& inputs);
 
   Shape shape;
+  /// Of one sequence of a packed call, whose shape is the sequence's.
+  std::int64_t first_b = 0;          ///< its number
+  std::int64_t q_token_offset = 0;   ///< q_token of q_idx 0
+  std::int64_t kv_token_offset = 0;  ///< kv_token of kv_idx 0
   std::map<std::string, BufferValues> buffers;
   std::map<std::string, ScalarValue> scalars;
 };

@@ -69,6 +69,19 @@ void visit_origin(Case& c, const Visit& visit) {
               "docs/fuzzing.md says what a case holds; `tilewright fuzz` writes one that failed");
 }
 
+Json json_of(const FuzzPacking& packing) {
+  Json sequences = Json::array();
+  for (const FuzzSequence& s : packing.sequences) {
+    Json one = {s.q_len, s.kv_len};
+    if (s.q_offset != 0 || s.kv_offset != 0) one.insert(one.end(), {s.q_offset, s.kv_offset});
+    sequences.push_back(std::move(one));
+  }
+  return {{"sequences", std::move(sequences)},      {"q_rows_before", packing.q_rows_before},
+          {"q_rows_after", packing.q_rows_after},   {"kv_gap", packing.kv_gap},
+          {"kv_rows", to_string(packing.kv_rows)},  {"has_q_offset", packing.has_q_offset},
+          {"has_kv_offset", packing.has_kv_offset}, {"is_bounded", packing.is_bounded}};
+}
+
 Json json_of(const Placement& placement) {
   return {{"row_padding", placement.row_padding}, {"offset", placement.offset}};
 }
@@ -200,6 +213,51 @@ void read_trees(const Json& json, FuzzCase& fuzz_case) {
   }
 }
 
+FuzzSequence sequence_from(const Json& json) {
+  const bool is_pair = json.is_array() && json.size() == 2;
+  if (!is_pair && !(json.is_array() && json.size() == 4)) {
+    fail("a sequence must be [q_len, kv_len] or [q_len, kv_len, q_offset, kv_offset]");
+  }
+  FuzzSequence sequence{.q_len = integer_of(json[0], "q_len"),
+                        .kv_len = integer_of(json[1], "kv_len")};
+  if (is_pair) return sequence;
+  sequence.q_offset = integer_of(json[2], "q_offset");
+  sequence.kv_offset = integer_of(json[3], "kv_offset");
+  return sequence;
+}
+
+FuzzPacking packing_from(const Json& json) {
+  const Reader reader(json);
+  FuzzPacking packing;
+  const Json* const sequences = reader.take("sequences");
+  if (!sequences || !sequences->is_array()) fail("packing has no list of sequences");
+  for (const Json& one : *sequences) packing.sequences.push_back(sequence_from(one));
+  reader("q_rows_before", packing.q_rows_before);
+  reader("q_rows_after", packing.q_rows_after);
+  reader("kv_gap", packing.kv_gap);
+  std::string kv_rows(to_string(packing.kv_rows));
+  reader("kv_rows", kv_rows);
+  packing.kv_rows = kv_rows_from_string(kv_rows);
+  reader("has_q_offset", packing.has_q_offset);
+  reader("has_kv_offset", packing.has_kv_offset);
+  reader("is_bounded", packing.is_bounded);
+  reader.refuse_the_rest();
+  return packing;
+}
+
+// The sequences say the totals.
+void read_packing(const Reader& top, FuzzCase& fuzz_case) {
+  const Json* const packing = top.take("packing");
+  const bool is_needed = fuzz_case.spec.is_packed() && is_run(fuzz_case);
+  if (is_needed != (packing != nullptr)) {
+    fail(is_needed ? "packing must say the sequences of a packed spec"
+                   : "packing is for packed specs that are run");
+  }
+  if (!packing) return;
+  fuzz_case.packing = packing_from(*packing);
+  set_totals(fuzz_case.shape, fuzz_case.packing);
+}
+
 [[noreturn]] void refuse_kernel(const std::string& name, const FuzzCase& c) {
   std::vector<std::string> names;
   for (const KernelVariant& variant : kernel_set(c.spec, Target::parse(c.target))) {
@@ -238,6 +296,7 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
     visit_shape(fuzz_case, reader);
     reader.refuse_the_rest();
   }
+  read_packing(top, fuzz_case);
   visit_contents(fuzz_case, top);
   if (!fuzz_case.relation.empty()) relation_from_string(fuzz_case.relation);
   if (const Json* scale = top.take("scale")) assign(*scale, "scale", fuzz_case.scale.emplace());
@@ -249,7 +308,7 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
   visit_origin(fuzz_case, top);
   if (const Json* trees = top.take("trees")) read_trees(*trees, fuzz_case);
   top.refuse_the_rest();
-  if (is_run(fuzz_case)) validate(fuzz_case.shape);
+  if (is_run(fuzz_case)) validate_sizes(fuzz_case);
   if (fuzz_case.free_dim < 1) {
     fail(fmt::format("free_dim is {}, but must be at least 1", fuzz_case.free_dim));
   }
@@ -281,6 +340,23 @@ bool has_all_trees(const FuzzCase& c) {
   return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod);
 }
 
+void validate_sizes(const FuzzCase& c) {
+  validate(c.shape);
+  if (!c.spec.is_packed()) return;
+  const auto require = [](bool holds, const char* message) {
+    if (!holds) throw Error(ErrorCode::tensor, message);
+  };
+  const FuzzPacking& packing = c.packing;
+  for (const FuzzSequence& sequence : packing.sequences) {
+    require(sequence.q_len >= 0 && sequence.kv_len >= 0, "a sequence has a negative length");
+  }
+  require(packing.q_rows_before >= 0 && packing.q_rows_after >= 0 && packing.kv_gap >= 0,
+          "a packed call has a negative number of rows of no sequence");
+  Shape totals = c.shape;
+  set_totals(totals, packing);
+  require(totals == c.shape, "the shape is not that of the sequences");
+}
+
 void print_snippets(FuzzCase& fuzz_case) {
   if (fuzz_case.score_mod) fuzz_case.spec.score_mod = to_text(*fuzz_case.score_mod);
   if (fuzz_case.mask_mod) fuzz_case.spec.mask_mod = to_text(*fuzz_case.mask_mod);
@@ -293,6 +369,7 @@ std::string to_json(const FuzzCase& fuzz_case) {
   if (fuzz_case.kernel) json["kernel"] = fuzz_case.kernel->name();
   if (is_run(fuzz_case)) {
     visit_shape(fuzz_case, Writer(json["shape"], true));
+    if (fuzz_case.spec.is_packed()) json["packing"] = json_of(fuzz_case.packing);
     visit_contents(fuzz_case, Writer(json, false));
     if (fuzz_case.scale) json["scale"] = *fuzz_case.scale;
     Json placement = Json::object();
@@ -323,7 +400,11 @@ FuzzCase case_from_file(const std::filesystem::path& path) {
 std::string describe(const FuzzCase& fuzz_case) {
   const Spec& spec = fuzz_case.spec;
   std::string text = fmt::format("{} {}", to_string(spec.dtype), spec.head_dim);
-  if (is_run(fuzz_case)) text += ", " + fuzz_case.shape.describe();
+  if (is_run(fuzz_case)) {
+    text += (spec.is_packed() ? ", packed, " : ", ") + fuzz_case.shape.describe();
+  } else if (spec.is_packed()) {
+    text += ", packed";
+  }
   if (!spec.score_mod.empty()) text += ", score_mod";
   if (!spec.mask_mod.empty()) text += ", mask_mod";
   if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;

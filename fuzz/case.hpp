@@ -12,6 +12,7 @@
 #include "../runtime/api/shape.hpp"
 #include "../verify/guarded_tensor.hpp"
 #include "expression.hpp"
+#include "packing.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -31,7 +32,8 @@ struct FuzzCase {
   /// That is only compiled, on "cpu" too; nothing where the call is run.
   std::optional<KernelVariant> kernel = {};
 
-  Shape shape = {};                  ///< offsets among it
+  Shape shape = {};                  ///< offsets among it; of a packed call see set_totals
+  FuzzPacking packing = {};          ///< of a packed call
   bool broadcast_kv = false;         ///< k and v have batch 1
   bool one_kv_head_for_all = false;  ///< k and v have stride 0 between heads
   bool broadcast_buffers = false;    ///< buffers' dimensions of batch and heads have size 1
@@ -60,6 +62,10 @@ bool operator==(const FuzzCase& a, const FuzzCase& b);
 
 /// True where the call is run, not only compiled.
 bool is_run(const FuzzCase& fuzz_case);
+
+/// Refuses sizes that no call has: of the sequences, where the case's spec is packed.
+/// @throws Error with code tensor
+void validate_sizes(const FuzzCase& fuzz_case);
 
 /// True where no snippet is a user's own text.
 bool has_all_trees(const FuzzCase& fuzz_case);

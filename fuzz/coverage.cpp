@@ -20,7 +20,12 @@ struct Exclusion {
 constexpr std::uint16_t kFirst = 1;
 constexpr std::uint16_t kOthers = 0xfffe;
 
-constexpr std::array<Exclusion, 27> kExclusions = {{
+constexpr std::uint16_t kPacked = 1 << 2, kDense = 1 << 0 | 1 << 1;  // layouts
+constexpr std::uint16_t kMany = 1 << 2;                              // sequences
+constexpr std::uint16_t kOfBatch = 1 << 1;                           // shared k and v
+constexpr std::uint16_t kOfMasks = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5, kOfPlans = 1 << 6 | 1 << 7;
+
+constexpr auto kExclusions = std::to_array<Exclusion>({
     {Factor::mask_mod, kFirst, Factor::mask_scope, kOthers},
     {Factor::mask_mod, kOthers, Factor::mask_scope, kFirst},
     {Factor::mask_mod, kFirst, Factor::contents, 1 << 2},
@@ -42,16 +47,46 @@ constexpr std::array<Exclusion, 27> kExclusions = {{
     // The Hopper kernel: 16 bits of one type, aligned tensors, its own machine.
     {Factor::tactic, 1 << 3, Factor::dtype, 1 << 0},
     {Factor::tactic, 1 << 3, Factor::mixed, 1 << 1},
-    {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5},
+    {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | kOfPlans},
     {Factor::tactic, 1 << 3, Factor::target, 0x3b},
     {Factor::tactic, 1 << 3, Factor::placement, 1 << 2},
     {Factor::tactic, 1 << 2 | 1 << 3, Factor::target, 1 << 5},
     {Factor::tactic, 1 << 1, Factor::target, 0x1f},
-    {Factor::mask_mod, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5},
-    {Factor::mask_scope, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5},
+    {Factor::mask_mod, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7},
+    {Factor::mask_scope, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7},
     // Tiles of at least 64 rows and columns divide no small block; such a spec is never masked.
     {Factor::tactic, 1 << 3, Factor::block, 1 << 1},
-}};
+    // Packed calls, by what shows that a call is one.
+    {Factor::layout, kDense, Factor::tokens, kOthers},
+    {Factor::layout, kDense, Factor::batch, kMany},
+    {Factor::layout, kDense, Factor::sequences, kOthers},
+    {Factor::layout, kDense, Factor::kv_rows, kOthers},
+    {Factor::layout, kDense, Factor::kernel, kOfPlans},
+    {Factor::layout, kPacked, Factor::kv_layout, kOthers},
+    {Factor::layout, kPacked, Factor::kv_sharing, kOfBatch},
+    {Factor::layout, kPacked, Factor::sequences, kFirst},
+    {Factor::layout, kPacked, Factor::kv_rows, kFirst},
+    {Factor::layout, kPacked, Factor::kernel, kOfMasks},
+    {Factor::kv_layout, kOthers, Factor::tokens, kOthers},
+    {Factor::kv_layout, kOthers, Factor::batch, kMany},
+    {Factor::kv_layout, kOthers, Factor::sequences, kOthers},
+    {Factor::kv_layout, kOthers, Factor::kv_rows, kOthers},
+    {Factor::kv_layout, kOthers, Factor::kernel, kOfPlans},
+    {Factor::tokens, kOthers, Factor::kv_sharing, kOfBatch},
+    {Factor::tokens, kOthers, Factor::sequences, kFirst},
+    {Factor::tokens, kOthers, Factor::kv_rows, kFirst},
+    {Factor::tokens, kOthers, Factor::kernel, kOfMasks},
+    {Factor::batch, kMany, Factor::kv_sharing, kOfBatch},
+    {Factor::batch, kMany, Factor::sequences, kFirst},
+    {Factor::batch, kMany, Factor::kv_rows, kFirst},
+    {Factor::kv_sharing, kOfBatch, Factor::sequences, kOthers},
+    {Factor::kv_sharing, kOfBatch, Factor::kv_rows, kOthers},
+    {Factor::sequences, kFirst, Factor::kv_rows, kOthers},
+    {Factor::sequences, kOthers, Factor::kv_rows, kFirst},
+    // What a sequence lacks stands beside one that has it, and one alone has no order.
+    {Factor::batch, kFirst, Factor::sequences, 0x3c},
+    {Factor::batch, kFirst, Factor::kv_rows, 1 << 3 | 1 << 4},
+});
 
 bool excludes(const Exclusion& exclusion, Feature a, Feature b) {
   return exclusion.first == a.factor && exclusion.second == b.factor &&
@@ -90,6 +125,7 @@ bool is_feature(Feature feature) {
     case Factor::choice:
     case Factor::local:
     case Factor::integers:
+    case Factor::tokens:
       return feature.value != 0;
     default:
       return true;

@@ -42,14 +42,18 @@ std::vector<std::string> needed_features(const FuzzCase& minimal) {
   add_if(spec.dtype != DType::f32, to_string(spec.dtype));
   add_if(spec.kv_dtype || spec.out_dtype, "mixed dtypes");
   add_if(spec.v_head_dim != 0 && spec.v_head_dim != spec.head_dim, "v_head_dim");
-  add_if(spec.layout != Layout::bhsd || spec.kv_layout, "layout");
+  add_if(spec.is_packed(), "packed");
+  add_if(spec.layout == Layout::bshd || spec.kv_layout, "layout");
   add_if(spec.outputs.lse, "lse");
   add_if(spec.precise_math.value_or(false), "precise_math");
   add_if(spec.tactic.has_value(), "tactic");
   add_if(shape.batch > 1, "batch");
   add_if(shape.num_q_heads > 1, "heads");
   add_if(shape.num_q_heads != shape.num_kv_heads, "head groups");
-  add_if(shape.q_offset != 0 || shape.kv_offset != 0, "offsets");
+  add_if(shape.q_offset != 0 || shape.kv_offset != 0 || minimal.packing.has_q_offset ||
+             minimal.packing.has_kv_offset,
+         "offsets");
+  add_if(minimal.packing.kv_rows != KvRows::together, "rows of k");
   add_if(minimal.broadcast_kv || minimal.one_kv_head_for_all || minimal.broadcast_buffers,
          "broadcast");
   add_if(minimal.nan_in_dropped, "NaN");

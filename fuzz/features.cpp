@@ -19,7 +19,7 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"mixed", {"no", "kv_dtype", "out_dtype"}},
       {"head_dim", {"64", "16", "128", "odd", "even", "large"}},
       {"v_head_dim", {"equal", "smaller", "greater"}},
-      {"layout", {"bhsd", "bshd"}},
+      {"layout", {"bhsd", "bshd", "packed"}},
       {"kv_layout", {"same", "other"}},
       {"outputs", {"out", "lse"}},
       {"block", {"128x128", "small", "large", "uneven"}},
@@ -36,7 +36,8 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"choice", {"none", "select", "conditional", "branch"}},
       {"local", {"none", "variable", "assigned", "lambda"}},
       {"integers", {"none", "sum", "quotient", "bits"}},
-      {"batch", {"1", "more"}},
+      {"tokens", {"none", "q_token", "kv_token"}},
+      {"batch", {"1", "more", "many"}},
       {"heads", {"1", "equal", "groups", "one-kv"}},
       {"q_len", {"1", "short", "edge", "odd", "long"}},
       {"kv_len", {"1", "short", "edge", "odd", "long"}},
@@ -46,8 +47,13 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"placement", {"dense", "padded", "unaligned"}},
       {"scale", {"default", "given", "not-positive"}},
       {"contents", {"normal", "large", "nan"}},
+      {"sequences",
+       {"of a dense call", "filled", "without rows", "without columns", "more rows", "padding"}},
+      {"kv_rows", {"of a dense call", "together", "gaps", "backward", "shared"}},
       {"target", {"sm_80", "sm_8x", "sm_90a", "sm_10x", "sm_12x", "cpu"}},
-      {"kernel", {"forward", "masked", "unaligned", "mask_exact", "mask_proved", "mask_lists"}},
+      {"kernel",
+       {"forward", "masked", "unaligned", "mask_exact", "mask_proved", "mask_lists", "plan_exact",
+        "plan_proved"}},
   }};
   return names;
 }
@@ -267,6 +273,18 @@ void mark_snippet(const std::string& text, const std::optional<SnippetTree>& tre
   }
 }
 
+void mark_tokens(const Spec& spec, const Marker& mark) {
+  for (const std::string_view name : {"q_token", "kv_token"}) {
+    const bool is_mentioned =
+        (!spec.score_mod.empty() &&
+         check_snippet(SnippetKind::score_mod, spec.score_mod).mentions(name)) ||
+        (!spec.mask_mod.empty() &&
+         check_snippet(SnippetKind::mask_mod, spec.mask_mod).mentions(name));
+    if (is_mentioned) mark(Factor::tokens, name);
+  }
+  mark.default_to_first(Factor::tokens);
+}
+
 void mark_snippets(const FuzzCase& fuzz_case, const Marker& mark) {
   const Spec& spec = fuzz_case.spec;
   mark_snippet(spec.score_mod, fuzz_case.score_mod, SnippetKind::score_mod, Factor::score_mod,
@@ -275,6 +293,7 @@ void mark_snippets(const FuzzCase& fuzz_case, const Marker& mark) {
   for (const Factor factor : {Factor::functions, Factor::choice, Factor::local, Factor::integers}) {
     mark.default_to_first(factor);
   }
+  mark_tokens(spec, mark);
   if (spec.mask_mod.empty()) return mark(Factor::mask_scope, "none");
   const Snippet mask = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
   const bool per_head = mask.mentions("h") || mask.mentions("h_kv");
@@ -295,17 +314,45 @@ std::string_view placement_class(const FuzzCase& c) {
   return padded ? "padded" : "dense";
 }
 
+void mark_offsets(std::int64_t q_offset, std::int64_t kv_offset, const Marker& mark) {
+  if (q_offset > 0 || kv_offset > 0) mark(Factor::offsets, "forward");
+  if (q_offset < 0 || kv_offset < 0) mark(Factor::offsets, "backward");
+}
+
+std::string_view kind_of(const FuzzSequence& sequence) {
+  if (sequence.q_len == 0 && sequence.kv_len == 0) return "padding";
+  if (sequence.q_len == 0) return "without rows";
+  if (sequence.kv_len == 0) return "without columns";
+  return sequence.q_len > sequence.kv_len ? "more rows" : "filled";
+}
+
+void mark_sequences(const FuzzPacking& packing, const Marker& mark) {
+  for (const FuzzSequence& sequence : packing.sequences) {
+    mark(Factor::sequences, kind_of(sequence));
+    if (sequence.q_len > 0) mark(Factor::q_len, length_class(sequence.q_len));
+    if (sequence.kv_len > 0) mark(Factor::kv_len, length_class(sequence.kv_len));
+    mark_offsets(packing.has_q_offset ? sequence.q_offset : 0,
+                 packing.has_kv_offset ? sequence.kv_offset : 0, mark);
+  }
+  mark(Factor::kv_rows, to_string(packing.kv_rows));
+}
+
 void mark_call(const FuzzCase& c, const Marker& mark) {
   const Shape& shape = c.shape;
-  mark(Factor::batch, shape.batch == 1 ? "1" : "more");
+  mark(Factor::batch, shape.batch == 1 ? "1" : shape.batch <= 3 ? "more" : "many");
   mark(Factor::heads, shape.num_q_heads == 1                    ? "1"
                       : shape.num_q_heads == shape.num_kv_heads ? "equal"
                       : shape.num_kv_heads == 1                 ? "one-kv"
                                                                 : "groups");
-  mark(Factor::q_len, length_class(shape.q_len));
-  mark(Factor::kv_len, length_class(shape.kv_len));
-  if (shape.q_offset > 0 || shape.kv_offset > 0) mark(Factor::offsets, "forward");
-  if (shape.q_offset < 0 || shape.kv_offset < 0) mark(Factor::offsets, "backward");
+  if (c.spec.is_packed()) {
+    mark_sequences(c.packing, mark);
+  } else {
+    mark(Factor::q_len, length_class(shape.q_len));
+    mark(Factor::kv_len, length_class(shape.kv_len));
+    mark_offsets(shape.q_offset, shape.kv_offset, mark);
+    mark(Factor::sequences, "of a dense call");
+    mark(Factor::kv_rows, "of a dense call");
+  }
   mark.default_to_first(Factor::offsets);
   if (c.broadcast_kv && shape.batch > 1) mark(Factor::kv_sharing, "batch");
   if (c.one_kv_head_for_all && shape.num_kv_heads > 1) mark(Factor::kv_sharing, "heads");
@@ -330,6 +377,9 @@ void mark_compile(const FuzzCase& c, const Marker& mark) {
   mark(Factor::target, target_class(c.target));
   const KernelVariant& kernel = *c.kernel;
   if (!kernel.is_forward()) return mark(Factor::kernel, kernel.name());
+  if (kernel.rows != KernelRows::all) {
+    return mark(Factor::kernel, kernel.aligned ? "forward" : "unaligned");
+  }
   mark(Factor::kernel, !kernel.aligned ? "unaligned" : kernel.masked ? "masked" : "forward");
 }
 

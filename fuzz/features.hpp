@@ -35,6 +35,7 @@ enum class Factor : std::uint8_t {
   choice,
   local,
   integers,
+  tokens,
   // of the call
   batch,
   heads,
@@ -46,6 +47,8 @@ enum class Factor : std::uint8_t {
   placement,
   scale,
   contents,
+  sequences,
+  kv_rows,
   // of a kernel that is only compiled
   target,
   kernel,

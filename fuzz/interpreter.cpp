@@ -25,6 +25,8 @@ class Interpreter<Score>::Program {
     const Shape& shape = values_.shape;
     for (std::int64_t column = 0; column < shape.kv_len; ++column) {
       frame[TreeSlot::kKvIdx] = Value::of_integer(column + shape.kv_offset);
+      frame[TreeSlot::kKvToken] =
+          Value::of_integer(column + shape.kv_offset + values_.kv_token_offset);
       frame[TreeSlot::kScore] = Value::of_number(scores ? scores[column] : 0);
       const std::optional<Value> result = execute(program_.body, frame);
       if (!result) fail_tree("ends without a result");
@@ -41,10 +43,12 @@ class Interpreter<Score>::Program {
   std::vector<Value> frame_of(const RowPlace& place) const {
     std::vector<Value> frame(static_cast<std::size_t>(program_.slots));
     const Shape& shape = values_.shape;
-    frame[TreeSlot::kB] = Value::of_integer(place.b);
+    frame[TreeSlot::kB] = Value::of_integer(values_.first_b + place.b);
     frame[TreeSlot::kH] = Value::of_integer(place.h);
     frame[TreeSlot::kHKv] = Value::of_integer(place.h / (shape.num_q_heads / shape.num_kv_heads));
     frame[TreeSlot::kQIdx] = Value::of_integer(place.row + shape.q_offset);
+    frame[TreeSlot::kQToken] =
+        Value::of_integer(place.row + shape.q_offset + values_.q_token_offset);
     frame[TreeSlot::kQLen] = Value::of_integer(shape.q_len);
     frame[TreeSlot::kKvLen] = Value::of_integer(shape.kv_len);
     frame[TreeSlot::kQHeads] = Value::of_integer(shape.num_q_heads);

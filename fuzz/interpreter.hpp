@@ -9,7 +9,8 @@
 
 namespace tilewright::verify::fuzz {
 
-/// A row of the score matrices: row and columns are counted from 0, without offsets.
+/// A row of the score matrices: row and columns are counted from 0, without offsets. b is counted
+/// from CallValues::first_b.
 struct RowPlace {
   std::int64_t b = 0;
   std::int64_t h = 0;

@@ -1,5 +1,6 @@
 #include "fuzz/plan.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace tilewright::verify::fuzz {
@@ -22,7 +23,7 @@ bool fits(const Plan& plan, Feature feature) {
 
 bool needs_a_snippet(const Plan& plan) {
   for (const Factor factor : {Factor::buffer, Factor::scalar, Factor::functions, Factor::choice,
-                              Factor::local, Factor::integers}) {
+                              Factor::local, Factor::integers, Factor::tokens}) {
     if (at(plan, factor) > 0) return true;
   }
   return false;
@@ -40,7 +41,8 @@ bool is_consistent(const Plan& plan) {
   return !(at(plan, Factor::buffer_sharing) == 1 && shares_nothing);
 }
 
-// Factors in a random order, so that none always gives way to the same others.
+// Factors in a random order, so that none always gives way to the same others; but the layout
+// first, or most cases were packed, which more values speak of.
 std::vector<std::size_t> shuffled_factors(Random& random) {
   std::vector<std::size_t> order(kFactors);
   for (std::size_t f = 0; f < kFactors; ++f) order[f] = f;
@@ -48,6 +50,9 @@ std::vector<std::size_t> shuffled_factors(Random& random) {
     const auto other = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(f)));
     std::swap(order[f], order[other]);
   }
+  const auto layout =
+      std::find(order.begin(), order.end(), static_cast<std::size_t>(Factor::layout));
+  std::rotate(order.begin(), layout, layout + 1);
   return order;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/plan.hpp"
+#include "fuzz/random_packing.hpp"
 #include "fuzz/random_snippet.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "generator/render/cuda_kernels.hpp"
@@ -30,6 +31,11 @@ bool is_of_compile(Factor factor) {
 
 // ---- what cases of a source may show
 
+void make_least_call(FuzzCase& fuzz_case) {
+  fuzz_case.shape = {.q_len = 1, .kv_len = 1};
+  if (fuzz_case.spec.is_packed()) fuzz_case.packing.sequences = {{.q_len = 1, .kv_len = 1}};
+}
+
 constexpr std::uint16_t kChosen = 1 << 0, kCpu = 1 << 1, kPortable = 1 << 2, kHopper = 1 << 3;
 
 std::uint16_t run_tactics(const CaseSource& source) {
@@ -37,20 +43,45 @@ std::uint16_t run_tactics(const CaseSource& source) {
   return source.gpu_target == "sm_90a" ? kChosen | kPortable | kHopper : kChosen | kPortable;
 }
 
+constexpr std::uint16_t kPacked = 1 << 2;  // of the layouts
+
+void allow_packed_alone(Features& allowed) {
+  bits(allowed, Factor::layout) &= kPacked;
+  bits(allowed, Factor::kv_layout) &= 1;
+  bits(allowed, Factor::kv_sharing) &= 1 << 0 | 1 << 2;
+  for (const Factor factor : {Factor::sequences, Factor::kv_rows}) {
+    bits(allowed, factor) &= static_cast<std::uint16_t>(~1u);
+  }
+}
+
+void allow_dense_alone(Features& allowed) {
+  bits(allowed, Factor::layout) &= static_cast<std::uint16_t>(~kPacked);
+  bits(allowed, Factor::batch) &= 3;
+  for (const Factor factor : {Factor::tokens, Factor::sequences, Factor::kv_rows}) {
+    bits(allowed, factor) &= 1;
+  }
+}
+
 // A user's snippets show what they show; the rest is free. A tactic of theirs stays.
 void fix_user_factors(const Spec& spec, Features& allowed) {
   FuzzCase fuzz_case;
   fuzz_case.spec = spec;
-  fuzz_case.shape = {.q_len = 1, .kv_len = 1};
+  make_least_call(fuzz_case);
   const Features shown = features_of(fuzz_case);
-  for (const Factor factor : {Factor::score_mod, Factor::mask_mod, Factor::mask_scope,
-                              Factor::buffer, Factor::rank, Factor::bounds, Factor::scalar,
-                              Factor::functions, Factor::choice, Factor::local, Factor::integers}) {
+  for (const Factor factor :
+       {Factor::score_mod, Factor::mask_mod, Factor::mask_scope, Factor::buffer, Factor::rank,
+        Factor::bounds, Factor::scalar, Factor::functions, Factor::choice, Factor::local,
+        Factor::integers, Factor::tokens}) {
     bits(allowed, factor) = bits(shown, factor);
   }
   if (spec.tactic) bits(allowed, Factor::tactic) = bits(shown, Factor::tactic);
   if (spec.buffers.empty()) bits(allowed, Factor::buffer_sharing) = 1;
   if (spec.mask_mod.empty()) bits(allowed, Factor::contents) = 3;
+  if (spec.is_packed()) {
+    allow_packed_alone(allowed);
+  } else {
+    allow_dense_alone(allowed);
+  }
 }
 
 Features allowed_runs(const CaseSource& source) {
@@ -62,6 +93,8 @@ Features allowed_runs(const CaseSource& source) {
   bits(allowed, Factor::tactic) = run_tactics(source);
   if (!source.offsets) bits(allowed, Factor::offsets) = 1;
   if (source.self_attention) bits(allowed, Factor::kv_len) = 0;  // q_len says it
+  // Positions of more rows than columns begin before 0.
+  if (!source.offsets) bits(allowed, Factor::sequences) = source.self_attention ? 3 : 7;
   if (source.user_spec) fix_user_factors(*source.user_spec, allowed);
   return allowed;
 }
@@ -95,7 +128,8 @@ class SpecMaker {
     if (source_.user_spec) spec.name.clear();
     choose_dtypes(spec);
     choose_head_dims(spec);
-    spec.layout = value(Factor::layout) == 0 ? Layout::bhsd : Layout::bshd;
+    spec.layout = std::array{Layout::bhsd, Layout::bshd, Layout::packed}.at(
+        static_cast<std::size_t>(value(Factor::layout)));
     spec.kv_layout.reset();
     if (value(Factor::kv_layout) == 1) {
       spec.kv_layout = spec.layout == Layout::bhsd ? Layout::bshd : Layout::bhsd;
@@ -187,7 +221,9 @@ class SpecMaker {
 
   void make_snippets(FuzzCase& fuzz_case, bool no_offsets, const Features& wishes) {
     SnippetMaker maker(fuzz_case.spec, random_);
-    SnippetWish wish{.features = wishes, .no_offsets = no_offsets};
+    const bool is_packed = fuzz_case.spec.is_packed();
+    SnippetWish wish{
+        .features = wishes, .no_offsets = no_offsets && !is_packed, .is_packed = is_packed};
     if (value(Factor::score_mod) > 0) {
       wish.is_body = value(Factor::score_mod) == 2;
       fuzz_case.score_mod = maker.score_mod(wish);
@@ -227,10 +263,14 @@ class CallMaker {
     c.shape.q_len = length(Factor::q_len, c.spec.block[0]);
     c.shape.kv_len =
         source_.self_attention ? c.shape.q_len : length(Factor::kv_len, c.spec.block[1]);
-    make_smaller(c.shape);
-    if (source_.self_attention)
-      c.shape.q_len = c.shape.kv_len = std::min(c.shape.q_len, c.shape.kv_len);
-    if (!no_offsets) choose_offsets(c.shape);
+    if (c.spec.is_packed()) {
+      pack(c, no_offsets);
+    } else {
+      make_smaller(c.shape);
+      if (source_.self_attention)
+        c.shape.q_len = c.shape.kv_len = std::min(c.shape.q_len, c.shape.kv_len);
+      if (!no_offsets) choose_offsets(c.shape.q_offset, c.shape.kv_offset);
+    }
     c.broadcast_kv = value(Factor::kv_sharing) == 1;
     c.one_kv_head_for_all = value(Factor::kv_sharing) == 2;
     c.broadcast_buffers = value(Factor::buffer_sharing) == 1;
@@ -304,21 +344,53 @@ class CallMaker {
     }
   }
 
-  void choose_offsets(Shape& shape) {
+  // The shape's lengths become those of the first sequence.
+  void pack(FuzzCase& c, bool no_offsets) {
+    c.shape.batch = 1;
+    make_smaller(c.shape);
+    PackingMaker maker({.batch = value(Factor::batch),
+                        .sequences = value(Factor::sequences),
+                        .kv_rows = value(Factor::kv_rows),
+                        .block = c.spec.block,
+                        .least_position_is_0 = !source_.offsets,
+                        .self_attention = source_.self_attention,
+                        .max_length = source_.max_length,
+                        .max_elements = source_.max_elements / c.shape.num_q_heads},
+                       random_);
+    c.packing = maker.make({.q_len = c.shape.q_len, .kv_len = c.shape.kv_len});
+    if (!no_offsets) choose_offsets_of_sequences(c.packing);
+    set_totals(c.shape, c.packing);
+  }
+
+  // Those of all sequences have the planned sign.
+  void choose_offsets_of_sequences(FuzzPacking& packing) {
+    if (value(Factor::offsets) == 0) return;
+    const int kind = static_cast<int>(random_.integer(0, 2));
+    packing.has_q_offset = kind != 1;
+    packing.has_kv_offset = kind != 0;
+    const std::int64_t sign = value(Factor::offsets) == 1 ? 1 : -1;
+    for (FuzzSequence& sequence : packing.sequences) {
+      const std::int64_t distance = sign * random_.integer(1, 700);
+      if (packing.has_q_offset) sequence.q_offset = distance;
+      if (packing.has_kv_offset) sequence.kv_offset = distance + sign * random_.integer(0, 40);
+    }
+  }
+
+  void choose_offsets(std::int64_t& q_offset, std::int64_t& kv_offset) {
     const int kind = value(Factor::offsets);
     if (kind == 0) return;
     const std::int64_t sign = kind == 1 ? 1 : -1;
     const std::int64_t distance = sign * random_.integer(1, 700);
     switch (random_.integer(0, 2)) {
       case 0:
-        shape.q_offset = distance;
+        q_offset = distance;
         break;
       case 1:
-        shape.kv_offset = distance;
+        kv_offset = distance;
         break;
       default:
-        shape.q_offset = distance;
-        shape.kv_offset = distance + sign * random_.integer(0, 40);
+        q_offset = distance;
+        kv_offset = distance + sign * random_.integer(0, 40);
     }
   }
 
@@ -386,13 +458,17 @@ std::string target_name(int target_class, Random& random) {
 // The values of Factor::kernel, in their order.
 KernelVariant planned_kernel(const Plan& plan, const Spec& spec) {
   const bool lse = spec.outputs.lse;
-  const std::array<KernelVariant, 6> kernels = {
-      {{.lse = lse},
+  const KernelRows rows = spec.is_packed() ? KernelRows::prefill : KernelRows::all;
+  const bool is_masked = !spec.mask_mod.empty() && !spec.is_packed();
+  const std::array<KernelVariant, 8> kernels = {
+      {{.rows = rows, .lse = lse},
        {.masked = true, .lse = lse},
-       {.masked = !spec.mask_mod.empty(), .lse = lse, .aligned = false},
+       {.masked = is_masked, .rows = rows, .lse = lse, .aligned = false},
        {.role = KernelRole::mask_exact},
        {.role = KernelRole::mask_proved},
-       {.role = KernelRole::mask_lists}}};
+       {.role = KernelRole::mask_lists},
+       {.role = KernelRole::plan_exact},
+       {.role = KernelRole::plan_proved}}};
   return kernels.at(static_cast<std::size_t>(at(plan, Factor::kernel)));
 }
 
@@ -418,7 +494,7 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
                         : source_.gpu_target.empty() ? Target::parse("sm_80")
                                                      : Target::parse(source_.gpu_target);
   spec_maker.force_tactic(base.spec, target, {.masked = !base.spec.mask_mod.empty()});
-  base.shape = {.q_len = 1, .kv_len = 1};
+  make_least_call(base);
   base.run_seed = seed_;
   const Features fixed = fixed_by_spec(base, coverage_.allowed(), no_offsets);
 
@@ -452,11 +528,18 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
     coverage_.add(features_of(best));
     cases.push_back(std::move(best));
   }
-  ++groups_;
-  const auto is_turn = [&](std::int64_t every) { return every > 0 && groups_ % every == 0; };
-  if (is_turn(source_.relation_every)) ask_for_relation(cases.back());
+  const bool is_packed = base.spec.is_packed();
+  ++(is_packed ? packed_groups_ : groups_);
+  const std::int64_t group = packed_groups_ + groups_;
+  const auto is_turn = [](std::int64_t number, std::int64_t every) {
+    return every > 0 && number % every == 0;
+  };
+  const std::int64_t every = source_.relation_every;
+  if (is_packed ? is_turn(packed_groups_, (every + 1) / 2) : is_turn(groups_, every)) {
+    ask_for_relation(cases.back());
+  }
   const bool traps =
-      source_.device == "cpu" && has_all_trees(base) && is_turn(source_.sanitize_every);
+      source_.device == "cpu" && has_all_trees(base) && is_turn(group, source_.sanitize_every);
   for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = traps;
   return cases;
 }
@@ -466,6 +549,8 @@ void CaseMaker::ask_for_relation(FuzzCase& fuzz_case) {
   std::optional<Relation> rarest;
   for (const Relation relation : all_relations()) {
     if (!applies(relation, fuzz_case.spec, fuzz_case.shape)) continue;
+    // A user's text need not stand lengths that lie.
+    if (relation == Relation::lying_lengths && !has_all_trees(fuzz_case)) continue;
     if (!rarest || relations_[relation] < relations_[*rarest]) rarest = relation;
   }
   if (!rarest) return;

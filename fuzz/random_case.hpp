@@ -26,8 +26,9 @@ struct CaseSource {
   std::int64_t max_length = 600;  ///< of q and kv
   /// Of all score matrices of a call: batch and heads, then lengths, are made smaller for it.
   std::int64_t max_elements = 150'000;
-  /// One spec in so many has a case that checks a metamorphic relation too; 0: none.
-  std::int64_t relation_every = 7;
+  /// One spec in so many has a case that checks a metamorphic relation too, and of packed ones one
+  /// in half as many, whose relations compile little; 0: none.
+  std::int64_t relation_every = 6;
   /// One spec of random snippets in so many for a CPU has kernels that end their process at
   /// undefined behaviour; 0: none. What a user's text does at an element that mask_mod drops is no
   /// failure.
@@ -60,7 +61,7 @@ class CaseMaker {
   std::uint64_t seed_;
   Random random_;
   std::int64_t number_ = 0;
-  std::int64_t groups_ = 0;
+  std::int64_t groups_ = 0, packed_groups_ = 0;
   std::map<Relation, std::int64_t> relations_ = {};  // that were asked for
   PairCoverage coverage_;
   PairCoverage compile_coverage_;

@@ -101,6 +101,9 @@ TrackedInteger ExpressionMaker::index_of_mask_or_score() {
 
 TrackedInteger ExpressionMaker::index_or_length() {
   const std::int64_t low = wish_.no_offsets ? 0 : -kMaxIndex;
+  if (wish_.is_packed && one_in(8)) {
+    return {variable(one_of({"q_token", "kv_token"})), 0, kMaxIndex};
+  }
   switch (below(14)) {
     case 0:
     case 1:

@@ -75,8 +75,10 @@ class WholeSnippetMaker : private SnippetDice {
     std::vector<Expression> indices;
     if (declared_.buffer(name).shape.size() == 2) indices.push_back(variable("b"));
     const Expression last = apply(Op::subtract, {variable("kv_len"), integer(1)});
-    indices.push_back(wish_.no_offsets ? variable("kv_idx")
-                                       : apply(Op::clamp, {variable("kv_idx"), integer(0), last}));
+    indices.push_back(wish_.is_packed ? variable("kv_token")
+                      : wish_.no_offsets
+                          ? variable("kv_idx")
+                          : apply(Op::clamp, {variable("kv_idx"), integer(0), last}));
     return apply(Op::add, {std::move(score), read(name, Type::floating, std::move(indices))});
   }
 

@@ -11,13 +11,27 @@ UserReadings::UserReadings(const Spec& spec, const Toolchain& context)
     : in_float(spec, context), in_double(spec, context) {}
 
 CaseReadings::CaseReadings(const FuzzCase& fuzz_case, const Problem& problem,
-                           const UserReadings* user)
+                           const UserReadings* user, const Parts::Place* sequence)
     : case_(fuzz_case),
       user_(has_all_trees(fuzz_case) ? nullptr : user),
       values_(fuzz_case.spec, problem.shape, problem.snippet) {
   if (!has_all_trees(fuzz_case)) {
     if (!user) throw Error(ErrorCode::internal, "a snippet without a tree needs compiled readings");
-    user_values_.emplace(fuzz_case.spec, problem.snippet, problem.shape);
+    if (sequence == nullptr) {
+      arguments_ = user_values_.emplace(fuzz_case.spec, problem.snippet, problem.shape).arguments();
+    } else {
+      arguments_ = sequence->arguments;
+    }
+  }
+  if (sequence != nullptr) {
+    values_.shape.batch = 1;
+    values_.shape.q_len = sequence->rows();
+    values_.shape.kv_len = sequence->columns();
+    values_.shape.q_offset = sequence->arguments.q_offset;
+    values_.shape.kv_offset = sequence->arguments.kv_offset;
+    values_.first_b = sequence->b;
+    values_.q_token_offset = sequence->arguments.q_token_offset;
+    values_.kv_token_offset = sequence->arguments.kv_token_offset;
   }
   decide_kept();
 }
@@ -39,12 +53,11 @@ void CaseReadings::decide_kept() {
   for (std::int64_t b = 0; b < shape.batch; ++b) {
     for (std::int64_t h = 0; h < shape.num_q_heads; ++h) {
       for (std::int64_t row = 0; row < shape.q_len; ++row) {
-        unsigned char* keep = &kept_[index(b, h, row)];
+        unsigned char* keep = kept_.data() + index(b, h, row);
         if (mask) {
           mask->keep({b, h, row}, keep);
         } else {
-          user_->in_float.row(user_values_->arguments(), b, h, row, scores.data(), modified.data(),
-                              keep);
+          read_user_row(user_->in_float, b, h, row, scores.data(), modified.data(), keep);
         }
       }
     }
@@ -60,7 +73,7 @@ RowSnippets<Score> CaseReadings::rows(const Reading* user, const FunctionErrors&
   return [this, user, score_mod](std::int64_t b, std::int64_t h, std::int64_t row,
                                  const Score* scores, Score* modified, unsigned char* keep) {
     if (user) {
-      user->row(user_values_->arguments(), b, h, row, scores, modified, keep);
+      read_user_row(*user, b, h, row, scores, modified, keep);
     } else if (score_mod) {
       score_mod->modify({b, h, row}, scores, modified);
     } else {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "../runtime/library/kernel_library.hpp"
+#include "../verify/parts.hpp"
 #include "../verify/problem.hpp"
 #include "../verify/reference.hpp"
 #include "../verify/snippet_evaluator.hpp"
@@ -27,15 +28,17 @@ struct UserReadings {
 class CaseReadings {
  public:
   /// @param user must be given where a snippet of the spec has no tree
+  /// @param sequence of a packed call: whose elements are evaluated, with b 0 and its own rows
   /// All arguments must outlive it.
-  CaseReadings(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user);
+  CaseReadings(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user,
+               const Parts::Place* sequence = nullptr);
 
   bool keep(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {
     return kept_[index(b, h, row) + static_cast<std::size_t>(column)] != 0;
   }
   /// kv_len times 0 or 1.
   const unsigned char* kept_row(std::int64_t b, std::int64_t h, std::int64_t row) const {
-    return &kept_[index(b, h, row)];
+    return kept_.data() + index(b, h, row);
   }
 
   /// For the reference.
@@ -49,12 +52,18 @@ class CaseReadings {
   template <typename Score, typename Reading>
   RowSnippets<Score> rows(const Reading* user, const FunctionErrors& errors) const;
   void decide_kept();
+  template <typename Score, typename Reading>
+  void read_user_row(const Reading& reading, std::int64_t b, std::int64_t h, std::int64_t row,
+                     const Score* scores, Score* modified, unsigned char* keep) const {
+    reading.row(arguments_, values_.first_b + b, h, row, scores, modified, keep);
+  }
 
   const FuzzCase& case_;
   const UserReadings* user_;
   CallValues values_;
-  std::optional<SnippetValues> user_values_;
-  std::vector<unsigned char> kept_;  // [batch, num_q_heads, q_len, kv_len]
+  std::optional<SnippetValues> user_values_;  // of a dense call
+  abi::SnippetArguments arguments_ = {};      // for user_
+  std::vector<unsigned char> kept_;           // [batch, num_q_heads, q_len, kv_len]
 };
 
 }  // namespace tilewright::verify::fuzz

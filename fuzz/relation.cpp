@@ -26,7 +26,12 @@ constexpr std::array kRelationNames = {
     std::pair{Relation::offsets, std::string_view("offsets")},
     std::pair{Relation::proved_mask, std::string_view("proved_mask")},
     std::pair{Relation::json_spec, std::string_view("json_spec")},
-    std::pair{Relation::cached, std::string_view("cached")}};
+    std::pair{Relation::cached, std::string_view("cached")},
+    std::pair{Relation::one_sequence, std::string_view("one_sequence")},
+    std::pair{Relation::permuted_sequences, std::string_view("permuted_sequences")},
+    std::pair{Relation::packed_as_dense, std::string_view("packed_as_dense")},
+    std::pair{Relation::planned_again, std::string_view("planned_again")},
+    std::pair{Relation::lying_lengths, std::string_view("lying_lengths")}};
 
 constexpr std::array kRelations = [] {
   std::array<Relation, kRelationNames.size()> relations{};
@@ -49,7 +54,12 @@ std::span<const Relation> all_relations() {
   return kRelations;
 }
 
+bool is_of_packed(Relation relation) {
+  return relation >= Relation::one_sequence;
+}
+
 bool applies(Relation relation, const Spec& spec, const Shape& shape) {
+  if (spec.is_packed() != is_of_packed(relation)) return false;
   switch (relation) {
     case Relation::permuted_keys:
       return shape.kv_offset == 0;
@@ -59,6 +69,8 @@ bool applies(Relation relation, const Spec& spec, const Shape& shape) {
     case Relation::one_head:
       return shape.num_q_heads > 1;
     case Relation::one_batch:
+    case Relation::one_sequence:
+    case Relation::permuted_sequences:
       return shape.batch > 1;
     default:
       return true;

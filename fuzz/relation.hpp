@@ -25,6 +25,12 @@ enum class Relation : std::uint8_t {
   proved_mask,      ///< a block mask by intervals is the one by evaluation
   json_spec,        ///< a spec that was written as JSON and read is the same, bit for bit
   cached,           ///< kernels from a folder give the same, bit for bit
+  // of packed calls
+  one_sequence,  ///< where all others are empty, a sequence is what it is among them, bit for bit
+  permuted_sequences,  ///< sequences in another order, the snippets' b and q_token with them
+  packed_as_dense,     ///< a sequence is a dense call
+  planned_again,       ///< what the workspace held, and a plan that was rebuilt, change nothing
+  lying_lengths,  ///< lengths that lie are clamped and reported, and nothing outside is written
 };
 
 /// "permuted_keys", ...
@@ -33,7 +39,11 @@ std::string_view to_string(Relation relation);
 Relation relation_from_string(std::string_view name);
 std::span<const Relation> all_relations();
 
-/// Whether it says anything of such calls: a single head is no head among others.
+/// Whether it is one of packed calls.
+bool is_of_packed(Relation relation);
+
+/// Whether it says anything of such calls: a single head is no head among others. Some relations
+/// are of packed calls alone, the others of dense ones.
 bool applies(Relation relation, const Spec& spec, const Shape& shape);
 
 }  // namespace tilewright::verify::fuzz

@@ -9,8 +9,6 @@
 #include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
-namespace {
-
 Inputs copy_of(const Inputs& inputs) {
   Inputs copy{.shape = inputs.shape,
               .q = Tensor::copy_of(inputs.q),
@@ -24,7 +22,6 @@ Inputs copy_of(const Inputs& inputs) {
   return copy;
 }
 
-// A tensor whose entry i along a dimension is entry from[i] of another.
 Tensor taken(const Tensor& tensor, std::size_t dimension, const std::vector<std::int64_t>& from) {
   std::vector<std::int64_t> extents(tensor.shape().begin(), tensor.shape().end());
   const std::int64_t before = extents[dimension];
@@ -45,6 +42,8 @@ Tensor taken(const Tensor& tensor, std::size_t dimension, const std::vector<std:
   }
   return result;
 }
+
+namespace {
 
 std::size_t rows_of(Layout layout) {
   return layout == Layout::bhsd ? 2 : 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +9,12 @@
 #include "rewrite.hpp"
 
 namespace tilewright::verify::fuzz {
+
+/// A tensor whose entry i along a dimension is entry from[i] of another.
+Tensor taken(const Tensor& tensor, std::size_t dimension, const std::vector<std::int64_t>& from);
+
+/// Copies of all tensors.
+Inputs copy_of(const Inputs& inputs);
 
 /// A spec and the inputs of a call, both to be changed.
 struct RelationCall {

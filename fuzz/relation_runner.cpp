@@ -1,6 +1,8 @@
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cache/bundles.hpp"
 #include "cache/store.hpp"
@@ -10,8 +12,10 @@
 #include "runtime/api/attention.hpp"
 #include "runtime/api/thread_pool.hpp"
 #include "runtime/call/staged_call.hpp"
+#include "runtime/call/staged_plan.hpp"
 #include "runtime/compile/temporary_directory.hpp"
 #include "verify/outputs.hpp"
+#include "verify/sequences.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -48,6 +52,57 @@ BlockMask KernelRelationRunner::block_mask(const Spec& spec, const Problem& prob
   const Attention attention(spec, {.device = device_, .kernels = kernels_, .masks_only = true});
   const StagedCall staged(attention.device(), problem.snippet);
   return attention.block_mask(problem.shape, attention.bind(staged.inputs()));
+}
+
+std::vector<AttentionValues> KernelRelationRunner::forward_replanned(
+    const Spec& spec, const Problem& problem, const SequenceNumbers& others,
+    const SequenceNumbers& numbers) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_});
+  const Outputs outputs(spec, problem.shape);
+  const StagedCall staged(device_, outputs.tensors(problem), problem.snippet);
+  const Bindings bindings = attention.bind(staged.inputs());
+  std::vector<AttentionValues> results;
+  const auto run = [&](const StagedPlan& plan) {
+    attention.forward(staged.tensors(), plan.plan(), bindings, {.scale = problem.scale});
+    staged.copy_back();
+    results.push_back(outputs.values(spec));
+  };
+  const PackedShape shape = verify::packed_shape(problem);
+  SequenceMemory memory(others);
+  StagedPlan plan(attention, shape, memory.sequences(), bindings);
+  plan.plan_again(attention, *problem.sequences, bindings);
+  run(plan);
+  Plan same = plan.plan();
+  attention.rebuild(same, bindings);
+  run(plan);
+  if (device_.kind() != Device::Kind::cpu) return results;  // copies on a GPU keep their contents
+  const StagedPlan overwritten(attention, shape, memory.sequences(), bindings);
+  memory.overwrite(numbers);
+  same = overwritten.plan();
+  attention.rebuild(same, bindings);
+  run(overwritten);
+  return results;
+}
+
+RelationRunner::OfLies KernelRelationRunner::forward_with_lies(const Spec& spec,
+                                                               const Problem& problem,
+                                                               const PackedShape& shape) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_});
+  const Outputs outputs(spec, problem.shape);
+  const StagedCall staged(device_, outputs.tensors(problem), problem.snippet,
+                          GuardedTensor::kGuardBytes);
+  const Bindings bindings = attention.bind(staged.inputs());
+  const StagedPlan plan(attention, shape, *problem.sequences, bindings,
+                        StagedPlan::OnFaults::clamp);
+  attention.forward(staged.tensors(), plan.plan(), bindings, {.scale = problem.scale});
+  staged.wait();
+  staged.copy_back();
+  OfLies result{.report = plan.plan().report(), .values = outputs.values(spec)};
+  for (const std::optional<std::string>& damage :
+       {outputs.damage(problem), plan.damage(), staged.changed_input()}) {
+    if (damage && result.damage.empty()) result.damage = *damage;
+  }
+  return result;
 }
 
 std::vector<TacticSpec> KernelRelationRunner::tactics(const Spec& spec) {

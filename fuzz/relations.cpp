@@ -314,6 +314,8 @@ Check check_of(Relation relation) {
       return &Checks::json_spec;
     case Relation::cached:
       return &Checks::cached;
+    default:
+      break;
   }
   return nullptr;
 }
@@ -324,6 +326,8 @@ bool rewrites_snippets(Relation relation) {
     case Relation::linear_in_v:
     case Relation::json_spec:
     case Relation::cached:
+    case Relation::planned_again:
+    case Relation::lying_lengths:
       return false;
     default:
       return true;
@@ -336,8 +340,13 @@ bool is_compile_error(const Error& error) {
 }
 
 // What the spec says, its own call has shown to compile.
-RelationResult run_check(Relation relation, Checks& checks) {
+RelationResult run_check(Relation relation, const Spec& spec, const Inputs& inputs,
+                         RelationRunner& runner, const FuzzPacking& packing) {
   try {
+    if (is_of_packed(relation)) {
+      return check_packed_relation(relation, spec, inputs, packing, runner);
+    }
+    Checks checks(spec, inputs, runner);
     return (checks.*check_of(relation))();
   } catch (const Error& error) {
     if (rewrites_snippets(relation) && is_compile_error(error)) return {.applies = false};
@@ -348,12 +357,11 @@ RelationResult run_check(Relation relation, Checks& checks) {
 }  // namespace
 
 RelationResult check_relation(Relation relation, const Spec& spec, const Inputs& inputs,
-                              RelationRunner& runner) {
+                              RelationRunner& runner, const FuzzPacking& packing) {
   if (!applies(relation, spec, inputs.shape)) return {.applies = false};
   Spec with_lse = spec;
   with_lse.outputs.lse = true;
-  Checks checks(with_lse, inputs, runner);
-  RelationResult result = run_check(relation, checks);
+  RelationResult result = run_check(relation, with_lse, inputs, runner, packing);
   if (!result.holds()) {
     result.message = fmt::format("{} does not hold: {}", to_string(relation), result.message);
   }

@@ -7,10 +7,12 @@
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/block_mask.hpp"
 #include "../runtime/api/device.hpp"
+#include "../runtime/api/plan.hpp"
 #include "../runtime/library/kernel_library.hpp"
 #include "../verify/attention_values.hpp"
 #include "../verify/problem.hpp"
 #include "../verify/random_inputs.hpp"
+#include "packing.hpp"
 #include "relation.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -26,12 +28,27 @@ class RelationRunner {
     std::vector<std::string> sources = {};  ///< of each kernel, as KernelBuild has it
   };
 
+  /// Of lengths that lie.
+  struct OfLies {
+    PlanReport report;
+    std::string damage = {};  ///< what was written that nobody may write; empty where nothing was
+    AttentionValues values;
+  };
+
   virtual ~RelationRunner() = default;
   /// out and lse. @throws Error as Attention
   virtual AttentionValues forward(const Spec& spec, const Problem& problem, Way way) = 0;
   /// Compiles the spec's kernels into a folder, and runs those that another store reads there.
   virtual FromCache forward_from_cache(const Spec& spec, const Problem& problem) = 0;
   virtual BlockMask block_mask(const Spec& spec, const Problem& problem) = 0;
+  /// What a packed call gives whose plan is made in other ways, after plans of `others`: in a
+  /// workspace that held one, rebuilt, and rebuilt after its tensors were overwritten.
+  virtual std::vector<AttentionValues> forward_replanned(const Spec& spec, const Problem& problem,
+                                                         const SequenceNumbers& others,
+                                                         const SequenceNumbers& numbers) = 0;
+  /// A packed call whose sequences lie. @param shape of the call
+  virtual OfLies forward_with_lies(const Spec& spec, const Problem& problem,
+                                   const PackedShape& shape) = 0;
   /// Different tactics that can run the spec here.
   virtual std::vector<TacticSpec> tactics(const Spec& spec) = 0;
   /// The spec, written as JSON and read.
@@ -50,6 +67,11 @@ class KernelRelationRunner : public RelationRunner {
   AttentionValues forward(const Spec& spec, const Problem& problem, Way way) override;
   FromCache forward_from_cache(const Spec& spec, const Problem& problem) override;
   BlockMask block_mask(const Spec& spec, const Problem& problem) override;
+  std::vector<AttentionValues> forward_replanned(const Spec& spec, const Problem& problem,
+                                                 const SequenceNumbers& others,
+                                                 const SequenceNumbers& numbers) override;
+  OfLies forward_with_lies(const Spec& spec, const Problem& problem,
+                           const PackedShape& shape) override;
   std::vector<TacticSpec> tactics(const Spec& spec) override;
   Spec reread(const Spec& spec) override;
 
@@ -70,8 +92,13 @@ struct RelationResult {
 
 /// Runs a relation for a spec (its own snippets, or a user's) and inputs in its layouts. lse is
 /// always written.
+/// @param packing of a packed call
 /// @throws Error as the runner
 RelationResult check_relation(Relation relation, const Spec& spec, const Inputs& inputs,
-                              RelationRunner& runner);
+                              RelationRunner& runner, const FuzzPacking& packing = {});
+
+/// The same of a packed call, for a relation that applies; without the relation's name in messages.
+RelationResult check_packed_relation(Relation relation, const Spec& spec, const Inputs& inputs,
+                                     const FuzzPacking& packing, RelationRunner& runner);
 
 }  // namespace tilewright::verify::fuzz

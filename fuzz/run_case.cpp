@@ -16,6 +16,8 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "fuzz/case_inputs.hpp"
+#include "fuzz/case_parts.hpp"
+#include "fuzz/kernel_call.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "fuzz/readings.hpp"
 #include "fuzz/relations.hpp"
@@ -186,14 +188,9 @@ class CaseRunner::Implementation {
     Outcome outcome;
     CaseInputs inputs(c);
     find_undefined(c, inputs.problem());
-    const CaseReadings readings(c, inputs.problem(), kernels_->user ? &*kernels_->user : nullptr);
-    if (c.nan_in_dropped) {
-      inputs.plant_nan_in_dropped(
-          [&](std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
-            return readings.keep(b, h, row, column);
-          });
-    }
-    outcome.share_of_bound = judge_call(c, inputs, readings);
+    const CaseParts parts(c, inputs.problem(), kernels_->user ? &*kernels_->user : nullptr);
+    if (c.nan_in_dropped) inputs.plant_nan_in_dropped(parts);
+    outcome.share_of_bound = judge_call(c, inputs, parts);
     outcome.relation_ran = check_relation_of(c);
     return outcome;
   }
@@ -208,7 +205,7 @@ class CaseRunner::Implementation {
         options_.relations ? options_.relations(device, options_.kernels)
                            : std::make_unique<KernelRelationRunner>(device, options_.kernels);
     const RelationResult result =
-        check_relation(relation_from_string(c.relation), spec, dense_inputs(c), *runner);
+        check_relation(relation_from_string(c.relation), spec, dense_inputs(c), *runner, c.packing);
     if (!result.holds()) fail(Failure::relation_broken, result.message, c.relation);
     return result.applies;
   }
@@ -234,31 +231,37 @@ class CaseRunner::Implementation {
   }
 
   // How near to its bound the result is.
-  double judge_call(const FuzzCase& c, const CaseInputs& inputs, const CaseReadings& readings) {
+  double judge_call(const FuzzCase& c, const CaseInputs& inputs, const CaseParts& parts) {
     const Problem& problem = inputs.problem();
     const std::uint64_t before = inputs.fingerprint();
     const Written first(c);
-    const std::optional<BlockMask> mask = run_on(kernels_->attention, problem, first);
-    check_red_zones(first, c.target);
-    if (mask) check_mask(c, *mask, readings);
+    const KernelCall call = run_on(kernels_->attention, c, problem, first);
+    check_tiles(c, problem, call, parts);
 
-    const DenseProblem dense{.q = read_values(problem.q, c.spec.layout),
-                             .k = read_values(problem.k, c.spec.key_value_layout()),
-                             .v = read_values(problem.v, c.spec.key_value_layout()),
-                             .scale = scale_of(c.spec, problem)};
     const Activity activity("judges a result");
-    const Reference reference = reference_attention(dense, readings.in_double(), threads_);
+    Reference reference;
+    std::vector<double> max_abs_scores;
+    reference.values = parts.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
+      Reference of_part = reference_attention(dense, part.readings.in_double(), threads_);
+      max_abs_scores.push_back(of_part.max_abs_score);
+      reference.max_abs_score = std::max(reference.max_abs_score, of_part.max_abs_score);
+      return std::move(of_part.values);
+    });
     const AttentionValues values = first.values();
     const Rule rule = rule_on(c.spec, kernels_->attention.device(), reference);
-    const Verdict verdict =
-        judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
+    const Verdict verdict = judge_by_samples(values, reference, parts, c.spec, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
-    check_repeatable(c, problem, values, readings);
+    if (problem.sequences) {
+      const std::string wrong =
+          judge_sequences_alone(values, reference, parts, max_abs_scores, c.spec, rule, threads_);
+      if (!wrong.empty()) fail(Failure::wrong_result, wrong);
+    }
+    check_repeatable(c, problem, values, parts);
     if (inputs.fingerprint() != before) {
       fail(Failure::input_changed, "an input, a buffer or the memory around one was written to");
     }
     if (kernels_->beside) {
-      compare_with_cpu(c, problem, dense, reference, readings, {values, verdict, rule});
+      compare_with_cpu(c, problem, reference, parts, {values, verdict, rule});
     }
     return share_of(verdict);
   }
@@ -269,56 +272,47 @@ class CaseRunner::Implementation {
     return rule;
   }
 
-  static std::optional<BlockMask> run_on(const Attention& attention, const Problem& problem,
-                                         const Written& written) {
-    ForwardTensors tensors{
-        .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
-    if (written.lse) tensors.lse = written.lse->view();
-    const Activity activity("runs a call on",
-                            attention.device().name() + ", " + attention.builds().front().kernel);
-    const StagedCall staged(attention.device(), tensors, problem.snippet,
-                            GuardedTensor::kGuardBytes);
-    const Bindings bindings = attention.bind(staged.inputs());
-    const ForwardOptions call{.q_offset = problem.shape.q_offset,
-                              .kv_offset = problem.shape.kv_offset,
-                              .scale = problem.scale};
-    std::optional<BlockMask> mask;
-    if (attention.spec().mask_mod.empty()) {
-      attention.forward(staged.tensors(), bindings, call);
-    } else {
-      mask.emplace(attention.block_mask(problem.shape, bindings));
-      attention.forward(staged.tensors(), *mask, bindings, call);
-    }
-    staged.wait();
-    staged.copy_back();
-    if (const auto changed = staged.changed_input()) fail(Failure::input_changed, *changed);
-    return mask;
+  static KernelCall run_on(const Attention& attention, const FuzzCase& c, const Problem& problem,
+                           const Written& written) {
+    KernelCall call = run_kernels(attention, problem, written, c.packing.is_bounded);
+    if (call.changed) fail(Failure::input_changed, *call.changed);
+    check_red_zones(written, attention.device().kind() == Device::Kind::cpu ? "cpu" : "cuda");
+    if (!problem.sequences) return call;
+    const std::string touched = written.touched_row(problem);
+    if (!touched.empty()) fail(Failure::red_zone, touched);
+    return call;
   }
 
-  void check_mask(const FuzzCase& c, const BlockMask& mask, const CaseReadings& readings) const {
+  void check_tiles(const FuzzCase& c, const Problem& problem, const KernelCall& call,
+                   const CaseParts& parts) const {
     const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row,
                               unsigned char* keep) {
-      const unsigned char* kept = readings.kept_row(b, h, row);
-      std::copy(kept, kept + c.shape.kv_len, keep);
+      const CaseParts::Part& part =
+          parts.parts()[problem.sequences ? static_cast<std::size_t>(b) : 0];
+      const unsigned char* kept = part.readings.kept_row(problem.sequences ? 0 : b, h, row);
+      std::copy(kept, kept + part.place.columns(), keep);
     };
-    const MaskVerdict verdict = check_block_mask(c.spec.block, c.shape, mask, kept_row, threads_);
+    MaskVerdict verdict;
+    if (call.map) verdict = check_tile_map(c.spec, problem, *call.map, kept_row, threads_);
+    if (call.mask)
+      verdict = check_block_mask(c.spec.block, c.shape, *call.mask, kept_row, threads_);
     if (verdict.ok) return;
     fail(Failure::mask_differs,
-         fmt::format("the block mask is wrong in {} of {} tiles: {}", verdict.wrong_tiles,
-                     verdict.tiles, verdict.first_wrong));
+         fmt::format("the {} is wrong in {} of {} tiles: {}", call.map ? "plan" : "block mask",
+                     verdict.wrong_tiles, verdict.tiles, verdict.first_wrong));
   }
 
   // The second run has another rounding direction, which the library must neither follow nor
   // change.
   void check_repeatable(const FuzzCase& c, const Problem& problem, const AttentionValues& values,
-                        const CaseReadings& readings) const {
+                        const CaseParts& parts) const {
     constexpr std::array kDirections = {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
     const int direction = kDirections[c.seed % kDirections.size()];
     const Written second(c, Written::Order::other);
     std::fesetround(direction);
-    std::optional<BlockMask> mask;
+    KernelCall call;
     try {
-      mask = run_on(kernels_->attention, problem, second);
+      call = run_on(kernels_->attention, c, problem, second);
     } catch (...) {
       std::fesetround(FE_TONEAREST);
       throw;
@@ -328,9 +322,8 @@ class CaseRunner::Implementation {
     if (left != direction) {
       fail(Failure::not_repeatable, "a call changed the rounding direction of its thread");
     }
-    check_red_zones(second, c.target);
-    if (mask) check_mask(c, *mask, readings);
-    check_refuses_overlap(c, problem, second, mask ? &*mask : nullptr);
+    check_tiles(c, problem, call, parts);
+    check_refuses_overlap(c, problem, second, call);
     const AttentionValues again = second.values();
     if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
       fail(
@@ -342,15 +335,16 @@ class CaseRunner::Implementation {
 
   // Outputs that share bytes with each other or with an input are refused before anything runs.
   void check_refuses_overlap(const FuzzCase& c, const Problem& problem, const Written& written,
-                             const BlockMask* mask) const {
+                             const KernelCall& call) const {
     ForwardTensors tensors{
         .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
     if (written.lse) tensors.lse = written.lse->view();
-    const auto rows = std::find_if(tensors.out.shape.begin(), tensors.out.shape.begin() + 3,
+    const int outer = tensors.out.rank - 1;
+    const auto rows = std::find_if(tensors.out.shape.begin(), tensors.out.shape.begin() + outer,
                                    [](std::int64_t extent) { return extent > 1; });
     const auto dimension = static_cast<std::size_t>(rows - tensors.out.shape.begin());
     std::string what;
-    if (c.number % 3 == 0 && dimension < 3) {
+    if (c.number % 3 == 0 && dimension < static_cast<std::size_t>(outer)) {
       what = fmt::format("rows that overlap in dimension {}", dimension);
       tensors.out.strides[dimension] = c.spec.value_head_dim() - 1;
     } else if (c.number % 3 == 1 && tensors.lse) {
@@ -360,14 +354,8 @@ class CaseRunner::Implementation {
       what = "the memory of v";
       tensors.out.data = tensors.v.data;
     }
-    const Attention& attention = kernels_->attention;
-    const ForwardOptions call{.q_offset = problem.shape.q_offset,
-                              .kv_offset = problem.shape.kv_offset,
-                              .scale = problem.scale};
     try {
-      const Bindings bindings = attention.bind(problem.snippet);
-      mask ? attention.forward(tensors, *mask, bindings, call)
-           : attention.forward(tensors, bindings, call);
+      forward_again(kernels_->attention, problem, tensors, call);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::tensor) return;
       throw;
@@ -375,16 +363,13 @@ class CaseRunner::Implementation {
     fail(Failure::error, "a call was accepted whose out has " + what);
   }
 
-  void compare_with_cpu(const FuzzCase& c, const Problem& problem, const DenseProblem& dense,
-                        const Reference& reference, const CaseReadings& readings,
-                        const DeviceResult& there) const {
+  void compare_with_cpu(const FuzzCase& c, const Problem& problem, const Reference& reference,
+                        const CaseParts& parts, const DeviceResult& there) const {
     const Written written(c);
-    run_on(*kernels_->beside, problem, written);
-    check_red_zones(written, "cpu");
+    run_on(*kernels_->beside, c, problem, written);
     const AttentionValues values = written.values();
     const Rule rule = rule_on(c.spec, Device::cpu(), reference);
-    const Verdict verdict =
-        judge_by_samples(values, reference, dense, readings, c.spec, rule, threads_);
+    const Verdict verdict = judge_by_samples(values, reference, parts, c.spec, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
     const Agreement agreement = compare(there, {values, verdict, rule}, reference.values);
     if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));

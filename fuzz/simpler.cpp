@@ -1,6 +1,7 @@
 #include "fuzz/simpler.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +26,10 @@ class Candidates {
     print_snippets(candidate);
     try {
       tilewright::validate(candidate.spec);
-      if (is_run(candidate)) tilewright::validate(candidate.shape);
+      if (is_run(candidate) && candidate.spec.is_packed()) {
+        set_totals(candidate.shape, candidate.packing);
+      }
+      if (is_run(candidate)) validate_sizes(candidate);
     } catch (const Error&) {
       return;
     }
@@ -40,13 +44,15 @@ class Candidates {
   std::vector<FuzzCase> cases_;
 };
 
-// Sizes below n, the least first. n - 2 and one more than a half keep n's parity or break it.
-std::vector<std::int64_t> smaller(std::int64_t n) {
+// Sizes below n and from `least` on, the least first. n - 2 and one more than a half keep n's
+// parity or break it.
+std::vector<std::int64_t> smaller(std::int64_t n, std::int64_t least = 1) {
   std::vector<std::int64_t> sizes;
-  for (const std::int64_t size : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, n / 4, n / 2,
-                                  n / 2 + 1, n - n / 4, n - 2, n - 1}) {
+  for (const std::int64_t size :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, n / 4, n / 2, n / 2 + 1,
+        n - n / 4, n - 2, n - 1}) {
     const bool is_new = std::find(sizes.begin(), sizes.end(), size) == sizes.end();
-    if (size >= 1 && size < n && is_new) sizes.push_back(size);
+    if (size >= least && size < n && is_new) sizes.push_back(size);
   }
   return sizes;
 }
@@ -56,6 +62,69 @@ void shrink_offset(Candidates& candidates, std::int64_t Shape::*offset, std::int
   for (const std::int64_t smaller : {std::int64_t{0}, value / 2, value < 0 ? -value : value - 1}) {
     candidates.add([&](FuzzCase& c) { c.shape.*offset = smaller; });
   }
+}
+
+void simpler_dense_shapes(const Shape& shape, Candidates& candidates) {
+  for (const std::int64_t size : smaller(shape.batch)) {
+    candidates.add([&](FuzzCase& c) { c.shape.batch = size; });
+  }
+  for (const std::int64_t size : smaller(std::min(shape.q_len, shape.kv_len))) {
+    candidates.add([&](FuzzCase& c) { c.shape.q_len = c.shape.kv_len = size; });
+  }
+  for (const std::int64_t size : smaller(shape.q_len)) {
+    candidates.add([&](FuzzCase& c) { c.shape.q_len = size; });
+  }
+  for (const std::int64_t size : smaller(shape.kv_len)) {
+    candidates.add([&](FuzzCase& c) { c.shape.kv_len = size; });
+  }
+  shrink_offset(candidates, &Shape::q_offset, shape.q_offset);
+  shrink_offset(candidates, &Shape::kv_offset, shape.kv_offset);
+}
+
+// Sequences go by halves, quarters, ..., and at last one by one; then each gets shorter.
+void fewer_sequences(const std::vector<FuzzSequence>& all, Candidates& candidates) {
+  const std::size_t count = all.size();
+  for (std::size_t part = (count + 1) / 2; part > 0 && count > 1; part /= 2) {
+    for (std::size_t first = 0; first < count; first += part) {
+      candidates.add([&](FuzzCase& c) {
+        std::vector<FuzzSequence>& left = c.packing.sequences;
+        const auto begin = left.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end = left.begin() + static_cast<std::ptrdiff_t>(std::min(first + part, count));
+        if (static_cast<std::size_t>(end - begin) < count) left.erase(begin, end);
+      });
+    }
+  }
+}
+
+void shorter_sequences(const std::vector<FuzzSequence>& all, Candidates& candidates) {
+  for (std::size_t b = 0; b < all.size(); ++b) {
+    const auto change = [&](std::int64_t FuzzSequence::*field, std::int64_t value) {
+      candidates.add([&](FuzzCase& c) { c.packing.sequences[b].*field = value; });
+    };
+    for (const std::int64_t size : smaller(all[b].q_len, 0)) change(&FuzzSequence::q_len, size);
+    for (const std::int64_t size : smaller(all[b].kv_len, 0)) change(&FuzzSequence::kv_len, size);
+    for (std::int64_t FuzzSequence::*const offset :
+         {&FuzzSequence::q_offset, &FuzzSequence::kv_offset}) {
+      const std::int64_t value = all[b].*offset;
+      if (value != 0) change(offset, 0);
+      if (value / 2 != 0) change(offset, value / 2);
+    }
+  }
+}
+
+void simpler_packing(const FuzzPacking& packing, Candidates& candidates) {
+  fewer_sequences(packing.sequences, candidates);
+  candidates.add([](FuzzCase& c) { c.packing.has_q_offset = c.packing.has_kv_offset = false; });
+  for (bool FuzzPacking::*const flag :
+       {&FuzzPacking::has_q_offset, &FuzzPacking::has_kv_offset, &FuzzPacking::is_bounded}) {
+    candidates.add([&](FuzzCase& c) { c.packing.*flag = false; });
+  }
+  candidates.add([](FuzzCase& c) { c.packing.kv_rows = KvRows::together; });
+  for (std::int64_t FuzzPacking::*const rows :
+       {&FuzzPacking::q_rows_before, &FuzzPacking::q_rows_after, &FuzzPacking::kv_gap}) {
+    candidates.add([&](FuzzCase& c) { c.packing.*rows = 0; });
+  }
+  shorter_sequences(packing.sequences, candidates);
 }
 
 bool mentions(const Spec& spec, const std::string& name) {
@@ -86,7 +155,7 @@ void simpler_types(const Spec& spec, Candidates& candidates) {
     if (size < spec.v_head_dim) candidates.add([&](FuzzCase& c) { c.spec.v_head_dim = size; });
   }
   candidates.add([](FuzzCase& c) { c.spec.kv_layout = std::nullopt; });
-  candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
+  if (!spec.is_packed()) candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
   candidates.add([](FuzzCase& c) { c.spec.outputs.lse = false; });
   candidates.add([](FuzzCase& c) { c.spec.precise_math.reset(); });
   candidates.add([](FuzzCase& c) { c.spec.scale = std::nullopt; });
@@ -151,20 +220,11 @@ std::vector<FuzzCase> simpler_shapes(const FuzzCase& from) {
   candidates.add(
       [](FuzzCase& c) { c.shape.num_q_heads /= c.shape.num_kv_heads, c.shape.num_kv_heads = 1; });
   candidates.add([](FuzzCase& c) { c.shape.num_q_heads = c.shape.num_kv_heads; });
-  for (const std::int64_t size : smaller(shape.batch)) {
-    candidates.add([&](FuzzCase& c) { c.shape.batch = size; });
+  if (from.spec.is_packed()) {
+    simpler_packing(from.packing, candidates);
+  } else {
+    simpler_dense_shapes(shape, candidates);
   }
-  for (const std::int64_t size : smaller(std::min(shape.q_len, shape.kv_len))) {
-    candidates.add([&](FuzzCase& c) { c.shape.q_len = c.shape.kv_len = size; });
-  }
-  for (const std::int64_t size : smaller(shape.q_len)) {
-    candidates.add([&](FuzzCase& c) { c.shape.q_len = size; });
-  }
-  for (const std::int64_t size : smaller(shape.kv_len)) {
-    candidates.add([&](FuzzCase& c) { c.shape.kv_len = size; });
-  }
-  shrink_offset(candidates, &Shape::q_offset, shape.q_offset);
-  shrink_offset(candidates, &Shape::kv_offset, shape.kv_offset);
   for (const std::int64_t size : smaller(from.free_dim)) {
     candidates.add([&](FuzzCase& c) { c.free_dim = size; });
   }

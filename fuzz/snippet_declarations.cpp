@@ -39,7 +39,8 @@ std::string SnippetDeclarations::declare_buffer(DType dtype, std::size_t rank) {
 std::string SnippetDeclarations::declare_padding() {
   const DType dtype = one_of({DType::f32, DType::f16, DType::bf16});
   const double limit = greatest_finite(one_of({dtype, DType::f16}));
-  BufferSpec buffer{.dtype = dtype, .shape = {NamedDim::kv_len}};
+  BufferSpec buffer{.dtype = dtype,
+                    .shape = {wish_.is_packed ? NamedDim::total_kv : NamedDim::kv_len}};
   if (!is_wanted(wish_, Factor::mask_scope, 1) && one_in(2)) {
     buffer.shape.insert(buffer.shape.begin(), NamedDim::batch);
   }
@@ -89,11 +90,11 @@ BufferDim SnippetDeclarations::random_length() {
   switch (below(6)) {
     case 0:
     case 1:
-      return NamedDim::q_len;
+      return wish_.is_packed ? NamedDim::total_q : NamedDim::q_len;
     case 2:
       return FreeDim{};
     default:
-      return NamedDim::kv_len;
+      return wish_.is_packed ? NamedDim::total_kv : NamedDim::kv_len;
   }
 }
 

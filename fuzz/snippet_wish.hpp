@@ -21,6 +21,8 @@ struct SnippetWish {
   bool is_body = false;
   /// q_idx and kv_idx start at 0, so that they index buffers of q_len and kv_len as they are.
   bool no_offsets = false;
+  /// Of a packed spec: q_token and kv_token are there, from 0 to kMaxIndex. Positions have offsets.
+  bool is_packed = false;
 };
 
 inline bool is_wanted(const SnippetWish& wish, Factor factor, int value) {

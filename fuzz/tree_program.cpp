@@ -16,6 +16,8 @@ constexpr std::pair<const char*, TreeSlot::Index> kVariables[] = {
     {"kv_len", TreeSlot::kKvLen},
     {"num_q_heads", TreeSlot::kQHeads},
     {"num_kv_heads", TreeSlot::kKvHeads},
+    {"q_token", TreeSlot::kQToken},
+    {"kv_token", TreeSlot::kKvToken},
     {"score", TreeSlot::kScore}};
 
 template <typename Score>

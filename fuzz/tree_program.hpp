@@ -23,6 +23,8 @@ struct TreeSlot {
     kKvLen,
     kQHeads,
     kKvHeads,
+    kQToken,
+    kKvToken,
     kScore,
     kFirstFree
   };

@@ -45,6 +45,9 @@ std::vector<Expression> WishedParts::truths() {
     parts.push_back(apply(
         Op::less, {expressions_.exact_number(1).expression, variable(*name, Type::floating)}));
   }
+  for (const TrackedInteger& token : wanted_tokens()) {
+    compare(fuzz::remainder(token, 11), 9);
+  }
   if (is_wanted(wish_, Factor::integers, 1)) compare(difference(), 50);
   if (is_wanted(wish_, Factor::integers, 2))
     compare(expressions_.remainder_of(difference(), 1), 20);
@@ -83,6 +86,7 @@ std::vector<TrackedNumber> WishedParts::terms() {
   if (const auto name = declared_.scalar(DType::i32); name && is_wanted(wish_, Factor::scalar, 2)) {
     add_integer({variable(*name), 1, kMaxIntegerScalar});
   }
+  for (const TrackedInteger& token : wanted_tokens()) add_integer(fuzz::remainder(token, 32));
   if (is_wanted(wish_, Factor::integers, 1)) add_integer(difference());
   if (is_wanted(wish_, Factor::integers, 2))
     add_integer(expressions_.remainder_of(difference(), 1));
@@ -109,6 +113,15 @@ std::vector<TrackedNumber> WishedParts::terms() {
       },
       [&](const TrackedNumber& x) { terms.push_back(x); });
   return terms;
+}
+
+std::vector<TrackedInteger> WishedParts::wanted_tokens() {
+  std::vector<TrackedInteger> tokens;
+  for (const auto& [value, name] : {std::pair{1, "q_token"}, std::pair{2, "kv_token"}}) {
+    if (!is_wanted(wish_, Factor::tokens, value)) continue;
+    tokens.push_back({variable(name), 0, kMaxIndex});
+  }
+  return tokens;
 }
 
 TrackedInteger WishedParts::difference() {

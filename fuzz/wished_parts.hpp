@@ -27,6 +27,7 @@ class WishedParts : private SnippetDice {
   std::vector<TrackedNumber> terms();
 
  private:
+  std::vector<TrackedInteger> wanted_tokens();
   TrackedInteger difference();
   TrackedNumber tanh_of_score();
   template <typename UseInteger, typename UseTruth, typename UseNumber>

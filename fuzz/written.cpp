@@ -6,31 +6,45 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "verify/sequences.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
 
-std::array<std::int64_t, 4> out_shape(const FuzzCase& c) {
+std::vector<std::int64_t> out_shape(const FuzzCase& c) {
   const Shape& shape = c.shape;
   const std::int64_t width = c.spec.value_head_dim();
-  return c.spec.layout == Layout::bhsd
-             ? std::array{shape.batch, shape.num_q_heads, shape.q_len, width}
-             : std::array{shape.batch, shape.q_len, shape.num_q_heads, width};
+  switch (c.spec.layout) {
+    case Layout::bhsd:
+      return {shape.batch, shape.num_q_heads, shape.q_len, width};
+    case Layout::bshd:
+      return {shape.batch, shape.q_len, shape.num_q_heads, width};
+    case Layout::packed:
+      break;
+  }
+  return {shape.q_len, shape.num_q_heads, width};
 }
 
 // The call's dimensions in the order of memory, slowest first; the last one stays.
-std::array<std::size_t, 4> memory_order(const FuzzCase& c, Written::Order order) {
+std::vector<std::size_t> memory_order(const FuzzCase& c, Written::Order order) {
   constexpr std::array<std::array<std::size_t, 4>, 5> kOthers = {
       {{2, 0, 1, 3}, {1, 2, 0, 3}, {2, 1, 0, 3}, {0, 2, 1, 3}, {1, 0, 2, 3}}};
-  if (order == Written::Order::of_case) return {0, 1, 2, 3};
-  return kOthers[static_cast<std::size_t>(c.number) % kOthers.size()];
+  const bool is_other = order == Written::Order::other;
+  if (c.spec.is_packed())
+    return is_other ? std::vector<std::size_t>{1, 0, 2} : std::vector<std::size_t>{0, 1, 2};
+  if (!is_other) return {0, 1, 2, 3};
+  const auto& chosen = kOthers[static_cast<std::size_t>(c.number) % kOthers.size()];
+  return {chosen.begin(), chosen.end()};
 }
 
-std::array<std::int64_t, 4> memory_shape(const FuzzCase& c, Written::Order order) {
-  const std::array<std::int64_t, 4> shape = out_shape(c);
-  std::array<std::int64_t, 4> result = {};
-  std::size_t to = 0;
-  for (const std::size_t from : memory_order(c, order)) result[to++] = shape[from];
+std::vector<std::int64_t> memory_shape(const FuzzCase& c, Written::Order order) {
+  const std::vector<std::int64_t> shape = out_shape(c);
+  std::vector<std::int64_t> result;
+  for (const std::size_t from : memory_order(c, order)) result.push_back(shape[from]);
   return result;
 }
 
@@ -47,6 +61,7 @@ Written::Written(const FuzzCase& fuzz_case, Order order)
     : out(fuzz_case.spec.output_dtype(), memory_shape(fuzz_case, order),
           placement_of(fuzz_case, order)),
       layout(fuzz_case.spec.layout),
+      row_dimension_(fuzz_case.spec.is_packed() && order == Order::other ? 1 : 0),
       out_view_(out.view()) {
   std::size_t from = 0;
   for (const std::size_t to : memory_order(fuzz_case, order)) {
@@ -55,7 +70,11 @@ Written::Written(const FuzzCase& fuzz_case, Order order)
   }
   const Shape& shape = fuzz_case.shape;
   if (!fuzz_case.spec.outputs.lse) return;
-  lse.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
+  if (fuzz_case.spec.is_packed()) {
+    lse.emplace(DType::f32, std::array{shape.num_q_heads, shape.q_len});
+  } else {
+    lse.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
+  }
 }
 
 AttentionValues Written::values() const {
@@ -69,6 +88,20 @@ std::string Written::damage() const {
   if (!lse) return {};
   const auto found = lse->damage();
   return found ? "lse was written to: " + *found : std::string();
+}
+
+std::string Written::touched_row(const Problem& problem) const {
+  constexpr const char* kMessage = "row {} of {} belongs to no sequence and was written to";
+  std::vector<bool> is_planned(static_cast<std::size_t>(problem.shape.q_len));
+  for (const SequenceRows& rows : read_sequences(problem)) {
+    std::fill_n(is_planned.begin() + rows.q_begin, rows.q_len, true);
+  }
+  for (std::int64_t row = 0; row < problem.shape.q_len; ++row) {
+    if (is_planned[static_cast<std::size_t>(row)]) continue;
+    if (!out.is_untouched(row_dimension_, row)) return fmt::format(kMessage, row, "out");
+    if (lse && !lse->is_untouched(1, row)) return fmt::format(kMessage, row, "lse");
+  }
+  return {};
 }
 
 // A double holds each number of the dtypes that are written, so equal doubles are equal bytes.

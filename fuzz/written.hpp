@@ -5,6 +5,7 @@
 
 #include "../verify/attention_values.hpp"
 #include "../verify/guarded_tensor.hpp"
+#include "../verify/problem.hpp"
 #include "case.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -25,11 +26,15 @@ struct Written {
   /// was.
   std::string damage() const;
 
+  /// "row 17 of out belongs to no sequence and was written to", of a packed call; else empty.
+  std::string touched_row(const Problem& problem) const;
+
   GuardedTensor out;  ///< its dimensions in the order of memory
   std::optional<GuardedTensor> lse;
   Layout layout;
 
  private:
+  int row_dimension_;  // of out in a packed call, in the order of memory
   TensorView out_view_;
 };
 

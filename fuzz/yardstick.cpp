@@ -1,9 +1,13 @@
 #include "fuzz/yardstick.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "verify/naive.hpp"
 #include "verify/random.hpp"
@@ -60,34 +64,86 @@ RowSnippets<float> reordered(RowSnippets<float> snippets, const Order& keys) {
   };
 }
 
-AttentionValues another_naive(std::uint64_t sample, const DenseProblem& dense,
-                              const CaseReadings& readings, const Spec& spec, ThreadPool& threads) {
-  Random random(sample, "yardstick");
-  const Order keys = shuffled(dense.k.rows, random);
-  const Order dims = shuffled(dense.k.width, random);
-  const DenseProblem problem{.q = reordered(dense.q, nullptr, &dims),
-                             .k = reordered(dense.k, &keys, &dims),
-                             .v = reordered(dense.v, &keys, nullptr),
-                             .scale = dense.scale};
-  const RowSnippets<float> snippets =
-      reordered(readings.in_float({.factor = 1, .seed = sample}), keys);
-  return naive_attention(problem, snippets, spec.dtype, spec.output_dtype(), threads);
+// Naive, sample by sample. The first is without tricks.
+class Samples {
+ public:
+  Samples(const CaseParts& parts, const Spec& spec, ThreadPool& threads)
+      : parts_(parts), spec_(spec), threads_(threads) {}
+
+  const AttentionValues& operator[](std::uint64_t sample) {
+    while (made_.size() <= sample) made_.push_back(make(made_.size()));
+    return made_[sample];
+  }
+
+ private:
+  AttentionValues make(std::uint64_t sample) const {
+    return parts_.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
+      return sample == 0 ? naive(part.readings.in_float(), dense) : another(sample, part, dense);
+    });
+  }
+
+  AttentionValues naive(const RowSnippets<float>& snippets, const DenseProblem& dense) const {
+    return naive_attention(dense, snippets, spec_.dtype, spec_.output_dtype(), threads_);
+  }
+
+  AttentionValues another(std::uint64_t sample, const CaseParts::Part& part,
+                          const DenseProblem& dense) const {
+    Random random(sample, "yardstick");
+    const Order keys = shuffled(dense.k.rows, random);
+    const Order dims = shuffled(dense.k.width, random);
+    const DenseProblem problem{.q = reordered(dense.q, nullptr, &dims),
+                               .k = reordered(dense.k, &keys, &dims),
+                               .v = reordered(dense.v, &keys, nullptr),
+                               .scale = dense.scale};
+    return naive(reordered(part.readings.in_float({.factor = 1, .seed = sample}), keys), problem);
+  }
+
+  const CaseParts& parts_;
+  const Spec& spec_;
+  ThreadPool& threads_;
+  std::deque<AttentionValues> made_;
+};
+
+template <typename Judge>
+Verdict judge_by(const Judge& judge_sample) {
+  Verdict verdict = judge_sample(std::uint64_t{0});
+  for (std::uint64_t sample = 1; sample <= kSamples && !verdict.ok; ++sample) {
+    Verdict next = judge_sample(sample);
+    if (next.ok) verdict = std::move(next);
+  }
+  return verdict;
 }
 
 }  // namespace
 
 Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
-                         const DenseProblem& dense, const CaseReadings& readings, const Spec& spec,
-                         const Rule& rule, ThreadPool& threads) {
-  const AttentionValues naive =
-      naive_attention(dense, readings.in_float(), spec.dtype, spec.output_dtype(), threads);
-  Verdict verdict = judge(got, reference.values, naive, rule);
-  for (std::uint64_t sample = 1; sample <= kSamples && !verdict.ok; ++sample) {
-    Verdict next =
-        judge(got, reference.values, another_naive(sample, dense, readings, spec, threads), rule);
-    if (next.ok) verdict = std::move(next);
+                         const CaseParts& parts, const Spec& spec, const Rule& rule,
+                         ThreadPool& threads) {
+  Samples samples(parts, spec, threads);
+  return judge_by(
+      [&](std::uint64_t sample) { return judge(got, reference.values, samples[sample], rule); });
+}
+
+std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
+                                  const CaseParts& parts, const std::vector<double>& max_abs_scores,
+                                  const Spec& spec, const Rule& rule, ThreadPool& threads) {
+  Samples samples(parts, spec, threads);
+  std::size_t number = 0;
+  for (const CaseParts::Part& part : parts.parts()) {
+    if (part.place.score_rows() == 0) continue;
+    Rule of_part = rule;
+    if (rule.fast_math_score) of_part.fast_math_score = max_abs_scores.at(number);
+    of_part.bound_factor = kBoundFactorOfSequence;
+    ++number;
+    const AttentionValues mine = CaseParts::part_of(got, part);
+    const AttentionValues wanted = CaseParts::part_of(reference.values, part);
+    const Verdict verdict = judge_by([&](std::uint64_t sample) {
+      return judge(mine, wanted, CaseParts::part_of(samples[sample], part), of_part);
+    });
+    if (verdict.ok) continue;
+    return fmt::format("sequence {} alone: {}", part.place.b, fmt::join(verdict.reasons, "; "));
   }
-  return verdict;
+  return {};
 }
 
 }  // namespace tilewright::verify::fuzz

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/thread_pool.hpp"
 #include "../verify/judge.hpp"
 #include "../verify/reference.hpp"
-#include "readings.hpp"
+#include "case_parts.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -14,7 +17,15 @@ namespace tilewright::verify::fuzz {
 /// dims in another order, and functions as inexact as docs/math.md allows. The result is right if
 /// it is within the bounds that any of them gives (docs/decisions/0017).
 Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
-                         const DenseProblem& dense, const CaseReadings& readings, const Spec& spec,
-                         const Rule& rule, ThreadPool& threads);
+                         const CaseParts& parts, const Spec& spec, const Rule& rule,
+                         ThreadPool& threads);
+
+/// The same for each sequence of a packed call alone, as `check` judges it.
+/// @param max_abs_scores Reference::max_abs_score of each part that has rows, where the rule names
+/// one
+/// @return what is wrong; empty where nothing is
+std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
+                                  const CaseParts& parts, const std::vector<double>& max_abs_scores,
+                                  const Spec& spec, const Rule& rule, ThreadPool& threads);
 
 }  // namespace tilewright::verify::fuzz

@@ -1,6 +1,7 @@
 #include "verify/mask_check.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -71,12 +72,8 @@ void compare(MaskVerdict& verdict, const std::array<std::int64_t, 2>& block, con
 class SequenceCheck {
  public:
   SequenceCheck(const Spec& spec, const PlanMap& map, const Parts::Place& place,
-                const FloatReading& reading)
-      : block_(spec.block),
-        map_(map),
-        place_(place),
-        reading_(reading),
-        scores_(static_cast<std::size_t>(place.columns())) {}
+                const KeptRow& kept_row)
+      : block_(spec.block), map_(map), place_(place), kept_row_(kept_row) {}
 
   std::int64_t rows() const {
     return place_.columns() == 0
@@ -87,18 +84,13 @@ class SequenceCheck {
   TileRow count(std::int64_t item) const {
     const std::int64_t q_blocks = ceil_div(place_.rows(), block_[0]);
     const Shape shape{.q_len = place_.rows(), .kv_len = place_.columns()};
-    const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row,
-                              unsigned char* keep) {
-      std::vector<float> modified(scores_.size());
-      reading_.row(place_.arguments, b, h, row, scores_.data(), modified.data(), keep);
-    };
     TileRow tiles{.b = place_.b,
                   .h = item / q_blocks,
                   .q_block = item % q_blocks,
                   .rows = 0,
                   .kept = std::vector<std::int64_t>(
                       static_cast<std::size_t>(ceil_div(place_.columns(), block_[1])))};
-    return count_kept(block_, shape, kept_row, std::move(tiles));
+    return count_kept(block_, shape, kept_row_, std::move(tiles));
   }
 
   void compare(MaskVerdict& verdict, const TileRow& tiles) const {
@@ -123,9 +115,11 @@ class SequenceCheck {
   std::array<std::int64_t, 2> block_;
   const PlanMap& map_;
   const Parts::Place& place_;
-  const FloatReading& reading_;
-  std::vector<float> scores_;
+  const KeptRow& kept_row_;
 };
+
+// kept_row_of: of a sequence; null where there is no mask_mod
+using KeptRowOf = std::function<KeptRow(const Parts::Place&)>;
 
 std::string describe(const SequenceRows& rows) {
   return fmt::format("rows {}..{} of q, {}..{} of k, offsets {} and {}", rows.q_begin,
@@ -183,14 +177,17 @@ MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Sha
   return verdict;
 }
 
-MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const FloatReading* reading, ThreadPool& threads) {
+namespace {
+
+MaskVerdict check_map(const Spec& spec, const Problem& problem, const PlanMap& map,
+                      const KeptRowOf& kept_row_of, ThreadPool& threads) {
   MaskVerdict verdict;
   compare_lengths(verdict, problem, map);
-  if (verdict.wrong_tiles == 0 && map.has_tiles() && reading != nullptr) {
+  if (verdict.wrong_tiles == 0 && map.has_tiles() && kept_row_of) {
     const Parts parts(spec, problem);
     for (const Parts::Place& place : parts.places()) {
-      const SequenceCheck check(spec, map, place, *reading);
+      const KeptRow kept_row = kept_row_of(place);
+      const SequenceCheck check(spec, map, place, kept_row);
       std::vector<TileRow> rows(static_cast<std::size_t>(check.rows()));
       threads.parallel_for(check.rows(), [&](std::int64_t item, int) {
         rows[static_cast<std::size_t>(item)] = check.count(item);
@@ -200,6 +197,28 @@ MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanM
   }
   verdict.ok = verdict.wrong_tiles == 0;
   return verdict;
+}
+
+}  // namespace
+
+MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
+                           const FloatReading* reading, ThreadPool& threads) {
+  if (reading == nullptr) return check_map(spec, problem, map, {}, threads);
+  const auto kept_row_of = [reading](const Parts::Place& place) -> KeptRow {
+    return
+        [reading, &place](std::int64_t b, std::int64_t h, std::int64_t row, unsigned char* keep) {
+          const std::vector<float> scores(static_cast<std::size_t>(place.columns()));
+          std::vector<float> modified(scores.size());
+          reading->row(place.arguments, b, h, row, scores.data(), modified.data(), keep);
+        };
+  };
+  return check_map(spec, problem, map, kept_row_of, threads);
+}
+
+MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
+                           const KeptRow& kept_row, ThreadPool& threads) {
+  return check_map(
+      spec, problem, map, [&](const Parts::Place&) { return kept_row; }, threads);
 }
 
 }  // namespace tilewright::verify

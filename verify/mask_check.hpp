@@ -45,5 +45,8 @@ using KeptRow =
 /// The same for a mask_mod that somebody else evaluates.
 MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
                              const BlockMask& mask, const KeptRow& kept_row, ThreadPool& threads);
+/// The same; b is the number of a sequence, row one of its own.
+MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
+                           const KeptRow& kept_row, ThreadPool& threads);
 
 }  // namespace tilewright::verify

@@ -28,14 +28,24 @@ struct StagedPlan::Copy {
 };
 
 StagedPlan::StagedPlan(const Attention& attention, const PackedShape& shape,
-                       const Sequences& sequences, const Bindings& bindings)
+                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults)
     : device_(attention.device()) {
   const std::int64_t bytes = attention.workspace_size(shape);
   require_sequences(sequences, shape);
-  plan_.emplace(
-      attention.plan(shape, stage(sequences), bindings, {.workspace = make_workspace(bytes)}));
+  workspace_ = make_workspace(bytes);
+  make(attention, shape, sequences, bindings, on_faults);
+}
+
+void StagedPlan::plan_again(const Attention& attention, const Sequences& sequences,
+                            const Bindings& bindings) {
+  make(attention, plan_->shape(), sequences, bindings, OnFaults::refuse);
+}
+
+void StagedPlan::make(const Attention& attention, const PackedShape& shape,
+                      const Sequences& sequences, const Bindings& bindings, OnFaults on_faults) {
+  plan_.emplace(attention.plan(shape, stage(sequences), bindings, {.workspace = workspace_}));
   const PlanReport report = plan_->report();
-  if (report.count == 0) return;
+  if (report.count == 0 || on_faults == OnFaults::clamp) return;
   throw Error(ErrorCode::tensor, report.text(),
               "a call would clamp it; mend the tensor that it names");
 }

@@ -19,16 +19,23 @@ namespace tilewright {
 /// for an Attention on any device. What StagedCall is for a call's other tensors.
 class StagedPlan {
  public:
+  /// What becomes of a plan whose report names a value.
+  enum class OnFaults { refuse, clamp };
+
   /// Makes room for the plan, copies the sequences' tensors to where the device can reach them, and
   /// plans.
   /// @param sequences must outlive this where the device is a CPU
-  /// @throws Error as Attention::plan; with code tensor where the plan's report names a value: then
-  ///         its text is the message
+  /// @throws Error as Attention::plan; with code tensor where the plan's report names a value and
+  ///         is refused: then its text is the message
   StagedPlan(const Attention& attention, const PackedShape& shape, const Sequences& sequences,
-             const Bindings& bindings);
+             const Bindings& bindings, OnFaults on_faults = OnFaults::refuse);
   ~StagedPlan();
 
   const Plan& plan() const { return *plan_; }
+
+  /// Plans other sequences of the same shape in the same workspace, whatever it holds.
+  /// @throws Error as the constructor
+  void plan_again(const Attention& attention, const Sequences& sequences, const Bindings& bindings);
 
   /// Waits, and says what was written outside of the workspace, or to a sequence's tensor of a GPU.
   std::optional<std::string> damage() const;
@@ -37,6 +44,8 @@ class StagedPlan {
   TensorView stage(const std::string& name, const TensorView& host);
   Sequences stage(const Sequences& host);
   TensorView make_workspace(std::int64_t bytes);
+  void make(const Attention& attention, const PackedShape& shape, const Sequences& sequences,
+            const Bindings& bindings, OnFaults on_faults);
 
   struct Copy;
 
@@ -44,6 +53,7 @@ class StagedPlan {
   std::vector<std::byte> memory_;  // of the workspace on the host, with a guard before and after it
   std::size_t offset_ = 0;         // of the workspace in it
   std::size_t bytes_ = 0;
+  TensorView workspace_;
   std::deque<Copy> copies_;  // of the sequences' tensors on a GPU
   std::deque<cuda::DeviceTensor> device_memory_;
   std::optional<Plan> plan_;

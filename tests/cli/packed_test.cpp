@@ -273,9 +273,26 @@ TEST_CASE("cli packed: --expect judges a packed result") {
   CHECK(same.json()["expected"]["ok"] == true);
 }
 
-TEST_CASE("cli packed: verbs that make dense calls alone refuse a packed spec") {
+constexpr const char* kDividesByZero =
+    R"j({"dtype": "f32", "head_dim": 16, "layout": "packed",
+         "score_mod": "score + 1 / (kv_len - kv_idx - 1)"})j";
+
+TEST_CASE("cli packed: fuzz keeps a packed spec, and what fails is replayed") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPacked);
-  require_refused(on_cpu({"fuzz", "--spec", spec, "--cases", "1"}),
-                  "fuzz of a packed spec is not yet supported");
+  const auto fuzz = [&](const std::string& file, const char* cases) {
+    return on_cpu({"fuzz", "--spec", file, "--cases", cases, "--seed", "3", "--compiles", "0",
+                   "--workers", "1", "--out", folder.path("failures"), "--json"});
+  };
+  const Ended right = fuzz(spec, "10");
+  CAPTURE(right.err, right.out);
+  REQUIRE(right.status == 0);
+  CHECK(right.json()["cases"] == 10);
+  const Ended failed = fuzz(folder.write("w.json", kDividesByZero), "5");
+  CAPTURE(failed.err, failed.out);
+  REQUIRE(failed.status == 1);
+  const auto failure = failed.json()["failures"].at(0);
+  CHECK(failure["failure"] == "undefined");
+  const Ended again = on_cpu({"fuzz", "--replay", failure["case"].get<std::string>(), "--json"});
+  CHECK(again.status == 1);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fuzz/case_inputs.hpp"
-#include "fuzz/readings.hpp"
+#include "fuzz/case_parts.hpp"
 #include "fuzz/relation.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/spec/spec.hpp"
@@ -72,11 +72,12 @@ TEST_CASE("fuzz: cases are valid, survive JSON, and come to show every pair of f
       ++cases;
       if (cases % 10 != 0) continue;
       CHECK_NOTHROW(validate(fuzz_case.spec));
-      CHECK_NOTHROW(validate(fuzz_case.shape));
+      CHECK_NOTHROW(validate_sizes(fuzz_case));
       for (const auto& [name, buffer] : fuzz_case.spec.buffers) {
         const auto lengths =
             std::count_if(buffer.shape.begin(), buffer.shape.end(), [](const BufferDim& dim) {
-              return dim == BufferDim(NamedDim::q_len) || dim == BufferDim(NamedDim::kv_len);
+              return dim == BufferDim(NamedDim::q_len) || dim == BufferDim(NamedDim::kv_len) ||
+                     dim == BufferDim(NamedDim::total_q) || dim == BufferDim(NamedDim::total_kv);
             });
         CHECK(lengths <= 2);
       }
@@ -97,13 +98,16 @@ TEST_CASE("fuzz: random snippets have no undefined behaviour") {
   for (int group = 0; group < 60; ++group) {
     for (const FuzzCase& fuzz_case : maker.next_group(2)) {
       const CaseInputs inputs(fuzz_case);
-      const CaseReadings readings(fuzz_case, inputs.problem(), nullptr);
-      const auto columns = static_cast<std::size_t>(fuzz_case.shape.kv_len);
-      const std::vector<double> scores(columns, 1.5);
-      std::vector<double> modified(columns);
-      std::vector<unsigned char> keep(columns);
-      CHECK_NOTHROW(readings.in_double()(0, 0, fuzz_case.shape.q_len - 1, scores.data(),
-                                         modified.data(), keep.data()));
+      const CaseParts parts(fuzz_case, inputs.problem(), nullptr);
+      for (const CaseParts::Part& part : parts.parts()) {
+        if (part.place.score_rows() == 0) continue;
+        const auto columns = static_cast<std::size_t>(part.place.columns());
+        const std::vector<double> scores(columns, 1.5);
+        std::vector<double> modified(columns);
+        std::vector<unsigned char> keep(columns);
+        CHECK_NOTHROW(part.readings.in_double()(0, 0, part.place.rows() - 1, scores.data(),
+                                                modified.data(), keep.data()));
+      }
     }
   }
 }
@@ -112,7 +116,7 @@ TEST_CASE("fuzz: cases ask for every relation about as often, where it applies")
   CaseMaker maker({}, 15);
   std::map<std::string, int> asked;
   int trapped = 0;
-  for (int group = 0; group < 220; ++group) {
+  for (int group = 0; group < 400; ++group) {
     for (const FuzzCase& fuzz_case : maker.next_group(1)) {
       trapped += fuzz_case.sanitized ? 1 : 0;
       if (fuzz_case.relation.empty()) continue;

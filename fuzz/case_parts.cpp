@@ -1,0 +1,53 @@
+#include "fuzz/case_parts.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+Values of_no_sequence(const Shape& shape, std::int64_t width) {
+  Values values = Values::zeros(1, shape.num_q_heads, shape.q_len, width);
+  std::fill(values.data.begin(), values.data.end(), std::numeric_limits<double>::quiet_NaN());
+  return values;
+}
+
+void put(Values part, const CaseParts::Part& from, const Problem& problem, Values& whole) {
+  if (part.data.empty()) return;
+  if (problem.sequences && whole.data.empty()) whole = of_no_sequence(problem.shape, part.width);
+  put_rows(std::move(part), from.place, whole);
+}
+
+}  // namespace
+
+CaseParts::CaseParts(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user)
+    : out_width_(fuzz_case.spec.value_head_dim()),
+      problem_(problem),
+      places_(fuzz_case.spec, problem) {
+  for (const Parts::Place& place : places_.places()) {
+    const Parts::Place* const sequence = problem.sequences ? &place : nullptr;
+    all_.push_back({place, CaseReadings(fuzz_case, problem, user, sequence)});
+  }
+}
+
+AttentionValues CaseParts::whole(
+    const std::function<AttentionValues(const Part&, const DenseProblem&)>& compute) const {
+  AttentionValues result;
+  if (problem_.sequences) result.out = of_no_sequence(problem_.shape, out_width_);
+  for (const Part& part : all_) {
+    if (part.place.score_rows() == 0) continue;
+    AttentionValues values = compute(part, places_.read(part.place));
+    put(std::move(values.out), part, problem_, result.out);
+    put(std::move(values.lse), part, problem_, result.lse);
+  }
+  return result;
+}
+
+AttentionValues CaseParts::part_of(const AttentionValues& whole, const Part& part) {
+  AttentionValues values{.out = take_rows(whole.out, part.place), .lse = {}};
+  if (!whole.lse.data.empty()) values.lse = take_rows(whole.lse, part.place);
+  return values;
+}
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,68 @@
+#include "fuzz/kernel_call.hpp"
+
+#include "base/activity.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "verify/sequences.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+ForwardOptions options_of(const Problem& problem) {
+  if (problem.sequences) return {.scale = problem.scale};
+  return {.q_offset = problem.shape.q_offset,
+          .kv_offset = problem.shape.kv_offset,
+          .scale = problem.scale};
+}
+
+void forward(const Attention& attention, const Problem& problem, const ForwardTensors& tensors,
+             const Bindings& bindings, const KernelCall& call) {
+  const ForwardOptions options = options_of(problem);
+  if (call.plan) {
+    attention.forward(tensors, call.plan->plan(), bindings, options);
+  } else if (call.mask) {
+    attention.forward(tensors, *call.mask, bindings, options);
+  } else {
+    attention.forward(tensors, bindings, options);
+  }
+}
+
+}  // namespace
+
+PackedShape packed_shape(const Problem& problem, bool is_bounded) {
+  PackedShape shape = verify::packed_shape(problem);
+  if (!is_bounded) shape.max_q_len = shape.max_kv_len = 0;
+  return shape;
+}
+
+KernelCall run_kernels(const Attention& attention, const Problem& problem, const Written& written,
+                       bool is_bounded) {
+  ForwardTensors tensors{
+      .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
+  if (written.lse) tensors.lse = written.lse->view();
+  const Activity activity("runs a call on",
+                          attention.device().name() + ", " + attention.builds().front().kernel);
+  const StagedCall staged(attention.device(), tensors, problem.snippet, GuardedTensor::kGuardBytes);
+  const Bindings bindings = attention.bind(staged.inputs());
+  KernelCall call;
+  if (problem.sequences) {
+    call.plan = std::make_unique<StagedPlan>(attention, packed_shape(problem, is_bounded),
+                                             *problem.sequences, bindings);
+  } else if (!attention.spec().mask_mod.empty()) {
+    call.mask.emplace(attention.block_mask(problem.shape, bindings));
+  }
+  forward(attention, problem, staged.tensors(), bindings, call);
+  staged.wait();
+  staged.copy_back();
+  call.changed = staged.changed_input();
+  if (!call.plan) return call;
+  if (!call.changed) call.changed = call.plan->damage();
+  call.map.emplace(call.plan->plan(), attention.spec().block);
+  return call;
+}
+
+void forward_again(const Attention& attention, const Problem& problem,
+                   const ForwardTensors& tensors, const KernelCall& call) {
+  forward(attention, problem, tensors, attention.bind(problem.snippet), call);
+}
+
+}  // namespace tilewright::verify::fuzz

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../generator/spec/spec.hpp"
+#include "../verify/random_inputs.hpp"
+#include "../verify/sequences.hpp"
+#include "packing.hpp"
+#include "relation_calls.hpp"
+#include "relations.hpp"
+
+namespace tilewright::verify::fuzz {
+
+/// A packed spec and the inputs of a call, both to be changed. Every tensor of its sequences is
+/// given.
+struct PackedRelationCall {
+  Spec spec;
+  Inputs inputs;
+  std::vector<std::int64_t> q_begin;
+  std::vector<SequenceRows> rows;
+
+  PackedRelationCall(const Spec& spec, const Inputs& inputs, const FuzzPacking& packing);
+  PackedRelationCall(const PackedRelationCall& other);
+  PackedRelationCall& operator=(const PackedRelationCall&) = delete;
+
+  AttentionValues run(RelationRunner& runner) const;
+
+  std::int64_t batch() const { return static_cast<std::int64_t>(rows.size()); }
+  /// Sequences with rows, and with columns too.
+  std::vector<std::size_t> filled() const;
+  /// Whether a snippet tells sequences or tokens apart, by itself or by a buffer's extents.
+  bool tells_sequences_apart() const;
+
+  /// All sequences but one have neither rows nor columns; it keeps its number, rows and tokens.
+  void empty_others(std::size_t b, const SequenceRows& rows_of_b);
+  /// One sequence alone, in tensors that hold nothing else. For snippets that tell none apart.
+  void keep_alone(std::size_t b);
+  /// Sequence i becomes what sequence order[i] was, with its rows of q; its rows of k stay where
+  /// they are. Snippets see b and q_token as they were.
+  void permute(const std::vector<std::size_t>& order);
+  /// One sequence as a dense call.
+  RelationCall dense(std::size_t b) const;
+};
+
+/// Rows of a packed result.
+AttentionValues rows_of(const AttentionValues& all, std::int64_t first, std::int64_t count);
+
+}  // namespace tilewright::verify::fuzz
