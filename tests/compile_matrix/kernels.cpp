@@ -76,7 +76,8 @@ Outcome compile(const Kernel& kernel) {
             .compiler = version.empty() ? output.facts.at("compiler") : version,
             .resources = *resources,
             .cubin_bytes = output.binary.size(),
-            .instructions = count_instructions(output.binary)};
+            .instructions = count_instructions(output.binary),
+            .products = count_products(output.binary)};
   } catch (const std::exception& error) {
     return {.error = error.what()};
   }
@@ -85,6 +86,10 @@ Outcome compile(const Kernel& kernel) {
 std::vector<std::string> problems(const Kernel& kernel, const Outcome& outcome) {
   if (!outcome.error.empty()) return {outcome.error};
   std::vector<std::string> found = outcome.resources.performance_warnings;
+  if (found.empty() && outcome.products.are_serialised()) {
+    found.push_back(fmt::format("ptxas serialises its {} products: {} waits",
+                                outcome.products.products, outcome.products.waits));
+  }
   const std::string operand = repeated_operand(kernel.source.text);
   if (!operand.empty()) found.push_back(operand);
   const auto strict = std::find_if(kernel.wishes.begin(), kernel.wishes.end(), must_not_spill);

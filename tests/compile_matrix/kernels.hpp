@@ -8,6 +8,7 @@
 #include "generator/spec/target.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "runtime/compile/kernel_compiler.hpp"
+#include "tests/compile_matrix/sass.hpp"
 
 namespace tilewright::compile_matrix {
 
@@ -38,6 +39,7 @@ struct Outcome {
   GpuResources resources;  ///< where it compiled
   std::size_t cubin_bytes = 0;
   std::size_t instructions = 0;  ///< of SASS, without padding (sass.hpp)
+  WarpgroupProducts products = {};
 };
 
 /// Renders every wish.

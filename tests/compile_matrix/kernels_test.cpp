@@ -73,6 +73,20 @@ TEST_CASE("compile matrix: what ptxas serialises or ignores is a problem at any 
   REQUIRE_THAT(found[1], ContainsSubstring("C7511"));
 }
 
+TEST_CASE("compile matrix: products that are serialised without a word in the log are a problem") {
+  if (nvrtc_is_missing()) return;
+  Kernel kernel = kernel_of(kPlain);
+  const Outcome good = compile(kernel);
+  REQUIRE(good.products.products > 20);
+  REQUIRE(problems(kernel, good).empty());
+  kernel.source.text = test::kSlowKernel;
+  Outcome slow = compile(kernel);
+  slow.resources.performance_warnings.clear();
+  const auto found = problems(kernel, slow);
+  REQUIRE(found.size() == 1);
+  REQUIRE_THAT(found[0], ContainsSubstring("serialises"));
+}
+
 TEST_CASE("compile matrix: equal sources for one target are one kernel") {
   Spec renamed = kPlain;
   renamed.name = "other";
