@@ -77,7 +77,7 @@ TEST_CASE("compile matrix: products that are serialised without a word in the lo
   if (nvrtc_is_missing()) return;
   Kernel kernel = kernel_of(kPlain);
   const Outcome good = compile(kernel);
-  REQUIRE(good.products.products > 20);
+  REQUIRE(good.products.products > 16);
   REQUIRE(problems(kernel, good).empty());
   kernel.source.text = test::kSlowKernel;
   Outcome slow = compile(kernel);
