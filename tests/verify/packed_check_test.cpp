@@ -120,6 +120,14 @@ std::vector<Case> right_cases() {
        kDecodeAndPrefill},
       biased(),
       documents()};
+  // A word of the tile map holds 32 tiles.
+  Spec words = packed(f32, 16);
+  words.block = {16, 16};
+  cases.push_back({"sequences with one word of tiles and with three",
+                   words,
+                   2,
+                   1,
+                   {{20, 9}, {17, 1100}, {3, 600}}});
   for (const std::int64_t dim : {16, 24, 40, 96, 112, 256}) {
     Spec spec = packed(bf16, dim);
     spec.v_head_dim = 64;
