@@ -26,6 +26,10 @@ std::optional<Group> group_of(std::string_view file) {
     return std::any_of(starts.begin(), starts.end(),
                        [&](std::string_view start) { return file.starts_with(start); });
   };
+  if (is_in({"abi/plan", "abi/tile_map", "cuda/plan/", "cuda/kernels/plan",
+             "cuda/attention/packed_sequence", "cuda/attention/planned_places"})) {
+    return Group::plan;
+  }
   if (is_in({"abi/", "cpu/evaluate", "cpu/kernels/evaluate", "cuda/kernels/empty", "kernel/"})) {
     return std::nullopt;
   }
@@ -53,6 +57,8 @@ unsigned share(Group group) {
       return 100;
     case Group::hopper:
       return 150;
+    case Group::plan:
+      return 300;
   }
   return 0;
 }
@@ -99,6 +105,8 @@ std::string_view to_string(Group group) {
       return "mask";
     case Group::hopper:
       return "hopper";
+    case Group::plan:
+      return "plan";
   }
   return "";
 }

@@ -18,13 +18,14 @@ enum class Group : std::uint8_t {
   portable,  ///< attention on any GPU
   gpu_mask,  ///< block masks on a GPU
   hopper,    ///< attention on sm_90a
+  plan,      ///< plans of packed calls, and what forward reads of them, on any GPU
 };
 
-/// "cpu", "proofs", "portable", "mask", "hopper"
+/// "cpu", "proofs", "portable", "mask", "hopper", "plan"
 std::string_view to_string(Group group);
 
-inline constexpr Group kGroups[] = {Group::cpu, Group::proofs, Group::portable, Group::gpu_mask,
-                                    Group::hopper};
+inline constexpr Group kGroups[] = {Group::cpu,      Group::proofs, Group::portable,
+                                    Group::gpu_mask, Group::hopper, Group::plan};
 
 /// Whether it is run on a CPU.
 bool runs_on_cpu(Group group);

@@ -12,6 +12,7 @@
 #include "tests/mutants/fenced_call.hpp"
 #include "tests/mutants/functions.hpp"
 #include "tests/mutants/one_key.hpp"
+#include "tests/mutants/packed_calls.hpp"
 #include "tests/mutants/slow_hardware.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_inputs.hpp"
@@ -142,7 +143,12 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   calls.push_back({full_tiles_spec("score + 0.01 * kv_idx"), 1, wrong_with_full_tiles});
   calls.push_back({empty_rows_spec(), 1, wrong_with_empty_rows, true});
   if (device == Device::Kind::cpu) add_fenced_calls(calls);
-  if (device == Device::Kind::cuda) add_slow_calls(calls);
+  if (device == Device::Kind::cuda) {
+    add_slow_calls(calls);
+    for (Spec& spec : packed_specs()) {
+      calls.push_back({std::move(spec), kPackedLaunches, wrong_packed_call});
+    }
+  }
   return calls;
 }
 

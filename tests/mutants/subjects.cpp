@@ -134,7 +134,8 @@ Subject gpu_subject(const Spec& spec, std::size_t number) {
 std::size_t most_calls(Device::Kind device) {
   int launches = 0;
   for (const SpecialCall& call : special_calls(device)) launches += call.launches;
-  return static_cast<std::size_t>(kMostCalls - launches);
+  const bool on_gpu = device == Device::Kind::cuda;
+  return static_cast<std::size_t>((on_gpu ? kMostCallsOnGpu : kMostCalls) - launches);
 }
 
 }  // namespace

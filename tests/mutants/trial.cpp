@@ -198,14 +198,19 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
   return std::nullopt;
 }
 
+// Of kernels for a device, which one of no snippets tells.
+Target target_of(const Device& device) {
+  return Attention(Spec{.dtype = DType::f32, .head_dim = 16}, {.device = device}).target();
+}
+
 std::optional<Trial> try_special_calls(const Mutation& mutation, const TrialOptions& trial_options,
                                        Trial& trial) {
   const Device& device = trial_options.device;
   const auto templates = mutated_templates(mutation);
+  const Target target = target_of(device);
   for (const SpecialCall& call : special_calls(device.kind())) {
     AttentionOptions options = options_for(mutation, trial_options).attention;
     options.takes_block_mask = call.takes_block_mask;
-    const Target target = Attention(call.spec, {.device = device}).target();
     const std::vector<KernelSource> changed = changed_kernels(call.spec, target, *templates);
     if (changed.empty()) continue;
     if (trial.fate == Fate::not_reached) trial.fate = Fate::same_kernels;
@@ -251,10 +256,9 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
                  const TrialOptions& options) {
   const auto templates = mutated_templates(mutation);
   Trial trial{Fate::not_reached, 0, {}};
+  const Target target = target_of(options.device);
   for (const Subject& subject : subjects) {
-    const Attention original(subject.spec, {.device = options.device});
-    const std::vector<KernelSource> changed =
-        changed_kernels(subject.spec, original.target(), *templates);
+    const std::vector<KernelSource> changed = changed_kernels(subject.spec, target, *templates);
     if (changed.empty()) continue;
     if (trial.fate == Fate::not_reached) trial.fate = Fate::same_kernels;
     const auto end = try_subject(mutation, subject, changed, options, trial);

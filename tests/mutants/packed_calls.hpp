@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
+
+namespace tilewright::mutants {
+
+/// Packed specs whose plans and forward kernels differ in what they make of the templates.
+std::vector<Spec> packed_specs();
+
+/// Launches of wrong_packed_call.
+inline constexpr int kPackedLaunches = 12;
+
+/// What is wrong with packed calls, as a sentence; empty where nothing is: sequences of all kinds
+/// against the reference, then plans over other plans, and lengths that lie (fuzz/relation.hpp).
+std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels);
+
+}  // namespace tilewright::mutants
