@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "runtime/call/positions.hpp"
 #include "runtime/call/written_apart.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -90,8 +91,12 @@ auto enter_library(Body body) {
 class Attention::Implementation {
  public:
   Implementation(Spec spec, const AttentionOptions& options)
-      : spec_(std::move(spec)), device_(options.device), masks_only_(options.masks_only) {
+      : spec_(std::move(spec)),
+        device_(options.device),
+        masks_only_(options.masks_only),
+        takes_positions_(options.positions) {
     validate(spec_);
+    if (takes_positions_) require_takes_positions(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
     if (!spec_.mask_mod.empty() || options.takes_block_mask) mask_use_ = mask_use(spec_);
     const bool on_gpu = device_.kind() == Device::Kind::cuda;
@@ -122,6 +127,17 @@ class Attention::Implementation {
             .counts = {.batch = mask_use_->per_batch ? shape.batch : 0,
                        .num_q_heads = mask_use_->reads_q_heads ? shape.num_q_heads : 0,
                        .num_kv_heads = mask_use_->reads_kv_heads ? shape.num_kv_heads : 0}};
+  }
+
+  MaskFingerprint position_fingerprint(std::int64_t length, std::int64_t heads,
+                                       const Bindings& given) const {
+    require_takes_positions(spec_);
+    const Shape shape = {.num_q_heads = heads, .q_len = length, .kv_len = length};
+    tilewright::validate(shape);
+    return {.source = mask_use_->source,
+            .shape = shape,
+            .scalars = mask_scalars(bindings_or_default(given)),
+            .counts = {.num_q_heads = mask_use_->reads_q_heads ? heads : 0}};
   }
 
   BlockMask block_mask(const Shape& shape, const Bindings& given,
@@ -166,13 +182,20 @@ class Attention::Implementation {
   }
 
   std::int64_t workspace_size(const PackedShape& shape) const {
-    return geometry_of(shape).layout.bytes;
+    TileSource tiles = tile_source(nullptr);
+    if (takes_positions_) tiles.per_head = tiles.in_positions = true;
+    return geometry_of(shape, tiles).layout.bytes;
+  }
+
+  std::int64_t workspace_size(const PackedShape& shape, const BlockMask* positions) const {
+    return geometry_of(shape, tile_source(positions)).layout.bytes;
   }
 
   Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& given,
             const PlanOptions& options) const {
-    const PlanGeometry geometry = geometry_of(shape);
+    const PlanGeometry geometry = geometry_of(shape, tile_source(options.positions));
     require_sequences(sequences, shape);
+    if (options.positions) require_positions_alone(sequences);
     require_workspace(options.workspace, geometry.layout.bytes);
     auto state = std::make_shared<PlanState>();
     state->identity = identity_;
@@ -180,6 +203,7 @@ class Attention::Implementation {
     state->sequences = sequences;
     state->memory = static_cast<std::byte*>(options.workspace.data);
     state->geometry = geometry;
+    if (options.positions) state->positions = *options.positions;
     build(*state, given, options.stream);
     return Plan(std::move(state));
   }
@@ -209,7 +233,22 @@ class Attention::Implementation {
                 "leave masks_only out of its options");
   }
 
-  PlanGeometry geometry_of(const PackedShape& shape) const {
+  TileSource tile_source(const BlockMask* positions) const {
+    if (positions) require_takes_positions(spec_);
+    const bool has_mask = !spec_.mask_mod.empty();
+    return {.block = {backend_->plan_row_side(), spec_.block[1]},
+            .has_mask = has_mask,
+            .per_head = positions ? positions->heads() > 1 : has_mask && mask_use_->per_head,
+            .in_positions = positions != nullptr};
+  }
+
+  static void require_positions_alone(const Sequences& sequences) {
+    if (!sequences.kv_offset) return;
+    throw Error(ErrorCode::usage, "kv_offset was given, and positions begin with column 0",
+                "leave kv_offset out, or positions");
+  }
+
+  PlanGeometry geometry_of(const PackedShape& shape, const TileSource& tiles) const {
     if (!spec_.is_packed()) {
       throw Error(ErrorCode::usage,
                   fmt::format("layout is \"{}\", so the spec's calls have no plan",
@@ -217,14 +256,15 @@ class Attention::Implementation {
                   R"(write "layout": "packed" in the spec)");
     }
     tilewright::validate(shape);
-    const bool has_mask = !spec_.mask_mod.empty();
-    return plan_geometry(shape, backend_->plan_row_side(), spec_.block[1], has_mask,
-                         has_mask && mask_use_->per_head);
+    return plan_geometry(shape, tiles);
   }
 
   void build(PlanState& state, const Bindings& given, Stream stream) const {
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, shape_of_totals(state.shape));
+    if (state.positions) {
+      require_positions_fit(*state.positions, mask_use_->source, state.shape, bindings);
+    }
     state.mask_scalars = mask_scalars(bindings);
     if (state.shape.batch > 0) backend_->build(state, bindings, stream);
   }
@@ -304,6 +344,7 @@ class Attention::Implementation {
   Spec spec_;
   Device device_;
   bool masks_only_;
+  bool takes_positions_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
   std::unique_ptr<Backend> backend_;
@@ -372,6 +413,16 @@ void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
 
 std::int64_t Attention::workspace_size(const PackedShape& shape) const {
   return enter_library([&] { return checked(implementation_).workspace_size(shape); });
+}
+
+std::int64_t Attention::workspace_size(const PackedShape& shape, const BlockMask* positions) const {
+  return enter_library([&] { return checked(implementation_).workspace_size(shape, positions); });
+}
+
+MaskFingerprint Attention::position_fingerprint(std::int64_t length, std::int64_t heads,
+                                                const Bindings& bindings) const {
+  return enter_library(
+      [&] { return checked(implementation_).position_fingerprint(length, heads, bindings); });
 }
 
 Plan Attention::plan(const PackedShape& shape, const Sequences& sequences, const Bindings& bindings,

@@ -30,6 +30,9 @@ struct AttentionOptions {
   bool takes_block_mask = false;
   /// Makes the kernel of the block mask alone; forward is refused. For programs that look at masks.
   bool masks_only = false;
+  /// Plans of packed calls may be given positions with a list for each head: workspace_size(shape)
+  /// has room for them.
+  bool positions = false;
 };
 
 /// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
@@ -115,6 +118,15 @@ class Attention {
   /// @throws Error with code usage, tensor as block_mask
   MaskFingerprint mask_fingerprint(const Shape& shape, const Bindings& bindings = {}) const;
 
+  /// What lists over positions (PlanOptions::positions) are built from, for masks from lists
+  /// (mask_lists.hpp).
+  /// @param length positions that the lists have, of rows and of columns
+  /// @param heads 1, or num_q_heads of the calls where the lists may be one for each head
+  /// @throws Error with code usage where the spec is not packed, or has no mask_mod, or one that
+  ///         names b, q_len, kv_len, q_token or kv_token; with code tensor for sizes below 1
+  MaskFingerprint position_fingerprint(std::int64_t length, std::int64_t heads = 1,
+                                       const Bindings& bindings = {}) const;
+
   /// out = softmax(mask_mod(score_mod(q k^T * scale))) v, for a spec without mask_mod. Rows with
   /// nothing kept give out 0 and lse -inf. Never compiles. On a GPU it neither waits nor allocates,
   /// works in the calling thread's current CUDA context, else in the GPU's primary one, and may be
@@ -136,10 +148,15 @@ class Attention {
   std::int64_t workspace_size(const Shape& shape) const;
 
   /// Bytes of device memory that the plan of packed calls takes. Host arithmetic: lengths of
-  /// sequences are not asked.
+  /// sequences are not asked. With options.positions enough for any positions; without it a plan
+  /// with positions needs what the function below says.
   /// @throws Error with code usage where the spec is not packed; with code tensor as
   ///         validate(PackedShape)
   std::int64_t workspace_size(const PackedShape& shape) const;
+
+  /// The same of a plan with these positions.
+  /// @param positions null: without
+  std::int64_t workspace_size(const PackedShape& shape, const BlockMask* positions) const;
 
   /// Plans packed calls: reads and clamps the sequences' lengths, and decides which tiles mask_mod
   /// keeps something of. On a GPU it launches a kernel in the stream's order and neither waits nor
@@ -149,15 +166,18 @@ class Attention {
   ///     ...}; Plan plan = attention.plan(shape, {.q_begin = begins, .kv_begin = begins}, {},
   ///                                {.workspace = memory});
   ///     attention.forward({.q = q, .k = k, .v = v, .out = out}, plan);
+  /// With options.positions lists over positions take mask_mod's place in deciding tiles.
   /// @throws Error with code usage where the spec is not packed; with code tensor for a wrong
-  /// shape,
-  ///         tensor or workspace
+  ///         shape, tensor or workspace; for positions as position_fingerprint, with code
+  ///         block_mask where they were built from something else, with code usage where
+  ///         sequences.kv_offset is given with them
   Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& bindings,
             const PlanOptions& options) const;
 
   /// Plans the next step: the contents of the sequences' tensors or of buffers have changed, or
   /// scalars have. Every copy of the plan changes.
-  /// @throws Error with code usage for a plan of another Attention
+  /// @throws Error with code usage for a plan of another Attention; with code block_mask where
+  ///         scalars that mask_mod reads differ from those of the plan's positions
   void rebuild(Plan& plan, const Bindings& bindings = {}, Stream stream = nullptr) const;
 
   /// Attention of packed sequences. Rows of out and lse that belong to no sequence keep what they

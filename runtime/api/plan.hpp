@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "block_mask.hpp"
 #include "sequences.hpp"
 #include "stream.hpp"
 
@@ -18,22 +19,39 @@ struct PlanOptions {
   /// 256, on the device. It is the plan's until the last forward that uses it is done.
   TensorView workspace = {};
   Stream stream = nullptr;
+  /// Lists of tiles over positions, in place of what mask_mod decides; null: mask_mod does. Then
+  /// rows of tiles of a sequence begin at multiples of block[0] in q_idx, and a row's list is the
+  /// one of q_idx / block[0]. Rows with q_idx < 0 keep nothing. The plan keeps a copy, which shares
+  /// the lists. They are for sequences up to their own lengths: rows at and after their q_len keep
+  /// nothing, nor do tiles after their last column, and the plan's report names the sequence.
+  /// Batch is 1, heads 1 or num_q_heads, offsets 0. Made by the block_mask of a dense Attention
+  /// with the same mask_mod and block, or from lists with Attention::position_fingerprint. Lists on
+  /// the host are copied to a GPU by the first plan there, which waits.
+  const BlockMask* positions = nullptr;
 };
 
 /// What was wrong with the contents of a plan's tensors when it was last built. Kernels clamp such
 /// values, so that no content makes them touch other memory.
 struct PlanReport {
-  enum class Kind : std::uint8_t { q_begin, kv_begin, kv_len, q_offset, kv_offset };
+  enum class Kind : std::uint8_t {
+    q_begin,
+    kv_begin,
+    kv_len,
+    q_offset,
+    kv_offset,
+    position_rows,     ///< `value` is where the sequence's rows end, `limit` the rows of the lists
+    position_columns,  ///< likewise
+  };
 
   struct Value {
     Kind kind;
     std::int64_t sequence;
-    std::int64_t place;  ///< of the value in its tensor
+    std::int64_t place;  ///< of the value in its tensor; of positions the sequence
     std::int64_t value;
     std::int64_t limit;  ///< that it exceeds
   };
 
-  std::int64_t count = 0;  ///< values that were clamped
+  std::int64_t count = 0;  ///< values that were clamped, and sequences longer than their lists
   /// The first sequence's first, in the order of Kind.
   std::optional<Value> first = {};
   /// Rows of q after the last sequence. They are allowed, and kernels leave them as they are.

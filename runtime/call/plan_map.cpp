@@ -22,7 +22,14 @@ PlanMap::PlanMap(const Plan& plan, const std::array<std::int64_t, 2>& block)
 }
 
 std::int64_t PlanMap::q_blocks(std::int64_t b) const {
-  return ceil_div(std::int64_t{sequences_[static_cast<std::size_t>(b)].q_len}, block_[0]);
+  const abi::PlannedSequence& sequence = sequences_[static_cast<std::size_t>(b)];
+  return abi::count_q_blocks(sequence.q_len, sequence.lead, static_cast<int>(block_[0]));
+}
+
+abi::RowsOfTiles PlanMap::rows_of(std::int64_t b, std::int64_t q_block) const {
+  const abi::PlannedSequence& sequence = sequences_[static_cast<std::size_t>(b)];
+  return abi::rows_of_tiles(sequence.q_len, sequence.lead, static_cast<int>(q_block),
+                            static_cast<int>(block_[0]));
 }
 
 std::int64_t PlanMap::kv_blocks(std::int64_t b) const {
@@ -30,8 +37,7 @@ std::int64_t PlanMap::kv_blocks(std::int64_t b) const {
 }
 
 const abi::TileSpan* PlanMap::spans_of(std::int64_t b, std::int64_t h, std::int64_t q_block) const {
-  const std::int64_t first = abi::row_of_sequence(sequences_[static_cast<std::size_t>(b)].q_begin,
-                                                  static_cast<int>(b), static_cast<int>(block_[0]));
+  const std::int64_t first = sequences_[static_cast<std::size_t>(b)].tile_row;
   const std::int64_t list = geometry_.heads == 1 ? 0 : h;
   return spans_.data() + (list * geometry_.rows + first + q_block) * geometry_.spans_of_row;
 }

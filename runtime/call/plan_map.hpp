@@ -28,10 +28,12 @@ class PlanMap {
   std::int64_t heads() const { return geometry_.heads; }
   std::int64_t q_blocks(std::int64_t b) const;
   std::int64_t kv_blocks(std::int64_t b) const;
+  /// Rows of q of a row of tiles, from the sequence's first on.
+  abi::RowsOfTiles rows_of(std::int64_t b, std::int64_t q_block) const;
 
   /// The tiles of one row of sequence b, by kv block.
   std::vector<Tile> row(std::int64_t b, std::int64_t h, std::int64_t q_block) const;
-  /// Whether the row's words mark tiles after the sequence's last one, which forward would visit.
+  /// Whether the words that forward reads of a row mark tiles after the sequence's last one.
   bool marks_more(std::int64_t b, std::int64_t h, std::int64_t q_block) const;
 
   /// Tiles of all sequences and of the map's heads.

@@ -47,8 +47,18 @@ std::string_view name_of(PlanReport::Kind kind) {
       return "q_offset";
     case PlanReport::Kind::kv_offset:
       return "kv_offset";
+    case PlanReport::Kind::position_rows:
+    case PlanReport::Kind::position_columns:
+      break;
   }
   return {};
+}
+
+std::string describe_positions(const PlanReport::Value& found) {
+  const bool of_rows = found.kind == PlanReport::Kind::position_rows;
+  return fmt::format("sequence {} has {} to position {}, but the positions' lists have {} {}",
+                     found.sequence, of_rows ? "rows up" : "columns up", found.value - 1,
+                     found.limit, of_rows ? "rows" : "columns");
 }
 
 std::string describe(const PlanReport::Value& found) {
@@ -67,6 +77,9 @@ std::string describe(const PlanReport::Value& found) {
     case PlanReport::Kind::q_offset:
     case PlanReport::Kind::kv_offset:
       return fmt::format("{}, which leaves the range of a 32-bit index", value);
+    case PlanReport::Kind::position_rows:
+    case PlanReport::Kind::position_columns:
+      return describe_positions(found);
   }
   return value;
 }
@@ -82,9 +95,13 @@ abi::SequenceTensors PlanState::tensors() const {
 }
 
 abi::PlanBounds PlanState::bounds() const {
-  return {.total_q = static_cast<int>(shape.total_q),
-          .total_kv = static_cast<int>(shape.total_kv),
-          .max_kv_len = static_cast<int>(shape.max_kv_len)};
+  return {
+      .total_q = static_cast<int>(shape.total_q),
+      .total_kv = static_cast<int>(shape.total_kv),
+      .max_kv_len = static_cast<int>(shape.max_kv_len),
+      .side = static_cast<int>(geometry.block[0]),
+      .position_rows = positions ? static_cast<int>(positions->fingerprint().shape.q_len) : 0,
+      .position_columns = positions ? static_cast<int>(positions->fingerprint().shape.kv_len) : 0};
 }
 
 PackedShape with_bounds(PackedShape shape) {
@@ -93,21 +110,21 @@ PackedShape with_bounds(PackedShape shape) {
   return shape;
 }
 
-PlanGeometry plan_geometry(const PackedShape& shape, std::int64_t block_q, std::int64_t block_kv,
-                           bool has_mask, bool per_head) {
-  const std::int64_t heads = has_mask && per_head ? shape.num_q_heads : 1;
+PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
+  const auto side_of = [&](int i) { return static_cast<int>(source.block[i]); };
+  const std::int64_t heads = source.has_mask && source.per_head ? shape.num_q_heads : 1;
   const std::int64_t rows =
-      abi::tile_map_rows(shape.total_q, shape.batch, static_cast<int>(block_q));
+      abi::tile_map_rows(shape.total_q, shape.batch, side_of(0), source.in_positions);
   const std::int64_t spans =
-      has_mask ? abi::spans_of_columns(with_bounds(shape).max_kv_len, static_cast<int>(block_kv))
-               : 0;
+      source.has_mask ? abi::spans_of_columns(with_bounds(shape).max_kv_len, side_of(1)) : 0;
   if (heads * rows > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ErrorCode::tensor,
                 fmt::format("the plan has {} rows of tiles; it may have {}", heads * rows,
                             std::numeric_limits<std::int32_t>::max()),
                 "split the batch, or choose a greater block in the spec");
   }
-  return {.heads = static_cast<int>(heads),
+  return {.block = source.block,
+          .heads = static_cast<int>(heads),
           .rows = static_cast<int>(rows),
           .spans_of_row = static_cast<int>(spans),
           .layout = abi::plan_layout(shape.batch, heads, rows, spans)};
@@ -140,7 +157,8 @@ void require_workspace(const TensorView& workspace, std::int64_t bytes) {
   if (given < bytes) {
     throw Error(ErrorCode::tensor,
                 fmt::format("the workspace has {} bytes; this plan needs {}", given, bytes),
-                "attention.workspace_size(shape) says it");
+                "attention.workspace_size(shape) says it; with positions, workspace_size(shape, "
+                "&positions)");
   }
   if (!workspace.is_contiguous()) {
     throw Error(ErrorCode::tensor, "the workspace is not contiguous",

@@ -1,16 +1,22 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "../../templates/abi/plan.hpp"
+#include "../api/block_mask.hpp"
 #include "../api/plan.hpp"
 
 namespace tilewright {
 
 /// How the tiles of a spec's packed calls are laid out in a plan.
 struct PlanGeometry {
+  std::array<std::int64_t, 2> block =
+      {};                ///< sides of a tile; without mask_mod of any number of rows
   int heads = 1;         ///< lists of the mask
   int rows = 0;          ///< of tiles of a head
   int spans_of_row = 0;  ///< 0 without mask_mod
@@ -25,7 +31,8 @@ struct PlanState {
   Sequences sequences;
   std::byte* memory = nullptr;  ///< the workspace
   PlanGeometry geometry;
-  std::vector<double> mask_scalars;  ///< that mask_mod reads, as of the last build
+  std::optional<BlockMask> positions = {};  ///< PlanOptions::positions
+  std::vector<double> mask_scalars;         ///< that mask_mod reads, as of the last build
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
   std::optional<std::int64_t> tiles_evaluated = {};
@@ -39,9 +46,16 @@ struct PlanState {
 /// The shape with max_q_len and max_kv_len filled in.
 PackedShape with_bounds(PackedShape shape);
 
-/// @param per_head whether mask_mod tells heads apart
-PlanGeometry plan_geometry(const PackedShape& shape, std::int64_t block_q, std::int64_t block_kv,
-                           bool has_mask, bool per_head);
+/// What decides which tiles a plan keeps.
+struct TileSource {
+  std::array<std::int64_t, 2> block =
+      {};  ///< sides of a tile; without mask_mod of any number of rows
+  bool has_mask = false;
+  bool per_head = false;      ///< mask_mod or lists of positions tell heads apart
+  bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx
+};
+
+PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source);
 
 /// Checks the tensors of a plan.
 /// @throws Error with code tensor, usage

@@ -63,8 +63,8 @@ class CpuBackend final : public Backend {
     plan.read = [memory = plan.memory](void* to, std::size_t offset, std::size_t bytes) {
       std::memcpy(to, memory + offset, bytes);
     };
-    plan.tiles_evaluated = build_plan(plan, mask_ ? &*mask_ : nullptr, spec_.block,
-                                      bindings.cpu_arguments(), threads_);
+    plan.tiles_evaluated =
+        build_plan(plan, mask_ ? &*mask_ : nullptr, bindings.cpu_arguments(), threads_);
   }
 
   void forward(const ForwardCall& call, const PlanState& plan,

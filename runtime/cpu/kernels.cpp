@@ -24,7 +24,8 @@ abi::ForwardArguments forward_arguments(const ForwardCall& call, const BindingAr
           .lse_head_stride = call.shape.q_len,
           .scale = static_cast<float>(call.scale),
           .mask = {},
-          .map = {}};
+          .map = {},
+          .rows = 0};
 }
 
 abi::BlockMaskArgument mask_argument(const BlockMask& mask, const TileLists& lists) {
@@ -44,28 +45,31 @@ abi::TensorArgument from_row(abi::TensorArgument tensor, DType dtype, std::int64
   return tensor;
 }
 
-// The call of one sequence of a packed call.
-class SequenceCalls {
+// The calls of a packed call's rows of tiles.
+class CallsOfRows {
  public:
-  SequenceCalls(const Spec& spec, const ForwardCall& call, const PlanState& plan,
-                const BindingArguments& bindings)
+  CallsOfRows(const Spec& spec, const ForwardCall& call, const PlanState& plan,
+              const BindingArguments& bindings)
       : spec_(spec), plan_(plan), view_(plan), packed_(forward_arguments(call, bindings)) {}
 
-  abi::ForwardArguments of(int b) const {
-    const abi::PlannedSequence& sequence = view_.sequences[b];
+  abi::ForwardArguments of(const abi::PlannedRow& row) const {
+    const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
     const PlanGeometry& geometry = plan_.geometry;
+    const abi::RowsOfTiles rows = view_.rows_of(geometry, row);
+    const std::int64_t first = std::int64_t{sequence.q_begin} + rows.begin;
     abi::ForwardArguments arguments = packed_;
     arguments.snippet = of_sequence(packed_.snippet, sequence);
-    arguments.q = from_row(packed_.q, spec_.dtype, sequence.q_begin);
+    arguments.snippet.q_offset += rows.begin;
+    arguments.rows = rows.end - rows.begin;
+    arguments.q = from_row(packed_.q, spec_.dtype, first);
     arguments.k = from_row(packed_.k, spec_.key_value_dtype(), sequence.kv_begin);
     arguments.v = from_row(packed_.v, spec_.key_value_dtype(), sequence.kv_begin);
-    arguments.out = from_row(packed_.out, spec_.output_dtype(), sequence.q_begin);
-    if (packed_.lse != nullptr) arguments.lse = packed_.lse + sequence.q_begin;
-    arguments.map = {.spans = view_.spans_of(geometry, 0, {b, 0}, spec_.block[0]),
+    arguments.out = from_row(packed_.out, spec_.output_dtype(), first);
+    if (packed_.lse != nullptr) arguments.lse = packed_.lse + first;
+    arguments.map = {.spans = view_.spans_of(geometry, 0, row),
                      .head_stride = geometry.heads == 1
                                         ? 0
-                                        : std::int64_t{geometry.rows} * geometry.spans_of_row,
-                     .spans_of_row = geometry.spans_of_row};
+                                        : std::int64_t{geometry.rows} * geometry.spans_of_row};
     return arguments;
   }
 
@@ -103,7 +107,7 @@ void ForwardKernel::run(const ForwardCall& call, const BindingArguments& binding
 
 void ForwardKernel::run(const Spec& spec, const ForwardCall& call, const PlanState& plan,
                         const BindingArguments& bindings, ThreadPool& threads) const {
-  const SequenceCalls calls(spec, call, plan, bindings);
+  const CallsOfRows calls(spec, call, plan, bindings);
   const PlanView view(plan);
   const PlanGeometry& geometry = plan.geometry;
   const std::int64_t heads_per_list = call.shape.num_q_heads / geometry.heads;
@@ -113,10 +117,11 @@ void ForwardKernel::run(const Spec& spec, const ForwardCall& call, const PlanSta
   threads.parallel_for(geometry.heads * rows * items_per_row, [&](std::int64_t item, int) {
     const std::int64_t list = item / items_per_row / rows;
     const abi::PlannedRow& row = view.work[list * geometry.rows + item / items_per_row % rows];
-    const std::int64_t q_tile = row.q_block * tiles_per_block + item % tiles_per_block;
-    if (q_tile * q_tile_ >= view.sequences[row.sequence].q_len) return;
+    const std::int64_t q_tile = item % tiles_per_block;
+    const abi::ForwardArguments arguments = calls.of(row);
+    if (q_tile * q_tile_ >= arguments.rows) return;
     const std::int64_t h = list * heads_per_list + item % items_per_row / tiles_per_block;
-    run_tile(calls.of(row.sequence), row.sequence, h, q_tile);
+    run_tile(arguments, row.sequence, h, q_tile);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "runtime/call/forward_call.hpp"
+#include "runtime/cpu/position_lists.hpp"
 #include "runtime/cpu/thread_memory.hpp"
 
 namespace tilewright::cpu {
@@ -28,41 +29,32 @@ void plan_sequences(const PlanState& plan, const PlanView& view) {
 
 // Rows of tiles that have rows of q, sequence by sequence. Where sequences lie about their rows,
 // those that the map has no room for are left out.
-int list_rows(const PlanState& plan, const PlanView& view, std::int64_t block_q) {
+int list_rows(const PlanState& plan, const PlanView& view) {
+  const auto side = static_cast<int>(plan.geometry.block[0]);
   int count = 0;
   for (int b = 0; b < static_cast<int>(plan.shape.batch); ++b) {
-    const auto blocks = static_cast<int>(ceil_div(view.sequences[b].q_len, block_q));
+    const int blocks = abi::count_q_blocks(view.sequences[b].q_len, view.sequences[b].lead, side);
     for (int i = 0; i < blocks && count < plan.geometry.rows; ++i) view.work[count++] = {b, i};
   }
   return count;
 }
 
-void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial) {
-  for (int tile = begin; tile < end; ++tile) {
-    abi::TileSpan& span = spans[tile / abi::kTilesOfSpan];
-    const unsigned bit = 1u << tile % abi::kTilesOfSpan;
-    span.kept |= bit;
-    if (partial) span.partial |= bit;
-  }
-}
-
-// Decides the tiles of one row of one list.
+// Has mask_mod decide the tiles of one row of one list.
 class RowDecider {
  public:
   RowDecider(const PlanState& plan, const PlanView& view, const MaskKernel& mask,
-             const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
-             ThreadPool& threads)
+             const BindingArguments& bindings, ThreadPool& threads)
       : plan_(plan),
         view_(view),
         mask_(mask),
-        block_(block),
+        block_(plan.geometry.block),
         call_(snippet_arguments(bindings, shape_of_totals(plan.shape))),
-        tables_(mask.fill_tables(block, call_, threads)) {}
+        tables_(mask.fill_tables(block_, call_, threads)) {}
 
   // Returns the tiles that were evaluated.
   long long decide(int head, const abi::PlannedRow& row) const {
     const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
-    abi::TileSpan* const spans = view_.spans_of(plan_.geometry, head, row, block_[0]);
+    abi::TileSpan* const spans = view_.spans_of(plan_.geometry, head, row);
     std::fill_n(spans, plan_.geometry.spans_of_row, abi::TileSpan{});
     if (sequence.kv_len == 0) return 0;
     const std::int64_t kv_blocks = ceil_div(sequence.kv_len, block_[1]);
@@ -90,11 +82,21 @@ class RowDecider {
   FilledTables tables_;
 };
 
+// Calls decide(head, row) for each row of each list, side by side.
+template <typename Decide>
+void for_each_row(const PlanState& plan, const PlanView& view, ThreadPool& threads,
+                  const Decide& decide) {
+  const int rows = view.header->rows;
+  threads.parallel_for(std::int64_t{plan.geometry.heads} * rows, [&](std::int64_t item, int) {
+    decide(static_cast<int>(item / rows), view.work[item % rows]);
+  });
+}
+
 // The cost of a row of tiles: the tiles that it visits, or its columns if the spec has no mask_mod.
 std::int64_t cost_of_row(const PlanGeometry& geometry, const PlanView& view, int head,
-                         const abi::PlannedRow& row, std::int64_t block_q) {
+                         const abi::PlannedRow& row) {
   if (geometry.spans_of_row == 0) return view.sequences[row.sequence].kv_len;
-  const abi::TileSpan* const spans = view.spans_of(geometry, head, row, block_q);
+  const abi::TileSpan* const spans = view.spans_of(geometry, head, row);
   std::int64_t tiles = 0;
   for (int i = 0; i < geometry.spans_of_row; ++i) tiles += std::popcount(spans[i].kept);
   return tiles;
@@ -110,11 +112,25 @@ PlanView::PlanView(const PlanState& plan)
       work(reinterpret_cast<abi::PlannedRow*>(plan.memory + plan.geometry.layout.work)) {}
 
 abi::TileSpan* PlanView::spans_of(const PlanGeometry& geometry, int head,
-                                  const abi::PlannedRow& row, std::int64_t block_q) const {
-  const int first = abi::row_of_sequence(sequences[row.sequence].q_begin, row.sequence,
-                                         static_cast<int>(block_q));
-  const std::int64_t index = std::int64_t{head} * geometry.rows + first + row.q_block;
+                                  const abi::PlannedRow& row) const {
+  const std::int64_t index =
+      std::int64_t{head} * geometry.rows + sequences[row.sequence].tile_row + row.q_block;
   return spans + index * geometry.spans_of_row;
+}
+
+abi::RowsOfTiles PlanView::rows_of(const PlanGeometry& geometry, const abi::PlannedRow& row) const {
+  const abi::PlannedSequence& sequence = sequences[row.sequence];
+  return abi::rows_of_tiles(sequence.q_len, sequence.lead, row.q_block,
+                            static_cast<int>(geometry.block[0]));
+}
+
+void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial) {
+  for (int tile = begin; tile < end; ++tile) {
+    abi::TileSpan& span = spans[tile / abi::kTilesOfSpan];
+    const unsigned bit = 1u << tile % abi::kTilesOfSpan;
+    span.kept |= bit;
+    if (partial) span.partial |= bit;
+  }
 }
 
 abi::SnippetArguments of_sequence(abi::SnippetArguments call,
@@ -129,18 +145,21 @@ abi::SnippetArguments of_sequence(abi::SnippetArguments call,
 }
 
 std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
-                        const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
-                        ThreadPool& threads) {
+                        const BindingArguments& bindings, ThreadPool& threads) {
   const PlanView view(plan);
   plan_sequences(plan, view);
-  const int rows = view.header->rows = list_rows(plan, view, block[0]);
+  const int rows = view.header->rows = list_rows(plan, view);
   std::fill(std::begin(view.header->group_begin) + 1, std::end(view.header->group_begin), rows);
   const PlanGeometry& geometry = plan.geometry;
   std::atomic<std::int64_t> evaluated = 0;
-  if (mask != nullptr && rows > 0) {
-    const RowDecider decider(plan, view, *mask, block, bindings, threads);
-    threads.parallel_for(std::int64_t{geometry.heads} * rows, [&](std::int64_t item, int) {
-      evaluated += decider.decide(static_cast<int>(item / rows), view.work[item % rows]);
+  if (plan.positions) {
+    const PositionLists lists(plan, view);
+    for_each_row(plan, view, threads,
+                 [&](int head, const abi::PlannedRow& row) { lists.copy(head, row); });
+  } else if (mask != nullptr && rows > 0) {
+    const RowDecider decider(plan, view, *mask, bindings, threads);
+    for_each_row(plan, view, threads, [&](int head, const abi::PlannedRow& row) {
+      evaluated += decider.decide(head, row);
     });
   }
   // The last list first: all others are copies of the first, as long as that is not sorted.
@@ -148,7 +167,7 @@ std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
     abi::PlannedRow* const list = view.work + std::int64_t{head} * geometry.rows;
     if (head > 0) std::copy_n(view.work, rows, list);
     const auto cost = [&](const abi::PlannedRow& row) {
-      return cost_of_row(geometry, view, head, row, block[0]);
+      return cost_of_row(geometry, view, head, row);
     };
     std::stable_sort(list, list + rows, [&](const abi::PlannedRow& a, const abi::PlannedRow& b) {
       return cost(a) > cost(b);

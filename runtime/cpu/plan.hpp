@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "../api/thread_pool.hpp"
@@ -19,20 +18,22 @@ struct PlanView {
   explicit PlanView(const PlanState& plan);
 
   /// The map's row of one list, [spans_of_row].
-  /// @param block_q the spec's block[0]
-  abi::TileSpan* spans_of(const PlanGeometry& geometry, int head, const abi::PlannedRow& row,
-                          std::int64_t block_q) const;
+  abi::TileSpan* spans_of(const PlanGeometry& geometry, int head, const abi::PlannedRow& row) const;
+
+  /// Rows of q of a row of tiles, from the sequence's first on.
+  abi::RowsOfTiles rows_of(const PlanGeometry& geometry, const abi::PlannedRow& row) const;
 };
+
+/// Marks tiles of a row of the map, which must not be marked yet.
+void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial);
 
 /// What a snippet's kernel takes for one sequence of a packed call.
 abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::PlannedSequence& sequence);
 
 /// Reads the sequences' tensors, clamps them, decides tiles, and orders rows of tiles.
-/// @param mask  null where the spec has no mask_mod
-/// @param block the spec's
+/// @param mask null where the spec has no mask_mod
 /// @return the tiles that were evaluated element by element
 std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
-                        const std::array<std::int64_t, 2>& block, const BindingArguments& bindings,
-                        ThreadPool& threads);
+                        const BindingArguments& bindings, ThreadPool& threads);
 
 }  // namespace tilewright::cpu

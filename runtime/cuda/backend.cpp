@@ -121,7 +121,13 @@ class CudaBackend final : public Backend {
     const ContextKernels& kernels = modules_->in(scope);
     const PackedGroups groups =
         packed_groups(spec_, shape_of_totals(plan.shape), kernels.gpu().l2_bytes);
-    launch_plan(driver_, ordinal_, plan_kernel(kernels), plan, groups, bindings,
+    PositionArguments positions = {};
+    std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
+    if (plan.positions) {
+      lists = lists_of(*plan.positions, scope);
+      positions = mask_arguments(*plan.positions, *lists, 0);
+    }
+    launch_plan(driver_, ordinal_, plan_kernel(kernels), plan, groups, bindings, positions,
                 static_cast<Stream>(stream));
   }
 

@@ -52,7 +52,8 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
 }
 
 void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,
-                 const PackedGroups& groups, const Bindings& bindings, Stream stream) {
+                 const PackedGroups& groups, const Bindings& bindings,
+                 const PositionArguments& positions, Stream stream) {
   if (!plan.was_built) {
     driver.check(driver.functions().fill_bytes(device_pointer(plan.memory), 0,
                                                sizeof(abi::PlanHeader), stream),
@@ -68,6 +69,7 @@ void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanSt
       .kv_rows_of_group = static_cast<int>(groups.kv_rows),
       .groups = static_cast<int>(groups.sequences),
       .reserved = 0,
+      .positions = positions,
       .tables = {}};
   SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape));
   void* parameters[] = {&arguments, snippet.data()};

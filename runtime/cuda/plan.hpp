@@ -12,10 +12,14 @@ namespace tilewright::cuda {
 /// A plan in device memory, as kernels take it.
 abi::cuda::PlanArguments plan_arguments(const PlanState& plan);
 
+/// Lists of positions as the kernel that makes a plan takes them; none: all zeros.
+using PositionArguments = abi::cuda::BlockMaskArguments;
+
 /// Launches the kernel that makes a plan, in the stream's order, and has the plan read from the
 /// device `ordinal`. The first time it also clears the plan's header, whatever the memory held.
 /// @throws Error with code device
 void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,
-                 const PackedGroups& groups, const Bindings& bindings, Stream stream);
+                 const PackedGroups& groups, const Bindings& bindings,
+                 const PositionArguments& positions, Stream stream);
 
 }  // namespace tilewright::cuda

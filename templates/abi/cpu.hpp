@@ -57,8 +57,9 @@ struct BlockMaskArgument {
   int q_blocks;                       // ceil(q_len / block[0])
 };
 
-/// A call, or one sequence of a packed call: then batch strides are 0, tensors begin at the
-/// sequence's first row, and snippet has its lengths.
+/// A call, or one row of tiles of a sequence of a packed call: then batch strides are 0, q, out and lse
+/// begin at the first row of q, k and v at the sequence's, and snippet has the sequence's lengths and
+/// the first row's q_offset.
 struct ForwardArguments {
   SnippetArguments snippet;
   TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
@@ -69,7 +70,8 @@ struct ForwardArguments {
   long long lse_head_stride;  // elements from one head to the next: q_len, or total_q
   float scale;         // multiplies q.k before score_mod
   BlockMaskArgument mask;  // read by masked kernels only
-  TileMapOfSequence map;   // kernels of packed layouts read it instead of mask
+  TileMapRow map;          // kernels of packed layouts read it instead of mask
+  int rows;                // likewise instead of q_len: the rows of the row of tiles
 };
 
 /// State of one tile of a block mask over its elements inside q_len x kv_len.

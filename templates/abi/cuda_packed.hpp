@@ -31,6 +31,7 @@ struct PlanKernelArguments {
   int kv_rows_of_group;    // a sequence's group is kv_begin / kv_rows_of_group, at most the last one
   int groups;              // 1 to kMostPlanGroups
   int reserved;            // 0
+  BlockMaskArguments positions;  // read where the bounds say that there are some
   ExtremaTables tables;
 };
 

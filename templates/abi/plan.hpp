@@ -15,6 +15,8 @@ enum PlanFaultKind : int {
   kFaultOfKvLen = 3,     // kv_len[place] is `value`, with room for `limit`
   kFaultOfQOffset = 4,   // leaves an int's range with the rows
   kFaultOfKvOffset = 5,
+  kFaultOfRows = 6,     // rows end at position `value`, and lists of positions have `limit` rows
+  kFaultOfColumns = 7,  // likewise
 };
 
 /// The first value of a sequence that was clamped.
@@ -41,10 +43,29 @@ constexpr int kv_token_offset(const SequenceRows& rows) { return rows.kv_begin -
 
 /// A sequence as it was clamped.
 struct PlannedSequence : SequenceRows {
-  int faults;  // values that were clamped
+  int faults;    // values that were clamped
+  int tile_row;  // of the tile map: its first
+  int lead;      // rows that its first row of tiles would have before its first row; 0 but for lists of
+                 // positions, whose rows of tiles begin at multiples of block[0] in q_idx
   int reserved;
   PlanFault fault;  // the first of them
 };
+
+/// Rows of tiles of a sequence.
+/// @param side block[0]
+constexpr int count_q_blocks(int q_len, int lead, int side) {
+  return (q_len + lead + side - 1) / side;
+}
+
+/// Rows of q of one row of tiles, from the sequence's first on.
+struct RowsOfTiles {
+  int begin;
+  int end;
+};
+constexpr RowsOfTiles rows_of_tiles(int q_len, int lead, int q_block, int side) {
+  const int begin = q_block * side - lead, end = begin + side;
+  return {begin < 0 ? 0 : begin, end < q_len ? end : q_len};
+}
 
 /// A row of tiles that has rows of q.
 struct PlannedRow {
@@ -75,7 +96,7 @@ struct PlanLayout {
 
 constexpr long long plan_aligned(long long bytes) { return (bytes + 255) / 256 * 256; }
 
-/// @param heads lists of the mask: 1, or num_q_heads
+/// @param heads lists of the mask, or of positions: 1, or num_q_heads
 /// @param rows  tile_map_rows
 /// @param spans_of_row 0 without mask_mod
 constexpr PlanLayout plan_layout(long long batch, long long heads, long long rows,
@@ -104,7 +125,17 @@ struct PlanBounds {
   int total_q;
   int total_kv;
   int max_kv_len;
+  int side;              // block[0]
+  int position_rows;     // of lists of positions; 0: there are none
+  int position_columns;  // likewise
 };
+
+constexpr bool has_positions(const PlanBounds& bounds) { return bounds.position_rows > 0; }
+
+/// A row of tiles of lists of positions; negative where its rows have negative positions.
+constexpr int position_block(const SequenceRows& rows, int lead, int q_block, int side) {
+  return (rows.q_offset - lead) / side + q_block;
+}
 
 /// Indices that kernels compute with beyond a row or column stay ints.
 constexpr int kGreatestIndex = 2147483647 - 1024;
@@ -122,6 +153,20 @@ struct FaultCounter {
     return static_cast<int>(inside);
   }
 };
+
+/// Has a sequence's rows of tiles begin at multiples of their side in q_idx.
+constexpr void place_in_positions(const PlanBounds& bounds, int b, PlannedSequence& sequence,
+                                  FaultCounter& faults) {
+  sequence.tile_row += b;  // a sequence may have one more
+  if (sequence.q_len == 0) return;
+  const int remainder = sequence.q_offset % bounds.side;
+  sequence.lead = remainder < 0 ? remainder + bounds.side : remainder;
+  const int least = -kGreatestIndex - 1024;
+  faults.clamped(sequence.q_offset + sequence.q_len, least, bounds.position_rows, kFaultOfRows, b,
+                 bounds.position_rows);
+  faults.clamped(sequence.kv_len, 0, bounds.position_columns, kFaultOfColumns, b,
+                 bounds.position_columns);
+}
 
 /// Reads and clamps what is said of sequence b. Whatever the tensors hold, all rows are inside.
 constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const PlanBounds& bounds,
@@ -168,6 +213,8 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
     const long long q_offset = end_of_kv - sequence.q_len;
     sequence.q_offset = static_cast<int>(q_offset < least ? least : q_offset);
   }
+  sequence.tile_row = row_of_sequence(sequence.q_begin, b, bounds.side);
+  if (has_positions(bounds)) place_in_positions(bounds, b, sequence, faults);
   sequence.faults = faults.count;
   sequence.fault = faults.first;
   return sequence;

@@ -19,7 +19,7 @@ namespace tw_kernel {
 using tilewright::abi::BlockMaskArgument;
 using tilewright::abi::ForwardArguments;
 using tilewright::abi::TensorArgument;
-using tilewright::abi::TileMapOfSequence;
+using tilewright::abi::TileMapRow;
 using tilewright::abi::TileSpan;
 
 constexpr int kChunks = kQTile / kLanes;
@@ -134,11 +134,9 @@ TW_INLINE void visit_blocks(const Item& item, const BlockMaskArgument& mask, Scr
 }
 
 // The tiles that the map keeps.
-TW_INLINE void visit_map(const Item& item, const TileMapOfSequence& map, Scratch& scratch) {
+TW_INLINE void visit_map(const Item& item, const TileMapRow& map, Scratch& scratch) {
   using tilewright::abi::kTilesOfSpan;
-  const TileSpan* const row =
-      map.spans + item.place.h * map.head_stride +
-      item.place.first_row / kBlockQ * static_cast<long long>(map.spans_of_row);
+  const TileSpan* const row = map.spans + item.place.h * map.head_stride;
   const long long spans = tilewright::abi::spans_of_columns(item.kv_len, kBlockKv);
   for (int i = 0; i < spans; ++i) {
     for (unsigned left = row[i].kept; left != 0; left &= left - 1) {
@@ -173,7 +171,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
                        Scratch& scratch) {
   const tilewright::abi::SnippetArguments& snippet = arguments.snippet;
   const int first_row = q_tile * kQTile;
-  const int rows_left = snippet.q_len - first_row;
+  const int rows = kPacked ? arguments.rows : snippet.q_len;
+  const int rows_left = rows - first_row;
   const int h_kv = h / (snippet.num_q_heads / snippet.num_kv_heads);
 
   Item item = {tw_snippet::tw_make_state(snippet)};
@@ -181,7 +180,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
   item.v = head_of<const KvElement>(arguments.v, b, h_kv);
   item.k_stride = arguments.k.row_stride;
   item.v_stride = arguments.v.row_stride;
-  item.place = {b, h, h_kv, first_row, snippet.q_len - 1, snippet.q_offset, 0};
+  item.place = {b, h, h_kv, first_row, rows - 1, snippet.q_offset, 0};
   item.kv_offset = snippet.kv_offset;
   item.kv_len = snippet.kv_len;
   item.rows = rows_left < kQTile ? rows_left : kQTile;

@@ -92,8 +92,7 @@ struct Plans {
     for (int head = 0; head < a.geometry.heads; ++head) {
       for (int i = 0; i < header->rows; ++i) {
         const abi::PlannedSequence& sequence = sequences[work[i].sequence];
-        const long long row = 1LL * head * a.geometry.rows + work[i].q_block +
-                              abi::row_of_sequence(sequence.q_begin, work[i].sequence, 128);
+        const long long row = 1LL * head * a.geometry.rows + work[i].q_block + sequence.tile_row;
         const std::size_t spans = (static_cast<std::size_t>(sequence.kv_len) + 4095) / 4096;
         const long long offset = layout.spans + row * a.geometry.spans_of_row * 8LL;
         different += std::memcmp(at(a, offset), at(b, offset), spans * 8) != 0 ? 1 : 0;

@@ -5,7 +5,8 @@
 #include "kernel/configuration.hpp"
 #include "snippet/snippets.hpp"
 
-// The sequences of a packed call, each with lengths of its own, which the plan has clamped.
+// The sequences of a packed call, each with lengths of its own, which the plan has clamped. A q tile has
+// the rows of one row of tiles; snippets see the sequence's lengths.
 
 namespace tw_kernel {
 
@@ -14,8 +15,10 @@ using tilewright::abi::SequenceRows;
 
 struct PlacedSequence {
   SequenceRows rows;
+  int end_of_rows;  // where the row of tiles ends, from the sequence's first row on
 
-  __forceinline__ int q_len(const SnippetArguments&) const { return rows.q_len; }
+  // Where the kernel takes the rows to end.
+  __forceinline__ int q_len(const SnippetArguments&) const { return end_of_rows; }
   __forceinline__ int kv_len(const SnippetArguments&) const { return rows.kv_len; }
   __forceinline__ int q_offset(const SnippetArguments&) const { return rows.q_offset; }
   __forceinline__ int kv_offset(const SnippetArguments&) const { return rows.kv_offset; }

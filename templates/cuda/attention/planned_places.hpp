@@ -62,7 +62,7 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
       static_cast<int>(number / (static_cast<unsigned>(call.num_q_heads) * kTilesOfRow));
   if (ungrouped >= plan.header->rows) {
     place.rows = {};
-    place.b = place.h = place.h_kv = place.first_row = place.mask_row = 0;
+    place.end_of_rows = place.b = place.h = place.h_kv = place.first_row = place.mask_row = 0;
     return place;
   }
   const RankOfTile found =
@@ -72,11 +72,14 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
   const int list = plan.map.heads == 1 ? 0 : place.h;
   const tilewright::abi::PlannedRow row =
       plan.work[static_cast<long long>(list) * plan.map.rows + found.rank];
+  const tilewright::abi::PlannedSequence& sequence = plan.sequences[row.sequence];
+  const tilewright::abi::RowsOfTiles rows =
+      tilewright::abi::rows_of_tiles(sequence.q_len, sequence.lead, row.q_block, kBlockQ);
   place.b = row.sequence;
-  place.rows = plan.sequences[row.sequence];
-  place.first_row = row.q_block * kBlockQ + found.tile * kQTile;
-  place.mask_row = list * plan.map.rows + row.q_block +
-                   tilewright::abi::row_of_sequence(place.rows.q_begin, row.sequence, kBlockQ);
+  place.rows = sequence;
+  place.end_of_rows = rows.end;
+  place.first_row = rows.begin + found.tile * kQTile;
+  place.mask_row = list * plan.map.rows + sequence.tile_row + row.q_block;
   return place;
 }
 

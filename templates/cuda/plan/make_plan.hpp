@@ -4,6 +4,7 @@
 #include "abi/plan.hpp"
 #include "abi/tile_map.hpp"
 #include "cuda/language.hpp"
+#include "cuda/plan/listed_span.hpp"
 #include "cuda/plan/order_rows.hpp"
 #include "cuda/plan/span.hpp"
 #include "kernel/configuration.hpp"
@@ -48,10 +49,10 @@ TW_INLINE void enter_sequence(const SnippetArguments& call, const PlannedSequenc
 TW_INLINE void decide_rows(const PlanKernelArguments& arguments, const SnippetArguments& call,
                            const PlannedSequence& sequence, int b) {
   const tilewright::abi::TileMap& map = arguments.plan.map;
-  const int q_blocks = (sequence.q_len + kBlockQ - 1) / kBlockQ;
+  const int q_blocks =
+      tilewright::abi::count_q_blocks(sequence.q_len, sequence.lead, kBlockQ);
   const auto spans =
       static_cast<int>(tilewright::abi::spans_of_columns(sequence.kv_len, kBlockKv));
-  const int first_row = tilewright::abi::row_of_sequence(sequence.q_begin, b, kBlockQ);
   const long long items = static_cast<long long>(map.heads) * q_blocks * spans;
   constexpr int kWarpsOfBlock = kPlanThreads / 32;
   const int warp = threadIdx.x / 32;
@@ -61,9 +62,12 @@ TW_INLINE void decide_rows(const PlanKernelArguments& arguments, const SnippetAr
     const int span = static_cast<int>(item % spans);
     const int q_block = static_cast<int>(item / spans % q_blocks);
     const int head = static_cast<int>(item / spans / q_blocks);
-    const TileSpan decided = decide_span(arguments, call, b, head, q_block, span);
+    const TileSpan decided =
+        tilewright::abi::has_positions(arguments.bounds)
+            ? listed_span(arguments.positions, sequence, head, q_block, span)
+            : decide_span(arguments, call, b, head, q_block, span);
     if (threadIdx.x % 32 != 0) continue;
-    const long long row = static_cast<long long>(head) * map.rows + first_row + q_block;
+    const long long row = static_cast<long long>(head) * map.rows + sequence.tile_row + q_block;
     map.spans[row * map.spans_of_row + span] = decided;
   }
 }

@@ -18,12 +18,18 @@ using tilewright::abi::PlanHeader;
 using tilewright::abi::PlannedSequence;
 using tilewright::abi::cuda::PlanArguments;
 
+// Rows of tiles of a sequence.
+TW_INLINE int q_blocks_of(const PlanArguments& plan, int b) {
+  const PlannedSequence* const sequence = plan.sequences + b;
+  return tilewright::abi::count_q_blocks(__ldcg(&sequence->q_len), __ldcg(&sequence->lead), kBlockQ);
+}
+
 // Calls body(b, q_block) for each row of tiles: a warp has a sequence, a lane a row.
 template <typename Body>
 TW_INLINE void for_each_row(const PlanArguments& plan, const Body& body) {
 #pragma unroll 1
   for (int b = threadIdx.x / 32; b < plan.batch; b += kPlanThreads / 32) {
-    const int q_blocks = (__ldcg(&plan.sequences[b].q_len) + kBlockQ - 1) / kBlockQ;
+    const int q_blocks = q_blocks_of(plan, b);
 #pragma unroll 1
     for (int i = threadIdx.x % 32; i < q_blocks; i += 32) body(b, i);
   }
@@ -33,9 +39,8 @@ TW_INLINE void for_each_row(const PlanArguments& plan, const Body& body) {
 TW_INLINE int cost_of_row(const PlanArguments& plan, int head, int b, int q_block) {
   const int kv_len = __ldcg(&plan.sequences[b].kv_len);
   if (!kHasMaskMod) return (kv_len + kBlockKv - 1) / kBlockKv;
-  const long long row =
-      static_cast<long long>(head) * plan.map.rows + q_block +
-      tilewright::abi::row_of_sequence(__ldcg(&plan.sequences[b].q_begin), b, kBlockQ);
+  const long long row = static_cast<long long>(head) * plan.map.rows + q_block +
+                        __ldcg(&plan.sequences[b].tile_row);
   const TileSpan* const spans = plan.map.spans + row * plan.map.spans_of_row;
   const auto count = static_cast<int>(tilewright::abi::spans_of_columns(kv_len, kBlockKv));
   int tiles = 0;
@@ -85,8 +90,7 @@ TW_INLINE void find_groups(const PlanKernelArguments& arguments, PlanHeader& hea
   __syncthreads();  // the sums are empty
 #pragma unroll 1
   for (int b = threadIdx.x; b < plan.batch; b += kPlanThreads) {
-    const int q_blocks = (__ldcg(&plan.sequences[b].q_len) + kBlockQ - 1) / kBlockQ;
-    atomicAdd(&rows[group_of(arguments, b)], q_blocks);
+    atomicAdd(&rows[group_of(arguments, b)], q_blocks_of(plan, b));
   }
   __syncthreads();  // the sums are complete
   if (threadIdx.x != 0) return;
