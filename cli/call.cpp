@@ -94,10 +94,15 @@ std::string unplanned_line(const Call& call, const CallInputs& inputs) {
 }
 
 void run_packed(const Attention& attention, const StagedCall& staged, const CallInputs& inputs,
-                const Bindings& bindings, Call& call) {
+                const Bindings& bindings, const std::string& mask_file, Call& call) {
   const Stopwatch plan_watch;
+  std::optional<BlockMask> positions;
+  if (!mask_file.empty()) {
+    positions = read_positions(mask_file, attention, inputs.shape().num_q_heads, bindings);
+  }
   const StagedPlan plan(attention, verify::packed_shape(inputs.problem()),
-                        *inputs.problem().sequences, bindings);
+                        *inputs.problem().sequences, bindings, StagedPlan::OnFaults::refuse,
+                        positions ? &*positions : nullptr);
   call.mask_ms = plan_watch.ms();
   call.unplanned_rows = plan.plan().report().unplanned_rows;
   const Stopwatch watch;
@@ -153,10 +158,6 @@ Toolchain command_line_toolchain() {
 
 Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
               const std::string& mask_file) {
-  if (spec.is_packed() && !mask_file.empty()) {
-    throw Error(ErrorCode::usage, "--mask of a packed call is not yet supported",
-                "leave --mask out: the plan decides the tiles by mask_mod");
-  }
   Call call{.spec_name = spec.name, .device = device.name()};
   const Stopwatch prepare;
   const Attention attention(spec, {.device = device,
@@ -170,8 +171,8 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);
   const Bindings bindings = attention.bind(staged.inputs());
   if (inputs.is_packed()) {
-    call.plan_path = plan_path(call.builds);
-    run_packed(attention, staged, inputs, bindings, call);
+    call.plan_path = mask_file.empty() ? plan_path(call.builds) : "lists";
+    run_packed(attention, staged, inputs, bindings, mask_file, call);
   } else {
     run_dense(attention, staged, inputs, bindings, mask_file, call);
   }

@@ -21,7 +21,7 @@ struct Call {
   std::vector<KernelBuild> builds;
   std::optional<BlockMask> mask;
   std::optional<PlanMap> plan_map;  ///< of a packed call
-  std::string plan_path;            ///< of its tiles: "proved" or "exact"
+  std::string plan_path;            ///< of its tiles: "proved", "exact" or "lists"
   std::int64_t unplanned_rows = 0;  ///< of q, after the last sequence
   double inputs_ms = 0;             ///< reading or making the inputs
   double prepare_ms = 0;            ///< all kernels, from the spec to where they can be called
@@ -35,9 +35,9 @@ Toolchain command_line_toolchain();
 
 /// Compiles or loads the kernels, builds the block mask where there is a mask_mod, or the plan of a
 /// packed call, and fills the outputs of `inputs`. A plan whose report names a value runs nothing.
-/// @param mask_file read the block mask from it (mask_lists.hpp) in place of building one; empty:
-/// none
-/// @throws Error as Attention; as StagedPlan; with code usage for a mask file of a packed call
+/// @param mask_file read the block mask, or the positions of a packed call, from it
+///        (mask_lists.hpp) in place of deciding tiles; empty: none
+/// @throws Error as Attention; as StagedPlan
 Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
               const std::string& mask_file = {});
 

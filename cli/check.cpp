@@ -1,5 +1,7 @@
 #include "verify/check.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -9,6 +11,7 @@
 #include "cli/expected.hpp"
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
+#include "cli/mask_lists.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
@@ -194,6 +197,9 @@ class CheckVerb : public Verb {
         "a safetensors file with a result of your own: out, and lse if it has one. It is "
         "judged by the same rule and compared with ours; without --inputs it holds q, k, "
         "v and the buffers too");
+    app.add_option("--mask", mask_,
+                   "of a packed spec: a safetensors file with lists over positions (default: "
+                   "mask_mod decides the tiles)");
     arguments_.declare_call(app);
     app.get_option("--inputs")->required(false);
     add_json_flag(app, json_);
@@ -203,8 +209,9 @@ class CheckVerb : public Verb {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
     say_notes(spec);
+    require_takes_mask(spec);
     take_inputs_of_expected();
-    require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_});
+    require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_, mask_});
     CallInputs inputs = CallInputs::load(spec, arguments_);
     require_memory_for(bytes_of_references(inputs), "the reference and naive results");
     verify::CheckOptions options;
@@ -214,7 +221,7 @@ class CheckVerb : public Verb {
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);
     if (!outputs_.empty()) {
-      run_call(spec, device, inputs);
+      run_call(spec, device, inputs, mask_);
       write_outputs(inputs, outputs_);
     }
     print_report(spec, inputs, report);
@@ -222,6 +229,13 @@ class CheckVerb : public Verb {
   }
 
  private:
+  // Of a dense spec the block mask is what is checked.
+  void require_takes_mask(const Spec& spec) const {
+    if (mask_.empty() || spec.is_packed()) return;
+    throw Error(ErrorCode::usage, "check takes --mask for packed specs alone",
+                "leave --mask out: the block mask is built and compared with mask_mod");
+  }
+
   void take_inputs_of_expected() {
     if (!arguments_.inputs.empty() && arguments_.inputs != expect_) return;
     if (expect_.empty()) {
@@ -238,7 +252,16 @@ class CheckVerb : public Verb {
     Progress progress(1, json_);
     progress.update("compiling kernels", 0);
     options.progress = [&](std::string_view step, double share) { progress.update(step, share); };
-    return verify::check(spec, inputs.problem(), options);
+    const verify::Checker checker(spec, options);
+    verify::Problem problem = inputs.problem();
+    std::optional<BlockMask> positions;
+    if (!mask_.empty()) {
+      const Attention& attention = checker.attention();
+      positions =
+          read_positions(mask_, attention, inputs.shape().num_q_heads, inputs.bindings(attention));
+      problem.positions = &*positions;
+    }
+    return checker.check(problem);
   }
 
   void print_report(const Spec& spec, const CallInputs& inputs,
@@ -259,6 +282,7 @@ class CheckVerb : public Verb {
   InputArguments arguments_;
   std::string outputs_;
   std::string expect_;
+  std::string mask_;
   std::string device_ = "auto";
   std::string beside_;
   bool json_ = false;

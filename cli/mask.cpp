@@ -122,8 +122,9 @@ class MaskVerb : public Verb {
 
   void require_mask_of_packed(const Spec& spec) const {
     if (!mask_.empty()) {
-      throw Error(ErrorCode::usage, "--mask of a packed spec is not yet supported",
-                  "leave --mask out: mask_mod decides the tiles");
+      throw Error(ErrorCode::usage,
+                  "mask shows what mask_mod keeps of a packed spec's sequence, and takes no --mask",
+                  "show the lists with a dense spec that has the same mask_mod and block");
     }
     if (!spec.mask_mod.empty()) return;
     throw Error(ErrorCode::usage, "the spec has no mask_mod, so there is no mask to show",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -54,6 +55,20 @@ BlockMask read_csr(const std::string& path, MaskFingerprint fingerprint) {
                                                       .col = tensor_in(file, "col", path)});
 }
 
+void require_own_lists(const std::string& path, const std::vector<std::string>& names) {
+  if (has_name(names, "row_offsets")) return;
+  throw Error(ErrorCode::file, fmt::format("\"{}\" holds no block mask", path),
+              "it needs the lists that `tilewright mask --outputs` writes, or FlexAttention's "
+              "kv_num_blocks and kv_indices, or a CSR's crow and col");
+}
+
+// 0 of a tensor without dimensions.
+std::int64_t last_extent(const std::string& path, const std::string& name) {
+  const TensorFile file = read_safetensors(path, std::vector<std::string>{name});
+  const std::span<const std::int64_t> shape = file.tensors.at(name).shape();
+  return shape.empty() ? 0 : shape.back();
+}
+
 }  // namespace
 
 BlockMask read_mask(const std::string& path, const Attention& attention, const Shape& shape,
@@ -62,14 +77,26 @@ BlockMask read_mask(const std::string& path, const Attention& attention, const S
   const std::vector<std::string> names = names_in(path);
   if (has_name(names, "kv_num_blocks")) return read_flex(path, std::move(fingerprint));
   if (has_name(names, "crow")) return read_csr(path, std::move(fingerprint));
-  if (!has_name(names, "row_offsets")) {
-    throw Error(ErrorCode::file, fmt::format("\"{}\" holds no block mask", path),
-                "it needs the lists that `tilewright mask --outputs` writes, or FlexAttention's "
-                "kv_num_blocks and kv_indices, or a CSR's crow and col");
-  }
+  require_own_lists(path, names);
   BlockMask mask = read_block_mask(path);
   require_fit(mask, fingerprint.source, shape, given);
   return mask;
+}
+
+BlockMask read_positions(const std::string& path, const Attention& attention, std::int64_t heads,
+                         const Bindings& bindings) {
+  const std::vector<std::string> names = names_in(path);
+  const auto fingerprint_of = [&](std::int64_t q_blocks) {
+    const std::int64_t side = attention.spec().block[0];
+    return attention.position_fingerprint(std::max<std::int64_t>(q_blocks, 1) * side, heads,
+                                          bindings);
+  };
+  if (has_name(names, "kv_num_blocks")) {
+    return read_flex(path, fingerprint_of(last_extent(path, "kv_num_blocks")));
+  }
+  if (has_name(names, "crow")) return read_csr(path, fingerprint_of(last_extent(path, "crow") - 1));
+  require_own_lists(path, names);
+  return read_block_mask(path);
 }
 
 void write_flex_lists(const std::string& path, const BlockMask& mask) {

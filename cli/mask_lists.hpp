@@ -13,6 +13,13 @@ namespace tilewright::cli {
 BlockMask read_mask(const std::string& path, const Attention& attention, const Shape& shape,
                     const Bindings& bindings);
 
+/// Reads the lists over positions of a packed call (PlanOptions::positions) in the same forms.
+/// Those of FlexAttention and CSR are for as many positions as their rows of tiles have.
+/// @param heads query heads of the call
+/// @throws Error as read_mask
+BlockMask read_positions(const std::string& path, const Attention& attention, std::int64_t heads,
+                         const Bindings& bindings);
+
 /// Writes FlexAttention's padded lists.
 void write_flex_lists(const std::string& path, const BlockMask& mask);
 

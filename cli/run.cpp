@@ -28,8 +28,10 @@ class RunVerb : public Verb {
                    "the safetensors file to write: out, and lse if asked for")
         ->required();
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
-    app.add_option("--mask", mask_,
-                   "a safetensors file with the block mask (default: mask_mod is evaluated)");
+    app.add_option(
+        "--mask", mask_,
+        "a safetensors file with the block mask, of a packed spec with lists over positions "
+        "(default: mask_mod is evaluated)");
     arguments_.declare_call(app);
     add_json_flag(app, json_);
   }

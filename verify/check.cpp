@@ -14,6 +14,7 @@
 #include "verify/naive.hpp"
 #include "verify/outputs.hpp"
 #include "verify/parts.hpp"
+#include "verify/positions.hpp"
 #include "verify/reference.hpp"
 #include "verify/sequences.hpp"
 #include "verify/snippet_evaluator.hpp"
@@ -129,13 +130,13 @@ class Checker::Implementation {
         return reference_attention(
             dense,
             counted("reference in double precision", &Progress::of_reference, place.columns(),
-                    double_snippets(place, disagreements), progress),
+                    double_snippets(problem, place, disagreements), progress),
             threads_);
       });
       AttentionValues naive = timed(expected.naive_ms, [&] {
         return naive_attention(dense,
                                counted("naive implementation", &Progress::of_naive, place.columns(),
-                                       float_snippets(place), progress),
+                                       float_snippets(problem, place), progress),
                                spec().dtype, spec().output_dtype(), threads_);
       });
       put_rows(std::move(reference.values.out), place, expected.reference.values.out);
@@ -338,22 +339,28 @@ class Checker::Implementation {
     };
   }
 
-  RowSnippets<float> float_snippets(const Parts::Place& place) const {
+  static void apply_positions(const Problem& problem, const Parts::Place& place, std::int64_t h,
+                              std::int64_t row, unsigned char* keep) {
+    if (problem.positions) PositionTiles(*problem.positions, place).apply(h, row, keep);
+  }
+
+  RowSnippets<float> float_snippets(const Problem& problem, const Parts::Place& place) const {
     if (!readings_.in_float) return unchanged<float>(place.columns());
-    return [this, &place](std::int64_t b, std::int64_t h, std::int64_t row, const float* scores,
-                          float* modified, unsigned char* keep) {
+    return [this, &problem, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+                                    const float* scores, float* modified, unsigned char* keep) {
       readings_.in_float->row(place.arguments, place.b + b, h, row, scores, modified, keep);
+      apply_positions(problem, place, h, row, keep);
     };
   }
 
   // Scores in double, but what is kept is decided in float: a truth has no rounding error to allow
   // for, so the reference must take the kernel's side of every `<`.
-  RowSnippets<double> double_snippets(const Parts::Place& place,
+  RowSnippets<double> double_snippets(const Problem& problem, const Parts::Place& place,
                                       std::atomic<std::int64_t>& disagreements) const {
     if (!readings_.in_double) return unchanged<double>(place.columns());
-    return [this, &place, &disagreements](std::int64_t b, std::int64_t h, std::int64_t row,
-                                          const double* scores, double* modified,
-                                          unsigned char* keep) {
+    return [this, &problem, &place, &disagreements](std::int64_t b, std::int64_t h,
+                                                    std::int64_t row, const double* scores,
+                                                    double* modified, unsigned char* keep) {
       readings_.in_double->row(place.arguments, place.b + b, h, row, scores, modified, keep);
       if (spec().mask_mod.empty()) return;
       const auto count = static_cast<std::size_t>(place.columns());
@@ -365,6 +372,7 @@ class Checker::Implementation {
       std::int64_t different = 0;
       for (std::size_t i = 0; i < count; ++i) different += (keep[i] != 0) != (float_keep[i] != 0);
       std::copy(float_keep.begin(), float_keep.end(), keep);
+      apply_positions(problem, place, h, row, keep);
       if (different != 0) disagreements += different;
     };
   }

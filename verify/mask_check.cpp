@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "verify/positions.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -139,6 +140,46 @@ void compare_lengths(MaskVerdict& verdict, const Problem& problem, const PlanMap
   }
 }
 
+// Rows of tiles of one sequence against lists over positions. Their rows follow one another, and
+// each has one list.
+void compare_positions(MaskVerdict& verdict, const BlockMask& lists, const PlanMap& map,
+                       const Parts::Place& place) {
+  const PositionTiles positions(lists, place);
+  const auto refuse = [&](const std::string& what) {
+    if (verdict.wrong_tiles++ == 0) verdict.first_wrong = what;
+  };
+  std::int64_t next = 0;
+  for (std::int64_t q_block = 0; q_block < map.q_blocks(place.b); ++q_block) {
+    const abi::RowsOfTiles rows = map.rows_of(place.b, q_block);
+    const std::string name = fmt::format("q block {} of b {}", q_block, place.b);
+    if (rows.begin != next || rows.end <= rows.begin) {
+      refuse(fmt::format("{} has rows {}..{}, after row {}", name, rows.begin, rows.end, next));
+    }
+    next = rows.end;
+    for (std::int64_t h = 0; h < place.arguments.num_q_heads; ++h) {
+      const std::vector<Tile> planned = map.row(place.b, h, q_block);
+      verdict.tiles += static_cast<std::int64_t>(planned.size());
+      for (const std::int64_t row : {rows.begin, rows.end - 1}) {
+        const std::vector<Tile> wanted = positions.tiles_of_row(h, row);
+        const auto [found, listed] =
+            std::mismatch(planned.begin(), planned.end(), wanted.begin(), wanted.end());
+        if (found == planned.end()) continue;
+        refuse(fmt::format(
+            "tile (q block {}, kv block {}) of b {}, h {} is planned as {}, but the "
+            "positions list it as {}",
+            q_block, found - planned.begin(), place.b, h, name_of(*found), name_of(*listed)));
+        break;
+      }
+      if (map.marks_more(place.b, h, q_block)) {
+        refuse(fmt::format("{}, h {} has tiles after the sequence's last column", name, h));
+      }
+    }
+  }
+  if (next != place.rows()) {
+    refuse(fmt::format("b {} has {} rows, and {} are planned", place.b, place.rows(), next));
+  }
+}
+
 }  // namespace
 
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
@@ -186,6 +227,10 @@ MaskVerdict check_map(const Spec& spec, const Problem& problem, const PlanMap& m
   if (verdict.wrong_tiles == 0 && map.has_tiles() && kept_row_of) {
     const Parts parts(spec, problem);
     for (const Parts::Place& place : parts.places()) {
+      if (problem.positions) {
+        compare_positions(verdict, *problem.positions, map, place);
+        continue;
+      }
       const KeptRow kept_row = kept_row_of(place);
       const SequenceCheck check(spec, map, place, kept_row);
       std::vector<TileRow> rows(static_cast<std::size_t>(check.rows()));

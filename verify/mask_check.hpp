@@ -33,7 +33,8 @@ MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const Blo
 /// The same for the tile map of a packed call: a tile that it leaves out keeps nothing, a full one
 /// keeps all of its elements inside its sequence; a partial one may keep any of them, since forward
 /// evaluates it. The map's lengths must be the sequences', and nothing after their last tiles may
-/// be marked. Without a mask_mod the lengths alone are compared.
+/// be marked. Without a mask_mod the lengths alone are compared. With positions each tile has the
+/// state that their lists give it.
 /// @param reading null where the spec has no mask_mod
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
                            const FloatReading* reading, ThreadPool& threads);

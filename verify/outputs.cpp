@@ -91,8 +91,10 @@ namespace {
 void run_packed(const Attention& attention, const Problem& problem, const StagedCall& staged,
                 const Bindings& bindings, CallFacts& taken, bool wants_facts) {
   std::optional<StagedPlan> plan;
-  taken.mask_ms = milliseconds_of(
-      [&] { plan.emplace(attention, packed_shape(problem), *problem.sequences, bindings); });
+  taken.mask_ms = milliseconds_of([&] {
+    plan.emplace(attention, packed_shape(problem), *problem.sequences, bindings,
+                 StagedPlan::OnFaults::refuse, problem.positions);
+  });
   taken.forward_ms = milliseconds_of([&] {
     attention.forward(staged.tensors(), plan->plan(), bindings, {.scale = problem.scale});
     staged.wait();

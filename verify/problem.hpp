@@ -4,6 +4,7 @@
 
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/bindings.hpp"
+#include "../runtime/api/block_mask.hpp"
 #include "../runtime/api/sequences.hpp"
 #include "../runtime/api/shape.hpp"
 #include "../runtime/api/tensor.hpp"
@@ -22,6 +23,8 @@ struct Problem {
   std::optional<double> scale;  ///< none: the spec's
   /// Of a packed call, on the host.
   std::optional<Sequences> sequences = {};
+  /// Of a packed call: PlanOptions::positions.
+  const BlockMask* positions = nullptr;
 };
 
 /// The scale that the problem's scores are multiplied by.

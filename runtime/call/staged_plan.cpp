@@ -16,6 +16,13 @@ constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 4096;
 constexpr std::byte kGarbage{0xa5};
 
+const char* hint_for(PlanReport::Kind kind) {
+  const bool is_of_positions =
+      kind == PlanReport::Kind::position_rows || kind == PlanReport::Kind::position_columns;
+  return is_of_positions ? "give lists for all positions that the longest sequence has"
+                         : "a call would clamp it; mend the tensor that it names";
+}
+
 bool is_garbage(std::byte byte) {
   return byte == kGarbage;
 }
@@ -28,9 +35,10 @@ struct StagedPlan::Copy {
 };
 
 StagedPlan::StagedPlan(const Attention& attention, const PackedShape& shape,
-                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults)
-    : device_(attention.device()) {
-  const std::int64_t bytes = attention.workspace_size(shape);
+                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults,
+                       const BlockMask* positions)
+    : device_(attention.device()), positions_(positions) {
+  const std::int64_t bytes = attention.workspace_size(shape, positions);
   require_sequences(sequences, shape);
   workspace_ = make_workspace(bytes);
   make(attention, shape, sequences, bindings, on_faults);
@@ -43,11 +51,11 @@ void StagedPlan::plan_again(const Attention& attention, const Sequences& sequenc
 
 void StagedPlan::make(const Attention& attention, const PackedShape& shape,
                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults) {
-  plan_.emplace(attention.plan(shape, stage(sequences), bindings, {.workspace = workspace_}));
+  plan_.emplace(attention.plan(shape, stage(sequences), bindings,
+                               {.workspace = workspace_, .positions = positions_}));
   const PlanReport report = plan_->report();
   if (report.count == 0 || on_faults == OnFaults::clamp) return;
-  throw Error(ErrorCode::tensor, report.text(),
-              "a call would clamp it; mend the tensor that it names");
+  throw Error(ErrorCode::tensor, report.text(), hint_for(report.first->kind));
 }
 
 StagedPlan::~StagedPlan() = default;

@@ -25,10 +25,12 @@ class StagedPlan {
   /// Makes room for the plan, copies the sequences' tensors to where the device can reach them, and
   /// plans.
   /// @param sequences must outlive this where the device is a CPU
+  /// @param positions PlanOptions::positions, which must outlive this; null: none
   /// @throws Error as Attention::plan; with code tensor where the plan's report names a value and
   ///         is refused: then its text is the message
   StagedPlan(const Attention& attention, const PackedShape& shape, const Sequences& sequences,
-             const Bindings& bindings, OnFaults on_faults = OnFaults::refuse);
+             const Bindings& bindings, OnFaults on_faults = OnFaults::refuse,
+             const BlockMask* positions = nullptr);
   ~StagedPlan();
 
   const Plan& plan() const { return *plan_; }
@@ -50,6 +52,7 @@ class StagedPlan {
   struct Copy;
 
   Device device_;
+  const BlockMask* positions_;
   std::vector<std::byte> memory_;  // of the workspace on the host, with a guard before and after it
   std::size_t offset_ = 0;         // of the workspace in it
   std::size_t bytes_ = 0;

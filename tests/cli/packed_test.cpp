@@ -235,9 +235,6 @@ TEST_CASE("cli packed: what belongs to dense calls is refused") {
   const std::string spec = folder.write("s.json", kPacked);
   const std::string inputs = "random:2,1/4:8";
   require_refused(check_random(spec, inputs, {"--q-offset", "3"}), "--q-offset is for dense calls");
-  require_refused(on_cpu({"run", spec, "--inputs", inputs, "--outputs", folder.path("o"), "--mask",
-                          folder.write("m", "")}),
-                  "--mask of a packed call is not yet supported");
   const std::string dense = folder.write("d.json", R"({"dtype": "f32", "head_dim": 16})");
   require_refused(check_random(dense, inputs), "the spec's layout is not \"packed\"");
 }
