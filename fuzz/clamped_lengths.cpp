@@ -8,7 +8,7 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-using Kind = PlanReport::Kind;
+using FaultKind = PlanReport::Kind;
 
 // Room for the numbers that kernels compute beyond a row's or a column's position.
 constexpr std::int64_t kFurthest = std::numeric_limits<std::int32_t>::max() - 1024;
@@ -24,19 +24,19 @@ class Clamping {
 
   SequenceRows rows_of(std::size_t b) {
     SequenceRows rows;
-    Interval part = part_of(Kind::q_begin, numbers_.q_begin, b, shape_.total_q);
+    Interval part = part_of(FaultKind::q_begin, numbers_.q_begin, b, shape_.total_q);
     rows.q_begin = part.least;
     rows.q_len = part.greatest - part.least;
     read_columns(b, rows);
     if (numbers_.kv_offset) {
       rows.kv_offset =
-          clamped(Kind::kv_offset, *numbers_.kv_offset, b,
+          clamped(FaultKind::kv_offset, *numbers_.kv_offset, b,
                   {rows.kv_begin - kFurthest, kFurthest - rows.kv_len}, kFurthest - rows.kv_len);
     }
     const Interval positions = {rows.q_begin - kFurthest, kFurthest - rows.q_len};
     rows.q_offset =
         numbers_.q_offset
-            ? clamped(Kind::q_offset, *numbers_.q_offset, b, positions, positions.greatest)
+            ? clamped(FaultKind::q_offset, *numbers_.q_offset, b, positions, positions.greatest)
             : std::max(positions.least, rows.kv_offset + rows.kv_len - rows.q_len);
     return rows;
   }
@@ -47,22 +47,22 @@ class Clamping {
         shape_.max_kv_len > 0 ? shape_.max_kv_len : std::numeric_limits<std::int64_t>::max();
     if (numbers_.kv_len) {
       rows.kv_begin =
-          clamped(Kind::kv_begin, numbers_.kv_begin, b, {0, shape_.total_kv}, shape_.total_kv);
+          clamped(FaultKind::kv_begin, numbers_.kv_begin, b, {0, shape_.total_kv}, shape_.total_kv);
       const std::int64_t room = std::min(shape_.total_kv - rows.kv_begin, most);
-      rows.kv_len = clamped(Kind::kv_len, *numbers_.kv_len, b, {0, room}, room);
+      rows.kv_len = clamped(FaultKind::kv_len, *numbers_.kv_len, b, {0, room}, room);
       return;
     }
-    const Interval part = part_of(Kind::kv_begin, numbers_.kv_begin, b, shape_.total_kv);
+    const Interval part = part_of(FaultKind::kv_begin, numbers_.kv_begin, b, shape_.total_kv);
     rows.kv_begin = part.least;
     rows.kv_len = std::min(part.greatest - part.least, most);
     if (rows.kv_len < part.greatest - part.least) {
-      add({Kind::kv_len, static_cast<std::int64_t>(b), static_cast<std::int64_t>(b),
+      add({FaultKind::kv_len, static_cast<std::int64_t>(b), static_cast<std::int64_t>(b),
            part.greatest - part.least, most});
     }
   }
 
   // From one begin to the next. Of an inner begin the sequence before tells.
-  Interval part_of(Kind kind, const std::vector<std::int64_t>& begins, std::size_t b,
+  Interval part_of(FaultKind kind, const std::vector<std::int64_t>& begins, std::size_t b,
                    std::int64_t total) {
     const std::int64_t first = b == 0 ? clamped(kind, begins, 0, {0, total}, total)
                                       : std::clamp<std::int64_t>(begins[b], 0, total);
@@ -75,7 +75,7 @@ class Clamping {
     return {first, end};
   }
 
-  std::int64_t clamped(Kind kind, const std::vector<std::int64_t>& values, std::size_t place,
+  std::int64_t clamped(FaultKind kind, const std::vector<std::int64_t>& values, std::size_t place,
                        const Interval& allowed, std::int64_t limit) {
     const std::int64_t value = values[place];
     const std::int64_t inside = std::clamp(value, allowed.least, allowed.greatest);
