@@ -75,3 +75,21 @@ TEST_CASE("emulated GPU: the weight of an only key is 1, with a cap too") {
     CHECK(checker.check(verify::random_inputs(spec, one, seed).problem()).reasons() == kNone);
   }
 }
+
+TEST_CASE("emulated GPU: the weight of an only key is 1, whatever its score") {
+  const DType dtype = GENERATE(bf16, f16);
+  const char* const size = GENERATE("701.3f", "5601.7f", "44801.9f", "-65500.3f", "1300001.3f");
+  const std::string name = GENERATE(as<std::string>(), "hopper", "portable");
+  CAPTURE(dtype, size, name);
+  Spec spec{.dtype = dtype, .head_dim = 64};
+  spec.score_mod = std::string("score + (kv_idx == q_idx ? ") + size + " : 0.5f)";
+  spec.tactic = TacticSpec{name, {}};
+  verify::CheckOptions options;
+  options.attention.device = Device::parse("cuda");
+  options.check_undefined = false;
+  const verify::Checker checker(spec, options);
+  const Shape one{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 1, .kv_len = 1};
+  for (const std::uint64_t seed : {1U, 2U}) {
+    CHECK(checker.check(verify::random_inputs(spec, one, seed).problem()).reasons() == kNone);
+  }
+}

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/constants.hpp"
+#include "cuda/float16.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
@@ -50,12 +51,13 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 // until all that was summed is rescaled: after a row's first tiles it hardly ever is.
 constexpr float kRescaleAbove = 8.0f;
 
-// Whether a score is so large that float32 rounds it, in units of the exponent, by more than an eighth. A
-// multiply-add s * to_log2 - score * to_log2 is then off by that, from 2^28 on it overflows f16, and from
-// 2^128 / to_log2 on the product is infinite.
-TW_INLINE bool is_coarse(float score, float to_log2) {
-  return fabsf(score * to_log2) > 4194304.0f;
-}
+// Exponents beyond this are rounded by float32, by 2^-24 of their size, by more than an eighth of what
+// rounding a weight of 1 takes at most. A row with one key has the weight 1, whatever its score.
+constexpr float kCoarse = 0x1p21f / (1 << kDigits<QElement>);
+
+// Whether a score is coarse in units of the exponent. A multiply-add s * to_log2 - score * to_log2 is off by
+// its rounding, from 2^28 on it overflows f16, and from 2^128 / to_log2 on the product is infinite.
+TW_INLINE bool is_coarse(float score, float to_log2) { return fabsf(score * to_log2) > kCoarse; }
 
 // Whether a tile's greatest scores exceed those so far by too much, or those so far are coarse, which
 // needs subtract_coarse for each tile; the same for all lanes of a warp.
