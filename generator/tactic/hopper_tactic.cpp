@@ -40,10 +40,12 @@ bool divides(std::int64_t tile, std::int64_t side, const KernelVariant& kernel) 
 }
 
 // Whether a q tile may cover a block's rows and those of one more warpgroup: wherever it begins,
-// its rows are of two blocks, and each warpgroup's of one.
-bool can_merge(std::int64_t q_tile, std::int64_t kv_tile, std::int64_t side) {
-  return side % kGroupRows == 0 && q_tile == side + kGroupRows && kv_tile > 0 &&
-         kv_tile % kMergedKvStep == 0;
+// its rows are of two blocks, and each warpgroup's of one. Not with a plan, whose work list has
+// rows of its tile map.
+bool can_merge(const Spec& spec, std::int64_t q_tile, std::int64_t kv_tile) {
+  const std::int64_t side = spec.block[0];
+  return !spec.is_packed() && side % kGroupRows == 0 && q_tile == side + kGroupRows &&
+         kv_tile > 0 && kv_tile % kMergedKvStep == 0;
 }
 
 // Of the q tiles that are no greater than 128 rows.
@@ -93,10 +95,10 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
 bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t q_tile,
                       std::int64_t width) {
   const Spec& spec = facts.spec;
-  if (!kernel.masked || spec.is_packed()) return false;
+  if (!kernel.masked) return false;
   if (width > (q_tile == 3 * kGroupRows ? 64 : 128)) return false;
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
-  if (!can_merge(q_tile, kv_tile, spec.block[0])) return false;
+  if (!can_merge(spec, q_tile, kv_tile)) return false;
   return q_tile == 2 * kGroupRows || spec.mask_mod.empty() || !facts.mask_mod_reads();
 }
 
@@ -130,8 +132,7 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   const std::int64_t q_tile = default_q_tile(facts, kernel, width);
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   if (kv_tile < kLeastKvTile) return {};
-  const bool fits = divides(q_tile, spec.block[0], kernel) ||
-                    (!spec.is_packed() && can_merge(q_tile, kv_tile, spec.block[0]));
+  const bool fits = divides(q_tile, spec.block[0], kernel) || can_merge(spec, q_tile, kv_tile);
   if (!fits) return {};
   const bool is_wide = width > 128;
   const bool has_three_groups = q_tile == 3 * kGroupRows;
@@ -171,8 +172,7 @@ void follow_forced(const SpecFacts& facts, const KernelVariant& kernel, const Ta
   if (is_free("kv_tile")) {
     kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   }
-  const bool fits =
-      divides(q_tile, spec.block[0], kernel) || can_merge(q_tile, kv_tile, spec.block[0]);
+  const bool fits = divides(q_tile, spec.block[0], kernel) || can_merge(spec, q_tile, kv_tile);
   if (is_free("q_tile") && !fits) q_tile = dividing_q_tile(spec, kernel);
   if (is_free("take_turns") && q_tile == kGroupRows) tactic.take_turns = false;
   if (is_free("q_stages") && shared_bytes(spec, tactic) > room) tactic.q_stages = 1;
@@ -181,7 +181,7 @@ void follow_forced(const SpecFacts& facts, const KernelVariant& kernel, const Ta
 void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& tactic) {
   if (kernel.masked) {
     require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
-    if (!can_merge(tactic.q_tile, tactic.kv_tile, spec.block[0])) {
+    if (!can_merge(spec, tactic.q_tile, tactic.kv_tile)) {
       require_divides("q_tile", tactic.q_tile, "block[0]", spec.block[0]);
     }
   }

@@ -146,6 +146,13 @@ TEST_CASE("tactic hopper: what cannot run is refused with what could") {
   CHECK_THAT(refusal({"hopper", {{"stages", 8}}}), ContainsSubstring("bytes of shared memory"));
   CHECK_THAT(refusal({"hopper", {{"q_tile", 64}, {"take_turns", 1}}}),
              ContainsSubstring("only one warpgroup"));
+  Spec packed{.dtype = bf16,
+              .head_dim = 64,
+              .layout = Layout::packed,
+              .tactic = TacticSpec{"hopper", {{"q_tile", 192}}}};
+  CHECK_NOTHROW(choose(packed));  // whose plan has rows of 192
+  packed.mask_mod = "q_idx >= kv_idx";
+  CHECK_THROWS_WITH(choose(packed), ContainsSubstring("does not divide block[0] = 128"));
   Spec wide{.dtype = bf16,
             .head_dim = 64,
             .v_head_dim = 192,
