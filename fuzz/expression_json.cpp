@@ -157,6 +157,7 @@ Json to_json(const Statement& statement) {
     case Statement::Kind::result:
       return Json::array({"return", to_json(statement.value)});
     case Statement::Kind::loop:
+    case Statement::Kind::leave:
     case Statement::Kind::opaque:
       break;
   }

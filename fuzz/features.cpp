@@ -215,6 +215,7 @@ void mark_statement(const Statement& statement, const Marker& mark) {
     case Statement::Kind::loop:
       return mark(Factor::choice, "loop");
     case Statement::Kind::result:
+    case Statement::Kind::leave:
     case Statement::Kind::opaque:
       return;
   }

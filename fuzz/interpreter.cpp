@@ -82,8 +82,9 @@ class Interpreter<Score>::Program {
             if (const auto result = execute(step.body, frame)) return result;
           }
           break;
+        case Statement::Kind::leave:
         case Statement::Kind::opaque:
-          fail_tree("is opaque");
+          fail_tree("holds what has no step");
         case Statement::Kind::result:
           return evaluate(step.value, frame);
       }

@@ -69,21 +69,34 @@ std::size_t SnippetDeclarations::wanted_rank() {
   return one_of<std::size_t>({0, 1, 1, 1, 2, 2, 2, 5});
 }
 
-// Few of a buffer's dimensions are lengths, or it would fill the memory.
+// Few of a buffer's dimensions are lengths, or it would fill the memory; nor are they batches of
+// packed calls, which have up to 40 sequences.
 std::vector<BufferDim> SnippetDeclarations::random_dims(std::size_t rank) {
   std::vector<BufferDim> dims;
   std::size_t lengths_left = rank <= 2 ? 2 : 1;
   for (std::size_t d = 0; d < rank; ++d) {
     if (d == 0 && is_wanted(wish_, Factor::buffer_sharing, 1)) {
       dims.emplace_back(one_of({NamedDim::batch, NamedDim::num_q_heads}));
+      if (is_long(dims.back())) --lengths_left;
     } else if (lengths_left > 0 && below(10) < 6) {
       --lengths_left;
       dims.push_back(random_length());
     } else {
       dims.push_back(random_short_dim());
+      if (!is_long(dims.back())) continue;
+      if (lengths_left > 0) {
+        --lengths_left;
+      } else {
+        dims.back() = std::int64_t{2};
+      }
     }
   }
   return dims;
+}
+
+bool SnippetDeclarations::is_long(const BufferDim& dim) const {
+  const auto* const named = std::get_if<NamedDim>(&dim);
+  return wish_.is_packed && named != nullptr && *named == NamedDim::batch;
 }
 
 BufferDim SnippetDeclarations::random_length() {

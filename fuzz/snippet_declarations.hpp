@@ -42,6 +42,7 @@ class SnippetDeclarations : private SnippetDice {
   DType wanted_buffer_dtype();
   std::size_t wanted_rank();
   std::vector<BufferDim> random_dims(std::size_t rank);
+  bool is_long(const BufferDim& dim) const;  // as long as a length
   BufferDim random_length();
   BufferDim random_short_dim();
   std::array<double, 2> range_of(DType dtype);

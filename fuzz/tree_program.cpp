@@ -116,6 +116,8 @@ class TreeResolver {
     switch (statement.kind) {
       case Statement::Kind::opaque:
         fail_tree("is opaque: " + statement.name);
+      case Statement::Kind::leave:
+        fail_tree("leaves a loop by break");
       case Statement::Kind::lambda:
         if (statement.captures_references) fail_tree("captures references");
         step.lambda = program_.lambdas.size();

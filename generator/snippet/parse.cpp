@@ -120,12 +120,13 @@ class Parser {
     constexpr std::array<std::string_view, 4> refused = {"unsigned", "short", "char", "signed"};
     const std::size_t first = at_;
     std::optional<Type> type;
-    names_constant_ = false;
+    names_constant_ = names_constexpr_ = false;
     while (true) {
       const std::optional<Type> word = value_in(kTypeWords, text());
       const bool is_constant = text() == "const" || text() == "constexpr";
       if (!word && !is_constant) break;
       names_constant_ |= is_constant;
+      names_constexpr_ |= text() == "constexpr";
       if (word && type != Type::wide) type = word;
       ++at_;
     }
@@ -339,17 +340,27 @@ class Parser {
       Statement guarded{.kind = text() == "if" ? Kind::branch : Kind::loop};
       ++at_;
       guarded.value = arguments("(", 1)[0];
-      guarded.body = body();
+      guarded.body = guarded.kind == Kind::loop ? loop_body() : body();
       if (guarded.kind == Kind::branch && skip("else")) guarded.otherwise = body();
       statements.push_back(std::move(guarded));
     } else if (skip("for")) {
       for_loop(statements);
+    } else if (loops_ > 0 && skip("break")) {
+      expect(";");
+      statements.push_back({.kind = Kind::leave});
     } else if (skip("return")) {
       statements.push_back({.kind = Kind::result, .value = expression()});
       expect(";");
     } else {
       simple_statement(statements, ";");
     }
+  }
+
+  std::vector<Statement> loop_body() {
+    ++loops_;
+    std::vector<Statement> statements = body();
+    --loops_;
+    return statements;
   }
 
   void for_loop(std::vector<Statement>& statements) {
@@ -363,7 +374,7 @@ class Parser {
     ++depth_;
     simple_statement(step, ")");
     --depth_;
-    loop.body = body();
+    loop.body = loop_body();
     loop.body.insert(loop.body.end(), step.begin(), step.end());
     statements.push_back(std::move(loop));
     scopes_.pop_back();
@@ -386,6 +397,7 @@ class Parser {
   void declaration(Type type, int depth, std::vector<Statement>& statements) {
     const std::string name = new_name();
     const bool is_deduced = type == Type::unknown;
+    const bool is_constexpr = names_constexpr_;
     Expression value = integer(0);
     if (skip("=")) {
       if (is_deduced && text() == "[") return statements.push_back(lambda(name));
@@ -395,6 +407,8 @@ class Parser {
     } else if (is_deduced) {
       fail("is not understood");
     }
+    // A compiler has its say on what else may not be a constant.
+    if (is_constexpr && !is_surely_constant(value)) fail("may be no constant");
     if (!is_deduced) value = converted(std::move(value), type);
     if (value.type == Type::unknown) fail("has a type that the tree has not");
     Statement declared{.kind = Kind::declare,
@@ -402,6 +416,15 @@ class Parser {
     declared.value = std::move(value);
     declared.deduces_type = is_deduced;
     statements.push_back(std::move(declared));
+  }
+
+  static bool is_surely_constant(const Expression& value) {
+    const bool is_literal = value.op == Op::integer_literal || value.op == Op::floating_literal ||
+                            value.op == Op::truth_literal;
+    if (is_literal) return true;
+    return !value.operands.empty() && !operation(value.op).divides() && value.op != Op::read &&
+           value.op != Op::call &&
+           std::all_of(value.operands.begin(), value.operands.end(), is_surely_constant);
   }
 
   Statement lambda(const std::string& name) {
@@ -466,8 +489,10 @@ class Parser {
   std::vector<std::map<std::string, Local, std::less<>>> scopes_;
   std::map<std::string, int> taken_;  // names in the tree, with how many were made of each
   int depth_ = 0;
-  bool names_constant_ = false;  // a `const` among the type words before
-  bool has_references_ = false;  // a lambda sees what is assigned later
+  int loops_ = 0;                 // around the statement
+  bool names_constant_ = false;   // a `const` among the type words before
+  bool names_constexpr_ = false;  // likewise
+  bool has_references_ = false;   // a lambda sees what is assigned later
 };
 
 }  // namespace

@@ -79,6 +79,8 @@ std::string text_of(const Statement& statement, const std::string& indent) {
       return fmt::format("return {};", text);
     case Statement::Kind::loop:
       return fmt::format("while ({}) {}", text, block_text(statement.body, indent));
+    case Statement::Kind::leave:
+      return "break;";
     case Statement::Kind::opaque:
       break;  // has no text but the user's
   }

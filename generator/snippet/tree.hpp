@@ -55,6 +55,7 @@ struct Statement {
     branch,   ///< `if (value) { body } else { otherwise }`
     result,   ///< `return value;`
     loop,     ///< `while (value) { body }`; a `for` is a declaration before one
+    leave,    ///< `break;`
     opaque,   ///< the whole snippet: `name` says why its text has no tree, value.range where
   };
 

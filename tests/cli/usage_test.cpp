@@ -59,7 +59,7 @@ TEST_CASE("cli: an unknown option names the nearest one, also where a required o
 
 TEST_CASE("cli: --list of a suite that has none says which have") {
   require_usage_error(start({"bench", "--suite", "compile", "--list", "--device", "cpu"}),
-                      "--list shows those of dense, mods and growth");
+                      "--list shows those of dense, mods, growth and serving");
   require_usage_error(start({"bench", "--suite", "compiles", "--list", "--device", "cpu"}),
                       "did you mean \"compile\"?");
 }

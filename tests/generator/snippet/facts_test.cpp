@@ -127,7 +127,7 @@ TEST_CASE("snippet facts: each fact of an opaque snippet is the cautious one") {
         "auto f = [&] { int k = kv_idx; return bias[k - q_idx]; }; return score + f();",
         "auto f = [=](auto i) { return bias[i - q_idx]; }; return score + f(kv_idx);",
         "do { score *= 2; } while (score < cap); return score + slopes[h] * (kv_idx - q_idx);",
-        "for (int i = 0; i < 9; ++i) { if (i > h) break; } return score + bias[kv_idx - q_idx];",
+        "for (int i = 0; i < 9; ++i) { if (i > h) continue; } return score + bias[kv_idx - q_idx];",
         "int d[1] = {kv_idx - q_idx}; return score + slopes[h] * d[0];",
         "unsigned d = kv_idx - q_idx; return score + slopes[h] * d;"}) {
     INFO(text);
@@ -185,6 +185,13 @@ TEST_CASE("snippet facts: loops, lambdas and auto leave only what is sure") {
             .empty());
   CHECK(hoisted("int k = q_idx; auto f = [=](int i) { return doc(b, k) + i; }; k = 3 * b; return "
                 "score + f(k);") == "doc(b, q_idx) ");
+  // A loop may end early.
+  CHECK(hoisted("int k = 0; for (int i = 0; i < 3; ++i) { if (k > q_idx) break; k += kv_idx; } "
+                "return score + doc(b, q_idx) + k;") == "doc(b, q_idx) ");
+  CHECK(
+      hoisted("while (true) { if (q_idx > 3) { break; } break; } return score + doc(b, q_idx);") ==
+      "doc(b, q_idx) ");
+  CHECK(hoisted("if (b) break; return score + doc(b, q_idx);").empty());
   // Without captures a lambda knows its parameters alone.
   CHECK(hoisted("auto f = [](int i) { return 3 * i; }; return score + doc(b, q_idx) + f(1);") ==
         "doc(b, q_idx) ");
