@@ -1,8 +1,9 @@
 #include "cli/mask_lists.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -36,7 +37,14 @@ TensorView tensor_in(const TensorFile& file, const std::string& name, const std:
               "lists of FlexAttention need kv_num_blocks and kv_indices, a CSR crow and col");
 }
 
-BlockMask read_flex(const std::string& path, MaskFingerprint fingerprint) {
+// 0 of a tensor without dimensions.
+std::int64_t last_extent(const TensorView& tensor) {
+  return tensor.rank == 0 ? 0 : tensor.extents().back();
+}
+
+// fingerprint_of(q_blocks): of a mask with so many rows of tiles.
+template <typename FingerprintOf>
+BlockMask read_flex(const std::string& path, const FingerprintOf& fingerprint_of) {
   const TensorFile file = read_safetensors(path, kFlexNames);
   FlexTileLists lists{.kv_num_blocks = tensor_in(file, "kv_num_blocks", path),
                       .kv_indices = tensor_in(file, "kv_indices", path)};
@@ -46,38 +54,37 @@ BlockMask read_flex(const std::string& path, MaskFingerprint fingerprint) {
   if (file.tensors.contains("full_kv_indices")) {
     lists.full_kv_indices = file.tensors.at("full_kv_indices").view();
   }
-  return block_mask_from_flex(std::move(fingerprint), lists);
+  return block_mask_from_flex(fingerprint_of(last_extent(lists.kv_num_blocks)), lists);
 }
 
-BlockMask read_csr(const std::string& path, MaskFingerprint fingerprint) {
+template <typename FingerprintOf>
+BlockMask read_csr(const std::string& path, const FingerprintOf& fingerprint_of) {
   const TensorFile file = read_safetensors(path, kCsrNames);
-  return block_mask_from_csr(std::move(fingerprint), {.crow = tensor_in(file, "crow", path),
-                                                      .col = tensor_in(file, "col", path)});
+  const TensorView crow = tensor_in(file, "crow", path);
+  return block_mask_from_csr(fingerprint_of(last_extent(crow) - 1),
+                             {.crow = crow, .col = tensor_in(file, "col", path)});
 }
 
-void require_own_lists(const std::string& path, const std::vector<std::string>& names) {
-  if (has_name(names, "row_offsets")) return;
+// Lists of FlexAttention or of a CSR; none where the file has our own.
+template <typename FingerprintOf>
+std::optional<BlockMask> read_foreign(const std::string& path,
+                                      const FingerprintOf& fingerprint_of) {
+  const std::vector<std::string> names = names_in(path);
+  if (has_name(names, "kv_num_blocks")) return read_flex(path, fingerprint_of);
+  if (has_name(names, "crow")) return read_csr(path, fingerprint_of);
+  if (has_name(names, "row_offsets")) return {};
   throw Error(ErrorCode::file, fmt::format("\"{}\" holds no block mask", path),
               "it needs the lists that `tilewright mask --outputs` writes, or FlexAttention's "
               "kv_num_blocks and kv_indices, or a CSR's crow and col");
-}
-
-// 0 of a tensor without dimensions.
-std::int64_t last_extent(const std::string& path, const std::string& name) {
-  const TensorFile file = read_safetensors(path, std::vector<std::string>{name});
-  const std::span<const std::int64_t> shape = file.tensors.at(name).shape();
-  return shape.empty() ? 0 : shape.back();
 }
 
 }  // namespace
 
 BlockMask read_mask(const std::string& path, const Attention& attention, const Shape& shape,
                     const Bindings& given) {
-  MaskFingerprint fingerprint = attention.mask_fingerprint(shape, given);
-  const std::vector<std::string> names = names_in(path);
-  if (has_name(names, "kv_num_blocks")) return read_flex(path, std::move(fingerprint));
-  if (has_name(names, "crow")) return read_csr(path, std::move(fingerprint));
-  require_own_lists(path, names);
+  const MaskFingerprint fingerprint = attention.mask_fingerprint(shape, given);
+  const auto foreign = read_foreign(path, [&](std::int64_t) { return fingerprint; });
+  if (foreign) return *foreign;
   BlockMask mask = read_block_mask(path);
   require_fit(mask, fingerprint.source, shape, given);
   return mask;
@@ -85,18 +92,12 @@ BlockMask read_mask(const std::string& path, const Attention& attention, const S
 
 BlockMask read_positions(const std::string& path, const Attention& attention, std::int64_t heads,
                          const Bindings& bindings) {
-  const std::vector<std::string> names = names_in(path);
-  const auto fingerprint_of = [&](std::int64_t q_blocks) {
+  const auto foreign = read_foreign(path, [&](std::int64_t q_blocks) {
     const std::int64_t side = attention.spec().block[0];
     return attention.position_fingerprint(std::max<std::int64_t>(q_blocks, 1) * side, heads,
                                           bindings);
-  };
-  if (has_name(names, "kv_num_blocks")) {
-    return read_flex(path, fingerprint_of(last_extent(path, "kv_num_blocks")));
-  }
-  if (has_name(names, "crow")) return read_csr(path, fingerprint_of(last_extent(path, "crow") - 1));
-  require_own_lists(path, names);
-  return read_block_mask(path);
+  });
+  return foreign ? *foreign : read_block_mask(path);
 }
 
 void write_flex_lists(const std::string& path, const BlockMask& mask) {

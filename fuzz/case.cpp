@@ -354,7 +354,7 @@ void validate_sizes(const FuzzCase& c) {
           "a packed call has a negative number of rows of no sequence");
   Shape totals = c.shape;
   set_totals(totals, packing);
-  require(totals == c.shape, "the shape is not that of the sequences");
+  require(totals == c.shape, "the shape and the sequences differ in size");
 }
 
 void print_snippets(FuzzCase& fuzz_case) {

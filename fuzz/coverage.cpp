@@ -83,7 +83,7 @@ constexpr auto kExclusions = std::to_array<Exclusion>({
     {Factor::kv_sharing, kOfBatch, Factor::kv_rows, kOthers},
     {Factor::sequences, kFirst, Factor::kv_rows, kOthers},
     {Factor::sequences, kOthers, Factor::kv_rows, kFirst},
-    // What a sequence lacks stands beside one that has it, and one alone has no order.
+    // A batch of one sequence has rows and columns, and no order.
     {Factor::batch, kFirst, Factor::sequences, 0x3c},
     {Factor::batch, kFirst, Factor::kv_rows, 1 << 3 | 1 << 4},
 });

@@ -17,7 +17,7 @@ struct KernelCall {
   std::optional<BlockMask> mask = {};       ///< of a dense call with a mask_mod
   std::unique_ptr<StagedPlan> plan = {};    ///< of a packed call
   std::optional<PlanMap> map = {};          ///< of the plan
-  std::optional<std::string> changed = {};  ///< what was written that nobody may write
+  std::optional<std::string> changed = {};  ///< foreign memory that the call wrote
 };
 
 /// Makes the block mask or the plan, and runs forward, on the Attention's device; waits for it.

@@ -56,7 +56,7 @@ std::vector<std::int64_t> kv_begins_of(const FuzzPacking& packing);
 std::int64_t total_q_of(const FuzzPacking& packing);
 std::int64_t total_kv_of(const FuzzPacking& packing);
 
-/// Sets batch, q_len and kv_len to those of the sequences, as Problem::shape has them.
+/// Sets batch, q_len and kv_len to the sequences' number and totals, as in Problem::shape.
 void set_totals(Shape& shape, const FuzzPacking& packing);
 
 /// The contents of a packed call's tensors, as Sequences has them; they may lie.

@@ -344,7 +344,7 @@ class CallMaker {
     }
   }
 
-  // The shape's lengths become those of the first sequence.
+  // The first sequence takes the shape's lengths.
   void pack(FuzzCase& c, bool no_offsets) {
     c.shape.batch = 1;
     make_smaller(c.shape);

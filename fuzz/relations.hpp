@@ -31,7 +31,7 @@ class RelationRunner {
   /// Of lengths that lie.
   struct OfLies {
     PlanReport report;
-    std::string damage = {};  ///< what was written that nobody may write; empty where nothing was
+    std::string damage = {};  ///< foreign memory that the call wrote; empty: none
     AttentionValues values;
   };
 

@@ -67,7 +67,7 @@ std::vector<Samples> launch_times(const PreparedCall& call, double budget_ms) {
                    }});
 }
 
-// With next to nothing to compute.
+// A call whose kernel computes almost nothing.
 Workload small_call(const Spec& spec) {
   if (spec.is_packed()) {
     return packed_workload(spec, {.num_q_heads = 1, .num_kv_heads = 1, .sequences = {{16, 16}}});

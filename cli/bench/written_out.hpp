@@ -11,7 +11,7 @@ inline constexpr unsigned char kPoison = 0xff;
 
 /// @param element on the host
 /// @param index that a message names
-/// @throws Error with code internal where the element is still poisoned, or is no finite number
+/// @throws Error with code internal where the element is still poisoned, or is not finite
 void require_number(const void* element, DType dtype, std::int64_t index);
 
 /// The same for every element.

@@ -58,8 +58,7 @@ std::int64_t buffer_argument_rank(const Spec& spec) {
 
 Map size_context(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
-  const std::int64_t rows = spec.is_packed() ? plan_row_side(facts, target) : spec.block[0];
-  return Map{{"block", List{rows, spec.block[1]}},
+  return Map{{"block", List{plan_row_side(facts, target), spec.block[1]}},
              {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
              {"buffer_rank", buffer_argument_rank(spec)},
              {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};

@@ -216,7 +216,7 @@ std::int64_t max_shared_bytes(const Target& target) {
 
 std::int64_t plan_row_side(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
-  if (!target.is_cpu() && spec.mask_mod.empty()) {
+  if (spec.is_packed() && spec.mask_mod.empty() && !target.is_cpu()) {
     const std::optional<HopperTactic> hopper = hopper_tactic(facts, target, {.aligned = true});
     if (hopper && spec.block[0] % hopper->q_tile != 0) return hopper->q_tile;
   }
@@ -236,7 +236,7 @@ Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
     check_room(spec, target, *hopper);
     return {*hopper};
   }
-  const std::int64_t side = spec.is_packed() ? plan_row_side(facts, target) : spec.block[0];
+  const std::int64_t side = plan_row_side(facts, target);
   PortableTactic portable = default_tactic(facts, target, side);
   // What needs aligned tensors does not concern the kernels for others.
   if (forced && (forced->name != kHopper || kernel.aligned)) {

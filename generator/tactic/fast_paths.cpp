@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "generator/messages/text_location.hpp"
-#include "generator/render/kernel_source.hpp"
 #include "generator/tactic/tactic.hpp"
 
 namespace tilewright {
@@ -114,7 +113,7 @@ class Explainer {
   void of_mask() {
     if (!facts_.mask_mod) return add("proved_mask", false, "the spec has no mask_mod");
     if (is_opaque("proved_mask", facts_.mask_mod)) return;
-    add("proved_mask", mask_kernel(facts_).role == KernelRole::mask_proved,
+    add("proved_mask", facts_.may_prove_mask(),
         "the right operand of && or || may change a variable");
   }
 

@@ -82,9 +82,9 @@ Tactic choose_tactic(const SpecFacts& facts, const Target& target, const KernelV
 /// mask_mod.
 Tactic choose_tactic(const SpecFacts& facts, const Target& target);
 
-/// Rows of q that a row of a packed spec's plan stands for, of which every forward kernel's q tile
-/// is a divisor: block[0], as in a block mask. Without mask_mod there are no tiles to decide, and
-/// they are the rows of the q tile that is the fastest.
+/// Rows of q that a row of a packed spec's plan stands for: block[0], as in a block mask. A packed
+/// spec without mask_mod has no tiles to decide, and a row of its plan is as long as the fastest q
+/// tile. The q tile of each forward kernel divides it.
 std::int64_t plan_row_side(const SpecFacts& facts, const Target& target);
 
 }  // namespace tilewright

@@ -32,11 +32,12 @@ struct PackedShape {
   std::int64_t batch = 1;        ///< sequences
   std::int64_t num_q_heads = 1;  ///< a multiple of num_kv_heads
   std::int64_t num_kv_heads = 1;
-  std::int64_t total_q = 0;    ///< rows of q, out and lse
-  std::int64_t total_kv = 0;   ///< rows of k and v
-  std::int64_t max_q_len = 0;  ///< a bound of each sequence's rows of q; 0: total_q
-  std::int64_t max_kv_len =
-      0;  ///< of its columns; 0: total_kv. A longer sequence is cut and reported.
+  std::int64_t total_q = 0;   ///< rows of q, out and lse
+  std::int64_t total_kv = 0;  ///< rows of k and v
+  /// A bound of each sequence's rows of q, of which no kernel makes use yet; 0: total_q.
+  std::int64_t max_q_len = 0;
+  /// A bound of each sequence's columns; 0: total_kv. A longer sequence is cut and reported.
+  std::int64_t max_kv_len = 0;
 
   /// "batch 3, heads 8/2, total_q 135, total_kv 1809"
   std::string describe() const;

@@ -57,7 +57,7 @@ std::vector<PlanMap::Tile> PlanMap::row(std::int64_t b, std::int64_t h,
 
 bool PlanMap::marks_more(std::int64_t b, std::int64_t h, std::int64_t q_block) const {
   const std::int64_t first = kv_blocks(b);
-  // Further words of the row are those of longer sequences: GPUs leave them as they are.
+  // Only longer sequences have further words, and a GPU leaves those of this one unwritten.
   const std::int64_t end = ceil_div(first, abi::kTilesOfSpan) * abi::kTilesOfSpan;
   const abi::TileSpan* const spans = spans_of(b, h, q_block);
   for (std::int64_t i = first; i < end; ++i) {

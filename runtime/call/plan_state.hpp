@@ -15,8 +15,8 @@ namespace tilewright {
 
 /// How the tiles of a spec's packed calls are laid out in a plan.
 struct PlanGeometry {
-  std::array<std::int64_t, 2> block =
-      {};                ///< sides of a tile; without mask_mod of any number of rows
+  /// Sides of a tile. Without mask_mod there are no tiles, and block[0] is a row of the plan.
+  std::array<std::int64_t, 2> block = {};
   int heads = 1;         ///< lists of the mask
   int rows = 0;          ///< of tiles of a head
   int spans_of_row = 0;  ///< 0 without mask_mod
@@ -48,8 +48,7 @@ PackedShape with_bounds(PackedShape shape);
 
 /// What decides which tiles a plan keeps.
 struct TileSource {
-  std::array<std::int64_t, 2> block =
-      {};  ///< sides of a tile; without mask_mod of any number of rows
+  std::array<std::int64_t, 2> block = {};  ///< as PlanGeometry has it
   bool has_mask = false;
   bool per_head = false;      ///< mask_mod or lists of positions tell heads apart
   bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx

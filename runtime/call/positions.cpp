@@ -53,7 +53,7 @@ void require_heads(const BlockMask& positions, const PackedShape& shape) {
   }
 }
 
-// A dense spec may have other scalars beside them.
+// A dense spec may have more scalars than the packed one.
 void require_scalars(const MaskFingerprint& built, const MaskSource& source,
                      const Bindings& bindings) {
   require_equal("this many scalars:", built.scalars.size(), source.scalars.size());

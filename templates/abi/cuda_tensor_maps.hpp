@@ -14,9 +14,9 @@ struct alignas(64) TensorMap {
 ///
 /// In packed calls: columns, kRaggedRows rows, heads, rows again, and turns of kRaggedTurn bytes less
 /// a row. Row r of a sequence that has `len` rows from `begin` on is at (kRaggedRows - len + r, h,
-/// begin + len, kRaggedRows): the turns add up to 2^64 bytes, which are none, less the kRaggedRows
-/// rows too many. So what is behind the sequence's end is outside of the second dimension, and the
-/// copy engine reads 0 and writes nothing there.
+/// begin + len, kRaggedRows). The turns add up to 2^64 bytes, so addresses wrap, and take back the
+/// kRaggedRows rows too many. Rows after the sequence's end are outside of the second dimension: the
+/// copy engine reads 0 there and writes nothing.
 ///   void tilewright_forward(ForwardArguments, TensorMaps, SnippetArguments<buffers, scalars>)
 struct TensorMaps {
   TensorMap q, k, v;

@@ -57,6 +57,10 @@ Ended start(std::vector<std::string> arguments, const Environment& environment,
   return ended(run_process(arguments, options));
 }
 
+Ended on_cpu(const std::vector<std::string>& arguments) {
+  return start(arguments, {{"TILEWRIGHT_DEVICE", "cpu"}});
+}
+
 Ended shell(const std::string& script) {
   ProcessOptions options;
   options.environment = {{"tilewright", TILEWRIGHT_EXECUTABLE}};

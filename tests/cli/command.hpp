@@ -48,6 +48,9 @@ using Environment = std::vector<std::pair<std::string, std::optional<std::string
 Ended start(std::vector<std::string> arguments, const Environment& environment = {},
             std::chrono::seconds timeout = std::chrono::minutes(2));
 
+/// The same where the machine's device is the CPU.
+Ended on_cpu(const std::vector<std::string>& arguments);
+
 /// Starts bash, where `$tilewright` is the executable.
 Ended shell(const std::string& script);
 

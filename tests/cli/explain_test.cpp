@@ -89,6 +89,15 @@ TEST_CASE("cli: explain says where a snippet is no longer understood") {
   CHECK_THAT(text.out, ContainsSubstring("tensor_maps      yes"));
 }
 
+TEST_CASE("cli: explain of a packed spec says whether its plan proves tiles") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "bf16", "head_dim": 64, "layout": "packed", "mask_mod": "q_idx >= kv_idx"})json");
+  for (const char* target : {"sm_90a", "cpu-x86-64-v3"}) {
+    CHECK(path(explained(spec, target), "proved_mask").at("used") == true);
+  }
+}
+
 TEST_CASE("cli: explain of a spec without snippets, and with precise_math") {
   const Folder folder;
   const std::string plain = folder.write("p.json", kPlain);

@@ -25,10 +25,6 @@ constexpr const char* kBiased = R"json({
   "buffers": {"bias": {"dtype": "f32", "shape": ["num_q_heads", null, null]},
               "by_token": {"dtype": "f32", "shape": ["total_q"]}}})json";
 
-Ended on_cpu(const std::vector<std::string>& arguments) {
-  return start(arguments, {{"TILEWRIGHT_DEVICE", "cpu"}});
-}
-
 Ended check_random(const std::string& spec, const std::string& inputs,
                    std::vector<std::string> more = {}) {
   std::vector<std::string> words = {"check", spec, "--inputs", inputs, "--json"};

@@ -21,10 +21,6 @@ constexpr const char* kDense = R"json({
   "mask_mod": "q_idx >= kv_idx"})json";
 constexpr const char* kInputs = "random:4,2/70:300,1:130,90:40";
 
-Ended on_cpu(const std::vector<std::string>& arguments) {
-  return start(arguments, {{"TILEWRIGHT_DEVICE", "cpu"}});
-}
-
 void require_ended(const Ended& ended, int status, const std::string& words = {}) {
   CAPTURE(ended.out, ended.err);
   REQUIRE(ended.status == status);

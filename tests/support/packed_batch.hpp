@@ -152,6 +152,28 @@ inline void read_back(const Tensor& from, Tensor& to) {
   }
 }
 
+// A batch's tensors as a call takes them, in the spec's dtype.
+struct BatchTensors {
+  Tensor q_begin, kv_begin, kv_len, q, k, v;
+
+  // What f16 holds, the batch gets too, for whatever is compared with the call.
+  BatchTensors(Batch& batch, DType dtype)
+      : q_begin(int_tensor(batch.q_begins)),
+        kv_begin(int_tensor(batch.kv_begins)),
+        kv_len(int_tensor(batch.kv_lens)),
+        q(in_dtype(batch.q, dtype)),
+        k(in_dtype(batch.k, dtype)),
+        v(in_dtype(batch.v, dtype)) {
+    read_back(q, batch.q);
+    read_back(k, batch.k);
+    read_back(v, batch.v);
+  }
+
+  Sequences sequences() const {
+    return {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()};
+  }
+};
+
 inline TensorView rows_of(const Tensor& tensor, int begin, int count) {
   TensorView view = tensor.view();
   const std::int64_t heads = view.shape[1], dim = view.shape[2];
@@ -166,17 +188,8 @@ inline void check_against_dense(const Spec& spec, Batch& batch, float tolerance,
   const Attention packed(spec, {.device = device});
   const Attention dense(dense_of(spec), {.device = Device::cpu()});
   Workspace workspace(packed.workspace_size(batch.shape()));
-  const Tensor q_begin = int_tensor(batch.q_begins), kv_begin = int_tensor(batch.kv_begins);
-  const Tensor kv_len = int_tensor(batch.kv_lens);
-  // What f16 holds, the dense calls get too.
-  const Tensor q = in_dtype(batch.q, spec.dtype), k = in_dtype(batch.k, spec.dtype);
-  const Tensor v = in_dtype(batch.v, spec.dtype);
-  read_back(q, batch.q);
-  read_back(k, batch.k);
-  read_back(v, batch.v);
-  Plan plan = packed.plan(
-      batch.shape(), {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()}, {},
-      {.workspace = workspace.view()});
+  const BatchTensors staged(batch, spec.dtype);
+  Plan plan = packed.plan(batch.shape(), staged.sequences(), {}, {.workspace = workspace.view()});
   const PlanReport report = plan.report();
   CHECK(report.count == 0);
   CHECK(report.text().empty());
@@ -186,7 +199,8 @@ inline void check_against_dense(const Spec& spec, Batch& batch, float tolerance,
   const bool has_lse = spec.outputs.lse;
   const std::optional<TensorView> lse = has_lse ? std::optional(batch.lse.view()) : std::nullopt;
   Tensor packed_out = in_dtype(batch.out, spec.dtype);
-  packed.forward({.q = q, .k = k, .v = v, .out = packed_out, .lse = lse}, plan);
+  packed.forward({.q = staged.q, .k = staged.k, .v = staged.v, .out = packed_out, .lse = lse},
+                 plan);
   read_back(packed_out, batch.out);
 
   const std::int64_t total = batch.q.shape()[0], row_size = std::int64_t{batch.heads} * batch.dim;

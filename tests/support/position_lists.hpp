@@ -98,22 +98,16 @@ inline void check_with_positions(const Spec& spec, Batch& batch, const BlockMask
                                  const auto& check_map) {
   const Attention attention(spec, {.device = device, .positions = true});
   Workspace workspace(attention.workspace_size(batch.shape()));
-  const Tensor q_begin = int_tensor(batch.q_begins), kv_begin = int_tensor(batch.kv_begins);
-  const Tensor kv_len = int_tensor(batch.kv_lens);
-  const Tensor q = in_dtype(batch.q, spec.dtype), k = in_dtype(batch.k, spec.dtype);
-  const Tensor v = in_dtype(batch.v, spec.dtype);
-  read_back(q, batch.q);
-  read_back(k, batch.k);
-  read_back(v, batch.v);
-  const Plan plan = attention.plan(
-      batch.shape(), {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()}, {},
-      {.workspace = workspace.view(), .positions = &positions});
+  const BatchTensors tensors(batch, spec.dtype);
+  const Plan plan = attention.plan(batch.shape(), tensors.sequences(), {},
+                                   {.workspace = workspace.view(), .positions = &positions});
   CHECK(plan.report().text().empty());
   check_map(PlanMap(plan, spec.block));
   fill(batch.out, -7.0f);
   fill(batch.lse, -9.0f);
   Tensor out = in_dtype(batch.out, spec.dtype);
-  attention.forward({.q = q, .k = k, .v = v, .out = out, .lse = batch.lse.view()}, plan);
+  attention.forward(
+      {.q = tensors.q, .k = tensors.k, .v = tensors.v, .out = out, .lse = batch.lse.view()}, plan);
   read_back(out, batch.out);
 
   const std::int64_t total = batch.q.shape()[0];

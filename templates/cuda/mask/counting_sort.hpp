@@ -12,10 +12,9 @@ constexpr int kSortBuckets = 4 * kThreads;
 
 // Calls put(place, item) once for each item: places count up from 0, bucket by bucket, in any order inside
 // a bucket. for_each(body) calls body(item) for this thread's items; bucket_of(item) is from 0 to
-// kSortBuckets - 1. Both are called twice. Returns where this thread's buckets end: in the last thread the
-// number of items.
+// kSortBuckets - 1. Both are called twice.
 template <int kThreads, typename ForEach, typename BucketOf, typename Put>
-TW_INLINE int counting_sort(const ForEach& for_each, const BucketOf& bucket_of, const Put& put) {
+TW_INLINE void counting_sort(const ForEach& for_each, const BucketOf& bucket_of, const Put& put) {
   __shared__ long long sums[2 * kThreads];
   __shared__ int next[kSortBuckets<kThreads>];  // of each bucket: where its next item goes
 #pragma unroll 1
@@ -25,15 +24,13 @@ TW_INLINE int counting_sort(const ForEach& for_each, const BucketOf& bucket_of, 
   __syncthreads();  // buckets hold their sizes
   int* const mine = next + 4 * threadIdx.x;
   const int4 size = {mine[0], mine[1], mine[2], mine[3]};
-  const int all = size.x + size.y + size.z + size.w;
-  const int begin = static_cast<int>(sum_before<kThreads>(all, sums));
+  const int begin = static_cast<int>(sum_before<kThreads>(size.x + size.y + size.z + size.w, sums));
   mine[0] = begin;
   mine[1] = begin + size.x;
   mine[2] = begin + size.x + size.y;
   mine[3] = begin + size.x + size.y + size.z;
   __syncthreads();  // buckets hold their begins
   for_each([&](auto... item) { put(atomicAdd(&next[bucket_of(item...)], 1), item...); });
-  return begin + all;
 }
 
 }  // namespace tw_kernel

@@ -56,11 +56,10 @@ TW_INLINE int group_of(const PlanKernelArguments& arguments, int b) {
   return min(kv_begin / arguments.kv_rows_of_group, arguments.groups - 1);
 }
 
-// Sorts one list. Returns, in all threads, how many rows it has.
-TW_INLINE int order_rows(const PlanKernelArguments& arguments, int head, int most_tiles) {
+// Sorts one list.
+TW_INLINE void order_rows(const PlanKernelArguments& arguments, int head, int most_tiles) {
   const PlanArguments& plan = arguments.plan;
   const int buckets = kSortBuckets<kPlanThreads> / arguments.groups;  // of a group
-  __shared__ int rows;
   tilewright::abi::PlannedRow* const work =
       plan.work + static_cast<long long>(head) * plan.map.rows;
   // Roundings make a product with the scale greater by less than 2^-20 of it, so it stays below
@@ -72,17 +71,14 @@ TW_INLINE int order_rows(const PlanKernelArguments& arguments, int head, int mos
     return (group_of(arguments, b) + 1) * buckets - 1 - static_cast<int>(cost * scale);
   };
   const auto for_each_item = [&](const auto& body) { for_each_row(plan, body); };
-  const int end = counting_sort<kPlanThreads>(
-      for_each_item, bucket_of, [&](int place, int b, int q_block) {
-        // Sequences that overlap, because q_begin lies, may have more rows than there is room for.
-        if (place < plan.map.rows) work[place] = {b, q_block};
-      });
-  if (threadIdx.x == kPlanThreads - 1) rows = end;
-  __syncthreads();  // rows is there, and shared memory may be used again
-  return min(rows, plan.map.rows);
+  counting_sort<kPlanThreads>(for_each_item, bucket_of, [&](int place, int b, int q_block) {
+    // Sequences that overlap, because q_begin lies, may have more rows than there is room for.
+    if (place < plan.map.rows) work[place] = {b, q_block};
+  });
+  __syncthreads();  // shared memory may be used again
 }
 
-// Where each group's rows begin in every list.
+// Where each group's rows begin in every list, and where they end.
 TW_INLINE void find_groups(const PlanKernelArguments& arguments, PlanHeader& header) {
   const PlanArguments& plan = arguments.plan;
   __shared__ int rows[tilewright::abi::kMostPlanGroups];
@@ -100,7 +96,7 @@ TW_INLINE void find_groups(const PlanKernelArguments& arguments, PlanHeader& hea
     header.group_begin[group] = begin;
     begin = min(begin + rows[group], plan.map.rows);
   }
-  header.group_begin[tilewright::abi::kMostPlanGroups] = begin;
+  header.group_begin[tilewright::abi::kMostPlanGroups] = header.rows = begin;
 }
 
 // What was clamped, and where the rows of q end.
@@ -133,10 +129,8 @@ TW_INLINE void order_all_rows(const PlanKernelArguments& arguments) {
   const int most_tiles = max((arguments.bounds.max_kv_len + kBlockKv - 1) / kBlockKv, 1);
   sum_up(plan, *plan.header);
   find_groups(arguments, *plan.header);
-  int rows = 0;
 #pragma unroll 1
-  for (int head = 0; head < plan.map.heads; ++head) rows = order_rows(arguments, head, most_tiles);
-  if (threadIdx.x == 0) plan.header->rows = rows;
+  for (int head = 0; head < plan.map.heads; ++head) order_rows(arguments, head, most_tiles);
 }
 
 }  // namespace tw_kernel
