@@ -16,7 +16,7 @@ void plan_sequences(const PlanState& plan, const PlanView& view) {
   const abi::SequenceTensors tensors = plan.tensors();
   const abi::PlanBounds bounds = plan.bounds();
   const auto batch = static_cast<int>(plan.shape.batch);
-  *view.header = {.faults = 0, .first_faulty = batch, .rows = 0, .end_of_q = 0, .arrived = 0};
+  *view.header = {.faults = 0, .first_faulty = batch, .rows = 0, .end_of_q = 0, .reserved = 0};
   for (int b = 0; b < batch; ++b) {
     abi::FaultCounter faults;
     view.sequences[b] = abi::plan_sequence(tensors, bounds, b, faults);

@@ -10,21 +10,26 @@
 namespace tilewright::cuda {
 namespace {
 
-// Blocks of threads that share the rows of one sequence, and sequences that are planned side by
-// side.
+// How the tiles of a plan are shared, as abi::cuda::PlanKernelArguments says.
 struct PlanGrid {
-  std::int64_t blocks_of_sequence;
-  std::int64_t sequences;
+  std::int64_t blocks_of_list;
+  std::int64_t warps_of_sequence;
+  std::int64_t parts_of_span;
 };
 
 PlanGrid plan_grid(const PlanState& plan) {
   constexpr std::int64_t kWarps = abi::cuda::kPlanThreads / 32;  // each decides a span at a time
-  constexpr std::int64_t kMostBlocks = 1024, kMostSequences = 4096;
+  // About as many as a GPU's multiprocessors take at once: more would only come later.
+  constexpr std::int64_t kMostBlocks = 256;
   const PlanGeometry& geometry = plan.geometry;
-  const std::int64_t spans = std::int64_t{geometry.heads} * geometry.rows * geometry.spans_of_row;
-  const std::int64_t blocks = ceil_div(ceil_div(spans, kWarps), plan.shape.batch);
-  return {std::clamp<std::int64_t>(blocks, 1, kMostBlocks),
-          std::min(plan.shape.batch, kMostSequences)};
+  const std::int64_t spans = std::int64_t{geometry.rows} * geometry.spans_of_row;  // of a list
+  const std::int64_t most = std::max<std::int64_t>(1, kMostBlocks / geometry.heads);
+  std::int64_t parts = 1;
+  while (!plan.positions && parts < 4 && 2 * parts * spans <= most * kWarps) parts *= 2;
+  const std::int64_t blocks = std::clamp<std::int64_t>(ceil_div(spans * parts, kWarps), 1, most);
+  return {.blocks_of_list = blocks,
+          .warps_of_sequence = std::max<std::int64_t>(1, blocks * kWarps / plan.shape.batch),
+          .parts_of_span = parts};
 }
 
 void read_back(const Driver& driver, int ordinal, const std::byte* from, Stream stream, void* to,
@@ -55,17 +60,22 @@ void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanSt
                  const PackedGroups& groups, const Bindings& bindings,
                  const PositionArguments& positions, Stream stream) {
   if (!plan.was_built) {
-    driver.check(driver.functions().fill_bytes(device_pointer(plan.memory), 0,
-                                               sizeof(abi::PlanHeader), stream),
+    driver.check(driver.functions().fill_bytes(
+                     device_pointer(plan.memory), 0,
+                     static_cast<std::size_t>(plan.geometry.layout.sequences), stream),
                  "clearing a plan");
   }
   plan.was_built = true;
+  const PlanGeometry& geometry = plan.geometry;
   const PlanGrid grid = plan_grid(plan);
   abi::cuda::PlanKernelArguments arguments = {
       .plan = plan_arguments(plan),
+      .arrivals = reinterpret_cast<unsigned*>(plan.memory + geometry.layout.arrivals),
       .tensors = plan.tensors(),
       .bounds = plan.bounds(),
-      .blocks_of_sequence = static_cast<int>(grid.blocks_of_sequence),
+      .blocks_of_list = static_cast<int>(grid.blocks_of_list),
+      .warps_of_sequence = static_cast<int>(grid.warps_of_sequence),
+      .parts_of_span = static_cast<int>(grid.parts_of_span),
       .kv_rows_of_group = static_cast<int>(groups.kv_rows),
       .groups = static_cast<int>(groups.sequences),
       .reserved = 0,
@@ -74,8 +84,8 @@ void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanSt
   SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape));
   void* parameters[] = {&arguments, snippet.data()};
   driver.check(driver.functions().launch(
-                   kernel.function, static_cast<unsigned>(grid.blocks_of_sequence * grid.sequences),
-                   1, 1, abi::cuda::kPlanThreads, 1, 1, 0, stream, parameters, nullptr),
+                   kernel.function, static_cast<unsigned>(grid.blocks_of_list * geometry.heads), 1,
+                   1, abi::cuda::kPlanThreads, 1, 1, 0, stream, parameters, nullptr),
                "launching a plan's kernel");
   plan.read = [&driver, ordinal, memory = plan.memory, stream](void* to, std::size_t offset,
                                                                std::size_t bytes) {

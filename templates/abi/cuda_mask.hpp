@@ -54,6 +54,7 @@ struct MaskArguments {
 };
 
 constexpr int kMaskThreads = 256;
+constexpr int kMostProvers = 512;  // threads of a block that prove tiles, at most
 constexpr int kMaskScanThreads = 1024;
 constexpr int kMaskSpans = 256;
 constexpr int kMaskChunk = 32 * kMaskSpans;  // tiles

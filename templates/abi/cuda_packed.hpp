@@ -19,23 +19,26 @@ struct PlanArguments {
   int reserved;  // 0
 };
 
-/// plan_exact, plan_proved: reads the sequences' tensors, and writes all of a plan but for
-/// header->arrived, which is 0 before and after.
+/// plan_exact, plan_proved: reads the sequences' tensors, and writes all of a plan but for the
+/// arrivals, which are 0 before and after.
 ///   void tilewright_plan(PlanKernelArguments, SnippetArguments<buffers, scalars>)
-///       grid blocks_of_sequence * sequences, either of any number; kPlanThreads threads
+///       grid blocks_of_list * heads of the map; kPlanThreads threads
 struct PlanKernelArguments {
   PlanArguments plan;
+  unsigned* arrivals;  // [heads of the map]
   SequenceTensors tensors;
   PlanBounds bounds;
-  int blocks_of_sequence;  // blocks of threads that share the rows of one sequence
-  int kv_rows_of_group;    // a sequence's group is kv_begin / kv_rows_of_group, at most the last one
-  int groups;              // 1 to kMostPlanGroups
-  int reserved;            // 0
+  int blocks_of_list;     // blocks of threads that decide the tiles of one list: any number
+  int warps_of_sequence;  // of a list, that share one sequence's: 1 to all of the list's
+  int parts_of_span;      // warps that share the tiles of a span: 1, 2 or 4; 1 with positions
+  int kv_rows_of_group;   // a sequence's group is kv_begin / kv_rows_of_group, at most the last one
+  int groups;             // 1 to kMostPlanGroups
+  int reserved;           // 0
   BlockMaskArguments positions;  // read where the bounds say that there are some
   ExtremaTables tables;
 };
 
-constexpr int kPlanThreads = 256;
+constexpr int kPlanThreads = 512;
 
 /// forward_prefill*: grid (work items, 1, 1), that is rows * (block[0] / q_tile) * num_q_heads.
 ///   void tilewright_forward(PackedForwardArguments, SnippetArguments<buffers, scalars>)

@@ -41,12 +41,16 @@ struct SequenceRows {
 constexpr int q_token_offset(const SequenceRows& rows) { return rows.q_begin - rows.q_offset; }
 constexpr int kv_token_offset(const SequenceRows& rows) { return rows.kv_begin - rows.kv_offset; }
 
-/// A sequence as it was clamped.
-struct PlannedSequence : SequenceRows {
-  int faults;    // values that were clamped
+/// And where its tiles are.
+struct TiledSequence : SequenceRows {
   int tile_row;  // of the tile map: its first
   int lead;      // rows that its first row of tiles would have before its first row; 0 but for lists of
                  // positions, whose rows of tiles begin at multiples of block[0] in q_idx
+};
+
+/// A sequence as it was clamped.
+struct PlannedSequence : TiledSequence {
+  int faults;  // values that were clamped
   int reserved;
   PlanFault fault;  // the first of them
 };
@@ -80,7 +84,7 @@ struct PlanHeader {
   int first_faulty;           // the first sequence with one; batch where there is none
   int rows;                   // entries of `work` of each list
   int end_of_q;               // where the last sequence's rows end
-  unsigned arrived;           // blocks of threads that have done their rows; 0 between launches
+  int reserved;
   // Entries of each list from group_begin[g] on are of sequences whose K and V a GPU's L2 cache holds
   // together; the last number is `rows`.
   int group_begin[kMostPlanGroups + 1];
@@ -88,6 +92,8 @@ struct PlanHeader {
 
 /// Where the parts of a plan lie, in bytes from its begin. Every part begins at a multiple of 256.
 struct PlanLayout {
+  long long arrivals;   // unsigned[heads]: blocks of threads that have decided their tiles of a list;
+                        // 0 between launches
   long long sequences;  // PlannedSequence[batch]
   long long spans;      // TileSpan[heads][rows][spans_of_row]; none without mask_mod
   long long work;       // PlannedRow[heads][rows], of each group those that keep most tiles first
@@ -102,7 +108,9 @@ constexpr long long plan_aligned(long long bytes) { return (bytes + 255) / 256 *
 constexpr PlanLayout plan_layout(long long batch, long long heads, long long rows,
                                  long long spans_of_row) {
   PlanLayout layout = {};
-  layout.sequences = plan_aligned(sizeof(PlanHeader));
+  layout.arrivals = plan_aligned(sizeof(PlanHeader));
+  layout.sequences =
+      layout.arrivals + plan_aligned(heads * static_cast<long long>(sizeof(unsigned)));
   layout.spans = layout.sequences +
                  plan_aligned(batch * static_cast<long long>(sizeof(PlannedSequence)));
   layout.work = layout.spans +
@@ -171,35 +179,42 @@ constexpr void place_in_positions(const PlanBounds& bounds, int b, PlannedSequen
 /// Reads and clamps what is said of sequence b. Whatever the tensors hold, all rows are inside.
 constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const PlanBounds& bounds,
                                         int b, FaultCounter& faults) {
+  // All reads come first, so that none waits for another.
+  const int q_first = tensors.q_begin[b], q_next = tensors.q_begin[b + 1];
+  const int kv_first = tensors.kv_begin[b];
+  const bool has_kv_len = tensors.kv_len != nullptr;
+  const int kv_next = has_kv_len ? 0 : tensors.kv_begin[b + 1];
+  const int kv_len = has_kv_len ? tensors.kv_len[b] : 0;
+  const int kv_offset = tensors.kv_offset != nullptr ? tensors.kv_offset[b] : 0;
+  const int q_offset = tensors.q_offset != nullptr ? tensors.q_offset[b] : 0;
+
   PlannedSequence sequence = {};
   // Only the first begin counts: every other one is the end of the sequence before.
   FaultCounter begins;
   FaultCounter& of_begin = b == 0 ? faults : begins;
   sequence.q_begin =
-      of_begin.clamped(tensors.q_begin[b], 0, bounds.total_q, kFaultOfQBegin, b, bounds.total_q);
-  const int q_next = tensors.q_begin[b + 1];
+      of_begin.clamped(q_first, 0, bounds.total_q, kFaultOfQBegin, b, bounds.total_q);
   const int q_end = faults.clamped(q_next, sequence.q_begin, bounds.total_q, kFaultOfQBegin, b + 1,
                                    q_next < sequence.q_begin ? sequence.q_begin : bounds.total_q);
   sequence.q_len = q_end - sequence.q_begin;
 
-  FaultCounter& of_kv_begin = b == 0 || tensors.kv_len != nullptr ? faults : begins;
-  sequence.kv_begin = of_kv_begin.clamped(tensors.kv_begin[b], 0, bounds.total_kv, kFaultOfKvBegin, b,
-                                          bounds.total_kv);
+  FaultCounter& of_kv_begin = b == 0 || has_kv_len ? faults : begins;
+  sequence.kv_begin =
+      of_kv_begin.clamped(kv_first, 0, bounds.total_kv, kFaultOfKvBegin, b, bounds.total_kv);
   const int rows_left = bounds.total_kv - sequence.kv_begin;
   const int room = rows_left < bounds.max_kv_len ? rows_left : bounds.max_kv_len;
-  if (tensors.kv_len != nullptr) {
-    sequence.kv_len = faults.clamped(tensors.kv_len[b], 0, room, kFaultOfKvLen, b, room);
+  if (has_kv_len) {
+    sequence.kv_len = faults.clamped(kv_len, 0, room, kFaultOfKvLen, b, room);
   } else {
-    const int next = tensors.kv_begin[b + 1];
     const int end =
-        faults.clamped(next, sequence.kv_begin, bounds.total_kv, kFaultOfKvBegin, b + 1,
-                       next < sequence.kv_begin ? sequence.kv_begin : bounds.total_kv);
+        faults.clamped(kv_next, sequence.kv_begin, bounds.total_kv, kFaultOfKvBegin, b + 1,
+                       kv_next < sequence.kv_begin ? sequence.kv_begin : bounds.total_kv);
     sequence.kv_len = faults.clamped(end - sequence.kv_begin, 0, room, kFaultOfKvLen, b, room);
   }
 
   if (tensors.kv_offset != nullptr) {
     sequence.kv_offset =
-        faults.clamped(tensors.kv_offset[b], sequence.kv_begin - kGreatestIndex,
+        faults.clamped(kv_offset, sequence.kv_begin - kGreatestIndex,
                        kGreatestIndex - sequence.kv_len, kFaultOfKvOffset, b,
                        kGreatestIndex - sequence.kv_len);
   }
@@ -207,11 +222,11 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
   if (tensors.q_offset != nullptr) {
     const long long greatest = kGreatestIndex - sequence.q_len;
     sequence.q_offset =
-        faults.clamped(tensors.q_offset[b], least, greatest, kFaultOfQOffset, b, greatest);
+        faults.clamped(q_offset, least, greatest, kFaultOfQOffset, b, greatest);
   } else {
     const long long end_of_kv = static_cast<long long>(sequence.kv_offset) + sequence.kv_len;
-    const long long q_offset = end_of_kv - sequence.q_len;
-    sequence.q_offset = static_cast<int>(q_offset < least ? least : q_offset);
+    const long long by_ends = end_of_kv - sequence.q_len;
+    sequence.q_offset = static_cast<int>(by_ends < least ? least : by_ends);
   }
   sequence.tile_row = row_of_sequence(sequence.q_begin, b, bounds.side);
   if (has_positions(bounds)) place_in_positions(bounds, b, sequence, faults);

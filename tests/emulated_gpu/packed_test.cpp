@@ -1,5 +1,10 @@
 // Packed calls on the emulated GPU, against dense calls on the CPU: the portable kernel in float32
 // and on tensor cores, and Hopper's.
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
 #include "runtime/call/plan_state.hpp"
 #include "tests/support/packed_batch.hpp"
 
@@ -99,6 +104,48 @@ struct Plans {
       }
     }
     CHECK(different == 0);
+    check_orders();
+  }
+
+  // Each list has every row once, those that keep most tiles first.
+  void check_orders() const {
+    const PlanState& a = cpu.state();
+    const PlanGeometry& geometry = gpu.state().geometry;
+    const std::byte* const memory = gpu.state().memory;
+    const auto* const header = reinterpret_cast<const abi::PlanHeader*>(memory);
+    const auto* const sequences =
+        reinterpret_cast<const abi::PlannedSequence*>(memory + geometry.layout.sequences);
+    const auto* const spans =
+        reinterpret_cast<const abi::TileSpan*>(memory + geometry.layout.spans);
+    for (int head = 0; head < geometry.heads; ++head) {
+      std::vector<std::pair<int, int>> rows[2];
+      long long least = 1LL << 40;
+      std::size_t rises = 0;
+      for (int i = 0; i < header->rows; ++i) {
+        const auto row_of = [&](const PlanState& plan) {
+          return reinterpret_cast<const abi::PlannedRow*>(
+              plan.memory + plan.geometry.layout.work)[1LL * head * geometry.rows + i];
+        };
+        const abi::PlannedRow row = row_of(gpu.state());
+        rows[0].emplace_back(row.sequence, row.q_block);
+        rows[1].emplace_back(row_of(a).sequence, row_of(a).q_block);
+        const abi::PlannedSequence& sequence = sequences[row.sequence];
+        const long long first =
+            (1LL * head * geometry.rows + sequence.tile_row + row.q_block) * geometry.spans_of_row;
+        long long tiles = 0;
+        for (int span = 0; span * 4096 < sequence.kv_len; ++span) {
+          tiles += std::popcount(spans[first + span].kept);
+        }
+        rises += tiles > least ? 1 : 0;
+        least = tiles;
+      }
+      for (auto& list : rows) std::sort(list.begin(), list.end());
+      CHECK(rows[0] == rows[1]);
+      CHECK(rises == 0);
+    }
+    const auto* const arrivals =
+        reinterpret_cast<const unsigned*>(memory + geometry.layout.arrivals);
+    CHECK(std::count(arrivals, arrivals + geometry.heads, 0u) == geometry.heads);
   }
 };
 
@@ -116,6 +163,31 @@ TEST_CASE("packed on a GPU: the plan has the tiles of the CPU's") {
                     {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()});
   CHECK(plans.gpu.report().count == 0);
   CHECK(plans.gpu.report().unplanned_rows == 10);
+  plans.check_equal();
+}
+
+TEST_CASE("packed on a GPU: more sequences than a block of threads reads at once") {
+  std::vector<int> begin = {0};
+  for (int b = 0; b < 1100; ++b) begin.push_back(begin.back() + (b % 7 == 0 ? 0 : b % 3));
+  begin.back() += 300;
+  const int total = begin.back();
+  const Tensor q_begin = int_tensor(begin), kv_begin = int_tensor(begin);
+  const PackedShape shape = {.batch = 1100, .total_q = total, .total_kv = total};
+  Plans plans(packed_spec(16, "q_idx >= kv_idx", false), shape,
+              {.q_begin = q_begin, .kv_begin = kv_begin.view()});
+  CHECK(plans.gpu.report().count == 0);
+  CHECK(plans.gpu.report().unplanned_rows == 0);
+  plans.check_equal();
+  plans.rebuild();
+  plans.check_equal();
+}
+
+TEST_CASE("packed on a GPU: more rows of tiles than a block of threads keeps at once") {
+  const Tensor q_begin = int_tensor({0, 270'000, 270'000, 270'500});
+  const Tensor kv_begin = int_tensor({0, 200, 200, 300});
+  const PackedShape shape = {.batch = 3, .total_q = 270'500, .total_kv = 300};
+  const Plans plans(packed_spec(16, "q_idx / 1000 % 3 != kv_idx / 64", false), shape,
+                    {.q_begin = q_begin, .kv_begin = kv_begin.view()});
   plans.check_equal();
 }
 

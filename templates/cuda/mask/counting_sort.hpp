@@ -15,7 +15,7 @@ constexpr int kSortBuckets = 4 * kThreads;
 // kSortBuckets - 1. Both are called twice.
 template <int kThreads, typename ForEach, typename BucketOf, typename Put>
 TW_INLINE void counting_sort(const ForEach& for_each, const BucketOf& bucket_of, const Put& put) {
-  __shared__ long long sums[2 * kThreads];
+  __shared__ int sums[kThreads / 32];
   __shared__ int next[kSortBuckets<kThreads>];  // of each bucket: where its next item goes
 #pragma unroll 1
   for (int i = threadIdx.x; i < kSortBuckets<kThreads>; i += kThreads) next[i] = 0;
@@ -24,7 +24,7 @@ TW_INLINE void counting_sort(const ForEach& for_each, const BucketOf& bucket_of,
   __syncthreads();  // buckets hold their sizes
   int* const mine = next + 4 * threadIdx.x;
   const int4 size = {mine[0], mine[1], mine[2], mine[3]};
-  const int begin = static_cast<int>(sum_before<kThreads>(size.x + size.y + size.z + size.w, sums));
+  const int begin = sum_before<kThreads>(size.x + size.y + size.z + size.w, sums);
   mine[0] = begin;
   mine[1] = begin + size.x;
   mine[2] = begin + size.x + size.y;

@@ -12,10 +12,11 @@ namespace tw_kernel {
 
 using tilewright::abi::SnippetArguments;
 
-// prove.hpp. arguments: of a kernel, with the tables that proofs read
-template <typename Arguments>
+// prove.hpp. arguments: of a kernel, with the tables that proofs read; sequence: of a packed call, its
+// SequenceRows
+template <typename Arguments, typename... Sequence>
 __noinline__ Proof prove(const Arguments& arguments, const SnippetArguments& call, RowPlace place,
-                         TileRange range);
+                         TileRange range, const Sequence&... sequence);
 
 // What is known of a tile's elements, the same in all lanes.
 struct Kept {
@@ -68,9 +69,11 @@ TW_INLINE bool all_are(bool kept, const tw_snippet::tw_State& state, const RowPl
 }
 
 // After a few elements, one truth is left to be looked for, in one loop for either, as the snippet
-// takes long to compile wherever it stands.
-__noinline__ Kept evaluate_tile(const SnippetArguments& call, RowPlace place, TileRange tile) {
-  const tw_snippet::tw_State state = tw_snippet::tw_make_state(call);
+// takes long to compile wherever it stands. sequence: as prove's
+template <typename... Sequence>
+__noinline__ Kept evaluate_tile(const SnippetArguments& call, RowPlace place, TileRange tile,
+                                const Sequence&... sequence) {
+  const tw_snippet::tw_State state = tw_snippet::tw_make_state(call, sequence...);
   const int lane = threadIdx.x % 32;
   const Kept few = try_few(state, place, tile, lane);
   if (few.is_partial()) return few;

@@ -15,7 +15,7 @@ using tilewright::abi::cuda::MaskArguments;
 // a run of rows, and writes it once it knows what lies before. Full tiles stand behind all partial
 // ones. Where there is no room for them all, the lists are left empty.
 TW_INLINE void scan_rows(const MaskArguments& mask) {
-  __shared__ long long sums[2 * kMaskScanThreads];
+  __shared__ long long sums[2][kMaskScanThreads / 32];
   __shared__ long long total[2];
   const long long rows = static_cast<long long>(mask.batch) * mask.heads * mask.rows_of_head;
   const long long run = (rows + kMaskScanThreads - 1) / kMaskScanThreads;
@@ -28,8 +28,8 @@ TW_INLINE void scan_rows(const MaskArguments& mask) {
     partial += mask.row_offsets[row + 1];
     full += mask.full_row_offsets[row + 1];
   }
-  const long long partial_before = sum_before<kMaskScanThreads>(partial, sums);
-  const long long full_before = sum_before<kMaskScanThreads>(full, sums);
+  const long long partial_before = sum_before<kMaskScanThreads>(partial, sums[0]);
+  const long long full_before = sum_before<kMaskScanThreads>(full, sums[1]);
   if (threadIdx.x == kMaskScanThreads - 1) {
     total[0] = partial_before + partial;
     total[1] = full_before + full;

@@ -7,7 +7,7 @@
 namespace tw_proved {
 
 // Of each thread: 0, or after an undecided condition pseudo-random numbers, which are odd.
-static __shared__ unsigned tw_branches[tilewright::abi::cuda::kMaskThreads];
+static __shared__ unsigned tw_branches[tilewright::abi::cuda::kMostProvers];
 
 static __noinline__ bool tw_undecided() {
   const unsigned next = (tw_branches[threadIdx.x] * 747796405u + 2891336453u) | 1u;

@@ -5,132 +5,152 @@
 #include "abi/tile_map.hpp"
 #include "cuda/language.hpp"
 #include "cuda/mask/counting_sort.hpp"
-#include "cuda/plan/span.hpp"
+#include "cuda/plan/sequence_chunk.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 
-// The rows of tiles of all sequences, those that visit most tiles first: a counting sort by one block of
-// threads, which also sums up what was clamped.
+// The rows of tiles of one list, those that visit most tiles first: a counting sort by one block of
+// threads. What it reads is far away, so a thread asks for several rows at once, and keeps what it has
+// found of the first ones.
 
 namespace tw_kernel {
 
-using tilewright::abi::PlanHeader;
-using tilewright::abi::PlannedSequence;
-using tilewright::abi::cuda::PlanArguments;
+using tilewright::abi::PlannedRow;
 
-// Rows of tiles of a sequence.
-TW_INLINE int q_blocks_of(const PlanArguments& plan, int b) {
-  const PlannedSequence* const sequence = plan.sequences + b;
-  return tilewright::abi::count_q_blocks(__ldcg(&sequence->q_len), __ldcg(&sequence->lead), kBlockQ);
-}
+constexpr int kRowsAtOnce = 4;  // of a thread
 
-// Calls body(b, q_block) for each row of tiles: a warp has a sequence, a lane a row.
-template <typename Body>
-TW_INLINE void for_each_row(const PlanArguments& plan, const Body& body) {
-#pragma unroll 1
-  for (int b = threadIdx.x / 32; b < plan.batch; b += kPlanThreads / 32) {
-    const int q_blocks = q_blocks_of(plan, b);
-#pragma unroll 1
-    for (int i = threadIdx.x % 32; i < q_blocks; i += 32) body(b, i);
+// A row, and where it goes.
+struct RankedRow {
+  PlannedRow row;
+  int bucket;
+};
+
+class RowOrder {
+ public:
+  __forceinline__ RowOrder(const PlanKernelArguments& arguments, int list, SequenceChunk& chunk)
+      : arguments_(arguments),
+        chunk_(chunk),
+        spans_(arguments.plan.map.spans + first_row(arguments, list) *
+                                              arguments.plan.map.spans_of_row),
+        buckets_(kSortBuckets<kPlanThreads> / arguments.groups) {
+    // Roundings make a product with the scale greater by less than 2^-20 of it, so it stays below
+    // `buckets_`; and it never falls where the cost rises.
+    const int most_tiles = max((arguments.bounds.max_kv_len + kBlockKv - 1) / kBlockKv, 1);
+    scale_ =
+        static_cast<float>(buckets_ - 1) * tw_math::reciprocal(static_cast<float>(most_tiles));
   }
-}
 
-// Tiles that a row visits; its columns of blocks where there is no map.
-TW_INLINE int cost_of_row(const PlanArguments& plan, int head, int b, int q_block) {
-  const int kv_len = __ldcg(&plan.sequences[b].kv_len);
-  if (!kHasMaskMod) return (kv_len + kBlockKv - 1) / kBlockKv;
-  const long long row = static_cast<long long>(head) * plan.map.rows + q_block +
-                        __ldcg(&plan.sequences[b].tile_row);
-  const TileSpan* const spans = plan.map.spans + row * plan.map.spans_of_row;
-  const auto count = static_cast<int>(tilewright::abi::spans_of_columns(kv_len, kBlockKv));
-  int tiles = 0;
-#pragma unroll 1
-  for (int i = 0; i < count; ++i) tiles += __popc(__ldcg(&spans[i].kept));
-  return tiles;
-}
-
-// The group whose K and V a sequence's are read with.
-TW_INLINE int group_of(const PlanKernelArguments& arguments, int b) {
-  if (arguments.groups == 1) return 0;
-  const int kv_begin = __ldcg(&arguments.plan.sequences[b].kv_begin);
-  return min(kv_begin / arguments.kv_rows_of_group, arguments.groups - 1);
-}
-
-// Sorts one list.
-TW_INLINE void order_rows(const PlanKernelArguments& arguments, int head, int most_tiles) {
-  const PlanArguments& plan = arguments.plan;
-  const int buckets = kSortBuckets<kPlanThreads> / arguments.groups;  // of a group
-  tilewright::abi::PlannedRow* const work =
-      plan.work + static_cast<long long>(head) * plan.map.rows;
-  // Roundings make a product with the scale greater by less than 2^-20 of it, so it stays below
-  // `buckets`; and it never falls where the cost rises.
-  const float scale =
-      static_cast<float>(buckets - 1) * tw_math::reciprocal(static_cast<float>(most_tiles));
-  const auto bucket_of = [&](int b, int q_block) {
-    const auto cost = static_cast<float>(cost_of_row(plan, head, b, q_block));
-    return (group_of(arguments, b) + 1) * buckets - 1 - static_cast<int>(cost * scale);
-  };
-  const auto for_each_item = [&](const auto& body) { for_each_row(plan, body); };
-  counting_sort<kPlanThreads>(for_each_item, bucket_of, [&](int place, int b, int q_block) {
-    // Sequences that overlap, because q_begin lies, may have more rows than there is room for.
-    if (place < plan.map.rows) work[place] = {b, q_block};
-  });
-  __syncthreads();  // shared memory may be used again
-}
-
-// Where each group's rows begin in every list, and where they end.
-TW_INLINE void find_groups(const PlanKernelArguments& arguments, PlanHeader& header) {
-  const PlanArguments& plan = arguments.plan;
-  __shared__ int rows[tilewright::abi::kMostPlanGroups];
-  if (threadIdx.x < tilewright::abi::kMostPlanGroups) rows[threadIdx.x] = 0;
-  __syncthreads();  // the sums are empty
-#pragma unroll 1
-  for (int b = threadIdx.x; b < plan.batch; b += kPlanThreads) {
-    atomicAdd(&rows[group_of(arguments, b)], q_blocks_of(plan, b));
+  static __forceinline__ long long first_row(const PlanKernelArguments& arguments, int list) {
+    return static_cast<long long>(list) * arguments.plan.map.rows;
   }
-  __syncthreads();  // the sums are complete
-  if (threadIdx.x != 0) return;
-  int begin = 0;
-#pragma unroll 1
-  for (int group = 0; group < tilewright::abi::kMostPlanGroups; ++group) {
-    header.group_begin[group] = begin;
-    begin = min(begin + rows[group], plan.map.rows);
-  }
-  header.group_begin[tilewright::abi::kMostPlanGroups] = header.rows = begin;
-}
 
-// What was clamped, and where the rows of q end.
-TW_INLINE void sum_up(const PlanArguments& plan, PlanHeader& header) {
-  __shared__ int faults, first_faulty, end_of_q;
-  if (threadIdx.x == 0) {
-    faults = end_of_q = 0;
-    first_faulty = plan.batch;
-  }
-  __syncthreads();  // the sums are empty
-#pragma unroll 1
-  for (int b = threadIdx.x; b < plan.batch; b += kPlanThreads) {
-    const PlannedSequence* const sequence = plan.sequences + b;
-    const int count = __ldcg(&sequence->faults);
-    if (count > 0) {
-      atomicAdd(&faults, count);
-      atomicMin(&first_faulty, b);
+  // Whether the chunk holds all sequences; else every pass over the rows reads them again.
+  __forceinline__ bool has_one_chunk() const { return arguments_.plan.batch <= kPlanThreads; }
+
+  // Rows of the chunk `first`, first + kPlanThreads, ...: kRowsAtOnce of them. Those that do not exist
+  // have bucket -1.
+  __forceinline__ void rank(int first_sequence, int first, RankedRow (&ranked)[kRowsAtOnce]) const {
+    const int end = chunk_.rows_before[kPlanThreads];
+    int at[kRowsAtOnce];  // in the chunk: the sequence
+    find_sequences(first, at);
+    const TileSpan* spans[kRowsAtOnce];
+    int count[kRowsAtOnce], tiles[kRowsAtOnce];
+    int most = 0;
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+      const ChunkSequence& sequence = chunk_.sequences[at[i]];
+      const int q_block = first + i * kPlanThreads - chunk_.rows_before[at[i]];
+      const bool exists = first + i * kPlanThreads < end;
+      ranked[i].row = {first_sequence + at[i], q_block};
+      spans[i] = spans_ + static_cast<long long>(sequence.tile_row + q_block) *
+                              arguments_.plan.map.spans_of_row;
+      count[i] = exists && kHasMaskMod ? static_cast<int>(tilewright::abi::spans_of_columns(
+                                             sequence.kv_len, kBlockKv))
+                                       : 0;
+      tiles[i] = kHasMaskMod ? 0 : (sequence.kv_len + kBlockKv - 1) / kBlockKv;
+      ranked[i].bucket = exists ? (sequence.group + 1) * buckets_ - 1 : -1;
+      most = max(most, count[i]);
     }
-    atomicMax(&end_of_q, __ldcg(&sequence->q_begin) + __ldcg(&sequence->q_len));
-  }
-  __syncthreads();  // the sums are complete
-  if (threadIdx.x != 0) return;
-  header.faults = static_cast<unsigned long long>(faults);
-  header.first_faulty = first_faulty;
-  header.end_of_q = end_of_q;
-}
-
-TW_INLINE void order_all_rows(const PlanKernelArguments& arguments) {
-  const PlanArguments& plan = arguments.plan;
-  const int most_tiles = max((arguments.bounds.max_kv_len + kBlockKv - 1) / kBlockKv, 1);
-  sum_up(plan, *plan.header);
-  find_groups(arguments, *plan.header);
 #pragma unroll 1
-  for (int head = 0; head < plan.map.heads; ++head) order_rows(arguments, head, most_tiles);
+    for (int span = 0; span < most; ++span) {
+      unsigned kept[kRowsAtOnce];
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) {
+        kept[i] = span < count[i] ? __ldcg(&spans[i][span].kept) : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) tiles[i] += __popc(kept[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+      if (ranked[i].bucket >= 0) {
+        ranked[i].bucket -= static_cast<int>(static_cast<float>(tiles[i]) * scale_);
+      }
+    }
+  }
+
+  // Calls body(row, bucket) for this thread's rows from `first` on.
+  template <typename Body>
+  __forceinline__ void for_each_from(int first, const Body& body) const {
+    int rows = 0;
+#pragma unroll 1
+    for (int sequence = 0; sequence < arguments_.plan.batch; sequence += kPlanThreads) {
+      if (!has_one_chunk()) {
+        __syncthreads();  // no thread reads the chunk before any more
+        rows = read_chunk(arguments_, sequence, rows, chunk_, nullptr);
+      }
+      const int thread = threadIdx.x;
+      const int begin = chunk_.rows_before[0] + first + thread;
+      const int end = chunk_.rows_before[kPlanThreads];
+#pragma unroll 1
+      for (int row = begin; row < end; row += kRowsAtOnce * kPlanThreads) {
+        RankedRow ranked[kRowsAtOnce];
+        rank(sequence, row, ranked);
+#pragma unroll
+        for (int i = 0; i < kRowsAtOnce; ++i) {
+          if (ranked[i].bucket >= 0) body(ranked[i].row, ranked[i].bucket);
+        }
+      }
+    }
+  }
+
+ private:
+  // The last sequence that has not more rows before it than each row's number, all at once.
+  __forceinline__ void find_sequences(int first, int (&at)[kRowsAtOnce]) const {
+    for (int i = 0; i < kRowsAtOnce; ++i) at[i] = 0;
+#pragma unroll 1
+    for (int step = kPlanThreads / 2; step > 0; step /= 2) {
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) {
+        if (chunk_.rows_before[at[i] + step] <= first + i * kPlanThreads) at[i] += step;
+      }
+    }
+  }
+
+  const PlanKernelArguments& arguments_;
+  SequenceChunk& chunk_;
+  const TileSpan* spans_;  // [rows of the map][spans_of_row], of the list
+  int buckets_;            // of a group
+  float scale_;
+};
+
+// chunk: the first
+TW_INLINE void order_rows(const PlanKernelArguments& arguments, int list, SequenceChunk& chunk) {
+  const RowOrder order(arguments, list, chunk);
+  PlannedRow* const work = arguments.plan.work + RowOrder::first_row(arguments, list);  // [rows]
+  const bool keeps = order.has_one_chunk();
+  RankedRow kept[kRowsAtOnce];
+  if (keeps) order.rank(0, static_cast<int>(threadIdx.x), kept);
+  const auto for_each_row = [&](const auto& body) {
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+      if (keeps && kept[i].bucket >= 0) body(kept[i].row, kept[i].bucket);
+    }
+    order.for_each_from(keeps ? kRowsAtOnce * kPlanThreads : 0, body);
+  };
+  counting_sort<kPlanThreads>(
+      for_each_row, [](const PlannedRow&, int bucket) { return bucket; },
+      [&](int place, const PlannedRow& row, int) { work[place] = row; });
 }
 
 }  // namespace tw_kernel
