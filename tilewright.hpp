@@ -14,6 +14,7 @@
 #include "generator/spec/spec.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
+#include "runtime/api/explain.hpp"
 #include "runtime/api/mask_file.hpp"
 #include "runtime/api/mask_lists.hpp"
 #include "runtime/api/mask_slice.hpp"

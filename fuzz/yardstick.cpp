@@ -67,7 +67,7 @@ RowSnippets<float> reordered(RowSnippets<float> snippets, const Order& keys) {
 // Naive, sample by sample. The first is without tricks.
 class Samples {
  public:
-  Samples(const CaseParts& parts, const Spec& spec, ThreadPool& threads)
+  Samples(const CaseParts& parts, const Spec& spec, Executor& threads)
       : parts_(parts), spec_(spec), threads_(threads) {}
 
   const AttentionValues& operator[](std::uint64_t sample) {
@@ -100,7 +100,7 @@ class Samples {
 
   const CaseParts& parts_;
   const Spec& spec_;
-  ThreadPool& threads_;
+  Executor& threads_;
   std::deque<AttentionValues> made_;
 };
 
@@ -118,7 +118,7 @@ Verdict judge_by(const Judge& judge_sample) {
 
 Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
                          const CaseParts& parts, const Spec& spec, const Rule& rule,
-                         ThreadPool& threads) {
+                         Executor& threads) {
   Samples samples(parts, spec, threads);
   return judge_by(
       [&](std::uint64_t sample) { return judge(got, reference.values, samples[sample], rule); });
@@ -126,7 +126,7 @@ Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
 
 std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
                                   const CaseParts& parts, const std::vector<double>& max_abs_scores,
-                                  const Spec& spec, const Rule& rule, ThreadPool& threads) {
+                                  const Spec& spec, const Rule& rule, Executor& threads) {
   Samples samples(parts, spec, threads);
   std::size_t number = 0;
   for (const CaseParts::Part& part : parts.parts()) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "../generator/spec/spec.hpp"
-#include "../runtime/api/thread_pool.hpp"
+#include "../runtime/api/executor.hpp"
 #include "../verify/judge.hpp"
 #include "../verify/reference.hpp"
 #include "case_parts.hpp"
@@ -18,7 +18,7 @@ namespace tilewright::verify::fuzz {
 /// it is within the bounds that any of them gives (docs/decisions/0017).
 Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
                          const CaseParts& parts, const Spec& spec, const Rule& rule,
-                         ThreadPool& threads);
+                         Executor& threads);
 
 /// The same for each sequence of a packed call alone, as `check` judges it.
 /// @param max_abs_scores Reference::max_abs_score of each part that has rows, where the rule names
@@ -26,6 +26,6 @@ Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
 /// @return what is wrong; empty where nothing is
 std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
                                   const CaseParts& parts, const std::vector<double>& max_abs_scores,
-                                  const Spec& spec, const Rule& rule, ThreadPool& threads);
+                                  const Spec& spec, const Rule& rule, Executor& threads);
 
 }  // namespace tilewright::verify::fuzz

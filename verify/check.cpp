@@ -74,7 +74,8 @@ class Checker::Implementation {
  public:
   Implementation(Spec spec, const CheckOptions& options)
       : options_(options),
-        threads_(options.attention.threads ? *options.attention.threads : ThreadPool::shared()),
+        threads_(options.attention.threads ? *options.attention.threads
+                                           : static_cast<Executor&>(ThreadPool::shared())),
         attention_(
             timed(ms_.kernels, [&] { return Attention(std::move(spec), options.attention); })),
         readings_(timed(ms_.readings, [&] { return Readings(attention_.spec(), options); })) {
@@ -378,7 +379,7 @@ class Checker::Implementation {
   }
 
   CheckOptions options_;
-  ThreadPool& threads_;
+  Executor& threads_;
   StepTimes ms_;  // of making the kernels
   Attention attention_;
   Readings readings_;

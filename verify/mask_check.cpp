@@ -183,7 +183,7 @@ void compare_positions(MaskVerdict& verdict, const BlockMask& lists, const PlanM
 }  // namespace
 
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
-                             const FloatReading& reading, ThreadPool& threads) {
+                             const FloatReading& reading, Executor& threads) {
   const SnippetValues values(spec, problem.snippet, problem.shape);
   const abi::SnippetArguments arguments = values.arguments();
   const std::vector<float> scores(static_cast<std::size_t>(problem.shape.kv_len));
@@ -195,7 +195,7 @@ MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const Blo
 }
 
 MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
-                             const BlockMask& mask, const KeptRow& kept_row, ThreadPool& threads) {
+                             const BlockMask& mask, const KeptRow& kept_row, Executor& threads) {
   const std::int64_t q_blocks = ceil_div(shape.q_len, block[0]);
   const std::int64_t kv_blocks = ceil_div(shape.kv_len, block[1]);
   std::vector<TileRow> rows(static_cast<std::size_t>(shape.batch * shape.num_q_heads * q_blocks));
@@ -221,7 +221,7 @@ MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Sha
 namespace {
 
 MaskVerdict check_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                      const KeptRowOf& kept_row_of, ThreadPool& threads) {
+                      const KeptRowOf& kept_row_of, Executor& threads) {
   MaskVerdict verdict;
   compare_lengths(verdict, problem, map);
   if (verdict.wrong_tiles == 0 && map.has_tiles() && kept_row_of) {
@@ -247,7 +247,7 @@ MaskVerdict check_map(const Spec& spec, const Problem& problem, const PlanMap& m
 }  // namespace
 
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const FloatReading* reading, ThreadPool& threads) {
+                           const FloatReading* reading, Executor& threads) {
   if (reading == nullptr) return check_map(spec, problem, map, {}, threads);
   const auto kept_row_of = [reading](const Parts::Place& place) -> KeptRow {
     return
@@ -261,7 +261,7 @@ MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanM
 }
 
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const KeptRow& kept_row, ThreadPool& threads) {
+                           const KeptRow& kept_row, Executor& threads) {
   return check_map(
       spec, problem, map, [&](const Parts::Place&) { return kept_row; }, threads);
 }

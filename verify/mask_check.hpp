@@ -7,8 +7,8 @@
 
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/block_mask.hpp"
+#include "../runtime/api/executor.hpp"
 #include "../runtime/api/shape.hpp"
-#include "../runtime/api/thread_pool.hpp"
 #include "../runtime/call/plan_map.hpp"
 #include "parts.hpp"
 #include "problem.hpp"
@@ -28,7 +28,7 @@ struct MaskVerdict {
 /// is empty, all of those inside q_len x kv_len is full, anything else is partial. A mask whose
 /// lists are shared by batches or heads must hold for each of them.
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
-                             const FloatReading& reading, ThreadPool& threads);
+                             const FloatReading& reading, Executor& threads);
 
 /// The same for the tile map of a packed call: a tile that it leaves out keeps nothing, a full one
 /// keeps all of its elements inside its sequence; a partial one may keep any of them, since forward
@@ -37,7 +37,7 @@ MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const Blo
 /// state that their lists give it.
 /// @param reading null where the spec has no mask_mod
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const FloatReading* reading, ThreadPool& threads);
+                           const FloatReading* reading, Executor& threads);
 
 /// Which elements of one row of one head are kept: kv_len times 0 or not. Called from many threads.
 using KeptRow =
@@ -45,9 +45,9 @@ using KeptRow =
 
 /// The same for a mask_mod that somebody else evaluates.
 MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
-                             const BlockMask& mask, const KeptRow& kept_row, ThreadPool& threads);
+                             const BlockMask& mask, const KeptRow& kept_row, Executor& threads);
 /// The same; b is the number of a sequence, row one of its own.
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const KeptRow& kept_row, ThreadPool& threads);
+                           const KeptRow& kept_row, Executor& threads);
 
 }  // namespace tilewright::verify

@@ -71,7 +71,7 @@ void softmax(ScoreRow& row, DType dtype) {
 }  // namespace
 
 AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<float>& snippets,
-                                DType dtype, DType out_dtype, ThreadPool& threads) {
+                                DType dtype, DType out_dtype, Executor& threads) {
   const DefaultFloatEnvironment floats;
   const FloatValues q(problem.q), k(problem.k), v(problem.v);
   const auto scale = static_cast<float>(problem.scale);

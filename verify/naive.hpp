@@ -15,6 +15,6 @@ namespace tilewright::verify {
 ///
 /// With f32 nothing is rounded further: plain float32 arithmetic. lse is not computed.
 AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<float>& snippets,
-                                DType dtype, DType out_dtype, ThreadPool& threads);
+                                DType dtype, DType out_dtype, Executor& threads);
 
 }  // namespace tilewright::verify

@@ -77,7 +77,7 @@ double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b
 }  // namespace
 
 Reference reference_attention(const DenseProblem& problem, const RowSnippets<double>& snippets,
-                              ThreadPool& threads) {
+                              Executor& threads) {
   const DefaultFloatEnvironment floats;
   const Values& q = problem.q;
   const Values& v = problem.v;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "../runtime/api/thread_pool.hpp"
+#include "../runtime/api/executor.hpp"
 #include "attention_values.hpp"
 
 namespace tilewright::verify {
@@ -38,6 +38,6 @@ struct Reference {
 /// A column that is dropped takes no part: whatever its k and v hold, NaN too. A row with nothing
 /// kept, or with only -inf kept, gives out 0 and lse -inf. A kept NaN or +inf makes its row NaN.
 Reference reference_attention(const DenseProblem& problem, const RowSnippets<double>& snippets,
-                              ThreadPool& threads);
+                              Executor& threads);
 
 }  // namespace tilewright::verify

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "runtime/call/output_shapes.hpp"
 #include "runtime/call/positions.hpp"
 #include "runtime/call/written_apart.hpp"
 #include "runtime/cpu/backend.hpp"
@@ -439,6 +440,14 @@ void Attention::forward(const ForwardTensors& tensors, const Plan& plan, const B
                         const ForwardOptions& options) const {
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, plan, bindings, options);
+}
+
+OutputShapes Attention::output_shapes(const Shape& shape) const {
+  return tilewright::output_shapes(spec(), shape);
+}
+
+OutputShapes Attention::output_shapes(const PackedShape& shape) const {
+  return tilewright::output_shapes(spec(), shape);
 }
 
 std::int64_t Attention::workspace_size(const Shape& shape) const {

@@ -23,8 +23,10 @@ namespace tilewright {
 struct AttentionOptions {
   /// Tensors, buffers and block masks of calls lie where this device reads them.
   Device device = Device::automatic();
-  Toolchain kernels = {};         ///< store, templates, diagnostics
-  ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+  Toolchain kernels = {};  ///< store, templates, diagnostics
+  /// Threads of calls on a CPU: a ThreadPool, or the program's own. It outlives the Attention.
+  /// None: ThreadPool::shared().
+  Executor* threads = nullptr;
   /// For a spec without mask_mod: its calls bring block masks all the same, made from lists of full
   /// tiles (mask_lists.hpp).
   bool takes_block_mask = false;
@@ -58,6 +60,12 @@ struct ForwardOptions {
   std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
   std::optional<double> scale = {};  ///< none: the spec's
   Stream stream = nullptr;           ///< of a GPU
+};
+
+/// Tensors that a call writes: dtype, shape and dense strides, without data.
+struct OutputShapes {
+  TensorView out = {};
+  std::optional<TensorView> lse = {};  ///< where the spec's outputs name it
 };
 
 /// One attention variant, ready to run. Immutable; may be used from many threads at once, and in
@@ -143,6 +151,12 @@ class Attention {
   /// call
   void forward(const ForwardTensors& tensors, const BlockMask& mask, const Bindings& bindings = {},
                const ForwardOptions& options = {}) const;
+
+  /// What a call of this shape writes, for programs that allocate it.
+  /// @throws Error with code tensor as validate(shape); with code usage for a Shape where the spec
+  ///         is packed, and for a PackedShape where it is not
+  OutputShapes output_shapes(const Shape& shape) const;
+  OutputShapes output_shapes(const PackedShape& shape) const;
 
   /// Bytes of device memory that a call needs from its caller: 0 today.
   std::int64_t workspace_size(const Shape& shape) const;

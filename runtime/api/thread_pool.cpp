@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/float_environment.hpp"
+#include "runtime/api/loop_scope.hpp"
 
 namespace tilewright {
 namespace {
@@ -38,8 +38,6 @@ constexpr std::uint32_t kCount = kCallerSleeps - 1;
 constexpr std::chrono::microseconds kSpinTime(40);
 
 constexpr int kMaxThreads = 1024;
-
-thread_local bool inside_a_body = false;
 
 std::atomic<unsigned> forks = 0;
 
@@ -115,17 +113,6 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-class InsideABody {
- public:
-  InsideABody() : before_(std::exchange(inside_a_body, true)) {}
-  InsideABody(const InsideABody&) = delete;
-  InsideABody& operator=(const InsideABody&) = delete;
-  ~InsideABody() { inside_a_body = before_; }
-
- private:
-  bool before_;
-};
-
 }  // namespace
 
 class ThreadPool::Workers {
@@ -136,11 +123,11 @@ class ThreadPool::Workers {
   ~Workers();
 
   int size() const { return static_cast<int>(threads_->size()) + 1; }
-  void run(std::int64_t items, BodyRef body);
+  void run(std::int64_t items, LoopBody body);
 
  private:
-  void run_alone(std::int64_t items, BodyRef body);
-  void open(std::int64_t items, BodyRef body);
+  void run_alone(std::int64_t items, LoopBody body);
+  void open(std::int64_t items, LoopBody body);
   void work(int worker) noexcept;
   void close() noexcept;
   bool enter() noexcept;
@@ -150,7 +137,7 @@ class ThreadPool::Workers {
   bool is_forked() const;
 
   // Of the current call; written while the gate is closed and no worker is inside.
-  BodyRef body_;
+  LoopBody body_;
   std::int64_t items_ = 0;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;
@@ -203,8 +190,8 @@ bool ThreadPool::Workers::is_forked() const {
   return fork_generation_ != forks.load(std::memory_order_relaxed);
 }
 
-void ThreadPool::Workers::run(std::int64_t items, BodyRef body) {
-  if (items <= 1 || threads_->empty() || inside_a_body || is_forked()) {
+void ThreadPool::Workers::run(std::int64_t items, LoopBody body) {
+  if (items <= 1 || threads_->empty() || LoopScope::is_active() || is_forked()) {
     run_alone(items, body);
     return;
   }
@@ -216,13 +203,12 @@ void ThreadPool::Workers::run(std::int64_t items, BodyRef body) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadPool::Workers::run_alone(std::int64_t items, BodyRef body) {
-  const InsideABody inside;
-  const DefaultFloatEnvironment floats;
-  for (std::int64_t item = 0; item < items; ++item) body.call(body.function, item, 0);
+void ThreadPool::Workers::run_alone(std::int64_t items, LoopBody body) {
+  const LoopScope scope;
+  for (std::int64_t item = 0; item < items; ++item) body(item, 0);
 }
 
-void ThreadPool::Workers::open(std::int64_t items, BodyRef body) {
+void ThreadPool::Workers::open(std::int64_t items, LoopBody body) {
   body_ = body;
   items_ = items;
   failed_.store(false, std::memory_order_relaxed);
@@ -235,13 +221,12 @@ void ThreadPool::Workers::open(std::int64_t items, BodyRef body) {
 }
 
 void ThreadPool::Workers::work(int worker) noexcept {
-  const InsideABody inside;
-  const DefaultFloatEnvironment floats;
+  const LoopScope scope;
   try {
     for (;;) {
       const std::int64_t item = next_item_.fetch_add(1, std::memory_order_relaxed);
       if (item >= items_) return;
-      body_.call(body_.function, item, worker);
+      body_(item, worker);
     }
   } catch (...) {
     if (!failed_.exchange(true)) error_ = std::current_exception();
@@ -325,7 +310,11 @@ int ThreadPool::size() const {
   return workers_->size();
 }
 
-void ThreadPool::run(std::int64_t items, BodyRef body) {
+void ThreadPool::run_loop(std::int64_t items, LoopBody body) {
+  workers_->run(items, body);
+}
+
+void ThreadPool::start_loop(std::int64_t items, LoopBody body) {
   workers_->run(items, body);
 }
 

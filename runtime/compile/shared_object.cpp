@@ -65,9 +65,10 @@ bool write_all(int file, std::span<const std::byte> bytes) {
 
 // The loader takes an object of the same path for the same object, without looking into the file.
 // Numbers of file descriptors are used again, so each path is spelled differently: "/" and "./"
-// lead nowhere, and their sequence counts in binary.
+// lead nowhere, and their sequence counts in binary. A process may hold several copies of this
+// library; each counts from the address of its own counter.
 std::string unique_descriptor_path(int file) {
-  static std::atomic<std::uint64_t> counter = 1;
+  static std::atomic<std::uint64_t> counter = reinterpret_cast<std::uintptr_t>(&counter);
   std::string path = "/proc/self/fd/";
   for (std::uint64_t rest = counter.fetch_add(1); rest > 0; rest /= 2) {
     path += rest % 2 ? "./" : "/";

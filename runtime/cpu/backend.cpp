@@ -29,7 +29,8 @@ class CpuBackend final : public Backend {
         target_(
             bundled_target(facts, cpu_targets(), kernels_needed(facts, options), options.kernels)
                 .value_or(Target::host_cpu())),
-        threads_(options.threads ? *options.threads : ThreadPool::shared()) {
+        threads_(options.threads ? *options.threads
+                                 : static_cast<Executor&>(ThreadPool::shared())) {
     const auto kernels =
         load_kernels(facts, target_, kernels_needed(facts, options), options.kernels);
     for (const std::shared_ptr<const LoadedKernel>& kernel : kernels) {
@@ -81,7 +82,7 @@ class CpuBackend final : public Backend {
  private:
   Spec spec_;
   Target target_;
-  ThreadPool& threads_;
+  Executor& threads_;
   std::optional<ForwardKernel> forward_;
   std::optional<MaskKernel> mask_;
 };

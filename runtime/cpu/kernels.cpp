@@ -95,7 +95,7 @@ void ForwardKernel::run_tile(const abi::ForwardArguments& arguments, std::int64_
 }
 
 void ForwardKernel::run(const ForwardCall& call, const BindingArguments& bindings,
-                        ThreadPool& threads) const {
+                        Executor& threads) const {
   const abi::ForwardArguments arguments = forward_arguments(call, bindings);
   const std::int64_t heads = call.shape.num_q_heads;
   const std::int64_t tiles = ceil_div(call.shape.q_len, q_tile_);
@@ -106,7 +106,7 @@ void ForwardKernel::run(const ForwardCall& call, const BindingArguments& binding
 }
 
 void ForwardKernel::run(const Spec& spec, const ForwardCall& call, const PlanState& plan,
-                        const BindingArguments& bindings, ThreadPool& threads) const {
+                        const BindingArguments& bindings, Executor& threads) const {
   const CallsOfRows calls(spec, call, plan, bindings);
   const PlanView view(plan);
   const PlanGeometry& geometry = plan.geometry;
@@ -126,7 +126,7 @@ void ForwardKernel::run(const Spec& spec, const ForwardCall& call, const PlanSta
 }
 
 void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
-                        const BindingArguments& bindings, ThreadPool& threads) const {
+                        const BindingArguments& bindings, Executor& threads) const {
   abi::ForwardArguments arguments = forward_arguments(call, bindings);
   const std::shared_ptr<const HostTileLists> lists = mask.on_host();
   arguments.mask = mask_argument(mask, lists->lists);

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "../api/block_mask.hpp"
-#include "../api/thread_pool.hpp"
+#include "../api/executor.hpp"
 #include "../call/forward_call.hpp"
 #include "../call/plan_state.hpp"
 #include "../library/kernel_library.hpp"
@@ -19,15 +19,15 @@ class ForwardKernel {
   const KernelBuild& build() const { return kernel_->build; }
 
   /// Runs every tile of q rows, tiles of the same head one after the other.
-  void run(const ForwardCall& call, const BindingArguments& bindings, ThreadPool& threads) const;
+  void run(const ForwardCall& call, const BindingArguments& bindings, Executor& threads) const;
 
   /// Runs over the tiles of a block mask, the rows with the most tiles first.
   void run(const ForwardCall& call, const BlockMask& mask, const BindingArguments& bindings,
-           ThreadPool& threads) const;
+           Executor& threads) const;
 
   /// Runs the sequences of a packed call, the rows of tiles that visit most tiles first.
   void run(const Spec& spec, const ForwardCall& call, const PlanState& plan,
-           const BindingArguments& bindings, ThreadPool& threads) const;
+           const BindingArguments& bindings, Executor& threads) const;
 
  private:
   using Entry = void(const abi::ForwardArguments*, int b, int h, int q_tile, void* scratch);

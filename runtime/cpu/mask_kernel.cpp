@@ -33,7 +33,7 @@ void for_each_run(const Runs& runs, const Body& body) {
 }
 
 // Counted and summed row by row, then filled in.
-TileLists lists_of(const std::vector<Runs>& rows, ThreadPool& threads) {
+TileLists lists_of(const std::vector<Runs>& rows, Executor& threads) {
   TileLists lists;
   lists.row_offsets.assign(rows.size() + 1, 0);
   lists.full_row_offsets.assign(rows.size() + 1, 0);
@@ -137,7 +137,7 @@ unsigned* run_buffer(std::int64_t kv_blocks) {
 
 FilledTables MaskKernel::fill_tables(const std::array<std::int64_t, 2>& block,
                                      const abi::SnippetArguments& arguments,
-                                     ThreadPool& threads) const {
+                                     Executor& threads) const {
   FilledTables filled;
   const int run = abi::extrema_run(static_cast<int>(block[0]), static_cast<int>(block[1]));
   for (std::size_t table = 0; table < tables_.size(); ++table) {
@@ -165,7 +165,7 @@ MaskKernel::MaskKernel(std::shared_ptr<const LoadedKernel> kernel)
 }
 
 BlockMask MaskKernel::run(MaskFingerprint fingerprint, const Shape& shape,
-                          const BindingArguments& bindings, ThreadPool& threads) const {
+                          const BindingArguments& bindings, Executor& threads) const {
   const abi::SnippetArguments arguments = snippet_arguments(bindings, shape);
   const auto& block = fingerprint.source.block;
   const std::int64_t q_blocks = ceil_div(shape.q_len, block[0]);

@@ -7,7 +7,7 @@
 #include "../../generator/render/extrema_table.hpp"
 #include "../../templates/abi/extrema.hpp"
 #include "../api/block_mask.hpp"
-#include "../api/thread_pool.hpp"
+#include "../api/executor.hpp"
 #include "../library/kernel_library.hpp"
 #include "arguments.hpp"
 
@@ -35,11 +35,11 @@ class MaskKernel {
   /// @param fingerprint its batch and heads say how many lists are made
   /// @param shape the call's, which the snippet sees
   BlockMask run(MaskFingerprint fingerprint, const Shape& shape, const BindingArguments& bindings,
-                ThreadPool& threads) const;
+                Executor& threads) const;
 
   /// The tables that its rows read, made by all threads.
   FilledTables fill_tables(const std::array<std::int64_t, 2>& block,
-                           const abi::SnippetArguments& arguments, ThreadPool& threads) const;
+                           const abi::SnippetArguments& arguments, Executor& threads) const;
 
   /// Decides a row of tiles of one batch and head.
   /// @param runs room for each kv block: end << 2 | abi::TileState of each run of tiles

@@ -43,7 +43,7 @@ int list_rows(const PlanState& plan, const PlanView& view) {
 class RowDecider {
  public:
   RowDecider(const PlanState& plan, const PlanView& view, const MaskKernel& mask,
-             const BindingArguments& bindings, ThreadPool& threads)
+             const BindingArguments& bindings, Executor& threads)
       : plan_(plan),
         view_(view),
         mask_(mask),
@@ -84,7 +84,7 @@ class RowDecider {
 
 // Calls decide(head, row) for each row of each list, side by side.
 template <typename Decide>
-void for_each_row(const PlanState& plan, const PlanView& view, ThreadPool& threads,
+void for_each_row(const PlanState& plan, const PlanView& view, Executor& threads,
                   const Decide& decide) {
   const int rows = view.header->rows;
   threads.parallel_for(std::int64_t{plan.geometry.heads} * rows, [&](std::int64_t item, int) {
@@ -145,7 +145,7 @@ abi::SnippetArguments of_sequence(abi::SnippetArguments call,
 }
 
 std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
-                        const BindingArguments& bindings, ThreadPool& threads) {
+                        const BindingArguments& bindings, Executor& threads) {
   const PlanView view(plan);
   plan_sequences(plan, view);
   const int rows = view.header->rows = list_rows(plan, view);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "../api/thread_pool.hpp"
+#include "../api/executor.hpp"
 #include "../call/plan_state.hpp"
 #include "mask_kernel.hpp"
 
@@ -34,6 +34,6 @@ abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::Planned
 /// @param mask null where the spec has no mask_mod
 /// @return the tiles that were evaluated element by element
 std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
-                        const BindingArguments& bindings, ThreadPool& threads);
+                        const BindingArguments& bindings, Executor& threads);
 
 }  // namespace tilewright::cpu

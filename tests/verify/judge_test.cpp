@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "runtime/api/thread_pool.hpp"
 #include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/limits.hpp"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/api/thread_pool.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/limits.hpp"
 #include "tests/verify/faulty_attention.hpp"

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../../generator/spec/spec.hpp"
+#include "../../generator/spec/target.hpp"
+
+namespace tilewright {
+
+/// How a spec is computed on one target: its forward kernel for aligned tensors, and the fast paths
+/// that this kernel and the mask's take or do not take.
+struct Explanation {
+  /// Where in a snippet a fast path ends.
+  struct Place {
+    std::string snippet;  ///< "score_mod" or "mask_mod"
+    int line = 0;         ///< from 1
+    int column = 0;       ///< from 1, in bytes
+
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+
+  struct Path {
+    std::string name;  ///< "score_slope"; docs/cli.md lists them
+    bool used = false;
+    std::string why_not = {};  ///< empty if used
+    std::optional<Place> place = {};
+  };
+
+  std::string kernel;  ///< "forward_masked"
+  std::string target;  ///< "sm_90a"
+  std::string tactic;  ///< "hopper q_tile=128 ..."
+  std::vector<Path> fast_paths;
+
+  /// The keys of `tilewright explain --json`: fast_paths, kernel, tactic. Two spaces of
+  /// indentation, no newline at the end.
+  std::string to_json() const;
+};
+
+/// Renders and compiles nothing.
+/// @throws Error as validate(spec); with code spec where the forced tactic does not fit the target
+Explanation explain(const Spec& spec, const Target& target);
+
+}  // namespace tilewright
