@@ -5,6 +5,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
 
 install(TARGETS tilewright EXPORT tilewrightTargets)
 install(EXPORT tilewrightTargets NAMESPACE tilewright:: DESTINATION ${package_dir})
+install(FILES c/tilewright.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # Public headers include each other by relative path, so they are installed with their folders.
 # <tilewright.hpp> leads there; <tilewright/cache/...> is for programs that use the cache alone.
@@ -31,15 +32,24 @@ endif()
 # A program links what a static library needs. A shared library names that itself.
 get_target_property(library_type tilewright TYPE)
 if(library_type STREQUAL "STATIC_LIBRARY")
+  # The archive by its file's name: libtilewright.so has the C ABI alone.
+  set(pkg_config_name ":libtilewright.a")
   set(pkg_config_private "")
   set(pkg_config_libs " -pthread -ldl")
 else()
+  set(pkg_config_name tilewright_cpp)
   set(pkg_config_private ".private")
   set(pkg_config_libs "\nLibs.private: -pthread -ldl")
 endif()
 configure_file(cmake/tilewright.pc.in ${PROJECT_BINARY_DIR}/tilewright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tilewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET tilewright_c)
+  install(TARGETS tilewright_c EXPORT tilewrightCTargets)
+  install(EXPORT tilewrightCTargets NAMESPACE tilewright:: DESTINATION ${package_dir})
+  configure_file(cmake/tilewright-c.pc.in ${PROJECT_BINARY_DIR}/tilewright-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/tilewright-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING
-  PATTERN "*.json" PATTERN "*.md" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
+  PATTERN "*.json" PATTERN "*.md" PATTERN "*.cpp" PATTERN "*.c" PATTERN "CMakeLists.txt")

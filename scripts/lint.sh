@@ -21,7 +21,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTILEWRIGHT_BUILD_TE
   -DCMAKE_UNITY_BUILD=$unity -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 >/dev/null
 # Generated sources (templates, the font) have no style; units that hold the project's files have.
 mapfile -t units < <(sed -n 's/^ *"file": "\(.*\)",*$/\1/p' "$build/compile_commands.json" |
-  grep -E "^$PWD/(base|generator|cache|runtime|verify|fuzz|picture|cli)/|/Unity/")
+  grep -E "^$PWD/(base|generator|cache|runtime|c|verify|fuzz|picture|cli)/|/Unity/")
 printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy -p "$build" --quiet \
-  --header-filter="^$PWD/(base|generator|cache|runtime|verify|fuzz|picture|cli)/.*\.(hpp|cpp)$" \
+  --header-filter="^$PWD/(base|generator|cache|runtime|c|verify|fuzz|picture|cli)/.*\.(hpp|cpp)$" \
   --checks=-bugprone-suspicious-include --extra-arg=-Wno-unknown-warning-option 2>/dev/null

@@ -1,14 +1,17 @@
 # Which room may include which, and inside a room which folder which:
-# cli -> {fuzz -> verify, picture} -> runtime -> {generator, cache} -> base.
+# cli -> {fuzz -> verify, picture} -> runtime -> {generator, cache} -> base; c -> what is installed of them.
 # No chain of includes inside one folder is longer than 8 files.
 # Run as a test: cmake -DROOT=... -P tests/rooms.cmake
 cmake_minimum_required(VERSION 3.25)
 
-set(rooms base cache generator runtime picture verify fuzz cli)
+include(${ROOT}/cmake/PublicHeaders.cmake)
+
+set(rooms base cache generator runtime c picture verify fuzz cli)
 set(allowed_base base)
 set(allowed_cache base cache)
 set(allowed_generator base generator)
 set(allowed_runtime base cache generator runtime templates)
+set(allowed_c base cache generator runtime c tilewright.hpp)
 set(allowed_picture base cache generator runtime picture)
 set(allowed_verify base cache generator runtime verify templates)
 set(allowed_fuzz base cache generator runtime verify fuzz templates)
@@ -56,6 +59,8 @@ foreach(file IN LISTS files)
       message(SEND_ERROR "${file}: ${room}/ must not include ${path}")
     elseif("${folder}>${target_folder}" IN_LIST forbidden AND NOT "${file}>${target_folder}" IN_LIST excepted)
       message(SEND_ERROR "${file}: ${folder}/ must not include ${path}")
+    elseif(room STREQUAL "c" AND NOT target STREQUAL "c" AND NOT path IN_LIST TILEWRIGHT_PUBLIC_HEADERS)
+      message(SEND_ERROR "${file}: c/ includes ${path}, which is not installed")
     endif()
     if(folder STREQUAL target_folder)
       list(APPEND within_${file} ${path})

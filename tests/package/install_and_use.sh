@@ -33,6 +33,25 @@ expect_result ./by_pkg_config pkg-config
 "$cxx" -std=c++20 consumer/main.cpp $(PKG_CONFIG_PATH=$pc_dir pkg-config --static --cflags --libs tilewright) -o by_static
 expect_result ./by_static "pkg-config --static"
 
+# The C ABI: a project of C alone, which finds no C++ package; pkg-config; and the archive, linked as C++.
+cp -r "$source_dir/examples/c" c_consumer
+cmake -S c_consumer -B c_by_cmake -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build c_by_cmake >/dev/null
+expect_result c_by_cmake/causal_attention "find_package, C"
+c_flags=$(PKG_CONFIG_PATH=$pc_dir pkg-config --cflags --libs tilewright-c)
+# shellcheck disable=SC2086
+cc -std=c99 -pedantic -Wall -Wextra -Werror c_consumer/main.c $c_flags -Wl,-rpath,"$(dirname "$pc_dir")" -o c_by_pkg_config
+expect_result ./c_by_pkg_config "pkg-config, C"
+needed=$(readelf -d c_by_pkg_config | grep NEEDED)
+grep -q 'libtilewright.so.1' <<<"$needed" || { echo "$needed" >&2; exit 1; }
+cc -std=c99 -c c_consumer/main.c -I"$prefix/include" -o c_static.o
+# shellcheck disable=SC2086
+"$cxx" c_static.o $flags -o c_by_archive
+expect_result ./c_by_archive "the archive, C"
+diff <(sed -n '/^```c$/,/^```$/p' "$source_dir/docs/c.md" | sed '/^```/d' | head -n "$(wc -l <"$source_dir/examples/c/main.c")") \
+  "$source_dir/examples/c/main.c" >&2 || { echo "the program in docs/c.md differs from examples/c/main.c" >&2; exit 1; }
+echo "docs/c.md: the same program"
+
 # Without -std=c++20 there is one error, which says what to do.
 echo '#include <tilewright.hpp>' >old_standard.cpp
 for standard in c++11 c++14 c++17; do

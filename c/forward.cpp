@@ -1,0 +1,47 @@
+#include "c/handles.hpp"
+#include "c/sized.hpp"
+#include "c/tensor.hpp"
+
+namespace tilewright::capi {
+namespace {
+
+ForwardOptions options_of(const tw_call& call) {
+  if (call.reserved != 0) {
+    throw Error(ErrorCode::usage, "tw_call.reserved is not 0",
+                "set all fields of the call that you do not use to zero");
+  }
+  ForwardOptions options{
+      .q_offset = call.q_offset, .kv_offset = call.kv_offset, .stream = call.stream};
+  if (call.has_scale) options.scale = call.scale;
+  return options;
+}
+
+void forward_call(const Attention& attention, const tw_call& call) {
+  const Device& device = attention.device();
+  const ForwardTensors tensors{.q = view_of(call.q, device, "q"),
+                               .k = view_of(call.k, device, "k"),
+                               .v = view_of(call.v, device, "v"),
+                               .out = view_of(call.out, device, "out"),
+                               .lse = optional_view_of(call.lse, device, "lse")};
+  const ForwardOptions options = options_of(call);
+  const Bindings& bindings = of(call.bindings);
+  if (call.plan && call.mask) {
+    throw Error(ErrorCode::usage, "the call has a plan and a block mask",
+                "a packed call takes a plan, a dense one takes a mask");
+  }
+  if (call.plan) return attention.forward(tensors, call.plan->plan, bindings, options);
+  if (call.mask) return attention.forward(tensors, call.mask->mask, bindings, options);
+  attention.forward(tensors, bindings, options);
+}
+
+}  // namespace
+}  // namespace tilewright::capi
+
+extern "C" tw_status tw_forward(const tw_attention* attention, const tw_call* call,
+                                tw_error** error) {
+  using namespace tilewright::capi;
+  return guarded(error, [&] {
+    const Sized given(&required(call, "call"), "tw_call");
+    forward_call(of(attention), *given);
+  });
+}

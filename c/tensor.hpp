@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+
+#include "c/error.hpp"
+
+namespace tilewright::capi {
+
+/// True for a tensor that is left out: all zeros.
+inline bool is_absent(const tw_tensor& tensor) {
+  return tensor.data == nullptr && tensor.rank == 0;
+}
+
+/// The same tensor as the library sees it.
+/// @param name what messages call it
+/// @throws Error with code tensor where its device is known and is not one that `device` reads
+TensorView view_of(const tw_tensor& tensor, const Device& device, const char* name);
+
+/// Nothing where the tensor is left out.
+/// @throws Error as view_of
+std::optional<TensorView> optional_view_of(const tw_tensor& tensor, const Device& device,
+                                           const char* name);
+
+/// The opposite; with dense strides, on any device.
+tw_tensor tensor_of(const TensorView& view);
+
+}  // namespace tilewright::capi

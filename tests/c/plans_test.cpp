@@ -1,0 +1,191 @@
+// Packed calls through the C ABI against the C++ API.
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "generator/spec/spec_json.hpp"
+#include "tests/c/calls.hpp"
+#include "tests/support/packed_batch.hpp"
+
+using namespace tilewright;
+using namespace tilewright::c_abi;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const char* const kPacked = R"({
+  "dtype": "f32", "head_dim": 16, "layout": "packed", "outputs": ["out", "lse"],
+  "mask_mod": "q_idx >= kv_idx", "block": [32, 32]})";
+
+tw_tensor c_tensor(const TensorView& view) {
+  return tw_tensor_contiguous(view.data, static_cast<std::int32_t>(view.dtype), view.rank,
+                              view.shape.data());
+}
+
+// Two sequences of 40 and 25 rows.
+struct Step {
+  packed_calls::Batch batch{.lengths = {{40, 40}, {25, 50}}, .heads = 2, .kv_heads = 1, .dim = 16};
+  Tensor q_begin, kv_begin, kv_len;
+
+  Step() {
+    batch.make();
+    q_begin = packed_calls::int_tensor(batch.q_begins);
+    kv_begin = packed_calls::int_tensor(batch.kv_begins);
+    kv_len = packed_calls::int_tensor(batch.kv_lens);
+  }
+
+  tw_packed_shape shape() const {
+    const PackedShape sizes = batch.shape();
+    return {sizeof(tw_packed_shape),
+            sizes.batch,
+            sizes.num_q_heads,
+            sizes.num_kv_heads,
+            sizes.total_q,
+            sizes.total_kv,
+            0,
+            0};
+  }
+
+  tw_sequences sequences() const {
+    auto made = sized<tw_sequences>();
+    made.q_begin = c_tensor(q_begin);
+    made.kv_begin = c_tensor(kv_begin);
+    made.kv_len = c_tensor(kv_len);
+    return made;
+  }
+
+  tw_call call() {
+    auto made = sized<tw_call>();
+    made.q = c_tensor(batch.q);
+    made.k = c_tensor(batch.k);
+    made.v = c_tensor(batch.v);
+    made.out = c_tensor(batch.out);
+    made.lse = c_tensor(batch.lse);
+    return made;
+  }
+};
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0;
+}
+
+// A plan with its memory.
+struct Planned {
+  std::int64_t bytes = 0;
+  packed_calls::Workspace memory;
+  PlanHandle plan;
+
+  Planned(const AttentionHandle& made, const Step& step, const tw_mask* positions = nullptr)
+      : bytes(size_of_workspace(made, step, positions)), memory(bytes) {
+    const tw_packed_shape sizes = step.shape();
+    const tw_sequences sequences = step.sequences();
+    auto options = sized<tw_plan_options>();
+    options.workspace = memory.view().data;
+    options.workspace_bytes = bytes;
+    options.positions = positions;
+    plan = make<PlanHandle>(tw_plan_create, made.get(), &sizes, &sequences, nullptr, &options);
+  }
+
+  static std::int64_t size_of_workspace(const AttentionHandle& made, const Step& step,
+                                        const tw_mask* positions) {
+    std::int64_t size = 0;
+    const tw_packed_shape sizes = step.shape();
+    succeed(tw_plan_workspace_size, made.get(), &sizes, positions, &size);
+    return size;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("C: a packed call equals the C++ call, and after a rebuild too") {
+  Step by_c, by_cpp;
+  const Attention expected(spec_from_json(kPacked), {.device = Device::cpu()});
+  packed_calls::Workspace memory(expected.workspace_size(by_cpp.batch.shape()));
+  Plan plan = expected.plan(by_cpp.batch.shape(),
+                            {.q_begin = by_cpp.q_begin,
+                             .kv_begin = by_cpp.kv_begin.view(),
+                             .kv_len = by_cpp.kv_len.view()},
+                            {}, {.workspace = memory.view()});
+  const auto run = [&] {
+    auto& batch = by_cpp.batch;
+    expected.forward(
+        {.q = batch.q, .k = batch.k, .v = batch.v, .out = batch.out, .lse = batch.lse.view()},
+        plan);
+  };
+  const AttentionHandle made = attention(kPacked);
+  const Planned planned(made, by_c);
+  tw_call call = by_c.call();
+  call.plan = planned.plan.get();
+  succeed(tw_forward, made.get(), &call);
+  run();
+  CHECK(same(by_c.batch.out, by_cpp.batch.out));
+  CHECK(same(by_c.batch.lse, by_cpp.batch.lse));
+
+  for (Step* step : {&by_c, &by_cpp}) static_cast<std::int32_t*>(step->kv_len.data())[1] = 33;
+  succeed(tw_plan_rebuild, made.get(), planned.plan.get(), nullptr, nullptr);
+  succeed(tw_forward, made.get(), &call);
+  expected.rebuild(plan);
+  run();
+  CHECK(same(by_c.batch.out, by_cpp.batch.out));
+}
+
+TEST_CASE("C: a plan reports what it clamped, in numbers and in words") {
+  Step step;
+  const AttentionHandle made = attention(kPacked);
+  static_cast<std::int32_t*>(step.kv_len.data())[1] = 5000;
+  const Planned planned(made, step);
+  auto report = sized<tw_report>();
+  const auto* const plan = planned.plan.get();
+  succeed(tw_plan_report, plan, &report);
+  CHECK((report.count == 1 && report.kind == TW_KV_LEN && report.sequence == 1));
+  CHECK((report.value == 5000 && report.limit < 5000 && report.unplanned_rows > 0));
+  CHECK_THAT(text(tw_plan_report_text, plan), ContainsSubstring("kv_len[1] is 5000"));
+}
+
+TEST_CASE("C: positions decide a plan's tiles") {
+  Step step;
+  tw_options options = cpu_options();
+  options.positions = 1;
+  const AttentionHandle made = attention(kPacked, options);
+  std::vector<std::int32_t> rows = {0, 1, 3}, columns = {0, 0, 1};
+  const tw_tensor crow = tensor(rows, {3}), col = tensor(columns, {3});
+  const auto positions = make<MaskHandle>(tw_positions_from_csr, made.get(), int64_t{64},
+                                          int64_t{1}, nullptr, &crow, &col);
+  const Planned planned(made, step, positions.get());
+  tw_call call = step.call();
+  call.plan = planned.plan.get();
+  succeed(tw_forward, made.get(), &call);
+  auto report = sized<tw_report>();
+  succeed(tw_plan_report, planned.plan.get(), &report);
+  CHECK((report.count == 0 && report.kind == TW_NOTHING_CLAMPED));
+}
+
+TEST_CASE("C: pages are refused until they exist, and a plan with a mask always") {
+  Step step;
+  const AttentionHandle made = attention(kPacked);
+  const Planned planned(made, step);
+  tw_sequences sequences = step.sequences();
+  sequences.page_table = sequences.kv_len;
+  const tw_packed_shape sizes = step.shape();
+  const auto options = sized<tw_plan_options>();
+  const ErrorHandle error = fail(TW_USAGE, [&](tw_error** to) {
+    tw_plan* plan = nullptr;
+    return tw_plan_create(made.get(), &sizes, &sequences, nullptr, &options, &plan, to);
+  });
+  CHECK_THAT(tw_error_message(error.get()), ContainsSubstring("not yet supported"));
+
+  const AttentionHandle dense =
+      attention(R"({"dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx"})");
+  const tw_shape square = shape(1, 64, 64);
+  const auto mask = make<MaskHandle>(tw_mask_create, dense.get(), &square, nullptr, nullptr);
+  tw_call call = step.call();
+  call.plan = planned.plan.get();
+  call.mask = mask.get();
+  fail(TW_USAGE, tw_forward, made.get(), &call);
+
+  tw_tensor out = {}, lse = {};
+  succeed(tw_packed_output_shape, made.get(), &sizes, &out, &lse);
+  CHECK((out.rank == 3 && out.shape[0] == sizes.total_q && lse.rank == 2));
+}
