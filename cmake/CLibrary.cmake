@@ -9,8 +9,10 @@ target_include_directories(tilewright_c INTERFACE
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # Threads of the pool and libcrypto's exit handlers run until the process ends, so dlclose() unmaps nothing.
 target_link_options(tilewright_c PRIVATE
-  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/c/libtilewright.map -Wl,-z,nodelete
-  $<$<NOT:$<BOOL:${TILEWRIGHT_SANITIZE}>>:-Wl,-z,defs>)
+  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/c/libtilewright.map -Wl,-z,nodelete)
+if(NOT TILEWRIGHT_SANITIZE)
+  target_link_options(tilewright_c PRIVATE -Wl,-z,defs)  # a sanitizer's functions come from the program
+endif()
 target_link_libraries(tilewright_c PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
 if(NOT TILEWRIGHT_FMT_HEADER_ONLY)
