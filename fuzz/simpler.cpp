@@ -174,6 +174,7 @@ void simpler_buffers(const Spec& spec, Candidates& candidates) {
       candidates.add([&](FuzzCase& c) { body(c.spec.buffers.at(name)); });
     };
     change([](BufferSpec& b) { b.sorted = false; });
+    change([](BufferSpec& b) { b.sorted = static_cast<bool>(b.sorted); });
     change([](BufferSpec& b) { b.range = std::nullopt; });
     change([](BufferSpec& b) { b.bounds = Bounds::clamped; });
     change([](BufferSpec& b) { b.dtype = is_floating(b.dtype) ? DType::f32 : DType::i32; });

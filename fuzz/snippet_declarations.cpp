@@ -32,6 +32,7 @@ std::string SnippetDeclarations::declare_buffer(DType dtype, std::size_t rank) {
   const bool may_trust = is_wanted(wish_, Factor::bounds, 2);
   if (may_trust) buffer.bounds = Bounds::trusted;
   buffer.sorted = one_in(3);
+  if (buffer.sorted && rank > 0 && one_in(2)) buffer.sorted = Sorted::promised;
   spec_.buffers.emplace(name, std::move(buffer));
   return name;
 }

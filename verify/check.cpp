@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/float_environment.hpp"
+#include "runtime/call/promised_order.hpp"
 #include "runtime/library/kernel_library.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/naive.hpp"
@@ -96,6 +97,7 @@ class Checker::Implementation {
     report.ms.readings = ms_.readings;
     say("looking for undefined behaviour", 0);
     find_undefined(problem, report);
+    report.broken_promises = find_broken_promises(problem);
     say("running the kernel", 0);
     const Outputs outputs(spec(), problem.shape, out);
     CallFacts facts;
@@ -223,6 +225,18 @@ class Checker::Implementation {
     }
   }
 
+  std::vector<std::string> find_broken_promises(const Problem& problem) const {
+    std::vector<std::string> broken;
+    for (const auto& [name, buffer] : spec().buffers) {
+      const auto tensor = problem.snippet.buffers.find(name);
+      if (!buffer.sorted.is_promised() || tensor == problem.snippet.buffers.end()) continue;
+      if (const auto found = describe_unsorted(name, tensor->second)) {
+        broken.push_back(*found + ", but the spec promises that it is sorted");
+      }
+    }
+    return broken;
+  }
+
   Rule rule_on(const Device& device, double max_abs_score) const {
     Rule rule{.dtype = spec().dtype, .out_dtype = spec().output_dtype()};
     if (uses_fast_math(spec(), device)) rule.fast_math_score = max_abs_score;
@@ -252,7 +266,8 @@ class Checker::Implementation {
     if (problem.sequences) judge_sequences(problem, values, wanted, report);
     if (!report.damage) report.damage = outputs.damage(problem);
     if (options_.check_mask) report.mask_verdict = judge_tiles(problem, facts, report);
-    report.ok = report.verdict.ok && report.sequence_reasons.empty() && !report.damage &&
+    report.ok = report.verdict.ok && report.broken_promises.empty() &&
+                report.sequence_reasons.empty() && !report.damage &&
                 (!report.mask_verdict || report.mask_verdict->ok);
     if (options_.theirs) {
       judge_theirs(problem, values, values_of(*options_.theirs, problem), wanted, report);
@@ -387,7 +402,8 @@ class Checker::Implementation {
 };
 
 std::vector<std::string> Report::reasons() const {
-  std::vector<std::string> reasons = verdict.reasons;
+  std::vector<std::string> reasons = broken_promises;
+  reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
   reasons.insert(reasons.end(), sequence_reasons.begin(), sequence_reasons.end());
   if (other_verdict) {
     for (const std::string& reason : other_verdict->reasons) {

@@ -55,7 +55,7 @@ struct StepTimes {
 
 /// All that a check found.
 struct Report {
-  bool ok = true;  ///< results, the block mask and the memory around out are right
+  bool ok = true;  ///< results, the block mask and the memory around out are right, promises kept
   Verdict verdict;
   /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
   std::vector<std::string> sequence_reasons = {};
@@ -68,7 +68,10 @@ struct Report {
   std::optional<BlockMask> mask;
   std::optional<MaskVerdict> mask_verdict;  ///< of the block mask, or a packed call's tile map
   std::optional<std::string>
-      damage;                     ///< what was written outside out and lse, or on a GPU to an input
+      damage;  ///< what was written outside out and lse, or on a GPU to an input
+  /// Of each buffer that the spec promises to be sorted and that is not: the first element that is
+  /// less than the one before. Tiles may be wrong then.
+  std::vector<std::string> broken_promises = {};
   UndefinedOperations undefined;  ///< warnings; fatal ones are thrown
   /// Elements that mask_mod keeps in float and drops in double, or the other way round. The result
   /// is judged by the float decision, which is the kernel's.
@@ -76,7 +79,8 @@ struct Report {
   std::vector<KernelBuild> builds;  ///< forward and the block mask
   StepTimes ms;
 
-  /// Why it is not ok, one sentence each: the verdicts', the agreement's, the mask's, the memory's.
+  /// Why it is not ok, one sentence each: broken promises first, then the verdicts', the
+  /// agreement's, the memory's, the mask's.
   std::vector<std::string> reasons() const;
 };
 

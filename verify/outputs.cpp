@@ -93,7 +93,7 @@ void run_packed(const Attention& attention, const Problem& problem, const Staged
   std::optional<StagedPlan> plan;
   taken.mask_ms = milliseconds_of([&] {
     plan.emplace(attention, packed_shape(problem), *problem.sequences, bindings,
-                 StagedPlan::OnFaults::refuse, problem.positions);
+                 StagedPlan::OnFaults::take_unsorted, problem.positions, problem.batch_invariant);
   });
   taken.forward_ms = milliseconds_of([&] {
     attention.forward(staged.tensors(), plan->plan(), bindings, {.scale = problem.scale});

@@ -25,6 +25,7 @@ struct Problem {
   std::optional<Sequences> sequences = {};
   /// Of a packed call: PlanOptions::positions.
   const BlockMask* positions = nullptr;
+  bool batch_invariant = false;  ///< PlanOptions::batch_invariant
 };
 
 /// The scale that the problem's scores are multiplied by.

@@ -201,13 +201,15 @@ KernelSource render_mask_kernel(const SpecFacts& facts, const Target& target,
 }
 
 // Its proofs read no tables, which would have to be filled before each step: a read over a range of
-// more than a few elements decides nothing, and those tiles are evaluated.
+// more than a few elements decides nothing unless the buffer is promised to be sorted, and those
+// tiles are evaluated.
 KernelSource render_plan_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   const bool proves = variant.role == KernelRole::plan_proved;
   Map context = common_context(facts, target, ReadAhead::no, ScoreForm::as_written);
   context["proved"] =
       proves ? proved_context(facts, "cuda/mask/undecided.hpp", {}) : jinja::Value();
+  context["promised"] = proves ? promised_context(facts) : List();
   KernelSource source = make_source(facts.spec, target, variant,
                                     jinja::render(loader, "cuda/kernels/plan.cu.jinja", context));
   source.entry_points = {"tilewright_plan"};

@@ -16,6 +16,7 @@ bool is_per_batch_or_head(const BufferDim& dim) {
 
 bool has_table(const BufferSpec& buffer) {
   if (is_floating(buffer.dtype) || buffer.shape.empty()) return false;
+  if (buffer.sorted.is_promised()) return false;
   return !is_per_batch_or_head(buffer.shape.back()) &&
          std::all_of(buffer.shape.begin(), buffer.shape.end() - 1, is_per_batch_or_head);
 }

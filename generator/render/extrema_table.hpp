@@ -20,7 +20,8 @@ struct ExtremaTable {
 
 /// The tables of a spec: of each integer buffer that mask_mod mentions, has along q or kv, and in
 /// all other dimensions by batch or head, whose index is the same all over a tile. At most
-/// kMaxExtremaTables; reads of any further buffer prove nothing.
+/// kMaxExtremaTables; reads of any further buffer prove nothing. A buffer that is promised to be
+/// sorted needs none.
 std::vector<ExtremaTable> extrema_tables(const SpecFacts& facts);
 
 }  // namespace tilewright

@@ -8,9 +8,12 @@
 #include <fmt/format.h>
 
 #include "generator/render/extrema_table.hpp"
+#include "generator/render/promised_buffers.hpp"
 #include "generator/render/template_variables.hpp"
 #include "generator/snippet/reading.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "generator/snippet/splice.hpp"
+#include "generator/snippet/tree.hpp"
 
 namespace tilewright {
 namespace {
@@ -25,8 +28,11 @@ std::string_view number_type(bool is_wide) {
 
 std::string buffer_type(const BufferSpec& buffer, bool has_table) {
   if (is_floating(buffer.dtype)) return fmt::format("tw_RealBuffer<{}>", buffer.shape.size());
-  return fmt::format("tw_Buffer<{}, {}, {}, {}>", element_type(buffer.dtype),
-                     number_type(buffer.dtype == DType::i64), buffer.shape.size(), has_table);
+  const char* const range_read = buffer.sorted.is_promised() ? "ends"
+                                 : has_table                 ? "table"
+                                                             : "unknown";
+  return fmt::format("tw_Buffer<{}, {}, {}, RangeRead::{}>", element_type(buffer.dtype),
+                     number_type(buffer.dtype == DType::i64), buffer.shape.size(), range_read);
 }
 
 List buffer_values(const Spec& spec, const Snippet& snippet,
@@ -67,6 +73,32 @@ List scalar_values(const Spec& spec, const Snippet& snippet) {
   return values;
 }
 
+Map typed_buffer(const Spec& spec, std::size_t index) {
+  const BufferSpec& buffer =
+      std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(index))->second;
+  return {{"buffer", static_cast<std::int64_t>(index)},
+          {"element", element_type(buffer.dtype)},
+          {"number", number_type(buffer.dtype == DType::i64)},
+          {"rank", static_cast<std::int64_t>(buffer.shape.size())}};
+}
+
+// In `c ? x : y` an integer beside a float becomes one. Intervals convert either way, so it is
+// said.
+std::vector<Replacement> mixed_conditionals(const snippet::SnippetTree& tree) {
+  using snippet::Type;
+  std::vector<Replacement> edits;
+  snippet::for_each_node(tree.statements, [&](const snippet::Expression& node) {
+    if (node.op != snippet::Op::conditional) return;
+    for (const std::size_t i : {1, 2}) {
+      const snippet::Expression &one = node.operands[i], &other = node.operands[3 - i];
+      if (one.type == Type::floating || other.type != Type::floating) continue;
+      edits.push_back({one.range.begin, one.range.begin, "tw_Real("});
+      edits.push_back({one.range.end, one.range.end, ")"});
+    }
+  });
+  return edits;
+}
+
 }  // namespace
 
 Value proved_context(const SpecFacts& facts, std::string_view undecided_header,
@@ -78,28 +110,31 @@ Value proved_context(const SpecFacts& facts, std::string_view undecided_header,
   for (const Reading::Word& word : types.words) {
     words.push_back(Map{{"word", word.word}, {"type", word.type}});
   }
-  return Map{{"header", types.header},
-             {"buffer_header", types.buffer_header},
-             {"undecided_header", undecided_header},
-             {"words", std::move(words)},
-             {"packed", spec.is_packed()},
-             {"q_token", spec.is_packed() && snippet.mentions("q_token")},
-             {"kv_token", spec.is_packed() && snippet.mentions("kv_token")},
-             {"body", splice_snippet(snippet, types.literals)},
-             {"buffers", buffer_values(spec, snippet, tables)},
-             {"scalars", scalar_values(spec, snippet)}};
+  return Map{
+      {"header", types.header},
+      {"buffer_header", types.buffer_header},
+      {"undecided_header", undecided_header},
+      {"words", std::move(words)},
+      {"packed", spec.is_packed()},
+      {"q_token", spec.is_packed() && snippet.mentions("q_token")},
+      {"kv_token", spec.is_packed() && snippet.mentions("kv_token")},
+      {"body", splice_snippet(snippet, types.literals, mixed_conditionals(facts.mask_mod->tree))},
+      {"buffers", buffer_values(spec, snippet, tables)},
+      {"scalars", scalar_values(spec, snippet)}};
 }
 
 List tables_context(const SpecFacts& facts) {
-  const Spec& spec = facts.spec;
   List values;
   for (const ExtremaTable& table : extrema_tables(facts)) {
-    const BufferSpec& buffer =
-        std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(table.buffer))->second;
-    values.push_back(Map{{"buffer", static_cast<std::int64_t>(table.buffer)},
-                         {"element", element_type(buffer.dtype)},
-                         {"number", number_type(table.is_wide)},
-                         {"rank", static_cast<std::int64_t>(table.rank)}});
+    values.push_back(typed_buffer(facts.spec, table.buffer));
+  }
+  return values;
+}
+
+List promised_context(const SpecFacts& facts) {
+  List values;
+  for (const PromisedBuffer& promised : promised_buffers(facts)) {
+    values.push_back(typed_buffer(facts.spec, promised.buffer));
   }
   return values;
 }

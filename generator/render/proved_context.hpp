@@ -20,4 +20,7 @@ jinja::Value proved_context(const SpecFacts& facts, std::string_view undecided_h
 /// rank} of each of extrema_tables(spec), in their order.
 jinja::List tables_context(const SpecFacts& facts);
 
+/// The variable `promised` of plan.cu.jinja: the same of each of promised_buffers(facts).
+jinja::List promised_context(const SpecFacts& facts);
+
 }  // namespace tilewright

@@ -7,6 +7,7 @@
 
 #include "generator/render/read_ahead.hpp"
 #include "generator/render/snippet_comment.hpp"
+#include "generator/snippet/counted_loops.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/words.hpp"
 #include "generator/tactic/tactic_fields.hpp"
@@ -118,13 +119,17 @@ KernelSnippet mask_mod_of(const SpecFacts& facts) {
 }
 
 // With `ahead`, what can be read ahead of the loop over lanes is added to it.
-Value snippet_value(const Spec& spec, const KernelSnippet& snippet, LiteralType literals,
+Value snippet_value(const Spec& spec, const KernelSnippet& snippet, const Reading& reading,
                     ReadsAhead* ahead) {
   if (snippet.user == nullptr) return {};
   const auto mentioned = [&](const std::string& name) { return snippet.mentions(name); };
-  jinja::Splice body = snippet.printed != nullptr ? printed_snippet(*snippet.user, *snippet.printed,
-                                                                    *snippet.facts, literals, ahead)
-                                                  : spliced_snippet(*snippet.user, literals, ahead);
+  const LiteralType literals = reading.literals;
+  jinja::Splice body =
+      reading.checked
+          ? splice_snippet(snippet.user->snippet, literals, counted_loops(snippet.user->snippet))
+      : snippet.printed != nullptr
+          ? printed_snippet(*snippet.user, *snippet.printed, *snippet.facts, literals, ahead)
+          : spliced_snippet(*snippet.user, literals, ahead);
   return Map{{"comment", List(snippet.comment.begin(), snippet.comment.end())},
              {"body", std::move(body)},
              {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
@@ -218,8 +223,8 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
                  {"kv_token", spec.is_packed() && mentioned("kv_token")},
                  {"own_names", own_names(facts, form)},
                  {"calls_functions", calls_functions(facts)},
-                 {"score_mod", snippet_value(spec, score_mod, reading.literals, hoisted)},
-                 {"mask_mod", snippet_value(spec, mask_mod, reading.literals, hoisted)}};
+                 {"score_mod", snippet_value(spec, score_mod, reading, hoisted)},
+                 {"mask_mod", snippet_value(spec, mask_mod, reading, hoisted)}};
   context["reads"] = read_values(spec, ahead, read_ahead);
   return context;
 }

@@ -45,13 +45,35 @@ enum class Bounds : std::uint8_t {
   trusted,  ///< the author promises that there is none; nothing is checked
 };
 
+/// Whether a buffer's values rise along its last dimension. `true` is Sorted::random.
+class Sorted {
+ public:
+  enum Extent : std::uint8_t {
+    no,
+    random,    ///< random contents do; calls may give others
+    promised,  ///< the contents of every call do, in each row: proofs of masks rely on it
+  };
+
+  constexpr Sorted() = default;
+  constexpr Sorted(Extent extent) : extent_(extent) {}
+  constexpr Sorted(bool rises) : extent_(rises ? random : no) {}
+
+  explicit constexpr operator bool() const { return extent_ != no; }
+  constexpr bool is_promised() const { return extent_ == promised; }
+
+  friend bool operator==(Sorted, Sorted) = default;
+
+ private:
+  Extent extent_ = no;
+};
+
 /// A named tensor that a snippet reads: `slopes[h]`, `bias(h, q_idx, kv_idx)`.
 struct BufferSpec {
   DType dtype = DType::f32;
   std::vector<BufferDim> shape = {};
   Bounds bounds = Bounds::clamped;
   std::optional<std::array<double, 2>> range = {};  ///< least and greatest value of random contents
-  bool sorted = false;  ///< random contents rise along the last dimension
+  Sorted sorted = {};
 
   friend bool operator==(const BufferSpec&, const BufferSpec&) = default;
 };

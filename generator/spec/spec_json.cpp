@@ -41,6 +41,7 @@ constinit const NameList kLayouts("bhsd", "bshd", "packed");
 constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q",
                                "total_kv");
 constinit const NameList kBounds("clamped", "trusted");
+constinit const NameList kSortedWords("promised");  // beside true and false
 constinit const NameList kOutputs("out", "lse");
 
 bool is_listed(const Names& names, std::string_view name) {
@@ -200,7 +201,7 @@ class SpecReader {
       } else if (key == "range") {
         buffer.range = range_at(at, field);
       } else if (key == "sorted") {
-        buffer.sorted = bool_at(at, field);
+        buffer.sorted = sorted_at(at, field);
       } else {
         fail_unknown_key(at, kBufferKeys);
       }
@@ -354,6 +355,16 @@ class SpecReader {
   bool bool_at(const SpecPath& path, const Json& value) const {
     expect(path, value, value.is_boolean(), "be true or false");
     return value.get<bool>();
+  }
+
+  Sorted sorted_at(const SpecPath& path, const Json& value) const {
+    if (value.is_boolean()) return value.get<bool>();
+    const std::string name = value.is_string() ? value.get<std::string>() : "";
+    if (is_listed(kSortedWords, name)) return Sorted::promised;
+    fail(path,
+         wrong_value(path, fmt::format("{} ({})", shown(value), kind_of(value)),
+                     R"(be true or false, or "promised")"),
+         did_you_mean(name, kSortedWords));
   }
 
   double number_at(const SpecPath& path, const Json& value) const {

@@ -83,7 +83,10 @@ std::string declared_buffer(const BufferSpec& buffer) {
     fields.push_back(
         field("range", list({number(least, buffer.dtype), number(greatest, buffer.dtype)})));
   }
-  if (buffer.sorted) fields.push_back(field("sorted", "true"));
+  if (buffer.sorted) {
+    fields.push_back(
+        field("sorted", buffer.sorted.is_promised() ? string_text("promised") : "true"));
+  }
   return object(fields);
 }
 

@@ -206,6 +206,11 @@ class FieldChecker {
       wrong(path, std::to_string(*size), fmt::format("be from 1 to {}", kMaxDimension));
     }
     if (buffer.range) check_buffer_range(name, buffer);
+    if (buffer.sorted.is_promised() && rank == 0) {
+      fail({"buffers", name, "sorted"},
+           fmt::format("buffers.{} has one number, which has no order to promise", name),
+           fmt::format("leave buffers.{}.sorted out", name));
+    }
   }
 
   void check_buffer_range(const std::string& name, const BufferSpec& buffer) const {

@@ -10,7 +10,9 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
+#include "generator/render/promised_buffers.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "generator/snippet/spec_facts.hpp"
 #include "runtime/call/output_shapes.hpp"
 #include "runtime/call/positions.hpp"
 #include "runtime/call/written_apart.hpp"
@@ -100,6 +102,7 @@ class Attention::Implementation {
     if (takes_positions_) require_takes_positions(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
     if (!spec_.mask_mod.empty() || options.takes_block_mask) mask_use_ = mask_use(spec_);
+    if (spec_.is_packed()) promised_ = promised_buffers(SpecFacts(spec_));
     const bool on_gpu = device_.kind() == Device::Kind::cuda;
     backend_ = on_gpu ? cuda::make_backend(spec_, options) : cpu::make_backend(spec_, options);
   }
@@ -205,6 +208,7 @@ class Attention::Implementation {
     state->memory = static_cast<std::byte*>(options.workspace.data);
     state->geometry = geometry;
     if (options.positions) state->positions = *options.positions;
+    state->promised = PromisedOrder(promised_);
     build(*state, given, options.stream);
     return Plan(std::move(state));
   }
@@ -223,6 +227,7 @@ class Attention::Implementation {
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
     require_written_apart(spec_, tensors, bindings);
+    require_apart_from_plan(tensors, workspace_of(state));
     require_same_mask_scalars(state, bindings);
     if (state.shape.batch > 0 && state.shape.total_q > 0) backend_->forward(call, state, bindings);
   }
@@ -267,7 +272,15 @@ class Attention::Implementation {
       require_positions_fit(*state.positions, mask_use_->source, state.shape, bindings);
     }
     state.mask_scalars = mask_scalars(bindings);
+    require_plan_apart(spec_, workspace_of(state), state.sequences, bindings);
+    state.promised.bind(bindings);
     if (state.shape.batch > 0) backend_->build(state, bindings, stream);
+  }
+
+  // Its bytes that the plan uses.
+  static TensorView workspace_of(const PlanState& state) {
+    return TensorView::contiguous(static_cast<void*>(state.memory), DType::u8,
+                                  {state.geometry.layout.bytes});
   }
 
   std::vector<double> mask_scalars(const Bindings& bindings) const {
@@ -348,6 +361,7 @@ class Attention::Implementation {
   bool takes_positions_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
+  std::vector<PromisedBuffer> promised_;      // where the spec is packed
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<const int> identity_ = std::make_shared<const int>(0);  // of its plans
 };
@@ -414,6 +428,11 @@ void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
 
 std::int64_t Attention::workspace_size(const PackedShape& shape) const {
   return enter_library([&] { return checked(implementation_).workspace_size(shape); });
+}
+
+// No call is split over its columns, so a plan has the same parts either way.
+std::int64_t Attention::workspace_size(const PackedShape& shape, bool) const {
+  return workspace_size(shape);
 }
 
 std::int64_t Attention::workspace_size(const PackedShape& shape, const BlockMask* positions) const {

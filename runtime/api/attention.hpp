@@ -168,6 +168,9 @@ class Attention {
   ///         validate(PackedShape)
   std::int64_t workspace_size(const PackedShape& shape) const;
 
+  /// The same of a plan that is, or is not, PlanOptions::batch_invariant.
+  std::int64_t workspace_size(const PackedShape& shape, bool batch_invariant) const;
+
   /// The same of a plan with these positions.
   /// @param positions null: without
   std::int64_t workspace_size(const PackedShape& shape, const BlockMask* positions) const;

@@ -19,6 +19,10 @@ struct PlanOptions {
   /// 256, on the device. It is the plan's until the last forward that uses it is done.
   TensorView workspace = {};
   Stream stream = nullptr;
+  /// The bits of a row then depend on its own sequence, the spec, the target and the version alone,
+  /// whatever other sequences the call has and whatever its bounds are. All calls of this version
+  /// keep to that, so it costs nothing.
+  bool batch_invariant = false;
   /// Lists of tiles over positions, in place of what mask_mod decides; null: mask_mod does. Then
   /// rows of tiles of a sequence begin at multiples of block[0] in q_idx, and a row's list is the
   /// one of q_idx / block[0]. Rows with q_idx < 0 keep nothing. The plan keeps a copy, which shares
@@ -41,18 +45,25 @@ struct PlanReport {
     kv_offset,
     position_rows,     ///< `value` is where the sequence's rows end, `limit` the rows of the lists
     position_columns,  ///< likewise
+    unsorted,          ///< an element of a buffer that the spec promises to be sorted
   };
 
   struct Value {
     Kind kind;
-    std::int64_t sequence;
-    std::int64_t place;  ///< of the value in its tensor; of positions the sequence
+    std::int64_t sequence;  ///< -1 if unsorted
+    std::int64_t place;     ///< of the value in its tensor, row by row; of positions the sequence
     std::int64_t value;
-    std::int64_t limit;  ///< that it exceeds
+    std::int64_t limit;        ///< that it exceeds; if unsorted the element before
+    std::string element = {};  ///< if unsorted, as a snippet writes it: "doc[17]", "doc(0, 17)"
   };
 
-  std::int64_t count = 0;  ///< values that were clamped, and sequences longer than their lists
-  /// The first sequence's first, in the order of Kind.
+  /// Values that were clamped, sequences longer than their lists, and unsorted elements.
+  std::int64_t count = 0;
+  /// Of count: elements of buffers that the spec promises to be sorted and that are less than the
+  /// one before. Such a plan may keep wrong tiles. Counted where mask_mod's proofs read the buffer.
+  std::int64_t unsorted = 0;
+  /// The first sequence's first, in the order of Kind, but kv_offset before q_offset; if no sequence
+  /// has one, the first unsorted element.
   std::optional<Value> first = {};
   /// Rows of q after the last sequence. They are allowed, and kernels leave them as they are.
   std::int64_t unplanned_rows = 0;

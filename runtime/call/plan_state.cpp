@@ -49,6 +49,7 @@ std::string_view name_of(PlanReport::Kind kind) {
       return "kv_offset";
     case PlanReport::Kind::position_rows:
     case PlanReport::Kind::position_columns:
+    case PlanReport::Kind::unsorted:
       break;
   }
   return {};
@@ -80,6 +81,9 @@ std::string describe(const PlanReport::Value& found) {
     case PlanReport::Kind::position_rows:
     case PlanReport::Kind::position_columns:
       return describe_positions(found);
+    case PlanReport::Kind::unsorted:
+      return fmt::format("{} is {} after {}, but the spec promises that it is sorted",
+                         found.element, found.value, found.limit);
   }
   return value;
 }
@@ -187,9 +191,14 @@ PlanReport Plan::report() const {
   }
   abi::PlanHeader header;
   state.read(&header, 0, sizeof header);
-  report.count = static_cast<std::int64_t>(header.faults);
+  report.unsorted = static_cast<std::int64_t>(header.unsorted.count);
+  report.count = static_cast<std::int64_t>(header.faults) + report.unsorted;
   report.unplanned_rows = state.shape.total_q - header.end_of_q;
   if (report.count == 0) return report;
+  if (header.faults == 0) {
+    report.first = state.promised.value_of(header.unsorted);
+    return report;
+  }
   abi::PlannedSequence sequence;
   state.read(&sequence,
              static_cast<std::size_t>(state.geometry.layout.sequences) +
@@ -206,8 +215,12 @@ PlanReport Plan::report() const {
 
 std::string PlanReport::text() const {
   if (!first) return {};
-  const std::string others = count > 1 ? fmt::format(" ({} values were clamped)", count) : "";
-  return describe(*first) + others;
+  const std::int64_t clamped = count - unsorted;
+  std::string text = describe(*first);
+  if (clamped > 1) text += fmt::format(" ({} values were clamped)", clamped);
+  if (unsorted > 1) text += fmt::format(" ({} elements are less than the one before)", unsorted);
+  if (unsorted == 1 && clamped > 0) text += " (1 element is less than the one before)";
+  return text;
 }
 
 }  // namespace tilewright

@@ -10,6 +10,7 @@
 #include "../../templates/abi/plan.hpp"
 #include "../api/block_mask.hpp"
 #include "../api/plan.hpp"
+#include "promised_order.hpp"
 
 namespace tilewright {
 
@@ -32,6 +33,7 @@ struct PlanState {
   std::byte* memory = nullptr;  ///< the workspace
   PlanGeometry geometry;
   std::optional<BlockMask> positions = {};  ///< PlanOptions::positions
+  PromisedOrder promised;                   ///< what the proofs of mask_mod rely on
   std::vector<double> mask_scalars;         ///< that mask_mod reads, as of the last build
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.

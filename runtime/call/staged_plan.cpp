@@ -19,6 +19,9 @@ constexpr std::byte kGarbage{0xa5};
 const char* hint_for(PlanReport::Kind kind) {
   const bool is_of_positions =
       kind == PlanReport::Kind::position_rows || kind == PlanReport::Kind::position_columns;
+  if (kind == PlanReport::Kind::unsorted) {
+    return R"(sort each row of the buffer, or write "sorted": true in the spec)";
+  }
   return is_of_positions ? "give lists for all positions that the longest sequence has"
                          : "a call would clamp it; mend the tensor that it names";
 }
@@ -36,8 +39,8 @@ struct StagedPlan::Copy {
 
 StagedPlan::StagedPlan(const Attention& attention, const PackedShape& shape,
                        const Sequences& sequences, const Bindings& bindings, OnFaults on_faults,
-                       const BlockMask* positions)
-    : device_(attention.device()), positions_(positions) {
+                       const BlockMask* positions, bool batch_invariant)
+    : device_(attention.device()), positions_(positions), batch_invariant_(batch_invariant) {
   const std::int64_t bytes = attention.workspace_size(shape, positions);
   require_sequences(sequences, shape);
   workspace_ = make_workspace(bytes);
@@ -51,10 +54,13 @@ void StagedPlan::plan_again(const Attention& attention, const Sequences& sequenc
 
 void StagedPlan::make(const Attention& attention, const PackedShape& shape,
                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults) {
-  plan_.emplace(attention.plan(shape, stage(sequences), bindings,
-                               {.workspace = workspace_, .positions = positions_}));
+  plan_.emplace(attention.plan(
+      shape, stage(sequences), bindings,
+      {.workspace = workspace_, .batch_invariant = batch_invariant_, .positions = positions_}));
   const PlanReport report = plan_->report();
-  if (report.count == 0 || on_faults == OnFaults::clamp) return;
+  const bool takes_unsorted = on_faults == OnFaults::take_unsorted;
+  const std::int64_t refused = report.count - (takes_unsorted ? report.unsorted : 0);
+  if (refused == 0 || on_faults == OnFaults::clamp) return;
   throw Error(ErrorCode::tensor, report.text(), hint_for(report.first->kind));
 }
 

@@ -20,17 +20,22 @@ namespace tilewright {
 class StagedPlan {
  public:
   /// What becomes of a plan whose report names a value.
-  enum class OnFaults { refuse, clamp };
+  enum class OnFaults {
+    refuse,
+    take_unsorted,  ///< buffers that break a promise of the spec; all else is refused
+    clamp
+  };
 
   /// Makes room for the plan, copies the sequences' tensors to where the device can reach them, and
   /// plans.
   /// @param sequences must outlive this where the device is a CPU
   /// @param positions PlanOptions::positions, which must outlive this; null: none
+  /// @param batch_invariant PlanOptions::batch_invariant
   /// @throws Error as Attention::plan; with code tensor where the plan's report names a value and
   ///         is refused: then its text is the message
   StagedPlan(const Attention& attention, const PackedShape& shape, const Sequences& sequences,
              const Bindings& bindings, OnFaults on_faults = OnFaults::refuse,
-             const BlockMask* positions = nullptr);
+             const BlockMask* positions = nullptr, bool batch_invariant = false);
   ~StagedPlan();
 
   const Plan& plan() const { return *plan_; }
@@ -53,6 +58,7 @@ class StagedPlan {
 
   Device device_;
   const BlockMask* positions_;
+  bool batch_invariant_;
   std::vector<std::byte> memory_;  // of the workspace on the host, with a guard before and after it
   std::size_t offset_ = 0;         // of the workspace in it
   std::size_t bytes_ = 0;

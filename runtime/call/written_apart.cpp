@@ -14,6 +14,8 @@
 namespace tilewright {
 namespace {
 
+constexpr std::string_view kWorkspace = "the plan's workspace";
+
 [[noreturn]] void refuse_overlap(std::string_view output, const TensorView& written,
                                  std::string_view other, const TensorView& given) {
   const ByteRange to = byte_range(written), of = byte_range(given);
@@ -101,6 +103,30 @@ void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
     shared_with_buffers += range.meets(out) + range.meets(lse);
   }
   if (shared_with_buffers != 0) require_apart_from_buffers(spec, tensors, bindings);
+}
+
+void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace) {
+  const ByteRange plan = byte_range(workspace);
+  const bool meets_lse = tensors.lse && plan.meets(byte_range(*tensors.lse));
+  if (!plan.meets(range_of(tensors.out)) && !meets_lse) return;
+  require_apart("out", tensors.out, kWorkspace, workspace);
+  if (tensors.lse) require_apart("lse", *tensors.lse, kWorkspace, workspace);
+}
+
+void require_plan_apart(const Spec& spec, const TensorView& workspace, const Sequences& sequences,
+                        const Bindings& bindings) {
+  const ByteRange plan = byte_range(workspace);
+  const auto require = [&](std::string_view name, const std::optional<TensorView>& tensor) {
+    if (!tensor || !plan.meets(byte_range(*tensor))) return;
+    require_apart(kWorkspace, workspace, name, *tensor);
+  };
+  require("q_begin", sequences.q_begin);
+  require("kv_begin", sequences.kv_begin);
+  require("kv_len", sequences.kv_len);
+  require("q_offset", sequences.q_offset);
+  require("kv_offset", sequences.kv_offset);
+  std::size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) require(name, bindings.buffers()[index++]);
 }
 
 }  // namespace tilewright

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "../api/attention.hpp"
 
 namespace tilewright {
@@ -13,5 +15,16 @@ namespace tilewright {
 /// @throws Error with code tensor, naming both tensors and their bytes
 void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
                            const Bindings& bindings);
+
+/// Refuses a packed call whose out or lse shares a byte with the workspace of its plan.
+/// @param workspace the bytes that the plan uses
+/// @throws Error as above
+void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace);
+
+/// Refuses a plan whose workspace shares a byte with a tensor that each build reads: one of the
+/// sequences, or a buffer.
+/// @throws Error as above
+void require_plan_apart(const Spec& spec, const TensorView& workspace, const Sequences& sequences,
+                        const Bindings& bindings);
 
 }  // namespace tilewright

@@ -31,6 +31,8 @@ class MaskKernel {
   explicit MaskKernel(std::shared_ptr<const LoadedKernel> kernel);
 
   const KernelBuild& build() const { return kernel_->build; }
+  /// Whether intervals decide tiles, and evaluation those that are left.
+  bool proves() const { return extrema_entry_ != nullptr; }
 
   /// @param fingerprint its batch and heads say how many lists are made
   /// @param shape the call's, which the snippet sees

@@ -16,7 +16,8 @@ void plan_sequences(const PlanState& plan, const PlanView& view) {
   const abi::SequenceTensors tensors = plan.tensors();
   const abi::PlanBounds bounds = plan.bounds();
   const auto batch = static_cast<int>(plan.shape.batch);
-  *view.header = {.faults = 0, .first_faulty = batch, .rows = 0, .end_of_q = 0, .reserved = 0};
+  *view.header = {};
+  view.header->first_faulty = batch;
   for (int b = 0; b < batch; ++b) {
     abi::FaultCounter faults;
     view.sequences[b] = abi::plan_sequence(tensors, bounds, b, faults);
@@ -150,6 +151,9 @@ std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
   plan_sequences(plan, view);
   const int rows = view.header->rows = list_rows(plan, view);
   std::fill(std::begin(view.header->group_begin) + 1, std::end(view.header->group_begin), rows);
+  if (mask != nullptr && mask->proves() && !plan.positions) {
+    view.header->unsorted = plan.promised.find();
+  }
   const PlanGeometry& geometry = plan.geometry;
   std::atomic<std::int64_t> evaluated = 0;
   if (plan.positions) {

@@ -40,8 +40,9 @@ std::string dim_text(const BufferDim& dim) {
 std::string buffer_text(const BufferSpec& buffer) {
   std::vector<std::string> dims;
   for (const BufferDim& dim : buffer.shape) dims.push_back(dim_text(dim));
-  return fmt::format("{} [{}]{}", to_string(buffer.dtype), fmt::join(dims, ", "),
-                     buffer.bounds == Bounds::trusted ? " trusted" : "");
+  return fmt::format("{} [{}]{}{}", to_string(buffer.dtype), fmt::join(dims, ", "),
+                     buffer.bounds == Bounds::trusted ? " trusted" : "",
+                     buffer.sorted.is_promised() ? " sorted" : "");
 }
 
 std::string tactic_text(const std::optional<TacticSpec>& tactic) {
@@ -102,7 +103,7 @@ Spec kernel_spec(Spec spec) {
   spec.scale.reset();
   for (auto& [name, buffer] : spec.buffers) {
     buffer.range.reset();
-    buffer.sorted = false;
+    if (!buffer.sorted.is_promised()) buffer.sorted = false;
   }
   for (auto& [name, scalar] : spec.scalars) scalar.default_value.reset();
   return spec;

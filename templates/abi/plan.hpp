@@ -77,6 +77,28 @@ struct PlannedRow {
   int q_block;  // of the sequence
 };
 
+/// Elements of buffers that the spec promises to be sorted and that are less than the one before.
+struct UnsortedElements {
+  unsigned long long count;
+  // The first: its buffer in the order of the spec's names, and its place row by row. A dimension of
+  // stride 0 counts as one of extent 1.
+  unsigned long long first;
+  long long value;
+  long long before;
+};
+
+constexpr int kUnsortedPlaceBits = 48;
+constexpr unsigned long long unsorted_element(int buffer, long long place) {
+  return static_cast<unsigned long long>(buffer) << kUnsortedPlaceBits |
+         static_cast<unsigned long long>(place);
+}
+constexpr int buffer_of_unsorted(unsigned long long element) {
+  return static_cast<int>(element >> kUnsortedPlaceBits);
+}
+constexpr long long place_of_unsorted(unsigned long long element) {
+  return static_cast<long long>(element & ((1ull << kUnsortedPlaceBits) - 1));
+}
+
 constexpr int kMostPlanGroups = 8;
 
 struct PlanHeader {
@@ -88,6 +110,11 @@ struct PlanHeader {
   // Entries of each list from group_begin[g] on are of sequences whose K and V a GPU's L2 cache holds
   // together; the last number is `rows`.
   int group_begin[kMostPlanGroups + 1];
+  // All zero but for plans whose spec promises sorted buffers.
+  unsigned unsorted_arrived;          // as `arrived`
+  unsigned long long unsorted_found;  // unsorted.count while blocks of threads look; 0 between launches
+  unsigned long long unsorted_first;  // ~unsorted.first likewise
+  UnsortedElements unsorted;
 };
 
 /// Where the parts of a plan lie, in bytes from its begin. Every part begins at a multiple of 256.

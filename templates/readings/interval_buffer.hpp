@@ -9,8 +9,8 @@
 
 // Tensors of the interval reading. A read over an interval of the last index gives the least and
 // greatest value there: of a few elements read at once, of more from a table (abi/extrema.hpp),
-// which may be those of a little more than asked for. Over an interval of a leading index nothing is
-// known. Indices are clamped as in the exact reading, and those of a trusted buffer too: a read that
+// which may be those of a little more than asked for, or, in rows that the spec promises to be sorted,
+// at the interval's ends. Over an interval of a leading index nothing is known. Indices are clamped as in the exact reading, and those of a trusted buffer too: a read that
 // the snippet guards is done here in any case.
 
 namespace tw_proved {
@@ -26,8 +26,11 @@ TW_INLINE tw_Interval<int> tw_size_at(const long long* last, Index dim) {
   return static_cast<int>(last[tw_greater(0ll, tw_lesser(at.lo, kRank - 1ll))] + 1);
 }
 
-// Element: in memory. Number: int or long long. Table: whether there is one.
-template <typename Element, typename Number, int kRank, bool kHasTable>
+// What a read over more than a few elements is known by.
+enum class RangeRead { unknown, table, ends };
+
+// Element: in memory. Number: int or long long.
+template <typename Element, typename Number, int kRank, RangeRead kRangeRead>
 class tw_Buffer {
  public:
   template <typename Argument>
@@ -87,6 +90,11 @@ class tw_Buffer {
 
   TW_SEPARATE tw_Interval<Number> read_last(long long row, long long offset, long long lo,
                                           long long hi) const {
+    if constexpr (kRangeRead == RangeRead::ends) {
+      const Number first = at(offset, lo), last = at(offset, hi);
+      // Rows that break the promise give an interval too.
+      return {tw_lesser(first, last), tw_greater(first, last), true};
+    }
     if (hi - lo < kDirect) {
       Number first = at(offset, lo);
       Extrema all = {first, first};
@@ -97,7 +105,7 @@ class tw_Buffer {
       }
       return {all.least, all.greatest, true};
     }
-    if (!kHasTable) return {};
+    if (kRangeRead != RangeRead::table) return {};
     return read_table(row, static_cast<int>(lo), static_cast<int>(hi));
   }
 

@@ -288,6 +288,7 @@ Spec random_masks(std::uint64_t seed, int count) {
   for (int i = 0; i < count; ++i) masks.push_back(writer.mask());
   const auto side = [&] { return std::int64_t{16} * (1 + writer.below(16)); };
   const std::int64_t block_q = side();
+  const Sorted sorted = writer.below(2) == 0 ? Sorted::promised : Sorted::random;
   return {.name = fmt::format("random_masks_{}", seed),
           .dtype = f32,
           .head_dim = 16,
@@ -297,9 +298,9 @@ Spec random_masks(std::uint64_t seed, int count) {
                 {.dtype = i32,
                  .shape = {NamedDim::batch, NamedDim::kv_len},
                  .range = {{0, 7}},
-                 .sorted = true}},
+                 .sorted = sorted}},
                {"levels", {.dtype = i32, .shape = {FreeDim{}}, .range = {{-100, 100}}}},
-               {"flags", {.dtype = boolean, .shape = {NamedDim::kv_len}, .sorted = true}},
+               {"flags", {.dtype = boolean, .shape = {NamedDim::kv_len}, .sorted = sorted}},
                {"lengths", {.dtype = i32, .shape = {NamedDim::batch}, .range = {{0, 500}}}},
                {"grid",
                 {.dtype = i32, .shape = {NamedDim::q_len, NamedDim::kv_len}, .range = {{-5, 5}}}},
@@ -307,7 +308,7 @@ Spec random_masks(std::uint64_t seed, int count) {
                 {.dtype = i64,
                  .shape = {NamedDim::batch, NamedDim::num_q_heads, NamedDim::kv_len},
                  .range = {{-1000, 1000}},
-                 .sorted = true}},
+                 .sorted = sorted}},
                {"weights", {.dtype = f32, .shape = {NamedDim::kv_len}}}},
           .scalars = {{"which", {.dtype = i32, .default_value = 0}},
                       {"s0", {.dtype = i32, .default_value = 100}},

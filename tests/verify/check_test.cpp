@@ -183,6 +183,32 @@ TEST_CASE("check: a missing return and the least int divided by -1 are refused")
              ContainsSubstring("overflows"));
 }
 
+TEST_CASE("check: a loop without an end is refused at its line, and others are counted alone") {
+  for (const char* const loop : {"int i = 0;\nwhile (i < 1) { i *= 2; }\nreturn score;",
+                                 "float x = score;\nfor (;;) { x += 1; }\nreturn x;",
+                                 "int i = 1;\ndo { i = 1 - i; } while (i < 2);\nreturn score;",
+                                 "if (h == 0) return score;\nfor (int i = 0; i >= 0; i = 0) if (i "
+                                 "> 1) return 1; else i = 0;\n"
+                                 "return score;",
+                                 "auto f = [](int n) { int i = 0;\nwhile (i != n) i = 0; return i; "
+                                 "};\nreturn score + f(1);"}) {
+    CAPTURE(loop);
+    const Error error = error_of(spec_with_zeros(loop));
+    CHECK_THAT(error.message(), ContainsSubstring("the loops do not end within 134217728 rounds"));
+    CHECK(error.place().line == 2);
+    CHECK_THAT(error.hint(), ContainsSubstring("bound each loop"));
+    REQUIRE(!error.notes().empty());
+    CHECK_THAT(error.notes().front(), ContainsSubstring("it might not end"));
+  }
+  const Spec ends = spec_with_zeros(
+      "float x = score; for (int i = 0; i < 3; ++i) for (int j = i; j < 4; ++j) if (j == 2) x += "
+      "1; "
+      "else x -= 1;\nint k = 0; while (k < 5) ++k; do --k; while (k > 1); if (k == 1) for (int i = "
+      "0; "
+      "i < 2; ++i) x += 1; else x = 0; while (bool(k > 0)) k -= 1; return x;");
+  CHECK(check_zeros(ends).ok);
+}
+
 TEST_CASE("check: what is refused has the snippet's line and a hint of its own") {
   const Error missing = error_of(spec_with_zeros(
       "const float y = score;\nif (x[kv_idx] != 0 || kv_idx < 4) return y;\n", "x[0] == 0"));
@@ -275,6 +301,23 @@ TEST_CASE("check: many elements are sampled, the first and the last row among th
   CHECK(report.undefined.elements == 2 * 40 * 50);
   CHECK(report.undefined.elements_checked == 3 * 50);
   CHECK(report.undefined.operations.size() == 1);
+}
+
+TEST_CASE("check: a buffer that breaks the spec's promise is named, whatever mask_mod reads") {
+  Spec spec = causal_documents();
+  spec.buffers.at("doc").sorted = Sorted::promised;
+  spec.buffers.at("slopes").sorted = Sorted::promised;
+  Inputs inputs = random_inputs(spec, kShape, 3);
+  CHECK(check(spec, inputs.problem(), on_cpu()).ok);
+  static_cast<int*>(inputs.buffers.at("doc").data())[kShape.kv_len + 5] = 9;
+  static_cast<float*>(inputs.buffers.at("slopes").data())[2] = NAN;
+  const Report report = check(spec, inputs.problem(), on_cpu());
+  CHECK(!report.ok);
+  REQUIRE(report.reasons().size() >= 2);
+  CHECK_THAT(report.reasons()[0], Catch::Matchers::StartsWith("doc(1, 6) is "));
+  CHECK_THAT(report.reasons()[0],
+             Catch::Matchers::EndsWith(" after 9, but the spec promises that it is sorted"));
+  CHECK_THAT(report.reasons()[1], Catch::Matchers::StartsWith("slopes[2] is nan after "));
 }
 
 TEST_CASE("check: a mask that float and double decide differently is judged by float, and said") {

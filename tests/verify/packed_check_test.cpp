@@ -312,6 +312,19 @@ TEST_CASE("packed check: a plan that calls a partial tile full or empty is found
   }
 }
 
+TEST_CASE("packed check: a buffer that breaks the spec's promise is named, and the call is made") {
+  Case made = documents();
+  for (auto& [name, buffer] : made.spec.buffers) buffer.sorted = Sorted::promised;
+  PackedInputs inputs = inputs_of(made, 5);
+  CHECK(check(made.spec, inputs.problem(), on_cpu()).ok);
+  static_cast<int*>(inputs.inputs.buffers.at("doc_k").data())[0] = 4;
+  const Report report = check(made.spec, inputs.problem(), on_cpu());
+  CHECK(!report.ok);
+  REQUIRE(!report.reasons().empty());
+  CHECK(report.reasons()[0] == "doc_k[1] is 0 after 4, but the spec promises that it is sorted");
+  CHECK(report.verdict.bound_max > 0);
+}
+
 TEST_CASE("packed check: a table that lies is refused before anything is run") {
   const Case c = short_rows();
   PackedInputs inputs = inputs_of(c);

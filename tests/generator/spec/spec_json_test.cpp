@@ -100,6 +100,17 @@ TEST_CASE("spec: every key is read") {
   CHECK(spec_from_json(to_json(spec)) == spec);
 }
 
+TEST_CASE("spec: sorted contents may be promised") {
+  const Spec spec = spec_from_json(R"({"dtype": "f32", "head_dim": 16, "buffers": {
+    "u": {"dtype": "i32", "shape": [3], "sorted": "promised"},
+    "x": {"dtype": "i32", "shape": [3], "sorted": true},
+    "y": {"dtype": "i32", "shape": [3], "sorted": false}}})");
+  CHECK(spec.buffers.at("u").sorted == Sorted::promised);
+  CHECK(spec.buffers.at("x").sorted == Sorted::random);
+  CHECK(!spec.buffers.at("y").sorted);
+  CHECK(spec_from_json(to_json(spec)) == spec);
+}
+
 TEST_CASE("spec: defaults are those of the struct") {
   Spec expected;
   expected.dtype = f32;
@@ -205,6 +216,10 @@ TEST_CASE("spec: values of a wrong type") {
       {R"("buffers": {"x": {"shape": [1]}})", 18, "buffers.x lacks the key \"dtype\"", ""},
       {R"("buffers": {"x": {"dtype": "f32"}})", 18, "buffers.x lacks the key \"shape\"", ""},
       {R"("buffers": {"x": {"dtype": "f32", "shape": [1], "sorted": 1}})", 59, "true or false", ""},
+      {R"("buffers": {"x": {"dtype": "f32", "shape": [1], "sorted": "promise"}})", 59,
+       "is \"promise\" (a string), but must be true or false, or \"promised\"", "promised"},
+      {R"("buffers": {"x": {"dtype": "f32", "shape": [], "sorted": "promised"}})", 58,
+       "buffers.x has one number, which has no order to promise", "leave"},
       {R"("buffers": {"x": {"dtype": "f32", "shape": [1], "range": [1]}})", 58, "two numbers", ""},
       {R"("scalars": {"cap": 50})", 20, "must be an object like", ""},
       {R"("scalars": {"cap": {}})", 20, "scalars.cap lacks the key \"dtype\"", ""},

@@ -140,5 +140,8 @@ TEST_CASE("kernel variant: a kernel says which tables its proof reads") {
     };
     CHECK(tables(KernelRole::mask_proved) == 1);
     CHECK(tables(KernelRole::mask_exact) == 0);
+    spec.buffers["documents"].sorted = Sorted::promised;
+    CHECK(tables(KernelRole::mask_proved) == 0);
+    spec.buffers["documents"].sorted = true;
   }
 }

@@ -15,6 +15,7 @@
 namespace tilewright {
 using namespace packed_calls;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -198,6 +199,64 @@ TEST_CASE("packed: outputs that share a byte with another tensor are refused") {
   CHECK_THAT(refusal(out, at(2 * elements - 6, {1, 6})), ContainsSubstring("lse overlaps k"));
   CHECK_THAT(refusal(out, at(3 * elements - 1, {1, 6})), ContainsSubstring("lse overlaps v"));
   CHECK_THAT(refusal(out, at(4 * elements - 1, {1, 6})), ContainsSubstring("lse overlaps out"));
+}
+
+TEST_CASE("packed: a plan's workspace shares no byte with what is read or written beside it") {
+  Spec spec = packed_spec(16, "q_idx >= kv_idx && x[kv_token] == 0", true);
+  spec.buffers = {{"x", {.dtype = i32, .shape = {NamedDim::total_kv}}}};
+  const Attention attention(spec, {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 6, .total_kv = 6};
+  const std::int64_t bytes = attention.workspace_size(shape);
+  Workspace all(bytes + 4096);
+  TensorView memory = all.view();
+  auto* const behind = static_cast<float*>(memory.data) + bytes / 4;
+  memory.shape[0] = bytes;
+  const Tensor begins = int_tensor({0, 6}), x = Tensor::zeros(i32, {6});
+  const Tensor q = random_tensor({6, 1, 16}, 1);
+  Tensor out = Tensor::zeros(f32, {6, 1, 16}), lse = Tensor::zeros(f32, {1, 6});
+  const auto at = [](float* data, DType dtype, std::initializer_list<std::int64_t> extents) {
+    return TensorView::contiguous(static_cast<void*>(data), dtype, extents);
+  };
+  const auto plan_with = [&](const TensorView& q_begin, const TensorView& buffer) {
+    return attention.plan(shape, {.q_begin = q_begin, .kv_begin = begins.view()},
+                          attention.bind({.buffers = {{"x", buffer}}}), {.workspace = memory});
+  };
+  std::memcpy(behind, begins.data(), 8);
+  CHECK(message_of([&] { plan_with(at(behind, i32, {2}), x); }) == "nothing was thrown");
+  CHECK_THAT(message_of([&] { plan_with(at(behind - 1, i32, {2}), x); }),
+             ContainsSubstring("the plan's workspace overlaps q_begin in memory"));
+  CHECK_THAT(message_of([&] { plan_with(begins, at(behind - 5, i32, {6})); }),
+             ContainsSubstring("the plan's workspace overlaps x in memory"));
+  const Bindings bindings = attention.bind({.buffers = {{"x", x.view()}}});
+  const Plan plan = plan_with(begins, x);
+  const auto forward = [&](const TensorView& to, const TensorView& lse_to) {
+    return message_of([&] {
+      attention.forward({.q = q, .k = q, .v = q, .out = to, .lse = lse_to}, plan, bindings);
+    });
+  };
+  CHECK(forward(at(behind, f32, {6, 1, 16}), lse) == "nothing was thrown");
+  CHECK_THAT(forward(at(behind - 1, f32, {6, 1, 16}), lse),
+             ContainsSubstring("out overlaps the plan's workspace in memory"));
+  CHECK(forward(out, at(behind, f32, {1, 6})) == "nothing was thrown");
+  CHECK_THAT(forward(out, at(behind - 6, f32, {1, 6})),
+             ContainsSubstring("lse overlaps the plan's workspace in memory"));
+}
+
+TEST_CASE("packed: of several lies in a sequence the report names the first in its own order") {
+  const Attention attention(packed_spec(32, "q_idx >= kv_idx", false), {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 4, .total_kv = 5};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor q_begin = int_tensor({0, 4}), kv_begin = int_tensor({0});
+  const Tensor kv_len = int_tensor({5}), far = int_tensor({2147483647});
+  Sequences sequences = {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()};
+  const auto text = [&] {
+    return attention.plan(shape, sequences, {}, {.workspace = workspace.view()}).report().text();
+  };
+  sequences.q_offset = far.view();
+  CHECK_THAT(text(), StartsWith("q_offset[0] is 2147483647"));
+  sequences.kv_offset = far.view();
+  CHECK_THAT(text(), StartsWith("kv_offset[0] is 2147483647"));
+  CHECK_THAT(text(), ContainsSubstring("(2 values were clamped)"));
 }
 
 TEST_CASE("packed: no sequences or no rows are no work") {

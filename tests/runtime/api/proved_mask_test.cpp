@@ -55,6 +55,39 @@ TEST_CASE(
   REQUIRE(attempt.entry->metadata.at("outcome") == "does not compile, mask_exact serves");
 }
 
+TEST_CASE("proved mask: a float that becomes an int is no hindrance, and proves nothing itself") {
+  const Spec base{.dtype = f32,
+                  .head_dim = 16,
+                  .buffers = {{"bias", {.dtype = f32, .shape = {NamedDim::kv_len}}}},
+                  .scalars = {{"cap", {.dtype = f32, .default_value = 2.5}}},
+                  .block = {64, 64}};
+  // Each with what proves tiles beside it.
+  for (const char* const mask :
+       {"int w = 2.5; return q_idx - kv_idx < w + 0 * q_idx && q_idx >= kv_idx;",
+        "int w = cap; return q_idx >= kv_idx && kv_idx > w;",
+        "int w = 3; w = 2.5; return q_idx >= kv_idx && kv_idx > w;",
+        "int w = q_idx / 2.0; return q_idx >= kv_idx && kv_idx > w;",
+        "int w = bias[kv_idx]; return q_idx >= kv_idx && w < 5;",
+        "const auto f = [](int x) { return x + 1; }; return q_idx >= kv_idx && kv_idx > f(2.5);",
+        "int w = abs(-2.5); return q_idx >= kv_idx && kv_idx > w;",
+        "int w = clamp(q_idx, 0.5, 10); return q_idx >= kv_idx && kv_idx > w;",
+        "int w = q_idx > 3 ? 2.5 : kv_idx; return q_idx >= kv_idx && w >= 0;",
+        "int w = 3; w = w > 2 ? w * 0.5 : w; return q_idx >= kv_idx && kv_idx > w;",
+        "float w = q_idx; w++; --w; return q_idx >= kv_idx && w >= 0;",
+        "float w = q_idx > 3 ? kv_idx : 0.5 * cap; return q_idx >= kv_idx && w >= 0;"}) {
+    CAPTURE(mask);
+    Spec spec = base;
+    spec.mask_mod = mask;
+    const Attention attention(spec, {.device = Device::cpu(), .masks_only = true});
+    std::vector<float> bias(400, 1.0f);
+    const Bindings bindings =
+        attention.bind({.buffers = {{"bias", TensorView::contiguous(bias.data(), f32, {400})}}});
+    const BlockMask block_mask = attention.block_mask({.q_len = 400, .kv_len = 400}, bindings);
+    CHECK(block_mask.path() == "proved");
+    CHECK(block_mask.tiles_evaluated() < 49);  // of 7 x 7
+  }
+}
+
 TEST_CASE("proved mask: a snippet of which nothing is known is evaluated without an attempt") {
   const Attention attention = masks("unsigned distance = q_idx - kv_idx; return distance < 640u;");
   REQUIRE(attention.builds().front().kernel == "mask_exact");

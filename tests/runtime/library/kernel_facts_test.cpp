@@ -97,6 +97,25 @@ TEST_CASE("kernel facts: every field of a spec that matters is in the request an
   }
 }
 
+TEST_CASE(
+    "kernel facts: a promise of order is in the requests of what proves a mask, and no other") {
+  Spec spec = kBase;
+  spec.buffers["doc"] = {.dtype = i32, .shape = {NamedDim::kv_len}, .sorted = true};
+  spec.mask_mod = "doc[q_idx] == doc[kv_idx]";
+  Spec promised = spec;
+  promised.buffers["doc"].sorted = Sorted::promised;
+  CHECK(spec_ingredients(spec) != spec_ingredients(promised));
+  for (const char* name : {"sm_90a", "cpu-x86-64-v3"}) {
+    const Target target = Target::parse(name);
+    for (const KernelVariant& id : kernel_set(spec, target)) {
+      CAPTURE(name, id.name());
+      const bool proves = id.role == KernelRole::mask_proved || id.role == KernelRole::mask_lists;
+      CHECK((render(spec, target, id).text != render(promised, target, id).text) == proves);
+      CHECK(kernel_memo(spec, target, id) != kernel_memo(promised, target, id));
+    }
+  }
+}
+
 TEST_CASE("kernel facts: what never reaches a kernel is in neither, for any kernel") {
   for (const Mutation& mutation : kThatDoNotMatter) {
     Spec spec = kBase;
