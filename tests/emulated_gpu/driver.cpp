@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "tests/emulated_gpu/block.hpp"
+#include "tests/emulated_gpu/graph.hpp"
 #include "tests/emulated_gpu/tensor_map.hpp"
 
 namespace {
@@ -29,8 +31,47 @@ namespace {
 constexpr int kInvalidValue = 1;
 constexpr int kNotFound = 500;
 constexpr int kLaunchFailed = 719;
+constexpr int kNotSupported = 801;
 
 using Entry = void (*)(void** parameters);
+using ParameterBytes = const std::size_t* (*)();
+
+// Of every function that was asked for.
+struct Functions {
+  std::mutex mutex;
+  std::map<void*, ParameterBytes> bytes;
+
+  static Functions& all() {
+    static auto& functions = *new Functions;
+    return functions;
+  }
+};
+
+// A launch's parameters, which may be gone when a graph repeats it.
+class KeptParameters {
+ public:
+  KeptParameters(void* function, void** parameters) {
+    Functions& functions = Functions::all();
+    const std::lock_guard lock(functions.mutex);
+    const std::size_t* bytes = functions.bytes.at(function)();
+    for (; *bytes != 0; ++bytes, ++parameters) {
+      copies_.emplace_back(*bytes / sizeof(Unit) + 1);
+      std::memcpy(copies_.back().data(), *parameters, *bytes);
+    }
+  }
+  std::vector<void*> pointers() {
+    std::vector<void*> pointers;
+    for (std::vector<Unit>& copy : copies_) pointers.push_back(copy.data());
+    return pointers;
+  }
+
+ private:
+  // As far as any parameter is aligned.
+  struct alignas(128) Unit {
+    unsigned char bytes[128];
+  };
+  std::vector<std::vector<Unit>> copies_;
+};
 
 long number_from(const char* variable, long otherwise) {
   const char* text = std::getenv(variable);
@@ -73,6 +114,25 @@ std::string run_blocks(Entry entry, void** parameters, unsigned first, unsigned 
   return {};
 }
 
+int launch(void* function, unsigned grid, unsigned threads, void** parameters) {
+  const auto entry = reinterpret_cast<Entry>(function);
+  const std::uint64_t seed = next_seed();
+  const unsigned workers = std::min(grid, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::string> failures(workers);
+  std::vector<std::thread> running;
+  for (unsigned i = 0; i < workers; ++i) {
+    running.emplace_back(
+        [&, i] { failures[i] = run_blocks(entry, parameters, i, workers, grid, threads, seed); });
+  }
+  for (std::thread& worker : running) worker.join();
+  for (const std::string& failure : failures) {
+    if (failure.empty()) continue;
+    std::fprintf(stderr, "emulated GPU: %s\n", failure.c_str());
+    return kLaunchFailed;
+  }
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -99,6 +159,14 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   }
 }
 
+// The emulated GPU has its primary context alone.
+int cuCtxCreate_v2(void**, unsigned, int) {
+  return kNotSupported;
+}
+int cuCtxDestroy_v2(void*) {
+  return kNotSupported;
+}
+
 int cuModuleLoadData(void** module, const void* image) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -118,26 +186,32 @@ int cuModuleUnload(void* module) {
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = dlsym(module, (std::string("emulated_") + name).c_str());
-  return *function ? 0 : kNotFound;
+  void* const bytes = dlsym(module, (std::string("emulated_bytes_") + name).c_str());
+  if (!*function || !bytes) return kNotFound;
+  Functions& functions = Functions::all();
+  const std::lock_guard lock(functions.mutex);
+  functions.bytes[*function] = reinterpret_cast<ParameterBytes>(bytes);
+  return 0;
 }
 
 int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
                    unsigned, unsigned, void*, void** parameters, void**) {
-  const auto entry = reinterpret_cast<Entry>(function);
-  const std::uint64_t seed = next_seed();
-  const unsigned workers = std::min(grid, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::string> failures(workers);
-  std::vector<std::thread> running;
-  for (unsigned i = 0; i < workers; ++i) {
-    running.emplace_back(
-        [&, i] { failures[i] = run_blocks(entry, parameters, i, workers, grid, threads, seed); });
+  if (emulated::is_capturing()) {
+    emulated::capture([=, kept = KeptParameters(function, parameters)]() mutable {
+      return launch(function, grid, threads, kept.pointers().data());
+    });
+    return 0;
   }
-  for (std::thread& worker : running) worker.join();
-  for (const std::string& failure : failures) {
-    if (failure.empty()) continue;
-    std::fprintf(stderr, "emulated GPU: %s\n", failure.c_str());
-    return kLaunchFailed;
-  }
+  return launch(function, grid, threads, parameters);
+}
+
+int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t count, void*) {
+  const auto fill = [=] {
+    std::memset(reinterpret_cast<void*>(to), value, count);
+    return 0;
+  };
+  if (!emulated::is_capturing()) return fill();
+  emulated::capture(fill);
   return 0;
 }
 

@@ -45,6 +45,8 @@ std::string with_calls(const std::string& source) {
     const std::string name = (*i)[1];
     text += "EMULATED_EXPORT void emulated_" + name + "(void** parameters) {\n  emulated::call(&" +
             name + ", parameters);\n}\n";
+    text += "EMULATED_EXPORT const std::size_t* emulated_bytes_" + name +
+            "() {\n  return emulated::parameter_bytes(&" + name + ");\n}\n";
   }
   return text;
 }

@@ -104,6 +104,13 @@ void call(void (*kernel)(Parameters...), void** parameters) {
   (std::index_sequence_for<Parameters...>());
 }
 
+/// The sizes of a kernel's parameters, then 0.
+template <typename... Parameters>
+const std::size_t* parameter_bytes(void (*)(Parameters...)) {
+  static const std::size_t bytes[] = {sizeof(Parameters)..., 0};
+  return bytes;
+}
+
 }  // namespace emulated
 
 #define threadIdx (::emulated::Index{::emulated::thread().index})

@@ -194,7 +194,7 @@ int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, std::size_t bytes, void*)
 int cuMemcpyDtoHAsync_v2(void* to, Pointer from, std::size_t bytes, void*) {
   return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), in_context();
 }
-int cuMemsetD8Async(Pointer to, unsigned char value, std::size_t count, void*) {
+WEAK int cuMemsetD8Async(Pointer to, unsigned char value, std::size_t count, void*) {
   return std::memset(reinterpret_cast<void*>(to), value, count), in_context();
 }
 int cuStreamSynchronize(void*) {
@@ -207,22 +207,22 @@ int cuStreamCreate(void** stream, unsigned) {
 int cuStreamDestroy_v2(void*) {
   return --fake_held, in_context();
 }
-int cuStreamBeginCapture_v2(void* stream, int) {
+WEAK int cuStreamBeginCapture_v2(void* stream, int) {
   return in_context(stream == nullptr ? kInvalidValue : 0);
 }
-int cuStreamEndCapture(void*, void** graph) {
+WEAK int cuStreamEndCapture(void*, void** graph) {
   return *graph = &fake_contexts, ++fake_held, in_context();
 }
-int cuGraphInstantiateWithFlags(void** executable, void*, unsigned long long) {
+WEAK int cuGraphInstantiateWithFlags(void** executable, void*, unsigned long long) {
   return *executable = &fake_contexts, ++fake_held, in_context();
 }
-int cuGraphLaunch(void* executable, void*) {
+WEAK int cuGraphLaunch(void* executable, void*) {
   return in_context(executable == nullptr ? kInvalidValue : 0);
 }
-int cuGraphExecDestroy(void*) {
+WEAK int cuGraphExecDestroy(void*) {
   return --fake_held, in_context();
 }
-int cuGraphDestroy(void*) {
+WEAK int cuGraphDestroy(void*) {
   return --fake_held, in_context();
 }
 int cuEventCreate(void** event, unsigned) {
