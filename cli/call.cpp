@@ -102,7 +102,7 @@ void run_packed(const Attention& attention, const StagedCall& staged, const Call
   }
   const StagedPlan plan(attention, verify::packed_shape(inputs.problem()),
                         *inputs.problem().sequences, bindings, StagedPlan::OnFaults::refuse,
-                        positions ? &*positions : nullptr);
+                        positions ? &*positions : nullptr, inputs.problem().batch_invariant);
   call.mask_ms = plan_watch.ms();
   call.unplanned_rows = plan.plan().report().unplanned_rows;
   const Stopwatch watch;

@@ -210,7 +210,15 @@ void InputArguments::declare_call(CLI::App& app) {
       ->required();
   add_number(app, "--scale", scale, "multiplies q.k (default: the spec's)")
       ->check(held_by_a_float());
+  app.add_flag("--batch-invariant", batch_invariant,
+               "of a packed spec: the bits of a row depend on its own sequence alone");
   declare_values(app);
+}
+
+void refuse_batch_invariant(bool given) {
+  if (!given) return;
+  throw Error(ErrorCode::usage, "--batch-invariant is for packed specs, and this one is dense",
+              "leave it out: the bits of a dense call do not depend on its batch");
 }
 
 CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
@@ -227,7 +235,9 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   inputs.make_outputs(spec);
   if (spec.is_packed()) {
     inputs.take_sequences(spec);
+    inputs.problem_.batch_invariant = arguments.batch_invariant;
   } else {
+    refuse_batch_invariant(arguments.batch_invariant);
     inputs.problem_.shape = resolve_call(spec, inputs.tensors(), inputs.options()).shape;
   }
   Bindings(spec, inputs.problem_.snippet).check(spec, inputs.problem_.shape);

@@ -30,12 +30,16 @@ struct InputArguments {
   std::optional<std::int64_t> q_offset;
   std::optional<std::int64_t> kv_offset;
   std::optional<double> scale;
+  bool batch_invariant = false;  ///< of a packed call
 
   /// --scalar, --buffer, --seed, --q-offset and --kv-offset.
   void declare_values(CLI::App& app);
-  /// Those, --inputs (required) and --scale.
+  /// Those, --inputs (required), --scale and --batch-invariant.
   void declare_call(CLI::App& app);
 };
+
+/// --batch-invariant of a dense spec. @throws Error with code usage
+void refuse_batch_invariant(bool given);
 
 /// Refuses random tensors of a shape that this machine, or its container, cannot hold, outputs
 /// included.

@@ -79,6 +79,8 @@ class BenchVerb : public Verb {
     add_number(app, "--budget-ms", arguments_.timing.budget_ms,
                "measuring time for a row (default 500)");
     add_whole(app, "--seed", arguments_.seed, kAnySeed, "of random contents (default 0)");
+    app.add_flag("--batch-invariant", arguments_.batch_invariant,
+                 "of packed calls: the bits of a row depend on its own sequence alone");
     app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
     app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
     add_whole(app, "--keep", keep_, {1, 1 << 20},
@@ -111,6 +113,9 @@ class BenchVerb : public Verb {
     arguments_.device = Device::parse(device_);
     if (!spec_.empty()) {
       arguments_.spec = spec_from_file(spec_);
+      // The suite of packed calls measures one of a spec's own likewise.
+      const bool is_packed = arguments_.spec->is_packed() && !arguments_.inputs.empty();
+      if (is_packed && !serve_ && suite_ == "dense") suite_ = "serving";
     }
     if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
     arguments_.threads = parse_threads(threads_);

@@ -99,7 +99,8 @@ BenchResults forward_suite(const std::vector<Workload>& workloads,
       const PreparedCall call(workload, {.device = arguments.device,
                                          .seed = seed++,
                                          .buffers = arguments.buffers,
-                                         .threads = &threads});
+                                         .threads = &threads,
+                                         .batch_invariant = arguments.batch_invariant});
       Json row = forward_row(call, arguments.timing, call.kept_share());
       if (!gpu) row["threads"] = threads.size();
       results.table.add(cells(call, row, gpu));

@@ -102,7 +102,8 @@ BenchResults launch_suite(const BenchArguments& arguments) {
       const PreparedCall call(small_call(spec), {.device = arguments.device,
                                                  .seed = arguments.seed,
                                                  .buffers = arguments.buffers,
-                                                 .threads = &threads});
+                                                 .threads = &threads,
+                                                 .batch_invariant = arguments.batch_invariant});
       const std::vector<Samples> times = launch_times(call, arguments.timing.budget_ms);
       const double ms = times[0].median_ms;
       Json row = {{"variant", spec.name}, {"device", arguments.device.name()}};

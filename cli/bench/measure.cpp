@@ -62,6 +62,7 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
       lengths_(workload.lengths),
       inputs_(make_inputs(workload, options)),
       view_(lengths_ ? inputs_.problem() : inputs_.inputs.problem()) {
+  view_.batch_invariant = options.batch_invariant;
   const Spec& spec = workload.spec;
   const Shape& shape = workload.shape;
   std::vector<std::int64_t> extents(view_.q.extents().begin(), view_.q.extents().end());
@@ -83,8 +84,9 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
 }
 
 void PreparedCall::make_plan() {
-  staged_plan_ = std::make_unique<const StagedPlan>(attention_, verify::packed_shape(view_),
-                                                    *view_.sequences, bindings_);
+  staged_plan_ = std::make_unique<const StagedPlan>(
+      attention_, verify::packed_shape(view_), *view_.sequences, bindings_,
+      StagedPlan::OnFaults::refuse, nullptr, view_.batch_invariant);
   plan_ = std::make_unique<Plan>(staged_plan_->plan());
   const PlanMap map(*plan_, attention_.spec().block);
   if (map.has_tiles()) density_ = map.counts().density();

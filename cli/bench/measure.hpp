@@ -59,6 +59,7 @@ class PreparedCall {
     std::uint64_t seed = 0;         ///< of the contents
     std::string buffers = {};       ///< a safetensors file with buffers that are not to be random
     ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
+    bool batch_invariant = false;   ///< PlanOptions::batch_invariant
   };
 
   /// @throws Error as Attention; with code memory; with code file or tensor for the file of buffers

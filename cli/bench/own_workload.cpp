@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "cli/bench/packed_workload.hpp"
+#include "cli/inputs.hpp"
 #include "cli/random_lengths.hpp"
 
 namespace tilewright::cli {
@@ -75,6 +76,15 @@ void require_suite_takes(const std::string& suite, const BenchArguments& argumen
   require_no_inputs(suite, arguments);
   require_layout(suite, arguments);
   require_no_filter(suite, arguments);
+  if (arguments.spec && !arguments.spec->is_packed()) {
+    refuse_batch_invariant(arguments.batch_invariant);
+  } else if (arguments.batch_invariant && suite != "serving" && !arguments.spec) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("--suite {} makes dense calls, and --batch-invariant is for packed ones",
+                    suite),
+        "leave --batch-invariant out, or take --suite serving");
+  }
 }
 
 }  // namespace tilewright::cli

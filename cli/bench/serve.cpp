@@ -108,7 +108,8 @@ struct Subject {
         call(workloads("dense", arguments).front(), {.device = arguments.device,
                                                      .seed = arguments.seed,
                                                      .buffers = arguments.buffers,
-                                                     .threads = nullptr}),
+                                                     .threads = nullptr,
+                                                     .batch_invariant = arguments.batch_invariant}),
         kept(call.kept_share()) {}
 
   std::string name;

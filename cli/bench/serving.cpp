@@ -13,7 +13,8 @@ PreparedCall prepare_call(const Workload& workload, const BenchArguments& argume
   return PreparedCall(workload, {.device = arguments.device,
                                  .seed = seed,
                                  .buffers = arguments.buffers,
-                                 .threads = &threads});
+                                 .threads = &threads,
+                                 .batch_invariant = arguments.batch_invariant});
 }
 
 // Two rows of the same batch, in turns: "ratio", and what it is a ratio to.

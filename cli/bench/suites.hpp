@@ -29,6 +29,7 @@ struct BenchArguments {
   std::int64_t kv_len = 0;
   std::vector<int> threads;  ///< empty: every thread of the machine; of the CPU only
   std::uint64_t seed = 0;
+  bool batch_invariant = false;  ///< of packed calls
   Timing timing;
   bool json = false;  ///< only for how progress is shown
 };

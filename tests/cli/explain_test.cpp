@@ -98,6 +98,21 @@ TEST_CASE("cli: explain of a packed spec says whether its plan proves tiles") {
   }
 }
 
+TEST_CASE("cli: explain says of a mask whose types intervals have not that it is not proved") {
+  const Folder folder;
+  const auto proved = [&](const std::string& mask) {
+    const std::string spec = folder.write(
+        "s.json", nlohmann::json({{"dtype", "f32"}, {"head_dim", 16}, {"mask_mod", mask}}).dump());
+    return path(explained(spec, "cpu-x86-64-v3"), "proved_mask");
+  };
+  CHECK(proved("int w = 2.5; return q_idx - kv_idx < w;").at("used") == true);
+  const nlohmann::json wide = proved("long w = q_idx;\nreturn w >= kv_idx;");
+  CHECK(wide.at("used") == false);
+  CHECK(wide.at("why_not") == "intervals have int, float and bool, and no type long");
+  CHECK(wide.at("place") == nlohmann::json({{"snippet", "mask_mod"}, {"line", 1}, {"column", 1}}));
+  CHECK(proved("(unsigned)(q_idx - kv_idx) < 640").at("used") == false);
+}
+
 TEST_CASE("cli: explain of a spec without snippets, and with precise_math") {
   const Folder folder;
   const std::string plain = folder.write("p.json", kPlain);

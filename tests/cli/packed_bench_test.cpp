@@ -40,6 +40,22 @@ void require_refused(const Ended& ended, const std::string& words) {
 
 }  // namespace
 
+TEST_CASE("cli packed bench: a packed spec of one's own is of the suite of packed calls") {
+  const Folder folder;
+  const Ended ended = bench({"--spec", folder.write("s.json", kPacked), "--inputs",
+                             "random:2,1/20:20", "--batch-invariant", "--json"});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  REQUIRE(ended.json()["suite"] == "serving");
+}
+
+TEST_CASE("cli packed bench: --batch-invariant is for packed calls") {
+  const Folder folder;
+  const std::string dense = folder.write("d.json", R"({"dtype": "f32", "head_dim": 16})");
+  require_refused(bench({"--spec", dense, "--batch-invariant"}), "is for packed specs");
+  require_refused(bench({"--suite", "mods", "--batch-invariant"}), "is for packed ones");
+}
+
 TEST_CASE("cli packed bench: one call counts the elements that its sequences keep") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPacked);
