@@ -107,6 +107,14 @@ bool PackedRelationCall::tells_sequences_apart() const {
   return mentions(spec, "b") || mentions(spec, "q_token") || mentions(spec, "kv_token");
 }
 
+bool PackedRelationCall::suits_positions() const {
+  if (spec.mask_mod.empty() || tells_sequences_apart()) return false;
+  const Snippet mask = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  if (mask.mentions("q_len") || mask.mentions("kv_len")) return false;
+  return std::all_of(rows.begin(), rows.end(),
+                     [](const SequenceRows& one) { return one.kv_offset == 0; });
+}
+
 void PackedRelationCall::empty_others(std::size_t b, const SequenceRows& rows_of_b) {
   for (SequenceRows& one : rows) one = {};
   rows[b] = rows_of_b;

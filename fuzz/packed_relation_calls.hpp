@@ -32,6 +32,10 @@ struct PackedRelationCall {
   /// Whether a snippet tells sequences or tokens apart, by itself or by a buffer's extents.
   bool tells_sequences_apart() const;
 
+  /// Whether lists over positions may stand for mask_mod: it does not name what only one sequence
+  /// has, and no sequence has a kv_offset.
+  bool suits_positions() const;
+
   /// All sequences but one have neither rows nor columns; it keeps its number, rows and tokens.
   void empty_others(std::size_t b, const SequenceRows& rows_of_b);
   /// One sequence alone, in tensors that hold nothing else. For snippets that tell none apart.

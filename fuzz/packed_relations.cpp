@@ -83,6 +83,38 @@ class PackedChecks {
     return result;
   }
 
+  // Rows with negative positions keep nothing.
+  RelationResult positions() {
+    constexpr std::int64_t kMostPositions = 4096;  // of which a mask is made
+    if (!base_.suits_positions()) return {.applies = false};
+    std::int64_t length = 1;
+    for (const SequenceRows& one : base_.rows) {
+      length = std::max({length, one.q_offset + one.q_len, one.kv_len});
+    }
+    if (length > kMostPositions) return {.applies = false};
+    SequenceNumbers numbers = numbers_of(base_.q_begin, base_.rows);
+    numbers.kv_offset.reset();
+    const SequenceMemory memory(numbers);
+    Problem problem = base_.inputs.problem();
+    problem.sequences = memory.sequences();
+    const AttentionValues got = runner_.forward_with_positions(base_.spec, problem, length);
+    for (std::size_t b = 0; b < base_.rows.size(); ++b) {
+      const SequenceRows& one = base_.rows[b];
+      const std::int64_t negative = std::clamp<std::int64_t>(-one.q_offset, 0, one.q_len);
+      if (!keeps_nothing(rows_of(got, one.q_begin, negative))) {
+        return {.message = fmt::format("sequence {}: a row with q_idx < 0 keeps something", b)};
+      }
+      const std::int64_t first = one.q_begin + negative, count = one.q_len - negative;
+      if (count == 0) continue;
+      RelationResult result = RelationComparison(base_.spec, rows_of(wanted_, first, count))
+                                  .with(rows_of(got, first, count));
+      if (result.holds()) continue;
+      result.message = fmt::format("sequence {}: {}", b, result.message);
+      return result;
+    }
+    return {};
+  }
+
   RelationResult planned_again() {
     PackedRelationCall others = base_;
     std::vector<std::size_t> order(base_.rows.size());
@@ -140,6 +172,13 @@ class PackedChecks {
       all.erase(all.begin() + static_cast<std::ptrdiff_t>(below(all.size())));
     }
     return all;
+  }
+
+  static bool keeps_nothing(const AttentionValues& rows) {
+    const auto is_zero = [](double x) { return x == 0; };
+    const auto is_none = [](double x) { return x == -std::numeric_limits<double>::infinity(); };
+    return std::all_of(rows.out.data.begin(), rows.out.data.end(), is_zero) &&
+           std::all_of(rows.lse.data.begin(), rows.lse.data.end(), is_none);
   }
 
   static AttentionValues rows(const AttentionValues& all, const SequenceRows& of) {
@@ -206,13 +245,13 @@ class PackedChecks {
       return {.message = fmt::format("the plan reports \"{}\", but should report \"{}\"",
                                      got.report.text(), clamped.report.text())};
     }
-    return compare_clamped(clamped.rows, got.values);
+    return has_room(clamped.rows, got) ? compare_clamped(clamped.rows, got.values)
+                                       : RelationResult{};
   }
 
   // A sequence that shares its rows with no other is what it is alone.
   RelationResult compare_clamped(const std::vector<SequenceRows>& clamped,
                                  const AttentionValues& got) {
-    if (!has_room(clamped)) return {};
     std::vector<std::size_t> apart;
     for (std::size_t b = 0; b < clamped.size(); ++b) {
       if (clamped[b].q_len > 0 && is_apart(clamped, b)) apart.push_back(b);
@@ -240,11 +279,11 @@ class PackedChecks {
   }
 
   // A plan leaves out rows of tiles beyond those that sequences apart can have.
-  bool has_room(const std::vector<SequenceRows>& clamped) const {
-    const std::int64_t side = base_.spec.block[0];
+  static bool has_room(const std::vector<SequenceRows>& clamped,
+                       const RelationRunner::OfLies& got) {
     std::int64_t blocks = 0;
-    for (const SequenceRows& one : clamped) blocks += ceil_div(one.q_len, side);
-    return blocks <= base_.inputs.shape.q_len / side + base_.batch();
+    for (const SequenceRows& one : clamped) blocks += ceil_div(one.q_len, got.row_side);
+    return blocks <= got.room;
   }
 
   PackedRelationCall base_;
@@ -268,6 +307,8 @@ RelationResult check_packed_relation(Relation relation, const Spec& spec, const 
       return checks.packed_as_dense();
     case Relation::planned_again:
       return checks.planned_again();
+    case Relation::positions:
+      return checks.positions();
     case Relation::lying_lengths:
       return checks.lying_lengths();
     default:

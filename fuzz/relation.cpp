@@ -31,6 +31,7 @@ constexpr std::array kRelationNames = {
     std::pair{Relation::permuted_sequences, std::string_view("permuted_sequences")},
     std::pair{Relation::packed_as_dense, std::string_view("packed_as_dense")},
     std::pair{Relation::planned_again, std::string_view("planned_again")},
+    std::pair{Relation::positions, std::string_view("positions")},
     std::pair{Relation::lying_lengths, std::string_view("lying_lengths")}};
 
 constexpr std::array kRelations = [] {
@@ -65,6 +66,7 @@ bool applies(Relation relation, const Spec& spec, const Shape& shape) {
       return shape.kv_offset == 0;
     case Relation::mask_as_score:
     case Relation::proved_mask:
+    case Relation::positions:
       return !spec.mask_mod.empty();
     case Relation::one_head:
       return shape.num_q_heads > 1;

@@ -30,6 +30,7 @@ enum class Relation : std::uint8_t {
   permuted_sequences,  ///< sequences in another order, the snippets' b and q_token with them
   packed_as_dense,     ///< a sequence is a dense call
   planned_again,       ///< what the workspace held, and a plan that was rebuilt, change nothing
+  positions,           ///< a dense call's block mask, given as positions, keeps what mask_mod keeps
   lying_lengths,  ///< lengths that lie are clamped and reported, and nothing outside is written
 };
 

@@ -11,6 +11,7 @@
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/api/thread_pool.hpp"
+#include "runtime/call/plan_state.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
 #include "runtime/compile/temporary_directory.hpp"
@@ -97,12 +98,38 @@ RelationRunner::OfLies KernelRelationRunner::forward_with_lies(const Spec& spec,
   attention.forward(staged.tensors(), plan.plan(), bindings, {.scale = problem.scale});
   staged.wait();
   staged.copy_back();
-  OfLies result{.report = plan.plan().report(), .values = outputs.values(spec)};
+  const PlanGeometry& geometry = plan.plan().state().geometry;
+  OfLies result{.report = plan.plan().report(),
+                .values = outputs.values(spec),
+                .row_side = geometry.block[0],
+                .room = geometry.rows};
   for (const std::optional<std::string>& damage :
        {outputs.damage(problem), plan.damage(), staged.changed_input()}) {
     if (damage && result.damage.empty()) result.damage = *damage;
   }
   return result;
+}
+
+AttentionValues KernelRelationRunner::forward_with_positions(const Spec& spec,
+                                                             const Problem& problem,
+                                                             std::int64_t length) {
+  Spec dense = spec;
+  dense.layout = Layout::bhsd;
+  dense.kv_layout.reset();
+  dense.tactic.reset();
+  dense.score_mod.clear();
+  const Attention masks(dense, {.device = Device::cpu(), .kernels = kernels_, .masks_only = true});
+  const Shape shape = {.num_q_heads = problem.shape.num_q_heads,
+                       .num_kv_heads = problem.shape.num_kv_heads,
+                       .q_len = length,
+                       .kv_len = length};
+  const BlockMask positions = masks.block_mask(shape, masks.bind(problem.snippet));
+  Problem with_positions = problem;
+  with_positions.positions = &positions;
+  const Attention attention(spec, {.device = device_, .kernels = kernels_, .positions = true});
+  const Outputs outputs(spec, problem.shape);
+  run_call(attention, with_positions, outputs);
+  return outputs.values(spec);
 }
 
 std::vector<TacticSpec> KernelRelationRunner::tactics(const Spec& spec) {

@@ -327,6 +327,7 @@ bool rewrites_snippets(Relation relation) {
     case Relation::json_spec:
     case Relation::cached:
     case Relation::planned_again:
+    case Relation::positions:
     case Relation::lying_lengths:
       return false;
     default:

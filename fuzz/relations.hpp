@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class RelationRunner {
     PlanReport report;
     std::string damage = {};  ///< foreign memory that the call wrote; empty: none
     AttentionValues values;
+    std::int64_t row_side = 1;  ///< rows of q in a row of the plan
+    std::int64_t room = std::numeric_limits<std::int64_t>::max();  ///< rows that the plan has
   };
 
   virtual ~RelationRunner() = default;
@@ -49,6 +52,10 @@ class RelationRunner {
   /// A packed call whose sequences lie. @param shape of the call
   virtual OfLies forward_with_lies(const Spec& spec, const Problem& problem,
                                    const PackedShape& shape) = 0;
+  /// A packed call with positions: the block mask of a dense Attention, of one sequence.
+  /// @param length of the mask's rows and columns
+  virtual AttentionValues forward_with_positions(const Spec& spec, const Problem& problem,
+                                                 std::int64_t length) = 0;
   /// Different tactics that can run the spec here.
   virtual std::vector<TacticSpec> tactics(const Spec& spec) = 0;
   /// The spec, written as JSON and read.
@@ -72,6 +79,8 @@ class KernelRelationRunner : public RelationRunner {
                                                  const SequenceNumbers& numbers) override;
   OfLies forward_with_lies(const Spec& spec, const Problem& problem,
                            const PackedShape& shape) override;
+  AttentionValues forward_with_positions(const Spec& spec, const Problem& problem,
+                                         std::int64_t length) override;
   std::vector<TacticSpec> tactics(const Spec& spec) override;
   Spec reread(const Spec& spec) override;
 
