@@ -92,6 +92,7 @@ bool is_fatal(const Spec& spec, const Finding& finding, const SourceLocation& pl
     case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
     case Finding::division_overflow:
     case Finding::missing_return:
+    case Finding::endless_loop:
       return true;
     case Finding::index_out_of_bounds:
     case Finding::index_not_a_number:
@@ -151,6 +152,8 @@ std::string what_happened(const Spec& spec, const Finding& finding, const Source
       return "a number that no int can hold is converted to int";
     case Finding::missing_return:
       return "the end is reached without a return";
+    case Finding::endless_loop:
+      return fmt::format("the loops do not end within {} rounds", finding.operand[0]);
     default:
       return fmt::format("undefined operation {}", finding.kind);
   }
@@ -176,6 +179,8 @@ std::string hint_for(const Finding& finding) {
       return "guard it with a condition, for example x == -1 ? 0 : y / x";
     case Finding::missing_return:
       return "end the snippet with a return that no condition guards";
+    case Finding::endless_loop:
+      return "bound each loop by a number, for example for (int i = 0; i < 64 && x > 1; ++i)";
     default:
       return {};
   }
@@ -190,6 +195,7 @@ UndefinedOperation describe(const Spec& spec, const KernelSource& source, const 
           .place = place,
           .hint = hint_for(finding),
           .fatal = is_fatal(spec, finding, place),
+          .endless = finding.kind == Finding::endless_loop,
           .kept = finding.kept != 0,
           .clamped = is_clamped(spec, finding, place)};
 }
@@ -274,7 +280,9 @@ Error fatal_operation_error(const UndefinedOperation& operation) {
       {.code = ErrorCode::snippet,
        .message = operation.message,
        .place = operation.place,
-       .notes = {"the kernel was not run: this could end the process or read foreign memory"},
+       .notes = {operation.endless
+                     ? "the kernel was not run: it might not end"
+                     : "the kernel was not run: this could end the process or read foreign memory"},
        .hint = operation.hint});
 }
 

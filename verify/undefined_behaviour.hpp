@@ -18,7 +18,8 @@ struct UndefinedOperation {
   SourceLocation place;  ///< in the snippet; line 0 where no line is known
   std::string hint;      ///< how to avoid it, where it is fatal
   bool fatal = false;  ///< it could end the process or read foreign memory: the kernel must not run
-  bool kept = false;   ///< mask_mod keeps the element
+  bool endless = false;  ///< of what is fatal: a loop does not end
+  bool kept = false;     ///< mask_mod keeps the element
   bool clamped = false;  ///< the library defines it: an index outside of a buffer, or of size()
 };
 

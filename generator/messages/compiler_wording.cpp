@@ -1,6 +1,8 @@
 #include "generator/messages/compiler_wording.hpp"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <regex>
 #include <utility>
 #include <vector>
@@ -24,12 +26,19 @@ struct Rewording {
 
 const std::vector<Rewording>& rewordings() {
   static const auto& kRewordings = *new std::vector<Rewording>([] {
-    const std::array<std::pair<const char*, const char*>, 12> sources = {{
+    const std::array<std::pair<const char*, const char*>, 16> sources = {{
         {"\xE2\x80\x98|\xE2\x80\x99", "'"},  // typographic quotes of gcc
         {" \\[-[^\\]]*\\]$", ""},            // [-Werror=return-type]
         {"(\\{anonymous\\}|\\(anonymous namespace\\)|<unnamed>)::", ""},
         {"\\b(tw_\\w+|tilewright|abi)::", ""},  // our namespaces
         {"(const )?tw_\\w*[Bb]uffer<[^<>]*>", "buffer"},
+        // gcc's parameters of our templates
+        {"call to non-'constexpr' function '[^']*\\bbuffer::operator[^']*'",
+         "a buffer's element is not a constant expression"},
+        {"call to non-'constexpr' function '[^']*\\bbuffer::size[^']*'",
+         "a buffer's size is not a constant expression"},
+        {"( const)? requires [^']*(?= \\[with )", ""},
+        {" \\[with [^']*\\](?=')", ""},
         {"\\w+\\([^()]*\\)::<lambda", "<lambda"},  // the function around a lambda
         {"\\(lambda at [^()]*\\)", "<lambda>"},
         {"[;,] did you mean '_*(tw_|tilewright|TW_|_)[^']*'\\?", ""},  // a name nobody may use
@@ -118,6 +127,20 @@ std::string hint_for_message(const std::string& message) {
   if (about_operands) {
     return "^, %, &, | and << are for whole numbers: write pow(x, y) for a power; a float becomes "
            "one by int(x)";
+  }
+  constexpr std::string_view kNotConstant[] = {"constant expression", "constant value",
+                                               "non-constant", "non-'constexpr'"};
+  if (std::any_of(std::begin(kNotConstant), std::end(kNotConstant),
+                  [&](std::string_view part) { return has_text(message, part); })) {
+    return "positions, scores, buffers and scalars are known when the kernel runs: write const in "
+           "place of constexpr";
+  }
+  constexpr std::string_view kNoValue[] = {"void value", "of type 'void'", "of type \"void\"",
+                                           "return-statement with no value",
+                                           "return value type does not match"};
+  if (std::any_of(std::begin(kNoValue), std::end(kNoValue),
+                  [&](std::string_view part) { return has_text(message, part); })) {
+    return "a lambda without return gives no value: write return x;";
   }
   if (has_text(message, "read-only") || has_text(message, "const-qualified")) {
     return "positions, lengths, scalars and buffers are constants; copy one into a local variable";

@@ -156,6 +156,12 @@ class Checker {
   void check_return() {
     const auto is_lambda = [](const OpenBracket& bracket) { return bracket.is_lambda_body; };
     if (std::any_of(open_.begin(), open_.end(), is_lambda)) return;
+    const bool has_next = index_ + 1 < tokens_.size();
+    if (has_next && tokens_[index_ + 1].text == ";") {
+      fail("return has no value", kind_ == SnippetKind::mask_mod
+                                      ? "write return true; or return false;"
+                                      : "write return score;");
+    }
     if (first_return_ == nullptr) first_return_ = &token();
   }
 

@@ -171,9 +171,17 @@ void force(const Spec& spec, const TacticSpec& forced, PortableTactic& tactic) {
                               const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
   std::vector<std::string> names = {std::string(kPortable)};
-  if (default_hopper_tactic(facts, target, kernel)) names.emplace_back(kHopper);
-  fail_tactic(fmt::format("there is no \"{}\" for this spec on {}, allowed is {}",
-                          spec.tactic->name, target.name(), one_of(names)));
+  const std::string why_not = why_not_hopper(facts, target, kernel);
+  if (why_not.empty()) names.emplace_back(kHopper);
+  const std::string& given = spec.tactic->name;
+  const std::string reason = given == kHopper ? ": " + why_not : "";
+  const std::string hint = given == kCpu ? "\"cpu\" is the tactic of CPUs"
+                           : given == kHopper
+                               ? "leave the tactic out, and the fastest that serves is chosen"
+                               : did_you_mean(given, all_tactic_names());
+  fail_tactic(fmt::format("there is no \"{}\" for this spec on {}, allowed is {}{}", given,
+                          target.name(), one_of(names), reason),
+              hint);
 }
 
 }  // namespace

@@ -20,6 +20,14 @@ FastPath::SourceLocation place_of(const AnalysedSnippet& analysed, const SourceR
   return {kind, place.line, place.column};
 }
 
+// The first word of a type that intervals have not.
+std::optional<SnippetToken> type_without_intervals(const AnalysedSnippet& analysed) {
+  for (const SnippetToken& token : tokenize(analysed.snippet.text, analysed.snippet.kind)) {
+    if (token.text == "long" || token.text == "unsigned") return token;
+  }
+  return {};
+}
+
 class Explainer {
  public:
   Explainer(const SpecFacts& facts, const Target& target)
@@ -113,6 +121,11 @@ class Explainer {
   void of_mask() {
     if (!facts_.mask_mod) return add("proved_mask", false, "the spec has no mask_mod");
     if (is_opaque("proved_mask", facts_.mask_mod)) return;
+    if (const auto type = type_without_intervals(*facts_.mask_mod)) {
+      return add("proved_mask", false,
+                 fmt::format("intervals have int, float and bool, and no type {}", type->text),
+                 FastPath::SourceLocation{SnippetKind::mask_mod, type->line, type->column});
+    }
     add("proved_mask", facts_.may_prove_mask(),
         "the right operand of && or || may change a variable");
   }

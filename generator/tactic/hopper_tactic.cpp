@@ -159,6 +159,27 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
                       .launch_counters = 1024};
 }
 
+std::string why_not_hopper(const SpecFacts& facts, const Target& target,
+                           const KernelVariant& kernel) {
+  const Spec& spec = facts.spec;
+  if (default_hopper_tactic(facts, target, kernel)) return {};
+  if (target.name() != "sm_90a") return "it is for sm_90a alone";
+  if (spec.dtype == DType::f32) return "its products are of f16 or bf16, and dtype is f32";
+  if (!uses_tensor_cores(spec)) {
+    return fmt::format("q and k must have one dtype, and kv_dtype is {}",
+                       to_string(spec.key_value_dtype()));
+  }
+  if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
+  const std::int64_t limit = kv_tile_limit(facts, dividing_q_tile(spec, kernel),
+                                           std::max(spec.head_dim, spec.value_head_dim()));
+  if (largest_kv_tile(spec, kernel, limit) < kLeastKvTile) {
+    return fmt::format("no kv tile of {} to {} columns divides block[1], which is {}", kLeastKvTile,
+                       limit, spec.block[1]);
+  }
+  return fmt::format("no q tile of 64, 128 or 192 rows divides block[0], which is {}",
+                     spec.block[0]);
+}
+
 void follow_forced(const SpecFacts& facts, const KernelVariant& kernel, const TacticSpec& forced,
                    std::int64_t room, HopperTactic& tactic) {
   const Spec& spec = facts.spec;

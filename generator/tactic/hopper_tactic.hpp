@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "tactic.hpp"
 
@@ -13,6 +14,10 @@ namespace tilewright {
 /// cannot bring, and blocks of a mask that its tiles neither divide nor merge.
 std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
                                                   const KernelVariant& kernel);
+
+/// Why "hopper" cannot serve a kernel, as the end of a sentence; empty where it can.
+std::string why_not_hopper(const SpecFacts& facts, const Target& target,
+                           const KernelVariant& kernel);
 
 /// Lets parameters that are not forced follow those that are: kv_tile an own q_tile, q_tile an own
 /// kv_tile, and q_stages what shared memory has room for.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest_name.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
@@ -42,8 +43,11 @@ std::int64_t default_kv_tile(const Spec& spec) {
 
 void force(CpuTactic& tactic, const TacticSpec& forced) {
   if (forced.name != kCpu) {
+    const bool is_of_gpus = forced.name == kPortable || forced.name == kHopper;
     fail_tactic(
-        fmt::format("there is no \"{}\" for this target, allowed is \"{}\"", forced.name, kCpu));
+        fmt::format("there is no \"{}\" for this target, allowed is \"{}\"", forced.name, kCpu),
+        is_of_gpus ? fmt::format("\"{}\" is a tactic of GPUs", forced.name)
+                   : did_you_mean(forced.name, all_tactic_names()));
   }
   force_fields(forced, tactic);
 }

@@ -141,6 +141,12 @@ template jinja::Map tactic_variables(const CpuTactic&);
 template jinja::Map tactic_variables(const PortableTactic&);
 template jinja::Map tactic_variables(const HopperTactic&);
 
+const std::vector<std::string>& all_tactic_names() {
+  static const auto& names = *new std::vector<std::string>{
+      std::string(kCpu), std::string(kPortable), std::string(kHopper)};
+  return names;
+}
+
 void fail_tactic(const std::string& message, std::string hint) {
   throw Error(ErrorCode::spec, "tactic: " + message, std::move(hint));
 }

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "../render/engine/value.hpp"
 #include "tactic.hpp"
@@ -64,6 +66,9 @@ jinja::Map tactic_variables(const T& tactic);
 extern template jinja::Map tactic_variables(const CpuTactic&);
 extern template jinja::Map tactic_variables(const PortableTactic&);
 extern template jinja::Map tactic_variables(const HopperTactic&);
+
+/// The tactics of all targets.
+const std::vector<std::string>& all_tactic_names();
 
 /// @throws Error with code spec: "tactic: <message>"
 [[noreturn]] void fail_tactic(const std::string& message, std::string hint = {});

@@ -115,6 +115,7 @@ struct Finding {
     index_not_a_number,        // a float; operand[1] = extent
     real_index_out_of_bounds,  // operand[0] = bits of the index as a double, operand[1] = extent
     dimension_out_of_range,    // of size(); operand[0] = dimension, operand[1] = rank
+    endless_loop,              // operand[0] = rounds of all loops of an element
   };
   int kind;
   int line;    // in the rendered source

@@ -18,6 +18,7 @@ struct tw_Element {
   Finding findings[kCapacity];
   int count;
   bool in_mask_mod;  // which is being evaluated
+  long long rounds;  // of the snippet's loops
   void* abandon[5];  // where to go on when the element cannot
 };
 
@@ -38,10 +39,29 @@ TW_NOINLINE void tw_report(int kind, int line, int column, long long first, long
 // Leaves the snippet. The processor would trap, or memory would be overwritten, if it went on.
 [[noreturn]] TW_NOINLINE void tw_abandon_element() { __builtin_longjmp(tw_element.abandon, 1); }
 
+// Once a loop did not end, no other element is evaluated: each would take as long.
+static bool tw_met_endless_loop = false;
+
+constexpr long long kMostRounds = 1ll << 27;  // of an element's loops: some tenths of a second
+
+[[noreturn]] TW_NOINLINE void tw_leave_endless_loop(int line) {
+  tw_met_endless_loop = true;
+  tw_report(Finding::endless_loop, line, 0, kMostRounds, 0);
+  tw_abandon_element();
+}
+
+// One round of a loop; always true (generator/snippet/counted_loops.hpp).
+TW_INLINE bool tw_round(int line = __builtin_LINE()) {
+  if (++tw_element.rounds > kMostRounds) tw_leave_endless_loop(line);
+  return true;
+}
+
 // Runs a snippet; false if it was abandoned.
 template <typename Body>
 TW_NOINLINE bool tw_run(bool is_mask_mod, Body&& body) {
+  if (tw_met_endless_loop) return false;
   tw_element.in_mask_mod = is_mask_mod;
+  tw_element.rounds = 0;
   if (__builtin_setjmp(tw_element.abandon)) return false;
   body();
   return true;
@@ -97,6 +117,7 @@ TW_NOINLINE int tw_take_findings(Finding* findings, int capacity) {
   for (int i = 0; i < count && i < capacity; ++i) findings[i] = tw_findings.items[i];
   tw_findings.count = 0;
   tw_findings.unlock();
+  tw_met_endless_loop = false;
   return count;
 }
 

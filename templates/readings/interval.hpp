@@ -212,7 +212,7 @@ struct tw_Interval {
   TW_MEMBER constexpr tw_Interval(T low, T high, bool known) : lo(low), hi(high), is_known(known) {}
   TW_MEMBER constexpr tw_Interval(tw_Truth x)
       : lo(x.may_fail ? 0 : 1), hi(x.may_hold ? 1 : 0), is_known(true) {}
-  TW_MEMBER constexpr explicit tw_Interval(tw_Real) : tw_Interval() {}
+  TW_MEMBER constexpr tw_Interval(tw_Real) : tw_Interval() {}
   // A value that does not fit is not known, though C++ would wrap it.
   template <typename U>
     requires(tw_IsInteger<U>::value)
@@ -220,7 +220,7 @@ struct tw_Interval {
       : tw_Interval(of<typename tw_Operand<U>::Number>(value, value, true)) {}
   template <typename U>
     requires(tw_IsFloating<U>::value)
-  TW_MEMBER constexpr explicit tw_Interval(U) : tw_Interval() {}
+  TW_MEMBER constexpr tw_Interval(U) : tw_Interval() {}
   template <typename U>
     requires(sizeof(U) != sizeof(T))
   TW_MEMBER constexpr tw_Interval(tw_Interval<U> x) : tw_Interval(of(x.lo, x.hi, x.is_known)) {}
@@ -599,6 +599,19 @@ TW_INLINE constexpr tw_Interval<T> operator--(tw_Interval<T>& a, int) {
   return before;
 }
 
+TW_INLINE constexpr tw_Real& operator++(tw_Real& a) {
+  return a;
+}
+TW_INLINE constexpr tw_Real& operator--(tw_Real& a) {
+  return a;
+}
+TW_INLINE constexpr tw_Real operator++(tw_Real&, int) {
+  return {};
+}
+TW_INLINE constexpr tw_Real operator--(tw_Real&, int) {
+  return {};
+}
+
 // ---- truths ----
 
 TW_INLINE constexpr tw_Truth tw_and(tw_Truth a, tw_Truth b) {
@@ -739,6 +752,11 @@ TW_INLINE constexpr tw_Interval<int> abs(tw_Truth a) {
   return a;
 }
 TW_INLINE constexpr tw_Real abs(tw_Real) {
+  return {};
+}
+template <typename A>
+  requires(tw_IsFloating<A>::value)
+TW_INLINE constexpr tw_Real abs(A) {
   return {};
 }
 TW_INLINE constexpr int abs(int a) {

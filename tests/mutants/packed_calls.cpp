@@ -1,8 +1,17 @@
 #include "tests/mutants/packed_calls.hpp"
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "fuzz/case_inputs.hpp"
+#include "fuzz/packing.hpp"
 #include "fuzz/relations.hpp"
+#include "runtime/call/staged_call.hpp"
+#include "runtime/call/staged_plan.hpp"
 #include "verify/check.hpp"
 
 namespace tilewright::mutants {
@@ -27,6 +36,21 @@ FuzzCase packed_call(const Spec& spec) {
   return call;
 }
 
+// The same with positions of their own, and sequences that lie next to each other.
+FuzzCase placed_call(const Spec& spec) {
+  FuzzCase call = packed_call(spec);
+  call.packing.kv_rows = verify::fuzz::KvRows::together;
+  call.packing.has_q_offset = call.packing.has_kv_offset = true;
+  std::int64_t offset = 40;
+  for (verify::fuzz::FuzzSequence& sequence : call.packing.sequences) {
+    sequence.kv_offset = offset;
+    sequence.q_offset = offset + sequence.kv_len / 2;
+    offset = 29 - offset;
+  }
+  set_totals(call.shape, call.packing);
+  return call;
+}
+
 std::string wrong_by_reference(const FuzzCase& call, const Attention& attention,
                                const Toolchain& kernels) {
   verify::CheckOptions options;
@@ -37,6 +61,32 @@ std::string wrong_by_reference(const FuzzCase& call, const Attention& attention,
   const verify::fuzz::CaseInputs inputs(call);
   const verify::Report report = verify::check(call.spec, inputs.problem(), options);
   return report.ok ? "" : report.reasons().front();
+}
+
+// What a plan says of buffers that break the spec's promise of order.
+std::string wrong_report(const FuzzCase& call, const Attention& attention) {
+  verify::Inputs inputs = verify::fuzz::dense_inputs(call);
+  Tensor& buffer = inputs.buffers.begin()->second;
+  auto* const values = static_cast<std::int32_t*>(buffer.data());
+  const std::int64_t width = buffer.shape().back();
+  for (std::int64_t i = 0; i < buffer.numel(); ++i) values[i] = i % width < width - 2 ? 3 : 4;
+  const verify::fuzz::SequenceMemory memory(verify::fuzz::numbers_of(call.packing));
+  verify::Problem problem = inputs.problem();
+  problem.sequences = memory.sequences();
+  const auto text = [&] {
+    const StagedCall staged(attention.device(), problem.snippet);
+    const StagedPlan plan(attention, verify::packed_shape(problem), *problem.sequences,
+                          attention.bind(staged.inputs()), StagedPlan::OnFaults::take_unsorted);
+    return plan.plan().report().text();
+  };
+  std::string found = text();
+  values[buffer.numel() - 1] = 2;
+  values[5] = 5;
+  found += "; " + text();
+  const std::string wanted = fmt::format(
+      "; x(0, 6) is 3 after 5, but the spec promises that it is sorted (2 elements are less than "
+      "the one before)");
+  return found == wanted ? "" : "the plan reports \"" + found + "\"";
 }
 
 }  // namespace
@@ -62,18 +112,31 @@ std::vector<Spec> packed_specs() {
   Spec portable = causal;
   portable.name = "packed portable";
   portable.tactic = TacticSpec{.name = "portable"};
-  return {heads, causal, plain, portable};
+  Spec documents = causal;
+  documents.name = "packed documents";
+  documents.dtype = DType::f32;
+  documents.head_dim = 16;
+  documents.mask_mod = "q_idx >= kv_idx && x(h_kv, q_token) == x(h_kv, kv_token)";
+  documents.buffers = {{"x",
+                        {.dtype = DType::i32,
+                         .shape = {NamedDim::num_kv_heads, FreeDim{}},
+                         .range = {{0, 9}},
+                         .sorted = Sorted::promised}}};
+  return {heads, causal, plain, portable, documents};
 }
 
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels) {
   try {
     const FuzzCase call = packed_call(attention.spec());
     std::string wrong = wrong_by_reference(call, attention, kernels);
+    if (wrong.empty()) wrong = wrong_by_reference(placed_call(call.spec), attention, kernels);
     verify::fuzz::KernelRelationRunner runner(attention.device(), kernels);
-    for (const Relation relation : {Relation::lying_lengths, Relation::planned_again}) {
+    for (const Relation relation :
+         {Relation::lying_lengths, Relation::planned_again, Relation::positions}) {
       if (!wrong.empty()) break;
       wrong = check_relation(relation, call.spec, dense_inputs(call), runner, call.packing).message;
     }
+    if (wrong.empty() && !call.spec.buffers.empty()) wrong = wrong_report(call, attention);
     return wrong;
   } catch (const Error& error) {
     return error.message();  // a plan that reports what is not so

@@ -12,10 +12,12 @@ namespace tilewright::mutants {
 std::vector<Spec> packed_specs();
 
 /// Launches of wrong_packed_call.
-inline constexpr int kPackedLaunches = 12;
+inline constexpr int kPackedLaunches = 24;
 
 /// What is wrong with packed calls, as a sentence; empty where nothing is: sequences of all kinds
-/// against the reference, then plans over other plans, and lengths that lie (fuzz/relation.hpp).
+/// against the reference, with positions of their own too, then plans over other plans, lengths
+/// that lie and lists over positions (fuzz/relation.hpp), and reports of buffers that are not
+/// sorted.
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels);
 
 }  // namespace tilewright::mutants

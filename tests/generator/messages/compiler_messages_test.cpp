@@ -303,3 +303,42 @@ TEST_CASE("compiler messages: a place outside the snippet's text is moved to its
   CHECK(error.place()->line == 1);
   CHECK(error.place()->column == 17);
 }
+
+TEST_CASE("compiler messages: what is no constant says why, without names of ours") {
+  const auto error = [](const std::string& text) {
+    return report("kernel.cpp:4:3: error: " + text + "\n");
+  };
+  const char* const kNone =
+      " const requires  kRank == 1 [with Index = int; Element = float; Value "
+      "= float; int kRank = 1; bool kTrusted = false]'";
+  const std::string buffer = "tw_snippet::tw_Buffer<Element, Value, kRank, kTrusted>::";
+  const Error element =
+      error("call to non-'constexpr' function 'Value " + buffer + "operator[](Index)" + kNone);
+  CHECK(element.message() == "a buffer's element is not a constant expression");
+  CHECK_THAT(element.hint(), ContainsSubstring("write const in place of constexpr"));
+  CHECK(error("call to non-'constexpr' function 'Value " + buffer +
+              "operator()(Indices ...) const requires  sizeof ... (Indices ...) == kRank [with "
+              "Indices = {int, int}; Element = int; int kRank = 2]'")
+            .message() == "a buffer's element is not a constant expression");
+  CHECK(error("call to non-'constexpr' function 'int " + buffer +
+              "size(Index) const [with Index = int; Element = float; int kRank = 1]'")
+            .message() == "a buffer's size is not a constant expression");
+  for (const char* const text :
+       {"the value of 'cap' is not usable in a constant expression",
+        "constexpr variable 'x' must be initialized by a constant expression",
+        "expression must have a constant value", "non-constant condition for static assertion"}) {
+    CHECK_THAT(error(text).hint(), ContainsSubstring("write const in place of constexpr"));
+  }
+}
+
+TEST_CASE("compiler messages: a lambda that gives no value has a hint") {
+  for (const char* const text :
+       {"void value not ignored as it ought to be",
+        "cannot initialize return object of type 'bool' with an rvalue of type 'void'",
+        "a value of type \"void\" cannot be used to initialize an entity of type \"bool\"",
+        "return value type does not match the function type",
+        "return-statement with no value, in function returning 'int'"}) {
+    CHECK_THAT(report(std::string("kernel.cpp:4:3: error: ") + text + "\n").hint(),
+               ContainsSubstring("write return x;"));
+  }
+}

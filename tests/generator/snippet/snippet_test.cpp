@@ -198,6 +198,8 @@ TEST_CASE("snippet: an empty text, and a body that gives no value") {
       {{"", 1, 1, "mask_mod is empty"},
        {" \n // only a comment\n", 1, 1, "mask_mod is empty"},
        {"int x = 1;", 1, 10, "never returns a value"},
+       {"return;", 1, 1, "return has no value"},
+       {"if (h == 0) return ;\nreturn score;", 1, 13, "return has no value"},
        {"auto f = [](int x) { return x; };\nf(1);", 2, 5, "never returns a value"},
        {"auto f = [](int x = int{3}) { return x; }; f(1);", 1, 48, "never returns a value"},
        {"return q_idx > 1", 1, 17, "ends without ;"},

@@ -136,6 +136,48 @@ TEST_CASE("tactic hopper: parameters that are left out follow forced ones") {
   CHECK(choose(narrow).parameters().at("take_turns") == 0);
 }
 
+TEST_CASE("tactic hopper: where it does not serve, the refusal says why") {
+  const auto why = [](Spec spec, const char* target = "sm_90a") -> std::string {
+    spec.tactic = TacticSpec{"hopper", {}};
+    try {
+      choose(spec, {.masked = !spec.mask_mod.empty()}, target);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "accepted";
+  };
+  Spec spec{.dtype = bf16, .head_dim = 64};
+  CHECK(why(spec) == "accepted");
+  CHECK_THAT(why(spec, "sm_100a"), ContainsSubstring(": it is for sm_90a alone"));
+  spec.kv_dtype = f16;
+  CHECK_THAT(why(spec), ContainsSubstring("one dtype, and kv_dtype is f16"));
+  spec.kv_dtype = {};
+  spec.mask_mod = "q_idx >= kv_idx";
+  spec.block = {96, 128};
+  CHECK_THAT(why(spec), ContainsSubstring("128 or 192 rows divides block[0], which is 96"));
+  spec.block = {128, 144};
+  CHECK_THAT(why(spec), ContainsSubstring("64 to 128 columns divides block[1], which is 144"));
+  spec.dtype = f32;
+  CHECK_THAT(why(spec), ContainsSubstring("of f16 or bf16, and dtype is f32"));
+}
+
+TEST_CASE("tactic: a name that is nearly right has a hint") {
+  const auto hint = [](const char* name, const char* target) {
+    Spec spec{.dtype = bf16, .head_dim = 64, .tactic = TacticSpec{name, {}}};
+    try {
+      choose(spec, {}, target);
+    } catch (const Error& error) {
+      return error.hint();
+    }
+    return std::string("accepted");
+  };
+  CHECK(hint("hoper", "sm_90a") == "did you mean \"hopper\"?");
+  CHECK(hint("portabel", "sm_80") == "did you mean \"portable\"?");
+  CHECK(hint("cpuu", "cpu") == "did you mean \"cpu\"?");
+  CHECK(hint("portable", "cpu") == "\"portable\" is a tactic of GPUs");
+  CHECK(hint("cpu", "sm_80") == "\"cpu\" is the tactic of CPUs");
+}
+
 TEST_CASE("tactic hopper: what cannot run is refused with what could") {
   CHECK_THAT(refusal({"hopper", {}}, {}, "sm_80"), ContainsSubstring("allowed is \"portable\""));
   CHECK_THAT(refusal({"hoper", {}}), ContainsSubstring("\"portable\" or \"hopper\""));
