@@ -111,7 +111,7 @@ struct PlanHeader {
   // together; the last number is `rows`.
   int group_begin[kMostPlanGroups + 1];
   // All zero but for plans whose spec promises sorted buffers.
-  unsigned unsorted_arrived;          // as `arrived`
+  unsigned unsorted_arrived;          // blocks of threads that have looked; 0 between launches
   unsigned long long unsorted_found;  // unsorted.count while blocks of threads look; 0 between launches
   unsigned long long unsorted_first;  // ~unsorted.first likewise
   UnsortedElements unsorted;
