@@ -243,7 +243,7 @@ class FaultyRunner : public KernelRelationRunner {
   AttentionValues forward_with_positions(const Spec& spec, const Problem& problem,
                                          std::int64_t length) override {
     AttentionValues values = KernelRelationRunner::forward_with_positions(spec, problem, length);
-    values.out.at(0, 1, 4, 3) += 0.25;
+    values.out.at(0, 0, 5, 2) += 0.25;
     return values;
   }
   std::size_t spoilt = 0;
