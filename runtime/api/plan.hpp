@@ -62,8 +62,8 @@ struct PlanReport {
   /// Of count: elements of buffers that the spec promises to be sorted and that are less than the
   /// one before. Such a plan may keep wrong tiles. Counted where mask_mod's proofs read the buffer.
   std::int64_t unsorted = 0;
-  /// The first sequence's first, in the order of Kind, but kv_offset before q_offset; if no sequence
-  /// has one, the first unsorted element.
+  /// The first sequence's first, in the order of Kind (but kv_offset before q_offset); if there is
+  /// none, the first unsorted element.
   std::optional<Value> first = {};
   /// Rows of q after the last sequence. They are allowed, and kernels leave them as they are.
   std::int64_t unplanned_rows = 0;
