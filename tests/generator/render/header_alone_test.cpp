@@ -67,6 +67,10 @@ std::vector<Wish> wishes() {
   packed.layout = Layout::packed;
   Spec packed_in_float = packed;
   packed_in_float.dtype = f32;
+  Spec promised = packed;
+  promised.mask_mod = "doc[q_token] == doc[kv_token]";
+  promised.buffers["doc"] = {
+      .dtype = DType::i64, .shape = {NamedDim::total_kv}, .sorted = Sorted::promised};
   return {{plain, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
@@ -80,7 +84,8 @@ std::vector<Wish> wishes() {
           {plain, "mask_lists"},
           {packed, "forward_prefill"},
           {packed_in_float, "forward_prefill"},
-          {packed, "plan_proved"}};
+          {packed, "plan_proved"},
+          {promised, "plan_proved"}};
 }
 
 struct Alone {
