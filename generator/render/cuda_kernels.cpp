@@ -139,18 +139,12 @@ std::string float_literal(double value) {
   return digits + (is_whole ? ".0f" : "f");
 }
 
-// A row of one key is inexact with a fixed maximum, and only the device knows the lengths of packed
-// sequences.
-std::optional<double> fixed_max_of(const SpecFacts& facts) {
-  return facts.spec.is_packed() ? std::nullopt : facts.fixed_max();
-}
-
 Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTactic& tactic,
                    const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
   const snippet::ScoreReduction& reduction = facts.reduction;
-  const std::optional<double> max = fixed_max_of(facts);
+  const std::optional<double> max = facts.fixed_max();
   Map context = forward_context(facts, target, variant, ScoreForm::reduced);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
   const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
@@ -263,7 +257,8 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.kv_tile,
                    .is_persistent = tactic.persistent};
-  if (fixed_max_of(facts)) source.launch.least_kv_len = 2;
+  // A row of one key is inexact with a fixed maximum. Packed calls have kernels that round its sum.
+  if (facts.fixed_max() && !spec.is_packed()) source.launch.least_kv_len = 2;
   if (spec.score_mod.empty()) {  // the scale must fit into the exponent
     source.launch.least_factor = source.launch.greatest_factor = 1.0f;
   } else if (facts.has_slope()) {  // which is divided by it

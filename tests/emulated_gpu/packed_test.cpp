@@ -224,6 +224,32 @@ TEST_CASE("packed on a GPU: lengths that lie are clamped and reported as on the 
   }
 }
 
+TEST_CASE("packed on a GPU: a row of one key is that key's value, whatever the maximum") {
+  Spec spec = packed_spec(64, GENERATE("", "q_idx >= kv_idx"), true);
+  spec.dtype = bf16;
+  spec.score_mod = "50 * tanh(score / 50)";  // which has a fixed maximum
+  const Attention attention(spec, {.device = Device::parse("cuda")});
+  const PackedShape shape = {.batch = 3, .total_q = 72, .total_kv = 33};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor q_begin = int_tensor({0, 1, 2, 72}), kv_begin = int_tensor({0, 1, 2, 33});
+  const Plan plan = attention.plan(shape, {.q_begin = q_begin, .kv_begin = kv_begin.view()}, {},
+                                   {.workspace = workspace.view()});
+  const auto in_bf16 = [](const Tensor& tensor) {
+    Tensor copy = Tensor::zeros(bf16, tensor.shape());
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+      static_cast<std::uint16_t*>(copy.data())[i] = static_cast<std::uint16_t>(
+          std::bit_cast<std::uint32_t>(static_cast<const float*>(tensor.data())[i]) >> 16);
+    }
+    return copy;
+  };
+  const Tensor q = in_bf16(random_tensor({72, 1, 64}, 1)),
+               k = in_bf16(random_tensor({33, 1, 64}, 2));
+  const Tensor v = in_bf16(random_tensor({33, 1, 64}, 3));
+  Tensor out = Tensor::zeros(bf16, {72, 1, 64}), lse = Tensor::zeros(f32, {1, 72});
+  attention.forward({.q = q, .k = k, .v = v, .out = out, .lse = lse.view()}, plan);
+  CHECK(std::memcmp(out.data(), v.data(), 2 * 64 * sizeof(std::uint16_t)) == 0);
+}
+
 TEST_CASE("packed on a GPU: no columns at all give rows of 0") {
   const Attention attention(packed_spec(16, "q_idx >= kv_idx", true),
                             {.device = Device::parse("cuda")});

@@ -4,7 +4,9 @@
 #include "cuda/attention/place.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/constants.hpp"
+#include "cuda/element.hpp"
 #include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
@@ -44,6 +46,15 @@ struct RowEnds {
   bool empty[kRows];    // nothing was kept
 };
 
+// What a row of O is divided by. With a fixed maximum the weight of a sequence's only key is not 1: the
+// row is that key's value only if its sum is rounded as the weight in O is.
+TW_INLINE float divisor_of(const SnippetArguments& call, const Place& place, float sum) {
+  if (!kHasFixedMax || !kMayHaveOneKey || place.kv_len(call) != 1) return sum;
+  QElement rounded;
+  from_float(sum, &rounded);
+  return to_float(rounded);
+}
+
 // Stores lse. It needs no O, so that its last product may still be under way.
 TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArguments& call,
                            const Place& place, const Softmax& softmax,
@@ -53,7 +64,8 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
   for (int i = 0; i < kRows; ++i) {
     const float sum = row_sum(softmax, i);
     // Rounding to nearest takes NVRTC 20 ms; beside weights of 16 bits an ulp of float32 is nothing.
-    ends.factor[i] = kExactSoftmax ? __frcp_rn(sum) : tw_math::reciprocal(sum);
+    const float divisor = divisor_of(call, place, sum);
+    ends.factor[i] = kExactSoftmax ? __frcp_rn(divisor) : tw_math::reciprocal(divisor);
     ends.empty[i] = sum == 0.0f;
     store_lse(arguments, call, place, i, sum, greatest.value[i]);
   }

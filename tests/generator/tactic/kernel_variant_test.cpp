@@ -128,6 +128,9 @@ TEST_CASE("kernel variant: a kernel with a fixed maximum leaves rows of one key 
   CHECK(launch_of(spec, {.aligned = false}).least_kv_len == 0);
   spec.dtype = f16;  // which has none
   CHECK(launch_of(spec, {}).least_kv_len == 0);
+  spec.dtype = bf16;
+  spec.layout = Layout::packed;  // whose kernels take them
+  CHECK(launch_of(spec, {.rows = KernelRows::prefill}).least_kv_len == 0);
 }
 
 TEST_CASE("kernel variant: a kernel says which tables its proof reads") {
