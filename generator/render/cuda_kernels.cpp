@@ -59,6 +59,7 @@ std::int64_t buffer_argument_rank(const Spec& spec) {
 Map size_context(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
   return Map{{"block", List{plan_row_side(facts, target), spec.block[1]}},
+             {"work_side", plan_work_side(facts, target)},
              {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
              {"buffer_rank", buffer_argument_rank(spec)},
              {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
@@ -151,16 +152,17 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
   context["linear_reads"] =
       has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
   context.merge(tactic_variables(tactic));
-  context.merge(Map{{"head_pad", whole_steps(spec.head_dim)},
-                    {"value_pad", whole_steps(spec.value_head_dim())},
-                    {"spans_two_blocks", variant.masked && spans_two_blocks(spec, tactic)},
-                    {"score_factor", float_literal(reduction.of_score.literal)},
-                    {"result_factor", float_literal(reduction.of_result.literal)},
-                    {"scales_results_up",
-                     reduction.of_result.literal > 1 || !reduction.of_result.scalars.empty()},
-                    {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
-                    {"slope_sign", reduction.slope_sign},
-                    {"shared_bytes", shared_bytes(spec, tactic)}});
+  context.merge(
+      Map{{"head_pad", whole_steps(spec.head_dim)},
+          {"value_pad", whole_steps(spec.value_head_dim())},
+          {"spans_two_blocks", follows_tiles(spec, variant) && spans_two_blocks(spec, tactic)},
+          {"score_factor", float_literal(reduction.of_score.literal)},
+          {"result_factor", float_literal(reduction.of_result.literal)},
+          {"scales_results_up",
+           reduction.of_result.literal > 1 || !reduction.of_result.scalars.empty()},
+          {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
+          {"slope_sign", reduction.slope_sign},
+          {"shared_bytes", shared_bytes(spec, tactic)}});
   return context;
 }
 

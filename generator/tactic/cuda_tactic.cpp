@@ -1,6 +1,7 @@
 #include "generator/tactic/cuda_tactic.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -231,6 +232,16 @@ std::int64_t plan_row_side(const SpecFacts& facts, const Target& target) {
   return spec.block[0];
 }
 
+std::int64_t plan_work_side(const SpecFacts& facts, const Target& target) {
+  const std::int64_t side = plan_row_side(facts, target);
+  if (facts.spec.is_packed() && !facts.spec.mask_mod.empty() && !target.is_cpu()) {
+    const std::optional<HopperTactic> hopper =
+        hopper_tactic(facts, target, {.masked = true, .aligned = true});
+    if (hopper && side % hopper->q_tile != 0) return hopper->q_tile;
+  }
+  return side;
+}
+
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& variant) {
   const Spec& spec = facts.spec;
@@ -244,7 +255,8 @@ Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
     check_room(spec, target, *hopper);
     return {*hopper};
   }
-  const std::int64_t side = plan_row_side(facts, target);
+  // Its q tiles have rows of one row of tiles, and fill an entry of a plan's work.
+  const std::int64_t side = std::gcd(plan_row_side(facts, target), plan_work_side(facts, target));
   PortableTactic portable = default_tactic(facts, target, side);
   // What needs aligned tensors does not concern the kernels for others.
   if (forced && (forced->name != kHopper || kernel.aligned)) {

@@ -40,12 +40,11 @@ bool divides(std::int64_t tile, std::int64_t side, const KernelVariant& kernel) 
 }
 
 // Whether a q tile may cover a block's rows and those of one more warpgroup: wherever it begins,
-// its rows are of two blocks, and each warpgroup's of one. Not with a plan, whose work list has
-// rows of its tile map.
+// its rows are of two blocks, and each warpgroup's of one.
 bool can_merge(const Spec& spec, std::int64_t q_tile, std::int64_t kv_tile) {
   const std::int64_t side = spec.block[0];
-  return !spec.is_packed() && side % kGroupRows == 0 && q_tile == side + kGroupRows &&
-         kv_tile > 0 && kv_tile % kMergedKvStep == 0;
+  return side % kGroupRows == 0 && q_tile == side + kGroupRows && kv_tile > 0 &&
+         kv_tile % kMergedKvStep == 0;
 }
 
 // Of the q tiles that are no greater than 128 rows.

@@ -84,7 +84,11 @@ Tactic choose_tactic(const SpecFacts& facts, const Target& target);
 
 /// Rows of q that a row of a packed spec's plan stands for: block[0], as in a block mask. A packed
 /// spec without mask_mod has no tiles to decide, and a row of its plan is as long as the fastest q
-/// tile. The q tile of each forward kernel divides it.
+/// tile.
 std::int64_t plan_row_side(const SpecFacts& facts, const Target& target);
+
+/// Rows of q that an entry of a plan's list of work stands for: plan_row_side, or a q tile that
+/// covers rows of two rows of tiles. The q tile of each forward kernel divides it.
+std::int64_t plan_work_side(const SpecFacts& facts, const Target& target);
 
 }  // namespace tilewright

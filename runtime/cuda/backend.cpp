@@ -83,6 +83,7 @@ class CudaBackend final : public Backend {
     }
     modules_ = std::make_unique<Modules>(driver_, binaries.get());
     plan_row_side_ = tilewright::plan_row_side(facts_, *target_);
+    plan_work_side_ = tilewright::plan_work_side(facts_, *target_);
     modules_->in(scope);
   }
 
@@ -144,7 +145,7 @@ class CudaBackend final : public Backend {
     const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
     take_factors(kernel, folded, arguments.scaling);
     const std::int64_t q_tiles = std::int64_t{plan.geometry.rows} *
-                                 (plan_row_side_ / kernel.launch.q_tile) * call.shape.num_q_heads;
+                                 (plan_work_side_ / kernel.launch.q_tile) * call.shape.num_q_heads;
     require_launchable(q_tiles);
     launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, bindings.cuda_arguments());
   }
@@ -345,6 +346,7 @@ class CudaBackend final : public Backend {
   const Driver& driver_;
   std::optional<Target> target_;
   std::int64_t plan_row_side_ = 0;
+  std::int64_t plan_work_side_ = 0;
   std::unique_ptr<Modules> modules_;
   std::future<void> pool_made_;  // while modules are loaded and the caller brings inputs
 };

@@ -71,7 +71,33 @@ constexpr RowsOfTiles rows_of_tiles(int q_len, int lead, int q_block, int side) 
   return {begin < 0 ? 0 : begin, end < q_len ? end : q_len};
 }
 
-/// A row of tiles that has rows of q.
+/// Rows of q that one entry of a GPU's list of work stands for: those of a row of tiles, or `work_side`
+/// rows that lie in two of them. A first row of tiles with rows missing is an entry alone.
+struct RowsOfWork {
+  RowsOfTiles rows;
+  int q_block;       // the row of tiles that they begin in
+  int row_in_block;  // how many of its rows come before
+};
+constexpr RowsOfWork rows_of_work(int q_len, int lead, int entry, int side, int work_side) {
+  if (lead > 0 && entry == 0) return {rows_of_tiles(q_len, lead, 0, side), 0, 0};
+  const int alone = lead > 0 ? 1 : 0;
+  const int before = (entry - alone) * work_side;  // rows of the entries before, but for the first
+  const int begin = before + (lead > 0 ? side - lead : 0), end = begin + work_side;
+  const RowsOfTiles rows = {begin, end < q_len ? end : q_len};
+  return {rows, alone + before / side, before % side};
+}
+constexpr bool spans_two_rows(const RowsOfWork& work, int side) {
+  return work.row_in_block + work.rows.end - work.rows.begin > side;
+}
+
+/// Entries of a sequence.
+constexpr int count_work(int q_len, int lead, int side, int work_side) {
+  if (q_len == 0) return 0;
+  const int alone = lead > 0 ? 1 : 0, others = q_len - (lead > 0 ? side - lead : 0);
+  return alone + (others > 0 ? (others + work_side - 1) / work_side : 0);
+}
+
+/// An entry of the list of work: a row of tiles that has rows of q; on a GPU, rows of work.
 struct PlannedRow {
   int sequence;
   int q_block;  // of the sequence

@@ -292,7 +292,7 @@ TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are see
   const std::string tiles = "cuda/hopper/two_block_tiles.hpp";
   const std::vector<Fault> faults = {
       {"all rows are taken for the first block's", consumer,
-       "mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;",
+       "mask_row_ = (scene.place->row_in_block(scene.place->first_row) + number_ * 64) / kBlockQ;",
        "mask_row_ = 0;"},
       {"a tile is visited of which the rows have nothing", consumer,
        "if (tile.state(mask_row_) != TileState::absent) return true;", "return true;"},

@@ -16,6 +16,9 @@ struct PlacedSequence {
   __forceinline__ int q_offset(const SnippetArguments& call) const { return call.q_offset; }
   __forceinline__ int kv_offset(const SnippetArguments& call) const { return call.kv_offset; }
 
+  // Of a q tile, in its row of tiles.
+  __forceinline__ int row_in_block(int first_row) const { return first_row % kBlockQ; }
+
   // Its first rows in the tensors of a batch.
   __forceinline__ int q_begin() const { return 0; }
   __forceinline__ int kv_begin() const { return 0; }

@@ -6,7 +6,7 @@
 #include "snippet/snippets.hpp"
 
 // The sequences of a packed call, each with lengths of its own, which the plan has clamped. A q tile has
-// the rows of one row of tiles; snippets see the sequence's lengths.
+// rows of one entry of the plan's work; snippets see the sequence's lengths.
 
 namespace tw_kernel {
 
@@ -15,13 +15,17 @@ using tilewright::abi::SequenceRows;
 
 struct PlacedSequence {
   SequenceRows rows;
-  int end_of_rows;  // where the row of tiles ends, from the sequence's first row on
+  int end_of_rows;     // where the rows of work end, from the sequence's first row on
+  int begin_in_block;  // the q tile's first row, in its row of tiles; used where kSpansTwoBlocks
 
   // Where the kernel takes the rows to end.
   __forceinline__ int q_len(const SnippetArguments&) const { return end_of_rows; }
   __forceinline__ int kv_len(const SnippetArguments&) const { return rows.kv_len; }
   __forceinline__ int q_offset(const SnippetArguments&) const { return rows.q_offset; }
   __forceinline__ int kv_offset(const SnippetArguments&) const { return rows.kv_offset; }
+
+  // Of the q tile, in its row of tiles.
+  __forceinline__ int row_in_block(int) const { return begin_in_block; }
 
   // Its first rows in q and out, and in k and v.
   __forceinline__ int q_begin() const { return rows.q_begin; }

@@ -14,8 +14,8 @@
 
 namespace tw_kernel {
 
-constexpr int kTilesOfRow = kBlockQ / kQTile;
-static_assert(kBlockQ % kQTile == 0, "a row of the tile map is a whole number of q tiles");
+constexpr int kTilesOfRow = kWorkSide / kQTile;
+static_assert(kWorkSide % kQTile == 0, "an entry of the list of work is a whole number of q tiles");
 
 // Q tiles of all heads.
 TW_INLINE unsigned count_q_tiles(const ForwardArguments& arguments, const SnippetArguments& call) {
@@ -62,7 +62,7 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
       static_cast<int>(number / (static_cast<unsigned>(call.num_q_heads) * kTilesOfRow));
   if (ungrouped >= plan.header->rows) {
     place.rows = {};
-    place.end_of_rows = place.b = place.h = place.h_kv = place.first_row = place.mask_row = 0;
+    place.end_of_rows = place.begin_in_block = place.b = place.h = place.h_kv = place.first_row = place.mask_row = 0;
     return place;
   }
   const RankOfTile found =
@@ -73,13 +73,25 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
   const tilewright::abi::PlannedRow row =
       plan.work[static_cast<long long>(list) * plan.map.rows + found.rank];
   const tilewright::abi::PlannedSequence& sequence = plan.sequences[row.sequence];
-  const tilewright::abi::RowsOfTiles rows =
-      tilewright::abi::rows_of_tiles(sequence.q_len, sequence.lead, row.q_block, kBlockQ);
   place.b = row.sequence;
   place.rows = sequence;
-  place.end_of_rows = rows.end;
-  place.first_row = rows.begin + found.tile * kQTile;
-  place.mask_row = list * plan.map.rows + sequence.tile_row + row.q_block;
+  const int first_row = list * plan.map.rows + sequence.tile_row;  // of the map: the sequence's
+  if (kWorkSide == kBlockQ) {
+    const tilewright::abi::RowsOfTiles rows =
+        tilewright::abi::rows_of_tiles(sequence.q_len, sequence.lead, row.q_block, kBlockQ);
+    place.end_of_rows = rows.end;
+    place.first_row = rows.begin + found.tile * kQTile;
+    place.mask_row = first_row + row.q_block;
+    place.begin_in_block = 0;
+  } else {
+    const tilewright::abi::RowsOfWork work = tilewright::abi::rows_of_work(
+        sequence.q_len, sequence.lead, row.q_block, kBlockQ, kWorkSide);
+    const int in_block = work.row_in_block + found.tile * kQTile;
+    place.end_of_rows = work.rows.end;
+    place.first_row = work.rows.begin + found.tile * kQTile;
+    place.mask_row = first_row + work.q_block + in_block / kBlockQ;
+    place.begin_in_block = in_block % kBlockQ;
+  }
   return place;
 }
 

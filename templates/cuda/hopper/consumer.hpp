@@ -159,7 +159,7 @@ class Consumer {
   __forceinline__ RowEnds visit_runs(const SnippetInputs& scene, unsigned long long q,
                                      unsigned long long& q_empty, Softmax& softmax,
                                      float (&out)[kRows][kOutColumns]) {
-    mask_row_ = (scene.place->first_row % kBlockQ + number_ * 64) / kBlockQ;
+    mask_row_ = (scene.place->row_in_block(scene.place->first_row) + number_ * 64) / kBlockQ;
     is_last_ = false;
     RowEnds ends = end(scene, softmax);
 #pragma unroll 1
@@ -290,7 +290,7 @@ class Consumer {
       asm volatile("" : "+r"(next_));  // found here, where the scores are waited for
       is_last_ = visited.is_last();
       masked = masked && (visited.state(mask_row_) == TileState::partial ||
-                            visited.first() + kKvTile > call_.kv_len);
+                            visited.first() + kKvTile > scene.place->kv_len(call_));
     }
     const KvTile tile = as_kv_tile(visited, mask_row_);
     if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(scene, tile);

@@ -26,7 +26,7 @@ TW_INLINE bool is_last_block(unsigned& arrived, int blocks) {
   return true;
 }
 
-// Writes the sequences and the header. rows: of tiles of the first chunk, which is written already
+// Writes the sequences and the header. rows: entries of work of the first chunk, which is written already
 TW_INLINE void write_sequences(const PlanKernelArguments& arguments, int rows, SequenceChunk& chunk,
                                SequenceSums& sums) {
 #pragma unroll 1

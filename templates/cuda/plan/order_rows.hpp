@@ -9,8 +9,7 @@
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 
-// The rows of tiles of one list, those that visit most tiles first: a counting sort by one block of
-// threads. What it reads is far away, so a thread asks for several rows at once, and keeps what it has
+// The work of one list, entries that visit most tiles first: a counting sort by one block of threads. What it reads is far away, so a thread asks for several rows at once, and keeps what it has
 // found of the first ones.
 
 namespace tw_kernel {
@@ -51,19 +50,24 @@ class RowOrder {
   // have bucket -1.
   __forceinline__ void rank(int first_sequence, int first, RankedRow (&ranked)[kRowsAtOnce]) const {
     const int end = chunk_.rows_before[kPlanThreads];
+    const int spans_of_row = arguments_.plan.map.spans_of_row;
     int at[kRowsAtOnce];  // in the chunk: the sequence
     find_sequences(first, at);
     const TileSpan* spans[kRowsAtOnce];
+    bool has_second[kRowsAtOnce];
     int count[kRowsAtOnce], tiles[kRowsAtOnce];
     int most = 0;
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i) {
       const ChunkSequence& sequence = chunk_.sequences[at[i]];
-      const int q_block = first + i * kPlanThreads - chunk_.rows_before[at[i]];
+      const int entry = first + i * kPlanThreads - chunk_.rows_before[at[i]];
       const bool exists = first + i * kPlanThreads < end;
-      ranked[i].row = {first_sequence + at[i], q_block};
-      spans[i] = spans_ + static_cast<long long>(sequence.tile_row + q_block) *
-                              arguments_.plan.map.spans_of_row;
+      const tilewright::abi::RowsOfWork work = tilewright::abi::rows_of_work(
+          sequence.q_len, sequence.lead, entry, kBlockQ, kWorkSide);
+      ranked[i].row = {first_sequence + at[i], entry};
+      spans[i] = spans_ + static_cast<long long>(sequence.tile_row + work.q_block) * spans_of_row;
+      has_second[i] =
+          kWorkSide > kBlockQ && exists && tilewright::abi::spans_two_rows(work, kBlockQ);
       count[i] = exists && kHasMaskMod ? static_cast<int>(tilewright::abi::spans_of_columns(
                                              sequence.kv_len, kBlockKv))
                                        : 0;
@@ -77,6 +81,7 @@ class RowOrder {
 #pragma unroll
       for (int i = 0; i < kRowsAtOnce; ++i) {
         kept[i] = span < count[i] ? __ldcg(&spans[i][span].kept) : 0;
+        if (has_second[i] && span < count[i]) kept[i] |= __ldcg(&spans[i][spans_of_row + span].kept);
       }
 #pragma unroll
       for (int i = 0; i < kRowsAtOnce; ++i) tiles[i] += __popc(kept[i]);

@@ -18,14 +18,16 @@ using tilewright::abi::PlannedSequence;
 
 struct ChunkSequence {
   int tile_row;
+  int lead;
+  int q_len;
   int kv_len;
   int group;  // whose K and V its own are read with
 };
 
 struct SequenceChunk {
   ChunkSequence sequences[kPlanThreads];
-  // Rows of tiles of all sequences before each, and before the end of the chunk. Sequences that
-  // overlap, because q_begin lies, may have more rows than there is room for: then the last have none.
+  // Entries of work of all sequences before each, and before the end of the chunk. Sequences that
+  // overlap, because q_begin lies, may have more than there is room for: then the last have none.
   int rows_before[kPlanThreads + 1];
 };
 
@@ -53,7 +55,7 @@ TW_INLINE void sum_up(const PlannedSequence& sequence, int b, int group, int row
 }
 
 // Reads and clamps the sequences from `first` on, a thread each, for the whole block.
-// rows: of tiles of the sequences before
+// rows: entries of work of the sequences before
 // sums: null, or where a block sums up what it also writes into the plan
 // Returns `rows` for the next chunk.
 __noinline__ int read_chunk(const PlanKernelArguments& arguments, int first, int rows,
@@ -68,12 +70,14 @@ __noinline__ int read_chunk(const PlanKernelArguments& arguments, int first, int
     sequence = tilewright::abi::plan_sequence(arguments.tensors, arguments.bounds, b, faults);
   }
   const int group = group_of(arguments, sequence.kv_begin);
-  const long long own = tilewright::abi::count_q_blocks(sequence.q_len, sequence.lead, kBlockQ);
+  const long long own =
+      tilewright::abi::count_work(sequence.q_len, sequence.lead, kBlockQ, kWorkSide);
   const long long begin = rows + sum_before<kPlanThreads>(own, sums_of_rows);
   const long long room = arguments.plan.map.rows;
   const int own_begin = static_cast<int>(min(begin, room));
   const int own_end = static_cast<int>(min(begin + own, room));
-  chunk.sequences[thread] = {sequence.tile_row, sequence.kv_len, group};
+  chunk.sequences[thread] = {sequence.tile_row, sequence.lead, sequence.q_len, sequence.kv_len,
+                             group};
   chunk.rows_before[thread + 1] = own_end;
   if (thread == 0) chunk.rows_before[0] = own_begin;
   if (exists && sums != nullptr) {

@@ -65,6 +65,8 @@ std::vector<Wish> wishes() {
   in_float.precise_math = true;
   Spec packed = causal;
   packed.layout = Layout::packed;
+  Spec packed_wide = packed;  // whose q tiles have rows of one row of tiles
+  packed_wide.head_dim = 128;
   Spec packed_in_float = packed;
   packed_in_float.dtype = f32;
   Spec promised = packed;
@@ -83,6 +85,7 @@ std::vector<Wish> wishes() {
           {in_float, "mask_exact"},
           {plain, "mask_lists"},
           {packed, "forward_prefill"},
+          {packed_wide, "forward_prefill"},
           {packed_in_float, "forward_prefill"},
           {packed, "plan_proved"},
           {promised, "plan_proved"}};

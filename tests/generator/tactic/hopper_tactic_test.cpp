@@ -194,6 +194,8 @@ TEST_CASE("tactic hopper: what cannot run is refused with what could") {
               .tactic = TacticSpec{"hopper", {{"q_tile", 192}}}};
   CHECK_NOTHROW(choose(packed));  // whose plan has rows of 192
   packed.mask_mod = "q_idx >= kv_idx";
+  CHECK_NOTHROW(choose(packed));  // whose tiles have rows of two rows of the tile map
+  packed.head_dim = 128;          // for which kv tiles that may be merged are too long
   CHECK_THROWS_WITH(choose(packed), ContainsSubstring("does not divide block[0] = 128"));
   Spec wide{.dtype = bf16,
             .head_dim = 64,
