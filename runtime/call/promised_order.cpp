@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/error.hpp"
 #include "runtime/io/float16.hpp"
 
 namespace tilewright {
@@ -137,6 +138,10 @@ PlanReport::Value PromisedOrder::value_of(const abi::UnsortedElements& unsorted)
   const auto promised = std::find_if(buffers_.begin(), buffers_.end(),
                                      [&](const PromisedBuffer& p) { return p.buffer == buffer; });
   const std::int64_t place = abi::place_of_unsorted(unsorted.first);
+  if (promised == buffers_.end()) {
+    throw Error(ErrorCode::usage, "the plan's workspace holds no plan any more",
+                "it is the plan's memory until the last call that uses it is done");
+  }
   const auto& tensor = tensors_[static_cast<std::size_t>(promised - buffers_.begin())];
   return {.kind = PlanReport::Kind::unsorted,
           .sequence = -1,

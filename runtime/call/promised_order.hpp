@@ -38,6 +38,7 @@ class PromisedOrder {
   abi::UnsortedElements find() const;
 
   /// What a plan's header says of the first element.
+  /// @throws Error with code usage where the header names a buffer that the plan has not
   PlanReport::Value value_of(const abi::UnsortedElements& unsorted) const;
 
  private:

@@ -116,10 +116,16 @@ std::vector<Spec> packed_specs() {
   documents.name = "packed documents";
   documents.dtype = DType::f32;
   documents.head_dim = 16;
-  documents.mask_mod = "q_idx >= kv_idx && x(h_kv, q_token) == x(h_kv, kv_token)";
+  documents.mask_mod =
+      "q_idx >= kv_idx && x(h_kv, q_token) == x(h_kv, kv_token) && y[kv_token] < 9";
   documents.buffers = {{"x",
                         {.dtype = DType::i32,
                          .shape = {NamedDim::num_kv_heads, FreeDim{}},
+                         .range = {{0, 9}},
+                         .sorted = Sorted::promised}},
+                       {"y",
+                        {.dtype = DType::i64,
+                         .shape = {NamedDim::total_kv},
                          .range = {{0, 9}},
                          .sorted = Sorted::promised}}};
   return {heads, causal, plain, portable, documents};
