@@ -28,6 +28,8 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"TILEWRIGHT_CXX", "the C++ compiler, with arguments if need be"},
     EnvironmentVariable{"TILEWRIGHT_DEVICE", "what auto means: cpu, cuda or cuda:N"},
     EnvironmentVariable{"TILEWRIGHT_JIT", "off: nothing is ever compiled"},
+    EnvironmentVariable{"TILEWRIGHT_LOG",
+                        "where events are written: stderr or a file, with :debug for more"},
     EnvironmentVariable{"TILEWRIGHT_NVRTC", "the NVRTC library to use"},
     EnvironmentVariable{"TILEWRIGHT_REMOTE_CACHE", "a server that machines share kernels through"},
     EnvironmentVariable{"TILEWRIGHT_REMOTE_CACHE_MODE",

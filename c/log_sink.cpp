@@ -71,7 +71,7 @@ void deliver(const std::shared_ptr<LogSink::Target>& preferred, Severity severit
     call.target->callback(call.target->user, severity == Severity::note ? TW_NOTE : TW_WARNING,
                           text.c_str());
   } catch (...) {
-    // A message is no reason for the work that it is about to fail.
+    // The work goes on, whatever became of the message about it.
   }
   innermost = call.outer;
   end_call(*call.target);

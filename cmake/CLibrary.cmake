@@ -1,5 +1,5 @@
 # libtilewright.so.1: every object of the library with the C ABI of c/tilewright.h as its only symbols. It has copies
-# of fmt and libcrypto for itself, so that it loads beside a program's own (docs/decisions/0047-c-abi.md).
+# of fmt and libcrypto for itself, so that it loads together with a program's own (docs/decisions/0047-c-abi.md).
 add_library(tilewright_c SHARED $<TARGET_OBJECTS:tilewright>)
 add_library(tilewright::c ALIAS tilewright_c)
 set_target_properties(tilewright_c PROPERTIES

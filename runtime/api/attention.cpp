@@ -18,6 +18,7 @@
 #include "runtime/call/written_apart.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/library/events.hpp"
 
 namespace tilewright {
 namespace {
@@ -105,6 +106,7 @@ class Attention::Implementation {
     if (spec_.is_packed()) promised_ = promised_buffers(SpecFacts(spec_));
     const bool on_gpu = device_.kind() == Device::Kind::cuda;
     backend_ = on_gpu ? cuda::make_backend(spec_, options) : cpu::make_backend(spec_, options);
+    tell_attention(spec_, backend_->target(), device_.name(), options.kernels);
   }
 
   const Spec& spec() const { return spec_; }

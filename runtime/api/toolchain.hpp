@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../../base/diagnostics.hpp"
@@ -19,12 +21,20 @@ namespace jinja {
 class Loader;
 }
 
+enum class EventLevel : std::uint8_t { info, debug };
+
+/// Receives what the library does, one line an event: `kernel spec="causal" kernel=forward_masked
+/// target=cpu source=built key=... compile_ms=702.1 ...`. docs/cache.md lists the events. Called as
+/// DiagnosticsSink is; what it throws is dropped.
+using EventSink = std::function<void(EventLevel level, std::string_view line)>;
+
 /// What a build of kernels works with. Everything may be left empty: the defaults are made on first
 /// use and shared by the process.
 struct Toolchain {
   std::shared_ptr<cache::Store> store = {};  ///< none: the store in the default directory
   std::shared_ptr<const jinja::Loader> templates = {};  ///< none: default_template_loader()
   DiagnosticsSink diagnostics = {};  ///< receives warnings of the default store and bundles
+  EventSink events = {};             ///< receives what TILEWRIGHT_LOG writes
   /// Asked before the store; none: those that TILEWRIGHT_BUNDLES names.
   std::shared_ptr<const cache::Bundles> bundles = {};
   /// Whether kernels may be compiled; none: unless TILEWRIGHT_JIT is "off".

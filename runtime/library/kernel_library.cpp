@@ -1,6 +1,7 @@
 #include "runtime/library/kernel_library.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
@@ -15,10 +16,13 @@
 #include "base/activity.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/log_file.hpp"
+#include "base/report.hpp"
 #include "cache/bundles.hpp"
 #include "cache/remote_cache.hpp"
 #include "generator/render/templates.hpp"
 #include "runtime/compile/compile_limits.hpp"
+#include "runtime/library/events.hpp"
 #include "runtime/library/kernel_facts.hpp"
 #include "runtime/library/kernel_search.hpp"
 
@@ -54,6 +58,13 @@ std::shared_ptr<const jinja::Loader> default_templates() {
   static const auto& templates =
       *new std::shared_ptr<const jinja::Loader>(default_template_loader());
   return templates;
+}
+
+void report_unwritable_log(const DiagnosticsSink& diagnostics) {
+  const std::string& problem = LogFile::of_process().problem();
+  static std::atomic<bool> is_reported = false;
+  if (problem.empty() || !diagnostics || is_reported.exchange(true)) return;
+  report(diagnostics, Severity::warning, problem);
 }
 
 // What the compiler makes of a source; of one with a fallback also that it makes nothing of it.
@@ -147,8 +158,8 @@ std::optional<KernelBinary> find_without_rendering(const SpecFacts& facts, const
   return from_bundle(std::move(loaded), std::move(described), watch.milliseconds());
 }
 
-KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                   const Toolchain& context) {
+KernelBinary find_or_compile(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                             const Toolchain& context) {
   const Activity activity("makes the kernel", id.name() + " for " + target.name());
   if (auto bundled = find_without_rendering(facts, target, id, context)) return *std::move(bundled);
   Rendered rendered = render(facts, target, id, context);
@@ -174,6 +185,7 @@ KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVar
   const cache::Key key = cache::make_key(request, compiler->identity());
   double compile_ms = 0;
   cache::Store::Result result = context.store->load_or_build(key, [&] {
+    log_miss(facts, target, id.name(), key.digest);
     const Stopwatch compile_watch;
     cache::Entry entry = compile(facts, source, key, *compiler);
     compile_ms = compile_watch.milliseconds();
@@ -187,6 +199,13 @@ KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVar
                     .bytes = result.entry->payload.size(),
                     .gpu = gpu_resources(source, result.entry->metadata)};
   return {std::move(result.entry), std::move(rendered.source), std::move(build)};
+}
+
+KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                   const Toolchain& context) {
+  KernelBinary binary = find_or_compile(facts, target, id, context);
+  tell_kernel(facts, target, binary.build, binary.entry->key.digest, context);
+  return binary;
 }
 
 bool is_bundled(const SpecFacts& facts, const Target& target, const KernelVariant& id,
@@ -293,6 +312,7 @@ std::vector<KernelBinary> each_of(std::span<const KernelVariant> ids, const Make
 
 Toolchain with_defaults(Toolchain context) {
   report_unknown_variables(context.diagnostics);
+  report_unwritable_log(context.diagnostics);
   if (!context.store) context.store = default_store(context.diagnostics);
   if (!context.templates) context.templates = default_templates();
   if (!context.bundles) context.bundles = default_bundles(context.diagnostics);

@@ -1,4 +1,4 @@
-/* A library that a program has loaded for all to see, with another fmt and another libcrypto. Whoever takes a symbol from
+/* A library that a program has loaded for all to see, with another fmt and another libcrypto. A library that takes a symbol from
  * here ends the process. */
 #include <stdio.h>
 #include <stdlib.h>
