@@ -43,7 +43,10 @@ T& required(T* pointer, const char* name) {
 template <typename Handle, typename Body>
 tw_status guarded(Handle** made, tw_error** error, const Body& body) noexcept {
   if (made) *made = nullptr;
-  return guarded(error, [&] { required(made, "the pointer to the result") = body(); });
+  return guarded(error, [&] {
+    Handle*& result = required(made, "the pointer to the result");
+    result = body();
+  });
 }
 
 }  // namespace tilewright::capi

@@ -6,10 +6,7 @@ namespace tilewright::capi {
 namespace {
 
 ForwardOptions options_of(const tw_call& call) {
-  if (call.reserved != 0) {
-    throw Error(ErrorCode::usage, "tw_call.reserved is not 0",
-                "set all fields of the call that you do not use to zero");
-  }
+  require_zero(call.reserved, "tw_call");
   ForwardOptions options{
       .q_offset = call.q_offset, .kv_offset = call.kv_offset, .stream = call.stream};
   if (call.has_scale) options.scale = call.scale;

@@ -27,8 +27,10 @@ Sequences sequences_of(const tw_sequences* sequences, const Device& device) {
 
 PlanOptions plan_options(const tw_plan_options* options) {
   const Sized given(&required(options, "options"), "tw_plan_options");
+  require_zero(given->reserved, "tw_plan_options");
   return {.workspace = TensorView::contiguous(given->workspace, u8, {given->workspace_bytes}),
           .stream = given->stream,
+          .batch_invariant = given->batch_invariant != 0,
           .positions = given->positions ? &given->positions->mask : nullptr};
 }
 
@@ -38,12 +40,14 @@ static_assert(static_cast<int>(PlanReport::Kind::q_begin) == TW_Q_BEGIN &&
               static_cast<int>(PlanReport::Kind::q_offset) == TW_Q_OFFSET &&
               static_cast<int>(PlanReport::Kind::kv_offset) == TW_KV_OFFSET &&
               static_cast<int>(PlanReport::Kind::position_rows) == TW_POSITION_ROWS &&
-              static_cast<int>(PlanReport::Kind::position_columns) == TW_POSITION_COLUMNS);
+              static_cast<int>(PlanReport::Kind::position_columns) == TW_POSITION_COLUMNS &&
+              static_cast<int>(PlanReport::Kind::unsorted) == TW_UNSORTED);
 
 tw_report report_of(const PlanReport& report) {
   tw_report result = {};
   result.count = report.count;
   result.unplanned_rows = report.unplanned_rows;
+  result.unsorted = report.unsorted;
   result.kind = TW_NOTHING_CLAMPED;
   if (!report.first) return result;
   result.kind = static_cast<std::int32_t>(report.first->kind);
@@ -63,12 +67,18 @@ using namespace tilewright::capi;
 extern "C" {
 
 tw_status tw_plan_workspace_size(const tw_attention* attention, const tw_packed_shape* shape,
-                                 const tw_mask* positions, int64_t* bytes, tw_error** error) {
+                                 const tw_plan_options* options, int64_t* bytes, tw_error** error) {
   return guarded(error, [&] {
     const Attention& on = of(attention);
     const PackedShape sizes = shape_of(shape);
-    required(bytes, "bytes") =
-        positions ? on.workspace_size(sizes, &positions->mask) : on.workspace_size(sizes);
+    const Sized given(options, "tw_plan_options");
+    require_zero(given->reserved, "tw_plan_options");
+    std::int64_t& result = required(bytes, "bytes");
+    if (given->positions) {
+      result = on.workspace_size(sizes, &given->positions->mask);
+    } else {
+      result = given->batch_invariant ? on.workspace_size(sizes, true) : on.workspace_size(sizes);
+    }
   });
 }
 

@@ -17,4 +17,9 @@ void refuse_size(const char* name, std::size_t given, std::size_t known) {
               std::string("set it to sizeof(") + name + ") and the other fields to zero");
 }
 
+void refuse_reserved(const char* name) {
+  throw Error(ErrorCode::usage, std::string(name) + ".reserved is not 0",
+              "set all fields that you do not use to zero");
+}
+
 }  // namespace tilewright::capi

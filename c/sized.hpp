@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "c/error.hpp"
@@ -9,6 +10,13 @@
 namespace tilewright::capi {
 
 [[noreturn]] void refuse_size(const char* name, std::size_t given, std::size_t known);
+
+[[noreturn]] void refuse_reserved(const char* name);
+
+/// Refuses a struct whose reserved field is not 0: a later version may give it a meaning.
+inline void require_zero(std::int32_t reserved, const char* name) {
+  if (reserved != 0) refuse_reserved(name);
+}
 
 /// A struct of the ABI that a program gave, as this version knows it: fields that the program's
 /// header did not have are zero.

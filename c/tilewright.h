@@ -335,13 +335,16 @@ typedef struct tw_plan_options {
   int64_t workspace_bytes; /* at least tw_plan_workspace_size() */
   void *stream;
   const tw_mask *positions; /* lists over positions in place of what mask_mod decides; NULL: none. The plan shares them. */
+  int32_t batch_invariant;  /* nonzero: a row's bits depend on its own sequence alone (docs/packed.md) */
+  int32_t reserved;         /* 0 */
 } tw_plan_options;
 
 /* Bytes of device memory that a plan takes. Lengths of sequences are not asked.
- * @param positions  as in tw_plan_options; NULL: without, or enough for any if tw_options.positions is set
+ * @param options  positions and batch_invariant count; without positions, or NULL, it is enough for any positions if
+ *                 tw_options.positions is set
  * TW_USAGE where the spec is not packed; TW_TENSOR */
 TW_API tw_status tw_plan_workspace_size(const tw_attention *attention, const tw_packed_shape *shape,
-                                        const tw_mask *positions, int64_t *bytes, tw_error **error);
+                                        const tw_plan_options *options, int64_t *bytes, tw_error **error);
 
 /* Plans packed calls: reads and clamps the sequences' lengths and decides which tiles are visited. On a GPU it neither
  * waits nor allocates and may be captured in a CUDA graph. The sequences' tensors are read again by each rebuild.
@@ -364,18 +367,21 @@ enum {
   TW_Q_OFFSET = 3,
   TW_KV_OFFSET = 4,
   TW_POSITION_ROWS = 5,
-  TW_POSITION_COLUMNS = 6
+  TW_POSITION_COLUMNS = 6,
+  TW_UNSORTED = 7 /* an element of a buffer that the spec promises to be sorted */
 };
 
-/* What was wrong with the contents of a plan's tensors. Kernels clamp such values. The caller sets struct_size. */
+/* What was wrong with the contents of a plan's tensors, and of buffers that are promised to be sorted. Kernels clamp such
+ * values. The caller sets struct_size. */
 typedef struct tw_report {
   size_t struct_size;
-  int64_t count;          /* values that were clamped, and sequences longer than their lists */
-  int64_t sequence;       /* of the first one */
-  int64_t place;          /* of the value in its tensor */
+  int64_t count;          /* values that were clamped, sequences longer than their lists, unsorted elements */
+  int64_t sequence;       /* of the first one; -1 if unsorted */
+  int64_t place;          /* of the value in its tensor, row by row */
   int64_t value;
-  int64_t limit;          /* that the value exceeds */
+  int64_t limit;          /* that the value exceeds; if unsorted, the element before */
   int64_t unplanned_rows; /* rows of q after the last sequence, which is allowed */
+  int64_t unsorted;       /* of count: unsorted elements. Such a plan may keep wrong tiles. */
   int32_t kind;           /* of the first one, or TW_NOTHING_CLAMPED */
 } tw_report;
 

@@ -92,7 +92,10 @@ struct Planned {
                                         const tw_mask* positions) {
     std::int64_t size = 0;
     const tw_packed_shape sizes = step.shape();
-    succeed(tw_plan_workspace_size, made.get(), &sizes, positions, &size);
+    auto options = sized<tw_plan_options>();
+    options.positions = positions;
+    options.batch_invariant = 1;
+    succeed(tw_plan_workspace_size, made.get(), &sizes, &options, &size);
     return size;
   }
 };
@@ -141,7 +144,23 @@ TEST_CASE("C: a plan reports what it clamped, in numbers and in words") {
   succeed(tw_plan_report, plan, &report);
   CHECK((report.count == 1 && report.kind == TW_KV_LEN && report.sequence == 1));
   CHECK((report.value == 5000 && report.limit < 5000 && report.unplanned_rows > 0));
+  CHECK(report.unsorted == 0);
   CHECK_THAT(text(tw_plan_report_text, plan), ContainsSubstring("kv_len[1] is 5000"));
+}
+
+TEST_CASE("C: a plan's options keep their reserved field 0") {
+  const Step step;
+  const AttentionHandle made = attention(kPacked);
+  const tw_packed_shape sizes = step.shape();
+  auto options = sized<tw_plan_options>();
+  options.reserved = 1;
+  std::int64_t bytes = 0;
+  fail(TW_USAGE, tw_plan_workspace_size, made.get(), &sizes, &options, &bytes);
+  options.reserved = 0;
+  succeed(tw_plan_workspace_size, made.get(), &sizes, &options, &bytes);
+  std::int64_t without = 0;
+  succeed(tw_plan_workspace_size, made.get(), &sizes, nullptr, &without);
+  CHECK((bytes > 0 && bytes == without));
 }
 
 TEST_CASE("C: positions decide a plan's tiles") {

@@ -34,6 +34,8 @@ struct Functions {
   decltype(&tw_attention_create) create;
   decltype(&tw_mask_create) create_mask;
   decltype(&tw_forward) forward;
+  decltype(&tw_mask_destroy) destroy_mask;
+  decltype(&tw_attention_destroy) destroy;
 
   explicit Functions(const char* path) {
     void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -41,6 +43,8 @@ struct Functions {
     create = reinterpret_cast<decltype(create)>(dlsym(library, "tw_attention_create"));
     create_mask = reinterpret_cast<decltype(create_mask)>(dlsym(library, "tw_mask_create"));
     forward = reinterpret_cast<decltype(forward)>(dlsym(library, "tw_forward"));
+    destroy_mask = reinterpret_cast<decltype(destroy_mask)>(dlsym(library, "tw_mask_destroy"));
+    destroy = reinterpret_cast<decltype(destroy)>(dlsym(library, "tw_attention_destroy"));
   }
 };
 
@@ -63,6 +67,12 @@ class ByC {
     call_.q = call_.k = call_.v = tw_tensor_contiguous(data.x.data(), TW_F32, 4, sizes);
     call_.out = tw_tensor_contiguous(data.out.data(), TW_F32, 4, sizes);
     call_.mask = mask_;
+  }
+  ByC(const ByC&) = delete;
+  ByC& operator=(const ByC&) = delete;
+  ~ByC() {
+    functions_.destroy_mask(mask_);
+    functions_.destroy(attention_);
   }
   void operator()() const { require(functions_.forward(attention_, &call_, nullptr)); }
 

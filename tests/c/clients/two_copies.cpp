@@ -44,6 +44,8 @@ float mean_by_archive() {
 float softmax_by(void* library) {
   const auto create =
       reinterpret_cast<decltype(&tw_attention_create)>(dlsym(library, "tw_attention_create"));
+  const auto destroy =
+      reinterpret_cast<decltype(&tw_attention_destroy)>(dlsym(library, "tw_attention_destroy"));
   const auto forward = reinterpret_cast<decltype(&tw_forward)>(dlsym(library, "tw_forward"));
   Data data;
   tw_options options = {};
@@ -58,7 +60,9 @@ float softmax_by(void* library) {
   call.k = tw_tensor_contiguous(data.k.data(), TW_F32, 4, keys);
   call.v = tw_tensor_contiguous(data.v.data(), TW_F32, 4, keys);
   call.out = tw_tensor_contiguous(data.out.data(), TW_F32, 4, query);
-  return forward(attention, &call, nullptr) ? NAN : data.out[0];
+  const tw_status status = forward(attention, &call, nullptr);
+  destroy(attention);
+  return status ? NAN : data.out[0];
 }
 
 }  // namespace
