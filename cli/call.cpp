@@ -32,13 +32,15 @@ Json shape_json(const CallInputs& inputs) {
   const Shape& shape = inputs.shape();
   if (inputs.is_packed()) {
     const PackedShape packed = verify::packed_shape(inputs.problem());
-    return {{"batch", packed.batch},
-            {"num_q_heads", packed.num_q_heads},
-            {"num_kv_heads", packed.num_kv_heads},
-            {"total_q", packed.total_q},
-            {"total_kv", packed.total_kv},
-            {"max_q_len", packed.max_q_len},
-            {"max_kv_len", packed.max_kv_len}};
+    Json json = {{"batch", packed.batch},
+                 {"num_q_heads", packed.num_q_heads},
+                 {"num_kv_heads", packed.num_kv_heads},
+                 {"total_q", packed.total_q},
+                 {"total_kv", packed.total_kv},
+                 {"max_q_len", packed.max_q_len},
+                 {"max_kv_len", packed.max_kv_len}};
+    if (packed.page_size > 0) json["page_size"] = packed.page_size;
+    return json;
   }
   return {{"batch", shape.batch},
           {"num_q_heads", shape.num_q_heads},

@@ -19,8 +19,8 @@ void require_known_names(const std::string& path, const Spec& spec,
                          const std::vector<std::string>& others) {
   std::vector<std::string> inputs = {"q", "k", "v"};
   if (spec.is_packed()) {
-    for (const auto* const names : {&SequenceTensors::required(), &SequenceTensors::optional()}) {
-      inputs.insert(inputs.end(), names->begin(), names->end());
+    for (const auto& names : {SequenceTensors::required(spec), SequenceTensors::optional(spec)}) {
+      inputs.insert(inputs.end(), names.begin(), names.end());
     }
   }
   for (const auto& [name, buffer] : spec.buffers) inputs.push_back(name);

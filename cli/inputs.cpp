@@ -102,8 +102,8 @@ struct FileNames {
     std::vector<std::string>& of_call = with_qkv ? needed : ignored;
     append(of_call, kQueryKeyValue);
     if (spec.is_packed()) {
-      append(of_call, SequenceTensors::required());
-      append(with_qkv ? optional : ignored, SequenceTensors::optional());
+      append(of_call, SequenceTensors::required(spec));
+      append(with_qkv ? optional : ignored, SequenceTensors::optional(spec));
     }
     for (const auto& [name, buffer] : spec.buffers) {
       if (contains(kQueryKeyValue, name)) {
@@ -157,23 +157,41 @@ void refuse_offsets(const Spec& spec, const InputArguments& arguments) {
               "random:.../ctx=N");
 }
 
+verify::PackedLengths lengths_for(const Spec& spec, const InputArguments& arguments) {
+  verify::PackedLengths lengths = parse_random_packed(arguments.inputs);
+  lengths.pages.shared_columns = arguments.shared.value_or(0);
+  const bool has_pages = lengths.pages.page_size > 0;
+  if (has_pages == spec.is_paged()) return lengths;
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("--inputs \"{}\" has {}/page=N, but the spec's kv_layout is \"{}\"",
+                  arguments.inputs, has_pages ? "" : "no ", to_string(spec.key_value_layout())),
+      has_pages ? R"(leave it out, or write "kv_layout": "paged" in the spec)"
+                : "write /page=16 at the end: pages of 16 rows");
+}
+
 std::int64_t extent(const TensorView& tensor, int dim) {
   return tensor.rank > dim ? tensor.shape[static_cast<std::size_t>(dim)] : 0;
 }
 
 // Reads the sizes of unchecked tensors.
-PackedShape shape_of_tensors(const verify::Problem& problem) {
+PackedShape shape_of_tensors(const Spec& spec, const verify::Problem& problem) {
   const TensorView& q_begin = problem.sequences->q_begin;
   if (q_begin.rank != 1 || q_begin.shape[0] < 1) {
     throw Error(ErrorCode::tensor,
                 fmt::format("q_begin is {}; it must be i32 [batch + 1]", q_begin.describe()),
                 "rows q_begin[b] .. q_begin[b + 1] of q are sequence b's");
   }
-  return {.batch = q_begin.shape[0] - 1,
-          .num_q_heads = extent(problem.q, 1),
-          .num_kv_heads = extent(problem.k, 1),
-          .total_q = extent(problem.q, 0),
-          .total_kv = extent(problem.k, 0)};
+  PackedShape shape = {.batch = q_begin.shape[0] - 1,
+                       .num_q_heads = extent(problem.q, 1),
+                       .num_kv_heads = extent(problem.k, 1),
+                       .total_q = extent(problem.q, 0),
+                       .total_kv = extent(problem.k, 0)};
+  if (!spec.is_paged()) return shape;
+  shape.num_kv_heads = extent(problem.k, 2);
+  shape.page_size = extent(problem.k, 1);
+  shape.total_kv *= shape.page_size;
+  return shape;
 }
 
 }  // namespace
@@ -208,6 +226,8 @@ void InputArguments::declare_call(CLI::App& app) {
                  "a safetensors file with q, k, v and the buffers, or random:B,HQ,HKV,SQ,SKV; of a "
                  "packed spec random:HQ,HKV/Q:KV,...")
       ->required();
+  add_whole(app, "--shared", shared, kAnyIndex,
+            "of random paged inputs: all sequences share the pages of so many columns");
   add_number(app, "--scale", scale, "multiplies q.k (default: the spec's)")
       ->check(held_by_a_float());
   app.add_flag("--batch-invariant", batch_invariant,
@@ -227,7 +247,7 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   if (!is_random(arguments.inputs)) {
     inputs.take_file(spec, arguments, true);
   } else if (spec.is_packed()) {
-    inputs.take_random_packed(spec, arguments, parse_random_packed(arguments.inputs));
+    inputs.take_random_packed(spec, arguments, lengths_for(spec, arguments));
   } else {
     inputs.take_random(spec, arguments, parse_random_dense(arguments.inputs));
   }
@@ -249,7 +269,7 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
   CallInputs inputs;
   shape.q_offset = arguments.q_offset.value_or(0);
   shape.kv_offset = arguments.kv_offset.value_or(0);
-  if (spec.is_packed()) inputs.take_one_sequence(arguments, shape);
+  if (spec.is_packed()) inputs.take_one_sequence(spec, arguments, shape);
   validate(shape);
   if (arguments.inputs.empty()) {
     inputs.take_random_buffers(spec, arguments, shape);
@@ -262,6 +282,7 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
   inputs.take_values(arguments);
   inputs.problem_.shape = shape;
   if (inputs.sequences_) inputs.problem_.sequences = inputs.sequences_->sequences();
+  if (spec.is_paged()) inputs.problem_.page_size = shape.kv_len;
   Bindings(spec, inputs.problem_.snippet).check(spec, shape);
   return inputs;
 }
@@ -277,7 +298,7 @@ void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bo
   problem_.k = file_.tensors.at("k").view();
   problem_.v = file_.tensors.at("v").view();
   if (!spec.is_packed()) return;
-  sequences_ = SequenceTensors::of_file(arguments.inputs, file_);
+  sequences_ = SequenceTensors::of_file(spec, arguments.inputs, file_);
   problem_.sequences = sequences_->sequences();
 }
 
@@ -299,7 +320,8 @@ void CallInputs::take_random_packed(const Spec& spec, const InputArguments& argu
                               .num_q_heads = shape.num_q_heads,
                               .num_kv_heads = shape.num_kv_heads,
                               .total_q = shape.q_len,
-                              .total_kv = shape.kv_len};
+                              .total_kv = shape.kv_len,
+                              .page_size = lengths.pages.page_size};
   tilewright::validate(packed);
   const verify::RandomOptions options = random_options(spec, arguments);
   require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
@@ -319,14 +341,16 @@ void CallInputs::take_random_buffers(const Spec& spec, const InputArguments& arg
 
 // Reads the sizes of a packed call off its tensors, and checks them.
 void CallInputs::take_sequences(const Spec& spec) {
-  const PackedShape shape = shape_of_tensors(problem_);
+  const PackedShape shape = shape_of_tensors(spec, problem_);
   resolve_packed_call(spec, tensors(), shape, options());
   tilewright::validate(shape);
   require_sequences(*problem_.sequences, shape);
   problem_.shape = shape_of_totals(shape);
+  problem_.page_size = shape.page_size;
 }
 
-void CallInputs::take_one_sequence(const InputArguments& arguments, Shape& shape) {
+void CallInputs::take_one_sequence(const Spec& spec, const InputArguments& arguments,
+                                   Shape& shape) {
   if (shape.batch != 1) {
     throw Error(
         ErrorCode::usage,
@@ -335,7 +359,8 @@ void CallInputs::take_one_sequence(const InputArguments& arguments, Shape& shape
   }
   shape.q_offset = arguments.q_offset.value_or(shape.kv_offset + shape.kv_len - shape.q_len);
   validate(shape);
-  sequences_ = SequenceTensors::of_one(shape.q_len, shape.kv_len, shape.q_offset, shape.kv_offset);
+  sequences_ =
+      SequenceTensors::of_one(spec, shape.q_len, shape.kv_len, shape.q_offset, shape.kv_offset);
 }
 
 void CallInputs::take_values(const InputArguments& arguments) {

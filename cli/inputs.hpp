@@ -31,6 +31,7 @@ struct InputArguments {
   std::optional<std::int64_t> kv_offset;
   std::optional<double> scale;
   bool batch_invariant = false;  ///< of a packed call
+  std::optional<std::int64_t> shared = {};  ///< PageOptions::shared_columns
 
   /// --scalar, --buffer, --seed, --q-offset and --kv-offset.
   void declare_values(CLI::App& app);
@@ -77,7 +78,7 @@ class CallInputs {
   void take_random_packed(const Spec& spec, const InputArguments& arguments,
                           const verify::PackedLengths& lengths);
   void take_sequences(const Spec& spec);
-  void take_one_sequence(const InputArguments& arguments, Shape& shape);
+  void take_one_sequence(const Spec& spec, const InputArguments& arguments, Shape& shape);
   void take_random_buffers(const Spec& spec, const InputArguments& arguments, const Shape& shape);
   void take_values(const InputArguments& arguments);
   void make_outputs(const Spec& spec);

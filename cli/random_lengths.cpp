@@ -18,7 +18,8 @@ namespace {
 constexpr std::string_view kRandom = "random:";
 constexpr const char* kPackedForm =
     "write random:HQ,HKV/Q:KV,Q:KV,... (query heads, kv heads, then the rows of q and of k of each "
-    "sequence), for example random:8,2/1:1328,5:18,129:463 or random:32,8/8192:8192x64";
+    "sequence), for example random:8,2/1:1328,5:18,129:463 or random:32,8/8192:8192x64; paged: "
+    "random:8,2/1:1328,5:18/page=16";
 constexpr std::int64_t kMaxSequences = std::int64_t{1} << 24;
 
 [[noreturn]] void refuse(const std::string& inputs, const std::string& why) {
@@ -64,29 +65,37 @@ void add_sequences(const std::string& inputs, const std::string& text,
   lengths.sequences.insert(lengths.sequences.end(), static_cast<std::size_t>(count), sequence);
 }
 
-bool is_of_pages(std::string_view word) {
-  constexpr std::array<std::string_view, 4> kWords = {"page", "pages", "static", "flat"};
-  for (const std::string_view known : kWords) {
-    if (word == known) return true;
-  }
-  return false;
-}
-
-// "ctx=128"
+// "ctx=128", "page=16", "flat"
 void take_word(const std::string& inputs, const std::string& text, verify::PackedLengths& lengths) {
+  using Table = verify::PageOptions::Table;
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
-  if (is_of_pages(name)) {
-    throw Error(ErrorCode::usage,
-                fmt::format("--inputs \"{}\": /{} asks for paged k and v, and paged calls are not "
-                            "yet supported",
-                            inputs, name),
-                fmt::format("leave /{} out: the call is packed", text));
+  const bool has_number = equals != std::string::npos;
+  const auto number = [&](WholeRange range) {
+    return size_in(text.substr(equals + 1), "/" + name, range);
+  };
+  if (name == "ctx" && has_number) {
+    lengths.kv_offset = number(kAnyIndex);
+  } else if (name == "page" && has_number) {
+    lengths.pages.page_size = number(kAnySize);
+  } else if (name == "pages" && has_number) {
+    lengths.pages.pages = number(kAnySize);
+  } else if ((name == "static" || name == "flat") && !has_number) {
+    if (lengths.pages.table != Table::rows) refuse(inputs, "has both /static and /flat");
+    lengths.pages.table = name == "flat" ? Table::flat : Table::none;
+  } else {
+    refuse(inputs, fmt::format("has an unknown part \"/{}\"; /ctx=N, /page=N, /pages=N, /static "
+                               "and /flat are known",
+                               text));
   }
-  if (name != "ctx" || equals == std::string::npos) {
-    refuse(inputs, fmt::format("has an unknown part \"/{}\"; /ctx=N is known", text));
+}
+
+// Words that are about pages need their size.
+void require_page_size(const std::string& inputs, const verify::PageOptions& pages) {
+  const bool has_others = pages.pages > 0 || pages.table != verify::PageOptions::Table::rows;
+  if (pages.page_size == 0 && has_others) {
+    refuse(inputs, "has /pages=N, /static or /flat, and no /page=N");
   }
-  lengths.kv_offset = size_in(text.substr(equals + 1), "/ctx", kAnyIndex);
 }
 
 }  // namespace
@@ -147,6 +156,7 @@ verify::PackedLengths parse_random_packed(const std::string& inputs) {
     }
     take_word(inputs, words[i], lengths);
   }
+  require_page_size(inputs, lengths.pages);
   return lengths;
 }
 
@@ -162,6 +172,11 @@ std::string random_text(const verify::PackedLengths& lengths) {
     if (next - first > 1) text += fmt::format("x{}", next - first);
     first = next;
   }
+  const verify::PageOptions& pages = lengths.pages;
+  if (pages.page_size != 0) text += fmt::format("/page={}", pages.page_size);
+  if (pages.pages != 0) text += fmt::format("/pages={}", pages.pages);
+  if (pages.table == verify::PageOptions::Table::flat) text += "/flat";
+  if (pages.table == verify::PageOptions::Table::none) text += "/static";
   if (lengths.kv_offset != 0) text += fmt::format("/ctx={}", lengths.kv_offset);
   return text;
 }

@@ -14,10 +14,9 @@ bool is_random(const std::string& inputs);
 /// @throws Error with code usage, saying what is wrong and how it is written
 Shape parse_random_dense(const std::string& inputs);
 
-/// Reads random:HQ,HKV/Q:KV,Q:KV,...[xN][/ctx=N], the lengths of a packed call; an x stands after
-/// any Q:KV and repeats it.
-/// @throws Error with code usage, as above; for a paged call's words saying that it is not yet
-///         supported
+/// Reads random:HQ,HKV/Q:KV,Q:KV,...[xN][/ctx=N][/page=N][/pages=N][/static or /flat], the lengths
+/// of a packed or paged call; an x stands after any Q:KV and repeats it.
+/// @throws Error with code usage, as above
 verify::PackedLengths parse_random_packed(const std::string& inputs);
 
 /// The text that is read as these lengths, as short as it can be.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -42,33 +43,39 @@ Tensor numbers(std::initializer_list<std::int64_t> values) {
 
 }  // namespace
 
-const std::vector<std::string>& SequenceTensors::required() {
-  static const auto& kNames = *new std::vector<std::string>{"q_begin", "kv_begin"};
-  return kNames;
+std::vector<std::string> SequenceTensors::required(const Spec& spec) {
+  return {"q_begin", spec.is_paged() ? "kv_len" : "kv_begin"};
 }
 
-const std::vector<std::string>& SequenceTensors::optional() {
-  static const auto& kNames = *new std::vector<std::string>{"kv_len", "q_offset", "kv_offset"};
-  return kNames;
+std::vector<std::string> SequenceTensors::optional(const Spec& spec) {
+  if (spec.is_paged()) return {"page_table", "page_begin", "q_offset", "kv_offset"};
+  return {"kv_len", "q_offset", "kv_offset"};
 }
 
-SequenceTensors SequenceTensors::of_file(const std::string& path, const TensorFile& file) {
+SequenceTensors SequenceTensors::of_file(const Spec& spec, const std::string& path,
+                                         const TensorFile& file) {
   SequenceTensors taken;
-  for (const std::vector<std::string>* const names : {&required(), &optional()}) {
-    for (const std::string& name : *names) {
-      const auto found = file.tensors.find(name);
-      if (found == file.tensors.end()) continue;
-      taken.tensors_.emplace(name, narrowed(path, name, found->second));
-    }
+  std::vector<std::string> names = required(spec);
+  for (std::string& name : optional(spec)) names.push_back(std::move(name));
+  for (const std::string& name : names) {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) continue;
+    const bool may_be_wide = name == "page_begin" && found->second.dtype() == DType::i64;
+    taken.tensors_.emplace(
+        name, may_be_wide ? Tensor::copy_of(found->second) : narrowed(path, name, found->second));
   }
   return taken;
 }
 
-SequenceTensors SequenceTensors::of_one(std::int64_t q_len, std::int64_t kv_len,
+SequenceTensors SequenceTensors::of_one(const Spec& spec, std::int64_t q_len, std::int64_t kv_len,
                                         std::int64_t q_offset, std::int64_t kv_offset) {
   SequenceTensors taken;
   taken.tensors_.emplace("q_begin", numbers({0, q_len}));
-  taken.tensors_.emplace("kv_begin", numbers({0, kv_len}));
+  if (spec.is_paged()) {
+    taken.tensors_.emplace("kv_len", numbers({kv_len}));
+  } else {
+    taken.tensors_.emplace("kv_begin", numbers({0, kv_len}));
+  }
   taken.tensors_.emplace("q_offset", numbers({q_offset}));
   taken.tensors_.emplace("kv_offset", numbers({kv_offset}));
   return taken;
@@ -83,6 +90,8 @@ Sequences SequenceTensors::sequences() const {
   return {.q_begin = view("q_begin").value_or(TensorView{}),
           .kv_begin = view("kv_begin"),
           .kv_len = view("kv_len"),
+          .page_table = view("page_table"),
+          .page_begin = view("page_begin"),
           .q_offset = view("q_offset"),
           .kv_offset = view("kv_offset")};
 }

@@ -24,6 +24,7 @@ std::vector<std::int64_t> out_shape(const FuzzCase& c) {
     case Layout::bshd:
       return {shape.batch, shape.q_len, shape.num_q_heads, width};
     case Layout::packed:
+    case Layout::paged:
       break;
   }
   return {shape.q_len, shape.num_q_heads, width};

@@ -22,6 +22,7 @@ std::vector<std::int64_t> out_shape(const Spec& spec, const Shape& shape) {
     case Layout::bshd:
       return {shape.batch, shape.q_len, shape.num_q_heads, spec.value_head_dim()};
     case Layout::packed:
+    case Layout::paged:  // k and v alone
       return {shape.q_len, shape.num_q_heads, spec.value_head_dim()};
   }
   return {};

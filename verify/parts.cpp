@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "runtime/io/float16.hpp"
@@ -15,6 +16,24 @@ TensorView rows_of(TensorView tensor, std::int64_t first, std::int64_t count) {
                 first * tensor.strides[0] * static_cast<std::int64_t>(size_of(tensor.dtype));
   tensor.shape[0] = count;
   return tensor;
+}
+
+// A sequence's rows of a pool, [pages, page_size, heads, width]; zeros of pages that are not there.
+Values read_pages(const TensorView& pool, const SequenceRows& sequence) {
+  Values values = Values::zeros(1, pool.shape[2], sequence.kv_len, pool.shape[3]);
+  const std::int64_t page_size = pool.shape[1];
+  for (std::int64_t row = 0; row < sequence.kv_len; ++row) {
+    const std::optional<std::int64_t> page = page_of(sequence, row / page_size);
+    if (!page) continue;
+    for (std::int64_t h = 0; h < values.heads; ++h) {
+      const std::int64_t start =
+          *page * pool.strides[0] + row % page_size * pool.strides[1] + h * pool.strides[2];
+      for (std::int64_t i = 0; i < values.width; ++i) {
+        values.at(0, h, row, i) = read_element(pool.data, pool.dtype, start + i * pool.strides[3]);
+      }
+    }
+  }
+  return values;
 }
 
 }  // namespace
@@ -31,11 +50,18 @@ Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents ex
     places_.push_back({.arguments = arguments_of(call, rows),
                        .b = b++,
                        .row = rows.q_begin,
-                       .kv_row = rows.kv_begin});
+                       .kv_row = rows.kv_begin,
+                       .sequence = rows});
   }
 }
 
 DenseProblem Parts::read(const Place& place) const {
+  if (problem_.page_size > 0) {
+    return {.q = read_values(rows_of(problem_.q, place.row, place.rows()), spec_.layout),
+            .k = read_pages(problem_.k, place.sequence),
+            .v = read_pages(problem_.v, place.sequence),
+            .scale = scale_of(spec_, problem_)};
+  }
   TensorView q = problem_.q, k = problem_.k, v = problem_.v;
   if (problem_.sequences) {
     q = rows_of(q, place.row, place.rows());

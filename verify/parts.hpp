@@ -18,10 +18,11 @@ class Parts {
   /// What the snippets see of a part, and where the part lies.
   struct Place {
     abi::SnippetArguments arguments;
-    std::int64_t b = 0;       ///< number of its first batch
-    std::int64_t batch = 1;   ///< batches
-    std::int64_t row = 0;     ///< first row of q in out
-    std::int64_t kv_row = 0;  ///< first row of k
+    std::int64_t b = 0;          ///< number of its first batch
+    std::int64_t batch = 1;      ///< batches
+    std::int64_t row = 0;        ///< first row of q in out
+    std::int64_t kv_row = 0;     ///< first row of k
+    SequenceRows sequence = {};  ///< of a packed call
 
     std::int64_t rows() const { return arguments.q_len; }
     std::int64_t columns() const { return arguments.kv_len; }

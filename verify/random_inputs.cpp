@@ -156,10 +156,15 @@ Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
   const Layout kv_layout = spec.key_value_layout();
   inputs.q = empty_tensor(spec.dtype, spec.layout, shape.batch, shape.num_q_heads, shape.q_len,
                           spec.head_dim);
-  inputs.k = empty_tensor(spec.key_value_dtype(), kv_layout, kv_batch, shape.num_kv_heads,
-                          shape.kv_len, spec.head_dim);
-  inputs.v = empty_tensor(spec.key_value_dtype(), kv_layout, kv_batch, shape.num_kv_heads,
-                          shape.kv_len, spec.value_head_dim());
+  const auto empty_kv = [&](std::int64_t width) {
+    const DType dtype = spec.key_value_dtype();
+    return spec.is_paged()
+               ? Tensor::zeros(dtype, {shape.kv_len / options.page_size, options.page_size,
+                                       shape.num_kv_heads, width})
+               : empty_tensor(dtype, kv_layout, kv_batch, shape.num_kv_heads, shape.kv_len, width);
+  };
+  inputs.k = empty_kv(spec.head_dim);
+  inputs.v = empty_kv(spec.value_head_dim());
   fill_normal(inputs.q, options.q_factor, seed, "q");
   fill_normal(inputs.k, 1, seed, "k");
   fill_normal(inputs.v, 1, seed, "v");

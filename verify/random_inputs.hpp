@@ -35,6 +35,7 @@ struct RandomOptions {
   double q_factor = 1;         ///< q is multiplied by it: large scores
   /// Extents of a buffer's null dimensions, in their order; of a buffer without an entry: free_dim.
   std::map<std::string, std::vector<std::int64_t>> null_extents = {};
+  std::int64_t page_size = 1;  ///< of paged k and v, which have kv_len / page_size pages
   std::optional<std::int64_t> longest_kv =
       {};  ///< that scalars without a default suit; none: kv_len
 };

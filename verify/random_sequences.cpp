@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "base/float_environment.hpp"
 #include "runtime/api/sequences.hpp"
@@ -17,11 +19,24 @@ Tensor numbers(const std::vector<std::int64_t>& values) {
   return tensor;
 }
 
+// Of a packed tensor, or of a pool over its pages.
 void poison_rows(Tensor& tensor, std::int64_t first, std::int64_t count) {
-  const std::int64_t width = tensor.shape()[1] * tensor.shape()[2];
+  const std::span<const std::int64_t> shape = tensor.shape();
+  const std::int64_t width = shape[shape.size() - 2] * shape[shape.size() - 1];
   for (std::int64_t i = first * width; i < (first + count) * width; ++i) {
     write_element(tensor.data(), tensor.dtype(), i, std::numeric_limits<double>::quiet_NaN());
   }
+}
+
+// Rows of the pools that no sequence has are NaN.
+void take_pages(PackedInputs& packed, RandomPages pages) {
+  for (Tensor* const pool : {&packed.inputs.k, &packed.inputs.v}) {
+    for (std::size_t row = 0; row < pages.is_used.size(); ++row) {
+      if (!pages.is_used[row]) poison_rows(*pool, static_cast<std::int64_t>(row), 1);
+    }
+  }
+  packed.page_table = std::move(pages.page_table);
+  packed.page_begin = std::move(pages.page_begin);
 }
 
 }  // namespace
@@ -32,7 +47,14 @@ std::int64_t PackedLengths::total_q() const {
   return rows;
 }
 
+std::vector<std::int64_t> PackedLengths::kv_lens() const {
+  std::vector<std::int64_t> lens;
+  for (const Sequence& sequence : sequences) lens.push_back(sequence.kv_len);
+  return lens;
+}
+
 std::int64_t PackedLengths::total_kv() const {
+  if (pages.page_size > 0) return pages_of_pool(kv_lens(), pages) * pages.page_size;
   std::int64_t rows = kGap;
   for (const Sequence& sequence : sequences) rows += sequence.kv_len + kGap;
   return rows;
@@ -48,8 +70,12 @@ Shape shape_of(const PackedLengths& lengths) {
 
 Problem PackedInputs::problem() const {
   Problem problem = inputs.problem();
-  problem.sequences = {.q_begin = q_begin, .kv_begin = kv_begin.view(), .kv_len = kv_len.view()};
+  problem.sequences = {.q_begin = q_begin, .kv_len = kv_len.view()};
+  if (kv_begin) problem.sequences->kv_begin = kv_begin->view();
+  if (page_table) problem.sequences->page_table = page_table->view();
+  if (page_begin) problem.sequences->page_begin = page_begin->view();
   if (kv_offset) problem.sequences->kv_offset = kv_offset->view();
+  problem.page_size = page_size;
   return problem;
 }
 
@@ -58,6 +84,7 @@ PackedInputs random_packed_inputs(const Spec& spec, const PackedLengths& lengths
   constexpr std::int64_t kGap = PackedLengths::kGap;
   const DefaultFloatEnvironment floats;
   RandomOptions options = given;
+  if (lengths.pages.page_size > 0) options.page_size = lengths.pages.page_size;
   std::vector<std::int64_t> q_begin = {0}, kv_begin, kv_len;
   std::int64_t kv_row = kGap;
   for (const PackedLengths::Sequence& sequence : lengths.sequences) {
@@ -69,14 +96,22 @@ PackedInputs random_packed_inputs(const Spec& spec, const PackedLengths& lengths
   }
   PackedInputs packed{.inputs = random_inputs(spec, shape_of(lengths), seed, options),
                       .q_begin = numbers(q_begin),
-                      .kv_begin = numbers(kv_begin),
+                      .kv_begin = {},
                       .kv_len = numbers(kv_len),
+                      .page_table = {},
+                      .page_begin = {},
+                      .page_size = lengths.pages.page_size,
                       .kv_offset = {}};
   poison_rows(packed.inputs.q, q_begin.back(), kGap);
-  for (Tensor* const tensor : {&packed.inputs.k, &packed.inputs.v}) {
-    poison_rows(*tensor, 0, kGap);
-    for (std::size_t b = 0; b < kv_len.size(); ++b) {
-      poison_rows(*tensor, kv_begin[b] + kv_len[b], kGap);
+  if (packed.page_size > 0) {
+    take_pages(packed, random_pages(kv_len, lengths.pages, seed));
+  } else {
+    packed.kv_begin = numbers(kv_begin);
+    for (Tensor* const tensor : {&packed.inputs.k, &packed.inputs.v}) {
+      poison_rows(*tensor, 0, kGap);
+      for (std::size_t b = 0; b < kv_len.size(); ++b) {
+        poison_rows(*tensor, kv_begin[b] + kv_len[b], kGap);
+      }
     }
   }
   if (lengths.kv_offset != 0) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "random_inputs.hpp"
+#include "random_pages.hpp"
 
 namespace tilewright::verify {
 
@@ -19,20 +20,25 @@ struct PackedLengths {
   std::int64_t num_kv_heads = 1;
   std::vector<Sequence> sequences;
   std::int64_t kv_offset = 0;  ///< of every sequence; not 0: the call has a kv_offset tensor
+  PageOptions pages = {};
 
   /// Rows after the last sequence's rows of q, and before, between and after those of k: they
   /// belong to none.
   static constexpr std::int64_t kGap = 5;
   std::int64_t total_q() const;
   std::int64_t total_kv() const;
+  std::vector<std::int64_t> kv_lens() const;
 };
 
 /// The tensors of one packed call, owned.
 struct PackedInputs {
-  Inputs inputs;  ///< q, k and v of rank 3; its shape as Problem::shape
+  Inputs inputs;  ///< q, k and v of rank 3, pools of rank 4; its shape as Problem::shape
   Tensor q_begin;
-  Tensor kv_begin;  ///< [batch]
+  std::optional<Tensor> kv_begin;  ///< [batch]
   Tensor kv_len;
+  std::optional<Tensor> page_table;
+  std::optional<Tensor> page_begin;
+  std::int64_t page_size = 0;
   std::optional<Tensor> kv_offset;
 
   /// Views of them; the inputs must outlive it.
@@ -44,7 +50,8 @@ Shape shape_of(const PackedLengths& lengths);
 
 /// Random inputs as random_inputs makes them, for a packed spec. Rows of q and k and v that belong
 /// to no sequence are NaN.
-/// @throws Error with code tensor for sizes that no kernel can run, with code memory
+/// @throws Error with code tensor for sizes that no kernel can run, with code memory; with code
+///         usage as random_pages
 PackedInputs random_packed_inputs(const Spec& spec, const PackedLengths& lengths,
                                   std::uint64_t seed, const RandomOptions& options = {});
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "../runtime/api/sequences.hpp"
@@ -17,9 +18,13 @@ struct SequenceRows {
   std::int64_t kv_len = 0;
   std::int64_t q_offset = 0;
   std::int64_t kv_offset = 0;
+  abi::SequencePages pages = {};  ///< of paged k and v
 
-  friend bool operator==(const SequenceRows&, const SequenceRows&) = default;
+  bool has_rows_of(const SequenceRows& other) const;
 };
+
+/// The page of a pool that a sequence's page `index` is; none where its rows are read as zeros.
+std::optional<std::int64_t> page_of(const SequenceRows& rows, std::int64_t index);
 
 /// Reads the sequences of a packed problem, apart from the runtime's own reading, so that a mistake
 /// there shows as a wrong result. Values that lie are clamped as serving calls clamp them.

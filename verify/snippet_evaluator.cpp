@@ -67,7 +67,8 @@ abi::SnippetArguments SnippetValues::arguments() const {
           .kv_offset = static_cast<int>(shape_.kv_offset),
           // Of one sequence that begins with the tensors; arguments_of says it of others.
           .q_token_offset = static_cast<int>(-shape_.q_offset),
-          .kv_token_offset = static_cast<int>(-shape_.kv_offset)};
+          .kv_token_offset = static_cast<int>(-shape_.kv_offset),
+          .pages = {}};
 }
 
 template <typename Score>

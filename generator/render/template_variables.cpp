@@ -219,6 +219,7 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
                  {"index_differences", false},
                  {"linear_reads", {}},
                  {"packed", spec.is_packed()},
+                 {"paged", spec.is_paged()},
                  {"q_token", spec.is_packed() && mentioned("q_token")},
                  {"kv_token", spec.is_packed() && mentioned("kv_token")},
                  {"own_names", own_names(facts, form)},

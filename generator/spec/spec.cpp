@@ -16,6 +16,8 @@ std::string_view to_string(Layout layout) {
       return "bshd";
     case Layout::packed:
       return "packed";
+    case Layout::paged:
+      return "paged";
   }
   return "";
 }

@@ -14,13 +14,14 @@
 namespace tilewright {
 
 /// Order of a tensor's dimensions: bhsd is [batch, heads, sequence, head_dim], bshd is [batch,
-/// sequence, heads, head_dim], and packed is [rows of all sequences one after another, heads,
-/// head_dim]. Strides are free in all of them.
-enum class Layout : std::uint8_t { bhsd, bshd, packed };
+/// sequence, heads, head_dim], packed is [rows of all sequences one after another, heads,
+/// head_dim], and paged, of k and v alone, is [pages, page_size, heads, head_dim]. Strides are free
+/// in all of them.
+enum class Layout : std::uint8_t { bhsd, bshd, packed, paged };
 
 /// A run-time size that a buffer's dimension may be declared as.
 /// q_len and kv_len exist in dense layouts, total_q and total_kv (rows of q, and of k and v, of all
-/// sequences) in packed ones.
+/// sequences; of pools pages * page_size) in packed ones.
 enum class NamedDim : std::uint8_t {
   batch,
   num_q_heads,
@@ -112,7 +113,7 @@ struct Spec {
   std::int64_t head_dim = 0;    ///< of q and k: a multiple of 8 from 16 to 256
   std::int64_t v_head_dim = 0;  ///< of v and out, likewise; 0: head_dim
   Layout layout = Layout::bhsd;
-  std::optional<Layout> kv_layout = {};  ///< of k and v; none: layout
+  std::optional<Layout> kv_layout = {};  ///< of k and v; none: layout. paged goes with packed q
   std::optional<DType> kv_dtype = {};    ///< of k and v; none: dtype
   std::optional<DType> out_dtype = {};   ///< none: dtype
   std::optional<double> scale = {};      ///< none: 1/sqrt(head_dim). A run-time value.
@@ -130,6 +131,8 @@ struct Spec {
   /// The fields with their defaults resolved.
   std::int64_t value_head_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
   bool is_packed() const { return layout == Layout::packed; }
+  /// k and v are pools of pages.
+  bool is_paged() const { return key_value_layout() == Layout::paged; }
   Layout key_value_layout() const { return kv_layout.value_or(layout); }
   DType key_value_dtype() const { return kv_dtype.value_or(dtype); }
   DType output_dtype() const { return out_dtype.value_or(dtype); }
@@ -147,7 +150,7 @@ struct Spec {
 /// @throws Error with code spec or snippet for the first thing that is wrong.
 void validate(const Spec& spec);
 
-/// "bhsd", "bshd", "packed".
+/// "bhsd", "bshd", "packed", "paged".
 std::string_view to_string(Layout layout);
 /// "batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q", "total_kv".
 std::string_view to_string(NamedDim dim);

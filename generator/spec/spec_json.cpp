@@ -38,6 +38,7 @@ constinit const NameList kReservedKeys("sink", "gradients", "dropout", "q_scale"
 constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
 constinit const NameList kScalarKeys("dtype", "default");
 constinit const NameList kLayouts("bhsd", "bshd", "packed");
+constinit const NameList kKvLayouts("bhsd", "bshd", "packed", "paged");
 constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q",
                                "total_kv");
 constinit const NameList kBounds("clamped", "trusted");
@@ -155,8 +156,8 @@ class SpecReader {
     if (key == "dtype") return void(spec_.dtype = dtype_at(path, value, tensor_dtype_names()));
     if (key == "head_dim") return void(spec_.head_dim = head_dim_at(path, value));
     if (key == "v_head_dim") return void(spec_.v_head_dim = head_dim_at(path, value));
-    if (key == "layout") return void(spec_.layout = layout_at(path, value));
-    if (key == "kv_layout") return void(spec_.kv_layout = layout_at(path, value));
+    if (key == "layout") return void(spec_.layout = layout_at(path, value, kLayouts));
+    if (key == "kv_layout") return void(spec_.kv_layout = layout_at(path, value, kKvLayouts));
     if (key == "kv_dtype") {
       return void(spec_.kv_dtype = dtype_at(path, value, tensor_dtype_names()));
     }
@@ -320,15 +321,17 @@ class SpecReader {
     fail(path, wrong_value(path, shown(value), "be " + one_of(allowed)), hint);
   }
 
-  Layout layout_at(const SpecPath& path, const Json& value) const {
-    if (value == "paged" || value == "paged_x") {
-      fail_not_yet(path, value.get<std::string>(), kLayouts);
+  Layout layout_at(const SpecPath& path, const Json& value, const Names& allowed) const {
+    if (value == "paged_x") fail_not_yet(path, "paged_x", allowed);
+    if (value == "paged" && !is_listed(allowed, "paged")) {
+      fail(path, "layout is \"paged\", which k and v alone can be",
+           R"(write "layout": "packed", "kv_layout": "paged")");
     }
-    const std::string name = name_at(path, value, kLayouts);
-    for (const Layout layout : {Layout::bhsd, Layout::bshd}) {
+    const std::string name = name_at(path, value, allowed);
+    for (const Layout layout : {Layout::bhsd, Layout::bshd, Layout::packed}) {
       if (name == to_string(layout)) return layout;
     }
-    return Layout::packed;
+    return Layout::paged;
   }
 
   // 0 means "not given" in the struct, so it must not pass here.

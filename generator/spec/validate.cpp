@@ -69,8 +69,13 @@ class FieldChecker {
     if (spec_.v_head_dim != 0) check_head_dim("v_head_dim", spec_.v_head_dim);
     if (spec_.kv_dtype) check_tensor_dtype("kv_dtype", *spec_.kv_dtype);
     if (spec_.out_dtype) check_tensor_dtype("out_dtype", *spec_.out_dtype);
-    check_layout("layout", spec_.layout);
-    if (spec_.kv_layout) check_layout("kv_layout", *spec_.kv_layout);
+    check_enumerator({"layout"}, spec_.layout, {Layout::bhsd, Layout::bshd, Layout::packed},
+                     R"("bhsd", "bshd" or "packed")");
+    if (spec_.kv_layout) {
+      check_enumerator({"kv_layout"}, *spec_.kv_layout,
+                       {Layout::bhsd, Layout::bshd, Layout::packed, Layout::paged},
+                       R"("bhsd", "bshd", "packed" or "paged")");
+    }
     check_layouts_agree();
     if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
     for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
@@ -102,18 +107,14 @@ class FieldChecker {
     wrong({key}, shown(dtype), "be " + one_of(tensor_dtype_names()));
   }
 
-  void check_layout(const char* key, Layout layout) const {
-    check_enumerator({key}, layout, {Layout::bhsd, Layout::bshd, Layout::packed},
-                     R"("bhsd", "bshd" or "packed")");
-  }
-
   void check_layouts_agree() const {
     const Layout kv_layout = spec_.key_value_layout();
-    if (spec_.is_packed() == (kv_layout == Layout::packed)) return;
+    const bool is_of_packed = kv_layout == Layout::packed || kv_layout == Layout::paged;
+    if (spec_.is_packed() == is_of_packed) return;
     fail({"kv_layout"},
          fmt::format("kv_layout is \"{}\", but layout is \"{}\"", to_string(kv_layout),
                      to_string(spec_.layout)),
-         spec_.is_packed() ? R"(packed q goes with packed k and v: leave kv_layout out)"
+         spec_.is_packed() ? R"(packed q goes with packed or paged k and v)"
                            : R"(write "layout": "packed")");
   }
 

@@ -127,6 +127,7 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
                                                   const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
   if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
+  if (spec.is_paged()) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(facts, kernel, width);
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));

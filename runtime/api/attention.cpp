@@ -209,6 +209,7 @@ class Attention::Implementation {
     state->sequences = sequences;
     state->memory = static_cast<std::byte*>(options.workspace.data);
     state->geometry = geometry;
+    state->counts_absent = options.count_absent;
     if (options.positions) state->positions = *options.positions;
     state->promised = PromisedOrder(promised_);
     build(*state, given, options.stream);
@@ -264,7 +265,25 @@ class Attention::Implementation {
                   R"(write "layout": "packed" in the spec)");
     }
     tilewright::validate(shape);
+    require_page_size(shape);
     return plan_geometry(shape, tiles);
+  }
+
+  void require_page_size(const PackedShape& shape) const {
+    if (spec_.is_paged() && shape.page_size == 0) {
+      throw Error(ErrorCode::tensor, "kv_layout is \"paged\", and the shape has no page_size",
+                  "page_size is the second extent of k and v: [pages, page_size, heads, head_dim]");
+    }
+    if (!spec_.is_paged() && shape.page_size != 0) {
+      throw Error(ErrorCode::tensor,
+                  fmt::format("page_size is {}, and k and v are packed", shape.page_size),
+                  R"(leave page_size out, or write "kv_layout": "paged" in the spec)");
+    }
+    if (shape.page_size == 0 || shape.total_kv % shape.page_size == 0) return;
+    throw Error(ErrorCode::tensor,
+                fmt::format("total_kv is {}, which is no multiple of page_size {}", shape.total_kv,
+                            shape.page_size),
+                "total_kv is pages * page_size");
   }
 
   void build(PlanState& state, const Bindings& given, Stream stream) const {

@@ -43,9 +43,10 @@ struct AttentionOptions {
 ///   k, v   [batch or 1, num_kv_heads, kv_len, head_dim; v_head_dim in v]
 ///   lse    [batch, num_q_heads, q_len] f32, contiguous
 /// For bshd the middle dimensions of q and out (by kv_layout: of k and v) change places; lse keeps
-/// its order. Any strides with a contiguous last dimension; 0 broadcasts q, k and v. No byte of out
-/// or lse belongs to another element, tensor or buffer, but tensors may interleave as slices of one
-/// allocation, and out may be q itself: with its data, shape, strides and size of an element.
+/// its order. Of packed and paged calls see forward with a Plan. Any strides with a contiguous last
+/// dimension; 0 broadcasts q, k and v. No byte of out or lse belongs to another element, tensor or
+/// buffer, but tensors may interleave as slices of one allocation, and out may be q itself: with
+/// its data, shape, strides and size of an element.
 struct ForwardTensors {
   TensorView q = {};
   TensorView k = {};

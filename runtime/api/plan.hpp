@@ -32,6 +32,9 @@ struct PlanOptions {
   /// with the same mask_mod and block, or from lists with Attention::position_fingerprint. Lists on
   /// the host are copied to a GPU by the first plan there, which waits.
   const BlockMask* positions = nullptr;
+  /// Counts entries of the page table that are neither a page nor -1 in the plan's report. Each
+  /// build then reads the whole table; for tests and tools.
+  bool count_absent = false;
 };
 
 /// What was wrong with the contents of a plan's tensors when it was last built. Kernels clamp such
@@ -40,7 +43,9 @@ struct PlanReport {
   enum class Kind : std::uint8_t {
     q_begin,
     kv_begin,
+    page_begin,
     kv_len,
+    page_table,  ///< an entry that no page has, with PlanOptions::count_absent
     q_offset,
     kv_offset,
     position_rows,     ///< `value` is where the sequence's rows end, `limit` the rows of the lists
@@ -55,6 +60,8 @@ struct PlanReport {
     std::int64_t value;
     std::int64_t limit;        ///< that it exceeds; if unsorted the element before
     std::string element = {};  ///< if unsorted, as a snippet writes it: "doc[17]", "doc(0, 17)"
+    /// Of a two-dimensional page_table, where `place` is a column.
+    std::optional<std::int64_t> row = {};
   };
 
   /// Values that were clamped, sequences longer than their lists, and unsorted elements.

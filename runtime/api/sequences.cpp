@@ -7,8 +7,10 @@
 
 namespace tilewright {
 std::string PackedShape::describe() const {
-  return fmt::format("batch {}, heads {}/{}, total_q {}, total_kv {}", batch, num_q_heads,
-                     num_kv_heads, total_q, total_kv);
+  std::string text = fmt::format("batch {}, heads {}/{}, total_q {}, total_kv {}", batch,
+                                 num_q_heads, num_kv_heads, total_q, total_kv);
+  if (page_size != 0) text += fmt::format(", page_size {}", page_size);
+  return text;
 }
 
 void validate(const PackedShape& shape) {
@@ -17,6 +19,7 @@ void validate(const PackedShape& shape) {
   require_size("num_kv_heads", shape.num_kv_heads, 1, kMaxIndex);
   require_size("total_q", shape.total_q, 0, kMaxIndex);
   require_size("total_kv", shape.total_kv, 0, kMaxIndex);
+  require_size("page_size", shape.page_size, 0, kMaxIndex);
   require_size("max_q_len", shape.max_q_len, 0, kMaxIndex);
   require_size("max_kv_len", shape.max_kv_len, 0, kMaxIndex);
   if (shape.num_q_heads % shape.num_kv_heads == 0) return;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -33,6 +34,8 @@ std::string dimension_names(Layout layout, std::string_view heads, std::string_v
       return fmt::format("[batch, {}, {}, {}]", heads, rows, width);
     case Layout::bshd:
       return fmt::format("[batch, {}, {}, {}]", rows, heads, width);
+    case Layout::paged:
+      return fmt::format("[pages, page_size, {}, {}]", heads, width);
     case Layout::packed:
       break;
   }
@@ -62,10 +65,14 @@ int rank_of(Layout layout) {
   return is_packed(layout) ? 3 : 4;
 }
 int head_dimension(Layout layout) {
-  return layout == Layout::bshd ? 2 : 1;
+  return layout == Layout::bshd || layout == Layout::paged ? 2 : 1;
 }
 int row_dimension(Layout layout) {
-  return layout == Layout::bhsd ? 2 : layout == Layout::bshd ? 1 : 0;
+  return layout == Layout::bhsd ? 2 : is_packed(layout) ? 0 : 1;
+}
+// Which may have extent 0: rows of all sequences, or pages.
+bool may_be_empty(Layout layout, int dimension) {
+  return (is_packed(layout) || layout == Layout::paged) && dimension == 0;
 }
 
 Sizes sizes_of(const Role& role, const TensorView& view) {
@@ -76,12 +83,13 @@ Sizes sizes_of(const Role& role, const TensorView& view) {
   }
   const int rank = rank_of(role.layout);
   if (view.rank != rank) {
-    role.refuse(view, fmt::format("has rank {}; {}attention needs rank {}", view.rank,
-                                  is_packed(role.layout) ? "packed " : "", rank));
+    const std::string_view kind = is_packed(role.layout)         ? "packed "
+                                  : role.layout == Layout::paged ? "paged "
+                                                                 : "";
+    role.refuse(view, fmt::format("has rank {}; {}attention needs rank {}", view.rank, kind, rank));
   }
   for (int i = 0; i < rank; ++i) {
-    const bool may_be_empty = is_packed(role.layout) && i == row_dimension(role.layout);
-    if (view.shape[i] < 1 && !may_be_empty) {
+    if (view.shape[i] < 1 && !may_be_empty(role.layout, i)) {
       role.refuse(view, fmt::format("is empty in dimension {}", i));
     }
   }
@@ -108,7 +116,7 @@ void require_batch(const Role& role, const TensorView& view, std::int64_t given,
 
 ResolvedTensor resolved(const TensorView& view, Layout layout) {
   return {.data = view.data,
-          .batch_stride = is_packed(layout) || view.shape[0] == 1 ? 0 : view.strides[0],
+          .batch_stride = is_packed(layout) || view.shape[0] <= 1 ? 0 : view.strides[0],
           .head_stride = view.strides[head_dimension(layout)],
           .row_stride = view.strides[row_dimension(layout)]};
 }
@@ -188,11 +196,23 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
   return scale;
 }
 
+// Over all pages; their number has 31 bits.
+std::int64_t rows_of_pool(const TensorView& k, const Sizes& sizes) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (sizes.batch <= kMost / sizes.rows) return sizes.batch * sizes.rows;
+  throw Error(ErrorCode::tensor,
+              fmt::format("k has {} pages of {} rows, and kernels count {} rows", sizes.batch,
+                          sizes.rows, kMost),
+              fmt::format("given: {}", k.describe()));
+}
+
 // All but lse. Sizes are read off the tensors; a packed call counts as one batch.
 ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const Layout kv_layout = spec.key_value_layout();
   const std::string_view q_rows = spec.is_packed() ? "total_q" : "q_len";
-  const std::string_view kv_rows = spec.is_packed() ? "total_kv" : "kv_len";
+  const std::string_view kv_rows = spec.is_paged()    ? "page_size"
+                                   : spec.is_packed() ? "total_kv"
+                                                      : "kv_len";
   const Role q_role{"q", spec.dtype, spec.layout, "num_q_heads", q_rows, "head_dim"};
   const Role k_role{"k", spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows, "head_dim"};
   const Role v_role{"v", spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows, "v_head_dim"};
@@ -209,8 +229,12 @@ ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
                "the spec's v_head_dim");
   require_size(out_role, tensors.out, "v_head_dim", out.width, spec.value_head_dim(),
                "the spec's v_head_dim");
-  require_batch(k_role, tensors.k, k.batch, q.batch);
-  require_batch(v_role, tensors.v, v.batch, q.batch);
+  if (spec.is_paged()) {
+    require_size(v_role, tensors.v, "pages", v.batch, k.batch, "that of k");
+  } else {
+    require_batch(k_role, tensors.k, k.batch, q.batch);
+    require_batch(v_role, tensors.v, v.batch, q.batch);
+  }
   require_size(v_role, tensors.v, "num_kv_heads", v.heads, k.heads, "that of k");
   require_size(v_role, tensors.v, kv_rows, v.rows, k.rows, "that of k");
   require_size(out_role, tensors.out, "batch", out.batch, q.batch, "the batch of q");
@@ -224,6 +248,10 @@ ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
                 .num_kv_heads = k.heads,
                 .q_len = q.rows,
                 .kv_len = k.rows};
+  if (spec.is_paged()) {
+    call.page_size = k.rows;
+    call.shape.kv_len = rows_of_pool(tensors.k, k);
+  }
   call.q = resolved(tensors.q, spec.layout);
   call.k = resolved(tensors.k, kv_layout);
   call.v = resolved(tensors.v, kv_layout);
@@ -263,6 +291,7 @@ ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
   require_of_plan("num_q_heads", call.shape.num_q_heads, shape.num_q_heads);
   require_of_plan("num_kv_heads", call.shape.num_kv_heads, shape.num_kv_heads);
   require_of_plan("total_q", call.shape.q_len, shape.total_q);
+  require_of_plan("page_size", call.page_size, shape.page_size);
   require_of_plan("total_kv", call.shape.kv_len, shape.total_kv);
   call.shape.batch = shape.batch;
   const std::array wanted = {shape.num_q_heads, shape.total_q};

@@ -8,7 +8,8 @@ namespace tilewright {
 /// One tensor of a call with its dimensions in one order, whatever its layout.
 struct ResolvedTensor {
   void* data = nullptr;
-  std::int64_t batch_stride = 0;  ///< in elements; 0 where the batch is broadcast
+  /// In elements; 0 where the batch is broadcast. Of a pool: from one page to the next.
+  std::int64_t batch_stride = 0;
   std::int64_t head_stride = 0;
   std::int64_t row_stride = 0;
 };
@@ -16,6 +17,7 @@ struct ResolvedTensor {
 /// A call of forward whose tensors have been checked against the spec.
 struct ForwardCall {
   Shape shape;
+  std::int64_t page_size = 0;  ///< of paged k and v
   ResolvedTensor q, k, v, out;
   float* lse = nullptr;
   double scale = 1;
@@ -28,7 +30,8 @@ ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
                          const ForwardOptions& options);
 
 /// The same for packed tensors, whose sizes must be the plan's. In the call's shape q_len is
-/// total_q, kv_len is total_kv, and batch the number of sequences; batch strides are 0.
+/// total_q, kv_len is total_kv, and batch the number of sequences; batch strides are 0, or a
+/// page's.
 /// @throws Error with code tensor, usage
 ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
                                 const PackedShape& shape, const ForwardOptions& options);

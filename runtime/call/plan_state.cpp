@@ -17,14 +17,23 @@ const int* data_of(const std::optional<TensorView>& tensor) {
   return tensor ? static_cast<const int*>(tensor->data) : nullptr;
 }
 
+[[noreturn]] void refuse_tensor(std::string_view name, const TensorView& view,
+                                const std::string& why, std::string_view wanted) {
+  throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why),
+              fmt::format("given: {}; wanted: {}", view.describe(), wanted));
+}
+
 void require_tensor(std::string_view name, const TensorView& view, std::int64_t least,
-                    std::int64_t greatest, std::string_view wanted) {
+                    std::int64_t greatest, std::string_view wanted, bool may_be_wide = false) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why),
-                fmt::format("given: {}; wanted: i32 {}", view.describe(), wanted));
+    refuse_tensor(name, view, why,
+                  fmt::format("{} {}", may_be_wide ? "i32 or i64" : "i32", wanted));
   };
   if (view.data == nullptr) refuse("has no data");
-  if (view.dtype != DType::i32) refuse(fmt::format("is {}; it must be i32", to_string(view.dtype)));
+  if (view.dtype != DType::i32 && !(may_be_wide && view.dtype == DType::i64)) {
+    refuse(fmt::format("is {}; it must be {}", to_string(view.dtype),
+                       may_be_wide ? "i32 or i64" : "i32"));
+  }
   if (view.rank != 1) refuse(fmt::format("has rank {}; it must have rank 1", view.rank));
   if (const std::string fault = view.fault(); !fault.empty()) refuse(fault);
   if (view.shape[0] < least || view.shape[0] > greatest) {
@@ -41,8 +50,12 @@ std::string_view name_of(PlanReport::Kind kind) {
       return "q_begin";
     case PlanReport::Kind::kv_begin:
       return "kv_begin";
+    case PlanReport::Kind::page_begin:
+      return "page_begin";
     case PlanReport::Kind::kv_len:
       return "kv_len";
+    case PlanReport::Kind::page_table:
+      return "page_table";
     case PlanReport::Kind::q_offset:
       return "q_offset";
     case PlanReport::Kind::kv_offset:
@@ -62,9 +75,14 @@ std::string describe_positions(const PlanReport::Value& found) {
                      found.limit, of_rows ? "rows" : "columns");
 }
 
+std::string describe_place(const PlanReport::Value& found) {
+  return found.row ? fmt::format("({}, {})", *found.row, found.place)
+                   : fmt::format("[{}]", found.place);
+}
+
 std::string describe(const PlanReport::Value& found) {
   const std::string value =
-      fmt::format("{}[{}] is {}", name_of(found.kind), found.place, found.value);
+      fmt::format("{}{} is {}", name_of(found.kind), describe_place(found), found.value);
   switch (found.kind) {
     case PlanReport::Kind::q_begin:
     case PlanReport::Kind::kv_begin:
@@ -72,6 +90,12 @@ std::string describe(const PlanReport::Value& found) {
       if (found.value < found.limit) return fmt::format("{} after {}", value, found.limit);
       return fmt::format("{}, but {} has {} rows", value,
                          found.kind == PlanReport::Kind::q_begin ? "q" : "k", found.limit);
+    case PlanReport::Kind::page_begin:
+      if (found.value < 0) return value;
+      if (found.value < found.limit) return fmt::format("{} after {}", value, found.limit);
+      return fmt::format("{}, but page_table has {} entries", value, found.limit);
+    case PlanReport::Kind::page_table:
+      return fmt::format("{}, but the pool has {} pages", value, found.limit);
     case PlanReport::Kind::kv_len:
       return found.value < 0 ? value
                              : fmt::format("{}, but there is room for {}", value, found.limit);
@@ -88,6 +112,78 @@ std::string describe(const PlanReport::Value& found) {
   return value;
 }
 
+void require_packed_rows(const Sequences& sequences, std::int64_t batch) {
+  if (!sequences.kv_begin) {
+    throw Error(ErrorCode::tensor, "kv_layout is \"packed\", and the sequences have no kv_begin",
+                "give an i32 tensor [batch + 1]: rows kv_begin[b] .. kv_begin[b + 1] of k and v");
+  }
+  if (sequences.page_table || sequences.page_begin) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("{} was given, and kv_layout is \"packed\"",
+                            sequences.page_table ? "page_table" : "page_begin"),
+                R"(leave it out, or write "kv_layout": "paged" in the spec)");
+  }
+  const std::int64_t least = sequences.kv_len ? batch : batch + 1;
+  require_tensor("kv_begin", *sequences.kv_begin, least, batch + 1,
+                 fmt::format("[{}] (batch + 1), or [{}] beside kv_len", batch + 1, batch));
+}
+
+// [batch, columns], or anything of rank 1 or 2 with page_begin.
+void require_page_table(const TensorView& table, std::int64_t batch, bool has_begins) {
+  const std::string wanted = has_begins ? "i32 [entries]"
+                                        : fmt::format(
+                                              "i32 [{}, columns] (batch, columns), or "
+                                              "[entries] with page_begin",
+                                              batch);
+  const auto refuse = [&](const std::string& why) {
+    refuse_tensor("page_table", table, why, wanted);
+  };
+  if (table.dtype != DType::i32) {
+    refuse(fmt::format("is {}; it must be i32", to_string(table.dtype)));
+  }
+  if (!has_begins && table.rank == 1) refuse("has rank 1, and the sequences have no page_begin");
+  if (table.rank != 2 && !(has_begins && table.rank == 1)) {
+    refuse(fmt::format("has rank {}; it must have rank {}", table.rank, has_begins ? "1" : "2"));
+  }
+  if (table.data == nullptr && table.numel() > 0) refuse("has no data");
+  if (const std::string fault = table.fault(); !fault.empty()) refuse(fault);
+  if (!has_begins && table.shape[0] != batch) {
+    refuse(fmt::format("has {} rows, but batch is {}", table.shape[0], batch));
+  }
+  const bool has_rows = !has_begins && table.strides[0] >= table.shape[1] &&
+                        (table.shape[1] <= 1 || table.strides[1] == 1);
+  if (!has_rows && !table.is_contiguous()) {
+    refuse(has_begins ? "is not contiguous" : "has rows that are not contiguous, or overlap");
+  }
+}
+
+void require_pages(const Sequences& sequences, const PackedShape& shape) {
+  if (sequences.kv_begin) {
+    throw Error(ErrorCode::tensor, "kv_begin was given, and kv_layout is \"paged\"",
+                "leave it out: page_table says where a sequence's columns are");
+  }
+  if (!sequences.kv_len) {
+    throw Error(ErrorCode::tensor, "kv_layout is \"paged\", and the sequences have no kv_len",
+                "give an i32 tensor [batch]: the columns of each sequence");
+  }
+  const std::int64_t batch = shape.batch, pages = shape.total_kv / shape.page_size;
+  if (sequences.page_table) {
+    require_page_table(*sequences.page_table, batch, sequences.page_begin.has_value());
+  } else if (sequences.page_begin) {
+    throw Error(ErrorCode::tensor, "page_begin was given, and there is no page_table",
+                "give both, or neither: then page b is sequence b's");
+  } else if (pages < batch) {
+    throw Error(ErrorCode::tensor,
+                fmt::format("the sequences have no page_table, and the pool has {} pages for {} "
+                            "sequences",
+                            pages, batch),
+                "without a page_table page b is sequence b's");
+  }
+  if (!sequences.page_begin) return;
+  require_tensor("page_begin", *sequences.page_begin, batch, batch + 1,
+                 fmt::format("[{}] or [{}] (batch, batch + 1)", batch, batch + 1), true);
+}
+
 }  // namespace
 
 abi::SequenceTensors PlanState::tensors() const {
@@ -95,7 +191,40 @@ abi::SequenceTensors PlanState::tensors() const {
           .kv_begin = data_of(sequences.kv_begin),
           .kv_len = data_of(sequences.kv_len),
           .q_offset = data_of(sequences.q_offset),
-          .kv_offset = data_of(sequences.kv_offset)};
+          .kv_offset = data_of(sequences.kv_offset),
+          .page_table = data_of(sequences.page_table),
+          .page_begin = sequences.page_begin ? sequences.page_begin->data : nullptr};
+}
+
+abi::PageBounds PlanState::page_bounds() const {
+  if (shape.page_size == 0) return {};
+  abi::PageBounds bounds = {.table_entries = 0,
+                            .table_stride = 0,
+                            .table_columns = 0,
+                            .ends_at_next = 0,
+                            .page_begin_bytes = 0,
+                            .page_size = static_cast<int>(shape.page_size),
+                            .pages = static_cast<int>(shape.total_kv / shape.page_size),
+                            .counts_absent = counts_absent ? 1 : 0};
+  if (!sequences.page_table) return bounds;
+  bounds.table_entries = sequences.page_table->numel();
+  if (!sequences.page_begin) {
+    bounds.table_stride = sequences.page_table->strides[0];
+    bounds.table_columns = static_cast<int>(sequences.page_table->shape[1]);
+    return bounds;
+  }
+  bounds.page_begin_bytes = static_cast<int>(size_of(sequences.page_begin->dtype));
+  bounds.ends_at_next = sequences.page_begin->shape[0] > shape.batch ? 1 : 0;
+  return bounds;
+}
+
+abi::SequencePages PlanState::pages() const {
+  if (shape.page_size == 0) return {};
+  return {.table = data_of(sequences.page_table),
+          .first_page = 0,
+          .pages = static_cast<int>(shape.total_kv / shape.page_size),
+          .page_size = abi::make_divisor(static_cast<int>(shape.page_size)),
+          .reserved = 0};
 }
 
 abi::PlanBounds PlanState::bounds() const {
@@ -105,7 +234,8 @@ abi::PlanBounds PlanState::bounds() const {
       .max_kv_len = static_cast<int>(shape.max_kv_len),
       .side = static_cast<int>(geometry.block[0]),
       .position_rows = positions ? static_cast<int>(positions->fingerprint().shape.q_len) : 0,
-      .position_columns = positions ? static_cast<int>(positions->fingerprint().shape.kv_len) : 0};
+      .position_columns = positions ? static_cast<int>(positions->fingerprint().shape.kv_len) : 0,
+      .pages = page_bounds()};
 }
 
 PackedShape with_bounds(PackedShape shape) {
@@ -138,13 +268,7 @@ void require_sequences(const Sequences& sequences, const PackedShape& shape) {
   const std::int64_t batch = shape.batch;
   require_tensor("q_begin", sequences.q_begin, batch + 1, batch + 1,
                  fmt::format("[{}] (batch + 1)", batch + 1));
-  if (!sequences.kv_begin) {
-    throw Error(ErrorCode::tensor, "kv_layout is \"packed\", and the sequences have no kv_begin",
-                "give an i32 tensor [batch + 1]: rows kv_begin[b] .. kv_begin[b + 1] of k and v");
-  }
-  const std::int64_t least = sequences.kv_len ? batch : batch + 1;
-  require_tensor("kv_begin", *sequences.kv_begin, least, batch + 1,
-                 fmt::format("[{}] (batch + 1), or [{}] beside kv_len", batch + 1, batch));
+  shape.page_size > 0 ? require_pages(sequences, shape) : require_packed_rows(sequences, batch);
   const std::string per_sequence = fmt::format("[{}] (batch)", batch);
   if (sequences.kv_len) require_tensor("kv_len", *sequences.kv_len, batch, batch, per_sequence);
   if (sequences.q_offset) {
@@ -210,6 +334,13 @@ PlanReport Plan::report() const {
                   .place = fault.place,
                   .value = fault.value,
                   .limit = fault.limit};
+  if (report.first->kind == PlanReport::Kind::page_table) {
+    report.first->place += sequence.page_begin;
+    if (!state.sequences.page_begin) {
+      report.first->place = fault.place;
+      report.first->row = header.first_faulty;
+    }
+  }
   return report;
 }
 

@@ -35,6 +35,7 @@ struct PlanState {
   std::optional<BlockMask> positions = {};  ///< PlanOptions::positions
   PromisedOrder promised;                   ///< what the proofs of mask_mod rely on
   std::vector<double> mask_scalars;         ///< that mask_mod reads, as of the last build
+  bool counts_absent = false;               ///< PlanOptions::count_absent
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
   std::optional<std::int64_t> tiles_evaluated = {};
@@ -43,6 +44,9 @@ struct PlanState {
 
   abi::SequenceTensors tensors() const;
   abi::PlanBounds bounds() const;
+  abi::PageBounds page_bounds() const;
+  /// The pages of all sequences, as the snippets' arguments have them.
+  abi::SequencePages pages() const;
 };
 
 /// The shape with max_q_len and max_kv_len filled in.

@@ -54,9 +54,11 @@ void StagedPlan::plan_again(const Attention& attention, const Sequences& sequenc
 
 void StagedPlan::make(const Attention& attention, const PackedShape& shape,
                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults) {
-  plan_.emplace(attention.plan(
-      shape, stage(sequences), bindings,
-      {.workspace = workspace_, .batch_invariant = batch_invariant_, .positions = positions_}));
+  plan_.emplace(attention.plan(shape, stage(sequences), bindings,
+                               {.workspace = workspace_,
+                                .batch_invariant = batch_invariant_,
+                                .positions = positions_,
+                                .count_absent = true}));
   const PlanReport report = plan_->report();
   const bool takes_unsorted = on_faults == OnFaults::take_unsorted;
   const std::int64_t refused = report.count - (takes_unsorted ? report.unsorted : 0);
@@ -76,6 +78,8 @@ Sequences StagedPlan::stage(const Sequences& host) {
   staged.q_begin = stage("q_begin", host.q_begin);
   if (host.kv_begin) staged.kv_begin = stage("kv_begin", *host.kv_begin);
   if (host.kv_len) staged.kv_len = stage("kv_len", *host.kv_len);
+  if (host.page_table) staged.page_table = stage("page_table", *host.page_table);
+  if (host.page_begin) staged.page_begin = stage("page_begin", *host.page_begin);
   if (host.q_offset) staged.q_offset = stage("q_offset", *host.q_offset);
   if (host.kv_offset) staged.kv_offset = stage("kv_offset", *host.kv_offset);
   return staged;

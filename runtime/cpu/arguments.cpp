@@ -48,7 +48,8 @@ abi::SnippetArguments snippet_arguments(const BindingArguments& bindings, const 
           .q_offset = static_cast<int>(shape.q_offset),
           .kv_offset = static_cast<int>(shape.kv_offset),
           .q_token_offset = 0,
-          .kv_token_offset = 0};
+          .kv_token_offset = 0,
+          .pages = {}};
 }
 
 }  // namespace tilewright::cpu

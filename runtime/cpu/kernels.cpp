@@ -14,8 +14,9 @@ abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
   return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
 }
 
-abi::ForwardArguments forward_arguments(const ForwardCall& call, const BindingArguments& bindings) {
-  return {.snippet = snippet_arguments(bindings, call.shape),
+abi::ForwardArguments forward_arguments(const ForwardCall& call,
+                                        const abi::SnippetArguments& snippet) {
+  return {.snippet = snippet,
           .q = tensor_argument(call.q),
           .k = tensor_argument(call.k),
           .v = tensor_argument(call.v),
@@ -50,7 +51,10 @@ class CallsOfRows {
  public:
   CallsOfRows(const Spec& spec, const ForwardCall& call, const PlanState& plan,
               const BindingArguments& bindings)
-      : spec_(spec), plan_(plan), view_(plan), packed_(forward_arguments(call, bindings)) {}
+      : spec_(spec),
+        plan_(plan),
+        view_(plan),
+        packed_(forward_arguments(call, packed_arguments(bindings, plan))) {}
 
   abi::ForwardArguments of(const abi::PlannedRow& row) const {
     const abi::PlannedSequence& sequence = view_.sequences[row.sequence];
@@ -58,7 +62,7 @@ class CallsOfRows {
     const abi::RowsOfTiles rows = view_.rows_of(geometry, row);
     const std::int64_t first = std::int64_t{sequence.q_begin} + rows.begin;
     abi::ForwardArguments arguments = packed_;
-    arguments.snippet = of_sequence(packed_.snippet, sequence);
+    arguments.snippet = of_sequence(packed_.snippet, sequence, row.sequence);
     arguments.snippet.q_offset += rows.begin;
     arguments.rows = rows.end - rows.begin;
     arguments.q = from_row(packed_.q, spec_.dtype, first);
@@ -96,7 +100,8 @@ void ForwardKernel::run_tile(const abi::ForwardArguments& arguments, std::int64_
 
 void ForwardKernel::run(const ForwardCall& call, const BindingArguments& bindings,
                         Executor& threads) const {
-  const abi::ForwardArguments arguments = forward_arguments(call, bindings);
+  const abi::ForwardArguments arguments =
+      forward_arguments(call, snippet_arguments(bindings, call.shape));
   const std::int64_t heads = call.shape.num_q_heads;
   const std::int64_t tiles = ceil_div(call.shape.q_len, q_tile_);
   threads.parallel_for(call.shape.batch * heads * tiles, [&](std::int64_t item, int) {
@@ -127,7 +132,8 @@ void ForwardKernel::run(const Spec& spec, const ForwardCall& call, const PlanSta
 
 void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
                         const BindingArguments& bindings, Executor& threads) const {
-  abi::ForwardArguments arguments = forward_arguments(call, bindings);
+  abi::ForwardArguments arguments =
+      forward_arguments(call, snippet_arguments(bindings, call.shape));
   const std::shared_ptr<const HostTileLists> lists = mask.on_host();
   arguments.mask = mask_argument(mask, lists->lists);
   // A row of a mask that is shared by heads or batches serves several rows of the call.

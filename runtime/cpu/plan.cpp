@@ -49,7 +49,7 @@ class RowDecider {
         view_(view),
         mask_(mask),
         block_(plan.geometry.block),
-        call_(snippet_arguments(bindings, shape_of_totals(plan.shape))),
+        call_(packed_arguments(bindings, plan)),
         tables_(mask.fill_tables(block_, call_, threads)) {}
 
   // Returns the tiles that were evaluated.
@@ -62,8 +62,8 @@ class RowDecider {
     auto* const runs = static_cast<unsigned*>(
         thread_memory(ThreadMemory::mask_runs, kv_blocks * std::int64_t{sizeof(unsigned)}));
     long long evaluated = 0;
-    const int count = mask_.decide_row(of_sequence(call_, sequence), tables_, row.sequence, head,
-                                       row.q_block, runs, &evaluated);
+    const int count = mask_.decide_row(of_sequence(call_, sequence, row.sequence), tables_,
+                                       row.sequence, head, row.q_block, runs, &evaluated);
     int begin = 0;
     for (int i = 0; i < count; ++i) {
       const auto end = static_cast<int>(runs[i] >> 2);
@@ -134,14 +134,21 @@ void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial) {
   }
 }
 
-abi::SnippetArguments of_sequence(abi::SnippetArguments call,
-                                  const abi::PlannedSequence& sequence) {
+abi::SnippetArguments packed_arguments(const BindingArguments& bindings, const PlanState& plan) {
+  abi::SnippetArguments arguments = snippet_arguments(bindings, shape_of_totals(plan.shape));
+  arguments.pages = plan.pages();
+  return arguments;
+}
+
+abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::PlannedSequence& sequence,
+                                  int b) {
   call.q_len = sequence.q_len;
   call.kv_len = sequence.kv_len;
   call.q_offset = sequence.q_offset;
   call.kv_offset = sequence.kv_offset;
   call.q_token_offset = abi::q_token_offset(sequence);
   call.kv_token_offset = abi::kv_token_offset(sequence);
+  call.pages = abi::pages_of_sequence(call.pages, sequence.page_begin, b);
   return call;
 }
 

@@ -27,8 +27,13 @@ struct PlanView {
 /// Marks tiles of a row of the map, which must not be marked yet.
 void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial);
 
-/// What a snippet's kernel takes for one sequence of a packed call.
-abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::PlannedSequence& sequence);
+/// What a snippet's kernel takes for all sequences of a packed call.
+abi::SnippetArguments packed_arguments(const BindingArguments& bindings, const PlanState& plan);
+
+/// The same for sequence b.
+/// @param call from packed_arguments
+abi::SnippetArguments of_sequence(abi::SnippetArguments call, const abi::PlannedSequence& sequence,
+                                  int b);
 
 /// Reads the sequences' tensors, clamps them, decides tiles, and orders rows of tiles.
 /// @param mask null where the spec has no mask_mod

@@ -91,7 +91,8 @@ void require_room(const Spec& spec) {
   // A packed call's kernel takes its plan too.
   constexpr std::size_t kPlanBytes =
       sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);
-  const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0);
+  const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0) -
+                           (spec.is_paged() ? sizeof(abi::SequencePages) : 0);
   if (bytes <= static_cast<long long>(room)) return;
   throw Error(ErrorCode::spec,
               fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
@@ -132,6 +133,12 @@ SnippetParameter::SnippetParameter(const BindingArguments& bindings, const Shape
   static_assert(sizeof header == cuda_abi::kSnippetHeaderBytes);
   std::memcpy(bytes_, bindings.bytes.data(), std::min(bindings.bytes.size(), sizeof bytes_));
   std::memcpy(bytes_, header, sizeof header);
+}
+
+SnippetParameter::SnippetParameter(const BindingArguments& bindings, const Shape& shape,
+                                   const abi::SequencePages& pages)
+    : SnippetParameter(bindings, shape) {
+  std::memcpy(bytes_ + bindings.bytes.size(), &pages, sizeof pages);
 }
 
 cuda_abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {

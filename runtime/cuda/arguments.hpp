@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../../templates/abi/cuda_forward.hpp"
+#include "../../templates/abi/cuda_paged.hpp"
 #include "../../templates/abi/cuda_snippet.hpp"
 #include "../../templates/abi/cuda_tensor_maps.hpp"
 #include "../api/bindings.hpp"
@@ -33,10 +34,14 @@ void require_room(const Spec& spec);
 /// @throws Error with code tensor for a buffer whose strides no GPU kernel can use
 void require_strides(const Spec& spec, const Bindings& bindings);
 
-/// The SnippetArguments of one call, complete. Holds them itself, so it allocates nothing.
+/// The SnippetArguments of one call, complete, or its PagedSnippetArguments. Holds them itself, so
+/// it allocates nothing.
 class SnippetParameter {
  public:
   SnippetParameter(const BindingArguments& bindings, const Shape& shape);
+  /// @param pages of all sequences
+  SnippetParameter(const BindingArguments& bindings, const Shape& shape,
+                   const abi::SequencePages& pages);
   void* data() { return bytes_; }
 
  private:

@@ -147,7 +147,8 @@ class CudaBackend final : public Backend {
     const std::int64_t q_tiles = std::int64_t{plan.geometry.rows} *
                                  (plan_work_side_ / kernel.launch.q_tile) * call.shape.num_q_heads;
     require_launchable(q_tiles);
-    launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, bindings.cuda_arguments());
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape, plan.pages());
+    launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, snippet);
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,
@@ -172,8 +173,8 @@ class CudaBackend final : public Backend {
     arguments.whole_groups = static_cast<int>(groups.count);
     const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
     require_launchable(all_tiles);
-    launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call,
-           bindings.cuda_arguments());
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
+    launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call, snippet);
   }
 
  private:
@@ -316,8 +317,7 @@ class CudaBackend final : public Backend {
 
   template <typename Arguments>
   void launch(const Kernel& kernel, std::int64_t blocks, Arguments& arguments,
-              const ForwardCall& call, const BindingArguments& bindings) const {
-    SnippetParameter snippet(bindings, call.shape);
+              const ForwardCall& call, SnippetParameter& snippet) const {
     abi::cuda::TensorMaps maps;
     void* parameters[] = {&arguments, snippet.data(), nullptr};
     if (kernel.launch.kv_box_rows > 0) {

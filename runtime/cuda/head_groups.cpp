@@ -26,6 +26,12 @@ HeadGroups head_groups(const Spec& spec, const Shape& shape, std::int64_t l2_byt
 }
 
 PackedGroups packed_groups(const Spec& spec, const Shape& shape, std::int64_t l2_bytes) {
+  // How much of a pool a call reads is known on the device alone.
+  if (spec.is_paged()) {
+    return {.sequences = 1,
+            .kv_rows = std::max<std::int64_t>(1, shape.kv_len),
+            .heads = shape.num_q_heads / shape.num_kv_heads};
+  }
   const std::int64_t room = std::max<std::int64_t>(1, l2_bytes / 2 / bytes_of_row(spec));  // rows
   const std::int64_t rows = std::max<std::int64_t>(1, shape.kv_len);
   const std::int64_t sequences = std::min<std::int64_t>(ceil_div(rows, room), abi::kMostPlanGroups);

@@ -81,7 +81,7 @@ void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanSt
       .reserved = 0,
       .positions = positions,
       .tables = {}};
-  SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape));
+  SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape), plan.pages());
   void* parameters[] = {&arguments, snippet.data()};
   driver.check(driver.functions().launch(
                    kernel.function, static_cast<unsigned>(grid.blocks_of_list * geometry.heads), 1,

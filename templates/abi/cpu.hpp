@@ -1,5 +1,6 @@
 #pragma once
 
+#include "pages.hpp"
 #include "tile_map.hpp"
 
 // Arguments of CPU kernels. The runtime includes this file and every rendered CPU kernel contains it,
@@ -34,13 +35,14 @@ struct SnippetArguments {
   int q_offset;   // q_idx = row + q_offset
   int kv_offset;  // kv_idx = column + kv_offset
   int q_token_offset;   // of a packed call: q_token = q_idx + q_token_offset
-  int kv_token_offset;  // likewise
+  int kv_token_offset;  // likewise; not read where k and v are in pages
+  SequencePages pages;  // of a sequence whose k and v are in pages
 };
 
 /// q, k, v or out. Strides are in elements and may be 0; the last dimension is contiguous.
 struct TensorArgument {
   void* data;
-  long long batch_stride;
+  long long batch_stride;  // of pools of k and v: from one page to the next
   long long head_stride;
   long long row_stride;
 };
@@ -63,8 +65,8 @@ struct BlockMaskArgument {
 struct ForwardArguments {
   SnippetArguments snippet;
   TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
-  TensorArgument k;    // [batch, num_kv_heads, kv_len, head_dim]
-  TensorArgument v;    // [batch, num_kv_heads, kv_len, v_head_dim]
+  TensorArgument k;    // [batch, num_kv_heads, kv_len, head_dim], or a pool [pages, num_kv_heads, page_size, head_dim]
+  TensorArgument v;    // likewise, of v_head_dim
   TensorArgument out;  // [batch, num_q_heads, q_len, v_head_dim]
   float* lse;          // [batch, num_q_heads, q_len]; null where the kernel writes none
   long long lse_head_stride;  // elements from one head to the next: q_len, or total_q

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "pages.hpp"
 #include "tile_map.hpp"
 
 // The plan of a step of packed sequences: what forward reads in place of the caller's lengths. It lies
@@ -12,11 +13,13 @@ enum PlanFaultKind : int {
   kNoFault = 0,
   kFaultOfQBegin = 1,    // q_begin[place] is `value`, and the rows before end at, or q has, `limit`
   kFaultOfKvBegin = 2,   // likewise, of k
-  kFaultOfKvLen = 3,     // kv_len[place] is `value`, with room for `limit`
-  kFaultOfQOffset = 4,   // leaves an int's range with the rows
-  kFaultOfKvOffset = 5,
-  kFaultOfRows = 6,     // rows end at position `value`, and lists of positions have `limit` rows
-  kFaultOfColumns = 7,  // likewise
+  kFaultOfPageBegin = 3, // likewise, of the page table
+  kFaultOfKvLen = 4,     // kv_len[place] is `value`, with room for `limit`
+  kFaultOfPageTable = 5, // page `place` of the sequence is `value`, and the pool has `limit`
+  kFaultOfQOffset = 6,   // leaves an int's range with the rows
+  kFaultOfKvOffset = 7,
+  kFaultOfRows = 8,     // rows end at position `value`, and lists of positions have `limit` rows
+  kFaultOfColumns = 9,  // likewise
 };
 
 /// The first value of a sequence that was clamped.
@@ -27,7 +30,8 @@ struct PlanFault {
   long long limit;
 };
 
-/// One sequence's rows: q_begin + q_len <= total_q, kv_begin + kv_len <= total_kv.
+/// One sequence's rows: q_begin + q_len <= total_q, kv_begin + kv_len <= total_kv. kv_begin is 0 where
+/// k and v are in pages.
 struct SequenceRows {
   int q_begin;
   int q_len;
@@ -46,6 +50,7 @@ struct TiledSequence : SequenceRows {
   int tile_row;  // of the tile map: its first
   int lead;      // rows that its first row of tiles would have before its first row; 0 but for lists of
                  // positions, whose rows of tiles begin at multiples of block[0] in q_idx
+  long long page_begin;  // element of the page table where its pages begin; 0 without one
 };
 
 /// A sequence as it was clamped.
@@ -180,6 +185,20 @@ struct SequenceTensors {
   const int* kv_len;     // [batch]
   const int* q_offset;   // [batch]
   const int* kv_offset;  // [batch]
+  const int* page_table;   // [batch][table_stride], or [table_entries]
+  const void* page_begin;  // [batch] or [batch + 1], int or long long; null: of a two-dimensional table
+};
+
+/// Sizes of what says where pages are; all 0 where k and v are packed.
+struct PageBounds {
+  long long table_entries;  // of the whole table
+  long long table_stride;   // of a two-dimensional table whose rows are the sequences': from one to the next
+  int table_columns;        // of it
+  int ends_at_next;         // whether page_begin has batch + 1, and a sequence's pages end where the next one's begin
+  int page_begin_bytes;     // of one: 4 or 8
+  int page_size;
+  int pages;          // of the pool
+  int counts_absent;  // whether entries are looked at that no page has
 };
 
 struct PlanBounds {
@@ -189,7 +208,10 @@ struct PlanBounds {
   int side;              // block[0]
   int position_rows;     // of lists of positions; 0: there are none
   int position_columns;  // likewise
+  PageBounds pages;
 };
+
+constexpr bool has_pages(const PlanBounds& bounds) { return bounds.pages.page_size > 0; }
 
 constexpr bool has_positions(const PlanBounds& bounds) { return bounds.position_rows > 0; }
 
@@ -208,12 +230,57 @@ struct FaultCounter {
 
   constexpr int clamped(int value, long long least, long long greatest, PlanFaultKind kind,
                         int place, long long limit) {
+    return static_cast<int>(clamped_wide(value, least, greatest, kind, place, limit));
+  }
+  constexpr long long clamped_wide(long long value, long long least, long long greatest,
+                                   PlanFaultKind kind, int place, long long limit) {
     const long long inside = value < least ? least : value > greatest ? greatest : value;
-    if (inside == value) return value;
-    if (count++ == 0) first = {kind, place, value, limit};
-    return static_cast<int>(inside);
+    if (inside != value && count++ == 0) first = {kind, place, value, limit};
+    return inside;
   }
 };
+
+constexpr long long page_begin_at(const SequenceTensors& tensors, const PageBounds& bounds, int i) {
+  return bounds.page_begin_bytes == 8 ? static_cast<const long long*>(tensors.page_begin)[i]
+                                      : static_cast<const int*>(tensors.page_begin)[i];
+}
+
+/// Where a sequence's pages are, and how many rows they have room for.
+struct PlacedPages {
+  long long begin;
+  long long room;
+};
+
+constexpr PlacedPages place_pages(const SequenceTensors& tensors, const PageBounds& bounds, int b,
+                                  FaultCounter& faults) {
+  if (tensors.page_table == nullptr) return {0, bounds.page_size};  // page b alone
+  if (tensors.page_begin == nullptr) {
+    return {b * bounds.table_stride,
+            static_cast<long long>(bounds.table_columns) * bounds.page_size};
+  }
+  const long long entries = bounds.table_entries;
+  // A begin that is also the end of the sequence before counts there.
+  FaultCounter counted_before;
+  FaultCounter& of_begin = b == 0 || bounds.ends_at_next == 0 ? faults : counted_before;
+  const long long begin = of_begin.clamped_wide(page_begin_at(tensors, bounds, b), 0, entries,
+                                                kFaultOfPageBegin, b, entries);
+  if (bounds.ends_at_next == 0) return {begin, (entries - begin) * bounds.page_size};
+  const long long next = page_begin_at(tensors, bounds, b + 1);
+  const long long end = faults.clamped_wide(next, begin, entries, kFaultOfPageBegin, b + 1,
+                                            next < begin ? begin : entries);
+  return {begin, (end - begin) * bounds.page_size};
+}
+
+/// Counts entries of a sequence's pages that are neither a page nor kFreedPage.
+constexpr void count_absent_pages(const SequenceTensors& tensors, const PageBounds& bounds,
+                                  const PlannedSequence& sequence, FaultCounter& faults) {
+  const int entries = (sequence.kv_len + bounds.page_size - 1) / bounds.page_size;
+  for (int i = 0; i < entries; ++i) {
+    const int page = tensors.page_table[sequence.page_begin + i];
+    if (page == kFreedPage) continue;
+    faults.clamped(page, 0, bounds.pages - 1, kFaultOfPageTable, i, bounds.pages);
+  }
+}
 
 /// Has a sequence's rows of tiles begin at multiples of their side in q_idx.
 constexpr void place_in_positions(const PlanBounds& bounds, int b, PlannedSequence& sequence,
@@ -234,7 +301,7 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
                                         int b, FaultCounter& faults) {
   // All reads come first, so that none waits for another.
   const int q_first = tensors.q_begin[b], q_next = tensors.q_begin[b + 1];
-  const int kv_first = tensors.kv_begin[b];
+  const int kv_first = has_pages(bounds) ? 0 : tensors.kv_begin[b];
   const bool has_kv_len = tensors.kv_len != nullptr;
   const int kv_next = has_kv_len ? 0 : tensors.kv_begin[b + 1];
   const int kv_len = has_kv_len ? tensors.kv_len[b] : 0;
@@ -251,11 +318,18 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
                                    q_next < sequence.q_begin ? sequence.q_begin : bounds.total_q);
   sequence.q_len = q_end - sequence.q_begin;
 
-  FaultCounter& of_kv_begin = b == 0 || has_kv_len ? faults : begins;
-  sequence.kv_begin =
-      of_kv_begin.clamped(kv_first, 0, bounds.total_kv, kFaultOfKvBegin, b, bounds.total_kv);
-  const int rows_left = bounds.total_kv - sequence.kv_begin;
-  const int room = rows_left < bounds.max_kv_len ? rows_left : bounds.max_kv_len;
+  long long rows_left = 0;
+  if (has_pages(bounds)) {
+    const PlacedPages pages = place_pages(tensors, bounds.pages, b, faults);
+    sequence.page_begin = pages.begin;
+    rows_left = pages.room;
+  } else {
+    FaultCounter& of_kv_begin = b == 0 || has_kv_len ? faults : begins;
+    sequence.kv_begin =
+        of_kv_begin.clamped(kv_first, 0, bounds.total_kv, kFaultOfKvBegin, b, bounds.total_kv);
+    rows_left = bounds.total_kv - sequence.kv_begin;
+  }
+  const long long room = rows_left < bounds.max_kv_len ? rows_left : bounds.max_kv_len;
   if (has_kv_len) {
     sequence.kv_len = faults.clamped(kv_len, 0, room, kFaultOfKvLen, b, room);
   } else {
@@ -265,6 +339,9 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
     sequence.kv_len = faults.clamped(end - sequence.kv_begin, 0, room, kFaultOfKvLen, b, room);
   }
 
+  if (bounds.pages.counts_absent != 0 && tensors.page_table != nullptr) {
+    count_absent_pages(tensors, bounds.pages, sequence, faults);
+  }
   if (tensors.kv_offset != nullptr) {
     sequence.kv_offset =
         faults.clamped(kv_offset, sequence.kv_begin - kGreatestIndex,

@@ -4,11 +4,14 @@
 #include "abi/tile_map.hpp"
 #include "cpu/element.hpp"
 #include "cpu/gemm.hpp"
+#include "cpu/head.hpp"
 #include "cpu/inline.hpp"
 #include "cpu/modify.hpp"
 #include "cpu/softmax.hpp"
+#include "cpu/staged_rows.hpp"
 #include "cpu/vector.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/kv_rows.hpp"
 #include "math/elementary.hpp"
 #include "snippet/snippets.hpp"
 
@@ -18,7 +21,6 @@ namespace tw_kernel {
 
 using tilewright::abi::BlockMaskArgument;
 using tilewright::abi::ForwardArguments;
-using tilewright::abi::TensorArgument;
 using tilewright::abi::TileMapRow;
 using tilewright::abi::TileSpan;
 
@@ -40,10 +42,8 @@ struct Scratch {
 // One call's work.
 struct Item {
   tw_snippet::tw_State state;
-  const KvElement* k;  // [kv_len] rows of this head
-  const KvElement* v;
-  long long k_stride;
-  long long v_stride;
+  KvRows k;  // of this head
+  KvRows v;
   ChunkPlace place;
   int kv_offset;
   int kv_len;
@@ -51,26 +51,6 @@ struct Item {
   int chunks;
   float scale;
 };
-
-template <typename Element>
-TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
-  return static_cast<Element*>(tensor.data) + b * tensor.batch_stride + h * tensor.head_stride;
-}
-
-TW_INLINE bool is_float(const float*) { return true; }
-template <typename Element>
-TW_INLINE bool is_float(const Element*) { return false; }
-
-// Rows as floats and not far apart: columns of rows that lie a multiple of a page apart would all fall
-// into the same few cache lines. `stride` is updated.
-template <int kDim>
-TW_INLINE const float* stage_rows(const KvElement* rows, long long* stride, long long max_stride,
-                                  int count, float* staged) {
-  if (is_float(rows) && *stride <= max_stride) return reinterpret_cast<const float*>(rows);
-  for (int i = 0; i < count; ++i) load_row<kDim>(rows + i * *stride, staged + i * kDim);
-  *stride = kDim;
-  return staged;
-}
 
 TW_NOINLINE void load_q(const QElement* q, long long stride, int rows, int chunks,
                         Scratch& scratch) {
@@ -86,11 +66,10 @@ TW_NOINLINE void load_q(const QElement* q, long long stride, int rows, int chunk
 TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial,
                             Scratch& scratch) {
   constexpr long long kAnyStride = 1ll << 62;
+  // Columns of rows that lie a multiple of a page apart would all fall into the same few cache lines.
   constexpr long long kNearStride = 256;
-  long long k_stride = item.k_stride;
-  const float* k = stage_rows<kHeadDim>(item.k + first * item.k_stride, &k_stride, kAnyStride,
-                                        count, scratch.k);
-  score_tile(k, k_stride, count, item.chunks, scratch.q, scratch.s, item.scale);
+  const StagedRows k = item.k.template stage<kHeadDim>(first, count, kAnyStride, scratch.k);
+  score_tile(k.rows, k.stride, count, item.chunks, scratch.q, scratch.s, item.scale);
   ChunkPlace place = item.place;
   place.first_kv_idx = first + item.kv_offset;
   for (int chunk = 0; chunk < item.chunks; ++chunk) {
@@ -103,10 +82,8 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
     scratch.alpha[chunk] = update_softmax(s, count, scratch.rows[chunk]);
     place.first_row += kLanes;
   }
-  long long v_stride = item.v_stride;
-  const float* v = stage_rows<kValueDim>(item.v + first * item.v_stride, &v_stride, kNearStride,
-                                         count, scratch.v);
-  value_tile(v, v_stride, count, item.chunks, scratch.s, scratch.o, scratch.alpha);
+  const StagedRows v = item.v.template stage<kValueDim>(first, count, kNearStride, scratch.v);
+  value_tile(v.rows, v.stride, count, item.chunks, scratch.s, scratch.o, scratch.alpha);
 }
 
 TW_INLINE void visit_range(const Item& item, int begin, int end, bool partial, Scratch& scratch) {
@@ -175,12 +152,10 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
   const int rows_left = rows - first_row;
   const int h_kv = h / (snippet.num_q_heads / snippet.num_kv_heads);
 
-  Item item = {tw_snippet::tw_make_state(snippet)};
-  item.k = head_of<const KvElement>(arguments.k, b, h_kv);
-  item.v = head_of<const KvElement>(arguments.v, b, h_kv);
-  item.k_stride = arguments.k.row_stride;
-  item.v_stride = arguments.v.row_stride;
-  item.place = {b, h, h_kv, first_row, rows - 1, snippet.q_offset, 0};
+  Item item = {.state = tw_snippet::tw_make_state(snippet),
+               .k = KvRows(arguments.k, snippet, b, h_kv),
+               .v = KvRows(arguments.v, snippet, b, h_kv),
+               .place = {b, h, h_kv, first_row, rows - 1, snippet.q_offset, 0}};
   item.kv_offset = snippet.kv_offset;
   item.kv_len = snippet.kv_len;
   item.rows = rows_left < kQTile ? rows_left : kQTile;

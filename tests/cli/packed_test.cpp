@@ -213,14 +213,12 @@ TEST_CASE("cli packed: malformed lengths say what is wrong and how they are writ
       {"random:8,2/-1:2", "random: Q"},
       {"random:8,2/1:two", "random: KV"},
       {"random:8,3/1:2", "8 query heads cannot be shared by 3 kv heads"},
-      {"random:8,2/1:2/page=16", "paged calls are not yet supported"},
-      {"random:8,2/1:2/pages=64", "paged calls are not yet supported"},
-      {"random:8,2/1:2/static", "paged calls are not yet supported"},
-      {"random:8,2/1:2/flat", "paged calls are not yet supported"},
+      {"random:8,2/1:2/page=16", "has /page=N, but the spec's kv_layout is \"packed\""},
+      {"random:8,2/1:2/pages=64", "no /page=N"},
       {"random:8,2/1:2/ctx", "unknown part \"/ctx\""},
       {"random:8,2/1:2/ctx=x", "/ctx"},
       {"random:8,2/1:2/ctx=1/ctx=2", "has /ctx twice"},
-      {"random:8,2/1:2/cxt=1", "unknown part \"/cxt=1\"; /ctx=N is known"},
+      {"random:8,2/1:2/cxt=1", "unknown part \"/cxt=1\"; /ctx=N, /page=N"},
   }));
   CAPTURE(inputs);
   require_refused(check_random(spec, inputs), words);

@@ -244,7 +244,7 @@ TEST_CASE("packed check: sequences may share rows of k, in any order, and begin 
                   .kv_heads = 1,
                   .sequences = {{30, 140}, {9, 60}, {2, 150}}};
   PackedInputs inputs = inputs_of(c);
-  auto* const kv_begin = static_cast<std::int32_t*>(inputs.kv_begin.data());
+  auto* const kv_begin = static_cast<std::int32_t*>(inputs.kv_begin->data());
   auto* const kv_len = static_cast<std::int32_t*>(inputs.kv_len.data());
   std::swap(kv_begin[0], kv_begin[2]);
   kv_begin[1] = kv_begin[0] + 7;

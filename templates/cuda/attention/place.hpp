@@ -29,8 +29,8 @@ TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
 // leave no register for it.
 struct HeadPointers {
   Place place;
-  const KvElement* k;  // [kv_len] rows of this head
-  const KvElement* v;  // [kv_len] rows of this head
+  const KvElement* k;  // find_kv: rows of this head
+  const KvElement* v;
 };
 
 }  // namespace tw_kernel

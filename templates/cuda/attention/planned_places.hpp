@@ -74,7 +74,7 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
       plan.work[static_cast<long long>(list) * plan.map.rows + found.rank];
   const tilewright::abi::PlannedSequence& sequence = plan.sequences[row.sequence];
   place.b = row.sequence;
-  place.rows = sequence;
+  place.take(call, sequence, row.sequence);
   const int first_row = list * plan.map.rows + sequence.tile_row;  // of the map: the sequence's
   if (kWorkSide == kBlockQ) {
     const tilewright::abi::RowsOfTiles rows =

@@ -68,12 +68,16 @@ TW_INLINE bool all_are(bool kept, const tw_snippet::tw_State& state, const RowPl
   return true;
 }
 
+TW_INLINE tw_snippet::tw_State state_of(const SnippetArguments& call) {
+  return tw_snippet::tw_make_state(call);
+}
+
 // After a few elements, one truth is left to be looked for, in one loop for either, as the snippet
 // takes long to compile wherever it stands. sequence: as prove's
 template <typename... Sequence>
 __noinline__ Kept evaluate_tile(const SnippetArguments& call, RowPlace place, TileRange tile,
                                 const Sequence&... sequence) {
-  const tw_snippet::tw_State state = tw_snippet::tw_make_state(call, sequence...);
+  const tw_snippet::tw_State state = state_of(call, sequence...);
   const int lane = threadIdx.x % 32;
   const Kept few = try_few(state, place, tile, lane);
   if (few.is_partial()) return few;

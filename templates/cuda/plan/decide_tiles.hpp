@@ -7,6 +7,7 @@
 #include "cuda/plan/listed_span.hpp"
 #include "cuda/plan/span.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/warp_sequence.hpp"
 #include "mask/tile_range.hpp"
 
 // The tiles of one list, by the warps of several blocks of threads. Warps share sequences alike,
@@ -30,7 +31,7 @@ TW_INLINE void store_part(TileSpan* span, const TileSpan& states, int part, int 
 
 // A warp's tiles of one sequence, which has the warps from 0 to warps_of_sequence.
 TW_INLINE void decide_sequence(const PlanKernelArguments& arguments, const SnippetArguments& call,
-                               const TiledSequence& sequence, const RowPlace& place, int list,
+                               const WarpSequence& sequence, const RowPlace& place, int list,
                                int warp) {
   const tilewright::abi::TileMap& map = arguments.plan.map;
   const int parts = arguments.parts_of_span;
@@ -66,8 +67,8 @@ TW_INLINE void decide_sequence(const PlanKernelArguments& arguments, const Snipp
 // block: of those that share the list
 TW_INLINE void decide_tiles(const PlanKernelArguments& arguments, const SnippetArguments& call,
                             int list, int block) {
-  __shared__ TiledSequence of_warp[kPlanWarps];
-  TiledSequence& sequence = of_warp[threadIdx.x / 32];
+  __shared__ WarpSequence of_warp[kPlanWarps];
+  WarpSequence& sequence = of_warp[threadIdx.x / 32];
   const int warp = block * kPlanWarps + static_cast<int>(threadIdx.x / 32);
   const int side_by_side =
       arguments.blocks_of_list * kPlanWarps / arguments.warps_of_sequence;  // sequences
@@ -78,7 +79,7 @@ TW_INLINE void decide_tiles(const PlanKernelArguments& arguments, const SnippetA
     FaultCounter faults;
     const PlannedSequence planned =
         tilewright::abi::plan_sequence(arguments.tensors, arguments.bounds, place.b, faults);
-    if (threadIdx.x % 32 == 0) sequence = planned;
+    if (threadIdx.x % 32 == 0) sequence = warp_sequence(planned, call, place.b);
     __syncwarp();  // the sequence is there
     decide_sequence(arguments, call, sequence, place, list, warp % arguments.warps_of_sequence);
     __syncwarp();  // no lane reads the sequence any more

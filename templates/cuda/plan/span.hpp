@@ -7,6 +7,7 @@
 #include "cuda/language.hpp"
 #include "cuda/mask/evaluate.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/warp_sequence.hpp"
 #include "mask/tile_range.hpp"
 
 // The states of 32 neighbouring tiles of one row, by a warp: each lane proves a tile, and tiles that no
@@ -31,7 +32,7 @@ TW_INLINE TileRange tile_range(const SequenceRows& sequence, int q_block, int ti
 
 // The tiles of one part; all others are empty. Returns the same in all lanes.
 TW_INLINE TileSpan decide_span(const PlanKernelArguments& arguments, const SnippetArguments& call,
-                               const SequenceRows& sequence, const RowPlace& place, int q_block,
+                               const WarpSequence& sequence, const RowPlace& place, int q_block,
                                int span, int part) {
   const int lane = threadIdx.x % 32;
   const int tile = span * kTilesOfSpan + lane;

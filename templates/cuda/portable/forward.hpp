@@ -13,6 +13,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/find_place.hpp"
+#include "kernel/kv_rows.hpp"
 #include "kernel/load.hpp"
 #include "kernel/tiles.hpp"
 #include "snippet/snippets.hpp"
@@ -40,14 +41,14 @@ struct Shared {
 TW_INLINE void load_k(const Shared& shared, int stage, const TensorArgument& k, int kv_len,
                       const KvTile& tile) {
   if (!tile.exists()) return;
-  load_k(shared.k + stage * kKBytes, shared.task->k + tile.first() * k.row_stride, k.row_stride,
+  load_k(shared.k + stage * kKBytes, kv_rows(shared.task->k, k, shared.task->place, tile.first()),
          kv_len - tile.first());
 }
 
 TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, int kv_len,
                       const KvTile& tile) {
   if (!tile.exists()) return;
-  load_v(shared.v + stage * kVBytes, shared.task->v + tile.first() * v.row_stride, v.row_stride,
+  load_v(shared.v + stage * kVBytes, kv_rows(shared.task->v, v, shared.task->place, tile.first()),
          kv_len - tile.first());
 }
 
@@ -67,11 +68,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
              (place.q_begin() + place.first_row) * arguments.q.row_stride,
          arguments.q.row_stride, place.q_len(call) - place.first_row);
   if (threadIdx.x == 0) {
-    task = {place,
-            head_of<const KvElement>(arguments.k, place.b, place.h_kv) +
-                place.kv_begin() * arguments.k.row_stride,
-            head_of<const KvElement>(arguments.v, place.b, place.h_kv) +
-                place.kv_begin() * arguments.v.row_stride};
+    task = {place, find_kv(arguments.k, place), find_kv(arguments.v, place)};
     head_reads = read_for_head(call, place);
   }
   const int kv_len = place.kv_len(call);

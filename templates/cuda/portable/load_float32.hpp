@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/element.hpp"
+#include "cuda/attention/strided_rows.hpp"
 #include "cuda/language.hpp"
 #include "cuda/portable/float32.hpp"
 #include "cuda/ptx/cp_async.hpp"
@@ -31,26 +32,29 @@ TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
   store_shared_16(to, bits[0], bits[1], bits[2], bits[3]);
 }
 
-// rows: [.][stride], of which the first `count` (of kRowCount) exist; the others become zeros.
-template <int kRowCount, int kDim, int kPitch, typename Element>
-TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, int count) {
+// Of the rows, the first `count` (of kRowCount) exist; the others become zeros.
+template <int kRowCount, int kDim, int kPitch, typename Element, typename Rows>
+TW_INLINE void load_tile(unsigned tile, const Rows& rows, int count) {
   constexpr int kChunks = kDim / 4;
 #pragma unroll 2
   for (int id = threadIdx.x; id < kRowCount * kChunks; id += kThreads) {
     const int row = id / kChunks;
     const int column = id % kChunks * 4;
-    copy_elements(tile + (row * kPitch + column) * 4, rows + row * stride + column, row < count);
+    const RowSource<Element> source = rows.from(row, column).read(row < count);
+    copy_elements(tile + (row * kPitch + column) * 4, source.data, source.is_present);
   }
 }
 
 TW_INLINE void load_q(unsigned tile, const QElement* rows, long long stride, int count) {
-  load_tile<kQTile, kHeadDim, kHeadPitch>(tile, rows, stride, count);
+  load_tile<kQTile, kHeadDim, kHeadPitch, QElement>(tile, StridedRows<QElement>(rows, stride), count);
 }
-TW_INLINE void load_k(unsigned tile, const KvElement* rows, long long stride, int count) {
-  load_tile<kKvTile, kHeadDim, kHeadPitch>(tile, rows, stride, count);
+template <typename Rows>
+TW_INLINE void load_k(unsigned tile, const Rows& rows, int count) {
+  load_tile<kKvTile, kHeadDim, kHeadPitch, KvElement>(tile, rows, count);
 }
-TW_INLINE void load_v(unsigned tile, const KvElement* rows, long long stride, int count) {
-  load_tile<kKvTile, kValueDim, kValuePad>(tile, rows, stride, count);
+template <typename Rows>
+TW_INLINE void load_v(unsigned tile, const Rows& rows, int count) {
+  load_tile<kKvTile, kValueDim, kValuePad, KvElement>(tile, rows, count);
 }
 
 }  // namespace tw_kernel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/attention/strided_rows.hpp"
 #include "cuda/language.hpp"
 #include "cuda/portable/tensor_cores.hpp"
 #include "cuda/ptx/cp_async.hpp"
@@ -25,10 +26,10 @@ TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
   store_shared_16(to, pair[0], pair[1], pair[2], pair[3]);
 }
 
-// rows: [.][stride], of which the first `count` (of kRowCount) exist; the others, and columns from
-// kDim to kPad, become zeros.
-template <int kRowCount, int kDim, int kPad, typename Element>
-TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, int count) {
+// Of the rows, the first `count` (of kRowCount) exist; the others, and columns from kDim to kPad, become
+// zeros.
+template <int kRowCount, int kDim, int kPad, typename Element, typename Rows>
+TW_INLINE void load_tile(unsigned tile, const Rows& rows, int count) {
   using Tile = SharedTile<kPad>;
   constexpr int kTotal = kRowCount * Tile::kChunks;
   constexpr bool kWholeRows = kThreads % Tile::kChunks == 0;  // a thread stays in its column
@@ -39,36 +40,39 @@ TW_INLINE void load_tile(unsigned tile, const Element* rows, long long stride, i
   const unsigned first_row = thread / Tile::kChunks;
   const unsigned first_chunk = thread % Tile::kChunks;
   const unsigned first_to = tile + Tile::offset(first_row, first_chunk);
-  const Element* from = rows + first_row * stride + first_chunk * 8;
+  auto from = rows.from(first_row, first_chunk * 8);
 #pragma unroll kUnroll
   for (int i = 0; i < kCopies; ++i) {
     const unsigned id = i * kThreads + thread;
     const unsigned row = kWholeRows ? first_row + i * kRowStep : id / Tile::kChunks;
     const unsigned chunk = kWholeRows ? first_chunk : id % Tile::kChunks;
-    if (!kWholeRows) from = rows + row * stride + chunk * 8;
     if (kTotal % kThreads == 0 || id < kTotal) {
-      const bool present = static_cast<int>(row) < count && (kDim == kPad || chunk < kDim / 8);
+      const bool exists = static_cast<int>(row) < count && (kDim == kPad || chunk < kDim / 8);
+      const RowSource<Element> source =
+          kWholeRows ? from.read(exists) : rows.from(row, chunk * 8).read(exists);
       const unsigned to = kWholeRows && kRowStep % Tile::kPeriod == 0
                               ? first_to + i * kRowStep * Tile::kRowBytes
                               : tile + Tile::offset(row, chunk);
       if (kAligned) {
-        copy_async_16(to, from, present);
+        copy_async_16(to, source.data, source.is_present);
       } else {
-        copy_elements(to, from, present);
+        copy_elements(to, source.data, source.is_present);
       }
     }
-    from += kRowStep * stride;
+    from.advance(kRowStep);
   }
 }
 
 TW_INLINE void load_q(unsigned tile, const QElement* rows, long long stride, int count) {
-  load_tile<kQTile, kHeadDim, kHeadPad>(tile, rows, stride, count);
+  load_tile<kQTile, kHeadDim, kHeadPad, QElement>(tile, StridedRows<QElement>(rows, stride), count);
 }
-TW_INLINE void load_k(unsigned tile, const KvElement* rows, long long stride, int count) {
-  load_tile<kKvTile, kHeadDim, kHeadPad>(tile, rows, stride, count);
+template <typename Rows>
+TW_INLINE void load_k(unsigned tile, const Rows& rows, int count) {
+  load_tile<kKvTile, kHeadDim, kHeadPad, KvElement>(tile, rows, count);
 }
-TW_INLINE void load_v(unsigned tile, const KvElement* rows, long long stride, int count) {
-  load_tile<kKvTile, kValueDim, kValuePad>(tile, rows, stride, count);
+template <typename Rows>
+TW_INLINE void load_v(unsigned tile, const Rows& rows, int count) {
+  load_tile<kKvTile, kValueDim, kValuePad, KvElement>(tile, rows, count);
 }
 
 }  // namespace tw_kernel

@@ -73,6 +73,8 @@ std::vector<Wish> wishes() {
   promised.mask_mod = "doc[q_token] == doc[kv_token]";
   promised.buffers["doc"] = {
       .dtype = DType::i64, .shape = {NamedDim::total_kv}, .sorted = Sorted::promised};
+  Spec paged = packed;
+  paged.kv_layout = Layout::paged;
   return {{plain, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
@@ -88,7 +90,9 @@ std::vector<Wish> wishes() {
           {packed_wide, "forward_prefill"},
           {packed_in_float, "forward_prefill"},
           {packed, "plan_proved"},
-          {promised, "plan_proved"}};
+          {promised, "plan_proved"},
+
+          {paged, "forward_prefill"}};
 }
 
 struct Alone {
@@ -147,10 +151,17 @@ TEST_CASE("CUDA kernels: each header compiles behind its own includes") {
 TEST_CASE("cpu kernel: each header compiles behind its own includes") {
   std::set<std::string> seen;
   const Spec tabled = wishes()[3].spec;
-  for (const std::string kernel :
-       {"forward_masked", "mask_proved", "evaluate_double", "evaluate_checked"}) {
-    for (const Alone& alone : headers_of({tabled, kernel}, Target::host_cpu(), seen)) {
-      INFO(alone.header << " for " << kernel);
+  Spec paged = wishes()[1].spec;
+  paged.layout = Layout::packed;
+  paged.kv_layout = Layout::paged;
+  const std::vector<Wish> cpu_wishes = {{tabled, "forward_masked"},
+                                        {tabled, "mask_proved"},
+                                        {tabled, "evaluate_double"},
+                                        {tabled, "evaluate_checked"},
+                                        {paged, "forward"}};
+  for (const Wish& wish : cpu_wishes) {
+    for (const Alone& alone : headers_of(wish, Target::host_cpu(), seen)) {
+      INFO(alone.header << " for " << wish.kernel);
       CHECK_NOTHROW(CompiledText(alone.source.text, alone.source.options));
     }
   }

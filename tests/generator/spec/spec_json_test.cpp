@@ -159,9 +159,11 @@ TEST_CASE("spec: unknown and reserved keys") {
        "unknown key \"dtyp\" in buffers.x; allowed are \"dtype\", \"shape\"", "\"dtype\""},
       {R"("scalars": {"x": {"dtype": "f32", "value": 1}})", 35,
        "unknown key \"value\" in scalars.x", ""},
-      {R"("layout": "paged")", 11, "layout is \"paged\", which is reserved and not yet",
-       "\"bhsd\""},
-      {R"("kv_layout": "paged")", 14, "kv_layout is \"paged\", which is reserved", "\"bshd\""},
+      {R"("layout": "paged")", 11, "layout is \"paged\", which k and v alone can be",
+       "\"kv_layout\": \"paged\""},
+      {R"("kv_layout": "paged")", 14, "kv_layout is \"paged\", but layout is \"bhsd\"",
+       "\"layout\": \"packed\""},
+      {R"("kv_layout": "paged_x")", 14, "kv_layout is \"paged_x\", which is reserved", "\"bshd\""},
       {R"("kv_dtype": "f8e4m3")", 13, "kv_dtype is \"f8e4m3\", which is reserved", "\"bf16\""},
       {R"("out_dtype": "fp8")", 14, "not yet supported", ""},
       {R"("buffers": {"x": {"dtype": "float8_e5m2", "shape": [1]}})", 28, "not yet supported", ""},
@@ -171,7 +173,7 @@ TEST_CASE("spec: unknown and reserved keys") {
 TEST_CASE("spec: what packed and dense layouts do not share") {
   check_refusals({
       {R"("layout": "packed", "kv_layout": "bhsd")", 34,
-       "kv_layout is \"bhsd\", but layout is \"packed\"", "leave kv_layout out"},
+       "kv_layout is \"bhsd\", but layout is \"packed\"", "packed or paged"},
       {R"("kv_layout": "packed")", 14, "kv_layout is \"packed\", but layout is \"bhsd\"",
        "write \"layout\": \"packed\""},
       {R"("layout": "packed", "buffers": {"doc": {"dtype": "i32", "shape": ["batch", "kv_len"]}})",

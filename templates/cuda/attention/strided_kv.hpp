@@ -1,0 +1,25 @@
+#pragma once
+
+#include "abi/cuda_forward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/attention/strided_rows.hpp"
+#include "cuda/language.hpp"
+#include "kernel/configuration.hpp"
+
+// Where rows of k and v lie: one stride apart.
+
+namespace tw_kernel {
+
+// The sequence's rows of one head.
+TW_INLINE const KvElement* find_kv(const TensorArgument& tensor, const Place& place) {
+  return head_of<const KvElement>(tensor, place.b, place.h_kv) +
+         place.kv_begin() * tensor.row_stride;
+}
+
+// kv: from find_kv. The rows from `first` on.
+TW_INLINE StridedRows<KvElement> kv_rows(const KvElement* kv, const TensorArgument& tensor,
+                                         const Place&, int first) {
+  return {kv + first * tensor.row_stride, tensor.row_stride};
+}
+
+}  // namespace tw_kernel
