@@ -7,36 +7,31 @@
 namespace tilewright::capi {
 namespace {
 
-void refuse_pages(const tw_sequences& given) {
-  if (is_absent(given.page_table) && is_absent(given.page_begin)) return;
-  throw Error(ErrorCode::usage,
-              "page_table or page_begin is given, and paged calls are not yet "
-              "supported",
-              "leave both all zeros, and give the rows of k and v by kv_begin");
-}
-
 Sequences sequences_of(const tw_sequences* sequences, const Device& device) {
   const Sized given(&required(sequences, "sequences"), "tw_sequences");
-  refuse_pages(*given);
   return {.q_begin = view_of(given->q_begin, device, "q_begin"),
           .kv_begin = optional_view_of(given->kv_begin, device, "kv_begin"),
           .kv_len = optional_view_of(given->kv_len, device, "kv_len"),
+          .page_table = optional_view_of(given->page_table, device, "page_table"),
+          .page_begin = optional_view_of(given->page_begin, device, "page_begin"),
           .q_offset = optional_view_of(given->q_offset, device, "q_offset"),
           .kv_offset = optional_view_of(given->kv_offset, device, "kv_offset")};
 }
 
 PlanOptions plan_options(const tw_plan_options* options) {
   const Sized given(&required(options, "options"), "tw_plan_options");
-  require_zero(given->reserved, "tw_plan_options");
   return {.workspace = TensorView::contiguous(given->workspace, u8, {given->workspace_bytes}),
           .stream = given->stream,
           .batch_invariant = given->batch_invariant != 0,
-          .positions = given->positions ? &given->positions->mask : nullptr};
+          .positions = given->positions ? &given->positions->mask : nullptr,
+          .count_absent = given->count_absent != 0};
 }
 
 static_assert(static_cast<int>(PlanReport::Kind::q_begin) == TW_Q_BEGIN &&
               static_cast<int>(PlanReport::Kind::kv_begin) == TW_KV_BEGIN &&
+              static_cast<int>(PlanReport::Kind::page_begin) == TW_PAGE_BEGIN &&
               static_cast<int>(PlanReport::Kind::kv_len) == TW_KV_LEN &&
+              static_cast<int>(PlanReport::Kind::page_table) == TW_PAGE_TABLE &&
               static_cast<int>(PlanReport::Kind::q_offset) == TW_Q_OFFSET &&
               static_cast<int>(PlanReport::Kind::kv_offset) == TW_KV_OFFSET &&
               static_cast<int>(PlanReport::Kind::position_rows) == TW_POSITION_ROWS &&
@@ -72,8 +67,7 @@ tw_status tw_plan_workspace_size(const tw_attention* attention, const tw_packed_
     const Attention& on = of(attention);
     const PackedShape sizes = shape_of(shape);
     const Sized given(options, "tw_plan_options");
-    require_zero(given->reserved, "tw_plan_options");
-    std::int64_t& result = required(bytes, "bytes");
+      std::int64_t& result = required(bytes, "bytes");
     if (given->positions) {
       result = on.workspace_size(sizes, &given->positions->mask);
     } else {

@@ -22,6 +22,7 @@ PackedShape shape_of(const tw_packed_shape* shape) {
           .num_kv_heads = given->num_kv_heads,
           .total_q = given->total_q,
           .total_kv = given->total_kv,
+          .page_size = given->page_size,
           .max_q_len = given->max_q_len,
           .max_kv_len = given->max_kv_len};
 }

@@ -197,6 +197,7 @@ typedef struct tw_packed_shape {
   int64_t total_kv;
   int64_t max_q_len;  /* a bound of each sequence's rows of q; 0: total_q */
   int64_t max_kv_len; /* a bound of each sequence's columns; 0: total_kv. A longer sequence is cut and reported. */
+  int64_t page_size;  /* rows of a page of k and v, total_kv being pages * page_size; 0: k and v are packed */
 } tw_packed_shape;
 
 /* What a call writes, for programs that allocate it: dtype, rank, shape and dense strides, data NULL.
@@ -317,7 +318,8 @@ TW_API void tw_mask_destroy(tw_mask *mask);
 
 /* ---- plans of packed calls ------------------------------------------------------------------------------------ */
 
-/* Where each sequence's rows lie: i32 tensors of rank 1 with stride 1, in memory of the device (docs/packed.md). */
+/* Where each sequence's rows lie: i32 tensors of rank 1 with stride 1 unless said otherwise, in memory of the device
+ * (docs/packed.md, docs/paged.md). */
 typedef struct tw_sequences {
   size_t struct_size;
   tw_tensor q_begin;    /* [batch + 1], rising: rows q_begin[b] .. q_begin[b + 1] of q and out */
@@ -325,8 +327,8 @@ typedef struct tw_sequences {
   tw_tensor kv_len;     /* [batch], optional: columns from the sequence's first row of k on */
   tw_tensor q_offset;   /* [batch], optional: position of the first row; else the last row has the last column's */
   tw_tensor kv_offset;  /* [batch], optional: position of the first column; else 0 */
-  tw_tensor page_table; /* paged K and V, which this version refuses: all zeros */
-  tw_tensor page_begin; /* likewise */
+  tw_tensor page_table; /* of paged k and v: [batch, columns], or [entries] with page_begin; absent: page b is sequence b's */
+  tw_tensor page_begin; /* i32 or i64 [batch] or [batch + 1]: element of page_table where a sequence's pages begin */
 } tw_sequences;
 
 typedef struct tw_plan_options {
@@ -336,7 +338,7 @@ typedef struct tw_plan_options {
   void *stream;
   const tw_mask *positions; /* lists over positions in place of what mask_mod decides; NULL: none. The plan shares them. */
   int32_t batch_invariant;  /* nonzero: a row's bits depend on its own sequence alone (docs/packed.md) */
-  int32_t reserved;         /* 0 */
+  int32_t count_absent;     /* nonzero: the report counts entries of page_table that are neither a page nor -1 */
 } tw_plan_options;
 
 /* Bytes of device memory that a plan takes. Lengths of sequences are not asked.
@@ -363,12 +365,14 @@ enum {
   TW_NOTHING_CLAMPED = -1,
   TW_Q_BEGIN = 0,
   TW_KV_BEGIN = 1,
-  TW_KV_LEN = 2,
-  TW_Q_OFFSET = 3,
-  TW_KV_OFFSET = 4,
-  TW_POSITION_ROWS = 5,
-  TW_POSITION_COLUMNS = 6,
-  TW_UNSORTED = 7 /* an element of a buffer that the spec promises to be sorted */
+  TW_PAGE_BEGIN = 2,
+  TW_KV_LEN = 3,
+  TW_PAGE_TABLE = 4,
+  TW_Q_OFFSET = 5,
+  TW_KV_OFFSET = 6,
+  TW_POSITION_ROWS = 7,
+  TW_POSITION_COLUMNS = 8,
+  TW_UNSORTED = 9 /* an element of a buffer that the spec promises to be sorted */
 };
 
 /* What was wrong with the contents of a plan's tensors, and of buffers that are promised to be sorted. Kernels clamp such

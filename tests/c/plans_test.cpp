@@ -6,7 +6,7 @@
 
 #include "generator/spec/spec_json.hpp"
 #include "tests/c/calls.hpp"
-#include "tests/support/packed_batch.hpp"
+#include "tests/support/paged_batch.hpp"
 
 using namespace tilewright;
 using namespace tilewright::c_abi;
@@ -43,6 +43,7 @@ struct Step {
             sizes.num_kv_heads,
             sizes.total_q,
             sizes.total_kv,
+            0,
             0,
             0};
   }
@@ -181,7 +182,50 @@ TEST_CASE("C: positions decide a plan's tiles") {
   CHECK((report.count == 0 && report.kind == TW_NOTHING_CLAMPED));
 }
 
-TEST_CASE("C: pages are refused until they exist, and a plan with a mask always") {
+TEST_CASE("C: k and v in pages give the bits of packed ones, and an absent page is counted") {
+  Step packed_step, paged_step;
+  const AttentionHandle packed = attention(kPacked);
+  const Planned packed_plan(packed, packed_step);
+  tw_call packed_call = packed_step.call();
+  packed_call.plan = packed_plan.plan.get();
+  succeed(tw_forward, packed.get(), &packed_call);
+
+  std::string spec = kPacked;
+  spec.insert(spec.rfind('}'), R"(, "kv_layout": "paged")");
+  const AttentionHandle made = attention(spec.c_str());
+  packed_calls::PagedBatch paged(paged_step.batch, 16, packed_calls::TableForm::flat_with_ends);
+  tw_packed_shape sizes = paged_step.shape();
+  sizes.page_size = paged.page_size;
+  sizes.total_kv = paged.pages * paged.page_size;
+  tw_sequences sequences = paged_step.sequences();
+  sequences.kv_begin = {};
+  sequences.page_table = c_tensor(*paged.page_table);
+  sequences.page_begin = c_tensor(*paged.page_begin);
+  std::int64_t bytes = 0;
+  succeed(tw_plan_workspace_size, made.get(), &sizes, nullptr, &bytes);
+  packed_calls::Workspace memory(bytes);
+  auto options = sized<tw_plan_options>();
+  options.workspace = memory.view().data;
+  options.workspace_bytes = bytes;
+  options.count_absent = 1;
+  const auto plan =
+      make<PlanHandle>(tw_plan_create, made.get(), &sizes, &sequences, nullptr, &options);
+  tw_call call = paged_step.call();
+  call.k = c_tensor(paged.k);
+  call.v = c_tensor(paged.v);
+  call.plan = plan.get();
+  succeed(tw_forward, made.get(), &call);
+  CHECK(same(paged_step.batch.out, packed_step.batch.out));
+  CHECK(same(paged_step.batch.lse, packed_step.batch.lse));
+
+  static_cast<std::int32_t*>(paged.page_table->data())[0] = 77;
+  succeed(tw_plan_rebuild, made.get(), plan.get(), nullptr, nullptr);
+  auto report = sized<tw_report>();
+  succeed(tw_plan_report, plan.get(), &report);
+  CHECK((report.count == 1 && report.kind == TW_PAGE_TABLE && report.value == 77));
+}
+
+TEST_CASE("C: pages of a packed spec are refused, and a plan with a mask") {
   Step step;
   const AttentionHandle made = attention(kPacked);
   const Planned planned(made, step);
@@ -189,11 +233,12 @@ TEST_CASE("C: pages are refused until they exist, and a plan with a mask always"
   sequences.page_table = sequences.kv_len;
   const tw_packed_shape sizes = step.shape();
   const auto options = sized<tw_plan_options>();
-  const ErrorHandle error = fail(TW_USAGE, [&](tw_error** to) {
+  const ErrorHandle error = fail(TW_TENSOR, [&](tw_error** to) {
     tw_plan* plan = nullptr;
     return tw_plan_create(made.get(), &sizes, &sequences, nullptr, &options, &plan, to);
   });
-  CHECK_THAT(tw_error_message(error.get()), ContainsSubstring("not yet supported"));
+  CHECK_THAT(tw_error_message(error.get()),
+             ContainsSubstring("page_table was given, and kv_layout is \"packed\""));
 
   const AttentionHandle dense =
       attention(R"({"dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx"})");

@@ -54,9 +54,12 @@ CheckOptions on_cpu() {
 }
 
 PackedInputs inputs_of(const Case& c, std::uint64_t seed = 1) {
-  return random_packed_inputs(
-      c.spec, {.num_q_heads = c.q_heads, .num_kv_heads = c.kv_heads, .sequences = c.sequences},
-      seed, c.options);
+  return random_packed_inputs(c.spec,
+                              {.num_q_heads = c.q_heads,
+                               .num_kv_heads = c.kv_heads,
+                               .sequences = c.sequences,
+                               .pages = {.page_size = c.spec.is_paged() ? 16 : 0}},
+                              seed, c.options);
 }
 
 // TILEWRIGHT_TEST_DEVICE: another device for what has to be right on each.

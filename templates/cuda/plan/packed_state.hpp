@@ -9,6 +9,8 @@
 
 namespace tw_kernel {
 
+using tilewright::abi::SnippetArguments;
+
 struct WarpSequence : tilewright::abi::TiledSequence {};
 
 TW_INLINE WarpSequence warp_sequence(const tilewright::abi::TiledSequence& planned,

@@ -10,6 +10,8 @@
 
 namespace tw_kernel {
 
+using tilewright::abi::SnippetArguments;
+
 struct WarpSequence : tilewright::abi::TiledSequence {
   tilewright::abi::SequencePages pages;
 };

@@ -91,8 +91,8 @@ std::vector<Wish> wishes() {
           {packed_in_float, "forward_prefill"},
           {packed, "plan_proved"},
           {promised, "plan_proved"},
-
-          {paged, "forward_prefill"}};
+          {paged, "forward_prefill"},
+          {paged, "plan_proved"}};
 }
 
 struct Alone {
