@@ -67,7 +67,7 @@ tw_status tw_plan_workspace_size(const tw_attention* attention, const tw_packed_
     const Attention& on = of(attention);
     const PackedShape sizes = shape_of(shape);
     const Sized given(options, "tw_plan_options");
-      std::int64_t& result = required(bytes, "bytes");
+    std::int64_t& result = required(bytes, "bytes");
     if (given->positions) {
       result = on.workspace_size(sizes, &given->positions->mask);
     } else {
