@@ -30,7 +30,7 @@ struct InputArguments {
   std::optional<std::int64_t> q_offset;
   std::optional<std::int64_t> kv_offset;
   std::optional<double> scale;
-  bool batch_invariant = false;  ///< of a packed call
+  bool batch_invariant = false;             ///< of a packed call
   std::optional<std::int64_t> shared = {};  ///< PageOptions::shared_columns
 
   /// --scalar, --buffer, --seed, --q-offset and --kv-offset.

@@ -27,7 +27,7 @@ struct Problem {
   /// Of a packed call: PlanOptions::positions.
   const BlockMask* positions = nullptr;
   bool batch_invariant = false;  ///< PlanOptions::batch_invariant
-  std::int64_t page_size = 0;  ///< of paged k and v; 0: they are not
+  std::int64_t page_size = 0;    ///< of paged k and v; 0: they are not
 };
 
 /// The scale that the problem's scores are multiplied by.
