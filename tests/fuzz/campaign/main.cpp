@@ -81,7 +81,8 @@ bool endless_kernels_are_given_up() {
   fuzz_case.spec = {.dtype = f32, .head_dim = 16};
   fuzz_case.shape = {.q_len = 5, .kv_len = 7};
   FuzzCase endless = fuzz_case;
-  endless.spec.score_mod = "int i = 0; while (i < 1) i = (i + q_len) % q_len; return score + i;";
+  endless.spec.score_mod =
+      "int i = 0; while (int one = i < 1) i = (i + one * q_len) % q_len; return score + i;";
   Workers workers({.run = {}, .count = 1, .time_limit = std::chrono::seconds(10)});
   workers.submit({endless, fuzz_case});
   std::vector<Failure> failures;
