@@ -158,16 +158,9 @@ void refuse_offsets(const Spec& spec, const InputArguments& arguments) {
 }
 
 verify::PackedLengths lengths_for(const Spec& spec, const InputArguments& arguments) {
-  verify::PackedLengths lengths = parse_random_packed(arguments.inputs);
+  verify::PackedLengths lengths = parse_random_packed(spec, arguments.inputs);
   lengths.pages.shared_columns = arguments.shared.value_or(0);
-  const bool has_pages = lengths.pages.page_size > 0;
-  if (has_pages == spec.is_paged()) return lengths;
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("--inputs \"{}\" has {}/page=N, but the spec's kv_layout is \"{}\"",
-                  arguments.inputs, has_pages ? "" : "no ", to_string(spec.key_value_layout())),
-      has_pages ? R"(leave it out, or write "kv_layout": "paged" in the spec)"
-                : "write /page=16 at the end: pages of 16 rows");
+  return lengths;
 }
 
 std::int64_t extent(const TensorView& tensor, int dim) {

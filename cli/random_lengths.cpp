@@ -133,7 +133,7 @@ Shape parse_random_dense(const std::string& inputs) {
           .kv_len = size(4)};
 }
 
-verify::PackedLengths parse_random_packed(const std::string& inputs) {
+verify::PackedLengths parse_random_packed(const Spec& spec, const std::string& inputs) {
   const std::vector<std::string> parts = split(inputs.substr(kRandom.size()), '/');
   if (parts.size() < 2) {
     refuse(inputs, "has no lengths of sequences, which a packed spec needs");
@@ -157,7 +157,13 @@ verify::PackedLengths parse_random_packed(const std::string& inputs) {
     take_word(inputs, words[i], lengths);
   }
   require_page_size(inputs, lengths.pages);
-  return lengths;
+  const bool has_pages = lengths.pages.page_size > 0;
+  if (has_pages == spec.is_paged()) return lengths;
+  throw Error(ErrorCode::usage,
+              fmt::format("--inputs \"{}\" has {}/page=N, but the spec's kv_layout is \"{}\"",
+                          inputs, has_pages ? "" : "no ", to_string(spec.key_value_layout())),
+              has_pages ? R"(leave it out, or write "kv_layout": "paged" in the spec)"
+                        : "write /page=16 at the end: pages of 16 rows");
 }
 
 std::string random_text(const verify::PackedLengths& lengths) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "generator/spec/spec.hpp"
 #include "runtime/api/shape.hpp"
 #include "verify/random_sequences.hpp"
 
@@ -15,9 +16,10 @@ bool is_random(const std::string& inputs);
 Shape parse_random_dense(const std::string& inputs);
 
 /// Reads random:HQ,HKV/Q:KV,Q:KV,...[xN][/ctx=N][/page=N][/pages=N][/static or /flat], the lengths
-/// of a packed or paged call; an x stands after any Q:KV and repeats it.
+/// of a call of a packed spec, with pages where its k and v are; an x stands after any Q:KV and
+/// repeats it.
 /// @throws Error with code usage, as above
-verify::PackedLengths parse_random_packed(const std::string& inputs);
+verify::PackedLengths parse_random_packed(const Spec& spec, const std::string& inputs);
 
 /// The text that is read as these lengths, as short as it can be.
 std::string random_text(const verify::PackedLengths& lengths);

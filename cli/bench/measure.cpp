@@ -86,7 +86,7 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
 void PreparedCall::make_plan() {
   staged_plan_ = std::make_unique<const StagedPlan>(
       attention_, verify::packed_shape(view_), *view_.sequences, bindings_,
-      StagedPlan::OnFaults::refuse, nullptr, view_.batch_invariant);
+      StagedPlan::OnFaults::clamp, nullptr, view_.batch_invariant);
   plan_ = std::make_unique<Plan>(staged_plan_->plan());
   const PlanMap map(*plan_, attention_.spec().block);
   if (map.has_tiles()) density_ = map.counts().density();

@@ -64,7 +64,7 @@ Workload own_workload(const BenchArguments& arguments) {
                 fmt::format("leave {} out", name));
   }
   if (arguments.spec->is_packed()) {
-    return packed_workload(*arguments.spec, parse_random_packed(arguments.inputs));
+    return packed_workload(*arguments.spec, parse_random_packed(*arguments.spec, arguments.inputs));
   }
   const Shape shape = parse_random_dense(arguments.inputs);
   validate(shape);

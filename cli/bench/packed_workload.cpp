@@ -1,6 +1,7 @@
 #include "cli/bench/packed_workload.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -27,6 +28,7 @@ Shape totals_of(const PackedLengths& lengths) {
     shape.q_len += sequence.q_len;
     shape.kv_len += sequence.kv_len;
   }
+  if (lengths.pages.page_size > 0) shape.kv_len = lengths.total_kv();
   return shape;
 }
 
@@ -38,7 +40,8 @@ Workload packed_workload(const Spec& spec, const PackedLengths& lengths) {
                                    .num_q_heads = shape.num_q_heads,
                                    .num_kv_heads = shape.num_kv_heads,
                                    .total_q = shape.q_len,
-                                   .total_kv = shape.kv_len});
+                                   .total_kv = shape.kv_len,
+                                   .page_size = lengths.pages.page_size});
   if (shape.q_len == 0) {
     throw Error(ErrorCode::usage, "the sequences have no rows of q, so there is nothing to measure",
                 "give one of them a Q of 1 or more");
@@ -57,12 +60,25 @@ verify::PackedInputs adjacent_sequences(const Spec& spec, const PackedLengths& l
     kv_row += sequence.kv_len;
     longest = std::max(longest, sequence.kv_len);
   }
+  const std::int64_t page_size = lengths.pages.page_size;
   verify::PackedInputs packed{
-      .inputs = verify::random_inputs(spec, totals_of(lengths), seed, {.longest_kv = longest}),
+      .inputs = verify::random_inputs(
+          spec, totals_of(lengths), seed,
+          {.page_size = std::max<std::int64_t>(page_size, 1), .longest_kv = longest}),
       .q_begin = i32_tensor(q_begin),
-      .kv_begin = i32_tensor(kv_begin),
+      .kv_begin = {},
       .kv_len = i32_tensor(kv_len),
+      .page_table = {},
+      .page_begin = {},
+      .page_size = page_size,
       .kv_offset = {}};
+  if (page_size > 0) {
+    verify::RandomPages pages = verify::random_pages(kv_len, lengths.pages, seed);
+    packed.page_table = std::move(pages.page_table);
+    packed.page_begin = std::move(pages.page_begin);
+  } else {
+    packed.kv_begin = i32_tensor(kv_begin);
+  }
   if (lengths.kv_offset != 0) {
     packed.kv_offset = i32_tensor(std::vector<std::int64_t>(kv_len.size(), lengths.kv_offset));
   }

@@ -6,7 +6,8 @@
 
 namespace tilewright::cli {
 
-/// A packed call whose sequences lie next to each other, without rows of no sequence.
+/// A packed call whose sequences lie next to each other, without rows of no sequence; of paged k
+/// and v, in pages in random order.
 /// @throws Error with code usage where q or out has no rows; with code tensor for sizes that no
 ///         kernel can run
 Workload packed_workload(const Spec& spec, const verify::PackedLengths& lengths);

@@ -58,7 +58,7 @@ void StagedPlan::make(const Attention& attention, const PackedShape& shape,
                                {.workspace = workspace_,
                                 .batch_invariant = batch_invariant_,
                                 .positions = positions_,
-                                .count_absent = true}));
+                                .count_absent = on_faults != OnFaults::clamp}));
   const PlanReport report = plan_->report();
   const bool takes_unsorted = on_faults == OnFaults::take_unsorted;
   const std::int64_t refused = report.count - (takes_unsorted ? report.unsorted : 0);
