@@ -1,6 +1,7 @@
 #include "cli/bench/kept.hpp"
 
 #include <cmath>
+#include <optional>
 
 #include "cli/bench/packed_workload.hpp"
 #include "cli/call.hpp"
@@ -20,6 +21,7 @@ Spec counting_spec(const Spec& spec, const Device& device) {
                 .dtype = device.kind() == Device::Kind::cpu ? DType::f32 : DType::bf16,
                 .head_dim = kWidth,
                 .layout = spec.is_packed() ? Layout::packed : Layout::bhsd,
+                .kv_layout = spec.is_paged() ? std::optional(Layout::paged) : std::nullopt,
                 .mask_mod = spec.mask_mod,
                 .block = spec.block,
                 .outputs = {.out = true, .lse = true}};
@@ -84,7 +86,11 @@ double packed_kept_share(const Spec& spec, const verify::Problem& problem,
   const DType dtype = attention.spec().dtype;
   const Shape& shape = problem.shape;
   const Tensor q = Tensor::zeros(dtype, {shape.q_len, shape.num_q_heads, kWidth});
-  const Tensor k = Tensor::zeros(dtype, {shape.kv_len, shape.num_kv_heads, kWidth});
+  const std::int64_t page_size = problem.page_size;
+  const Tensor k =
+      page_size == 0
+          ? Tensor::zeros(dtype, {shape.kv_len, shape.num_kv_heads, kWidth})
+          : Tensor::zeros(dtype, {shape.kv_len / page_size, page_size, shape.num_kv_heads, kWidth});
   const Tensor out = Tensor::zeros(dtype, q.shape());
   const Tensor lse = Tensor::zeros(DType::f32, {shape.num_q_heads, shape.q_len});
   const StagedCall call(device, {.q = q, .k = k, .v = k, .out = out, .lse = lse.view()}, {});

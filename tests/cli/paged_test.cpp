@@ -104,3 +104,12 @@ TEST_CASE("cli paged: mask shows one sequence") {
   CAPTURE(ended.err);
   CHECK(ended.status == 0);
 }
+
+TEST_CASE("cli paged: bench measures a call with pages") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  const Ended ended = on_cpu({"bench", "--spec", spec, "--inputs", "random:2,1/40:70,1:33/page=16",
+                              "--budget-ms", "1", "--json"});
+  CAPTURE(ended.out, ended.err);
+  CHECK(ended.status == 0);
+}

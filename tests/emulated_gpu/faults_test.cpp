@@ -326,8 +326,8 @@ TEST_CASE("emulated GPU: faults of the block mask's kernels are seen") {
        "__syncthreads();  // open_tiles is complete", ""},
       {"a list begins before all counts are there", "cuda/mask/lists.hpp",
        "__syncthreads();  // sums is complete", ""},
-      {"a sum is read before its half is complete", "cuda/mask/sum_before.hpp",
-       "__syncthreads();  // the other half is complete, and this one is no longer read", ""},
+      {"sums of warps are read before they are there", "cuda/mask/sum_before.hpp",
+       "__syncthreads();  // sums holds each warp's", ""},
       {"a tile too many is taken for full", "cuda/mask/rows.hpp", "full = proof == Proof::full;",
        "full = true;"},
   };
