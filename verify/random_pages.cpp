@@ -57,7 +57,7 @@ class PageDealer {
 
   // -1 and a page that no sequence has, in turn.
   std::int32_t unused() {
-    const bool is_page = ++unused_ % 2 == 0 && order_.size() > 0;
+    const bool is_page = ++unused_ % 2 == 0;  // the pool has one page more than needed
     return is_page ? order_.back() : -1;
   }
 
