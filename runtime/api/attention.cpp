@@ -232,7 +232,10 @@ class Attention::Implementation {
     require_written_apart(spec_, tensors, bindings);
     require_apart_from_plan(tensors, workspace_of(state));
     require_same_mask_scalars(state, bindings);
-    if (state.shape.batch > 0 && state.shape.total_q > 0) backend_->forward(call, state, bindings);
+    const bool has_pages = !spec_.is_paged() || state.shape.total_kv > 0;
+    if (state.shape.batch > 0 && state.shape.total_q > 0 && has_pages) {
+      backend_->forward(call, state, bindings);
+    }
   }
 
  private:

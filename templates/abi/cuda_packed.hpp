@@ -42,8 +42,8 @@ constexpr int kPlanThreads = 512;
 
 /// forward_prefill*: grid (work items, 1, 1), that is rows * (work side / q_tile) * num_q_heads.
 ///   void tilewright_forward(PackedForwardArguments, SnippetArguments<buffers, scalars>)
-/// Batch strides are 0, mask, q_tiles and whole_groups are not read, and SnippetArguments has total_q as q_len and
-/// total_kv as kv_len.
+/// Batch strides are 0, or of pools of k and v a page's. mask, q_tiles and whole_groups are not read.
+/// SnippetArguments has total_q as q_len and total_kv as kv_len.
 struct PackedForwardArguments : ForwardArguments {
   PlanArguments plan;
 };
