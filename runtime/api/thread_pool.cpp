@@ -123,6 +123,7 @@ class ThreadPool::Workers {
   ~Workers();
 
   int size() const { return static_cast<int>(threads_->size()) + 1; }
+  bool has_this_thread() const;
   void run(std::int64_t items, LoopBody body);
 
  private:
@@ -180,10 +181,13 @@ ThreadPool::Workers::~Workers() {
   stopping_.store(true);
   calls_.fetch_add(1);
   wake(calls_, kMaxThreads);
-  for (std::thread& worker : *threads_) {
-    // A body that calls exit() destroys static pools on one of their own threads.
-    worker.get_id() == std::this_thread::get_id() ? worker.detach() : worker.join();
-  }
+  for (std::thread& worker : *threads_) worker.join();
+}
+
+bool ThreadPool::Workers::has_this_thread() const {
+  return std::any_of(threads_->begin(), threads_->end(), [](const std::thread& worker) {
+    return worker.get_id() == std::this_thread::get_id();
+  });
 }
 
 bool ThreadPool::Workers::is_forked() const {
@@ -283,7 +287,12 @@ std::uint32_t ThreadPool::Workers::wait_for_call(std::uint32_t seen) noexcept {
 }
 
 ThreadPool::ThreadPool(int threads) : workers_(std::make_unique<Workers>(threads)) {}
-ThreadPool::~ThreadPool() = default;
+
+ThreadPool::~ThreadPool() {
+  // A body that calls exit() destroys static pools on one of their own threads, while the loop's caller
+  // waits for that body: what it waits with stays.
+  if (workers_->has_this_thread()) static_cast<void>(workers_.release());
+}
 
 ThreadPool& ThreadPool::shared() {
   // Never destroyed: other static objects may use it while the process ends.
