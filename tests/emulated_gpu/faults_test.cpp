@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -91,6 +93,10 @@ std::string findings_here(const Spec& spec, const Shape& shape,
   } catch (const Error& error) {
     if (error.code() == ErrorCode::device) return error.message();
     throw;
+  } catch (const std::length_error&) {  // of the host's copy of lists
+    return "the kernels counted more tiles than a vector holds";
+  } catch (const std::bad_alloc&) {
+    return "the kernels counted more tiles than memory holds";
   }
 }
 
