@@ -98,7 +98,7 @@ TW_API const char *tw_error_report(const tw_error *error);
 TW_API const char *tw_error_message(const tw_error *error);
 /* What to do next; "" where nothing useful can be said. */
 TW_API const char *tw_error_hint(const tw_error *error);
-/* Where: a path, or the name of a text ("score_mod", "spec"); "" where there is no place. */
+/* The file or text that the error is in: a path, "score_mod", "mask_mod" or "spec"; "" if it is in none. */
 TW_API const char *tw_error_file(const tw_error *error);
 /* From 1; 0: the whole file. */
 TW_API int32_t tw_error_line(const tw_error *error);

@@ -82,8 +82,8 @@ Map typed_buffer(const Spec& spec, std::size_t index) {
           {"rank", static_cast<std::int64_t>(buffer.shape.size())}};
 }
 
-// In `c ? x : y` an integer beside a float becomes one. Intervals convert either way, so it is
-// said.
+// C++ converts the integer of `c ? x : 1.0f` to a float. Intervals convert either way, so the text
+// says which.
 std::vector<Replacement> mixed_conditionals(const snippet::SnippetTree& tree) {
   using snippet::Type;
   std::vector<Replacement> edits;

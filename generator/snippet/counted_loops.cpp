@@ -31,7 +31,7 @@ std::vector<Replacement> counted_loops(const Snippet& snippet) {
     const std::size_t open = i + 1;
     const std::size_t before_end = brackets.tokens()[brackets.partner(open)].offset;
     if (is_for) {
-      // With an else of its own, so that one that follows stays with its own if.
+      // The `else` keeps an `else` of the snippet with the snippet's `if`.
       insert(before_end + 1, " if (!tw_round()) {} else ");
     } else if (!declares(brackets, open + 1)) {
       insert(brackets.tokens()[open].offset + 1, "tw_round() && (");

@@ -42,7 +42,7 @@ constinit const NameList kKvLayouts("bhsd", "bshd", "packed", "paged");
 constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q",
                                "total_kv");
 constinit const NameList kBounds("clamped", "trusted");
-constinit const NameList kSortedWords("promised");  // beside true and false
+constinit const NameList kSortedWords("promised");  // the other values are true and false
 constinit const NameList kOutputs("out", "lse");
 
 bool is_listed(const Names& names, std::string_view name) {

@@ -49,6 +49,9 @@ struct PackedShape {
   /// A bound of each sequence's columns; 0: total_kv. A longer sequence is cut and reported.
   std::int64_t max_kv_len = 0;
 
+  /// Pages of a pool; 0 where k and v are packed.
+  std::int64_t pages() const { return page_size == 0 ? 0 : total_kv / page_size; }
+
   /// "batch 3, heads 8/2, total_q 135, total_kv 1809", with page_size where there is one
   std::string describe() const;
 

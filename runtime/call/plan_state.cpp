@@ -125,7 +125,7 @@ void require_packed_rows(const Sequences& sequences, std::int64_t batch) {
   }
   const std::int64_t least = sequences.kv_len ? batch : batch + 1;
   require_tensor("kv_begin", *sequences.kv_begin, least, batch + 1,
-                 fmt::format("[{}] (batch + 1), or [{}] beside kv_len", batch + 1, batch));
+                 fmt::format("[{}] (batch + 1), or [{}] with kv_len", batch + 1, batch));
 }
 
 // [batch, columns], or anything of rank 1 or 2 with page_begin.
@@ -166,7 +166,7 @@ void require_pages(const Sequences& sequences, const PackedShape& shape) {
     throw Error(ErrorCode::tensor, "kv_layout is \"paged\", and the sequences have no kv_len",
                 "give an i32 tensor [batch]: the columns of each sequence");
   }
-  const std::int64_t batch = shape.batch, pages = shape.total_kv / shape.page_size;
+  const std::int64_t batch = shape.batch, pages = shape.pages();
   if (sequences.page_table) {
     require_page_table(*sequences.page_table, batch, sequences.page_begin.has_value());
   } else if (sequences.page_begin) {
@@ -204,7 +204,7 @@ abi::PageBounds PlanState::page_bounds() const {
                             .ends_at_next = 0,
                             .page_begin_bytes = 0,
                             .page_size = static_cast<int>(shape.page_size),
-                            .pages = static_cast<int>(shape.total_kv / shape.page_size),
+                            .pages = static_cast<int>(shape.pages()),
                             .counts_absent = counts_absent ? 1 : 0};
   if (!sequences.page_table) return bounds;
   bounds.table_entries = sequences.page_table->numel();
@@ -222,7 +222,7 @@ abi::SequencePages PlanState::pages() const {
   if (shape.page_size == 0) return {};
   return {.table = data_of(sequences.page_table),
           .first_page = 0,
-          .pages = static_cast<int>(shape.total_kv / shape.page_size),
+          .pages = static_cast<int>(shape.pages()),
           .page_size = abi::make_divisor(static_cast<int>(shape.page_size)),
           .reserved = 0};
 }

@@ -7,7 +7,7 @@
 
 namespace tilewright::abi::cuda {
 
-/// As SnippetArguments. The runtime lays `pages` out behind them, at snippet_argument_bytes().
+/// As SnippetArguments. The runtime lays `pages` out after them, at snippet_argument_bytes().
 template <int kBuffers, int kScalars, int kRank = kUsualBufferRank>
 struct PagedSnippetArguments : SnippetArguments<kBuffers, kScalars, kRank> {
   SequencePages pages;  // of all sequences; while a plan is made, of one

@@ -27,11 +27,11 @@ constexpr int quotient(int x, const Divisor& divisor) {
                           (31 + divisor.shift));
 }
 
-/// The pages of one sequence, and of a call's arguments those of all.
+/// The pages of one sequence; in a call's arguments, of all sequences.
 struct SequencePages {
   const int* table;   // numbers of its pages in the pool, from its first one on; null: `first_page` and
                       // those after it
-  int first_page;     // read where there is no table
+  int first_page;     // used if table is null
   int pages;          // of the pool
   Divisor page_size;  // rows of a page
   int reserved;       // 0

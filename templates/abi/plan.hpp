@@ -227,6 +227,7 @@ constexpr int kGreatestIndex = 2147483647 - 1024;
 struct FaultCounter {
   PlanFault first = {};
   int count = 0;
+  bool is_reported = true;  // false: only lengths are wanted, so no table is read to count faults
 
   constexpr int clamped(int value, long long least, long long greatest, PlanFaultKind kind,
                         int place, long long limit) {
@@ -339,7 +340,7 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
     sequence.kv_len = faults.clamped(end - sequence.kv_begin, 0, room, kFaultOfKvLen, b, room);
   }
 
-  if (bounds.pages.counts_absent != 0 && tensors.page_table != nullptr) {
+  if (bounds.pages.counts_absent != 0 && faults.is_reported && tensors.page_table != nullptr) {
     count_absent_pages(tensors, bounds.pages, sequence, faults);
   }
   if (tensors.kv_offset != nullptr) {

@@ -12,29 +12,6 @@ namespace {
 // As in packed_test.cpp: P and out in f16 are each off by 2^-11 of what is at most 1.5.
 constexpr float kF16Tolerance = 2 * 1.5f * 0x1p-11f;
 
-Spec paged_spec(DType dtype, int dim, const std::string& mask_mod) {
-  return {.dtype = dtype,
-          .head_dim = dim,
-          .layout = Layout::packed,
-          .kv_layout = Layout::paged,
-          .mask_mod = mask_mod,
-          .outputs = {.lse = true}};
-}
-
-void run_on_cpu(Spec spec, Batch& batch) {
-  spec.kv_layout.reset();
-  spec.dtype = f32;
-  const Attention attention(spec, {.device = Device::cpu()});
-  Workspace workspace(attention.workspace_size(batch.shape()));
-  const BatchTensors staged(batch, f32);
-  const Plan plan =
-      attention.plan(batch.shape(), staged.sequences(), {}, {.workspace = workspace.view()});
-  fill(batch.out, -7.0f);
-  fill(batch.lse, -9.0f);
-  attention.forward(
-      {.q = batch.q, .k = batch.k, .v = batch.v, .out = batch.out, .lse = batch.lse.view()}, plan);
-}
-
 void require_near(const Tensor& found, const Tensor& wanted, float tolerance) {
   const auto* const a = static_cast<const float*>(found.data());
   const auto* const b = static_cast<const float*>(wanted.data());
@@ -50,7 +27,7 @@ void check(const Spec& spec, Batch& batch, std::int64_t page_size, TableForm for
   CAPTURE(to_string(spec.dtype), spec.mask_mod, page_size, static_cast<int>(form), misaligned);
   const BatchTensors staged(batch, spec.dtype);  // what f16 holds, the CPU gets too
   const PagedBatch paged(batch, page_size, form);
-  run_on_cpu(spec, batch);
+  run_packed(spec, batch);
   const Attention attention(spec, {.device = Device::parse("cuda")});
   const PackedShape shape = paged.shape(batch);
   Workspace workspace(attention.workspace_size(shape));
@@ -134,7 +111,7 @@ TEST_CASE("paged on a GPU: rows of freed and absent pages are zeros, and absent 
     floats(batch.k)[batch.kv_begins[0] * 32 + i] = floats(batch.v)[batch.kv_begins[0] * 32 + i] = 0;
   }
   const BatchTensors staged(batch, f16);
-  run_on_cpu(spec, batch);
+  run_packed(spec, batch);
   const Attention attention(spec, {.device = Device::parse("cuda")});
   const PackedShape shape = paged.shape(batch);
   Workspace workspace(attention.workspace_size(shape));

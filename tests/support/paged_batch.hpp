@@ -13,6 +13,30 @@
 
 namespace tilewright::packed_calls {
 
+inline Spec paged_spec(DType dtype, int dim, const std::string& mask_mod, bool lse = true) {
+  return {.dtype = dtype,
+          .head_dim = dim,
+          .layout = Layout::packed,
+          .kv_layout = Layout::paged,
+          .mask_mod = mask_mod,
+          .outputs = {.lse = lse}};
+}
+
+/// Fills out and lse of a batch by the packed call on the CPU in f32.
+inline void run_packed(Spec spec, Batch& batch) {
+  spec.kv_layout.reset();
+  spec.dtype = f32;
+  const Attention attention(spec, {.device = Device::cpu()});
+  Workspace workspace(attention.workspace_size(batch.shape()));
+  const BatchTensors staged(batch, f32);
+  const Plan plan =
+      attention.plan(batch.shape(), staged.sequences(), {}, {.workspace = workspace.view()});
+  fill(batch.out, -7.0f);
+  fill(batch.lse, -9.0f);
+  attention.forward(
+      {.q = batch.q, .k = batch.k, .v = batch.v, .out = batch.out, .lse = batch.lse.view()}, plan);
+}
+
 /// Which tensors say where pages are.
 enum class TableForm { rows, flat, flat_with_ends, none };
 

@@ -62,7 +62,8 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
       static_cast<int>(number / (static_cast<unsigned>(call.num_q_heads) * kTilesOfRow));
   if (ungrouped >= plan.header->rows) {
     place.rows = {};
-    place.end_of_rows = place.begin_in_block = place.b = place.h = place.h_kv = place.first_row = place.mask_row = 0;
+    place.end_of_rows = place.begin_in_block = place.first_row = place.mask_row = 0;
+    place.b = place.h = place.h_kv = 0;
     return place;
   }
   const RankOfTile found =

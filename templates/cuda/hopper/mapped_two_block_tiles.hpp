@@ -40,7 +40,7 @@ class MappedTwoBlockTiles {
     int blocks = 0, last_block = 0;
 #pragma unroll 1
     for (int i = 0; i < spans; ++i) {
-      // The first row once more where there is no second.
+      // Without a second row this reads the first one again.
       const unsigned kept = __ldg(&row[i].kept) | __ldg(&row[second + i].kept);
       blocks += __popc(kept);
       if (kept != 0) last_block = i * kTilesOfSpan + last_bit(kept);

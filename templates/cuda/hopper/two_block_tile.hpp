@@ -17,13 +17,13 @@ class TwoBlockTile {
  public:
   TwoBlockTile() = default;
   static __forceinline__ TwoBlockTile none() { return TwoBlockTile(~0u); }
-  // Of which no row has anything, and behind which nothing comes.
+  // Past the last tile; it has no elements in either row.
   static __forceinline__ TwoBlockTile sentinel(int first) { return {first, 0}; }
 
   __forceinline__ TwoBlockTile(int first, unsigned states)
       : code_(static_cast<unsigned>(first) / kStep << kBits | states) {}
 
-  // To be or-ed with that of the other row.
+  // The caller combines both rows' with `|`.
   static __forceinline__ unsigned states(int row, TileState state) {
     return static_cast<unsigned>(state) << row * kBitsOfRow;
   }
@@ -42,7 +42,7 @@ class TwoBlockTile {
   }
 
  private:
-  static constexpr int kNext = 2;       // bits of a state, behind which the next tile's is
+  static constexpr int kNext = 2;       // bits of a state; the next tile's state follows
   static constexpr int kBitsOfRow = 4;  // two states
   static constexpr int kBits = 2 * kBitsOfRow;
   static constexpr unsigned kBothInNext = 0xcc;

@@ -76,7 +76,7 @@ TW_INLINE void decide_tiles(const PlanKernelArguments& arguments, const SnippetA
 #pragma unroll 1
   for (place.b = warp / arguments.warps_of_sequence; place.b < arguments.plan.batch;
        place.b += side_by_side) {
-    FaultCounter faults;
+    FaultCounter faults = {.is_reported = false};
     const PlannedSequence planned =
         tilewright::abi::plan_sequence(arguments.tensors, arguments.bounds, place.b, faults);
     if (threadIdx.x % 32 == 0) sequence = warp_sequence(planned, call, place.b);

@@ -9,8 +9,9 @@
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 
-// The work of one list, entries that visit most tiles first: a counting sort by one block of threads. What it reads is far away, so a thread asks for several rows at once, and keeps what it has
-// found of the first ones.
+// The work of one list, entries that visit most tiles first: a counting sort by one block of threads. What
+// it reads is far away, so a thread asks for several rows at once, and keeps what it has found of the first
+// ones.
 
 namespace tw_kernel {
 

@@ -66,7 +66,7 @@ __noinline__ int read_chunk(const PlanKernelArguments& arguments, int first, int
   const bool exists = b < arguments.plan.batch;
   PlannedSequence sequence = {};
   if (exists) {
-    FaultCounter faults;
+    FaultCounter faults = {.is_reported = sums != nullptr};
     sequence = tilewright::abi::plan_sequence(arguments.tensors, arguments.bounds, b, faults);
   }
   const int group = group_of(arguments, sequence.kv_begin);
