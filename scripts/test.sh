@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests; installs what is missing.
 #
-#   scripts/test.sh          what every change must pass: about 9 minutes on two cores
+#   scripts/test.sh          what every change must pass: about 20 minutes on two cores
 #   scripts/test.sh --full   also the long tests, the sanitizers, the second compiler, the fuzzers and the linters: about
-#                            40 minutes. Long campaigns take the day's share of their cases.
-#   scripts/test.sh --all    as --full, with every case of the long campaigns: more than an hour (docs/verification.md)
+#                            an hour. Long campaigns take the day's share of their cases.
+#   scripts/test.sh --all    as --full, with every case of the long campaigns: some hours (docs/verification.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/dependencies.sh
