@@ -157,9 +157,24 @@ void refuse_offsets(const Spec& spec, const InputArguments& arguments) {
               "random:.../ctx=N");
 }
 
+void refuse_shared(const Spec& spec, const InputArguments& arguments) {
+  if (!arguments.shared || (spec.is_paged() && is_random(arguments.inputs))) return;
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("--shared is for random inputs with pages, and {}",
+                  spec.is_paged() ? "--inputs is a file" : "k and v of the spec are not in pages"),
+      spec.is_paged() ? "leave it out: the file's page_table says which pages are shared"
+                      : R"(leave it out, or write "kv_layout": "paged" in the spec)");
+}
+
 verify::PackedLengths lengths_for(const Spec& spec, const InputArguments& arguments) {
   verify::PackedLengths lengths = parse_random_packed(spec, arguments.inputs);
-  lengths.pages.shared_columns = arguments.shared.value_or(0);
+  if (!arguments.shared) return lengths;
+  if (lengths.pages.table == verify::PageOptions::Table::none) {
+    throw Error(ErrorCode::usage, "--shared needs a page_table, and /static gives none",
+                "leave out one of the two: without a page_table sequence b has page b alone");
+  }
+  lengths.pages.shared_columns = *arguments.shared;
   return lengths;
 }
 
@@ -236,6 +251,7 @@ void refuse_batch_invariant(bool given) {
 
 CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   refuse_offsets(spec, arguments);
+  refuse_shared(spec, arguments);
   CallInputs inputs;
   if (!is_random(arguments.inputs)) {
     inputs.take_file(spec, arguments, true);

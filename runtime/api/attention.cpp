@@ -230,12 +230,9 @@ class Attention::Implementation {
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
     require_written_apart(spec_, tensors, bindings);
-    require_apart_from_plan(tensors, workspace_of(state));
+    require_apart_from_plan(tensors, workspace_of(state), state.sequences.page_table);
     require_same_mask_scalars(state, bindings);
-    const bool has_pages = !spec_.is_paged() || state.shape.total_kv > 0;
-    if (state.shape.batch > 0 && state.shape.total_q > 0 && has_pages) {
-      backend_->forward(call, state, bindings);
-    }
+    if (state.shape.batch > 0 && state.shape.total_q > 0) backend_->forward(call, state, bindings);
   }
 
  private:

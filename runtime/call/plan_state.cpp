@@ -200,7 +200,7 @@ abi::PageBounds PlanState::page_bounds() const {
   if (shape.page_size == 0) return {};
   abi::PageBounds bounds = {.table_entries = 0,
                             .table_stride = 0,
-                            .table_columns = 0,
+                            .table_columns = 1,
                             .ends_at_next = 0,
                             .page_begin_bytes = 0,
                             .page_size = static_cast<int>(shape.page_size),
@@ -231,7 +231,7 @@ abi::PlanBounds PlanState::bounds() const {
   return {
       .total_q = static_cast<int>(shape.total_q),
       .total_kv = static_cast<int>(shape.total_kv),
-      .max_kv_len = static_cast<int>(shape.max_kv_len),
+      .max_kv_len = shape.total_kv > 0 ? static_cast<int>(shape.max_kv_len) : 0,
       .side = static_cast<int>(geometry.block[0]),
       .position_rows = positions ? static_cast<int>(positions->fingerprint().shape.q_len) : 0,
       .position_columns = positions ? static_cast<int>(positions->fingerprint().shape.kv_len) : 0,

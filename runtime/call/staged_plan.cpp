@@ -17,13 +17,17 @@ constexpr std::size_t kGuard = 4096;
 constexpr std::byte kGarbage{0xa5};
 
 const char* hint_for(PlanReport::Kind kind) {
-  const bool is_of_positions =
-      kind == PlanReport::Kind::position_rows || kind == PlanReport::Kind::position_columns;
-  if (kind == PlanReport::Kind::unsorted) {
-    return R"(sort each row of the buffer, or write "sorted": true in the spec)";
+  switch (kind) {
+    case PlanReport::Kind::unsorted:
+      return R"(sort each row of the buffer, or write "sorted": true in the spec)";
+    case PlanReport::Kind::position_rows:
+    case PlanReport::Kind::position_columns:
+      return "give lists for all positions that the longest sequence has";
+    case PlanReport::Kind::page_table:
+      return "a call would read its rows as zeros; mend the table, or write -1 for a freed page";
+    default:
+      return "a call would clamp it; mend the tensor that it names";
   }
-  return is_of_positions ? "give lists for all positions that the longest sequence has"
-                         : "a call would clamp it; mend the tensor that it names";
 }
 
 bool is_garbage(std::byte byte) {

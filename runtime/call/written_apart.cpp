@@ -105,12 +105,18 @@ void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
   if (shared_with_buffers != 0) require_apart_from_buffers(spec, tensors, bindings);
 }
 
-void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace) {
-  const ByteRange plan = byte_range(workspace);
-  const bool meets_lse = tensors.lse && plan.meets(byte_range(*tensors.lse));
-  if (!plan.meets(range_of(tensors.out)) && !meets_lse) return;
-  require_apart("out", tensors.out, kWorkspace, workspace);
-  if (tensors.lse) require_apart("lse", *tensors.lse, kWorkspace, workspace);
+void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace,
+                             const std::optional<TensorView>& page_table) {
+  const ByteRange out = range_of(tensors.out);
+  const ByteRange lse = tensors.lse ? byte_range(*tensors.lse) : ByteRange{};
+  const auto require = [&](std::string_view name, const TensorView& read) {
+    const ByteRange range = byte_range(read);
+    if (!range.meets(out) && !range.meets(lse)) return;
+    require_apart("out", tensors.out, name, read);
+    if (tensors.lse) require_apart("lse", *tensors.lse, name, read);
+  };
+  require(kWorkspace, workspace);
+  if (page_table) require("page_table", *page_table);
 }
 
 void require_plan_apart(const Spec& spec, const TensorView& workspace, const Sequences& sequences,
@@ -123,6 +129,8 @@ void require_plan_apart(const Spec& spec, const TensorView& workspace, const Seq
   require("q_begin", sequences.q_begin);
   require("kv_begin", sequences.kv_begin);
   require("kv_len", sequences.kv_len);
+  require("page_table", sequences.page_table);
+  require("page_begin", sequences.page_begin);
   require("q_offset", sequences.q_offset);
   require("kv_offset", sequences.kv_offset);
   std::size_t index = 0;

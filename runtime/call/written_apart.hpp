@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <optional>
 
 #include "../api/attention.hpp"
 
@@ -16,10 +16,12 @@ namespace tilewright {
 void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
                            const Bindings& bindings);
 
-/// Refuses a packed call whose out or lse shares a byte with the workspace of its plan.
+/// Refuses a packed call whose out or lse shares a byte with what its plan lends it: the workspace,
+/// and the page_table of paged k and v.
 /// @param workspace the bytes that the plan uses
 /// @throws Error as above
-void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace);
+void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace,
+                             const std::optional<TensorView>& page_table);
 
 /// Refuses a plan whose workspace shares a byte with a tensor that each build reads: one of the
 /// sequences, or a buffer.

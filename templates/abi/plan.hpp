@@ -193,7 +193,7 @@ struct SequenceTensors {
 struct PageBounds {
   long long table_entries;  // of the whole table
   long long table_stride;   // of a two-dimensional table whose rows are the sequences': from one to the next
-  int table_columns;        // of it
+  int table_columns;        // of it; without a table 1, as page b is sequence b's
   int ends_at_next;         // whether page_begin has batch + 1, and a sequence's pages end where the next one's begin
   int page_begin_bytes;     // of one: 4 or 8
   int page_size;
@@ -204,7 +204,7 @@ struct PageBounds {
 struct PlanBounds {
   int total_q;
   int total_kv;
-  int max_kv_len;
+  int max_kv_len;        // 0 where total_kv is: a pool without pages has no row to read
   int side;              // block[0]
   int position_rows;     // of lists of positions; 0: there are none
   int position_columns;  // likewise
@@ -254,7 +254,6 @@ struct PlacedPages {
 
 constexpr PlacedPages place_pages(const SequenceTensors& tensors, const PageBounds& bounds, int b,
                                   FaultCounter& faults) {
-  if (tensors.page_table == nullptr) return {0, bounds.page_size};  // page b alone
   if (tensors.page_begin == nullptr) {
     return {b * bounds.table_stride,
             static_cast<long long>(bounds.table_columns) * bounds.page_size};

@@ -74,6 +74,7 @@ TEST_CASE("cli paged: pages of a file, and a table that names no page") {
   const Ended refused = run(3);
   CHECK(refused.status == 2);
   CHECK_THAT(refused.err, ContainsSubstring("page_table(0, 1) is 3, but the pool has 3 pages"));
+  CHECK_THAT(refused.err, ContainsSubstring("write -1 for a freed page"));
 }
 
 TEST_CASE("cli paged: mistakes in --inputs say what to write") {
@@ -95,6 +96,26 @@ TEST_CASE("cli paged: mistakes in --inputs say what to write") {
   CHECK_THAT(error_of(paged, "random:4,2/1:70/page=16/static"),
              ContainsSubstring("has 70 columns, and its one page has 16 rows"));
   CHECK_THAT(error_of(paged, "random:4,2/1:70/page=16/sttic"), ContainsSubstring("unknown part"));
+}
+
+TEST_CASE("cli paged: --shared is refused where no random table could share pages") {
+  const Folder folder;
+  const std::string paged = folder.write("s.json", kCausal);
+  const std::string packed = folder.write("p.json", R"json({
+    "dtype": "f32", "head_dim": 16, "layout": "packed"})json");
+  const File file(0);
+  write_safetensors(folder.path("in.safetensors"), file.tensors);
+  const auto error_of = [&](const std::string& spec, const std::string& inputs) {
+    const Ended ended = on_cpu({"check", spec, "--inputs", inputs, "--shared", "32"});
+    CHECK(ended.status == 2);
+    return ended.err;
+  };
+  CHECK_THAT(error_of(paged, "random:4,2/1:70/page=80/static"),
+             ContainsSubstring("--shared needs a page_table, and /static gives none"));
+  CHECK_THAT(error_of(paged, folder.path("in.safetensors")),
+             ContainsSubstring("and --inputs is a file"));
+  CHECK_THAT(error_of(packed, "random:4,2/1:70"),
+             ContainsSubstring("k and v of the spec are not in pages"));
 }
 
 TEST_CASE("cli paged: mask shows one sequence") {

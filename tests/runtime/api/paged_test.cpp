@@ -1,16 +1,20 @@
 // Paged calls on a CPU: the same bits as packed ones, whatever the pages.
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "tests/support/catch.hpp"
 #include "tests/support/paged_batch.hpp"
 
 namespace tilewright {
 using namespace packed_calls;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -219,6 +223,72 @@ TEST_CASE("paged: tables and lengths that lie are clamped and reported") {
   CHECK(text_of(int_tensor({-1, 0}), {1, 1}) == "page_begin[0] is -1");
   CHECK(text_of(int_tensor({0, 3, 2}), {1, 0}) == "page_begin[2] is 2 after 3");
   CHECK(text_of(int_tensor({0, 1, 3}), {17, 0}) == "kv_len[0] is 17, but there is room for 16");
+}
+
+TEST_CASE("paged: a pool without pages and a table without columns have no row to read") {
+  const Attention attention(paged_spec(f32, 32, ""), {.device = Device::cpu()});
+  const Tensor q_begin = int_tensor({0, 2, 4, 6}), kv_len = int_tensor({16, 16, 16});
+  const Tensor q = random_tensor({6, 1, 32}, 1), memory = random_tensor({3, 16, 1, 32}, 2);
+  Tensor entries = int_tensor({-1, 0, 1});
+  const TensorView one_column = TensorView::contiguous(entries.data(), i32, {3, 1});
+  const TensorView no_column = TensorView::contiguous(static_cast<void*>(nullptr), i32, {3, 0});
+  const auto require_nothing_read = [&](std::int64_t pages, const TensorView& table) {
+    const PackedShape shape = {
+        .batch = 3, .total_q = 6, .total_kv = pages * 16, .page_size = 16, .max_kv_len = 48};
+    Workspace workspace(attention.workspace_size(shape));
+    const Plan plan =
+        attention.plan(shape, {.q_begin = q_begin, .kv_len = kv_len.view(), .page_table = table},
+                       {}, {.workspace = workspace.view()});
+    TensorView pool = memory.view();
+    pool.shape[0] = pages;
+    Tensor out = Tensor::zeros(f32, {6, 1, 32}), lse = Tensor::zeros(f32, {1, 6});
+    fill(out, kPoison);
+    fill(lse, kPoison);
+    attention.forward({.q = q, .k = pool, .v = pool, .out = out, .lse = lse.view()}, plan);
+    CHECK(plan.report().text() ==
+          "kv_len[0] is 16, but there is room for 0 (3 values were clamped)");
+    CHECK(std::all_of(floats(out), floats(out) + out.numel(), [](float x) { return x == 0; }));
+    CHECK(std::all_of(floats(lse), floats(lse) + lse.numel(),
+                      [](float x) { return x == -std::numeric_limits<float>::infinity(); }));
+  };
+  require_nothing_read(0, one_column);
+  require_nothing_read(0, no_column);
+  require_nothing_read(3, no_column);
+}
+
+TEST_CASE("paged: outputs and workspace that share memory with the table are refused") {
+  const Attention attention(paged_spec(f32, 32, ""), {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 2, .total_kv = 32, .page_size = 16};
+  const std::int64_t bytes = attention.workspace_size(shape);
+  Workspace workspace(bytes);
+  const Tensor q_begin = int_tensor({0, 2}), kv_len = int_tensor({20});
+  const Tensor q = random_tensor({2, 1, 32}, 1), k = random_tensor({2, 16, 1, 32}, 2);
+  Tensor out = Tensor::zeros(f32, {2, 1, 32}), lse = Tensor::zeros(f32, {1, 2});
+  const auto ints = [](void* data, std::initializer_list<std::int64_t> extents) {
+    return TensorView::contiguous(data, i32, extents);
+  };
+  const auto plan_of = [&](const TensorView& table, std::optional<TensorView> begin) {
+    return attention.plan(
+        shape,
+        {.q_begin = q_begin, .kv_len = kv_len.view(), .page_table = table, .page_begin = begin}, {},
+        {.workspace = workspace.view()});
+  };
+  const auto forward = [&](const Plan& plan) {
+    return refusal(
+        [&] { attention.forward({.q = q, .k = k, .v = k, .out = out, .lse = lse.view()}, plan); });
+  };
+  Tensor pages = int_tensor({0, 1}), begin = int_tensor({0});
+  CHECK(forward(plan_of(ints(pages.data(), {2}), begin.view())).empty());
+  CHECK_THAT(forward(plan_of(ints(floats(out) + 30, {1, 2}), {})),
+             ContainsSubstring("out overlaps page_table in memory"));
+  CHECK_THAT(forward(plan_of(ints(lse.data(), {2}), begin.view())),
+             ContainsSubstring("lse overlaps page_table in memory"));
+  CHECK_THAT(refusal([&] {
+               plan_of(ints(workspace.view().data, {1, 2}), {});
+             }),
+             ContainsSubstring("the plan's workspace overlaps page_table in memory"));
+  CHECK_THAT(refusal([&] { plan_of(ints(pages.data(), {2}), ints(workspace.view().data, {1})); }),
+             ContainsSubstring("the plan's workspace overlaps page_begin in memory"));
 }
 
 TEST_CASE("paged: what the host can see is refused before anything is launched") {
