@@ -17,74 +17,10 @@
 #include "cli/verb.hpp"
 #include "generator/snippet/notes.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "verify/report_json.hpp"
 
 namespace tilewright::cli {
 namespace {
-
-Json to_json(const verify::UndefinedOperations& found) {
-  Json operations = Json::array();
-  for (const verify::UndefinedOperation& operation : found.operations) {
-    operations.push_back({{"message", operation.message},
-                          {"file", operation.place.file},
-                          {"line", operation.place.line},
-                          {"column", operation.place.column},
-                          {"kept", operation.kept}});
-  }
-  return {{"count", found.count},
-          {"elements", found.elements},
-          {"elements_checked", found.elements_checked},
-          {"operations", operations}};
-}
-
-Json to_json(const verify::MaskVerdict& mask) {
-  return {{"ok", mask.ok},
-          {"tiles", mask.tiles},
-          {"wrong_tiles", mask.wrong_tiles},
-          {"first_wrong", mask.first_wrong.empty() ? Json() : Json(mask.first_wrong)}};
-}
-
-Json to_json(const verify::Agreement& agreement) {
-  return {{"ok", agreement.ok},
-          {"difference", agreement.difference},
-          {"bound", agreement.bound},
-          {"lse_difference", agreement.lse_difference},
-          {"lse_bound", agreement.lse_bound}};
-}
-
-Json to_json(const verify::Verdict& theirs, const verify::Agreement& beside) {
-  return {{"ok", theirs.ok && beside.ok},  {"error_max", theirs.error_max},
-          {"error_rms", theirs.error_rms}, {"bound", theirs.bound_max},
-          {"bound_rms", theirs.bound_rms}, {"lse_error", theirs.lse_error},
-          {"lse_bound", theirs.lse_bound}, {"reasons", theirs.reasons},
-          {"beside_ours", to_json(beside)}};
-}
-
-Json to_json(const verify::StepTimes& ms) {
-  return {{"kernels", ms.kernels}, {"readings", ms.readings}, {"undefined", ms.undefined},
-          {"mask", ms.mask},       {"forward", ms.forward},   {"reference", ms.reference},
-          {"naive", ms.naive},     {"judge", ms.judge}};
-}
-
-Json to_json(const verify::Report& report) {
-  const verify::Verdict& verdict = report.verdict;
-  return {{"ok", report.ok},
-          {"error_max", verdict.error_max},
-          {"error_rms", verdict.error_rms},
-          {"bound", verdict.bound_max},
-          {"bound_rms", verdict.bound_rms},
-          {"lse_error", verdict.lse_error},
-          {"lse_bound", verdict.lse_bound},
-          {"naive_max", verdict.naive_max},
-          {"naive_rms", verdict.naive_rms},
-          {"reasons", report.reasons()},
-          {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
-          {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
-          {"expected",
-           report.their_verdict ? to_json(*report.their_verdict, *report.their_agreement) : Json()},
-          {"mask_disagreements", report.mask_disagreements},
-          {"undefined", to_json(report.undefined)},
-          {"times_ms", to_json(report.ms)}};
-}
 
 Json to_json(const std::vector<SnippetNote>& notes) {
   Json list = Json::array();
@@ -267,7 +203,7 @@ class CheckVerb : public Verb {
   void print_report(const Spec& spec, const CallInputs& inputs,
                     const verify::Report& report) const {
     if (json_) {
-      Json json = to_json(report);
+      Json json = verify::report_json(report);
       json["notes"] = to_json(snippet_notes(spec));
       return print_json(json);
     }

@@ -66,4 +66,8 @@ if [ $full != 0 ]; then
   export TILEWRIGHT_TEST_FIRST=${TILEWRIGHT_TEST_FIRST:-$((TILEWRIGHT_TEST_SEED % 1000003 * 200))}
 fi
 ctest --preset release --parallel "$cores" --no-tests=error
+if [ $full != 0 ]; then
+  title "The Python package"
+  scripts/python_test.sh
+fi
 title "Done"

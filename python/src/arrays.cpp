@@ -1,0 +1,206 @@
+#include "arrays.hpp"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include "base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::py {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& what, const std::string& hint = {}) {
+  throw Error(ErrorCode::tensor, std::string(name) + ' ' + what, hint);
+}
+
+[[noreturn]] void refuse_dtype(const char* name, const std::string& dtype) {
+  refuse(name, "has dtype " + dtype,
+         "convert it to float32, float16, bfloat16, int32, int64, uint8 or bool");
+}
+
+void set_rank(TensorView& view, const char* name, std::int64_t rank) {
+  if (rank > kMaxRank) {
+    refuse(name, "has " + std::to_string(rank) + " dimensions, but a tensor has at most 5");
+  }
+  view.rank = static_cast<int>(rank);
+}
+
+// Of PyTorch's and numpy's dtypes.
+std::optional<DType> dtype_named(std::string_view name) {
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  constexpr std::array<std::pair<std::string_view, DType>, 7> known = {{{"float32", f32},
+                                                                        {"float16", f16},
+                                                                        {"bfloat16", bf16},
+                                                                        {"int32", i32},
+                                                                        {"int64", i64},
+                                                                        {"uint8", u8},
+                                                                        {"bool", boolean}}};
+  for (const auto& [known_name, dtype] : known) {
+    if (name == known_name) return dtype;
+  }
+  return std::nullopt;
+}
+
+DType dtype_or_refuse(const char* name, nb::handle dtype) {
+  const auto text = nb::cast<std::string>(nb::str(dtype));
+  const std::optional<DType> found = dtype_named(text);
+  if (!found) refuse_dtype(name, text);
+  return *found;
+}
+
+std::optional<DType> dtype_of_format(const char* format) {
+  std::string_view code = format ? format : "B";
+  if (code.starts_with('@') || code.starts_with('=') || code.starts_with('<'))
+    code.remove_prefix(1);
+  if (code == "f") return f32;
+  if (code == "e") return f16;
+  if (code == "i") return i32;
+  if (code == "l" || code == "q") return i64;
+  if (code == "B") return u8;
+  if (code == "?") return boolean;
+  return std::nullopt;
+}
+
+void require_device(const char* name, const Device& device, bool on_gpu, int index) {
+  const bool fits =
+      device.kind() == Device::Kind::cuda ? on_gpu && index == device.index() : !on_gpu;
+  if (fits) return;
+  const std::string where = on_gpu ? "cuda:" + std::to_string(index) : "cpu";
+  refuse(name, "lies on " + where + ", but this attention runs on " + device.name(),
+         "move it to " + device.name() + ", or make the attention with device=\"" + where + "\"");
+}
+
+// numpy, and jax on a CPU.
+std::optional<TensorView> view_of_buffer(nb::handle array, const char* name, Use use) {
+  Py_buffer buffer;
+  const int flags = PyBUF_FORMAT | PyBUF_STRIDES | (use == Use::write ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(array.ptr(), &buffer, flags) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  struct Release {
+    Py_buffer* buffer;
+    ~Release() { PyBuffer_Release(buffer); }
+  } release{&buffer};
+  const std::optional<DType> dtype = dtype_of_format(buffer.format);
+  if (!dtype) {
+    if (!nb::hasattr(array, "dtype")) refuse_dtype(name, buffer.format);
+    refuse_dtype(name, nb::cast<std::string>(nb::str(array.attr("dtype"))));
+  }
+  TensorView view{.data = buffer.buf, .dtype = *dtype};
+  set_rank(view, name, buffer.ndim);
+  for (int i = 0; i < buffer.ndim; ++i) {
+    view.shape[i] = buffer.shape[i];
+    if (buffer.strides[i] % buffer.itemsize != 0)
+      refuse(name, "has strides that are no whole elements", "copy it");
+    view.strides[i] = buffer.strides[i] / buffer.itemsize;
+  }
+  return view;
+}
+
+// ml_dtypes.bfloat16, which no buffer and no DLPack of numpy carries.
+TensorView view_of_interface(nb::handle array, const char* name, Use use) {
+  const DType dtype = dtype_or_refuse(name, array.attr("dtype"));
+  const nb::object interface = array.attr("__array_interface__");
+  const nb::object data = interface["data"];
+  if (use == Use::write && nb::cast<bool>(data[1]))
+    refuse(name, "is read-only", "give an array that can be written");
+  TensorView view{.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0])),
+                  .dtype = dtype};
+  const nb::object shape = array.attr("shape");
+  const nb::object strides = array.attr("strides");
+  set_rank(view, name, static_cast<std::int64_t>(nb::len(shape)));
+  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (int i = 0; i < view.rank; ++i) {
+    view.shape[i] = nb::cast<std::int64_t>(shape[i]);
+    view.strides[i] = nb::cast<std::int64_t>(strides[i]) / bytes;
+  }
+  return view;
+}
+
+TensorView view_of_torch(nb::handle array, const char* name, const Device& device) {
+  if (nb::cast<bool>(array.attr("requires_grad")) &&
+      nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) {
+    refuse(name, "requires gradients, which this version does not compute",
+           "call under torch.no_grad(), or pass " + std::string(name) + ".detach()");
+  }
+  TensorView view{.dtype = dtype_or_refuse(name, array.attr("dtype"))};
+  if (nb::cast<bool>(array.attr("is_cuda"))) {
+    require_device(name, device, true, nb::cast<int>(array.attr("get_device")()));
+  } else {
+    const std::string kind = nb::cast<std::string>(nb::str(array.attr("device")));
+    if (kind != "cpu") refuse(name, "lies on " + kind, "move it to " + device.name());
+    require_device(name, device, false, 0);
+  }
+  view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array.attr("data_ptr")()));
+  const nb::object shape = array.attr("shape");
+  const nb::object strides = array.attr("stride")();
+  set_rank(view, name, static_cast<std::int64_t>(nb::len(shape)));
+  for (int i = 0; i < view.rank; ++i) {
+    view.shape[i] = nb::cast<std::int64_t>(shape[i]);
+    view.strides[i] = nb::cast<std::int64_t>(strides[i]);
+  }
+  return view;
+}
+
+DType dtype_of_dlpack(const char* name, nb::dlpack::dtype dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const auto is = [&](Code code, int bits) {
+    return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits && dtype.lanes == 1;
+  };
+  if (is(Code::Float, 32)) return f32;
+  if (is(Code::Float, 16)) return f16;
+  if (is(Code::Bfloat, 16)) return bf16;
+  if (is(Code::Int, 32)) return i32;
+  if (is(Code::Int, 64)) return i64;
+  if (is(Code::UInt, 8)) return u8;
+  if (is(Code::Bool, 8)) return boolean;
+  refuse_dtype(name, "with DLPack's code " + std::to_string(dtype.code) + " and " +
+                         std::to_string(dtype.bits) + " bits");
+}
+
+TensorView view_of_dlpack(nb::handle array, const char* name, const Device& device) {
+  nb::ndarray<nb::ro> tensor;
+  if (!nb::try_cast(array, tensor)) {
+    refuse(name, std::string("is a ") + Py_TYPE(array.ptr())->tp_name + ", not an array",
+           "pass an array of numpy, torch or jax, or any other with __dlpack__");
+  }
+  if (tensor.device_type() != nb::device::cpu::value && tensor.device_type() != 3) {
+    require_device(name, device, true, tensor.device_id());
+  } else {
+    require_device(name, device, false, 0);
+  }
+  TensorView view{.data = const_cast<void*>(tensor.data()),
+                  .dtype = dtype_of_dlpack(name, tensor.dtype())};
+  set_rank(view, name, static_cast<std::int64_t>(tensor.ndim()));
+  for (int i = 0; i < view.rank; ++i) {
+    view.shape[i] = static_cast<std::int64_t>(tensor.shape(static_cast<std::size_t>(i)));
+    view.strides[i] = tensor.stride(static_cast<std::size_t>(i));
+  }
+  return view;
+}
+
+}  // namespace
+
+TensorView view_of(nb::handle array, const char* name, const Device& device, Use use) {
+  if (PyObject_CheckBuffer(array.ptr())) {
+    if (const std::optional<TensorView> view = view_of_buffer(array, name, use)) {
+      require_device(name, device, false, 0);
+      return *view;
+    }
+  }
+  if (nb::hasattr(array, "data_ptr")) return view_of_torch(array, name, device);
+  if (nb::hasattr(array, "__array_interface__") && nb::hasattr(array, "strides")) {
+    require_device(name, device, false, 0);
+    return view_of_interface(array, name, use);
+  }
+  return view_of_dlpack(array, name, device);
+}
+
+}  // namespace tilewright::py

@@ -1,0 +1,100 @@
+#include "attention.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "arrays.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "plan.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::py {
+namespace {
+
+void construct(Attention* self, const std::string& spec, const std::string& file,
+               const std::string& device, bool takes_block_mask, bool masks_only, bool positions) {
+  const nb::gil_scoped_release release;
+  new (self) Attention(spec_from_json(spec, file), {.device = Device::parse(device),
+                                                    .takes_block_mask = takes_block_mask,
+                                                    .masks_only = masks_only,
+                                                    .positions = positions});
+}
+
+nb::list builds(const Attention& attention) {
+  nb::list list;
+  for (const KernelBuild& build : attention.builds()) {
+    nb::dict entry;
+    entry["kernel"] = build.kernel;
+    entry["source"] = build.source;
+    entry["render_ms"] = build.render_ms;
+    entry["compile_ms"] = build.compile_ms;
+    entry["load_ms"] = build.load_ms;
+    entry["bytes"] = build.bytes;
+    list.append(entry);
+  }
+  return list;
+}
+
+BoundArrays bind(const Attention& attention, const std::map<std::string, nb::object>& buffers,
+                 const std::map<std::string, double>& scalars) {
+  BoundArrays bound;
+  SnippetInputs inputs{.scalars = scalars};
+  for (const auto& [name, array] : buffers) {
+    inputs.buffers.emplace(name, view_of(array, name.c_str(), attention.device()));
+    bound.arrays.push_back(array);
+  }
+  bound.bindings = attention.bind(inputs);
+  return bound;
+}
+
+void forward(const Attention& attention, nb::handle q, nb::handle k, nb::handle v, nb::handle out,
+             nb::handle lse, const BlockMask* mask, const PlannedCalls* plan,
+             const BoundArrays* bound, std::optional<double> scale, std::int64_t q_offset,
+             std::int64_t kv_offset, std::uintptr_t stream) {
+  const Device& device = attention.device();
+  ForwardTensors tensors{.q = view_of(q, "q", device),
+                         .k = view_of(k, "k", device),
+                         .v = view_of(v, "v", device),
+                         .out = view_of(out, "out", device, Use::write)};
+  if (!lse.is_none()) tensors.lse = view_of(lse, "lse", device, Use::write);
+  const ForwardOptions options{q_offset, kv_offset, scale, stream_of(stream)};
+  const Bindings& bindings = bindings_of(bound);
+  const nb::gil_scoped_release release;
+  if (plan) {
+    attention.forward(tensors, plan->plan, bindings, options);
+  } else if (mask) {
+    attention.forward(tensors, *mask, bindings, options);
+  } else {
+    attention.forward(tensors, bindings, options);
+  }
+}
+
+}  // namespace
+
+void declare_attention(nb::module_& module) {
+  nb::class_<BoundArrays>(module, "Bindings");
+  nb::class_<Attention> attention(module, "Attention");
+  attention
+      .def("__init__", &construct, nb::arg("spec"), nb::arg("file"), nb::arg("device"),
+           nb::arg("takes_block_mask") = false, nb::arg("masks_only") = false,
+           nb::arg("positions") = false)
+      .def_prop_ro("spec", [](const Attention& self) { return to_json(self.spec()); })
+      .def_prop_ro("device", [](const Attention& self) { return self.device().name(); })
+      .def_prop_ro("target", [](const Attention& self) { return self.target().name(); })
+      .def("builds", &builds)
+      .def("bind", &bind, nb::arg("buffers"), nb::arg("scalars"))
+      .def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"),
+           nb::arg("lse").none(), nb::arg("mask").none(), nb::arg("plan").none(),
+           nb::arg("bindings").none(), nb::arg("scale").none(), nb::arg("q_offset"),
+           nb::arg("kv_offset"), nb::arg("stream"));
+  declare_masks(attention, module);
+  declare_plans(attention, module);
+}
+
+}  // namespace tilewright::py

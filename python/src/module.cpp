@@ -1,0 +1,13 @@
+#include <nanobind/nanobind.h>
+
+#include "attention.hpp"
+#include "errors.hpp"
+#include "jax_ffi.hpp"
+
+NB_MODULE(_core, module) {
+  module.doc() = "Tilewright's C++ library. The package tilewright is the interface for programs.";
+  tilewright::py::declare_errors(module);
+  tilewright::py::declare_attention(module);
+  tilewright::py::declare_tools(module);
+  tilewright::py::declare_jax(module);
+}

@@ -1,0 +1,120 @@
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "attention.hpp"
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "cache/bundle.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/render/templates.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/api/explain.hpp"
+#include "runtime/api/precompile.hpp"
+#include "verify/check.hpp"
+#include "verify/report_json.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::py {
+namespace {
+
+Target target_of(const std::string& name) {
+  return name.empty() ? Target::host_cpu() : Target::parse(name);
+}
+
+std::string render(const std::string& spec_json, const std::string& file,
+                   const std::string& target_name) {
+  const Spec spec = spec_from_json(spec_json, file);
+  const Target target = target_of(target_name);
+  return render_kernel(spec, target, forward_kernel(spec, target), *default_template_loader()).text;
+}
+
+std::string explain_json(const std::string& spec_json, const std::string& file,
+                         const std::string& target_name) {
+  return explain(spec_from_json(spec_json, file), target_of(target_name)).to_json();
+}
+
+// Batch, heads and lengths of a dense call, by the spec's layouts.
+Shape shape_of(const Spec& spec, const TensorView& q, const TensorView& k) {
+  if (q.rank != 4 || k.rank != 4) {
+    throw Error(ErrorCode::tensor, "q and k must have 4 dimensions, but q is " + q.describe() +
+                                       " and k is " + k.describe());
+  }
+  const int q_heads = spec.layout == Layout::bshd ? 2 : 1;
+  const int kv_heads = spec.key_value_layout() == Layout::bshd ? 2 : 1;
+  return {.batch = q.shape[0],
+          .num_q_heads = q.shape[q_heads],
+          .num_kv_heads = k.shape[kv_heads],
+          .q_len = q.shape[3 - q_heads],
+          .kv_len = k.shape[3 - kv_heads]};
+}
+
+std::string check(const std::string& spec_json, const std::string& file, nb::handle q, nb::handle k,
+                  nb::handle v, const std::map<std::string, nb::object>& buffers,
+                  const std::map<std::string, double>& scalars, const std::string& device,
+                  std::optional<double> scale) {
+  const Spec spec = spec_from_json(spec_json, file);
+  if (spec.is_packed()) {
+    throw Error(ErrorCode::usage, "tw.check takes dense specs, but this one's layout is packed",
+                "use the command line: tilewright check SPEC --inputs random:HQ,HKV/Q:KV,...");
+  }
+  const Device host = Device::cpu();
+  verify::Problem problem{.q = view_of(q, "q", host),
+                          .k = view_of(k, "k", host),
+                          .v = view_of(v, "v", host),
+                          .snippet = {.scalars = scalars},
+                          .scale = scale};
+  for (const auto& [name, array] : buffers) {
+    problem.snippet.buffers.emplace(name, view_of(array, name.c_str(), host));
+  }
+  problem.shape = shape_of(spec, problem.q, problem.k);
+  const nb::gil_scoped_release release;
+  return verify::report_json(
+             verify::check(spec, problem, {.attention = {.device = Device::parse(device)}}))
+      .dump();
+}
+
+std::size_t make_ahead(const std::string& manifest_path, const std::vector<std::string>& names,
+                       const std::optional<std::string>& bundle) {
+  const nb::gil_scoped_release release;
+  const Manifest manifest = manifest_from_file(manifest_path);
+  const std::vector<std::string>& wanted = names.empty() ? manifest.targets : names;
+  if (wanted.empty()) {
+    throw Error(ErrorCode::usage, "no target is named",
+                R"(pass targets=["sm_90a", "cpu"], or write "targets" in the manifest)");
+  }
+  std::vector<cache::BundleItem> items = precompile(manifest.specs, bundle_targets(wanted), {});
+  const std::size_t made = items.size();
+  if (bundle) cache::write_bundle(*bundle, std::move(items));
+  return made;
+}
+
+}  // namespace
+
+void declare_tools(nb::module_& module) {
+  module.attr("version") = version();
+  module.def(
+      "canonical",
+      [](const std::string& spec, const std::string& file) {
+        return to_json(spec_from_json(spec, file));
+      },
+      nb::arg("spec"), nb::arg("file"));
+  module.def("automatic_device", [] { return Device::automatic().name(); });
+  module.def("render", &render, nb::arg("spec"), nb::arg("file"), nb::arg("target"));
+  module.def("explain", &explain_json, nb::arg("spec"), nb::arg("file"), nb::arg("target"));
+  module.def("check", &check, nb::arg("spec"), nb::arg("file"), nb::arg("q"), nb::arg("k"),
+             nb::arg("v"), nb::arg("buffers"), nb::arg("scalars"), nb::arg("device"),
+             nb::arg("scale").none());
+  module.def("precompile", &make_ahead, nb::arg("manifest"), nb::arg("targets"),
+             nb::arg("bundle").none());
+}
+
+}  // namespace tilewright::py

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+import reference
+
+import tilewright as tw
+
+Q_BEGIN, KV_BEGIN = [0, 5, 5, 12], [0, 9, 20, 40]
+
+
+def packed(rng):
+    return tuple(rng.standard_normal((n, heads, 16)).astype(np.float32) for n, heads in ((12, 4), (40, 2), (40, 2)))
+
+
+def wanted(q, k, v, b, causal=False):
+    """Of sequence b: the last row and the last column have the same position."""
+    one = [x.swapaxes(0, 1)[None] for x in (q, k, v)]
+    one = [x[:, :, a:z] for x, (a, z) in zip(one, ((Q_BEGIN[b], Q_BEGIN[b + 1]),) + ((KV_BEGIN[b], KV_BEGIN[b + 1]),) * 2)]
+    shift = one[1].shape[2] - one[0].shape[2]
+    return reference.attention(*one, None, (lambda b, h, i, j: i + shift >= j) if causal else None)
+
+
+def test_packed(rng):
+    q, k, v = packed(rng)
+    out, lse = tw.varlen_attention(q, k, v, Q_BEGIN, KV_BEGIN, mask_mod=lambda b, h, i, j: i >= j, return_lse=True)
+    for b in (0, 2):
+        rows = slice(Q_BEGIN[b], Q_BEGIN[b + 1])
+        o, l = wanted(q, k, v, b, causal=True)
+        assert reference.close(out[rows].swapaxes(0, 1), o[0]) and reference.close(lse[:, rows], l[0])
+
+
+def test_a_plan_serves_many_calls_and_is_rebuilt(rng):
+    q, k, v = packed(rng)
+    attention = tw.Attention({"dtype": "f32", "head_dim": 16, "layout": "packed"})
+    begin, kv_begin = np.array(Q_BEGIN, np.int32), np.array(KV_BEGIN, np.int32)
+    plan = attention.plan(begin, num_q_heads=4, num_kv_heads=2, total_q=12, kv_begin=kv_begin, total_kv=40)
+    assert plan.report() == ""
+    out = tw.varlen_attention(q, k, v, begin, kv_begin)
+    assert (attention.forward(q, k, v, plan=plan) == out).all()
+    begin[:] = [0, 3, 3, 12]
+    attention.rebuild(plan)
+    assert reference.close(attention.forward(q, k, v, plan=plan), tw.varlen_attention(q, k, v, begin, kv_begin))
+
+
+def test_paged_equals_packed(rng):
+    q, k, v = packed(rng)
+    kv_len = np.diff(KV_BEGIN).astype(np.int32)
+    table, pools = np.full((3, 5), -1, np.int32), [np.zeros((10, 4, 2, 16), np.float32) for _ in range(2)]
+    free = list(rng.permutation(10))
+    for b, n in enumerate(kv_len):
+        for page in range(-(-n // 4)):
+            table[b, page] = free.pop() if free else 0
+            rows = slice(KV_BEGIN[b] + 4 * page, min(KV_BEGIN[b] + 4 * page + 4, KV_BEGIN[b + 1]))
+            for pool, x in zip(pools, (k, v)):
+                pool[table[b, page], : rows.stop - rows.start] = x[rows]
+    kv_len[2] = 8  # two of the five pages, as ten pages hold no more
+    paged = tw.paged_attention(q, *pools, Q_BEGIN, kv_len, table)
+    same = tw.varlen_attention(q, k, v, Q_BEGIN, KV_BEGIN[:3], kv_len=kv_len)
+    assert reference.close(paged[:5], same[:5]) and reference.close(paged[5:], same[5:])
+    with pytest.raises(tw.Error, match="sink is not yet supported"):
+        tw.paged_attention(q, *pools, Q_BEGIN, kv_len, table, sink=1.0)

@@ -1,0 +1,124 @@
+"""What the package asks of numpy, torch and jax arrays. No framework is imported before an array of it is seen."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Sequence, Tuple
+
+from ._error import Error
+
+DTYPES = {
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "bool": "bool",
+}
+_NAMES = {short: name for name, short in DTYPES.items()}
+
+# Read as another dtype that holds every value (f64: rounded to float, as scores are).
+CONVERTED = {"float64": "float32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64"}
+
+
+def framework(array: Any) -> str:
+    """ "numpy", "torch", "jax", or "" for what is no array of theirs."""
+    module = type(array).__module__.partition(".")[0]
+    if module == "numpy":
+        return "numpy" if hasattr(array, "__array_interface__") and hasattr(array, "ndim") else ""
+    if module in ("jax", "jaxlib"):
+        return "jax" if hasattr(array, "ndim") else ""
+    torch = sys.modules.get("torch")
+    return "torch" if torch is not None and isinstance(array, torch.Tensor) else ""
+
+
+def is_array(value: Any) -> bool:
+    """True for arrays that a mod may read, 0-d ones too; numpy's scalars are numbers."""
+    if framework(value):
+        return type(value).__module__ != "numpy" or type(value).__name__ in ("ndarray", "memmap")
+    return hasattr(value, "__dlpack__") and hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def dtype_name(array: Any) -> str:
+    """ "float32", "bfloat16", ..."""
+    return str(array.dtype).rpartition("torch.")[2]
+
+
+def short_dtype(array: Any, name: str) -> str:
+    """ "f32", "bf16", ... of q, k, v or a buffer."""
+    text = dtype_name(array)
+    if text not in DTYPES:
+        raise Error("tensor", f"{name} has dtype {text}", f"convert it to one of {', '.join(DTYPES)}")
+    return DTYPES[text]
+
+
+def device_of(array: Any) -> str:
+    """ "cpu" or "cuda:0"."""
+    kind = framework(array)
+    if kind == "torch":
+        device = array.device
+        return "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
+    if kind == "jax" and not is_traced(array):
+        device = next(iter(array.devices()))
+        return "cpu" if device.platform == "cpu" else f"cuda:{device.id}"
+    return "cpu"
+
+
+def is_traced(array: Any) -> bool:
+    """True for an array inside jax.jit."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.core.Tracer)
+
+
+def empty_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
+    """An array without contents, of the framework and on the device of `array`. `dtype` is a spec's: "f32"."""
+    if framework(array) == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(tuple(shape), dtype=getattr(torch, _NAMES[dtype]), device=array.device)
+    import numpy
+
+    if dtype == "bf16":
+        import ml_dtypes
+
+        return numpy.empty(tuple(shape), dtype=ml_dtypes.bfloat16)
+    return numpy.empty(tuple(shape), dtype=_NAMES[dtype])
+
+
+def readable(array: Any) -> Any:
+    """The array in a dtype that buffers have. Copies only dtypes of CONVERTED, and jax arrays not at all on a CPU."""
+    kind = framework(array)
+    if kind == "jax":
+        import numpy
+
+        array = numpy.asarray(array)
+    target = CONVERTED.get(dtype_name(array))
+    if target is None:
+        return array.detach() if kind == "torch" and array.requires_grad else array
+    return array.to(getattr(sys.modules["torch"], target)) if kind == "torch" else array.astype(target)
+
+
+def stream_of(array: Any) -> int:
+    """torch's current stream of the array's GPU; 0 on a CPU."""
+    if framework(array) != "torch" or not array.is_cuda:
+        return 0
+    torch = sys.modules["torch"]
+    return int(torch._C._cuda_getCurrentRawStream(array.device.index))
+
+
+def same_framework(**arrays: Any) -> str:
+    """The framework that all arrays belong to, named as the arguments are."""
+    kinds = {name: framework(array) for name, array in arrays.items()}
+    for name, kind in kinds.items():
+        if not kind:
+            what = type(arrays[name]).__name__
+            raise Error("tensor", f"{name} is a {what}, not an array", "pass arrays of numpy, torch or jax")
+    first_name, first = next(iter(kinds.items()))
+    for name, kind in kinds.items():
+        if kind != first:
+            raise Error("tensor", f"{first_name} is a {first} array, but {name} is a {kind} array", "pass arrays of one framework")
+    return first
+
+
+def shape_of(array: Any) -> Tuple[int, ...]:
+    return tuple(int(size) for size in array.shape)

@@ -1,0 +1,222 @@
+"""Attention: one variant, compiled and loaded, ready for calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from . import _core, _recorder
+from ._arrays import empty_like, framework, readable, shape_of, stream_of
+from ._error import Error
+from ._mask import BlockMask
+from ._spec import SpecLike, spec_text
+
+
+class Bindings:
+    """Arrays and numbers for the names in a spec's snippets (Attention.bind). Arrays are viewed, not copied."""
+
+    def __init__(self, core: _core.Bindings, arrays: Dict[str, Any], scalars: Dict[str, float]) -> None:
+        self._core = core
+        self.arrays = arrays
+        self.scalars = scalars
+
+
+class Plan:
+    """The work of packed or paged calls (Attention.plan); serves all calls of equal spec and bounds."""
+
+    def __init__(self, core: _core.Plan) -> None:
+        self._core = core
+
+    def report(self) -> str:
+        """What was clamped when the plan was last built, in words; "" where nothing was. Waits for a GPU."""
+        return self._core.report()
+
+
+class Attention:
+    """One attention variant. Making it checks the spec (docs/spec.md) and compiles kernels that no cache holds.
+
+    spec: a dict, JSON text, or the path of a JSON file. device: "auto", "cpu", "cuda" or "cuda:N".
+    """
+
+    def __init__(self, spec: SpecLike, device: str = "auto", *, takes_block_mask: bool = False) -> None:
+        text, file = spec_text(spec)
+        self._core = _core.Attention(text, file, str(device), takes_block_mask=takes_block_mask)
+        self._spec: Dict[str, Any] = json.loads(self._core.spec)
+        self.device: str = self._core.device
+        self.target: str = self._core.target
+        self._packed = self._spec.get("layout") == "packed"
+        self._lse = "lse" in self._spec.get("outputs", ())
+        self._masked = "mask_mod" in self._spec and not self._packed
+        self._v_head_dim: int = self._spec.get("v_head_dim", self._spec["head_dim"])
+        self._out_dtype: str = self._spec.get("out_dtype", self._spec["dtype"])
+        self._heads = 2 if self._spec.get("layout", "bhsd") == "bshd" else 1
+        self._kv_heads = 2 if self._spec.get("kv_layout", self._spec.get("layout", "bhsd")) == "bshd" else 1
+        _recorder.note(self._spec)
+
+    @property
+    def spec(self) -> Dict[str, Any]:
+        """The canonical spec: docs/spec.md's order of keys, defaults left out."""
+        return json.loads(self._core.spec)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"tilewright.Attention({json.dumps(self._spec)}, device={self.device!r})"
+
+    def builds(self) -> List[Dict[str, Any]]:
+        """How each kernel came to be: kernel, source ("memory", "disk", "built", ...), compile_ms, ..."""
+        return self._core.builds()
+
+    def explain(self) -> Dict[str, Any]:
+        """Which fast paths the kernel takes, and why not the others: the keys of `tilewright explain --json`."""
+        return json.loads(_core.explain(self._core.spec, "spec", self.target))  # type: ignore[no-any-return]
+
+    def bind(self, **arrays_and_scalars: Any) -> Bindings:
+        """Resolves the spec's buffers (arrays) and scalars (numbers) by name, once for many calls."""
+        scalar_names = self._spec.get("scalars", {})
+        arrays: Dict[str, Any] = {}
+        scalars: Dict[str, float] = {}
+        for name, value in arrays_and_scalars.items():
+            if name in scalar_names or isinstance(value, (bool, int, float)):
+                scalars[name] = float(value)
+            else:
+                arrays[name] = value if framework(value) == "torch" else readable(value) if framework(value) else value
+        return Bindings(self._core.bind(arrays, scalars), arrays, scalars)
+
+    def block_mask(
+        self,
+        *,
+        q_len: int,
+        kv_len: int,
+        batch: int = 1,
+        num_q_heads: int = 1,
+        num_kv_heads: Optional[int] = None,
+        q_offset: int = 0,
+        kv_offset: int = 0,
+        bindings: Optional[Bindings] = None,
+    ) -> BlockMask:
+        """Lists the tiles of q_len x kv_len that the spec's mask_mod keeps something of."""
+        heads = num_q_heads if num_kv_heads is None else num_kv_heads
+        bound = None if bindings is None else bindings._core
+        stream = self._stream(bindings)
+
+        def build() -> _core.BlockMask:
+            return self._core.block_mask(
+                batch, num_q_heads, heads, q_len, kv_len, q_offset, kv_offset, bound, None, stream
+            )
+
+        return BlockMask._of_attention(build, (batch, num_q_heads, q_len, kv_len))
+
+    def _stream(self, bindings: Optional[Bindings]) -> int:
+        for array in () if bindings is None else bindings.arrays.values():
+            return stream_of(array)
+        return 0
+
+    def plan(
+        self,
+        q_begin: Any,
+        kv_len: Any = None,
+        *,
+        num_q_heads: int,
+        num_kv_heads: int,
+        total_q: int,
+        kv_begin: Any = None,
+        total_kv: Optional[int] = None,
+        page_table: Any = None,
+        page_begin: Any = None,
+        page_size: int = 0,
+        pages: Optional[int] = None,
+        q_offset: Any = None,
+        kv_offset: Any = None,
+        max_q_len: Optional[int] = None,
+        max_kv_len: Optional[int] = None,
+        bindings: Optional[Bindings] = None,
+    ) -> Plan:
+        """Plans calls of packed sequences (docs/packed.md, docs/paged.md). Arrays are int32, on the attention's device.
+
+        q_begin [batch + 1] and kv_len [batch]; packed K and V: kv_begin [batch + 1] (or [batch] with kv_len) and
+        total_kv; K and V in pages: page_size and pages (k_pool.shape[1] and k_pool.shape[0]) and page_table.
+        """
+        arrays = {"q_begin": q_begin, "kv_len": kv_len, "kv_begin": kv_begin, "page_table": page_table}
+        arrays.update(page_begin=page_begin, q_offset=q_offset, kv_offset=kv_offset)
+        arrays = {name: array for name, array in arrays.items() if array is not None}
+        rows = page_size * pages if pages is not None else total_kv
+        if rows is None:
+            raise Error("usage", "the plan does not say how many rows k and v have", "pass total_kv, or page_size and pages")
+        sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": num_q_heads, "num_kv_heads": num_kv_heads}
+        sizes.update(total_q=total_q, total_kv=rows, page_size=page_size)
+        sizes.update(max_q_len=max_q_len or 0, max_kv_len=max_kv_len or 0)
+        workspace = None
+        if self.device != "cpu":
+            workspace = empty_like(q_begin, (self._core.workspace_size(sizes),), "u8")
+        bound = None if bindings is None else bindings._core
+        return Plan(self._core.plan(sizes, arrays, bound, workspace, stream_of(q_begin)))
+
+    def rebuild(self, plan: Plan, bindings: Optional[Bindings] = None, *, stream: Optional[int] = None) -> None:
+        """Plans the next step, after the contents of the plan's arrays, of buffers, or scalars have changed."""
+        if stream is None:
+            stream = 0 if self.device == "cpu" else _current_stream(self.device)
+        self._core.rebuild_plan(plan._core, None if bindings is None else bindings._core, stream)
+
+    def forward(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        *,
+        out: Any = None,
+        lse: Any = None,
+        mask: Optional[BlockMask] = None,
+        plan: Optional[Plan] = None,
+        bindings: Optional[Bindings] = None,
+        scale: Optional[float] = None,
+        q_offset: int = 0,
+        kv_offset: int = 0,
+    ) -> Any:
+        """softmax(mask_mod(score_mod(q k^T * scale))) v: out, or (out, lse) if the spec's outputs name lse.
+
+        Shapes as in the spec's layout; outputs are allocated by the framework of q where they are not given. A spec
+        with mask_mod makes its mask where none is given.
+        """
+        if framework(q) == "jax":
+            from . import _jax
+
+            return _jax.forward(self, q, k, v, mask, bindings, scale, q_offset, kv_offset)
+        if out is None:
+            out = empty_like(q, (*q.shape[:-1], self._v_head_dim), self._out_dtype)
+        if lse is None and self._lse:
+            lse = empty_like(q, self._lse_shape(q), "f32")
+        if self._masked and mask is None:
+            mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
+        self._core.forward(
+            q, k, v, out, lse,
+            None if mask is None else mask._for(self),
+            None if plan is None else plan._core,
+            None if bindings is None else bindings._core,
+            scale, q_offset, kv_offset, stream_of(q),
+        )  # fmt: skip
+        return out if lse is None else (out, lse)
+
+    def _lse_shape(self, q: Any) -> Tuple[int, ...]:
+        shape = shape_of(q)
+        if self._packed:
+            return (shape[1], shape[0])
+        return (shape[0], shape[self._heads], shape[3 - self._heads])
+
+    def _mask_of(self, q: Any, k: Any, q_offset: int, kv_offset: int, bindings: Optional[Bindings]) -> BlockMask:
+        heads, kv_heads = self._heads, self._kv_heads
+        if q.ndim != 4 or k.ndim != 4:
+            raise Error("tensor", f"q has {q.ndim} and k has {k.ndim} dimensions", "this layout has 4")
+        return self.block_mask(
+            batch=q.shape[0], num_q_heads=q.shape[heads], num_kv_heads=k.shape[kv_heads],
+            q_len=q.shape[3 - heads], kv_len=k.shape[3 - kv_heads],
+            q_offset=q_offset, kv_offset=kv_offset, bindings=bindings,
+        )  # fmt: skip
+
+
+def _current_stream(device: str) -> int:
+    import torch
+
+    return int(torch._C._cuda_getCurrentRawStream(int(device.partition(":")[2] or 0)))
+
+
+def scalars_of(given: Optional[Mapping[str, float]]) -> Dict[str, float]:
+    return {} if given is None else {name: float(value) for name, value in given.items()}

@@ -1,0 +1,61 @@
+"""What is wrong with q, k and v, in the names of the function that was called."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Tuple
+
+from ._arrays import device_of, framework, is_traced, same_framework, shape_of, short_dtype
+from ._error import Error
+
+Names = Tuple[str, str, str]
+
+
+def _refuse_gradients(name: str, array: Any) -> None:
+    if framework(array) == "torch" and array.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise Error(
+            "tensor",
+            f"{name} requires gradients, which this version does not compute",
+            f"call under torch.no_grad(), or pass {name}.detach()",
+        )
+
+
+def check_arrays(names: Names, arrays: Tuple[Any, Any, Any], rank: int) -> str:
+    """Framework, rank, dtype and device. Returns the framework."""
+    kind = same_framework(**dict(zip(names, arrays)))
+    for name, array in zip(names, arrays):
+        if len(array.shape) != rank:
+            raise Error("tensor", f"{name} has {len(array.shape)} dimensions, not {rank}: {list(shape_of(array))}")
+        dtype = short_dtype(array, name)
+        if dtype not in ("f32", "f16", "bf16"):
+            raise Error("tensor", f"{name} has dtype {array.dtype}", "pass float32, float16 or bfloat16")
+        _refuse_gradients(name, array)
+    if not any(map(is_traced, arrays)):
+        for name, array in zip(names[1:], arrays[1:]):
+            if device_of(array) != device_of(arrays[0]):
+                raise Error(
+                    "tensor",
+                    f"{names[0]} lies on {device_of(arrays[0])}, but {name} on {device_of(array)}",
+                    f"move {name} to {device_of(arrays[0])}",
+                )
+    if arrays[1].dtype != arrays[2].dtype:
+        raise Error("tensor", f"{names[1]} has dtype {arrays[1].dtype}, but {names[2]} {arrays[2].dtype}", "convert one of them")
+    return kind
+
+
+def check_dense(names: Names, arrays: Tuple[Any, Any, Any], enable_gqa: bool) -> None:
+    """Shapes of [B, H, length, head_dim]."""
+    q, k, v = map(shape_of, arrays)
+    query, key, value = names
+    if k[:3] != v[:3]:
+        raise Error("tensor", f"{key} is {list(k)}, but {value} is {list(v)}", "only the last dimensions may differ")
+    if q[3] != k[3]:
+        raise Error("tensor", f"{query} has head_dim {q[3]}, but {key} has {k[3]}", "give both the same last dimension")
+    if k[0] not in (1, q[0]):
+        raise Error("tensor", f"{query} has batch {q[0]}, but {key} has {k[0]}", f"give {key} and {value} batch {q[0]}, or 1")
+    if q[1] != k[1] and not enable_gqa:
+        raise Error("tensor", f"{query} has {q[1]} heads, but {key} has {k[1]}", "pass enable_gqa=True for grouped queries")
+    if k[1] == 0 or q[1] % k[1]:
+        raise Error("tensor", f"{query} has {q[1]} heads, no multiple of {key}'s {k[1]}", "repeat heads of one of them")
+    if min(q) < 1 or min(k) < 1:
+        raise Error("tensor", f"{query} is {list(q)} and {key} is {list(k)}: nothing to attend to")

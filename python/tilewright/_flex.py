@@ -1,0 +1,155 @@
+"""flex_attention: FlexAttention's call, for numpy, torch and jax arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+from ._arrays import device_of, readable, shape_of, short_dtype
+from ._cache import attention_for
+from ._checks import check_arrays, check_dense
+from ._create_mask import mask_spec
+from ._error import Error
+from ._mask import BlockMask
+from ._trace import Snippet, trace_mod
+
+_NAMES = ("query", "key", "value")
+
+
+class AuxRequest(NamedTuple):
+    """What return_aux asks for."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    lse: Any = None
+    max_scores: Any = None
+
+
+class Problem(NamedTuple):
+    """A call, ready for an attention."""
+
+    spec: Dict[str, Any]
+    buffers: Dict[str, Any]
+    scalars: Dict[str, float]
+    device: str
+
+
+def flex_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    score_mod: Any = None,
+    block_mask: Any = None,
+    scale: Optional[float] = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Optional[Mapping[str, Any]] = None,
+    *,
+    return_aux: Any = None,
+    buffers: Optional[Mapping[str, Any]] = None,
+    scalars: Optional[Mapping[str, float]] = None,
+) -> Any:
+    """softmax(mask(score_mod(query key^T * scale))) value: out, (out, lse) with return_lse, or (out, AuxOutput).
+
+    query [B, HQ, L, E], key [B or 1, HKV, S, E], value [B or 1, HKV, S, EV]; the result is of their framework.
+    score_mod(score, b, h, q_idx, kv_idx): a Python function, or C++ as a string that reads `buffers`. block_mask: of
+    create_block_mask, here or torch's. scalars: values of tw.scalar()s. kernel_options is accepted and not needed.
+    """
+    lse = _wants_lse(return_lse, return_aux)
+    kind = check_arrays(_NAMES, (query, key, value), 4)
+    check_dense(_NAMES, (query, key, value), enable_gqa)
+    mask = _block_mask(block_mask)
+    if mask is not None:
+        mask.require_lengths(query.shape[2], key.shape[2])
+    problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars)
+    if kind == "jax":
+        from . import _jax
+
+        result = _jax.call_problem(problem, query, key, value, mask, scale)
+    else:
+        attention = attention_for(problem.spec, problem.device, mask is not None and mask._snippet is None)
+        bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
+        result = attention.forward(query, key, value, mask=mask, bindings=bindings, scale=scale)
+    if return_aux is None:
+        return result
+    out, values = result if lse else (result, None)
+    return out, AuxOutput(lse=values)
+
+
+def _wants_lse(return_lse: bool, return_aux: Any) -> bool:
+    if return_aux is None:
+        return bool(return_lse)
+    if return_lse:
+        raise Error("usage", "return_lse and return_aux are both given", "pass return_aux=AuxRequest(lse=True)")
+    if getattr(return_aux, "max_scores", False):
+        raise Error("usage", "return_aux.max_scores is not there yet", "ask for lse alone")
+    return bool(return_aux.lse)
+
+
+def _block_mask(block_mask: Any) -> Optional[BlockMask]:
+    if block_mask is None or isinstance(block_mask, BlockMask):
+        return block_mask
+    if not hasattr(block_mask, "kv_num_blocks"):
+        raise Error("usage", f"block_mask is a {type(block_mask).__name__}", "pass what create_block_mask returns")
+    lists = (block_mask.kv_num_blocks, block_mask.kv_indices, block_mask.full_kv_num_blocks, block_mask.full_kv_indices)
+    return BlockMask.from_kv_blocks(
+        *lists, BLOCK_SIZE=block_mask.BLOCK_SIZE, mask_mod=block_mask.mask_mod, seq_lengths=block_mask.seq_lengths
+    )
+
+
+def describe(
+    query: Any,
+    key: Any,
+    value: Any,
+    score_mod: Any,
+    mask: Optional[BlockMask],
+    lse: bool,
+    buffers: Optional[Mapping[str, Any]],
+    scalars: Optional[Mapping[str, float]],
+) -> Problem:
+    """The spec of a call, and what its snippets read."""
+    B, H, L, E = shape_of(query)
+    spec: Dict[str, Any] = {"dtype": short_dtype(query, "query"), "head_dim": E}
+    if value.shape[3] != E:
+        spec["v_head_dim"] = int(value.shape[3])
+    if key.dtype != query.dtype:
+        spec["kv_dtype"] = short_dtype(key, "key")
+    if lse:
+        spec["outputs"] = ["out", "lse"]
+    arrays: Dict[str, Any] = {}
+    values: Dict[str, float] = {name: float(number) for name, number in (scalars or {}).items()}
+    if mask is not None:
+        spec.update(mask_spec(mask))
+        arrays.update(mask._snippet.buffers)
+        values = {**mask._scalars, **values}
+    if score_mod is not None:
+        sizes = {"batch": B, "num_q_heads": H, "q_len": L, "kv_len": int(key.shape[2])}
+        _add_score(spec, arrays, trace_mod(score_mod, "score", sizes, arrays), sizes, buffers)
+    elif buffers:
+        raise Error("usage", f"buffers holds {', '.join(buffers)}, but there is no score_mod that reads them", "leave it out")
+    read = {name: readable(array) for name, array in arrays.items()}
+    return Problem(spec, read, {n: x for n, x in values.items() if n in spec.get("scalars", {})}, device_of(query))
+
+
+def _add_score(
+    spec: Dict[str, Any],
+    arrays: Dict[str, Any],
+    snippet: Snippet,
+    sizes: Mapping[str, int],
+    buffers: Optional[Mapping[str, Any]],
+) -> None:
+    whole = Snippet(snippet.code, {**snippet.buffers, **(buffers or {})}, snippet.scalars, snippet._indices)
+    spec["score_mod"] = whole.code
+    declared = {name: d for name, d in whole.declarations(sizes).items() if name not in arrays}
+    if declared:
+        spec["buffers"] = {**spec.get("buffers", {}), **declared}
+    if whole.scalars:
+        spec["scalars"] = {**spec.get("scalars", {}), **whole.scalar_declarations()}
+    arrays.update(whole.buffers)
+
+
+
+
+__all__ = ["AuxOutput", "AuxRequest", "describe", "flex_attention"]

@@ -1,0 +1,157 @@
+"""trace(): a Python mod as a Snippet."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+from contextlib import nullcontext
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+
+from .._arrays import dtype_name, readable, shape_of, short_dtype
+from .._error import Error
+from .capture import captured_function, torch_is_loaded
+from .dispatch import make_torch_mode
+from .expr import BOOL, FLOAT, INT, Expr, cast, symbol
+from .printing import Printer
+from .refuse import refuse
+from .values import Row, lift
+
+_INDICES = ("b", "h", "q_idx", "kv_idx")
+_SIZE_OF = {"b": "batch", "h": "num_q_heads", "q_idx": "q_len", "kv_idx": "kv_len"}
+_TAKEN = set(
+    """b h h_kv q_idx kv_idx q_len kv_len num_q_heads num_kv_heads q_token kv_token score q k v out lse q_begin kv_begin
+    page_table page_begin q_offset kv_offset tanh exp exp2 expm1 log log2 log1p sqrt rsqrt sin cos tan erf erfc pow fabs fmin
+    fmax floor ceil abs sign min max clamp select floor_div floor_mod INFINITY alignas alignof and and_eq asm auto bitand
+    bitor bool break case catch char class compl concept const const_cast constexpr continue decltype default delete do
+    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new
+    noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short
+    signed sizeof static static_assert static_cast struct switch template this throw true try typedef typeid typename union
+    unsigned using virtual void volatile wchar_t while xor xor_eq NULL assert size""".split()
+)
+
+
+class Snippet:
+    """A mod as C++: code, buffers (arrays by name) and scalars (defaults by name; None where each call gives one)."""
+
+    def __init__(
+        self, code: str, buffers: Dict[str, Any], scalars: Dict[str, Any], indices: Optional[Dict[str, List[Set[str]]]] = None
+    ) -> None:
+        self.code, self.buffers, self.scalars = code, buffers, scalars
+        self._indices = indices or {}
+
+    def __repr__(self) -> str:
+        shapes = {name: list(shape_of(array)) for name, array in self.buffers.items()}
+        return f"tilewright.Snippet({self.code!r}, buffers={shapes}, scalars={self.scalars})"
+
+    def declarations(self, sizes: Mapping[str, int]) -> Dict[str, Any]:
+        """What a spec says of the buffers. Dimensions take a call's name where the snippet reads them by that index."""
+        return {name: self._declare(name, array, sizes) for name, array in self.buffers.items()}
+
+    def _declare(self, name: str, array: Any, sizes: Mapping[str, int]) -> Dict[str, Any]:
+        shape: List[Any] = []
+        for size, indices in zip(shape_of(array), self._indices.get(name, [set() for _ in array.shape])):
+            names = {_SIZE_OF.get(index) for index in indices}
+            if names <= {"q_len", "kv_len"} and names and size == sizes.get("kv_len"):
+                names = {"kv_len"}
+            only = next(iter(names)) if len(names) == 1 else None
+            shape.append(only if only and sizes.get(only) == size else None)
+        return {"dtype": short_dtype(readable(array), name), "shape": shape}
+
+    def scalar_declarations(self) -> Dict[str, Any]:
+        declared: Dict[str, Any] = {}
+        for name, default in self.scalars.items():
+            declared[name] = {"dtype": "f32" if isinstance(default, float) else "i32"}
+            if default is not None:
+                declared[name]["default"] = default
+        return declared
+
+
+class _Names:
+    """Names for arrays: the user's own where C++ allows them."""
+
+    def __init__(self, taken: Mapping[str, Any]) -> None:
+        self.buffers: Dict[str, Any] = {}
+        self._taken = dict(taken)
+
+    def __call__(self, array: Any, wanted: str) -> str:
+        for name, held in (*self.buffers.items(), *self._taken.items()):
+            if held is array:
+                self.buffers[name] = held
+                return name
+        base = re.sub(r"__+", "_", re.sub(r"\W", "_", wanted, flags=re.ASCII)).strip("_") or "buffer"
+        base = f"x{base}" if base[0].isdigit() or base.startswith(("tw_", "TW_", "tilewright")) or keyword.iskeyword(base) else base
+        name, count = base, 2
+        while self.is_taken(name):
+            name, count = f"{base}_{count}", count + 1
+        self.buffers[name] = array
+        return name
+
+    def is_taken(self, name: str) -> bool:
+        return name in _TAKEN or name in self.buffers or name in self._taken
+
+
+def trace(fn: Any) -> Snippet:
+    """A Python score_mod(score, b, h, q_idx, kv_idx) or mask_mod(b, h, q_idx, kv_idx) as a Snippet.
+
+    Refusals are tw.Error with the file and line of the mod, and the form to write."""
+    return trace_mod(fn, "score" if _arguments(fn) >= 5 else "mask", {}, {})
+
+
+def _arguments(fn: Any) -> int:
+    if not callable(fn):
+        raise Error("usage", f"a mod is a {type(fn).__name__}", "pass a Python function, or C++ as a string")
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return 5
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 5
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
+
+
+def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, Any]) -> Snippet:
+    """kind: "score" or "mask". sizes: of the call, where known. taken: arrays that have names already."""
+    if isinstance(fn, Snippet):
+        return fn
+    if isinstance(fn, str):
+        return Snippet(fn, {}, {})
+    symbols = [symbol(name, INT, 0, sizes.get(_SIZE_OF[name], 2**31) - 1) for name in _INDICES]
+    if kind == "score":
+        symbols.insert(0, symbol("score", FLOAT))
+    with make_torch_mode() if torch_is_loaded() else nullcontext():
+        result = lift(captured_function(fn)(*symbols))
+        if isinstance(result, Row):
+            if len(result) != 1:
+                refuse(f"a mod returns {len(result)} values", "return one number for one score")
+            result = lift(result[0])
+    names = _Names(taken)
+    root = cast(result, FLOAT if kind == "score" else BOOL)
+    scalars, indices = _gather(root, names)
+    code = Printer(names).snippet(root, lambda name: names.is_taken(name) or name in scalars)
+    return Snippet(code, names.buffers, scalars, indices)
+
+
+def _gather(root: Expr, names: _Names) -> Tuple[Dict[str, Any], Dict[str, List[Set[str]]]]:
+    """Scalars with their defaults, and what each dimension of each buffer is read by."""
+    scalars: Dict[str, Any] = {}
+    indices: Dict[str, List[Set[str]]] = {}
+    seen: Set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.extend(a for a in node.args if isinstance(a, Expr))
+        if node.op == "scalar":
+            scalars[node.args[0]] = node.args[1]
+        if node.op == "load":
+            name = names(node.args[0], node.args[1])
+            dims = indices.setdefault(name, [set() for _ in node.args[2:]])
+            for dim, index in zip(dims, node.args[2:]):
+                dim.add(index.args[0] if index.op == "symbol" else "?")
+    return scalars, indices
+
+
+__all__ = ["Snippet", "dtype_name", "trace", "trace_mod"]

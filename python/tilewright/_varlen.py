@@ -1,0 +1,162 @@
+"""varlen_attention and paged_attention: sequences of different lengths in one call."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ._arrays import device_of, framework, readable, shape_of, short_dtype
+from ._attention import Attention, Plan
+from ._cache import attention_for
+from ._checks import check_arrays
+from ._error import Error
+from ._trace import Snippet, trace_mod
+
+
+def _indices(name: str, value: Any, like: Any) -> Any:
+    """int32 on the device of `like`: what plans read. An int32 array is taken as it is."""
+    if value is None:
+        return None
+    kind = framework(like)
+    if kind == "torch":
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            if value.device != like.device:
+                raise Error("tensor", f"{name} lies on {value.device}", f"move it to {like.device}")
+            return value.to(torch.int32).contiguous()
+        return torch.as_tensor(value, dtype=torch.int32, device=like.device)
+    import numpy
+
+    return numpy.ascontiguousarray(value, dtype=numpy.int32)
+
+
+def _snippets(
+    score_mod: Any, mask_mod: Any, buffers: Optional[Mapping[str, Any]], sizes: Mapping[str, int]
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """The spec's keys of both mods, and the arrays that they read."""
+    spec: Dict[str, Any] = {}
+    arrays: Dict[str, Any] = dict(buffers or {})
+    for key, mod in (("mask_mod", mask_mod), ("score_mod", score_mod)):
+        if mod is None:
+            continue
+        snippet = trace_mod(mod, key[:-4], sizes, arrays)
+        spec[key] = snippet.code
+        new = {name: d for name, d in snippet.declarations(sizes).items() if name not in arrays}
+        spec.setdefault("buffers", {}).update(new)
+        spec.setdefault("scalars", {}).update(snippet.scalar_declarations())
+        arrays.update(snippet.buffers)
+    spec.setdefault("buffers", {}).update(Snippet("", dict(buffers or {}), {}).declarations(sizes))
+    return {key: value for key, value in spec.items() if value}, arrays
+
+
+def _attention(
+    q: Any, k: Any, v: Any, paged: bool, mods: Dict[str, Any], return_lse: bool, more: Mapping[str, Any]
+) -> Attention:
+    spec: Dict[str, Any] = {"dtype": short_dtype(q, "q"), "head_dim": int(q.shape[-1]), "layout": "packed", **mods, **more}
+    if v.shape[-1] != q.shape[-1]:
+        spec["v_head_dim"] = int(v.shape[-1])
+    if k.dtype != q.dtype:
+        spec["kv_dtype"] = short_dtype(k, "k")
+    if paged:
+        spec["kv_layout"] = "paged"
+    if return_lse:
+        spec["outputs"] = ["out", "lse"]
+    return attention_for(spec, device_of(q))
+
+
+def _bind(attention: Attention, arrays: Dict[str, Any], scalars: Optional[Mapping[str, float]]) -> Any:
+    if not arrays and not scalars:
+        return None
+    return attention.bind(**{name: readable(array) for name, array in arrays.items()}, **(scalars or {}))
+
+
+def varlen_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    q_begin: Any,
+    kv_begin: Any,
+    *,
+    kv_len: Any = None,
+    score_mod: Any = None,
+    mask_mod: Any = None,
+    scale: Optional[float] = None,
+    return_lse: bool = False,
+    plan: Optional[Plan] = None,
+    buffers: Optional[Mapping[str, Any]] = None,
+    scalars: Optional[Mapping[str, float]] = None,
+) -> Any:
+    """Attention of packed sequences: out [total_q, HQ, DV], or (out, lse [HQ, total_q]).
+
+    q [total_q, HQ, D], k and v [total_kv, HKV, D and DV]; rows q_begin[b] .. q_begin[b + 1] of q belong to sequence b,
+    kv_begin likewise (or [batch] with kv_len). The last row of q and the last column have the same position.
+    """
+    kind = check_arrays(("q", "k", "v"), (q, k, v), 3)
+    if kind == "jax":
+        raise Error("usage", "varlen_attention takes no jax arrays yet", "pass numpy.asarray(q), ...")
+    q_begin, kv_begin, kv_len = (_indices(n, x, q) for n, x in (("q_begin", q_begin), ("kv_begin", kv_begin), ("kv_len", kv_len)))
+    sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
+    mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
+    attention = _attention(q, k, v, False, mods, return_lse, {})
+    bindings = _bind(attention, arrays, scalars)
+    if plan is None:
+        plan = attention.plan(
+            q_begin, kv_len, num_q_heads=q.shape[1], num_kv_heads=k.shape[1], total_q=q.shape[0],
+            kv_begin=kv_begin, total_kv=k.shape[0], bindings=bindings,
+        )  # fmt: skip
+    return attention.forward(q, k, v, plan=plan, bindings=bindings, scale=scale)
+
+
+def _not_yet(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise Error("usage", f"{name} is not yet supported", "leave it out; docs/paged.md says what is there")
+
+
+def paged_attention(
+    q: Any,
+    k_pool: Any,
+    v_pool: Any,
+    q_begin: Any,
+    kv_len: Any,
+    page_table: Any,
+    *,
+    page_begin: Any = None,
+    k_new: Any = None,
+    v_new: Any = None,
+    score_mod: Any = None,
+    mask_mod: Any = None,
+    sink: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
+    scale: Optional[float] = None,
+    return_lse: bool = False,
+    plan: Optional[Plan] = None,
+    buffers: Optional[Mapping[str, Any]] = None,
+    scalars: Optional[Mapping[str, float]] = None,
+) -> Any:
+    """Attention of packed queries over K and V in pages (docs/paged.md): out [total_q, HQ, DV], or (out, lse).
+
+    q [total_q, HQ, D], k_pool and v_pool [pages, page_size, HKV, D and DV], kv_len [batch]: columns of each sequence,
+    whose rows lie in the pages page_table[b]. k_new, v_new, sink, k_scale and v_scale are not there yet.
+    """
+    _not_yet(k_new=k_new, v_new=v_new, sink=sink, k_scale=k_scale, v_scale=v_scale)
+    kind = check_arrays(("k_pool", "v_pool", "v_pool"), (k_pool, v_pool, v_pool), 4)
+    check_arrays(("q", "q", "q"), (q, q, q), 3)
+    if kind == "jax":
+        raise Error("usage", "paged_attention takes no jax arrays yet", "pass numpy.asarray(q), ...")
+    q_begin, kv_len, page_table, page_begin = (
+        _indices(name, value, q)
+        for name, value in (("q_begin", q_begin), ("kv_len", kv_len), ("page_table", page_table), ("page_begin", page_begin))
+    )
+    sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
+    mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
+    attention = _attention(q, k_pool, v_pool, True, mods, return_lse, {})
+    bindings = _bind(attention, arrays, scalars)
+    if plan is None:
+        pages, page_size, heads = shape_of(k_pool)[:3]
+        plan = attention.plan(
+            q_begin, kv_len, num_q_heads=q.shape[1], num_kv_heads=heads, total_q=q.shape[0],
+            page_table=page_table, page_begin=page_begin, page_size=page_size, pages=pages, bindings=bindings,
+        )  # fmt: skip
+    return attention.forward(q, k_pool, v_pool, plan=plan, bindings=bindings, scale=scale)

@@ -1,0 +1,75 @@
+#include "verify/report_json.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const UndefinedOperations& found) {
+  Json operations = Json::array();
+  for (const UndefinedOperation& operation : found.operations) {
+    operations.push_back({{"message", operation.message},
+                          {"file", operation.place.file},
+                          {"line", operation.place.line},
+                          {"column", operation.place.column},
+                          {"kept", operation.kept}});
+  }
+  return {{"count", found.count},
+          {"elements", found.elements},
+          {"elements_checked", found.elements_checked},
+          {"operations", operations}};
+}
+
+Json to_json(const MaskVerdict& mask) {
+  return {{"ok", mask.ok},
+          {"tiles", mask.tiles},
+          {"wrong_tiles", mask.wrong_tiles},
+          {"first_wrong", mask.first_wrong.empty() ? Json() : Json(mask.first_wrong)}};
+}
+
+Json to_json(const Agreement& agreement) {
+  return {{"ok", agreement.ok},
+          {"difference", agreement.difference},
+          {"bound", agreement.bound},
+          {"lse_difference", agreement.lse_difference},
+          {"lse_bound", agreement.lse_bound}};
+}
+
+Json to_json(const Verdict& theirs, const Agreement& beside) {
+  return {{"ok", theirs.ok && beside.ok},  {"error_max", theirs.error_max},
+          {"error_rms", theirs.error_rms}, {"bound", theirs.bound_max},
+          {"bound_rms", theirs.bound_rms}, {"lse_error", theirs.lse_error},
+          {"lse_bound", theirs.lse_bound}, {"reasons", theirs.reasons},
+          {"beside_ours", to_json(beside)}};
+}
+
+Json to_json(const StepTimes& ms) {
+  return {{"kernels", ms.kernels}, {"readings", ms.readings}, {"undefined", ms.undefined},
+          {"mask", ms.mask},       {"forward", ms.forward},   {"reference", ms.reference},
+          {"naive", ms.naive},     {"judge", ms.judge}};
+}
+
+}  // namespace
+
+Json report_json(const Report& report) {
+  const Verdict& verdict = report.verdict;
+  return {{"ok", report.ok},
+          {"error_max", verdict.error_max},
+          {"error_rms", verdict.error_rms},
+          {"bound", verdict.bound_max},
+          {"bound_rms", verdict.bound_rms},
+          {"lse_error", verdict.lse_error},
+          {"lse_bound", verdict.lse_bound},
+          {"naive_max", verdict.naive_max},
+          {"naive_rms", verdict.naive_rms},
+          {"reasons", report.reasons()},
+          {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
+          {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
+          {"expected",
+           report.their_verdict ? to_json(*report.their_verdict, *report.their_agreement) : Json()},
+          {"mask_disagreements", report.mask_disagreements},
+          {"undefined", to_json(report.undefined)},
+          {"times_ms", to_json(report.ms)}};
+}
+
+}  // namespace tilewright::verify
