@@ -63,6 +63,13 @@ bool is_of_sequences(const BufferDim& dim) {
          (*named == NamedDim::batch || *named == NamedDim::total_q || *named == NamedDim::total_kv);
 }
 
+bool tells_sequences_apart(const Spec& spec) {
+  for (const auto& [name, buffer] : spec.buffers) {
+    if (std::any_of(buffer.shape.begin(), buffer.shape.end(), is_of_sequences)) return true;
+  }
+  return mentions(spec, "b") || mentions(spec, "q_token") || mentions(spec, "kv_token");
+}
+
 // A dimension whose size the call no longer has.
 void free_dims_of_sequences(Spec& spec) {
   for (auto& [name, buffer] : spec.buffers) {
@@ -101,18 +108,7 @@ std::vector<std::size_t> PackedRelationCall::filled() const {
 }
 
 bool PackedRelationCall::tells_sequences_apart() const {
-  for (const auto& [name, buffer] : spec.buffers) {
-    if (std::any_of(buffer.shape.begin(), buffer.shape.end(), is_of_sequences)) return true;
-  }
-  return mentions(spec, "b") || mentions(spec, "q_token") || mentions(spec, "kv_token");
-}
-
-bool PackedRelationCall::suits_positions() const {
-  if (spec.mask_mod.empty() || tells_sequences_apart()) return false;
-  const Snippet mask = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
-  if (mask.mentions("q_len") || mask.mentions("kv_len")) return false;
-  return std::all_of(rows.begin(), rows.end(),
-                     [](const SequenceRows& one) { return one.kv_offset == 0; });
+  return fuzz::tells_sequences_apart(spec);
 }
 
 void PackedRelationCall::empty_others(std::size_t b, const SequenceRows& rows_of_b) {
@@ -193,6 +189,20 @@ AttentionValues rows_of(const AttentionValues& all, std::int64_t first, std::int
     return to;
   };
   return {.out = part(all.out), .lse = part(all.lse)};
+}
+
+std::optional<std::int64_t> length_of_positions(const Spec& spec,
+                                                const std::vector<SequenceRows>& rows) {
+  constexpr std::int64_t kMostPositions = 4096;
+  if (spec.mask_mod.empty() || tells_sequences_apart(spec)) return {};
+  const Snippet mask = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  if (mask.mentions("q_len") || mask.mentions("kv_len")) return {};
+  std::int64_t length = 1;
+  for (const SequenceRows& one : rows) {
+    if (one.kv_offset != 0) return {};
+    length = std::max({length, one.q_offset + one.q_len, one.kv_len});
+  }
+  return length <= kMostPositions ? std::optional(length) : std::nullopt;
 }
 
 }  // namespace tilewright::verify::fuzz

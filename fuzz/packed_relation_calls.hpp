@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "../generator/spec/spec.hpp"
@@ -32,10 +33,6 @@ struct PackedRelationCall {
   /// Whether a snippet tells sequences or tokens apart, by itself or by a buffer's extents.
   bool tells_sequences_apart() const;
 
-  /// Whether lists over positions may stand for mask_mod: it does not name what only one sequence
-  /// has, and no sequence has a kv_offset.
-  bool suits_positions() const;
-
   /// All sequences but one have neither rows nor columns; it keeps its number, rows and tokens.
   void empty_others(std::size_t b, const SequenceRows& rows_of_b);
   /// One sequence alone, in tensors that hold nothing else. For snippets that tell none apart.
@@ -46,6 +43,12 @@ struct PackedRelationCall {
   /// One sequence as a dense call.
   RelationCall dense(std::size_t b) const;
 };
+
+/// The side of a dense block mask that may stand for mask_mod as lists over positions. None where
+/// mask_mod names what only one sequence has, where a sequence has a kv_offset, and where the mask
+/// would have more than 4096 rows.
+std::optional<std::int64_t> length_of_positions(const Spec& spec,
+                                                const std::vector<SequenceRows>& rows);
 
 /// Rows of a packed result.
 AttentionValues rows_of(const AttentionValues& all, std::int64_t first, std::int64_t count);

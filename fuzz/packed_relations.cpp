@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,19 +86,14 @@ class PackedChecks {
 
   // Rows with negative positions keep nothing.
   RelationResult positions() {
-    constexpr std::int64_t kMostPositions = 4096;  // of which a mask is made
-    if (!base_.suits_positions()) return {.applies = false};
-    std::int64_t length = 1;
-    for (const SequenceRows& one : base_.rows) {
-      length = std::max({length, one.q_offset + one.q_len, one.kv_len});
-    }
-    if (length > kMostPositions) return {.applies = false};
+    const std::optional<std::int64_t> length = length_of_positions(base_.spec, base_.rows);
+    if (!length) return {.applies = false};
     SequenceNumbers numbers = numbers_of(base_.q_begin, base_.rows);
     numbers.kv_offset.reset();
     const SequenceMemory memory(numbers);
     Problem problem = base_.inputs.problem();
     problem.sequences = memory.sequences();
-    const AttentionValues got = runner_.forward_with_positions(base_.spec, problem, length);
+    const AttentionValues got = runner_.forward_with_positions(base_.spec, problem, *length);
     for (std::size_t b = 0; b < base_.rows.size(); ++b) {
       const SequenceRows& one = base_.rows[b];
       const std::int64_t negative = std::clamp<std::int64_t>(-one.q_offset, 0, one.q_len);

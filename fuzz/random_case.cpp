@@ -536,26 +536,14 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
   };
   const std::int64_t every = source_.relation_every;
   if (is_packed ? is_turn(packed_groups_, (every + 1) / 2) : is_turn(groups_, every)) {
-    ask_for_relation(cases.back());
+    relations_.ask(cases.back());
+  } else if (every > 0) {
+    relations_.ask_for_new(cases.back());
   }
   const bool traps =
       source_.device == "cpu" && has_all_trees(base) && is_turn(group, source_.sanitize_every);
   for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = traps;
   return cases;
-}
-
-// For the one of those that apply which was asked for least often.
-void CaseMaker::ask_for_relation(FuzzCase& fuzz_case) {
-  std::optional<Relation> rarest;
-  for (const Relation relation : all_relations()) {
-    if (!applies(relation, fuzz_case.spec, fuzz_case.shape)) continue;
-    // A user's text need not stand lengths that lie.
-    if (relation == Relation::lying_lengths && !has_all_trees(fuzz_case)) continue;
-    if (!rarest || relations_[relation] < relations_[*rarest]) rarest = relation;
-  }
-  if (!rarest) return;
-  ++relations_[*rarest];
-  fuzz_case.relation = to_string(*rarest);
 }
 
 FuzzCase CaseMaker::next_compile() {

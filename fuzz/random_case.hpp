@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "case.hpp"
 #include "coverage.hpp"
 #include "features.hpp"
-#include "relation.hpp"
+#include "relation_choice.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -55,14 +54,12 @@ class CaseMaker {
   std::uint64_t seed() const { return seed_; }
 
  private:
-  void ask_for_relation(FuzzCase& fuzz_case);
-
   CaseSource source_;
   std::uint64_t seed_;
   Random random_;
   std::int64_t number_ = 0;
   std::int64_t groups_ = 0, packed_groups_ = 0;
-  std::map<Relation, std::int64_t> relations_ = {};  // that were asked for
+  RelationChoice relations_ = {};
   PairCoverage coverage_;
   PairCoverage compile_coverage_;
 };

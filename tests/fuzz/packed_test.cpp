@@ -12,6 +12,7 @@
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/clamped_lengths.hpp"
 #include "fuzz/random_case.hpp"
+#include "fuzz/relation_choice.hpp"
 #include "fuzz/run_case.hpp"
 #include "fuzz/shrink.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
@@ -205,6 +206,7 @@ TEST_CASE("fuzz packed: relations hold for the library's kernels") {
         const bool suits =
             relation != Relation::positions || std::string_view(mask) == "q_idx >= kv_idx";
         CHECK(result.applies == suits);
+        CHECK(applies(relation, c) == suits);
         CHECK(result.holds());
       }
     }

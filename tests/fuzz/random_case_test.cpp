@@ -123,7 +123,7 @@ TEST_CASE("fuzz: cases ask for every relation about as often, where it applies")
       trapped += fuzz_case.sanitized ? 1 : 0;
       if (fuzz_case.relation.empty()) continue;
       const Relation relation = relation_from_string(fuzz_case.relation);
-      CHECK(applies(relation, fuzz_case.spec, fuzz_case.shape));
+      CHECK(applies(relation, fuzz_case));
       ++asked[fuzz_case.relation];
     }
   }

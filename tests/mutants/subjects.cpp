@@ -56,7 +56,8 @@ constexpr std::array kSpecs = {"examples/alibi",
                                "tests/mutants/specs/many_tiles",
                                "tests/mutants/specs/product_in_mask",
                                "tests/mutants/specs/unknown_in_mask",
-                               "tests/mutants/specs/remainder_in_mask"};
+                               "tests/mutants/specs/remainder_in_mask",
+                               "tests/mutants/specs/floor_in_mask"};
 
 // A spec with a single call of two heads.
 struct LastSubject {

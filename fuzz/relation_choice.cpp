@@ -1,0 +1,61 @@
+#include "fuzz/relation_choice.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "fuzz/clamped_lengths.hpp"
+#include "fuzz/packed_relation_calls.hpp"
+
+namespace tilewright::verify::fuzz {
+namespace {
+
+std::vector<SequenceRows> rows_of(const FuzzPacking& packing) {
+  const PackedShape shape = {.batch = static_cast<std::int64_t>(packing.sequences.size()),
+                             .total_q = total_q_of(packing),
+                             .total_kv = total_kv_of(packing)};
+  return ClampedLengths(numbers_of(packing), shape).rows;
+}
+
+bool has_filled_sequence(const FuzzPacking& packing) {
+  return std::any_of(packing.sequences.begin(), packing.sequences.end(),
+                     [](const FuzzSequence& one) { return one.q_len > 0 && one.kv_len > 0; });
+}
+
+}  // namespace
+
+bool applies(Relation relation, const FuzzCase& fuzz_case) {
+  if (!applies(relation, fuzz_case.spec, fuzz_case.shape)) return false;
+  switch (relation) {
+    case Relation::packed_as_dense:
+      return has_filled_sequence(fuzz_case.packing);
+    case Relation::positions:
+      return length_of_positions(fuzz_case.spec, rows_of(fuzz_case.packing)).has_value();
+    case Relation::lying_lengths:
+      // A user's text need not stand lengths that lie.
+      return has_all_trees(fuzz_case);
+    default:
+      return true;
+  }
+}
+
+void RelationChoice::ask(FuzzCase& fuzz_case) {
+  std::optional<Relation> rarest;
+  for (const Relation relation : all_relations()) {
+    if (!applies(relation, fuzz_case)) continue;
+    if (!rarest || asked_[relation] < asked_[*rarest]) rarest = relation;
+  }
+  if (!rarest) return;
+  ++asked_[*rarest];
+  fuzz_case.relation = to_string(*rarest);
+}
+
+void RelationChoice::ask_for_new(FuzzCase& fuzz_case) {
+  for (const Relation relation : all_relations()) {
+    if (asked_[relation] > 0 || !applies(relation, fuzz_case)) continue;
+    ++asked_[relation];
+    fuzz_case.relation = to_string(relation);
+    return;
+  }
+}
+
+}  // namespace tilewright::verify::fuzz
