@@ -142,6 +142,7 @@ typedef struct tw_options {
   void *pool;
   int32_t masks_only;       /* nonzero: makes the kernels of block masks alone; tw_forward() is refused */
   int32_t positions;        /* nonzero: plans may be given positions with a list for each head */
+  int32_t merge;            /* nonzero: makes the kernel of tw_merge() too */
 } tw_options;
 
 /* Checks the spec (docs/spec.md), renders its kernels, compiles those that no cache holds, and loads them.
@@ -425,6 +426,24 @@ typedef struct tw_call {
  * On a GPU it neither waits nor allocates, works in the calling thread's CUDA context, and may be captured in a graph.
  * TW_TENSOR; TW_BLOCK_MASK for a mask that is missing or was built from something else; TW_USAGE for a plan likewise */
 TW_API tw_status tw_forward(const tw_attention *attention, const tw_call *call, tw_error **error);
+
+/* ---- parts of the columns ------------------------------------------------------------------------------------- */
+
+/* What a call over some of the columns gave, as tw_call has it. Its layout is final. */
+typedef struct tw_part {
+  tw_tensor out;
+  tw_tensor lse;
+} tw_part;
+
+/* Joins calls over different columns of the same rows: lse = log(sum of exp(lse_i)), out = sum of exp(lse_i - lse) out_i,
+ * in float32. A part whose lse is -inf does not count; where no part counts, out is 0 and lse -inf. Needs
+ * tw_options.merge.
+ * @param parts  2 to 16
+ * @param out    may be a part's out, but shares no other byte with a part
+ * @param lse    NULL: not wanted; may be a part's lse
+ * TW_USAGE for another number of parts, or an attention made without merge; TW_TENSOR */
+TW_API tw_status tw_merge(const tw_attention *attention, const tw_part *parts, size_t part_count, const tw_tensor *out,
+                          const tw_tensor *lse, void *stream, tw_error **error);
 
 /* ---- ahead of time -------------------------------------------------------------------------------------------- */
 

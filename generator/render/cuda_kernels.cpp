@@ -43,10 +43,6 @@ std::vector<std::string> compile_options(const Spec& spec) {
   return options;
 }
 
-std::string_view tensor_type(DType dtype) {
-  return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
-}
-
 // Arguments have room for as many dimensions (templates/abi/cuda_snippet.hpp).
 std::int64_t buffer_argument_rank(const Spec& spec) {
   constexpr std::size_t kUsualBufferRank = 4;
@@ -229,6 +225,19 @@ KernelSource render_mask_lists(const SpecFacts& facts, const Target& target,
   return source;
 }
 
+// Specs of one dtype share it.
+KernelSource render_merge(const SpecFacts& facts, const Target& target,
+                          const KernelVariant& variant, const jinja::Loader& loader) {
+  const Spec& spec = facts.spec;
+  KernelSource source =
+      make_source(spec, target, variant,
+                  jinja::render(loader, "cuda/kernels/merge.cu.jinja",
+                                {{"out_type", tensor_type(spec.output_dtype())}}));
+  source.options = common_options();
+  source.entry_points = {"tilewright_merge"};
+  return source;
+}
+
 KernelSource render_portable(const SpecFacts& facts, const Target& target,
                              const KernelVariant& variant, const PortableTactic& tactic,
                              const jinja::Loader& loader) {
@@ -276,6 +285,7 @@ KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   if (variant.role == KernelRole::mask_lists)
     return render_mask_lists(facts, target, variant, loader);
+  if (variant.role == KernelRole::merge) return render_merge(facts, target, variant, loader);
   if (variant.role == KernelRole::plan_exact || variant.role == KernelRole::plan_proved) {
     return render_plan_kernel(facts, target, variant, loader);
   }

@@ -49,9 +49,10 @@ KernelKind kernel_kind(KernelRole role) {
     case KernelRole::evaluate_checked:
       return {kEvaluate, "checked", {kEvaluateRow, "tilewright_take_findings"}};
     case KernelRole::mask_lists:
+    case KernelRole::merge:
       break;
   }
-  throw Error(ErrorCode::internal, "mask_lists does not exist for a CPU");
+  throw Error(ErrorCode::internal, "the kernel has no snippets, or does not exist for a CPU");
 }
 
 // A variant may be one of the other kind of target.
@@ -76,16 +77,20 @@ std::string march(const Target& target) {
 
 // Never -ffast-math: kernels use infinities, and a shared object linked with it changes the
 // floating-point modes of the whole process.
+std::vector<std::string> common_options(const Target& target) {
+  return {march(target),
+          "-O3",
+          "-mprefer-vector-width=512",
+          "-fno-math-errno",
+          "-fno-trapping-math",
+          "-ffp-contract=fast",
+          "-Wno-psabi",
+          "-fvisibility=hidden"};
+}
+
 std::vector<std::string> compile_options(const Target& target, const Reading& reading,
                                          const SpecFacts& facts) {
-  std::vector<std::string> options = {march(target),
-                                      "-O3",
-                                      "-mprefer-vector-width=512",
-                                      "-fno-math-errno",
-                                      "-fno-trapping-math",
-                                      "-ffp-contract=fast",
-                                      "-Wno-psabi",
-                                      "-fvisibility=hidden"};
+  std::vector<std::string> options = common_options(target);
   options.insert(options.end(), reading.options.begin(), reading.options.end());
   // Where clang knows that a divisor is zero it deletes the code, and the result is anything. Now
   // it traps, as a division does at run time. A divisor that is a number costs nothing.
@@ -134,6 +139,20 @@ bool is_forward_of(const KernelVariant& variant, const Spec& spec, const Target&
   return variant.rows == packed_rows(target) && !variant.masked;
 }
 
+// Specs of one dtype share it.
+KernelSource render_merge(const Spec& spec, const Target& target, const KernelVariant& variant,
+                          const jinja::Loader& loader) {
+  jinja::Rendered rendered = jinja::render(loader, "cpu/kernels/merge.cpp.jinja",
+                                           {{"out_type", tensor_type(spec.output_dtype())}});
+  return {.variant = variant,
+          .target = target,
+          .text = std::move(rendered.text),
+          .map = std::move(rendered.map),
+          .template_files = std::move(rendered.files),
+          .options = common_options(target),
+          .entry_points = {"tilewright_merge"}};
+}
+
 // Every template there may be, all of them empty.
 class EmptyTemplates : public jinja::Loader {
  public:
@@ -160,6 +179,8 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
         return spec.is_packed();
       case KernelRole::plan_proved:
         return proves && spec.is_packed();
+      case KernelRole::merge:
+        return spec.outputs.lse;
       default:
         return false;
     }
@@ -187,6 +208,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   require_exists(variant, target);
   if (!target.is_cpu()) return render_cuda_kernel(facts, target, variant, loader);
+  if (variant.role == KernelRole::merge) return render_merge(facts.spec, target, variant, loader);
   const KernelKind kind = kernel_kind(variant.role);
   const Reading& types = reading(reading_name(kind, facts.spec));
   const CpuTactic tactic = tactic_of(kind, facts, target);

@@ -164,10 +164,6 @@ Value reading_value(const Reading& reading) {
              {"words", std::move(words)}};
 }
 
-std::string_view tensor_type(DType dtype) {
-  return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
-}
-
 // A matrix product keeps rows x group vectors in registers: 16 of AVX-512's 32, and of AVX2's 16 as
 // many as leave room for the operands.
 struct RegisterBlock {
@@ -183,6 +179,10 @@ RegisterBlock register_block(const CpuTactic& tactic) {
 }
 
 }  // namespace
+
+std::string_view tensor_type(DType dtype) {
+  return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
+}
 
 std::string_view element_type(DType dtype) {
   switch (dtype) {

@@ -17,13 +17,14 @@ struct RoleFacts {
   bool on_gpu;
 };
 
-constexpr std::array<RoleFacts, 9> kRoles = {
+constexpr std::array<RoleFacts, 10> kRoles = {
     {{KernelRole::forward, "forward", true, true},
      {KernelRole::mask_lists, "mask_lists", false, true},
      {KernelRole::mask_exact, "mask_exact", true, true},
      {KernelRole::mask_proved, "mask_proved", true, true},
      {KernelRole::plan_exact, "plan_exact", true, true},
      {KernelRole::plan_proved, "plan_proved", true, true},
+     {KernelRole::merge, "merge", true, true},
      {KernelRole::evaluate_float, "evaluate_float", true, false},
      {KernelRole::evaluate_double, "evaluate_double", true, false},
      {KernelRole::evaluate_checked, "evaluate_checked", true, false}}};

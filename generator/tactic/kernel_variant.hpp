@@ -18,6 +18,7 @@ enum class KernelRole : std::uint8_t {
   mask_proved,       ///< the same, by interval arithmetic wherever it decides
   plan_exact,        ///< plans a step of packed sequences; decides tiles by evaluating mask_mod
   plan_proved,       ///< the same, by interval arithmetic wherever it decides
+  merge,             ///< attention over several parts of the columns becomes one over all of them
   evaluate_float,    ///< the snippets alone, as forward kernels read them; CPUs only, for verify
   evaluate_double,   ///< the snippets alone, in double; CPUs only, for verify
   evaluate_checked,  ///< the snippets alone, each operation checked; CPUs only, for verify

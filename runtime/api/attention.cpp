@@ -13,6 +13,7 @@
 #include "generator/render/promised_buffers.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "runtime/call/merge_call.hpp"
 #include "runtime/call/output_shapes.hpp"
 #include "runtime/call/positions.hpp"
 #include "runtime/call/written_apart.hpp"
@@ -98,8 +99,10 @@ class Attention::Implementation {
       : spec_(std::move(spec)),
         device_(options.device),
         masks_only_(options.masks_only),
-        takes_positions_(options.positions) {
+        takes_positions_(options.positions),
+        merges_(options.merge) {
     validate(spec_);
+    if (merges_) require_lse_output();
     if (takes_positions_) require_takes_positions(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
     if (!spec_.mask_mod.empty() || options.takes_block_mask) mask_use_ = mask_use(spec_);
@@ -187,6 +190,16 @@ class Attention::Implementation {
     backend_->forward(call, mask, bindings);
   }
 
+  void merge(std::span<const Part> parts, const TensorView& out,
+             const std::optional<TensorView>& lse, Stream stream) const {
+    if (!merges_) {
+      throw Error(ErrorCode::usage, "this Attention has no kernel that merges",
+                  "make it with .merge = true in its options");
+    }
+    const abi::MergeArguments call = resolve_merge(spec_, parts, out, lse);
+    if (call.all_rows > 0) backend_->merge(call, stream);
+  }
+
   std::int64_t workspace_size(const PackedShape& shape) const {
     TileSource tiles = tile_source(nullptr);
     if (takes_positions_) tiles.per_head = tiles.in_positions = true;
@@ -236,6 +249,13 @@ class Attention::Implementation {
   }
 
  private:
+  void require_lse_output() const {
+    if (spec_.outputs.lse) return;
+    throw Error(ErrorCode::usage,
+                "merge needs the lse of each part, which the spec's outputs leave out",
+                R"(write "outputs": ["out", "lse"] in the spec)");
+  }
+
   void require_forward() const {
     if (!masks_only_) return;
     throw Error(ErrorCode::usage, "this Attention was made for block masks only",
@@ -380,6 +400,7 @@ class Attention::Implementation {
   Device device_;
   bool masks_only_;
   bool takes_positions_;
+  bool merges_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
   std::vector<PromisedBuffer> promised_;      // where the spec is packed
@@ -480,6 +501,12 @@ void Attention::forward(const ForwardTensors& tensors, const Plan& plan, const B
                         const ForwardOptions& options) const {
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, plan, bindings, options);
+}
+
+void Attention::merge(std::span<const Part> parts, const TensorView& out,
+                      const std::optional<TensorView>& lse, Stream stream) const {
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).merge(parts, out, lse, stream);
 }
 
 OutputShapes Attention::output_shapes(const Shape& shape) const {

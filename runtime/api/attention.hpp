@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "../../generator/spec/spec.hpp"
@@ -35,6 +36,8 @@ struct AttentionOptions {
   /// Plans of packed calls may be given positions with a list for each head: workspace_size(shape)
   /// has room for them.
   bool positions = false;
+  /// Makes the kernel of Attention::merge too.
+  bool merge = false;
 };
 
 /// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
@@ -61,6 +64,12 @@ struct ForwardOptions {
   std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
   std::optional<double> scale = {};  ///< none: the spec's
   Stream stream = nullptr;           ///< of a GPU
+};
+
+/// What a call over some of the columns gave.
+struct Part {
+  TensorView out = {};  ///< as ForwardTensors::out, in the same dtype
+  TensorView lse = {};  ///< as ForwardTensors::lse
 };
 
 /// Tensors that a call writes: dtype, shape and dense strides, without data.
@@ -205,6 +214,20 @@ class Attention {
   ///         offsets in `options`, or where scalars that mask_mod reads differ from the plan's
   void forward(const ForwardTensors& tensors, const Plan& plan, const Bindings& bindings = {},
                const ForwardOptions& options = {}) const;
+
+  /// Joins calls over different columns of the same rows into the attention over all of them: lse =
+  /// log(sum of exp(lse_i)), out = sum of exp(lse_i - lse) out_i, in float32. A part whose lse is
+  /// -inf does not count, whatever its out holds; where no part counts, out is 0 and lse -inf. On a
+  /// GPU as forward: neither waits nor allocates. Needs options.merge.
+  ///     attention.merge(std::array{Part{out_1, lse_1}, Part{out_2, lse_2}}, out, lse);
+  /// @param parts 2 to 16, with the shapes of out and lse
+  /// @param out   as ForwardTensors::out; may be a part's out, with the same shape and strides, but
+  ///              shares no other byte with a part
+  /// @param lse   none: it is not wanted; may be a part's lse
+  /// @throws Error with code usage without options.merge, or for another number of parts; with code
+  ///         tensor for a wrong shape, dtype or stride, a part without lse, or an overlap
+  void merge(std::span<const Part> parts, const TensorView& out,
+             const std::optional<TensorView>& lse = {}, Stream stream = nullptr) const;
 
  private:
   class Implementation;

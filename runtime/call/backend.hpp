@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "../../templates/abi/merge.hpp"
 #include "forward_call.hpp"
 #include "plan_state.hpp"
 
@@ -46,6 +47,9 @@ class Backend {
   /// @param mask null where the spec has no mask_mod
   virtual void forward(const ForwardCall& call, const BlockMask* mask,
                        const Bindings& bindings) const = 0;
+
+  /// @param call from resolve_merge, with rows
+  virtual void merge(const abi::MergeArguments& call, Stream stream) const = 0;
 
  protected:
   Backend() = default;

@@ -15,146 +15,14 @@
 
 #include "base/error.hpp"
 #include "generator/spec/number_range.hpp"
-#include "runtime/call/overlap.hpp"
+#include "runtime/call/tensor_role.hpp"
 
 namespace tilewright {
 namespace {
 
-struct Sizes {
-  std::int64_t batch;
-  std::int64_t heads;
-  std::int64_t rows;
-  std::int64_t width;
-};
-
-std::string dimension_names(Layout layout, std::string_view heads, std::string_view rows,
-                            std::string_view width) {
-  switch (layout) {
-    case Layout::bhsd:
-      return fmt::format("[batch, {}, {}, {}]", heads, rows, width);
-    case Layout::bshd:
-      return fmt::format("[batch, {}, {}, {}]", rows, heads, width);
-    case Layout::paged:
-      return fmt::format("[pages, page_size, {}, {}]", heads, width);
-    case Layout::packed:
-      break;
-  }
-  return fmt::format("[{}, {}, {}]", rows, heads, width);
-}
-
-// What is known of one tensor before a call: for its checks and their messages.
-struct Role {
-  std::string_view name;
-  DType dtype;
-  Layout layout;
-  std::string_view heads;
-  std::string_view rows;
-  std::string_view width;
-
-  [[noreturn]] void refuse(const TensorView& view, const std::string& why) const {
-    throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why),
-                fmt::format("given: {}; wanted: {} {}", view.describe(), to_string(dtype),
-                            dimension_names(layout, heads, rows, width)));
-  }
-};
-
-bool is_packed(Layout layout) {
-  return layout == Layout::packed;
-}
-int rank_of(Layout layout) {
-  return is_packed(layout) ? 3 : 4;
-}
-int head_dimension(Layout layout) {
-  return layout == Layout::bshd || layout == Layout::paged ? 2 : 1;
-}
-int row_dimension(Layout layout) {
-  return layout == Layout::bhsd ? 2 : is_packed(layout) ? 0 : 1;
-}
-// Which may have extent 0: rows of all sequences, or pages.
-bool may_be_empty(Layout layout, int dimension) {
-  return (is_packed(layout) || layout == Layout::paged) && dimension == 0;
-}
-
-Sizes sizes_of(const Role& role, const TensorView& view) {
-  if (view.data == nullptr) role.refuse(view, "has no data");
-  if (view.dtype != role.dtype) {
-    role.refuse(view, fmt::format("is {}, but the spec says {}", to_string(view.dtype),
-                                  to_string(role.dtype)));
-  }
-  const int rank = rank_of(role.layout);
-  if (view.rank != rank) {
-    const std::string_view kind = is_packed(role.layout)         ? "packed "
-                                  : role.layout == Layout::paged ? "paged "
-                                                                 : "";
-    role.refuse(view, fmt::format("has rank {}; {}attention needs rank {}", view.rank, kind, rank));
-  }
-  for (int i = 0; i < rank; ++i) {
-    if (view.shape[i] < 1 && !may_be_empty(role.layout, i)) {
-      role.refuse(view, fmt::format("is empty in dimension {}", i));
-    }
-  }
-  const int width = rank - 1;
-  if (view.shape[width] > 1 && view.strides[width] != 1) {
-    role.refuse(view, fmt::format("has stride {} in its last dimension, which must be contiguous",
-                                  view.strides[width]));
-  }
-  if (const std::string fault = view.fault(); !fault.empty()) role.refuse(view, fault);
-  return {is_packed(role.layout) ? 1 : view.shape[0], view.shape[head_dimension(role.layout)],
-          view.shape[row_dimension(role.layout)], view.shape[width]};
-}
-
-void require_size(const Role& role, const TensorView& view, std::string_view what,
-                  std::int64_t given, std::int64_t wanted, std::string_view because) {
-  if (given == wanted) return;
-  role.refuse(view, fmt::format("has {} {}, but {} is {}", what, given, because, wanted));
-}
-
-void require_batch(const Role& role, const TensorView& view, std::int64_t given,
+void require_batch(const TensorRole& role, const TensorView& view, std::int64_t given,
                    std::int64_t wanted) {
   if (given != 1) require_size(role, view, "batch", given, wanted, "the batch of q");
-}
-
-ResolvedTensor resolved(const TensorView& view, Layout layout) {
-  return {.data = view.data,
-          .batch_stride = is_packed(layout) || view.shape[0] <= 1 ? 0 : view.strides[0],
-          .head_stride = view.strides[head_dimension(layout)],
-          .row_stride = view.strides[row_dimension(layout)]};
-}
-
-std::string element_text(const std::array<std::int64_t, kMaxRank>& index, int rank) {
-  return fmt::format("[{}]", fmt::join(index.begin(), index.begin() + rank, ", "));
-}
-
-// Whether each dimension's stride is at least as long as what lies inside it, for an order of the
-// dimensions, fastest first. What calls usually bring passes here, in two nanoseconds.
-bool nest(const TensorView& view, std::initializer_list<int> order) {
-  std::int64_t inside = view.shape[view.rank - 1];
-  for (const int d : order) {
-    if (view.shape[d] <= 1) continue;
-    if (view.strides[d] < inside) return false;
-    inside += view.strides[d] * (view.shape[d] - 1);
-  }
-  return true;
-}
-
-void require_own_elements(const Role& role, const TensorView& view) {
-  const bool nests = view.rank == 3 ? nest(view, {1, 0}) || nest(view, {0, 1})
-                                    : nest(view, {2, 1, 0}) || nest(view, {1, 2, 0});
-  if (nests) return;
-  const std::optional<SharedElements> shared = find_shared_elements(view);
-  if (!shared) return;
-  const auto element = static_cast<std::int64_t>(size_of(view.dtype));
-  std::string strides;
-  for (int d = 0; d < view.rank; ++d) {
-    if (shared->first[d] == shared->second[d]) continue;
-    strides += fmt::format("{}stride {} ({} bytes) in dimension {}", strides.empty() ? "" : ", ",
-                           view.strides[d], view.strides[d] * element, d);
-  }
-  role.refuse(view, fmt::format("overlaps itself: elements {} and {} share bytes, with {}; a row "
-                                "takes {} bytes",
-                                element_text(shared->first, view.rank),
-                                element_text(shared->second, view.rank), strides,
-                                view.shape[view.rank - 1] * element));
 }
 
 std::string extents_text(std::span<const std::int64_t> extents) {
@@ -197,7 +65,7 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
 }
 
 // Over all pages; their number has 31 bits.
-std::int64_t rows_of_pool(const TensorView& k, const Sizes& sizes) {
+std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (sizes.batch <= kMost / sizes.rows) return sizes.batch * sizes.rows;
   throw Error(ErrorCode::tensor,
@@ -213,15 +81,18 @@ ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const std::string_view kv_rows = spec.is_paged()    ? "page_size"
                                    : spec.is_packed() ? "total_kv"
                                                       : "kv_len";
-  const Role q_role{"q", spec.dtype, spec.layout, "num_q_heads", q_rows, "head_dim"};
-  const Role k_role{"k", spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows, "head_dim"};
-  const Role v_role{"v", spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows, "v_head_dim"};
-  const Role out_role{"out", spec.output_dtype(), spec.layout, "num_q_heads", q_rows, "v_head_dim"};
+  const TensorRole q_role{"q", spec.dtype, spec.layout, "num_q_heads", q_rows, "head_dim"};
+  const TensorRole k_role{"k",       spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows,
+                          "head_dim"};
+  const TensorRole v_role{"v",         spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows,
+                          "v_head_dim"};
+  const TensorRole out_role{"out",  spec.output_dtype(), spec.layout, "num_q_heads",
+                            q_rows, "v_head_dim"};
 
-  const Sizes q = sizes_of(q_role, tensors.q);
-  const Sizes k = sizes_of(k_role, tensors.k);
-  const Sizes v = sizes_of(v_role, tensors.v);
-  const Sizes out = sizes_of(out_role, tensors.out);
+  const TensorSizes q = sizes_of(q_role, tensors.q);
+  const TensorSizes k = sizes_of(k_role, tensors.k);
+  const TensorSizes v = sizes_of(v_role, tensors.v);
+  const TensorSizes out = sizes_of(out_role, tensors.out);
 
   require_size(q_role, tensors.q, "head_dim", q.width, spec.head_dim, "the spec's head_dim");
   require_size(k_role, tensors.k, "head_dim", k.width, spec.head_dim, "the spec's head_dim");

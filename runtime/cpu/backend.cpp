@@ -8,6 +8,7 @@
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
+#include "runtime/cpu/merge_kernel.hpp"
 #include "runtime/cpu/plan.hpp"
 
 namespace tilewright::cpu {
@@ -19,6 +20,7 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   if (!spec.mask_mod.empty()) ids.push_back(mask_kernel(facts));
   if (!options.masks_only)
     ids.push_back(forward_kernel(spec, Target::host_cpu(), options.takes_block_mask));
+  if (options.merge) ids.push_back({.role = KernelRole::merge});
   return ids;
 }
 
@@ -34,8 +36,7 @@ class CpuBackend final : public Backend {
     const auto kernels =
         load_kernels(facts, target_, kernels_needed(facts, options), options.kernels);
     for (const std::shared_ptr<const LoadedKernel>& kernel : kernels) {
-      kernel->source.variant.is_forward() ? void(forward_.emplace(kernel))
-                                          : void(mask_.emplace(kernel));
+      take(kernel);
     }
   }
 
@@ -45,6 +46,7 @@ class CpuBackend final : public Backend {
     std::vector<KernelBuild> builds;
     if (forward_) builds.push_back(forward_->build());
     if (mask_) builds.push_back(mask_->build());
+    if (merge_) builds.push_back(merge_->build());
     return builds;
   }
 
@@ -79,12 +81,30 @@ class CpuBackend final : public Backend {
     forward_->run(call, bindings.cpu_arguments(), threads_);
   }
 
+  void merge(const abi::MergeArguments& call, Stream) const override {
+    merge_->run(call, threads_);
+  }
+
  private:
+  void take(const std::shared_ptr<const LoadedKernel>& kernel) {
+    switch (kernel->source.variant.role) {
+      case KernelRole::forward:
+        forward_.emplace(kernel);
+        break;
+      case KernelRole::merge:
+        merge_.emplace(kernel);
+        break;
+      default:
+        mask_.emplace(kernel);
+    }
+  }
+
   Spec spec_;
   Target target_;
   Executor& threads_;
   std::optional<ForwardKernel> forward_;
   std::optional<MaskKernel> mask_;
+  std::optional<MergeKernel> merge_;
 };
 
 }  // namespace

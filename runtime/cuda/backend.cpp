@@ -15,6 +15,7 @@
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
 #include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/merge.hpp"
 #include "runtime/cuda/plan.hpp"
 #include "runtime/cuda/score_factors.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
@@ -48,6 +49,7 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   } else if (!spec.mask_mod.empty()) {
     ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
   }
+  if (options.merge) ids.push_back({.role = KernelRole::merge});
   return ids;
 }
 
@@ -175,6 +177,13 @@ class CudaBackend final : public Backend {
     require_launchable(all_tiles);
     SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
     launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call, snippet);
+  }
+
+  void merge(const abi::MergeArguments& call, tilewright::Stream stream) const override {
+    const ContextScope scope(driver_, ordinal_);
+    launch_merge(driver_,
+                 modules_->in(scope).kernel({.role = KernelRole::merge}, "tilewright_merge"), call,
+                 size_of(spec_.output_dtype()), static_cast<Stream>(stream));
   }
 
  private:

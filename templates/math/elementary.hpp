@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernel/builtins.hpp"
 #include "kernel/language.hpp"
 
 // Elementary functions on float without a branch or a table, so that a loop around them vectorises.

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,15 @@ inline float number(std::int64_t i) {
   return std::sin(static_cast<float>(i) * 12.9898f + 4.1414f) * 1.5f;
 }
 
-inline Tensor random_tensor(std::initializer_list<std::int64_t> shape, int seed) {
+inline Tensor random_tensor(std::span<const std::int64_t> shape, int seed) {
   Tensor tensor = Tensor::zeros(f32, shape);
   auto* values = static_cast<float*>(tensor.data());
   for (std::int64_t i = 0; i < tensor.numel(); ++i) values[i] = number(i * 7 + seed);
   return tensor;
+}
+
+inline Tensor random_tensor(std::initializer_list<std::int64_t> shape, int seed) {
+  return random_tensor(std::span(shape.begin(), shape.size()), seed);
 }
 
 inline Tensor int_tensor(const std::vector<int>& values) {
@@ -137,6 +142,8 @@ inline Tensor in_dtype(const Tensor& tensor, DType dtype) {
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
     if (dtype == f16) {
       static_cast<std::uint16_t*>(copy.data())[i] = float_to_f16(from[i]);
+    } else if (dtype == bf16) {
+      static_cast<std::uint16_t*>(copy.data())[i] = float_to_bf16(from[i]);
     } else {
       floats(copy)[i] = from[i];
     }
@@ -146,9 +153,10 @@ inline Tensor in_dtype(const Tensor& tensor, DType dtype) {
 
 inline void read_back(const Tensor& from, Tensor& to) {
   for (std::int64_t i = 0; i < from.numel(); ++i) {
-    floats(to)[i] = from.dtype() == f16
-                        ? f16_to_float(static_cast<const std::uint16_t*>(from.data())[i])
-                        : static_cast<const float*>(from.data())[i];
+    const auto bits = [&] { return static_cast<const std::uint16_t*>(from.data())[i]; };
+    floats(to)[i] = from.dtype() == f16    ? f16_to_float(bits())
+                    : from.dtype() == bf16 ? bf16_to_float(bits())
+                                           : static_cast<const float*>(from.data())[i];
   }
 }
 

@@ -92,7 +92,9 @@ std::vector<Wish> wishes() {
           {packed, "plan_proved"},
           {promised, "plan_proved"},
           {paged, "forward_prefill"},
-          {paged, "plan_proved"}};
+          {paged, "plan_proved"},
+          {packed, "merge"},
+          {packed_in_float, "merge"}};
 }
 
 struct Alone {
@@ -158,7 +160,8 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
                                         {tabled, "mask_proved"},
                                         {tabled, "evaluate_double"},
                                         {tabled, "evaluate_checked"},
-                                        {paged, "forward"}};
+                                        {paged, "forward"},
+                                        {paged, "merge"}};
   for (const Wish& wish : cpu_wishes) {
     for (const Alone& alone : headers_of(wish, Target::host_cpu(), seen)) {
       INFO(alone.header << " for " << wish.kernel);

@@ -53,8 +53,8 @@ TEST_CASE("kernel source: the set of kernels follows outputs and mask_mod") {
   spec.outputs.lse = true;
   spec.mask_mod.clear();
   CHECK(names(kernel_set(spec, cpu)) ==
-        std::vector<std::string>{"forward_lse", "forward_masked_lse"});
-  CHECK(kernel_set(spec, gpu).size() == 4);
+        std::vector<std::string>{"forward_lse", "forward_masked_lse", "merge"});
+  CHECK(kernel_set(spec, gpu).size() == 5);
 }
 
 TEST_CASE("kernel source: every kernel is one text that includes nothing") {

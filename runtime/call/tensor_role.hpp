@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "../../generator/spec/spec.hpp"
+#include "../api/tensor.hpp"
+#include "forward_call.hpp"
+
+namespace tilewright {
+
+/// Sizes of a tensor of a call, whatever its layout. Of a pool batch counts pages, rows those of a
+/// page; a packed tensor has batch 1.
+struct TensorSizes {
+  std::int64_t batch;
+  std::int64_t heads;
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+/// What is known of one tensor before a call: for its checks and their messages.
+struct TensorRole {
+  std::string_view name;
+  DType dtype;
+  Layout layout;
+  std::string_view heads;  ///< "num_q_heads"
+  std::string_view rows;
+  std::string_view width;
+
+  /// @param why the end of a sentence: "has rank 4"
+  [[noreturn]] void refuse(const TensorView& view, const std::string& why) const;
+};
+
+/// Checks a tensor against its role and reads its sizes off it.
+/// @throws Error with code tensor
+TensorSizes sizes_of(const TensorRole& role, const TensorView& view);
+
+/// @param because what has the wanted size: "the spec's head_dim"
+/// @throws Error with code tensor
+void require_size(const TensorRole& role, const TensorView& view, std::string_view what,
+                  std::int64_t given, std::int64_t wanted, std::string_view because);
+
+/// @throws Error with code tensor where two elements share bytes
+void require_own_elements(const TensorRole& role, const TensorView& view);
+
+/// @param view that sizes_of took
+ResolvedTensor resolved(const TensorView& view, Layout layout);
+
+}  // namespace tilewright
