@@ -44,6 +44,7 @@ std::unique_ptr<tw_attention> make_attention(const char* spec_json, const tw_opt
   given.masks_only = options.masks_only != 0;
   given.positions = options.positions != 0;
   given.merge = options.merge != 0;
+  given.append = options.append != 0;
   made->attention = std::make_unique<Attention>(spec_from_json(spec_json), std::move(given));
   return made;
 }

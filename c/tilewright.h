@@ -143,6 +143,7 @@ typedef struct tw_options {
   int32_t masks_only;       /* nonzero: makes the kernels of block masks alone; tw_forward() is refused */
   int32_t positions;        /* nonzero: plans may be given positions with a list for each head */
   int32_t merge;            /* nonzero: makes the kernel of tw_merge() too */
+  int32_t append;           /* nonzero: makes the kernel of tw_append() too, for a spec with paged k and v */
 } tw_options;
 
 /* Checks the spec (docs/spec.md), renders its kernels, compiles those that no cache holds, and loads them.
@@ -426,6 +427,26 @@ typedef struct tw_call {
  * On a GPU it neither waits nor allocates, works in the calling thread's CUDA context, and may be captured in a graph.
  * TW_TENSOR; TW_BLOCK_MASK for a mask that is missing or was built from something else; TW_USAGE for a plan likewise */
 TW_API tw_status tw_forward(const tw_attention *attention, const tw_call *call, tw_error **error);
+
+/* ---- new rows of k and v -------------------------------------------------------------------------------------- */
+
+/* Rows of k and v that a step has made, and the pools that they go to. */
+typedef struct tw_new_rows {
+  size_t struct_size;
+  tw_tensor k_new; /* [rows, num_kv_heads, head_dim], in the spec's dtype */
+  tw_tensor v_new; /* [rows, num_kv_heads, v_head_dim], likewise */
+  tw_tensor slots; /* i32 or i64 [rows]: page * page_size + row of the page; out of range: nowhere. All zeros: the plan says */
+  tw_tensor k;     /* pools as tw_call has them */
+  tw_tensor v;
+  const tw_plan *plan;         /* NULL if rows have slots */
+  const tw_bindings *bindings; /* NULL: no buffers, and every scalar at its default */
+  void *stream;
+} tw_new_rows;
+
+/* Copies each new row to its slot, or without slots the rows of each sequence of the plan, [total_q, ...], to its last q_len
+ * columns. Rows without a column, and those of freed and absent pages, are skipped. Needs tw_options.append.
+ * TW_USAGE for neither slots nor a plan, or an attention made without append; TW_TENSOR */
+TW_API tw_status tw_append(const tw_attention *attention, const tw_new_rows *rows, tw_error **error);
 
 /* ---- parts of the columns ------------------------------------------------------------------------------------- */
 

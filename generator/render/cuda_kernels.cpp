@@ -99,10 +99,8 @@ Map forward_context(const SpecFacts& facts, const Target& target, const KernelVa
   context.merge(Map{{"head_dim", spec.head_dim},
                     {"value_dim", spec.value_head_dim()},
                     {"masked", follows_tiles(spec, variant)},
-                    {"lse", variant.lse},
-                    {"q_type", tensor_type(spec.dtype)},
-                    {"kv_type", tensor_type(spec.key_value_dtype())},
-                    {"out_type", tensor_type(spec.output_dtype())}});
+                    {"lse", variant.lse}});
+  context.merge(dtype_context(spec));
   return context;
 }
 
@@ -225,16 +223,15 @@ KernelSource render_mask_lists(const SpecFacts& facts, const Target& target,
   return source;
 }
 
-// Specs of one dtype share it.
-KernelSource render_merge(const SpecFacts& facts, const Target& target,
-                          const KernelVariant& variant, const jinja::Loader& loader) {
-  const Spec& spec = facts.spec;
-  KernelSource source =
-      make_source(spec, target, variant,
-                  jinja::render(loader, "cuda/kernels/merge.cu.jinja",
-                                {{"out_type", tensor_type(spec.output_dtype())}}));
+// A kernel without snippets. Specs with the same dtypes share it.
+KernelSource render_plain(const Spec& spec, const Target& target, const KernelVariant& variant,
+                          const jinja::Loader& loader) {
+  const std::string name = variant.name();
+  KernelSource source = make_source(
+      spec, target, variant,
+      jinja::render(loader, fmt::format("cuda/kernels/{}.cu.jinja", name), dtype_context(spec)));
   source.options = common_options();
-  source.entry_points = {"tilewright_merge"};
+  source.entry_points = {"tilewright_" + name};
   return source;
 }
 
@@ -285,7 +282,7 @@ KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   if (variant.role == KernelRole::mask_lists)
     return render_mask_lists(facts, target, variant, loader);
-  if (variant.role == KernelRole::merge) return render_merge(facts, target, variant, loader);
+  if (!variant.has_snippets()) return render_plain(facts.spec, target, variant, loader);
   if (variant.role == KernelRole::plan_exact || variant.role == KernelRole::plan_proved) {
     return render_plan_kernel(facts, target, variant, loader);
   }

@@ -50,6 +50,7 @@ KernelKind kernel_kind(KernelRole role) {
       return {kEvaluate, "checked", {kEvaluateRow, "tilewright_take_findings"}};
     case KernelRole::mask_lists:
     case KernelRole::merge:
+    case KernelRole::append:
       break;
   }
   throw Error(ErrorCode::internal, "the kernel has no snippets, or does not exist for a CPU");
@@ -139,18 +140,19 @@ bool is_forward_of(const KernelVariant& variant, const Spec& spec, const Target&
   return variant.rows == packed_rows(target) && !variant.masked;
 }
 
-// Specs of one dtype share it.
-KernelSource render_merge(const Spec& spec, const Target& target, const KernelVariant& variant,
+// A kernel without snippets. Specs with the same dtypes share it.
+KernelSource render_plain(const Spec& spec, const Target& target, const KernelVariant& variant,
                           const jinja::Loader& loader) {
-  jinja::Rendered rendered = jinja::render(loader, "cpu/kernels/merge.cpp.jinja",
-                                           {{"out_type", tensor_type(spec.output_dtype())}});
+  const std::string name = variant.name();
+  jinja::Rendered rendered =
+      jinja::render(loader, fmt::format("cpu/kernels/{}.cpp.jinja", name), dtype_context(spec));
   return {.variant = variant,
           .target = target,
           .text = std::move(rendered.text),
           .map = std::move(rendered.map),
           .template_files = std::move(rendered.files),
           .options = common_options(target),
-          .entry_points = {"tilewright_merge"}};
+          .entry_points = {"tilewright_" + name}};
 }
 
 // Every template there may be, all of them empty.
@@ -181,6 +183,8 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
         return proves && spec.is_packed();
       case KernelRole::merge:
         return spec.outputs.lse;
+      case KernelRole::append:
+        return spec.is_paged();
       default:
         return false;
     }
@@ -208,7 +212,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   require_exists(variant, target);
   if (!target.is_cpu()) return render_cuda_kernel(facts, target, variant, loader);
-  if (variant.role == KernelRole::merge) return render_merge(facts.spec, target, variant, loader);
+  if (!variant.has_snippets()) return render_plain(facts.spec, target, variant, loader);
   const KernelKind kind = kernel_kind(variant.role);
   const Reading& types = reading(reading_name(kind, facts.spec));
   const CpuTactic tactic = tactic_of(kind, facts, target);

@@ -178,11 +178,11 @@ RegisterBlock register_block(const CpuTactic& tactic) {
   return {4, chunks % 3 == 0 ? 3 : 2};
 }
 
-}  // namespace
-
 std::string_view tensor_type(DType dtype) {
   return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
 }
+
+}  // namespace
 
 std::string_view element_type(DType dtype) {
   switch (dtype) {
@@ -202,6 +202,12 @@ std::string_view element_type(DType dtype) {
       return "tw_kernel::Bool";
   }
   return {};
+}
+
+Map dtype_context(const Spec& spec) {
+  return {{"q_type", tensor_type(spec.dtype)},
+          {"kv_type", tensor_type(spec.key_value_dtype())},
+          {"out_type", tensor_type(spec.output_dtype())}};
 }
 
 Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead read_ahead,
@@ -242,10 +248,8 @@ Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& 
                     {"register_group", registers.group},
                     {"block", List{spec.block[0], spec.block[1]}},
                     {"masked", masked || (spec.is_packed() && !spec.mask_mod.empty())},
-                    {"lse", lse},
-                    {"q_type", tensor_type(spec.dtype)},
-                    {"kv_type", tensor_type(spec.key_value_dtype())},
-                    {"out_type", tensor_type(spec.output_dtype())}});
+                    {"lse", lse}});
+  context.merge(dtype_context(spec));
   return context;
 }
 

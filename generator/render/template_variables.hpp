@@ -23,8 +23,9 @@ enum class ReadAhead : std::uint8_t {
 /// a bool is 0 or 1.
 std::string_view element_type(DType dtype);
 
-/// The type of elements of q, k, v and out: float, Half, BFloat16.
-std::string_view tensor_type(DType dtype);
+/// What the elements of q, of k and v, and of out are: float, Half or BFloat16 as q_type, kv_type,
+/// out_type.
+jinja::Map dtype_context(const Spec& spec);
 
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
 /// reading, and the buffers and scalars that they mention.

@@ -17,7 +17,7 @@ struct RoleFacts {
   bool on_gpu;
 };
 
-constexpr std::array<RoleFacts, 10> kRoles = {
+constexpr std::array<RoleFacts, 11> kRoles = {
     {{KernelRole::forward, "forward", true, true},
      {KernelRole::mask_lists, "mask_lists", false, true},
      {KernelRole::mask_exact, "mask_exact", true, true},
@@ -25,6 +25,7 @@ constexpr std::array<RoleFacts, 10> kRoles = {
      {KernelRole::plan_exact, "plan_exact", true, true},
      {KernelRole::plan_proved, "plan_proved", true, true},
      {KernelRole::merge, "merge", true, true},
+     {KernelRole::append, "append", true, true},
      {KernelRole::evaluate_float, "evaluate_float", true, false},
      {KernelRole::evaluate_double, "evaluate_double", true, false},
      {KernelRole::evaluate_checked, "evaluate_checked", true, false}}};

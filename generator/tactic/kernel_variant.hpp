@@ -19,6 +19,7 @@ enum class KernelRole : std::uint8_t {
   plan_exact,        ///< plans a step of packed sequences; decides tiles by evaluating mask_mod
   plan_proved,       ///< the same, by interval arithmetic wherever it decides
   merge,             ///< attention over several parts of the columns becomes one over all of them
+  append,            ///< copies new rows of k and v into a pool of pages
   evaluate_float,    ///< the snippets alone, as forward kernels read them; CPUs only, for verify
   evaluate_double,   ///< the snippets alone, in double; CPUs only, for verify
   evaluate_checked,  ///< the snippets alone, each operation checked; CPUs only, for verify
@@ -41,6 +42,7 @@ struct KernelVariant {
   bool aligned = true;  ///< forward, GPUs: all bases and strides are multiples of 16 bytes
 
   bool is_forward() const { return role == KernelRole::forward; }
+  bool has_snippets() const { return role != KernelRole::merge && role != KernelRole::append; }
   bool is_evaluation() const { return role >= KernelRole::evaluate_float; }
 
   /// "forward_masked_lse_unaligned", "mask_exact": what files, messages and the command line say.

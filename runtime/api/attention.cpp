@@ -13,6 +13,7 @@
 #include "generator/render/promised_buffers.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "runtime/call/append_call.hpp"
 #include "runtime/call/merge_call.hpp"
 #include "runtime/call/output_shapes.hpp"
 #include "runtime/call/positions.hpp"
@@ -100,8 +101,10 @@ class Attention::Implementation {
         device_(options.device),
         masks_only_(options.masks_only),
         takes_positions_(options.positions),
-        merges_(options.merge) {
+        merges_(options.merge),
+        appends_(options.append) {
     validate(spec_);
+    if (appends_) require_pools();
     if (merges_) require_lse_output();
     if (takes_positions_) require_takes_positions(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
@@ -200,6 +203,24 @@ class Attention::Implementation {
     if (call.all_rows > 0) backend_->merge(call, stream);
   }
 
+  void append(const NewRows& rows, const TensorView& k, const TensorView& v, const Plan* plan,
+              Stream stream) const {
+    if (!appends_) {
+      throw Error(ErrorCode::usage, "this Attention has no kernel that appends",
+                  "make it with .append = true in its options");
+    }
+    if (!rows.slots && plan == nullptr) {
+      throw Error(ErrorCode::usage, "append was given neither slots nor a plan",
+                  "give slots, one for each new row, or the plan of the step");
+    }
+    if (plan != nullptr) require_own(*plan);
+    const PlanState* const state = rows.slots ? nullptr : &plan->state();
+    const abi::AppendArguments call = resolve_append(spec_, rows, k, v, state);
+    if (has_work(call) && (state == nullptr || state->shape.batch > 0)) {
+      backend_->append(call, state, stream);
+    }
+  }
+
   std::int64_t workspace_size(const PackedShape& shape) const {
     TileSource tiles = tile_source(nullptr);
     if (takes_positions_) tiles.per_head = tiles.in_positions = true;
@@ -249,6 +270,14 @@ class Attention::Implementation {
   }
 
  private:
+  void require_pools() const {
+    if (spec_.is_paged()) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("append writes to pages, and kv_layout is \"{}\"",
+                            to_string(spec_.key_value_layout())),
+                R"(write "kv_layout": "paged" in the spec, or leave append out of the options)");
+  }
+
   void require_lse_output() const {
     if (spec_.outputs.lse) return;
     throw Error(ErrorCode::usage,
@@ -401,6 +430,7 @@ class Attention::Implementation {
   bool masks_only_;
   bool takes_positions_;
   bool merges_;
+  bool appends_;
   std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
   std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
   std::vector<PromisedBuffer> promised_;      // where the spec is packed
@@ -507,6 +537,12 @@ void Attention::merge(std::span<const Part> parts, const TensorView& out,
                       const std::optional<TensorView>& lse, Stream stream) const {
   const DefaultFloatEnvironment floats;
   checked(implementation_).merge(parts, out, lse, stream);
+}
+
+void Attention::append(const NewRows& rows, const TensorView& k, const TensorView& v,
+                       const Plan* plan, const Bindings&, Stream stream) const {
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).append(rows, k, v, plan, stream);
 }
 
 OutputShapes Attention::output_shapes(const Shape& shape) const {

@@ -38,6 +38,8 @@ struct AttentionOptions {
   bool positions = false;
   /// Makes the kernel of Attention::merge too.
   bool merge = false;
+  /// Makes the kernel of Attention::append too, for a spec with paged k and v.
+  bool append = false;
 };
 
 /// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
@@ -64,6 +66,15 @@ struct ForwardOptions {
   std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
   std::optional<double> scale = {};  ///< none: the spec's
   Stream stream = nullptr;           ///< of a GPU
+};
+
+/// Rows of k and v that a step has made.
+struct NewRows {
+  TensorView k_new = {};  ///< [rows, num_kv_heads, head_dim], in the spec's dtype
+  TensorView v_new = {};  ///< [rows, num_kv_heads, v_head_dim], likewise
+  /// i32 or i64 [rows]: the row of the pool, page * page_size + row of the page, that each goes to;
+  /// below 0 or at least pages * page_size: nowhere. None: the plan says.
+  std::optional<TensorView> slots = {};
 };
 
 /// What a call over some of the columns gave.
@@ -228,6 +239,21 @@ class Attention {
   ///         tensor for a wrong shape, dtype or stride, a part without lse, or an overlap
   void merge(std::span<const Part> parts, const TensorView& out,
              const std::optional<TensorView>& lse = {}, Stream stream = nullptr) const;
+
+  /// Copies new rows of k and v into the pools: each to its slot, or without slots the rows of each
+  /// sequence of the plan, [total_q, ...] as q has them, to its last q_len columns. Rows that have
+  /// no column, or whose page is freed or absent, are skipped, as are slots out of range; all other
+  /// memory of the pools stays as it is. Values are rounded to kv_dtype, and finite ones stay
+  /// finite. On a GPU as forward: neither waits nor allocates. Needs options.append.
+  ///     attention.append({.k_new = k, .v_new = v}, layer.k, layer.v, &plan);
+  /// @param k, v pools, as forward takes them; no two elements share bytes
+  /// @param plan null if rows have slots; else one of this Attention
+  /// @throws Error with code usage without options.append, for neither slots nor a plan, or a plan
+  /// of
+  ///         another Attention; with code tensor for a wrong shape, dtype or stride, or an overlap
+  void append(const NewRows& rows, const TensorView& k, const TensorView& v,
+              const Plan* plan = nullptr, const Bindings& bindings = {},
+              Stream stream = nullptr) const;
 
  private:
   class Implementation;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "../../templates/abi/append.hpp"
 #include "../../templates/abi/merge.hpp"
 #include "forward_call.hpp"
 #include "plan_state.hpp"
@@ -47,6 +48,11 @@ class Backend {
   /// @param mask null where the spec has no mask_mod
   virtual void forward(const ForwardCall& call, const BlockMask* mask,
                        const Bindings& bindings) const = 0;
+
+  /// @param call from resolve_append, with work
+  /// @param plan null: the call has slots
+  virtual void append(const abi::AppendArguments& call, const PlanState* plan,
+                      Stream stream) const = 0;
 
   /// @param call from resolve_merge, with rows
   virtual void merge(const abi::MergeArguments& call, Stream stream) const = 0;

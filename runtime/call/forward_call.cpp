@@ -64,16 +64,6 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
   return scale;
 }
 
-// Over all pages; their number has 31 bits.
-std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (sizes.batch <= kMost / sizes.rows) return sizes.batch * sizes.rows;
-  throw Error(ErrorCode::tensor,
-              fmt::format("k has {} pages of {} rows, and kernels count {} rows", sizes.batch,
-                          sizes.rows, kMost),
-              fmt::format("given: {}", k.describe()));
-}
-
 // All but lse. Sizes are read off the tensors; a packed call counts as one batch.
 ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const Layout kv_layout = spec.key_value_layout();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -129,6 +130,15 @@ void require_own_elements(const TensorRole& role, const TensorView& view) {
                                 element_text(shared->first, view.rank),
                                 element_text(shared->second, view.rank), strides,
                                 view.shape[view.rank - 1] * element));
+}
+
+std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (sizes.batch <= kMost / sizes.rows) return sizes.batch * sizes.rows;
+  throw Error(ErrorCode::tensor,
+              fmt::format("k has {} pages of {} rows, and kernels count {} rows", sizes.batch,
+                          sizes.rows, kMost),
+              fmt::format("given: {}", k.describe()));
 }
 
 }  // namespace tilewright

@@ -44,6 +44,10 @@ void require_size(const TensorRole& role, const TensorView& view, std::string_vi
 /// @throws Error with code tensor where two elements share bytes
 void require_own_elements(const TensorRole& role, const TensorView& view);
 
+/// Rows of all pages of a pool.
+/// @throws Error with code tensor where they have more than 31 bits
+std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes);
+
 /// @param view that sizes_of took
 ResolvedTensor resolved(const TensorView& view, Layout layout);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/compile/cpu_identity.hpp"
+#include "runtime/cpu/append_kernel.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
 #include "runtime/cpu/merge_kernel.hpp"
@@ -21,6 +22,7 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   if (!options.masks_only)
     ids.push_back(forward_kernel(spec, Target::host_cpu(), options.takes_block_mask));
   if (options.merge) ids.push_back({.role = KernelRole::merge});
+  if (options.append) ids.push_back({.role = KernelRole::append});
   return ids;
 }
 
@@ -47,6 +49,7 @@ class CpuBackend final : public Backend {
     if (forward_) builds.push_back(forward_->build());
     if (mask_) builds.push_back(mask_->build());
     if (merge_) builds.push_back(merge_->build());
+    if (append_) builds.push_back(append_->build());
     return builds;
   }
 
@@ -81,6 +84,10 @@ class CpuBackend final : public Backend {
     forward_->run(call, bindings.cpu_arguments(), threads_);
   }
 
+  void append(const abi::AppendArguments& call, const PlanState* plan, Stream) const override {
+    append_->run(call, plan, threads_);
+  }
+
   void merge(const abi::MergeArguments& call, Stream) const override {
     merge_->run(call, threads_);
   }
@@ -94,6 +101,9 @@ class CpuBackend final : public Backend {
       case KernelRole::merge:
         merge_.emplace(kernel);
         break;
+      case KernelRole::append:
+        append_.emplace(kernel);
+        break;
       default:
         mask_.emplace(kernel);
     }
@@ -105,6 +115,7 @@ class CpuBackend final : public Backend {
   std::optional<ForwardKernel> forward_;
   std::optional<MaskKernel> mask_;
   std::optional<MergeKernel> merge_;
+  std::optional<AppendKernel> append_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "runtime/cuda/append.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
@@ -50,6 +51,7 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
     ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
   }
   if (options.merge) ids.push_back({.role = KernelRole::merge});
+  if (options.append) ids.push_back({.role = KernelRole::append});
   return ids;
 }
 
@@ -177,6 +179,14 @@ class CudaBackend final : public Backend {
     require_launchable(all_tiles);
     SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
     launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call, snippet);
+  }
+
+  void append(const abi::AppendArguments& call, const PlanState* plan,
+              tilewright::Stream stream) const override {
+    const ContextScope scope(driver_, ordinal_);
+    launch_append(driver_,
+                  modules_->in(scope).kernel({.role = KernelRole::append}, "tilewright_append"),
+                  call, plan, plan_work_side_, static_cast<Stream>(stream));
   }
 
   void merge(const abi::MergeArguments& call, tilewright::Stream stream) const override {

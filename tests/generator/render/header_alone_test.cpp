@@ -94,7 +94,8 @@ std::vector<Wish> wishes() {
           {paged, "forward_prefill"},
           {paged, "plan_proved"},
           {packed, "merge"},
-          {packed_in_float, "merge"}};
+          {packed_in_float, "merge"},
+          {paged, "append"}};
 }
 
 struct Alone {
@@ -161,7 +162,8 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
                                         {tabled, "evaluate_double"},
                                         {tabled, "evaluate_checked"},
                                         {paged, "forward"},
-                                        {paged, "merge"}};
+                                        {paged, "merge"},
+                                        {paged, "append"}};
   for (const Wish& wish : cpu_wishes) {
     for (const Alone& alone : headers_of(wish, Target::host_cpu(), seen)) {
       INFO(alone.header << " for " << wish.kernel);

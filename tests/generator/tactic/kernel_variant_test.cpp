@@ -12,9 +12,10 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 const std::vector<std::string> kCpuNames = {
-    "forward",    "forward_lse",    "forward_masked",  "forward_masked_lse",
-    "mask_exact", "mask_proved",    "plan_exact",      "plan_proved",
-    "merge",      "evaluate_float", "evaluate_double", "evaluate_checked"};
+    "forward",         "forward_lse", "forward_masked", "forward_masked_lse",
+    "mask_exact",      "mask_proved", "plan_exact",     "plan_proved",
+    "merge",           "append",      "evaluate_float", "evaluate_double",
+    "evaluate_checked"};
 
 const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_unaligned",
@@ -33,7 +34,8 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "mask_proved",
                                             "plan_exact",
                                             "plan_proved",
-                                            "merge"};
+                                            "merge",
+                                            "append"};
 
 std::vector<std::string> names_for(const std::string& target) {
   std::vector<std::string> names;
@@ -68,7 +70,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 21);
+  CHECK(names.size() == 22);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }
