@@ -108,7 +108,21 @@ class Producer {
     const PlaceInRing<kQStages> q = place.q();
     wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 1,
          "an empty place for Q, stage", q.stage());
-    control.work[place.work()] = work;
+    copy_in_pieces(work, control.work[place.work()]);
+  }
+
+  // A packed call's work has more words than the producer has registers left.
+  static __forceinline__ void copy_in_pieces(const WorkItem& from, WorkItem& to) {
+    constexpr int kWords = sizeof(WorkItem) / sizeof(int);
+    constexpr int kMostAtOnce = 8;
+    if constexpr (kWords <= kMostAtOnce) {
+      to = from;
+    } else {
+      const int* const read = reinterpret_cast<const int*>(&from);
+      int* const written = reinterpret_cast<int*>(&to);
+#pragma unroll 5
+      for (int i = 0; i < kWords; ++i) written[i] = read[i];
+    }
   }
 
   __forceinline__ void load_q(const Place& place) {
