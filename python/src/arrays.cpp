@@ -31,6 +31,26 @@ void set_rank(TensorView& view, const char* name, std::int64_t rank) {
   view.rank = static_cast<int>(rank);
 }
 
+bool truth(const nb::object& value) {
+  return PyObject_IsTrue(value.ptr()) == 1;
+}
+
+std::int64_t whole(const nb::object& value) {
+  const long long number = PyLong_AsLongLong(value.ptr());
+  if (number == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return number;
+}
+
+std::uintptr_t address(const nb::object& value) {
+  const unsigned long long number = PyLong_AsUnsignedLongLong(value.ptr());
+  if (PyErr_Occurred()) nb::raise_python_error();
+  return number;
+}
+
+std::string text(nb::handle value) {
+  return nb::str(value).c_str();
+}
+
 // Of PyTorch's and numpy's dtypes.
 std::optional<DType> dtype_named(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
@@ -48,9 +68,9 @@ std::optional<DType> dtype_named(std::string_view name) {
 }
 
 DType dtype_or_refuse(const char* name, nb::handle dtype) {
-  const auto text = nb::cast<std::string>(nb::str(dtype));
-  const std::optional<DType> found = dtype_named(text);
-  if (!found) refuse_dtype(name, text);
+  const std::string name_of_dtype = text(dtype);
+  const std::optional<DType> found = dtype_named(name_of_dtype);
+  if (!found) refuse_dtype(name, name_of_dtype);
   return *found;
 }
 
@@ -91,7 +111,7 @@ std::optional<TensorView> view_of_buffer(nb::handle array, const char* name, Use
   const std::optional<DType> dtype = dtype_of_format(buffer.format);
   if (!dtype) {
     if (!nb::hasattr(array, "dtype")) refuse_dtype(name, buffer.format);
-    refuse_dtype(name, nb::cast<std::string>(nb::str(array.attr("dtype"))));
+    refuse_dtype(name, text(array.attr("dtype")));
   }
   TensorView view{.data = buffer.buf, .dtype = *dtype};
   set_rank(view, name, buffer.ndim);
@@ -109,42 +129,41 @@ TensorView view_of_interface(nb::handle array, const char* name, Use use) {
   const DType dtype = dtype_or_refuse(name, array.attr("dtype"));
   const nb::object interface = array.attr("__array_interface__");
   const nb::object data = interface["data"];
-  if (use == Use::write && nb::cast<bool>(data[1]))
+  if (use == Use::write && truth(data[1]))
     refuse(name, "is read-only", "give an array that can be written");
-  TensorView view{.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0])),
-                  .dtype = dtype};
+  TensorView view{.data = reinterpret_cast<void*>(address(data[0])), .dtype = dtype};
   const nb::object shape = array.attr("shape");
   const nb::object strides = array.attr("strides");
   set_rank(view, name, static_cast<std::int64_t>(nb::len(shape)));
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
   for (int i = 0; i < view.rank; ++i) {
-    view.shape[i] = nb::cast<std::int64_t>(shape[i]);
-    view.strides[i] = nb::cast<std::int64_t>(strides[i]) / bytes;
+    view.shape[i] = whole(shape[i]);
+    view.strides[i] = whole(strides[i]) / bytes;
   }
   return view;
 }
 
 TensorView view_of_torch(nb::handle array, const char* name, const Device& device) {
-  if (nb::cast<bool>(array.attr("requires_grad")) &&
-      nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) {
+  if (truth(array.attr("requires_grad")) &&
+      truth(nb::module_::import_("torch").attr("is_grad_enabled")())) {
     refuse(name, "requires gradients, which this version does not compute",
            "call under torch.no_grad(), or pass " + std::string(name) + ".detach()");
   }
   TensorView view{.dtype = dtype_or_refuse(name, array.attr("dtype"))};
-  if (nb::cast<bool>(array.attr("is_cuda"))) {
-    require_device(name, device, true, nb::cast<int>(array.attr("get_device")()));
+  if (truth(array.attr("is_cuda"))) {
+    require_device(name, device, true, static_cast<int>(whole(array.attr("get_device")())));
   } else {
-    const std::string kind = nb::cast<std::string>(nb::str(array.attr("device")));
+    const std::string kind = text(array.attr("device"));
     if (kind != "cpu") refuse(name, "lies on " + kind, "move it to " + device.name());
     require_device(name, device, false, 0);
   }
-  view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array.attr("data_ptr")()));
+  view.data = reinterpret_cast<void*>(address(array.attr("data_ptr")()));
   const nb::object shape = array.attr("shape");
   const nb::object strides = array.attr("stride")();
   set_rank(view, name, static_cast<std::int64_t>(nb::len(shape)));
   for (int i = 0; i < view.rank; ++i) {
-    view.shape[i] = nb::cast<std::int64_t>(shape[i]);
-    view.strides[i] = nb::cast<std::int64_t>(strides[i]);
+    view.shape[i] = whole(shape[i]);
+    view.strides[i] = whole(strides[i]);
   }
   return view;
 }

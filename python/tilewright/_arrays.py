@@ -88,7 +88,7 @@ def empty_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
 def readable(array: Any) -> Any:
     """The array in a dtype that buffers have. Copies only dtypes of CONVERTED, and jax arrays not at all on a CPU."""
     kind = framework(array)
-    if kind == "jax":
+    if kind == "jax" and not is_traced(array):
         import numpy
 
         array = numpy.asarray(array)

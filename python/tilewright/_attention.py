@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _core, _recorder
 from ._arrays import empty_like, framework, readable, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
+from ._registry import enroll
 from ._spec import SpecLike, spec_text
+
+
+_torch: Any = None  # the module of the custom op, where torch is loaded
+
+
+def load_torch_op() -> None:
+    """Registers the custom op once torch is there."""
+    global _torch
+    if _torch is None and "torch" in sys.modules:
+        from . import _torch as module
+
+        _torch = module
 
 
 class Bindings:
@@ -19,6 +33,7 @@ class Bindings:
         self._core = core
         self.arrays = arrays
         self.scalars = scalars
+        self._number = enroll(self)
 
 
 class Plan:
@@ -26,6 +41,7 @@ class Plan:
 
     def __init__(self, core: _core.Plan) -> None:
         self._core = core
+        self._number = enroll(self)
 
     def report(self) -> str:
         """What was clamped when the plan was last built, in words; "" where nothing was. Waits for a GPU."""
@@ -51,7 +67,9 @@ class Attention:
         self._out_dtype: str = self._spec.get("out_dtype", self._spec["dtype"])
         self._heads = 2 if self._spec.get("layout", "bhsd") == "bshd" else 1
         self._kv_heads = 2 if self._spec.get("kv_layout", self._spec.get("layout", "bhsd")) == "bshd" else 1
+        self._number = enroll(self)
         _recorder.note(self._spec)
+        load_torch_op()
 
     @property
     def spec(self) -> Dict[str, Any]:
@@ -176,6 +194,10 @@ class Attention:
         Shapes as in the spec's layout; outputs are allocated by the framework of q where they are not given. A spec
         with mask_mod makes its mask where none is given.
         """
+        if _torch is not None and _torch.is_compiling():
+            if out is not None or lse is not None:
+                raise Error("usage", "torch.compile takes no out= or lse=", "use what forward returns")
+            return _torch.compiled_forward(self, q, k, v, mask, plan, bindings, scale, q_offset, kv_offset)
         if framework(q) == "jax":
             from . import _jax
 

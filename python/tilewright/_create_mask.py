@@ -127,6 +127,7 @@ def mask_from_lists(lists: Any, block: Any, mask_mod: Any, lengths: Optional[Tup
     mask._framework = framework(lists[0]) or "numpy"
     if mask._framework == "torch":
         mask._device = device_of(lists[0])
+    mask._from_lists = True
     mask._core_mask()
     return mask
 

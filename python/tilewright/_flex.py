@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
+from . import _attention
 from ._arrays import device_of, readable, shape_of, short_dtype
 from ._cache import attention_for
 from ._checks import check_arrays, check_dense
@@ -58,6 +59,9 @@ def flex_attention(
     create_block_mask, here or torch's. scalars: values of tw.scalar()s. kernel_options is accepted and not needed.
     """
     lse = _wants_lse(return_lse, return_aux)
+    if _attention._torch is not None and _attention._torch.is_compiling():
+        found = _attention._torch.compiled_flex(query, key, value, score_mod, block_mask, scale, lse)
+        return found if return_aux is None else (found[0], AuxOutput(found[1])) if lse else (found, AuxOutput())
     kind = check_arrays(_NAMES, (query, key, value), 4)
     check_dense(_NAMES, (query, key, value), enable_gqa)
     mask = _block_mask(block_mask)
@@ -97,6 +101,28 @@ def _block_mask(block_mask: Any) -> Optional[BlockMask]:
     return BlockMask.from_kv_blocks(
         *lists, BLOCK_SIZE=block_mask.BLOCK_SIZE, mask_mod=block_mask.mask_mod, seq_lengths=block_mask.seq_lengths
     )
+
+
+class _Like(NamedTuple):
+    """What describe() asks of an array that only a graph has."""
+
+    shape: Any
+    dtype: str
+    device: str
+
+
+def ready(score_mod: Any, mask: Optional[BlockMask], lse: bool, facts: Mapping[str, Any]) -> Any:
+    """The attention and bindings of a call that torch.compile traces."""
+    q, k, v = (
+        _Like(facts[name], facts[dtype], facts["device"]) for name, dtype in (("q", "q_dtype"), ("k", "k_dtype"), ("v", "k_dtype"))
+    )
+    check_dense(_NAMES, (q, k, v), True)
+    if mask is not None:
+        mask.require_lengths(q.shape[2], k.shape[2])
+    problem = describe(q, k, v, score_mod, mask, lse, None, None)
+    attention = attention_for(problem.spec, facts["device"])
+    bound = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
+    return attention, bound
 
 
 def describe(

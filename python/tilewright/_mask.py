@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _core, _mask_text
 from ._error import Error
+from ._registry import enroll
 
 Size = Tuple[int, int, int, int]  # B, H, Q_LEN, KV_LEN
 
@@ -22,6 +23,8 @@ class BlockMask:
         self._device = "cpu"
         self._scalars: Dict[str, float] = {}
         self._framework = "numpy"
+        self._from_lists = False
+        self._number = enroll(self)
 
     @classmethod
     def _of_attention(cls, build: Callable[[], _core.BlockMask], size: Size) -> "BlockMask":

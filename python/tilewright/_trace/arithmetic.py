@@ -41,7 +41,13 @@ def _linear(op: str, a: Expr, b: Expr) -> Expr:
     known = fold({"+": operator.add, "-": operator.sub, "*": operator.mul}[op], a, b)
     if known is not None:
         return known
+    if a.kind == BOOL and b.kind == BOOL:  # as torch, numpy and jax have it
+        if op == "-":
+            refuse("a mod subtracts conditions", "write a ^ b, or a.to(torch.int32) - b.to(torch.int32)")
+        return bitwise("|" if op == "+" else "&", a, b)
     kind = widest(a, b)
+    if op == "*" and kind != FLOAT and (_is(a, 0) or _is(b, 0)):
+        return literal(0)
     if kind != FLOAT:  # of floats, 0 and 1 keep -0 and infinities as they are
         if _is(b, 0 if op != "*" else 1):
             return number(a)
@@ -150,7 +156,7 @@ def _integer_power(a: Expr, b: Expr) -> Expr:
         )
     base = a.args[0]
     if base == 2:
-        return Expr(widest(a, b), "<<", (a, b), 1)
+        return Expr(widest(a, b), "<<", (literal(1), b), 1)
     factors, square, bit = [], base, 1
     while abs(square) < 2**31 and bit < 32:
         chosen = Expr(INT, "&", (b, literal(bit)))

@@ -187,6 +187,14 @@ def _operator(name: str, reflected: bool) -> Any:
     return run
 
 
+def _matmul(self: Captured, other: Any) -> Any:
+    from .dispatch import call
+
+    if not is_symbolic(self) and not is_symbolic(other):
+        return keep(self.array @ plain(other), self.name)
+    return call("matmul", (self, other), {})
+
+
 def _install() -> None:
     from .operators import BINARY, COMPARISONS, UNARY
     from .values import unary
@@ -195,6 +203,7 @@ def _install() -> None:
         setattr(Captured, f"__{name}__", _operator(name, False))
         if name not in COMPARISONS:
             setattr(Captured, f"__r{name}__", _operator(name, True))
+    setattr(Captured, "__matmul__", _matmul)
     for name, one in UNARY.items():
         setattr(Captured, f"__{name}__", lambda self, one=one: unary(one, self))
 

@@ -124,10 +124,11 @@ class Printer:
 
     def _infix(self, node: Expr) -> Text:
         level = _LEVELS[node.op]
-        # Comparisons are not chained, and shifts and bits are easily misread beside other operators.
-        left, right = (level, level + 1) if level not in (6, 7, 8, 9, 10, 11) else (12, 12)
-        if level == 4:
-            left, right = 4, 6
+        left, right = level, level + 1
+        if level in (9, 10):  # comparisons are not chained
+            left = right = 12
+        if node.op in ("|", "^", "&", "<<", ">>"):  # easily misread among other operators
+            left = right = _UNARY
         if node.op in ("==", "!=") and any(a.kind == "bool" for a in node.args):
             left = right = _UNARY
         a, b = self._operand(node.args[0], left), self._operand(node.args[1], right)

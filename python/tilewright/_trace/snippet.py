@@ -8,7 +8,7 @@ import re
 from contextlib import nullcontext
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
-from .._arrays import dtype_name, readable, shape_of, short_dtype
+from .._arrays import CONVERTED, DTYPES, dtype_name, shape_of
 from .._error import Error
 from .capture import captured_function, torch_is_loaded
 from .dispatch import make_torch_mode
@@ -56,7 +56,7 @@ class Snippet:
                 names = {"kv_len"}
             only = next(iter(names)) if len(names) == 1 else None
             shape.append(only if only and sizes.get(only) == size else None)
-        return {"dtype": short_dtype(readable(array), name), "shape": shape}
+        return {"dtype": _read_as(array, name), "shape": shape}
 
     def scalar_declarations(self) -> Dict[str, Any]:
         declared: Dict[str, Any] = {}
@@ -65,6 +65,14 @@ class Snippet:
             if default is not None:
                 declared[name]["default"] = default
         return declared
+
+
+def _read_as(array: Any, name: str) -> str:
+    dtype = dtype_name(array)
+    short = DTYPES.get(CONVERTED.get(dtype, dtype))
+    if short is None:
+        raise Error("tensor", f"{name} has dtype {dtype}", f"convert it to one of {', '.join(DTYPES)}")
+    return short
 
 
 class _Names:
@@ -143,7 +151,7 @@ def _gather(root: Expr, names: _Names) -> Tuple[Dict[str, Any], Dict[str, List[S
         if id(node) in seen:
             continue
         seen.add(id(node))
-        stack.extend(a for a in node.args if isinstance(a, Expr))
+        stack.extend(a for a in reversed(node.args) if isinstance(a, Expr))
         if node.op == "scalar":
             scalars[node.args[0]] = node.args[1]
         if node.op == "load":
@@ -154,4 +162,4 @@ def _gather(root: Expr, names: _Names) -> Tuple[Dict[str, Any], Dict[str, List[S
     return scalars, indices
 
 
-__all__ = ["Snippet", "dtype_name", "trace", "trace_mod"]
+__all__ = ["Snippet", "trace", "trace_mod"]
