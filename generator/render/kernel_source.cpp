@@ -141,8 +141,8 @@ bool is_forward_of(const KernelVariant& variant, const Spec& spec, const Target&
 }
 
 // A kernel without snippets. Specs with the same dtypes share it.
-KernelSource render_plain(const Spec& spec, const Target& target, const KernelVariant& variant,
-                          const jinja::Loader& loader) {
+KernelSource render_plain_for_cpu(const Spec& spec, const Target& target,
+                                  const KernelVariant& variant, const jinja::Loader& loader) {
   const std::string name = variant.name();
   jinja::Rendered rendered =
       jinja::render(loader, fmt::format("cpu/kernels/{}.cpp.jinja", name), dtype_context(spec));
@@ -212,7 +212,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   require_exists(variant, target);
   if (!target.is_cpu()) return render_cuda_kernel(facts, target, variant, loader);
-  if (!variant.has_snippets()) return render_plain(facts.spec, target, variant, loader);
+  if (!variant.has_snippets()) return render_plain_for_cpu(facts.spec, target, variant, loader);
   const KernelKind kind = kernel_kind(variant.role);
   const Reading& types = reading(reading_name(kind, facts.spec));
   const CpuTactic tactic = tactic_of(kind, facts, target);

@@ -12,9 +12,9 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kCopyBytes = 16;  // that a GPU copies at once
+constexpr std::int64_t kAppendBytes = 16;  // that a GPU copies at once
 
-struct Named {
+struct AppendedTensor {
   std::string_view name;
   const TensorView& view;
 };
@@ -27,7 +27,7 @@ TensorRole role_of_pool(const Spec& spec, std::string_view name, std::string_vie
   return {name, spec.key_value_dtype(), Layout::paged, "num_kv_heads", "page_size", width};
 }
 
-abi::AppendTensor argument_of(const TensorView& view, Layout layout) {
+abi::AppendTensor append_argument(const TensorView& view, Layout layout) {
   const ResolvedTensor tensor = resolved(view, layout);
   const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
   const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view.data));
@@ -38,7 +38,7 @@ abi::AppendTensor argument_of(const TensorView& view, Layout layout) {
           .row_stride = tensor.row_stride,
           .head_stride = tensor.head_stride,
           .width = static_cast<int>(view.shape[view.rank - 1]),
-          .is_aligned = all % kCopyBytes == 0 ? 1 : 0};
+          .is_aligned = all % kAppendBytes == 0 ? 1 : 0};
 }
 
 void require_slots(const TensorView& slots, std::int64_t rows) {
@@ -59,33 +59,33 @@ void require_slots(const TensorView& slots, std::int64_t rows) {
   if (!slots.is_contiguous()) refuse("is not contiguous");
 }
 
-void require_of_plan(std::string_view what, std::int64_t given, std::int64_t planned) {
+void require_planned(std::string_view what, std::int64_t given, std::int64_t planned) {
   if (given == planned) return;
   throw Error(ErrorCode::tensor,
               fmt::format("{} {}, but the plan was made for {}", what, given, planned),
               "make a plan for this shape, or give slots");
 }
 
-void require_apart(const Named& pool, const Named& other) {
+void require_pool_apart(const AppendedTensor& pool, const AppendedTensor& other) {
   if (!overlap(pool.view, other.view)) return;
   throw Error(ErrorCode::tensor, fmt::format("{} overlaps {} in memory", pool.name, other.name),
               fmt::format("append writes {}: give {} memory that shares no byte with it", pool.name,
                           other.name));
 }
 
-void require_written_apart(const NewRows& rows, const TensorView& k, const TensorView& v,
-                           const PlanState* plan) {
-  require_apart({"k", k}, {"v", v});
-  for (const Named& pool : {Named{"k", k}, Named{"v", v}}) {
-    require_apart(pool, {"k_new", rows.k_new});
-    require_apart(pool, {"v_new", rows.v_new});
-    if (rows.slots) require_apart(pool, {"slots", *rows.slots});
+void require_pools_apart(const NewRows& rows, const TensorView& k, const TensorView& v,
+                         const PlanState* plan) {
+  require_pool_apart({"k", k}, {"v", v});
+  for (const AppendedTensor& pool : {AppendedTensor{"k", k}, AppendedTensor{"v", v}}) {
+    require_pool_apart(pool, {"k_new", rows.k_new});
+    require_pool_apart(pool, {"v_new", rows.v_new});
+    if (rows.slots) require_pool_apart(pool, {"slots", *rows.slots});
     if (plan == nullptr) continue;
     const TensorView workspace = TensorView::contiguous(static_cast<void*>(plan->memory), DType::u8,
                                                         {plan->geometry.layout.bytes});
-    require_apart(pool, {"the plan's workspace", workspace});
+    require_pool_apart(pool, {"the plan's workspace", workspace});
     if (plan->sequences.page_table) {
-      require_apart(pool, {"page_table", *plan->sequences.page_table});
+      require_pool_apart(pool, {"page_table", *plan->sequences.page_table});
     }
   }
 }
@@ -118,18 +118,18 @@ abi::AppendArguments resolve_append(const Spec& spec, const NewRows& rows, const
   if (rows.slots) {
     require_slots(*rows.slots, k_new.rows);
   } else {
-    require_of_plan("k_new has rows", k_new.rows, plan->shape.total_q);
-    require_of_plan("k has num_kv_heads", k_sizes.heads, plan->shape.num_kv_heads);
-    require_of_plan("k has page_size", k_sizes.rows, plan->shape.page_size);
-    require_of_plan("k has total_kv", rows_of_all_pages, plan->shape.total_kv);
+    require_planned("k_new has rows", k_new.rows, plan->shape.total_q);
+    require_planned("k has num_kv_heads", k_sizes.heads, plan->shape.num_kv_heads);
+    require_planned("k has page_size", k_sizes.rows, plan->shape.page_size);
+    require_planned("k has total_kv", rows_of_all_pages, plan->shape.total_kv);
   }
-  require_written_apart(rows, k, v, rows.slots ? nullptr : plan);
+  require_pools_apart(rows, k, v, rows.slots ? nullptr : plan);
 
   abi::AppendArguments call = {};
-  call.k_new = argument_of(rows.k_new, Layout::packed);
-  call.v_new = argument_of(rows.v_new, Layout::packed);
-  call.k = argument_of(k, Layout::paged);
-  call.v = argument_of(v, Layout::paged);
+  call.k_new = append_argument(rows.k_new, Layout::packed);
+  call.v_new = append_argument(rows.v_new, Layout::packed);
+  call.k = append_argument(k, Layout::paged);
+  call.v = append_argument(v, Layout::paged);
   call.heads = static_cast<int>(k_sizes.heads);
   call.rows = k_new.rows;
   if (rows.slots) {

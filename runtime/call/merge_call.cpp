@@ -17,15 +17,15 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes that a GPU copies at once
+constexpr std::int64_t kMergeBytes = 16;  // bytes that a GPU copies at once
 
 // A tensor of the call and its name.
-struct Named {
+struct MergedTensor {
   std::string name;
   TensorView view;
 };
 
-TensorRole role_of(const Spec& spec, std::string_view name) {
+TensorRole merged_role(const Spec& spec, std::string_view name) {
   return {name,
           spec.output_dtype(),
           spec.layout,
@@ -34,23 +34,23 @@ TensorRole role_of(const Spec& spec, std::string_view name) {
           "v_head_dim"};
 }
 
-TensorSizes checked_sizes(const Spec& spec, const Named& out) {
-  const TensorRole role = role_of(spec, out.name);
+TensorSizes checked_sizes(const Spec& spec, const MergedTensor& out) {
+  const TensorRole role = merged_role(spec, out.name);
   const TensorSizes sizes = sizes_of(role, out.view);
   require_size(role, out.view, "v_head_dim", sizes.width, spec.value_head_dim(),
                "the spec's v_head_dim");
   return sizes;
 }
 
-void require_sizes_of_out(const Spec& spec, const Named& part, const TensorSizes& out) {
-  const TensorRole role = role_of(spec, part.name);
+void require_sizes_of_out(const Spec& spec, const MergedTensor& part, const TensorSizes& out) {
+  const TensorRole role = merged_role(spec, part.name);
   const TensorSizes sizes = checked_sizes(spec, part);
   require_size(role, part.view, "batch", sizes.batch, out.batch, "the batch of out");
   require_size(role, part.view, role.heads, sizes.heads, out.heads, "that of out");
   require_size(role, part.view, role.rows, sizes.rows, out.rows, "that of out");
 }
 
-void require_lse(const Spec& spec, const Named& lse, const TensorSizes& out) {
+void require_merged_lse(const Spec& spec, const MergedTensor& lse, const TensorSizes& out) {
   const std::array<std::int64_t, 3> dense = {out.batch, out.heads, out.rows};
   const std::span<const std::int64_t> wanted = std::span(dense).subspan(spec.is_packed() ? 1 : 0);
   const auto refuse = [&](const std::string& why) {
@@ -68,7 +68,7 @@ void require_lse(const Spec& spec, const Named& lse, const TensorSizes& out) {
   if (const std::string fault = view.fault(); !fault.empty()) refuse(fault);
 }
 
-void require_apart(const Named& written, const Named& other, bool may_be_it) {
+void require_merged_apart(const MergedTensor& written, const MergedTensor& other, bool may_be_it) {
   if (may_be_it && is_same_memory(written.view, other.view)) return;
   if (!overlap(written.view, other.view)) return;
   throw Error(ErrorCode::tensor, fmt::format("{} overlaps {} in memory", written.name, other.name),
@@ -79,21 +79,21 @@ void require_apart(const Named& written, const Named& other, bool may_be_it) {
                   : fmt::format("give {} memory of its own", written.name));
 }
 
-abi::MergeTensor argument_of(const TensorView& view, Layout layout) {
+abi::MergeTensor merge_argument(const TensorView& view, Layout layout) {
   const ResolvedTensor tensor = resolved(view, layout);
   return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
 }
 
-bool is_aligned(const abi::MergeTensor& tensor, DType dtype) {
+bool is_merge_aligned(const abi::MergeTensor& tensor, DType dtype) {
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
   const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
   return (base | tensor.batch_stride * bytes | tensor.head_stride * bytes |
           tensor.row_stride * bytes) %
-             kAlignment ==
+             kMergeBytes ==
          0;
 }
 
-void require_count(std::size_t count) {
+void require_part_count(std::size_t count) {
   if (count >= abi::kFewestMergedParts && count <= abi::kMostMergedParts) return;
   throw Error(ErrorCode::usage,
               fmt::format("merge was given {} part{}; it takes {} to {}", count,
@@ -102,7 +102,7 @@ void require_count(std::size_t count) {
                                             : "give the out and lse of each call");
 }
 
-std::int64_t count_rows(const TensorSizes& sizes) {
+std::int64_t count_merged_rows(const TensorSizes& sizes) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (sizes.rows == 0) return 0;
   if (sizes.batch <= kMost / sizes.heads && sizes.batch * sizes.heads <= kMost / sizes.rows) {
@@ -119,40 +119,40 @@ std::int64_t count_rows(const TensorSizes& sizes) {
 abi::MergeArguments resolve_merge(const Spec& spec, std::span<const Part> parts,
                                   const TensorView& out_view,
                                   const std::optional<TensorView>& lse_view) {
-  require_count(parts.size());
-  const Named out = {"out", out_view};
+  require_part_count(parts.size());
+  const MergedTensor out = {"out", out_view};
   const TensorSizes sizes = checked_sizes(spec, out);
-  require_own_elements(role_of(spec, out.name), out.view);
-  std::optional<Named> lse;
+  require_own_elements(merged_role(spec, out.name), out.view);
+  std::optional<MergedTensor> lse;
   if (lse_view) {
     lse = {"lse", *lse_view};
-    require_lse(spec, *lse, sizes);
-    require_apart(*lse, out, false);
+    require_merged_lse(spec, *lse, sizes);
+    require_merged_apart(*lse, out, false);
   }
   abi::MergeArguments call = {};
-  call.out = argument_of(out.view, spec.layout);
-  bool aligned = is_aligned(call.out, spec.output_dtype());
+  call.out = merge_argument(out.view, spec.layout);
+  bool aligned = is_merge_aligned(call.out, spec.output_dtype());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Named part = {fmt::format("parts[{}].out", i), parts[i].out};
-    const Named part_lse = {fmt::format("parts[{}].lse", i), parts[i].lse};
+    const MergedTensor part = {fmt::format("parts[{}].out", i), parts[i].out};
+    const MergedTensor part_lse = {fmt::format("parts[{}].lse", i), parts[i].lse};
     require_sizes_of_out(spec, part, sizes);
-    require_lse(spec, part_lse, sizes);
-    require_apart(out, part, true);
-    require_apart(out, part_lse, false);
+    require_merged_lse(spec, part_lse, sizes);
+    require_merged_apart(out, part, true);
+    require_merged_apart(out, part_lse, false);
     if (lse) {
-      require_apart(*lse, part_lse, true);
-      require_apart(*lse, part, false);
+      require_merged_apart(*lse, part_lse, true);
+      require_merged_apart(*lse, part, false);
     }
-    call.parts[i] = {argument_of(part.view, spec.layout),
+    call.parts[i] = {merge_argument(part.view, spec.layout),
                      static_cast<const float*>(part_lse.view.data)};
-    aligned = aligned && is_aligned(call.parts[i].out, spec.output_dtype());
+    aligned = aligned && is_merge_aligned(call.parts[i].out, spec.output_dtype());
   }
   call.lse = lse ? static_cast<float*>(lse->view.data) : nullptr;
   call.count = static_cast<int>(parts.size());
   call.heads = static_cast<int>(sizes.heads);
   call.rows = static_cast<int>(sizes.rows);
   call.width = static_cast<int>(sizes.width);
-  call.all_rows = count_rows(sizes);
+  call.all_rows = count_merged_rows(sizes);
   call.is_aligned = aligned ? 1 : 0;
   return call;
 }
