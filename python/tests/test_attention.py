@@ -66,3 +66,18 @@ def test_threads(qkv):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert len(results) == 8 and all((result == results[0]).all() for result in results)
+
+
+@pytest.mark.parametrize("name", ["mask", "plan", "bindings"])
+def test_arguments_of_the_wrong_kind(qkv, name):
+    attention = tw.Attention({"dtype": "f32", "head_dim": 16})
+    with pytest.raises(tw.Error, match=f"{name} is a int"):
+        attention.forward(*qkv, **{name: 3})
+
+
+def test_bind_copies_nothing():
+    spec = {"dtype": "f32", "head_dim": 16, "score_mod": "score + s[h]", "buffers": {"s": {"dtype": "f32", "shape": [None]}}}
+    with pytest.raises(tw.Error, match="s has dtype float64"):
+        tw.Attention(spec).bind(s=np.zeros(4))
+    with pytest.raises(tw.Error, match="cpu"):
+        tw.Attention(spec, device="cuda:77")

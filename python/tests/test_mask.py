@@ -69,3 +69,11 @@ def test_combinations(qkv):
     assert reference.close(tw.flex_attention(*qkv, block_mask=mask), reference.attention(*qkv, None, wanted)[0])
     with pytest.raises(tw.Error, match="at least one"):
         tw.and_masks()
+
+
+def test_one_list_for_all_of_a_mod_that_reads_the_head(qkv):
+    def mod(b, h, q_idx, kv_idx):
+        return (h > b) | (q_idx >= kv_idx)
+
+    mask = tw.create_block_mask(mod, None, None, np.int64(40), 56)
+    assert reference.close(tw.flex_attention(*qkv, block_mask=mask), reference.attention(*qkv, None, mod)[0])

@@ -58,3 +58,15 @@ def test_paged_equals_packed(rng):
     assert reference.close(paged[:5], same[:5]) and reference.close(paged[5:], same[5:])
     with pytest.raises(tw.Error, match="sink is not yet supported"):
         tw.paged_attention(q, *pools, Q_BEGIN, kv_len, table, sink=1.0)
+
+
+def test_a_plan_that_the_first_call_completes(rng):
+    q, k, v = packed(rng)
+    attention = tw.Attention({"dtype": "f32", "head_dim": 16, "layout": "packed"})
+    begin, kv_begin = np.array(Q_BEGIN, np.int32), np.array(KV_BEGIN, np.int32)
+    plan = attention.plan(begin, kv_begin=kv_begin, num_q_heads=4, num_kv_heads=2, total_q=12)
+    out = tw.varlen_attention(q, k, v, begin, kv_begin)
+    assert (attention.forward(q, k, v, plan=plan) == out).all()
+    assert (tw.varlen_attention(q, k, v, begin, kv_begin, plan=plan) == out).all()
+    with pytest.raises(tw.Error, match="another spec"):
+        tw.varlen_attention(q, k, v, begin, kv_begin, mask_mod="q_idx >= kv_idx", plan=plan)

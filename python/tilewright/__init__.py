@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from ._attention import Attention, Bindings, Plan
+    from ._attention import Attention, Bindings
     from ._create_mask import and_masks, create_block_mask, or_masks
     from ._error import Error, Place
     from ._flex import AuxOutput, AuxRequest, flex_attention
     from ._mask import BlockMask
+    from ._plan import Plan
     from ._recorder import record
     from ._tools import check, precompile, render
     from ._trace import Snippet, scalar, trace
@@ -23,11 +24,12 @@ __all__ = [
 
 # Each name is imported when it is first asked for, so that the package is imported in a few milliseconds.
 _HOMES = {
-    "_attention": "Attention Bindings Plan",
+    "_attention": "Attention Bindings",
     "_create_mask": "and_masks create_block_mask or_masks",
     "_error": "Error Place",
     "_flex": "AuxOutput AuxRequest flex_attention",
     "_mask": "BlockMask",
+    "_plan": "Plan",
     "_recorder": "record",
     "_tools": "check precompile render",
     "_trace": "Snippet scalar trace",

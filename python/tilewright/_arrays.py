@@ -94,7 +94,7 @@ def readable(array: Any) -> Any:
         array = numpy.asarray(array)
     target = CONVERTED.get(dtype_name(array))
     if target is None:
-        return array.detach() if kind == "torch" and array.requires_grad else array
+        return array
     return array.to(getattr(sys.modules["torch"], target)) if kind == "torch" else array.astype(target)
 
 

@@ -10,6 +10,7 @@ from . import _core, _recorder
 from ._arrays import empty_like, framework, readable, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
+from ._plan import Plan
 from ._registry import enroll
 from ._spec import SpecLike, spec_text
 
@@ -34,18 +35,6 @@ class Bindings:
         self.arrays = arrays
         self.scalars = scalars
         self._number = enroll(self)
-
-
-class Plan:
-    """The work of packed or paged calls (Attention.plan); serves all calls of equal spec and bounds."""
-
-    def __init__(self, core: _core.Plan) -> None:
-        self._core = core
-        self._number = enroll(self)
-
-    def report(self) -> str:
-        """What was clamped when the plan was last built, in words; "" where nothing was. Waits for a GPU."""
-        return self._core.report()
 
 
 class Attention:
@@ -96,7 +85,7 @@ class Attention:
             if name in scalar_names or isinstance(value, (bool, int, float)):
                 scalars[name] = float(value)
             else:
-                arrays[name] = value if framework(value) == "torch" else readable(value) if framework(value) else value
+                arrays[name] = readable(value) if framework(value) == "jax" else value
         return Bindings(self._core.bind(arrays, scalars), arrays, scalars)
 
     def block_mask(
@@ -150,29 +139,35 @@ class Attention:
     ) -> Plan:
         """Plans calls of packed sequences (docs/packed.md, docs/paged.md). Arrays are int32, on the attention's device.
 
-        q_begin [batch + 1] and kv_len [batch]; packed K and V: kv_begin [batch + 1] (or [batch] with kv_len) and
-        total_kv; K and V in pages: page_size and pages (k_pool.shape[1] and k_pool.shape[0]) and page_table.
+        q_begin [batch + 1] and kv_len [batch]; packed K and V: kv_begin [batch + 1] (or [batch] with kv_len); K and V in
+        pages: page_table. The rows of k are total_kv, or page_size (k_pool.shape[1]) times pages (k_pool.shape[0]);
+        where they are left out, the first call says them.
         """
         arrays = {"q_begin": q_begin, "kv_len": kv_len, "kv_begin": kv_begin, "page_table": page_table}
         arrays.update(page_begin=page_begin, q_offset=q_offset, kv_offset=kv_offset)
-        arrays = {name: array for name, array in arrays.items() if array is not None}
+        arrays = {name: readable(array) for name, array in arrays.items() if array is not None}
+        common = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": num_q_heads, "num_kv_heads": num_kv_heads}
+        common.update(total_q=total_q, max_q_len=max_q_len or 0, max_kv_len=max_kv_len or 0)
+
+        def build(attention: "Attention", sizes: Dict[str, int], bound: Optional[Bindings]) -> _core.Plan:
+            sizes = {**common, **sizes}
+            workspace = None
+            if attention.device != "cpu":
+                workspace = empty_like(q_begin, (attention._core.workspace_size(sizes),), "u8")
+            core = None if bound is None else bound._core
+            return attention._core.plan(sizes, arrays, core, workspace, stream_of(q_begin))
+
+        plan = Plan(self._spec, build, bindings)
         rows = page_size * pages if pages is not None else total_kv
-        if rows is None:
-            raise Error("usage", "the plan does not say how many rows k and v have", "pass total_kv, or page_size and pages")
-        sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": num_q_heads, "num_kv_heads": num_kv_heads}
-        sizes.update(total_q=total_q, total_kv=rows, page_size=page_size)
-        sizes.update(max_q_len=max_q_len or 0, max_kv_len=max_kv_len or 0)
-        workspace = None
-        if self.device != "cpu":
-            workspace = empty_like(q_begin, (self._core.workspace_size(sizes),), "u8")
-        bound = None if bindings is None else bindings._core
-        return Plan(self._core.plan(sizes, arrays, bound, workspace, stream_of(q_begin)))
+        if rows is not None:
+            plan._for(self, rows, page_size)
+        return plan
 
     def rebuild(self, plan: Plan, bindings: Optional[Bindings] = None, *, stream: Optional[int] = None) -> None:
         """Plans the next step, after the contents of the plan's arrays, of buffers, or scalars have changed."""
         if stream is None:
             stream = 0 if self.device == "cpu" else _current_stream(self.device)
-        self._core.rebuild_plan(plan._core, None if bindings is None else bindings._core, stream)
+        plan._rebuild(bindings, stream)
 
     def forward(
         self,
@@ -202,6 +197,9 @@ class Attention:
             from . import _jax
 
             return _jax.forward(self, q, k, v, mask, bindings, scale, q_offset, kv_offset)
+        _require(mask, BlockMask, "mask", "attention.block_mask(...) or create_block_mask(...)")
+        _require(plan, Plan, "plan", "attention.plan(...)")
+        _require(bindings, Bindings, "bindings", "attention.bind(...)")
         if out is None:
             out = empty_like(q, (*q.shape[:-1], self._v_head_dim), self._out_dtype)
         if lse is None and self._lse:
@@ -211,7 +209,7 @@ class Attention:
         self._core.forward(
             q, k, v, out, lse,
             None if mask is None else mask._for(self),
-            None if plan is None else plan._core,
+            None if plan is None else plan._for_call(self, k),
             None if bindings is None else bindings._core,
             scale, q_offset, kv_offset, stream_of(q),
         )  # fmt: skip
@@ -232,6 +230,11 @@ class Attention:
             q_len=q.shape[3 - heads], kv_len=k.shape[3 - kv_heads],
             q_offset=q_offset, kv_offset=kv_offset, bindings=bindings,
         )  # fmt: skip
+
+
+def _require(value: Any, kind: type, name: str, form: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise Error("usage", f"{name} is a {type(value).__name__}", f"pass what {form} returns")
 
 
 def _current_stream(device: str) -> int:

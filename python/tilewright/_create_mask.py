@@ -18,7 +18,7 @@ def _block_size(value: Any) -> Tuple[int, int]:
 
 def _positive(**sizes: Any) -> None:
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        if not hasattr(size, "__index__") or isinstance(size, bool) or size < 1:
             raise Error("usage", f"{name} is {size!r}", "pass a whole number from 1 up")
 
 
@@ -43,7 +43,7 @@ def create_block_mask(
     for name in ignored:
         if name not in ("_compile", "separate_full_blocks", "compute_dq_write_order", "dq_kv_order"):
             raise Error("usage", f"create_block_mask has no argument {name}", "its arguments are FlexAttention's")
-    mask = BlockMask(_build, (B, H, Q_LEN, KV_LEN), _block_size(BLOCK_SIZE), mask_mod)
+    mask = BlockMask(_build, (int(B), int(H), int(Q_LEN), int(KV_LEN)), _block_size(BLOCK_SIZE), mask_mod)
     _trace_mask(mask, buffers)
     mask._scalars = {name: float(value) for name, value in (scalars or {}).items()}
     _place(mask, device)

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple, Optional, Sequence
 
 
+# Hints of the library, as Python writes them.
+_FORMS = (
+    ("attention.bind({.buffers = ..., .scalars = ...})", "attention.bind(name=array, ...)"),
+    ("Device::cpu() or Device::automatic()", 'device="cpu" or device="auto"'),
+)
+
+
 class Place(NamedTuple):
     """A position in a text that the caller wrote: a spec, a snippet, a Python file."""
 
@@ -32,6 +39,8 @@ class Error(Exception):
         super().__init__(code, message, hint, place, notes)
         self.code = code
         self.message = message
+        for cpp, python in _FORMS:
+            hint = hint.replace(cpp, python)
         self.hint = hint
         self.place = None if place is None else Place(*place)  # type: ignore[arg-type]
         self.notes = list(notes)

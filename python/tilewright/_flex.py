@@ -13,6 +13,7 @@ from ._error import Error
 from ._mask import BlockMask
 from ._trace import Snippet, trace_mod
 
+_attention.load_torch_op()
 _NAMES = ("query", "key", "value")
 
 
@@ -60,6 +61,8 @@ def flex_attention(
     """
     lse = _wants_lse(return_lse, return_aux)
     if _attention._torch is not None and _attention._torch.is_compiling():
+        if buffers is not None or scalars is not None:
+            raise Error("usage", "torch.compile takes no buffers= or scalars=", "capture the arrays in the mod")
         found = _attention._torch.compiled_flex(query, key, value, score_mod, block_mask, scale, lse)
         return found if return_aux is None else (found[0], AuxOutput(found[1])) if lse else (found, AuxOutput())
     kind = check_arrays(_NAMES, (query, key, value), 4)
@@ -67,6 +70,7 @@ def flex_attention(
     mask = _block_mask(block_mask)
     if mask is not None:
         mask.require_lengths(query.shape[2], key.shape[2])
+        mask = mask._for_batch_and_heads(query.shape[0], query.shape[1])
     problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars)
     if kind == "jax":
         from . import _jax

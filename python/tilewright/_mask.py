@@ -24,6 +24,7 @@ class BlockMask:
         self._scalars: Dict[str, float] = {}
         self._framework = "numpy"
         self._from_lists = False
+        self._wider: Dict[Size, "BlockMask"] = {}
         self._number = enroll(self)
 
     @classmethod
@@ -65,6 +66,7 @@ class BlockMask:
     def rebuild(self) -> "BlockMask":
         """Lists the tiles anew, after in-place changes of what mask_mod captures."""
         self._built = None
+        self._wider.clear()
         self._core_mask()
         return self
 
@@ -134,6 +136,21 @@ class BlockMask:
 
     def _repr_svg_(self) -> str:
         return _mask_text.svg(self)
+
+    def _for_batch_and_heads(self, batch: int, heads: int) -> "BlockMask":
+        """A mask with one list for all, whose mod reads b or h: with the lists that it means for a call of this size."""
+        if self._from_lists or self._snippet is None or not self._snippet.reads(("b", "h")):
+            return self
+        size = (max(self._size[0], batch), max(self._size[1], heads), *self._size[2:])
+        if size == self._size:
+            return self
+        from ._create_mask import create_block_mask
+
+        if size not in self._wider:
+            self._wider[size] = create_block_mask(
+                self.mask_mod, *size, self._device, self.BLOCK_SIZE, buffers=self._snippet.buffers, scalars=self._scalars
+            )
+        return self._wider[size]
 
     def require_lengths(self, q_len: int, kv_len: int) -> None:
         """Refuses calls of other lengths."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ._arrays import device_of, framework, readable, shape_of, short_dtype
-from ._attention import Attention, Plan
+from ._attention import Attention
 from ._cache import attention_for
 from ._checks import check_arrays
 from ._error import Error
+from ._plan import Plan
 from ._trace import Snippet, trace_mod
 
 

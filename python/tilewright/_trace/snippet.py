@@ -6,7 +6,7 @@ import inspect
 import keyword
 import re
 from contextlib import nullcontext
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._arrays import CONVERTED, DTYPES, dtype_name, shape_of
 from .._error import Error
@@ -57,6 +57,10 @@ class Snippet:
             only = next(iter(names)) if len(names) == 1 else None
             shape.append(only if only and sizes.get(only) == size else None)
         return {"dtype": _read_as(array, name), "shape": shape}
+
+    def reads(self, names: Sequence[str]) -> bool:
+        """Whether the code has one of the words."""
+        return any(re.search(rf"\b{name}\b", self.code) for name in names)
 
     def scalar_declarations(self) -> Dict[str, Any]:
         declared: Dict[str, Any] = {}
@@ -124,6 +128,8 @@ def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, 
         return fn
     if isinstance(fn, str):
         return Snippet(fn, {}, {})
+    if not callable(fn):
+        raise Error("usage", f"{kind}_mod is a {type(fn).__name__}", "pass a Python function, or C++ as a string")
     symbols = [symbol(name, INT, 0, sizes.get(_SIZE_OF[name], 2**31) - 1) for name in _INDICES]
     if kind == "score":
         symbols.insert(0, symbol("score", FLOAT))
