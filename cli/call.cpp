@@ -132,6 +132,23 @@ void run_dense(const Attention& attention, const StagedCall& staged, const CallI
   call.forward_ms = watch.ms();
 }
 
+void run_backward(const Attention& attention, const Bindings& bindings, CallInputs& inputs,
+                  Call& call) {
+  CallGradients& gradients = *inputs.gradients();
+  const BackwardTensors tensors = gradients.tensors(inputs.tensors());
+  const ForwardOptions forward = inputs.options();
+  const BackwardOptions options = {
+      .q_offset = forward.q_offset, .kv_offset = forward.kv_offset, .scale = forward.scale};
+  if (call.mask) static_cast<void>(call.mask->transposed());
+  const Stopwatch watch;
+  if (call.mask) {
+    attention.backward(tensors, *call.mask, bindings, gradients.buffers(), options);
+  } else {
+    attention.backward(tensors, bindings, gradients.buffers(), options);
+  }
+  call.backward_ms = watch.ms();
+}
+
 std::string compile_line(const std::vector<KernelBuild>& builds) {
   const double ms = slowest(builds, &KernelBuild::compile_ms);
   std::string kernels;
@@ -141,6 +158,19 @@ std::string compile_line(const std::vector<KernelBuild>& builds) {
                            format_bytes(build.bytes));
   }
   return fmt::format("compile   {:<10} {}\n", ms > 0 ? format_ms(ms) : "-", kernels);
+}
+
+Json times_json(const Call& call) {
+  Json times = {{"inputs", call.inputs_ms},
+                {"render", slowest(call.builds, &KernelBuild::render_ms)},
+                {"compile", slowest(call.builds, &KernelBuild::compile_ms)},
+                {"load", slowest(call.builds, &KernelBuild::load_ms)},
+                {"prepare", call.prepare_ms},
+                {"mask", call.mask_ms},
+                {"forward", call.forward_ms}};
+  if (call.backward_ms) times["backward"] = *call.backward_ms;
+  times["write"] = call.write_ms;
+  return times;
 }
 
 }  // namespace
@@ -178,6 +208,7 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   } else {
     run_dense(attention, staged, inputs, bindings, mask_file, call);
   }
+  if (inputs.gradients() != nullptr) run_backward(attention, bindings, inputs, call);
   staged.copy_back();
   return call;
 }
@@ -185,29 +216,16 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
 void write_outputs(const CallInputs& inputs, const std::string& path) {
   std::map<std::string, TensorView> tensors = {{"out", inputs.out().view()}};
   if (inputs.lse()) tensors.emplace("lse", inputs.lse()->view());
+  if (inputs.gradients() != nullptr) tensors.merge(inputs.gradients()->outputs());
   write_safetensors(path, tensors);
 }
 
 Json to_json(const Call& call, const CallInputs& inputs) {
   Json kernels = Json::array();
   for (const KernelBuild& build : call.builds) kernels.push_back(to_json(build));
-  return {{"spec", call.spec_name},
-          {"device", call.device},
-          {"target", call.target},
-          {"kernel", call.kernel},
-          {"tactic", call.tactic},
-          {"shape", shape_json(inputs)},
-          {"kernels", kernels},
-          {"mask", tiles_json(call)},
-          {"times_ms",
-           {{"inputs", call.inputs_ms},
-            {"render", slowest(call.builds, &KernelBuild::render_ms)},
-            {"compile", slowest(call.builds, &KernelBuild::compile_ms)},
-            {"load", slowest(call.builds, &KernelBuild::load_ms)},
-            {"prepare", call.prepare_ms},
-            {"mask", call.mask_ms},
-            {"forward", call.forward_ms},
-            {"write", call.write_ms}}}};
+  return {{"spec", call.spec_name}, {"device", call.device},    {"target", call.target},
+          {"kernel", call.kernel},  {"tactic", call.tactic},    {"shape", shape_json(inputs)},
+          {"kernels", kernels},     {"mask", tiles_json(call)}, {"times_ms", times_json(call)}};
 }
 
 std::string describe_kernels(const std::vector<KernelBuild>& builds) {
@@ -224,6 +242,7 @@ std::string describe(const Call& call, const CallInputs& inputs) {
   text += describe_kernels(call.builds);
   text += tiles_line(call) + unplanned_line(call, inputs);
   text += fmt::format("forward   {}\n", format_ms(call.forward_ms));
+  if (call.backward_ms) text += fmt::format("backward  {}\n", format_ms(*call.backward_ms));
   if (call.write_ms > 0) text += fmt::format("write     {}\n", format_ms(call.write_ms));
   return text;
 }

@@ -27,7 +27,8 @@ struct Call {
   double prepare_ms = 0;            ///< all kernels, from the spec to where they can be called
   double mask_ms = 0;
   double forward_ms = 0;
-  double write_ms = 0;  ///< 0 where no output was written
+  std::optional<double> backward_ms = {};  ///< of a spec with gradients
+  double write_ms = 0;                     ///< 0 where no output was written
 };
 
 /// What kernels are made with: the default cache and templates, warnings to stderr.
@@ -45,7 +46,7 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
 /// there is no mask_mod.
 std::string plan_path(const std::vector<KernelBuild>& builds);
 
-/// Writes out and lse to a safetensors file, whole or not at all.
+/// Writes out, lse and gradients to a safetensors file, whole or not at all.
 void write_outputs(const CallInputs& inputs, const std::string& path);
 
 /// {spec, device, target, kernel, tactic, shape, kernels, mask, times_ms}

@@ -1,5 +1,7 @@
 #include "verify/check.hpp"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -17,6 +19,8 @@
 #include "cli/verb.hpp"
 #include "generator/snippet/notes.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "runtime/api/thread_pool.hpp"
+#include "verify/gradients.hpp"
 #include "verify/report_json.hpp"
 
 namespace tilewright::cli {
@@ -72,6 +76,34 @@ std::string verdict_text(const verify::Report& report) {
     text +=
         fmt::format("{}: {} tiles compared, {} wrong\n", report.mask ? "block mask" : "tile map",
                     report.mask_verdict->tiles, report.mask_verdict->wrong_tiles);
+  }
+  return text;
+}
+
+using Gradients = std::map<std::string, verify::GradientVerdict>;
+
+Json to_json(const Gradients& gradients) {
+  Json json = Json::object();
+  for (const auto& [name, verdict] : gradients) {
+    json[name] = {{"ok", verdict.ok},
+                  {"error_max", verdict.error_max},
+                  {"error_rms", verdict.error_rms},
+                  {"bound", verdict.bound_max},
+                  {"bound_rms", verdict.bound_rms},
+                  {"naive_max", verdict.naive_max},
+                  {"naive_rms", verdict.naive_rms},
+                  {"reasons", verdict.reasons}};
+  }
+  return json;
+}
+
+std::string gradients_text(const Gradients& gradients) {
+  std::string text;
+  for (const auto& [name, verdict] : gradients) {
+    text += fmt::format("{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
+                        name, verdict.ok ? "ok" : "NOT OK", verdict.error_max, verdict.bound_max,
+                        verdict.error_rms, verdict.bound_rms);
+    for (const std::string& reason : verdict.reasons) text += "  " + reason + '\n';
   }
   return text;
 }
@@ -136,6 +168,8 @@ class CheckVerb : public Verb {
     app.add_option("--mask", mask_,
                    "of a packed spec: a safetensors file with lists over positions (default: "
                    "mask_mod decides the tiles)");
+    app.add_flag("--deterministic", deterministic_,
+                 "of a spec with gradients: equal bits over runs, as a CPU always gives");
     arguments_.declare_call(app);
     app.get_option("--inputs")->required(false);
     add_json_flag(app, json_);
@@ -144,6 +178,7 @@ class CheckVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
+    require_gradients(spec, deterministic_);
     say_notes(spec);
     require_takes_mask(spec);
     take_inputs_of_expected();
@@ -156,12 +191,17 @@ class CheckVerb : public Verb {
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);
-    if (!outputs_.empty()) {
-      run_call(spec, device, inputs, mask_);
-      write_outputs(inputs, outputs_);
+    const bool has_gradients = inputs.gradients() != nullptr;
+    if (has_gradients || !outputs_.empty()) run_call(spec, device, inputs, mask_);
+    if (!outputs_.empty()) write_outputs(inputs, outputs_);
+    Gradients gradients;
+    if (has_gradients) {
+      gradients = verify::judge_gradients(spec, inputs.problem(), inputs.gradients()->results(),
+                                          options.attention.kernels, ThreadPool::shared());
     }
-    print_report(spec, inputs, report);
-    return report.ok ? kDone : kNegativeVerdict;
+    const bool ok = report.ok && all_ok(gradients);
+    print_report(spec, inputs, report, gradients, ok);
+    return ok ? kDone : kNegativeVerdict;
   }
 
  private:
@@ -200,16 +240,24 @@ class CheckVerb : public Verb {
     return checker.check(problem);
   }
 
-  void print_report(const Spec& spec, const CallInputs& inputs,
-                    const verify::Report& report) const {
+  static bool all_ok(const Gradients& gradients) {
+    return std::all_of(gradients.begin(), gradients.end(),
+                       [](const auto& one) { return one.second.ok; });
+  }
+
+  void print_report(const Spec& spec, const CallInputs& inputs, const verify::Report& report,
+                    const Gradients& gradients, bool ok) const {
     if (json_) {
       Json json = verify::report_json(report);
+      json["ok"] = ok;
+      if (!gradients.empty()) json["gradients"] = to_json(gradients);
       json["notes"] = to_json(snippet_notes(spec));
       return print_json(json);
     }
     std::string text =
         fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, inputs.describe());
-    text += verdict_text(report) + findings_text(report) + times_text(report);
+    text += verdict_text(report) + gradients_text(gradients) + findings_text(report) +
+            times_text(report);
     if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
     print(text);
   }
@@ -220,6 +268,7 @@ class CheckVerb : public Verb {
   std::string expect_;
   std::string mask_;
   std::string device_ = "auto";
+  bool deterministic_ = false;
   std::string beside_;
   bool json_ = false;
 };

@@ -105,6 +105,10 @@ struct FileNames {
       append(of_call, SequenceTensors::required(spec));
       append(with_qkv ? optional : ignored, SequenceTensors::optional(spec));
     }
+    if (!spec.gradients.empty()) {
+      append(of_call, {"dout"});
+      append(with_qkv ? optional : ignored, {"dlse"});
+    }
     for (const auto& [name, buffer] : spec.buffers) {
       if (contains(kQueryKeyValue, name)) {
         throw Error(ErrorCode::spec, fmt::format("buffer \"{}\" has the name of an input", name),
@@ -270,6 +274,10 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
     inputs.problem_.shape = resolve_call(spec, inputs.tensors(), inputs.options()).shape;
   }
   Bindings(spec, inputs.problem_.snippet).check(spec, inputs.problem_.shape);
+  if (!spec.gradients.empty()) {
+    inputs.gradients_ = CallGradients::load(spec, inputs.problem_, inputs.out_.view(),
+                                            inputs.file_.tensors, arguments.seed);
+  }
   return inputs;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/gradients.hpp"
 #include "cli/sequence_tensors.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/spec.hpp"
@@ -70,6 +71,9 @@ class CallInputs {
   Bindings bindings(const Attention& attention) const;
   ForwardTensors tensors();
   ForwardOptions options() const;
+  /// Of a spec with gradients; else null.
+  CallGradients* gradients() { return gradients_ ? &*gradients_ : nullptr; }
+  const CallGradients* gradients() const { return gradients_ ? &*gradients_ : nullptr; }
 
  private:
   CallInputs() = default;
@@ -91,6 +95,7 @@ class CallInputs {
   verify::Problem problem_;
   Tensor out_;
   std::optional<Tensor> lse_;
+  std::optional<CallGradients> gradients_;
 };
 
 }  // namespace tilewright::cli

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,13 +26,15 @@ class RunVerb : public Verb {
   void declare(CLI::App& app) override {
     add_spec_argument(app, spec_);
     app.add_option("--outputs", outputs_,
-                   "the safetensors file to write: out, and lse if asked for")
+                   "the safetensors file to write: out, and lse and gradients if asked for")
         ->required();
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
     app.add_option(
         "--mask", mask_,
         "a safetensors file with the block mask, of a packed spec with lists over positions "
         "(default: mask_mod is evaluated)");
+    app.add_flag("--deterministic", deterministic_,
+                 "of a spec with gradients: equal bits over runs, as a CPU always gives");
     arguments_.declare_call(app);
     add_json_flag(app, json_);
   }
@@ -39,6 +42,7 @@ class RunVerb : public Verb {
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
+    require_gradients(spec, deterministic_);
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, mask_});
     const Stopwatch watch;
     Progress progress(1, json_);
@@ -58,15 +62,25 @@ class RunVerb : public Verb {
   }
 
  private:
+  static std::map<std::string, TensorView> gradients_of(const CallInputs& inputs) {
+    return inputs.gradients() == nullptr ? std::map<std::string, TensorView>()
+                                         : inputs.gradients()->outputs();
+  }
+
   void report(const CallInputs& inputs, const Call& call) const {
     if (json_) {
       Json facts = to_json(call, inputs);
       facts["outputs"] = {{"file", outputs_}, {"out", inputs.out().describe()}};
       if (inputs.lse()) facts["outputs"]["lse"] = inputs.lse()->describe();
+      for (const auto& [name, view] : gradients_of(inputs)) {
+        facts["outputs"][name] = view.describe();
+      }
       return print_json(facts);
     }
     std::string wrote = "out " + inputs.out().describe();
     if (inputs.lse()) wrote += ", lse " + inputs.lse()->describe();
+    for (const auto& [name, view] : gradients_of(inputs))
+      wrote += ", " + name + " " + view.describe();
     print(fmt::format("{}wrote {}: {}\n", describe(call, inputs), outputs_, wrote));
   }
 
@@ -75,6 +89,7 @@ class RunVerb : public Verb {
   std::string outputs_;
   std::string mask_;
   std::string device_ = "auto";
+  bool deterministic_ = false;
   bool json_ = false;
 };
 

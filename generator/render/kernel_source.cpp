@@ -1,6 +1,7 @@
 #include "generator/render/kernel_source.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/render/cuda_kernels.hpp"
+#include "generator/render/derivative_context.hpp"
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
 #include "generator/snippet/reading.hpp"
@@ -25,8 +27,12 @@ struct KernelKind {
 };
 
 constexpr std::string_view kForward = "cpu/kernels/forward.cpp.jinja";
+constexpr std::string_view kBackward = "cpu/kernels/backward.cpp.jinja";
 constexpr std::string_view kMask = "cpu/kernels/mask.cpp.jinja";
 constexpr std::string_view kEvaluate = "cpu/kernels/evaluate.cpp.jinja";
+constexpr std::string_view kSlopes = "cpu/kernels/evaluate_slopes.cpp.jinja";
+constexpr const char* kSlopesOfRow = "tilewright_evaluate_slopes";
+constexpr const char* kAddGradients = "tilewright_add_gradients";
 constexpr const char* kMaskRow = "tilewright_mask_row";
 constexpr const char* kEvaluateRow = "tilewright_evaluate_row";
 
@@ -36,6 +42,11 @@ KernelKind kernel_kind(KernelRole role) {
       return {kForward,
               "fast",
               {"tilewright_q_tile", "tilewright_scratch_bytes", "tilewright_forward"}};
+    case KernelRole::backward:
+      return {kBackward,
+              "fast",
+              {"tilewright_q_tile", "tilewright_kv_tile", "tilewright_scratch_bytes",
+               "tilewright_backward_rows", "tilewright_backward_columns"}};
     case KernelRole::mask_exact:
     case KernelRole::plan_exact:
       return {kMask, "fast", {kMaskRow}};
@@ -46,6 +57,10 @@ KernelKind kernel_kind(KernelRole role) {
       return {kEvaluate, "float", {kEvaluateRow}};
     case KernelRole::evaluate_double:
       return {kEvaluate, "double", {kEvaluateRow}};
+    case KernelRole::evaluate_slopes_float:
+      return {kSlopes, "float", {kSlopesOfRow, kAddGradients}};
+    case KernelRole::evaluate_slopes_double:
+      return {kSlopes, "double", {kSlopesOfRow, kAddGradients}};
     case KernelRole::evaluate_checked:
       return {kEvaluate, "checked", {kEvaluateRow, "tilewright_take_findings"}};
     case KernelRole::mask_lists:
@@ -69,6 +84,18 @@ void require_exists(const KernelVariant& variant, const Target& target) {
                .message = fmt::format("there is no kernel \"{}\" for a {}", variant.name(), here),
                .notes = {"kernels are " + one_of(names)},
                .hint = fmt::format("{} is a kernel for the {}", variant.name(), there)});
+}
+
+void require_computes_gradients(const Spec& spec, const Target& target) {
+  if (spec.gradients.empty() || target.is_cpu()) return;
+  throw Error(ErrorCode::spec, "the spec has gradients, which only CPUs compute yet",
+              "choose the CPU, or leave \"gradients\" out of the spec");
+}
+
+void require_gradients(const Spec& spec) {
+  if (!spec.gradients.empty()) return;
+  throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward kernel",
+              R"(add "gradients": ["q", "k", "v"] to the spec)");
 }
 
 std::string march(const Target& target) {
@@ -166,12 +193,15 @@ class EmptyTemplates : public jinja::Loader {
 
 std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
+  require_computes_gradients(spec, target);
   const bool has_mask = !spec.mask_mod.empty();
   const bool proves = facts.may_prove_mask();
   const auto is_of_spec = [&](const KernelVariant& variant) {
     switch (variant.role) {
       case KernelRole::forward:
         return is_forward_of(variant, spec, target);
+      case KernelRole::backward:
+        return !spec.gradients.empty();
       case KernelRole::mask_lists:
       case KernelRole::mask_exact:
         return has_mask && !spec.is_packed();
@@ -199,6 +229,10 @@ KernelVariant forward_kernel(const Spec& spec, const Target& target, bool takes_
   return {.masked = takes_block_mask || !spec.mask_mod.empty(), .lse = spec.outputs.lse};
 }
 
+KernelVariant backward_kernel(const Spec& spec, bool takes_block_mask) {
+  return {.role = KernelRole::backward, .masked = takes_block_mask || !spec.mask_mod.empty()};
+}
+
 KernelVariant mask_kernel(const SpecFacts& facts) {
   const bool proves = facts.may_prove_mask();
   if (facts.spec.is_packed()) {
@@ -211,6 +245,11 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
                            const KernelVariant& variant, const jinja::Loader& loader) {
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   require_exists(variant, target);
+  require_computes_gradients(facts.spec, target);
+  const bool needs_gradients = variant.role == KernelRole::backward ||
+                               variant.role == KernelRole::evaluate_slopes_float ||
+                               variant.role == KernelRole::evaluate_slopes_double;
+  if (needs_gradients) require_gradients(facts.spec);
   if (!target.is_cpu()) return render_cuda_kernel(facts, target, variant, loader);
   if (!variant.has_snippets()) return render_plain_for_cpu(facts.spec, target, variant, loader);
   const KernelKind kind = kernel_kind(variant.role);
@@ -218,6 +257,11 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   const CpuTactic tactic = tactic_of(kind, facts, target);
   jinja::Map context =
       cpu_context(facts, tactic, types, read_ahead_of(kind), variant.masked, variant.lse);
+  if (kind.template_name == kSlopes) context.merge(derivative_context(facts, types));
+  if (kind.template_name == kBackward) {
+    context.merge(derivative_context(facts, types));
+    context["kv_lanes"] = std::gcd(tactic.q_tile, facts.spec.block[1]);
+  }
   if (kind.template_name == kMask) {
     context["proved"] = kind.proves
                             ? proved_context(facts, "cpu/mask/undecided.hpp", extrema_tables(facts))

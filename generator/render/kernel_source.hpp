@@ -68,6 +68,9 @@ KernelVariant mask_kernel(const SpecFacts& facts);
 /// @param target any that is of the device's kind
 KernelVariant forward_kernel(const Spec& spec, const Target& target, bool takes_block_mask = false);
 
+/// The backward kernel of a spec with gradients.
+KernelVariant backward_kernel(const Spec& spec, bool takes_block_mask = false);
+
 /// Renders one kernel.
 /// @param loader where templates come from; default_template_loader() unless a test passes another
 /// @throws Error with code usage for a kernel that the target does not have, kernel_template for a

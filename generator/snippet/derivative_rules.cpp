@@ -156,7 +156,6 @@ class Rule {
 
   // What all slots share.
   void prepare(const Expression& y) {
-    const Expression zero = floating(0);
     switch (op_) {
       case Op::add:
       case Op::subtract:

@@ -123,6 +123,9 @@ struct Spec {
   std::map<std::string, ScalarSpec> scalars = {};
   std::array<std::int64_t, 2> block = {128, 128};  ///< sides of a tile of the block mask: q, kv
   Outputs outputs = {};
+  /// What backward computes gradients of: "q", "k", "v", floating buffers and f32 scalars that
+  /// score_mod reads. Not empty: outputs name lse, and the layout is dense.
+  std::vector<std::string> gradients = {};
   /// true: snippets call the C library's or CUDA's functions, and score_mod is computed as written.
   /// false: they call faster functions in every dtype. None: see has_precise_functions.
   std::optional<bool> precise_math = {};

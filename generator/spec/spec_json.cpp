@@ -20,6 +20,7 @@
 #include "generator/messages/usual_mistakes.hpp"
 #include "generator/snippet/check.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "generator/spec/gradients.hpp"
 #include "generator/spec/json_position.hpp"
 #include "generator/spec/validate.hpp"
 
@@ -31,10 +32,9 @@ using Names = std::vector<std::string>;
 
 constinit const NameList kTopKeys("name", "dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
                                   "kv_dtype", "out_dtype", "scale", "score_mod", "mask_mod",
-                                  "buffers", "scalars", "block", "outputs", "precise_math",
-                                  "tactic");
-constinit const NameList kReservedKeys("sink", "gradients", "dropout", "q_scale", "k_scale",
-                                       "v_scale");
+                                  "buffers", "scalars", "block", "outputs", "gradients",
+                                  "precise_math", "tactic");
+constinit const NameList kReservedKeys("sink", "dropout", "q_scale", "k_scale", "v_scale");
 constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
 constinit const NameList kScalarKeys("dtype", "default");
 constinit const NameList kLayouts("bhsd", "bshd", "packed");
@@ -96,6 +96,7 @@ class SpecReader {
     check_fields(spec_, [this](const SpecProblem& problem) { report(problem); });
     check_snippet_at("score_mod", SnippetKind::score_mod);
     check_snippet_at("mask_mod", SnippetKind::mask_mod);
+    check_gradients(spec_, [this](const SpecProblem& problem) { report(problem); });
     return std::move(spec_);
   }
 
@@ -171,6 +172,7 @@ class SpecReader {
     if (key == "scalars") return read_scalars(path, value);
     if (key == "block") return read_block(path, value);
     if (key == "outputs") return read_outputs(path, value);
+    if (key == "gradients") return read_gradients(path, value);
     if (key == "precise_math") return void(spec_.precise_math = bool_at(path, value));
     if (key == "tactic") return read_tactic(path, value);
     if (is_listed(kReservedKeys, key)) {
@@ -287,6 +289,14 @@ class SpecReader {
       if (wanted)
         fail(at, fmt::format("outputs names \"{}\" twice", name), "delete one of the two");
       wanted = true;
+    }
+  }
+
+  void read_gradients(const SpecPath& path, const Json& value) {
+    expect(path, value, value.is_array() && !value.empty(),
+           R"(be a list of names like ["q", "k", "v"]; leave gradients out for none)");
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      spec_.gradients.push_back(string_at(below(path, fmt::format("[{}]", i)), value[i]));
     }
   }
 

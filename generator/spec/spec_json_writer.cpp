@@ -107,6 +107,12 @@ std::string tactic_text(const TacticSpec& tactic) {
   return object(fields);
 }
 
+std::string names_text(const std::vector<std::string>& names) {
+  std::vector<std::string> texts;
+  for (const std::string& name : names) texts.push_back(string_text(name));
+  return list(texts);
+}
+
 // One entry a line, indented below its key.
 template <typename Map, typename Describe>
 std::string group_text(const Map& entries, const Describe& describe) {
@@ -145,6 +151,7 @@ std::string to_json(const Spec& spec) {
       list({std::to_string(spec.block[0]), std::to_string(spec.block[1])}));
   add(spec.outputs != defaults.outputs, "outputs",
       spec.outputs.lse ? R"(["out", "lse"])" : R"(["out"])");
+  add(!spec.gradients.empty(), "gradients", names_text(spec.gradients));
   if (spec.precise_math) add(true, "precise_math", *spec.precise_math ? "true" : "false");
   if (spec.tactic) add(true, "tactic", tactic_text(*spec.tactic));
 

@@ -14,6 +14,7 @@
 #include "generator/snippet/check.hpp"
 #include "generator/snippet/names.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "generator/spec/gradients.hpp"
 #include "generator/spec/number_range.hpp"
 
 namespace tilewright {
@@ -327,6 +328,9 @@ void validate(const Spec& spec) {
   });
   check_snippet_of(spec, SnippetKind::score_mod);
   check_snippet_of(spec, SnippetKind::mask_mod);
+  check_gradients(spec, [](const SpecProblem& problem) {
+    throw Error(ErrorCode::spec, problem.message, problem.hint);
+  });
 }
 
 const std::vector<std::string>& tensor_dtype_names() {

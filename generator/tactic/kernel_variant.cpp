@@ -17,8 +17,9 @@ struct RoleFacts {
   bool on_gpu;
 };
 
-constexpr std::array<RoleFacts, 11> kRoles = {
+constexpr std::array<RoleFacts, 14> kRoles = {
     {{KernelRole::forward, "forward", true, true},
+     {KernelRole::backward, "backward", true, false},
      {KernelRole::mask_lists, "mask_lists", false, true},
      {KernelRole::mask_exact, "mask_exact", true, true},
      {KernelRole::mask_proved, "mask_proved", true, true},
@@ -28,6 +29,8 @@ constexpr std::array<RoleFacts, 11> kRoles = {
      {KernelRole::append, "append", true, true},
      {KernelRole::evaluate_float, "evaluate_float", true, false},
      {KernelRole::evaluate_double, "evaluate_double", true, false},
+     {KernelRole::evaluate_slopes_float, "evaluate_slopes_float", true, false},
+     {KernelRole::evaluate_slopes_double, "evaluate_slopes_double", true, false},
      {KernelRole::evaluate_checked, "evaluate_checked", true, false}}};
 
 const RoleFacts& facts_of(KernelRole role) {
@@ -58,8 +61,11 @@ std::vector<KernelVariant> all_variants() {
       variants.push_back({.rows = KernelRows::prefill, .lse = lse, .aligned = aligned});
     }
   }
+  for (const bool masked : {false, true}) {
+    variants.push_back({.role = KernelRole::backward, .masked = masked});
+  }
   for (const RoleFacts& facts : kRoles) {
-    if (facts.role != KernelRole::forward) variants.push_back({.role = facts.role});
+    if (facts.role > KernelRole::backward) variants.push_back({.role = facts.role});
   }
   return variants;
 }

@@ -10,19 +10,22 @@
 
 namespace tilewright {
 
-/// What a kernel computes. A gradient's direction will be one more role.
+/// What a kernel computes.
 enum class KernelRole : std::uint8_t {
-  forward,           ///< attention
-  mask_lists,        ///< lists the tiles that mask_exact or mask_proved classified; GPUs only
-  mask_exact,        ///< classifies the block mask's tiles by evaluating mask_mod
-  mask_proved,       ///< the same, by interval arithmetic wherever it decides
-  plan_exact,        ///< plans a step of packed sequences; decides tiles by evaluating mask_mod
-  plan_proved,       ///< the same, by interval arithmetic wherever it decides
-  merge,             ///< attention over several parts of the columns becomes one over all of them
-  append,            ///< copies new rows of k and v into a pool of pages
-  evaluate_float,    ///< the snippets alone, as forward kernels read them; CPUs only, for verify
-  evaluate_double,   ///< the snippets alone, in double; CPUs only, for verify
-  evaluate_checked,  ///< the snippets alone, each operation checked; CPUs only, for verify
+  forward,          ///< attention
+  backward,         ///< gradients of what the spec names; CPUs only
+  mask_lists,       ///< lists the tiles that mask_exact or mask_proved classified; GPUs only
+  mask_exact,       ///< classifies the block mask's tiles by evaluating mask_mod
+  mask_proved,      ///< the same, by interval arithmetic wherever it decides
+  plan_exact,       ///< plans a step of packed sequences; decides tiles by evaluating mask_mod
+  plan_proved,      ///< the same, by interval arithmetic wherever it decides
+  merge,            ///< attention over several parts of the columns becomes one over all of them
+  append,           ///< copies new rows of k and v into a pool of pages
+  evaluate_float,   ///< the snippets alone, as forward kernels read them; CPUs only, for verify
+  evaluate_double,  ///< the snippets alone, in double; CPUs only, for verify
+  evaluate_slopes_float,   ///< derivatives of score_mod in float; CPUs only, for verify
+  evaluate_slopes_double,  ///< the same in double
+  evaluate_checked,        ///< the snippets alone, each operation checked; CPUs only, for verify
 };
 
 /// The rows of q that a forward kernel of packed sequences computes.
@@ -35,7 +38,8 @@ enum class KernelRows : std::uint8_t {
 /// new axis of calls is one more field here, whose default gives the names that exist already.
 struct KernelVariant {
   KernelRole role = KernelRole::forward;
-  /// forward: follows a block mask. A forward kernel without one asks mask_mod for every element.
+  /// forward, backward: follows a block mask. A forward kernel without one asks mask_mod for every
+  /// element.
   bool masked = false;
   KernelRows rows = KernelRows::all;  ///< forward
   bool lse = false;                   ///< forward: also writes the log-sum-exp of each row

@@ -14,6 +14,7 @@
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "runtime/call/append_call.hpp"
+#include "runtime/call/backward_call.hpp"
 #include "runtime/call/merge_call.hpp"
 #include "runtime/call/output_shapes.hpp"
 #include "runtime/call/positions.hpp"
@@ -219,6 +220,20 @@ class Attention::Implementation {
     if (has_work(call) && (state == nullptr || state->shape.batch > 0)) {
       backend_->append(call, state, stream);
     }
+  }
+
+  void backward(const BackwardTensors& tensors, const BlockMask* mask, const Bindings& given,
+                const GradientBuffers& gradients, const BackwardOptions& options) const {
+    require_forward();
+    const Bindings& bindings = bindings_or_default(given);
+    const BackwardCall call = resolve_backward_call(spec_, tensors, bindings, gradients, options);
+    check_mask(mask, call.forward.shape, bindings);
+    if (mask && !mask->has_transposed()) {
+      throw Error(ErrorCode::block_mask, "the block mask has no lists by columns",
+                  "make it with BlockMaskOptions{.transposed = true}, or call mask.transposed() "
+                  "once before");
+    }
+    backend_->backward(call, mask, bindings);
   }
 
   std::int64_t workspace_size(const PackedShape& shape) const {
@@ -496,6 +511,27 @@ void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
                         const Bindings& bindings, const ForwardOptions& options) const {
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, &mask, bindings, options);
+}
+
+void Attention::backward(const BackwardTensors& tensors, const Bindings& bindings,
+                         const GradientBuffers& gradients, const BackwardOptions& options) const {
+  enter_library(
+      [&] { checked(implementation_).backward(tensors, nullptr, bindings, gradients, options); });
+}
+
+void Attention::backward(const BackwardTensors& tensors, const BlockMask& mask,
+                         const Bindings& bindings, const GradientBuffers& gradients,
+                         const BackwardOptions& options) const {
+  enter_library(
+      [&] { checked(implementation_).backward(tensors, &mask, bindings, gradients, options); });
+}
+
+std::int64_t Attention::workspace_size(const Shape& shape, Pass pass) const {
+  if (pass == Pass::backward && spec().gradients.empty()) {
+    throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
+                R"(add "gradients": ["q", "k", "v"] to the spec)");
+  }
+  return workspace_size(shape);
 }
 
 std::int64_t Attention::workspace_size(const PackedShape& shape) const {

@@ -7,6 +7,7 @@
 
 #include "../../generator/spec/spec.hpp"
 #include "../../generator/spec/target.hpp"
+#include "backward.hpp"
 #include "bindings.hpp"
 #include "block_mask.hpp"
 #include "device.hpp"
@@ -173,6 +174,23 @@ class Attention {
   void forward(const ForwardTensors& tensors, const BlockMask& mask, const Bindings& bindings = {},
                const ForwardOptions& options = {}) const;
 
+  /// The gradients that the spec names, of a scalar that depends on out and lse through dout and
+  /// dlse. score_mod is differentiated by itself; where it has a kink see docs/gradients.md. Each
+  /// gradient is written, not added to: dk and dv of columns that no row keeps are 0, and rows with
+  /// nothing kept give 0, whatever their dout and dlse hold. Reads of a buffer at an index outside
+  /// it read the nearest cell, and give their gradient to it. Never compiles.
+  /// @throws Error as forward; with code usage where the spec has no gradients; with code tensor
+  ///         for a tensor that is missing, extra or of another shape or dtype, or one that is
+  ///         written and overlaps another
+  void backward(const BackwardTensors& tensors, const Bindings& bindings = {},
+                const GradientBuffers& gradients = {}, const BackwardOptions& options = {}) const;
+
+  /// The same over the tiles of the forward call's block mask, which has its transposed lists.
+  /// @throws Error also with code block_mask for one without them
+  void backward(const BackwardTensors& tensors, const BlockMask& mask,
+                const Bindings& bindings = {}, const GradientBuffers& gradients = {},
+                const BackwardOptions& options = {}) const;
+
   /// What a call of this shape writes, for programs that allocate it.
   /// @throws Error with code tensor as validate(shape); with code usage for a Shape where the spec
   ///         is packed, and for a PackedShape where it is not
@@ -181,6 +199,10 @@ class Attention {
 
   /// Bytes of device memory that a call needs from its caller: 0 today.
   std::int64_t workspace_size(const Shape& shape) const;
+
+  /// The same of a pass: backward needs none on a CPU.
+  /// @throws Error with code usage for backward where the spec has no gradients
+  std::int64_t workspace_size(const Shape& shape, Pass pass) const;
 
   /// Bytes of device memory that the plan of packed calls takes. Host arithmetic: lengths of
   /// sequences are not asked. With options.positions enough for any positions; without it a plan

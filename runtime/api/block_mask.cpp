@@ -246,6 +246,12 @@ const TileLists& BlockMask::transposed() const {
   return contents.transposed;
 }
 
+bool BlockMask::has_transposed() const {
+  const std::shared_ptr<const HostTileLists> now = on_host();
+  const std::lock_guard lock(checked(contents_).host_mutex);
+  return checked(contents_).transposed_from == now;
+}
+
 TileCounts BlockMask::counts() const {
   {
     const std::lock_guard lock(checked(contents_).host_mutex);

@@ -122,6 +122,9 @@ class BlockMask {
   /// blocks, rising. Made at the first call where the GPU has not made them. The reference holds as
   /// that of lists() does.
   const TileLists& transposed() const;
+  /// Whether the lists by columns are there: the backward pass needs them. They are made by
+  /// BlockMaskOptions::transposed, or by transposed().
+  bool has_transposed() const;
   /// What lists() gives, for as long as somebody keeps it, whatever is built again meanwhile.
   std::shared_ptr<const HostTileLists> on_host() const;
 

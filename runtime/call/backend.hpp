@@ -5,6 +5,7 @@
 
 #include "../../templates/abi/append.hpp"
 #include "../../templates/abi/merge.hpp"
+#include "backward_call.hpp"
 #include "forward_call.hpp"
 #include "plan_state.hpp"
 
@@ -56,6 +57,10 @@ class Backend {
 
   /// @param call from resolve_merge, with rows
   virtual void merge(const abi::MergeArguments& call, Stream stream) const = 0;
+
+  /// @param mask null where the call has none; with its transposed lists
+  virtual void backward(const BackwardCall& call, const BlockMask* mask,
+                        const Bindings& bindings) const = 0;
 
  protected:
   Backend() = default;

@@ -7,6 +7,7 @@
 
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/cpu/append_kernel.hpp"
+#include "runtime/cpu/backward.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
 #include "runtime/cpu/merge_kernel.hpp"
@@ -23,6 +24,8 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
     ids.push_back(forward_kernel(spec, Target::host_cpu(), options.takes_block_mask));
   if (options.merge) ids.push_back({.role = KernelRole::merge});
   if (options.append) ids.push_back({.role = KernelRole::append});
+  if (!options.masks_only && !spec.gradients.empty())
+    ids.push_back(backward_kernel(spec, options.takes_block_mask));
   return ids;
 }
 
@@ -47,6 +50,7 @@ class CpuBackend final : public Backend {
   std::vector<KernelBuild> builds() const override {
     std::vector<KernelBuild> builds;
     if (forward_) builds.push_back(forward_->build());
+    if (backward_) builds.push_back(backward_->build());
     if (mask_) builds.push_back(mask_->build());
     if (merge_) builds.push_back(merge_->build());
     if (append_) builds.push_back(append_->build());
@@ -54,13 +58,17 @@ class CpuBackend final : public Backend {
   }
 
   BlockMask block_mask(MaskFingerprint fingerprint, const Shape& shape, const Bindings& bindings,
-                       const BlockMaskOptions&) const override {
-    return mask_->run(std::move(fingerprint), shape, bindings.cpu_arguments(), threads_);
+                       const BlockMaskOptions& options) const override {
+    BlockMask mask = mask_->run(std::move(fingerprint), shape, bindings.cpu_arguments(), threads_);
+    if (options.transposed) mask.transposed();
+    return mask;
   }
 
   void rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                Stream) const override {
+    const bool has_transposed = mask.has_transposed();
     mask.take_tiles(mask_->run(mask.fingerprint(), shape, bindings.cpu_arguments(), threads_));
+    if (has_transposed) mask.transposed();
   }
 
   std::int64_t plan_row_side() const override { return spec_.block[0]; }
@@ -92,11 +100,19 @@ class CpuBackend final : public Backend {
     merge_->run(call, threads_);
   }
 
+  void backward(const BackwardCall& call, const BlockMask* mask,
+                const Bindings& bindings) const override {
+    backward_->run(call, mask, spec_, bindings, threads_);
+  }
+
  private:
   void take(const std::shared_ptr<const LoadedKernel>& kernel) {
     switch (kernel->source.variant.role) {
       case KernelRole::forward:
         forward_.emplace(kernel);
+        break;
+      case KernelRole::backward:
+        backward_.emplace(kernel);
         break;
       case KernelRole::merge:
         merge_.emplace(kernel);
@@ -113,6 +129,7 @@ class CpuBackend final : public Backend {
   Target target_;
   Executor& threads_;
   std::optional<ForwardKernel> forward_;
+  std::optional<BackwardKernel> backward_;
   std::optional<MaskKernel> mask_;
   std::optional<MergeKernel> merge_;
   std::optional<AppendKernel> append_;

@@ -22,7 +22,7 @@ struct Block {
 // A thread_local with a destructor would be gone when the caller's own thread_local destructors and
 // atexit handlers run, and they may call forward. These blocks have none: a key's destructor, which
 // runs after all of those, frees them, and runs again if a later destructor made new ones.
-constinit thread_local Block t_blocks[2];
+constinit thread_local Block t_blocks[3];
 static_assert(std::is_trivially_destructible_v<Block>);
 
 void free_block(Block& block) {

@@ -5,7 +5,7 @@
 namespace tilewright::cpu {
 
 /// What a thread needs memory for while it works on an item of a call.
-enum class ThreadMemory { tile_scratch, mask_runs };
+enum class ThreadMemory { tile_scratch, mask_runs, gradient_sums };
 
 /// At least `bytes` bytes of the calling thread's own memory, aligned to 64 bytes. The thread keeps
 /// it for its next call and frees it when it ends, so the contents last until the thread asks for

@@ -155,6 +155,11 @@ class CudaBackend final : public Backend {
     launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, snippet);
   }
 
+  // The kernels of a spec with gradients are refused before.
+  void backward(const BackwardCall&, const BlockMask*, const Bindings&) const override {
+    throw Error(ErrorCode::internal, "there is no backward kernel for a GPU");
+  }
+
   void forward(const ForwardCall& call, const BlockMask* mask,
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);

@@ -123,6 +123,8 @@ std::vector<cache::Ingredient> spec_ingredients(const Spec& spec) {
       {"mask_mod", spec.mask_mod.empty() ? "none" : spec.mask_mod},
       {"block", fmt::format("[{}, {}]", spec.block[0], spec.block[1])},
       {"outputs", spec.outputs.lse ? "out, lse" : "out"},
+      {"gradients",
+       spec.gradients.empty() ? "none" : fmt::format("{}", fmt::join(spec.gradients, ", "))},
       {"precise_math", !spec.precise_math   ? "not set"
                        : *spec.precise_math ? "true"
                                             : "false"},

@@ -76,6 +76,33 @@ struct ForwardArguments {
   int rows;                // likewise instead of q_len: the rows of the row of tiles
 };
 
+/// Where gradients of one buffer or scalar are summed: a dense array of the given tensor's extents, or
+/// one number. A dimension of extent 1 has stride 0.
+struct GradientArgument {
+  long long first;                   // of the array, in the sums of a call
+  long long size[kMaxBufferRank];    // as BufferArgument has it
+  long long stride[kMaxBufferRank];  // in elements of the sums
+};
+
+/// A call of the backward pass in a dense layout.
+struct BackwardArguments {
+  SnippetArguments snippet;
+  TensorArgument q;     // as ForwardArguments has them
+  TensorArgument k;
+  TensorArgument v;
+  TensorArgument out;
+  TensorArgument dout;  // in out's shape
+  const float* lse;     // [batch, num_q_heads, q_len]
+  const float* dlse;    // likewise; null: zeros
+  TensorArgument dq;    // in the shapes of q, k and v; data is null where it is not wanted
+  TensorArgument dk;    // of a broadcast k: batch_stride is 0, and the sum over the batch is written
+  TensorArgument dv;
+  float scale;
+  BlockMaskArgument mask;     // read by masked kernels only: lists of kv blocks
+  BlockMaskArgument columns;  // likewise: lists of q blocks, where q_blocks is the number of kv blocks
+  const GradientArgument* gradients;  // in the order of the names that have one: buffers, then scalars
+};
+
 /// State of one tile of a block mask over its elements inside q_len x kv_len.
 enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2 };
 
@@ -84,6 +111,15 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 // forward*:  const int tilewright_q_tile;              rows of q that one call of the kernel handles
 //            const long long tilewright_scratch_bytes; private memory that a call needs, aligned to 64
 //            void tilewright_forward(const ForwardArguments*, int b, int h, int q_tile, void* scratch);
+//
+// backward*: const int tilewright_q_tile;              rows of q that one call of backward_rows handles
+//            const int tilewright_kv_tile;             columns that one call of backward_columns handles
+//            const long long tilewright_scratch_bytes; private memory of both, aligned to 64
+//            void tilewright_backward_rows(const BackwardArguments*, int b, int h, int q_tile,
+//                 double* sums,  to which the gradients of buffers and scalars are added
+//                 void* scratch);
+//            void tilewright_backward_columns(const BackwardArguments*, int first_b, int count_b,
+//                 int h_kv, int kv_tile, void* scratch);
 //
 // mask_exact, mask_proved: one row of tiles of the block mask, as runs of tiles in the same state
 //            int tilewright_mask_row(const SnippetArguments*, const ExtremaTables*, int b, int h,
@@ -103,6 +139,16 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 //                 unsigned char* keep);                [kv_len] mask_mod, 1 where there is none
 // evaluate_checked: also int tilewright_take_findings(Finding* findings, int capacity), which hands
 //            over what has been found since the last call and returns how many there were.
+
+// evaluate_slopes_float, evaluate_slopes_double: score_mod's derivatives over one row of scores
+//            void tilewright_evaluate_slopes(const SnippetArguments*, int b, int h, int row,
+//                 const Score* scores,                 [kv_len] (q.k) * scale
+//                 Score* slopes);                      [kv_len] the derivative by the score
+//            void tilewright_add_gradients(const SnippetArguments*, int b, int h, int row,
+//                 const Score* scores,
+//                 const Score* dy,                     [kv_len] gradient of the modified score
+//                 const GradientArgument*,             as BackwardArguments has them
+//                 double* sums);
 
 /// Undefined behaviour that the checked reading met.
 struct Finding {

@@ -69,7 +69,7 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
   // Columns of rows that lie a multiple of a page apart would all fall into the same few cache lines.
   constexpr long long kNearStride = 256;
   const StagedRows k = item.k.template stage<kHeadDim>(first, count, kAnyStride, scratch.k);
-  score_tile(k.rows, k.stride, count, item.chunks, scratch.q, scratch.s, item.scale);
+  score_tile<kHeadDim>(k.rows, k.stride, count, item.chunks, scratch.q, scratch.s, item.scale);
   ChunkPlace place = item.place;
   place.first_kv_idx = first + item.kv_offset;
   for (int chunk = 0; chunk < item.chunks; ++chunk) {
@@ -83,7 +83,7 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
     place.first_row += kLanes;
   }
   const StagedRows v = item.v.template stage<kValueDim>(first, count, kNearStride, scratch.v);
-  value_tile(v.rows, v.stride, count, item.chunks, scratch.s, scratch.o, scratch.alpha);
+  value_tile<kValueDim>(v.rows, v.stride, count, item.chunks, scratch.s, scratch.o, scratch.alpha);
 }
 
 TW_INLINE void visit_range(const Item& item, int begin, int end, bool partial, Scratch& scratch) {

@@ -25,7 +25,7 @@ TEST_CASE("cli: a wrong spec is one error with a code, and leaves no output") {
       {R"({"dtype": "f32"})", "spec", "head_dim"},
       {R"({"dtype": "f32", "head_dim": 17})", "spec", "17"},
       {R"({"dtype": "f33", "head_dim": 16})", "spec", "f33"},
-      {R"({"dtype": "f32", "head_dim": 16, "gradients": true})", "spec", "not yet"},
+      {R"({"dtype": "f32", "head_dim": 16, "gradients": true})", "spec", "list of names"},
       {R"({"dtype": "f32", "head_dim": 16, "kv_layout": "paged"})", "spec", "layout is"},
       {R"({"dtype": "f32", "head_dim": 16, "mask_mood": "true"})", "spec", "mask_mod"},
       {R"({"dtype": "f32", "head_dim": 16, "mask_mod": "(q_idx"})", "snippet", "mask_mod"},

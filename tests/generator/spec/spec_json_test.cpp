@@ -150,7 +150,6 @@ TEST_CASE("spec: unknown and reserved keys") {
   check_refusals({
       {R"("mask_mode": "true")", 1, "unknown key \"mask_mode\"", "\"mask_mod\""},
       {R"("sink": true)", 1, "\"sink\" is reserved and not yet supported", "leave it out"},
-      {R"("gradients": [])", 1, "not yet supported", ""},
       {R"("dropout": 0.1)", 1, "not yet supported", ""},
       {R"("q_scale": 1)", 1, "not yet supported", ""},
       {R"("k_scale": 1)", 1, "not yet supported", ""},

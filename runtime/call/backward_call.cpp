@@ -1,0 +1,210 @@
+#include "runtime/call/backward_call.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/nearest_name.hpp"
+#include "generator/spec/gradients.hpp"
+#include "runtime/call/overlap.hpp"
+
+namespace tilewright {
+namespace {
+
+struct NamedTensor {
+  std::string name;
+  TensorView view;
+};
+
+[[noreturn]] void refuse(std::string_view name, const std::string& why, const std::string& hint) {
+  throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why), hint);
+}
+
+// A tensor that has the shape of another one of the call.
+void require_like(std::string_view name, const TensorView& view, std::string_view like_name,
+                  const TensorView& like, DType dtype) {
+  const std::string hint =
+      fmt::format("given: {}; wanted: {} in the shape of {}, {}", view.describe(), to_string(dtype),
+                  like_name, like.describe());
+  if (view.data == nullptr) refuse(name, "has no data", hint);
+  if (view.dtype != dtype) {
+    refuse(name, fmt::format("is {}, but {} is wanted", to_string(view.dtype), to_string(dtype)),
+           hint);
+  }
+  const auto given = view.extents(), wanted = like.extents();
+  if (!std::equal(given.begin(), given.end(), wanted.begin(), wanted.end())) {
+    refuse(name, fmt::format("does not have the shape of {}", like_name), hint);
+  }
+  if (const std::string fault = view.fault(); !fault.empty()) refuse(name, fault, hint);
+}
+
+void require_contiguous_rows(std::string_view name, const TensorView& view) {
+  const auto last = static_cast<std::size_t>(view.rank) - 1;
+  if (view.shape[last] <= 1 || view.strides[last] == 1) return;
+  refuse(name,
+         fmt::format("has stride {} in its last dimension, which must be contiguous",
+                     view.strides[last]),
+         "given: " + view.describe());
+}
+
+void require_own_elements(std::string_view name, const TensorView& view) {
+  if (!find_shared_elements(view)) return;
+  refuse(name, "overlaps itself: two of its elements share bytes", "given: " + view.describe());
+}
+
+ResolvedTensor resolved_gradient(const TensorView& view, Layout layout) {
+  const int head = layout == Layout::bshd ? 2 : 1;
+  const int row = layout == Layout::bshd ? 1 : 2;
+  return {.data = view.data,
+          .batch_stride = view.shape[0] <= 1 ? 0 : view.strides[0],
+          .head_stride = view.strides[static_cast<std::size_t>(head)],
+          .row_stride = view.strides[static_cast<std::size_t>(row)]};
+}
+
+class Resolver {
+ public:
+  Resolver(const Spec& spec, const BackwardTensors& tensors, const Bindings& bindings,
+           const GradientBuffers& gradients)
+      : spec_(spec), tensors_(tensors), bindings_(bindings), gradients_(gradients) {}
+
+  BackwardCall run(const BackwardOptions& options) {
+    if (spec_.gradients.empty()) {
+      throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
+                  R"(add "gradients": ["q", "k", "v"] to the spec)");
+    }
+    BackwardCall call;
+    call.forward = resolve_call(spec_,
+                                {.q = tensors_.q,
+                                 .k = tensors_.k,
+                                 .v = tensors_.v,
+                                 .out = tensors_.out,
+                                 .lse = tensors_.lse},
+                                {.q_offset = options.q_offset,
+                                 .kv_offset = options.kv_offset,
+                                 .scale = options.scale,
+                                 .stream = options.stream});
+    bindings_.check(spec_, call.forward.shape);
+    require_like("dout", tensors_.dout, "out", tensors_.out, spec_.output_dtype());
+    require_contiguous_rows("dout", tensors_.dout);
+    call.dout = resolved_gradient(tensors_.dout, spec_.layout);
+    call.dlse = dlse();
+    call.dq = gradient_of("q", tensors_.dq, tensors_.q, spec_.dtype, spec_.layout);
+    call.dk = gradient_of("k", tensors_.dk, tensors_.k, spec_.key_value_dtype(),
+                          spec_.key_value_layout());
+    call.dv = gradient_of("v", tensors_.dv, tensors_.v, spec_.key_value_dtype(),
+                          spec_.key_value_layout());
+    call.sums_dk = tensors_.dk && tensors_.k.shape[0] == 1;
+    call.sums_dv = tensors_.dv && tensors_.v.shape[0] == 1;
+    take_named(call);
+    require_written_apart();
+    return call;
+  }
+
+ private:
+  const float* dlse() const {
+    if (!tensors_.dlse) return nullptr;
+    require_like("dlse", *tensors_.dlse, "lse", tensors_.lse, DType::f32);
+    if (!tensors_.dlse->is_contiguous()) {
+      refuse("dlse", "is not contiguous", "given: " + tensors_.dlse->describe());
+    }
+    return static_cast<const float*>(tensors_.dlse->data);
+  }
+
+  ResolvedTensor gradient_of(const std::string& name, const std::optional<TensorView>& gradient,
+                             const TensorView& tensor, DType dtype, Layout layout) {
+    const std::string own = "d" + name;
+    if (!has_gradient(spec_, name)) {
+      if (!gradient) return {};
+      refuse(own, fmt::format("was given, but the spec's gradients do not name \"{}\"", name),
+             fmt::format("leave it out, or add \"{}\" to the spec's gradients", name));
+    }
+    if (!gradient) {
+      refuse(own, fmt::format("is missing, but the spec's gradients name \"{}\"", name),
+             fmt::format("give a tensor in the shape of {}", name));
+    }
+    require_like(own, *gradient, name, tensor, dtype);
+    require_contiguous_rows(own, *gradient);
+    require_own_elements(own, *gradient);
+    written_.push_back({own, *gradient});
+    return resolved_gradient(*gradient, layout);
+  }
+
+  void take_named(BackwardCall& call) {
+    const std::vector<std::string> names = gradient_names(spec_);
+    for (const auto& [name, view] : gradients_) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      throw Error(ErrorCode::tensor,
+                  fmt::format("a gradient of \"{}\" was given, but the spec's gradients name no "
+                              "buffer or scalar \"{}\"",
+                              name, name),
+                  did_you_mean(name, names));
+    }
+    for (const std::string& name : names) {
+      const auto given = gradients_.find(name);
+      const std::string own = "d_" + name;
+      if (given == gradients_.end()) {
+        refuse(own, fmt::format("is missing, but the spec's gradients name \"{}\"", name),
+               "give a tensor for it in GradientBuffers");
+      }
+      check_named(own, name, given->second);
+      require_own_elements(own, given->second);
+      written_.push_back({own, given->second});
+      call.gradients.push_back(given->second);
+    }
+  }
+
+  void check_named(const std::string& own, const std::string& name, const TensorView& view) const {
+    const auto buffer = spec_.buffers.find(name);
+    if (buffer == spec_.buffers.end()) {
+      const bool is_one = view.data != nullptr && view.dtype == DType::f32 && view.numel() == 1;
+      if (!is_one) {
+        refuse(own, "must be one f32, as the scalar is", "given: " + view.describe());
+      }
+      return;
+    }
+    const auto index = std::distance(spec_.buffers.begin(), buffer);
+    const TensorView& bound = bindings_.buffers()[static_cast<std::size_t>(index)];
+    const DType dtype = view.dtype == buffer->second.dtype ? buffer->second.dtype : DType::f32;
+    require_like(own, view, fmt::format("buffer \"{}\"", name), bound, dtype);
+  }
+
+  void require_written_apart() const {
+    std::vector<NamedTensor> others = {{"q", tensors_.q},     {"k", tensors_.k},
+                                       {"v", tensors_.v},     {"out", tensors_.out},
+                                       {"lse", tensors_.lse}, {"dout", tensors_.dout}};
+    if (tensors_.dlse) others.push_back({"dlse", *tensors_.dlse});
+    std::size_t index = 0;
+    for (const auto& [name, buffer] : spec_.buffers) {
+      others.push_back({fmt::format("buffer \"{}\"", name), bindings_.buffers()[index++]});
+    }
+    for (const NamedTensor& written : written_) {
+      for (const NamedTensor& other : others) {
+        if (!overlap(written.view, other.view)) continue;
+        refuse(written.name, fmt::format("overlaps {} in memory", other.name),
+               fmt::format("give {} memory of its own", written.name));
+      }
+      others.push_back(written);
+    }
+  }
+
+  const Spec& spec_;
+  const BackwardTensors& tensors_;
+  const Bindings& bindings_;
+  const GradientBuffers& gradients_;
+  std::vector<NamedTensor> written_ = {};
+};
+
+}  // namespace
+
+BackwardCall resolve_backward_call(const Spec& spec, const BackwardTensors& tensors,
+                                   const Bindings& bindings, const GradientBuffers& gradients,
+                                   const BackwardOptions& options) {
+  return Resolver(spec, tensors, bindings, gradients).run(options);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "../api/attention.hpp"
+#include "forward_call.hpp"
+
+namespace tilewright {
+
+/// A call of backward whose tensors have been checked against the spec.
+struct BackwardCall {
+  ForwardCall forward;  ///< sizes, q, k, v, out, lse and scale
+  ResolvedTensor dout;
+  const float* dlse = nullptr;  ///< null: zeros
+  ResolvedTensor dq, dk, dv;    ///< without data where they are not wanted
+  bool sums_dk = false;         ///< k has batch 1: dk is the sum over the batch
+  bool sums_dv = false;
+  std::vector<TensorView> gradients = {};  ///< in the order of gradient_names(spec)
+};
+
+/// Checks every tensor of a call, and that what is written is apart from all others.
+/// @throws Error with code tensor; with code usage where the spec has no gradients
+BackwardCall resolve_backward_call(const Spec& spec, const BackwardTensors& tensors,
+                                   const Bindings& bindings, const GradientBuffers& gradients,
+                                   const BackwardOptions& options);
+
+}  // namespace tilewright

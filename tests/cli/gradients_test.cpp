@@ -1,0 +1,89 @@
+// run and check of specs with gradients.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/api/safetensors.hpp"
+#include "tests/cli/command.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using namespace tilewright::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::string spec_of(const std::string& dtype) {
+  return R"json({"dtype": ")json" + dtype + R"json(", "head_dim": 16, "block": [32, 32],
+  "score_mod": "cap * tanh((score + slopes[h] * (kv_idx - q_idx)) / cap) + bias(q_idx, kv_idx)",
+  "mask_mod": "q_idx >= kv_idx",
+  "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]},
+              "bias": {"dtype": "f32", "shape": ["q_len", "kv_len"]}},
+  "scalars": {"cap": {"dtype": "f32", "default": 5}},
+  "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes", "bias", "cap"]})json";
+}
+
+TEST_CASE("cli: run writes the gradients that a spec names, and check judges them") {
+  const Folder folder;
+  const std::string random = "random:2,4,2,45,70";
+  for (const char* const dtype : {"f32", "bf16"}) {
+    CAPTURE(dtype);
+    const std::string spec = folder.write("s.json", spec_of(dtype));
+    const Ended checked = on_cpu({"check", spec, "--inputs", random, "--json", "--deterministic"});
+    INFO(checked.out << checked.err);
+    REQUIRE(checked.status == 0);
+    std::set<std::string> names;
+    for (const auto& [name, verdict] : checked.json()["gradients"].items()) {
+      names.insert(name);
+      CHECK(verdict["ok"] == true);
+      CHECK(verdict["error_max"] <= verdict["bound"]);
+      CHECK(verdict["bound"] > 0);
+    }
+    const std::set<std::string> wanted = {"dq", "dk", "dv", "d_slopes", "d_bias", "d_cap"};
+    CHECK(names == wanted);
+  }
+  const std::string spec = folder.write("s.json", spec_of("f16"));
+  const std::string file = folder.path("out.safetensors");
+  const Ended ran = on_cpu({"run", spec, "--inputs", random, "--outputs", file, "--json"});
+  INFO(ran.err);
+  REQUIRE(ran.status == 0);
+  CHECK(ran.json()["times_ms"].contains("backward"));
+  const TensorFile outputs = read_safetensors(file);
+  CHECK(outputs.tensors.size() == 8);
+  CHECK(outputs.skipped.empty());
+  CHECK(outputs.tensors.at("dk").view().describe() == outputs.tensors.at("dv").view().describe());
+  CHECK(outputs.tensors.at("d_cap").numel() == 1);
+  CHECK(outputs.tensors.at("d_bias").dtype() == f32);
+}
+
+TEST_CASE("cli: dout and dlse come from the file of a spec with gradients alone") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "outputs": ["out", "lse"], "gradients": ["q"]})json");
+  const std::vector<Zeros> call = {
+      {"q", f32, {1, 1, 4, 16}}, {"k", f32, {1, 1, 4, 16}}, {"v", f32, {1, 1, 4, 16}}};
+  const auto run = [&](const std::string& of, const std::vector<Zeros>& more) {
+    std::vector<Zeros> tensors = call;
+    tensors.insert(tensors.end(), more.begin(), more.end());
+    return on_cpu({"run", of, "--inputs", write_zeros(folder, "in.safetensors", tensors),
+                   "--outputs", folder.path("out.safetensors")});
+  };
+  const Zeros dout = {"dout", f32, {1, 1, 4, 16}};
+  CHECK(run(spec, {dout}).status == 0);
+  CHECK(run(spec, {dout, {"dlse", f32, {1, 1, 4}}}).status == 0);
+  const auto refused = [&](const Ended& ended, const std::string& words) {
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring(words));
+  };
+  refused(run(spec, {}), "holds no tensor \"dout\"");
+  refused(run(spec, {{"dout", f32, {1, 1, 5, 16}}}), "dout does not have the shape of out");
+  refused(run(spec, {{"dout", f16, {1, 1, 4, 16}}}), "dout is f16");
+  refused(run(spec, {dout, {"dlse", f32, {1, 4}}}), "dlse does not have the shape of lse");
+  const std::string plain = folder.write("p.json", R"json({"dtype": "f32", "head_dim": 16})json");
+  refused(run(plain, {dout}), "extra tensor \"dout\"");
+  refused(on_cpu({"run", plain, "--inputs", "random:1,1,1,4,4", "--outputs",
+                  folder.path("out.safetensors"), "--deterministic"}),
+          "--deterministic is for gradients");
+}
+
+}  // namespace

@@ -1,0 +1,106 @@
+#include "verify/gradients.hpp"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/attention.hpp"
+#include "runtime/api/thread_pool.hpp"
+#include "runtime/io/float16.hpp"
+#include "tests/support/catch.hpp"
+#include "verify/random.hpp"
+#include "verify/random_inputs.hpp"
+
+namespace {
+
+using namespace tilewright;
+using verify::GradientVerdict;
+
+// A call's gradients, computed by the kernel.
+struct Call {
+  explicit Call(const Spec& given, const verify::RandomOptions& options = {})
+      : spec(given),
+        shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 37, .kv_len = 50},
+        inputs(verify::random_inputs(given, shape, 3, options)) {
+    const Attention attention(spec, {.device = Device::cpu()});
+    const verify::Problem problem = inputs.problem();
+    const auto like = [](const TensorView& view) {
+      return Tensor::zeros(view.dtype, {view.extents().begin(), view.extents().end()});
+    };
+    Tensor out = like(problem.q), lse = Tensor::zeros(f32, {2, 4, 37});
+    dout = like(problem.q);
+    verify::Random random(1, "dout");
+    for (std::int64_t i = 0; i < dout.numel(); ++i) {
+      write_element(dout.data(), dout.dtype(), i, random.normal());
+    }
+    tensors.emplace("dq", like(problem.q));
+    tensors.emplace("dk", like(problem.k));
+    tensors.emplace("dv", like(problem.v));
+    GradientBuffers buffers;
+    for (const auto& [name, view] : problem.snippet.buffers) {
+      tensors.emplace("d_" + name, like(view));
+      buffers.emplace(name, tensors.at("d_" + name));
+    }
+    const Bindings bindings = attention.bind(problem.snippet);
+    const BlockMask mask = attention.block_mask(shape, bindings, {.transposed = true});
+    attention.forward({.q = problem.q, .k = problem.k, .v = problem.v, .out = out, .lse = lse},
+                      mask, bindings);
+    attention.backward({.q = problem.q,
+                        .k = problem.k,
+                        .v = problem.v,
+                        .out = out,
+                        .lse = lse,
+                        .dout = dout,
+                        .dq = tensors.at("dq"),
+                        .dk = tensors.at("dk"),
+                        .dv = tensors.at("dv")},
+                       mask, bindings, buffers);
+  }
+
+  std::map<std::string, GradientVerdict> judge() const {
+    verify::GradientResults results{.dout = dout};
+    for (const auto& [name, tensor] : tensors) results.gradients.emplace(name, tensor);
+    return verify::judge_gradients(spec, inputs.problem(), results, {}, ThreadPool::shared());
+  }
+
+  Spec spec;
+  Shape shape;
+  verify::Inputs inputs;
+  Tensor dout;
+  std::map<std::string, Tensor> tensors;
+};
+
+Spec spec_of(DType dtype) {
+  return {.dtype = dtype,
+          .head_dim = 16,
+          .score_mod = "tanh(score) * gain[h] + max(score, 0) + bias[kv_idx - q_idx + 20]",
+          .mask_mod = "q_idx >= kv_idx",
+          .buffers = {{"gain", {.dtype = f32, .shape = {NamedDim::num_q_heads}}},
+                      {"bias", {.dtype = f32, .shape = {30}}}},
+          .block = {32, 32},
+          .outputs = {.lse = true},
+          .gradients = {"q", "k", "v", "gain", "bias"}};
+}
+
+TEST_CASE("gradients: the kernel's are right, and others are not") {
+  for (const DType dtype : {f32, f16, bf16}) {
+    Call call(spec_of(dtype), {.broadcast_kv = dtype == f16});
+    for (const auto& [name, verdict] : call.judge()) {
+      INFO(to_string(dtype) << " " << name << " " << verdict.error_max << " of "
+                            << verdict.bound_max);
+      for (const std::string& reason : verdict.reasons) UNSCOPED_INFO(reason);
+      CHECK(verdict.ok);
+      CHECK(verdict.bound_max > 0);
+    }
+    if (dtype != f32) continue;
+    for (auto& [name, tensor] : call.tensors) {
+      const double kept = read_element(tensor.data(), tensor.dtype(), 7 % tensor.numel());
+      write_element(tensor.data(), tensor.dtype(), 7 % tensor.numel(), kept + 0.01);
+      CHECK_FALSE(call.judge().at(name).ok);
+      write_element(tensor.data(), tensor.dtype(), 7 % tensor.numel(), kept);
+    }
+  }
+}
+
+}  // namespace

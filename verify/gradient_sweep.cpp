@@ -1,0 +1,198 @@
+#include "verify/gradient_sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tilewright::verify {
+namespace {
+
+// The rows of the heads that share one head of k, in one batch or in all of them where a gradient
+// is summed over the batch.
+template <typename Score>
+class HeadSweep {
+ public:
+  HeadSweep(const DenseProblem& problem, const GradientInputs& inputs,
+            const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
+            const GradientRounding<Score>& rounding, GradientValues& values, GradientValues* terms)
+      : problem_(problem),
+        inputs_(inputs),
+        snippets_(snippets),
+        slopes_(slopes),
+        round_(rounding.tile),
+        values_(values),
+        terms_(terms),
+        named(static_cast<std::size_t>(inputs.cells)),
+        named_terms(terms == nullptr ? 0 : static_cast<std::size_t>(inputs.cells)) {
+    const auto columns = static_cast<std::size_t>(problem.k.rows);
+    for (std::vector<Score>* one : {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_}) {
+      one->resize(columns);
+    }
+    keep_.resize(columns);
+  }
+
+  void row(std::int64_t b, std::int64_t h, std::int64_t row) {
+    b_ = problem_.k.batch == 1 ? 0 : b;
+    v_b_ = problem_.v.batch == 1 ? 0 : b;
+    h_kv_ = h / (problem_.q.heads / problem_.k.heads);
+    if (!weigh(b, h, row)) return;
+    const double* const dout = inputs_.dout.row(b, h, row);
+    const Score delta = delta_of(b, h, row, dout);
+    slopes_.slopes(b, h, row, scores_.data(), slope_.data());
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      dy_[c] = weight_[c] = 0;
+      if (p_[c] == 0) continue;
+      const Score dp = round_(dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width));
+      dy_[c] = p_[c] * (dp - delta);
+      weight_[c] = p_[c] * (std::fabs(dp) + std::fabs(delta));
+      add_element(b, h, row, c, dout);
+    }
+    if (inputs_.cells == 0) return;
+    slopes_.add(b, h, row, scores_.data(), dy_.data(), named.data());
+    if (terms_ != nullptr) {
+      slopes_.add(b, h, row, scores_.data(), weight_.data(), named_terms.data());
+    }
+  }
+
+ private:
+  static std::int64_t index(std::size_t c) { return static_cast<std::int64_t>(c); }
+
+  static Score dot(const double* a, const double* b, std::int64_t width) {
+    Score sum = 0;
+    for (std::int64_t d = 0; d < width; ++d) {
+      sum += static_cast<Score>(a[d]) * static_cast<Score>(b[d]);
+    }
+    return sum;
+  }
+
+  // P of a row, and out; false where nothing is kept.
+  bool weigh(std::int64_t b, std::int64_t h, std::int64_t row) {
+    const double* const q = problem_.q.row(b, h, row);
+    for (std::size_t c = 0; c < scores_.size(); ++c) {
+      const Score product = dot(q, problem_.k.row(b_, h_kv_, index(c)), problem_.q.width);
+      scores_[c] = round_(product * static_cast<Score>(problem_.scale));
+    }
+    snippets_(b, h, row, scores_.data(), modified_.data(), keep_.data());
+    Score greatest = -std::numeric_limits<Score>::infinity();
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      if (keep_[c] != 0 && !(modified_[c] <= greatest)) greatest = modified_[c];
+    }
+    if (greatest == -std::numeric_limits<Score>::infinity()) return false;
+    Score sum = 0;
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      p_[c] = keep_[c] != 0 ? std::exp(modified_[c] - greatest) : Score(0);
+      sum += p_[c];
+    }
+    const Score lse = greatest + std::log(sum);
+    out_.assign(static_cast<std::size_t>(problem_.v.width), 0);
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      if (p_[c] == 0) continue;
+      p_[c] = round_(std::exp(modified_[c] - lse));
+      const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
+      for (std::size_t d = 0; d < out_.size(); ++d) out_[d] += p_[c] * static_cast<Score>(v[d]);
+    }
+    for (Score& value : out_) value = round_(value);
+    return true;
+  }
+
+  Score delta_of(std::int64_t b, std::int64_t h, std::int64_t row, const double* dout) const {
+    Score delta = 0;
+    for (std::size_t d = 0; d < out_.size(); ++d) delta += static_cast<Score>(dout[d]) * out_[d];
+    return inputs_.dlse ? delta - static_cast<Score>(inputs_.dlse->at(b, h, row, 0)) : delta;
+  }
+
+  static void add_row(double* to, const double* from, std::int64_t width, Score factor) {
+    for (std::int64_t d = 0; d < width; ++d) {
+      to[d] = static_cast<Score>(to[d]) + factor * static_cast<Score>(from[d]);
+    }
+  }
+
+  static void add_sizes(double* to, const double* from, std::int64_t width, double factor) {
+    for (std::int64_t d = 0; d < width; ++d) to[d] += std::fabs(factor * from[d]);
+  }
+
+  void add_element(std::int64_t b, std::int64_t h, std::int64_t row, std::size_t c,
+                   const double* dout) {
+    const auto scale = static_cast<Score>(problem_.scale);
+    const Score dx = round_(dy_[c] * slope_[c]) * scale;
+    const double* const q = problem_.q.row(b, h, row);
+    const double* const k = problem_.k.row(b_, h_kv_, index(c));
+    const std::int64_t width = problem_.q.width;
+    add_row(values_.dq.row(b, h, row), k, width, dx);
+    add_row(values_.dk.row(b_, h_kv_, index(c)), q, width, dx);
+    add_row(values_.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width, p_[c]);
+    if (terms_ == nullptr) return;
+    const double size = static_cast<double>(weight_[c]) *
+                        std::fabs(static_cast<double>(slope_[c])) * std::fabs(problem_.scale);
+    add_sizes(terms_->dq.row(b, h, row), k, width, size);
+    add_sizes(terms_->dk.row(b_, h_kv_, index(c)), q, width, size);
+    add_sizes(terms_->dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width,
+              static_cast<double>(p_[c]));
+  }
+
+  const DenseProblem& problem_;
+  const GradientInputs& inputs_;
+  const RowSnippets<Score>& snippets_;
+  const RowSlopes<Score>& slopes_;
+  const std::function<Score(Score)>& round_;
+  GradientValues& values_;
+  GradientValues* terms_;
+  std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;
+  std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, out_;
+  std::vector<unsigned char> keep_;
+
+ public:
+  std::vector<double> named, named_terms;
+};
+
+GradientValues zeros_for(const DenseProblem& problem, const GradientInputs& inputs) {
+  const auto like = [](const Values& x) {
+    return Values::zeros(x.batch, x.heads, x.rows, x.width);
+  };
+  return {.dq = like(problem.q),
+          .dk = like(problem.k),
+          .dv = like(problem.v),
+          .named = std::vector<double>(static_cast<std::size_t>(inputs.cells))};
+}
+
+void add_to(std::vector<double>& sums, const std::vector<double>& more) {
+  for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
+}
+
+}  // namespace
+
+template <typename Score>
+GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs& inputs,
+                               const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
+                               const GradientRounding<Score>& rounding, GradientValues* terms,
+                               Executor& threads) {
+  GradientValues values = zeros_for(problem, inputs);
+  if (terms != nullptr) *terms = zeros_for(problem, inputs);
+  const std::int64_t group = problem.q.heads / problem.k.heads;
+  std::vector<std::vector<double>> named(static_cast<std::size_t>(problem.k.heads));
+  std::vector<std::vector<double>> named_terms(named.size());
+  threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
+    HeadSweep<Score> sweep(problem, inputs, snippets, slopes, rounding, values, terms);
+    for (std::int64_t b = 0; b < problem.q.batch; ++b) {
+      for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
+        for (std::int64_t row = 0; row < problem.q.rows; ++row) sweep.row(b, h, row);
+      }
+    }
+    named[static_cast<std::size_t>(h_kv)] = std::move(sweep.named);
+    named_terms[static_cast<std::size_t>(h_kv)] = std::move(sweep.named_terms);
+  });
+  for (const std::vector<double>& part : named) add_to(values.named, part);
+  if (terms == nullptr) return values;
+  for (const std::vector<double>& part : named_terms) add_to(terms->named, part);
+  return values;
+}
+
+template GradientValues sweep_gradients(const DenseProblem&, const GradientInputs&,
+                                        const RowSnippets<float>&, const RowSlopes<float>&,
+                                        const GradientRounding<float>&, GradientValues*, Executor&);
+template GradientValues sweep_gradients(const DenseProblem&, const GradientInputs&,
+                                        const RowSnippets<double>&, const RowSlopes<double>&,
+                                        const GradientRounding<double>&, GradientValues*,
+                                        Executor&);
+
+}  // namespace tilewright::verify

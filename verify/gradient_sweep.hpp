@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../runtime/api/executor.hpp"
+#include "../templates/abi/cpu.hpp"
+#include "attention_values.hpp"
+#include "reference.hpp"
+
+namespace tilewright::verify {
+
+/// What gradients are computed from besides a call's q, k and v.
+struct GradientInputs {
+  Values dout;                      ///< [batch, num_q_heads, q_len, v_head_dim]
+  std::optional<Values> dlse = {};  ///< [batch, num_q_heads, q_len, 1]
+  std::int64_t num_kv_heads = 1;
+  std::vector<abi::GradientArgument> named = {};  ///< where gradients of buffers and scalars are
+  std::int64_t cells = 0;                         ///< of all of them
+};
+
+/// A row of scores through score_mod's derivatives. Called from many threads at once.
+template <typename Score>
+struct RowSlopes {
+  std::function<void(std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
+                     Score* slopes)>
+      slopes;
+  std::function<void(std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
+                     const Score* dy, double* sums)>
+      add;
+};
+
+/// Gradients as doubles, in the order of attention_values.hpp.
+struct GradientValues {
+  Values dq, dk, dv;          ///< dk and dv with the batch of k and v
+  std::vector<double> named;  ///< all cells of GradientInputs::named
+};
+
+/// How values are rounded on the way: the identity for the reference.
+template <typename Score>
+struct GradientRounding {
+  std::function<Score(Score)> tile = [](Score x) { return x; };  ///< S, P, dP, dS and out
+};
+
+/// Gradients by their definition, with sums in Score.
+/// @param terms  null, or becomes the sums of the terms' absolute values
+template <typename Score>
+GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs& inputs,
+                               const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
+                               const GradientRounding<Score>& rounding, GradientValues* terms,
+                               Executor& threads);
+
+}  // namespace tilewright::verify

@@ -1,0 +1,306 @@
+#include "verify/gradients.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/float_environment.hpp"
+#include "generator/spec/gradients.hpp"
+#include "runtime/io/float16.hpp"
+#include "verify/gradient_sweep.hpp"
+#include "verify/parts.hpp"
+#include "verify/random.hpp"
+#include "verify/slopes_evaluator.hpp"
+#include "verify/snippet_evaluator.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+constexpr double kShareOfTerms = 0x1p-22;
+
+// To a neighbour, the nearer one more often.
+double round_stochastically(DType dtype, double value, Random& random) {
+  const double ulp = ulp_at(dtype, value);
+  if (!std::isfinite(value) || !(ulp > 0)) return round_to(dtype, value);
+  const double below = std::floor(value / ulp) * ulp;
+  return round_to(dtype, random.uniform() < (value - below) / ulp ? below + ulp : below);
+}
+
+std::vector<double> elements_of(const TensorView& view) {
+  std::vector<double> elements;
+  for (std::int64_t i = 0; i < view.numel(); ++i) {
+    std::int64_t rest = i, at = 0;
+    for (std::size_t d = static_cast<std::size_t>(view.rank); d-- > 0;) {
+      at += rest % view.shape[d] * view.strides[d];
+      rest /= view.shape[d];
+    }
+    elements.push_back(read_element(view.data, view.dtype, at));
+  }
+  return elements;
+}
+
+struct GradientErrors {
+  double max = 0, rms = 0, max_reference = 0, rms_reference = 0;
+};
+
+GradientErrors gradient_errors(const std::vector<double>& got, const std::vector<double>& reference,
+                               DType dtype) {
+  GradientErrors errors;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    if (!std::isfinite(round_to(dtype, reference[i])) || !std::isfinite(got[i])) continue;
+    const double error = std::fabs(got[i] - reference[i]);
+    errors.max = std::max(errors.max, error);
+    errors.rms += error * error;
+    errors.max_reference = std::max(errors.max_reference, std::fabs(reference[i]));
+    errors.rms_reference += reference[i] * reference[i];
+    ++count;
+  }
+  if (count == 0) return errors;
+  errors.rms = std::sqrt(errors.rms / static_cast<double>(count));
+  errors.rms_reference = std::sqrt(errors.rms_reference / static_cast<double>(count));
+  return errors;
+}
+
+// One gradient of all three results.
+struct Compared {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<double> got, reference, terms;
+  std::vector<std::vector<double>> naive;
+  double share_of_terms = kShareOfTerms;
+};
+
+GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
+  GradientVerdict verdict;
+  for (const std::vector<double>& naive : one.naive) {
+    std::vector<double> rounded;
+    for (const double value : naive) rounded.push_back(round_to(one.dtype, value));
+    const GradientErrors errors = gradient_errors(rounded, one.reference, one.dtype);
+    verdict.naive_max = std::max(verdict.naive_max, errors.max);
+    verdict.naive_rms = std::max(verdict.naive_rms, errors.rms);
+  }
+  const GradientErrors errors = gradient_errors(one.got, one.reference, one.dtype);
+  const auto ulp = [&](double magnitude) {
+    return std::max(ulp_at(one.dtype, magnitude), ulp_at(spec_dtype, magnitude));
+  };
+  double terms = 0;
+  for (const double term : one.terms) {
+    if (std::isfinite(term)) terms = std::max(terms, std::fabs(term));
+  }
+  verdict.error_max = errors.max;
+  verdict.error_rms = errors.rms;
+  verdict.bound_max =
+      2 * verdict.naive_max + 2 * ulp(errors.max_reference) + one.share_of_terms * terms;
+  verdict.bound_rms =
+      2 * verdict.naive_rms + ulp(errors.rms_reference) / 4 + one.share_of_terms * terms;
+  if (errors.max > verdict.bound_max) {
+    verdict.reasons.push_back(fmt::format("{}: the greatest error is {:.4g}, at most {:.4g}",
+                                          one.name, errors.max, verdict.bound_max));
+  }
+  if (errors.rms > verdict.bound_rms) {
+    verdict.reasons.push_back(fmt::format("{}: the RMS error is {:.4g}, at most {:.4g}", one.name,
+                                          errors.rms, verdict.bound_rms));
+  }
+  for (std::size_t i = 0; i < one.got.size(); ++i) {
+    const double wanted = round_to(one.dtype, one.reference[i]);
+    const bool is_same = std::isnan(wanted)   ? std::isnan(one.got[i])
+                         : std::isinf(wanted) ? one.got[i] == wanted
+                                              : std::isfinite(one.got[i]);
+    if (is_same) continue;
+    verdict.reasons.push_back(fmt::format("{}: element {} is {}, but the reference is {}", one.name,
+                                          i, one.got[i], one.reference[i]));
+    break;
+  }
+  verdict.ok = verdict.reasons.empty();
+  return verdict;
+}
+
+class GradientJudge {
+ public:
+  GradientJudge(const Spec& spec, const Problem& problem, const GradientResults& results,
+                const Toolchain& toolchain, Executor& threads)
+      : spec_(spec),
+        results_(results),
+        threads_(threads),
+        parts_(spec, problem),
+        place_(parts_.places().front()),
+        dense_(parts_.read(place_)),
+        in_float_(spec, toolchain),
+        in_double_(spec, toolchain),
+        float_slopes_(spec, toolchain),
+        double_slopes_(spec, toolchain) {
+    inputs_.dout = read_values(results.dout, spec.layout);
+    if (results.dlse) inputs_.dlse = read_lse(*results.dlse);
+    for (const std::string& name : gradient_names(spec)) add_named(name);
+  }
+
+  std::map<std::string, GradientVerdict> run() {
+    GradientValues terms;
+    const GradientValues reference =
+        sweep_gradients<double>(dense_, inputs_, snippets<double>(in_double_),
+                                slopes<double>(double_slopes_), {}, &terms, threads_);
+    std::vector<GradientValues> naive;
+    const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
+    for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(naive_gradients(draw));
+
+    std::map<std::string, GradientVerdict> verdicts;
+    for (const auto& [name, view] : results_.gradients) {
+      Compared one{.name = name, .dtype = view.dtype};
+      one.got = got(name, view);
+      one.reference = part_of(reference, name);
+      one.terms = part_of(terms, name);
+      for (const GradientValues& draw : naive) one.naive.push_back(part_of(draw, name));
+      if (name.starts_with("d_")) {
+        const double elements = static_cast<double>(place_.score_rows()) *
+                                static_cast<double>(place_.columns()) /
+                                static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
+        one.share_of_terms += std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
+      }
+      verdicts.emplace(name, judge_one(one, spec_.dtype));
+    }
+    if (const std::string doubt = disagreement(); !doubt.empty()) {
+      for (auto& [name, verdict] : verdicts) {
+        verdict.ok = false;
+        verdict.reasons.push_back(doubt);
+      }
+    }
+    return verdicts;
+  }
+
+ private:
+  void add_named(const std::string& name) {
+    const TensorView& view = results_.gradients.at("d_" + name);
+    abi::GradientArgument gradient{.first = inputs_.cells, .size = {1, 1, 1, 1, 1}, .stride = {}};
+    std::int64_t stride = 1;
+    for (std::size_t d = static_cast<std::size_t>(view.rank); d-- > 0;) {
+      gradient.size[d] = view.shape[d];
+      gradient.stride[d] = view.shape[d] == 1 ? 0 : stride;
+      stride *= view.shape[d];
+    }
+    inputs_.named.push_back(gradient);
+    first_[name] = {static_cast<std::size_t>(inputs_.cells), static_cast<std::size_t>(stride)};
+    inputs_.cells += stride;
+  }
+
+  // What is kept is decided in float, as the kernel does.
+  template <typename Score, typename Reading>
+  RowSnippets<Score> snippets(const Reading& reading) const {
+    return [this, &reading](std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
+                            Score* modified, unsigned char* keep) {
+      reading.row(place_.arguments, b, h, row, scores, modified, keep);
+      if (sizeof(Score) == sizeof(float)) return;
+      const auto count = static_cast<std::size_t>(place_.columns());
+      const std::vector<float> as_float(scores, scores + count);
+      std::vector<float> unused(count);
+      in_float_.row(place_.arguments, b, h, row, as_float.data(), unused.data(), keep);
+    };
+  }
+
+  template <typename Score>
+  RowSlopes<Score> slopes(const SlopesEvaluator<Score>& evaluator) const {
+    return {.slopes =
+                [this, &evaluator](std::int64_t b, std::int64_t h, std::int64_t row,
+                                   const Score* scores, Score* slopes) {
+                  evaluator.row(place_.arguments, b, h, row, scores, slopes);
+                },
+            .add =
+                [this, &evaluator](std::int64_t b, std::int64_t h, std::int64_t row,
+                                   const Score* scores, const Score* dy, double* sums) {
+                  evaluator.add(place_.arguments, b, h, row, scores, dy, inputs_.named.data(),
+                                sums);
+                }};
+  }
+
+  GradientValues naive_gradients(std::size_t draw) {
+    GradientRounding<float> rounding;
+    if (spec_.dtype != DType::f32) {
+      rounding.tile = [this, draw](float x) {
+        if (draw == 0) return static_cast<float>(round_to(spec_.dtype, static_cast<double>(x)));
+        thread_local Random random(17, "naive gradients");
+        return static_cast<float>(
+            round_stochastically(spec_.dtype, static_cast<double>(x), random));
+      };
+    }
+    return sweep_gradients<float>(dense_, inputs_, snippets<float>(in_float_),
+                                  slopes<float>(float_slopes_), rounding, nullptr, threads_);
+  }
+
+  std::vector<double> got(const std::string& name, const TensorView& view) const {
+    if (name.starts_with("d_")) return elements_of(view);
+    return read_values(view, name == "dq" ? spec_.layout : spec_.key_value_layout()).data;
+  }
+
+  std::vector<double> part_of(const GradientValues& values, const std::string& name) const {
+    if (name == "dq") return values.dq.data;
+    if (name == "dk") return values.dk.data;
+    if (name == "dv") return values.dv.data;
+    const auto [first, count] = first_.at(name.substr(2));
+    const auto begin = values.named.begin() + static_cast<std::ptrdiff_t>(first);
+    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+  }
+
+  // The derivative by the score beside central differences, on a few rows.
+  std::string disagreement() const {
+    const auto count = static_cast<std::size_t>(place_.columns());
+    std::vector<double> scores(count), low(count), middle(count), high(count), slope(count);
+    std::vector<unsigned char> keep(count);
+    Random random(5, "central differences");
+    const double h = 0x1p-16;
+    for (std::int64_t sample = 0; sample < 16; ++sample) {
+      const std::int64_t b = random.integer(0, dense_.q.batch - 1);
+      const std::int64_t head = random.integer(0, dense_.q.heads - 1);
+      const std::int64_t row = random.integer(0, dense_.q.rows - 1);
+      for (double& score : scores) score = random.normal();
+      const auto evaluate = [&](double shift, std::vector<double>& modified) {
+        std::vector<double> shifted = scores;
+        for (double& score : shifted) score += shift;
+        in_double_.row(place_.arguments, b, head, row, shifted.data(), modified.data(),
+                       keep.data());
+      };
+      evaluate(-h, low);
+      evaluate(0, middle);
+      evaluate(h, high);
+      double_slopes_.row(place_.arguments, b, head, row, scores.data(), slope.data());
+      for (std::size_t c = 0; c < count; ++c) {
+        const double left = (middle[c] - low[c]) / h, right = (high[c] - middle[c]) / h;
+        const double wanted = (left + right) / 2, size = 1 + std::fabs(wanted);
+        const bool is_smooth = std::fabs(left - right) < 1e-3 * size;
+        if (!is_smooth || std::fabs(slope[c] - wanted) <= 1e-3 * size) continue;
+        return fmt::format(
+            "the derivative of score_mod is {} at b {}, h {}, row {}, column {} for score {}, but "
+            "central differences give {}",
+            slope[c], b, head, row, c, scores[c], wanted);
+      }
+    }
+    return {};
+  }
+
+  const Spec& spec_;
+  const GradientResults& results_;
+  Executor& threads_;
+  Parts parts_;
+  const Parts::Place& place_;
+  DenseProblem dense_;
+  FloatReading in_float_;
+  DoubleReading in_double_;
+  SlopesEvaluator<float> float_slopes_;
+  SlopesEvaluator<double> double_slopes_;
+  GradientInputs inputs_;
+  std::map<std::string, std::pair<std::size_t, std::size_t>> first_;
+};
+
+}  // namespace
+
+std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const Problem& problem,
+                                                       const GradientResults& results,
+                                                       const Toolchain& toolchain,
+                                                       Executor& threads) {
+  const DefaultFloatEnvironment floats;
+  return GradientJudge(spec, problem, results, toolchain, threads).run();
+}
+
+}  // namespace tilewright::verify

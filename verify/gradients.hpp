@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../runtime/api/executor.hpp"
+#include "../runtime/api/toolchain.hpp"
+#include "problem.hpp"
+
+namespace tilewright::verify {
+
+// When gradients are right (docs/gradients.md). Each gradient is compared with the double
+// reference:
+//
+//   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A
+//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A
+//
+//   naive   S, P, dP, dS and out rounded to the spec's dtype, sums in float32, results rounded; in
+//   16
+//           bits the worst of four draws, three of which round stochastically, as few elements may
+//           have a small naive error by chance
+//   A       the greatest sum of absolute terms of an element, such as
+//           scale * sum P (|dP| + |delta|) |f'| |k|: a gradient that cancels has errors of its
+//           terms. Of buffers and scalars the factor is 2^-22 + sqrt(n) 2^-24 for n elements.
+//
+// The reference's derivative of score_mod must agree with central differences in double at a sample
+// of elements that are not near a kink.
+
+/// What a call of the backward pass read and wrote, on the host.
+struct GradientResults {
+  TensorView dout = {};
+  std::optional<TensorView> dlse = {};
+  std::map<std::string, TensorView> gradients = {};  ///< "dq", "dk", "dv", "d_slopes"
+};
+
+struct GradientVerdict {
+  bool ok = true;
+  double error_max = 0;
+  double error_rms = 0;
+  double bound_max = 0;
+  double bound_rms = 0;
+  double naive_max = 0;
+  double naive_rms = 0;
+  std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
+};
+
+/// Judges the gradients of a dense call.
+/// @throws Error as load_kernel, for the kernels that evaluate derivatives
+std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const Problem& problem,
+                                                       const GradientResults& results,
+                                                       const Toolchain& toolchain,
+                                                       Executor& threads);
+
+}  // namespace tilewright::verify
