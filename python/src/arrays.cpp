@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -68,9 +69,13 @@ std::optional<DType> dtype_named(std::string_view name) {
 }
 
 DType dtype_or_refuse(const char* name, nb::handle dtype) {
+  // dtypes of torch and numpy live as long as the process. The GIL guards the map.
+  static auto& known = *new std::unordered_map<PyObject*, DType>;
+  if (const auto found = known.find(dtype.ptr()); found != known.end()) return found->second;
   const std::string name_of_dtype = text(dtype);
   const std::optional<DType> found = dtype_named(name_of_dtype);
   if (!found) refuse_dtype(name, name_of_dtype);
+  known.emplace(nb::object(nb::borrow(dtype)).release().ptr(), *found);
   return *found;
 }
 
@@ -153,7 +158,7 @@ TensorView view_of_torch(nb::handle array, const char* name, const Device& devic
   if (truth(array.attr("is_cuda"))) {
     require_device(name, device, true, static_cast<int>(whole(array.attr("get_device")())));
   } else {
-    const std::string kind = text(array.attr("device"));
+    const std::string kind = truth(array.attr("is_cpu")) ? "cpu" : text(array.attr("device"));
     if (kind != "cpu") refuse(name, "lies on " + kind, "move it to " + device.name());
     require_device(name, device, false, 0);
   }

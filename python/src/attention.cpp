@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.hpp"
+#include "base/error.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "plan.hpp"
 
@@ -53,16 +54,30 @@ BoundArrays bind(const Attention& attention, const std::map<std::string, nb::obj
   return bound;
 }
 
+// New rows of K and V of a paged call.
+template <typename Tensors>
+void give_new_rows(Tensors& tensors, nb::handle k_new, nb::handle v_new, const Device& device) {
+  if (k_new.is_none() && v_new.is_none()) return;
+  if constexpr (requires { tensors.k_new; }) {
+    if (!k_new.is_none()) tensors.k_new = view_of(k_new, "k_new", device);
+    if (!v_new.is_none()) tensors.v_new = view_of(v_new, "v_new", device);
+  } else {
+    throw Error(ErrorCode::usage, "k_new and v_new are not yet supported",
+                "append the new rows to the pages before the call");
+  }
+}
+
 void forward(const Attention& attention, nb::handle q, nb::handle k, nb::handle v, nb::handle out,
              nb::handle lse, const BlockMask* mask, const PlannedCalls* plan,
              const BoundArrays* bound, std::optional<double> scale, std::int64_t q_offset,
-             std::int64_t kv_offset, std::uintptr_t stream) {
+             std::int64_t kv_offset, std::uintptr_t stream, nb::handle k_new, nb::handle v_new) {
   const Device& device = attention.device();
   ForwardTensors tensors{.q = view_of(q, "q", device),
                          .k = view_of(k, "k", device),
                          .v = view_of(v, "v", device),
                          .out = view_of(out, "out", device, Use::write)};
   if (!lse.is_none()) tensors.lse = view_of(lse, "lse", device, Use::write);
+  give_new_rows(tensors, k_new, v_new, device);
   const ForwardOptions options{q_offset, kv_offset, scale, stream_of(stream)};
   const Bindings& bindings = bindings_of(bound);
   const nb::gil_scoped_release release;
@@ -92,7 +107,8 @@ void declare_attention(nb::module_& module) {
       .def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"),
            nb::arg("lse").none(), nb::arg("mask").none(), nb::arg("plan").none(),
            nb::arg("bindings").none(), nb::arg("scale").none(), nb::arg("q_offset"),
-           nb::arg("kv_offset"), nb::arg("stream"));
+           nb::arg("kv_offset"), nb::arg("stream"), nb::arg("k_new").none(),
+           nb::arg("v_new").none());
   declare_masks(attention, module);
   declare_plans(attention, module);
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 from ._error import Error
 
@@ -18,12 +18,26 @@ DTYPES = {
 }
 _NAMES = {short: name for name, short in DTYPES.items()}
 
+_torch_dtypes: Dict[str, Any] = {}
+
 # Read as another dtype that holds every value (f64: rounded to float, as scores are).
 CONVERTED = {"float64": "float32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64"}
 
 
+_frameworks: Dict[type, str] = {}
+
+
 def framework(array: Any) -> str:
     """ "numpy", "torch", "jax", or "" for what is no array of theirs."""
+    found = _frameworks.get(type(array))
+    if found is None:
+        found = _framework(array)
+        if found:
+            _frameworks[type(array)] = found
+    return found
+
+
+def _framework(array: Any) -> str:
     module = type(array).__module__.partition(".")[0]
     if module == "numpy":
         return "numpy" if hasattr(array, "__array_interface__") and hasattr(array, "ndim") else ""
@@ -71,11 +85,13 @@ def is_traced(array: Any) -> bool:
     return jax is not None and isinstance(array, jax.core.Tracer)
 
 
-def empty_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
+def empty_like(array: Any, shape: Sequence[int], dtype: Any) -> Any:
     """An array without contents, of the framework and on the device of `array`. `dtype` is a spec's: "f32"."""
     if framework(array) == "torch":
-        torch = sys.modules["torch"]
-        return torch.empty(tuple(shape), dtype=getattr(torch, _NAMES[dtype]), device=array.device)
+        dtype = _torch_dtype(dtype)
+        if array.dtype == dtype and array.shape == shape:
+            return sys.modules["torch"].empty_like(array)  # much the fastest, and in the order of the array's strides
+        return array.new_empty(shape, dtype=dtype)
     import numpy
 
     if dtype == "bf16":
@@ -83,6 +99,12 @@ def empty_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
 
         return numpy.empty(tuple(shape), dtype=ml_dtypes.bfloat16)
     return numpy.empty(tuple(shape), dtype=_NAMES[dtype])
+
+
+def _torch_dtype(dtype: str) -> Any:
+    if dtype not in _torch_dtypes:
+        _torch_dtypes[dtype] = getattr(sys.modules["torch"], _NAMES[dtype])
+    return _torch_dtypes[dtype]
 
 
 def readable(array: Any) -> Any:

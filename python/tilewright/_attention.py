@@ -183,11 +183,13 @@ class Attention:
         scale: Optional[float] = None,
         q_offset: int = 0,
         kv_offset: int = 0,
+        k_new: Any = None,
+        v_new: Any = None,
     ) -> Any:
         """softmax(mask_mod(score_mod(q k^T * scale))) v: out, or (out, lse) if the spec's outputs name lse.
 
         Shapes as in the spec's layout; outputs are allocated by the framework of q where they are not given. A spec
-        with mask_mod makes its mask where none is given.
+        with mask_mod makes its mask where none is given. k_new and v_new: of a spec with kv_new (docs/paged.md).
         """
         if _torch is not None and _torch.is_compiling():
             if out is not None or lse is not None:
@@ -211,7 +213,7 @@ class Attention:
             None if mask is None else mask._for(self),
             None if plan is None else plan._for_call(self, k),
             None if bindings is None else bindings._core,
-            scale, q_offset, kv_offset, stream_of(q),
+            scale, q_offset, kv_offset, stream_of(q), k_new, v_new,
         )  # fmt: skip
         return out if lse is None else (out, lse)
 

@@ -59,7 +59,7 @@ class Attention:
     def bind(self, buffers: Dict[str, Any], scalars: Dict[str, float]) -> Bindings: ...
     def forward(
         self, q: Any, k: Any, v: Any, out: Any, lse: Any, mask: Optional[BlockMask], plan: Optional[Plan],
-        bindings: Optional[Bindings], scale: Optional[float], q_offset: int, kv_offset: int, stream: int,
+        bindings: Optional[Bindings], scale: Optional[float], q_offset: int, kv_offset: int, stream: int, k_new: Any, v_new: Any,
     ) -> None: ...
     def block_mask(
         self, batch: int, num_q_heads: int, num_kv_heads: int, q_len: int, kv_len: int, q_offset: int, kv_offset: int,

@@ -139,9 +139,10 @@ def paged_attention(
     """Attention of packed queries over K and V in pages (docs/paged.md): out [total_q, HQ, DV], or (out, lse).
 
     q [total_q, HQ, D], k_pool and v_pool [pages, page_size, HKV, D and DV], kv_len [batch]: columns of each sequence,
-    whose rows lie in the pages page_table[b]. k_new, v_new, sink, k_scale and v_scale are not there yet.
+    whose rows lie in the pages page_table[b]; with k_new and v_new [total_q, HKV, D and DV] its last columns lie there.
+    sink, k_scale and v_scale are not there yet.
     """
-    _not_yet(k_new=k_new, v_new=v_new, sink=sink, k_scale=k_scale, v_scale=v_scale)
+    _not_yet(sink=sink, k_scale=k_scale, v_scale=v_scale)
     kind = check_arrays(("k_pool", "v_pool", "v_pool"), (k_pool, v_pool, v_pool), 4)
     check_arrays(("q", "q", "q"), (q, q, q), 3)
     if kind == "jax":
@@ -152,7 +153,10 @@ def paged_attention(
     )
     sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
-    attention = _attention(q, k_pool, v_pool, True, mods, return_lse, {})
+    if (k_new is None) != (v_new is None):
+        raise Error("usage", "only one of k_new and v_new is given", "pass both, or neither")
+    new_rows = {} if k_new is None else {"kv_new": True}
+    attention = _attention(q, k_pool, v_pool, True, mods, return_lse, new_rows)
     bindings = _bind(attention, arrays, scalars)
     if plan is None:
         pages, page_size, heads = shape_of(k_pool)[:3]
@@ -160,4 +164,4 @@ def paged_attention(
             q_begin, kv_len, num_q_heads=q.shape[1], num_kv_heads=heads, total_q=q.shape[0],
             page_table=page_table, page_begin=page_begin, page_size=page_size, pages=pages, bindings=bindings,
         )  # fmt: skip
-    return attention.forward(q, k_pool, v_pool, plan=plan, bindings=bindings, scale=scale)
+    return attention.forward(q, k_pool, v_pool, plan=plan, bindings=bindings, scale=scale, k_new=k_new, v_new=v_new)
