@@ -10,7 +10,17 @@ from scikit_build_core.build import build_sdist as _build_sdist
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARY = os.path.join(_HERE, "library")
 # What CMakeLists.txt adds with add_subdirectory: the library and what check compares with.
-_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md", "tilewright.hpp", "base", "generator", "cache", "runtime")
+_PARTS = (
+    "CMakeLists.txt",
+    "LICENSE",
+    "README.md",
+    "CHANGELOG.md",
+    "tilewright.hpp",
+    "base",
+    "generator",
+    "cache",
+    "runtime",
+)
 _PARTS += ("c", "cmake", "templates", "verify", "fuzz")
 
 

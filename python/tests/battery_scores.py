@@ -10,7 +10,13 @@ def score_mods(xp, B, H, L, S):
     f32, i32 = xp.float32, xp.int32
     slopes = xp.asarray([2.0 ** -(i + 1) for i in range(H)], dtype=f32)
     batch_scale = xp.asarray([0.5 + i for i in range(B)], dtype=f32)
-    bias = xp.asarray([[[[math.sin(b + 2 * h + 3 * q + 5 * k) for k in range(S)] for q in range(L)] for h in range(H)] for b in range(B)], dtype=f32)
+    bias = xp.asarray(
+        [
+            [[[math.sin(b + 2 * h + 3 * q + 5 * k) for k in range(S)] for q in range(L)] for h in range(H)]
+            for b in range(B)
+        ],
+        dtype=f32,
+    )
     head_bias = bias[0]
     table = xp.asarray([math.cos(i) for i in range(L + S)], dtype=f32)
     ids = xp.asarray([(7 * i) % 5 for i in range(max(L, S))], dtype=i32)
@@ -61,7 +67,18 @@ def score_mods(xp, B, H, L, S):
     def t5(score, b, h, q, k):
         n = xp.maximum(q - k, xp.asarray(0))
         large = 4 + xp.log(xp.where(n < 1, 1.0, n / 4.0)) / math.log(8.0) * 4
-        return score + table[xp.where(n < 4, n, xp.minimum(xp.floor(large), xp.asarray(7.0)).astype(i32) if xp.__name__ == "numpy" else xp.clamp(xp.floor(large), max=7.0).to(i32))]
+        return (
+            score
+            + table[
+                xp.where(
+                    n < 4,
+                    n,
+                    xp.minimum(xp.floor(large), xp.asarray(7.0)).astype(i32)
+                    if xp.__name__ == "numpy"
+                    else xp.clamp(xp.floor(large), max=7.0).to(i32),
+                )
+            ]
+        )
 
     return {
         "identity": lambda s, b, h, q, k: s,

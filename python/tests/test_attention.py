@@ -76,7 +76,12 @@ def test_arguments_of_the_wrong_kind(qkv, name):
 
 
 def test_bind_copies_nothing():
-    spec = {"dtype": "f32", "head_dim": 16, "score_mod": "score + s[h]", "buffers": {"s": {"dtype": "f32", "shape": [None]}}}
+    spec = {
+        "dtype": "f32",
+        "head_dim": 16,
+        "score_mod": "score + s[h]",
+        "buffers": {"s": {"dtype": "f32", "shape": [None]}},
+    }
     with pytest.raises(tw.Error, match="s has dtype float64"):
         tw.Attention(spec).bind(s=np.zeros(4))
     with pytest.raises(tw.Error, match="cpu"):

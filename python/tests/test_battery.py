@@ -32,5 +32,7 @@ def test_pair(score, mask, rng):
     block_mask = tw.create_block_mask(MASKS[mask], B, H, L, S, BLOCK_SIZE=16)
     out, lse = tw.flex_attention(q, k, v, SCORES[score], block_mask, return_lse=True)
     with np.errstate(all="ignore"):
-        wanted = reference.attention(q, k, v, elementwise(SCORES[score]), lambda *at: elementwise(MASKS[mask])(*at) != 0)
+        wanted = reference.attention(
+            q, k, v, elementwise(SCORES[score]), lambda *at: elementwise(MASKS[mask])(*at) != 0
+        )
     assert reference.close(out, wanted[0]) and reference.close(lse, wanted[1])

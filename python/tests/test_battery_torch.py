@@ -34,7 +34,9 @@ def compare(score_mod, their_score_mod, their_mask, our_mask):
     q, k, v = tensors()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gold, lse = flex.flex_attention(q.double(), k.double(), v.double(), their_score_mod, their_mask, return_lse=True)
+        gold, lse = flex.flex_attention(
+            q.double(), k.double(), v.double(), their_score_mod, their_mask, return_lse=True
+        )
         plain = flex.flex_attention(q, k, v, their_score_mod, their_mask)
     out, our_lse = tw.flex_attention(q, k, v, score_mod, our_mask, return_lse=True)
     assert isinstance(out, torch.Tensor) and reference.close(out, gold) and reference.close(our_lse, lse)
@@ -52,7 +54,11 @@ def test_score_mod(name):
 @pytest.mark.parametrize("name", MASKS)
 def test_mask_mod(name):
     def as_bool(b, h, q, k):  # FlexAttention takes tensors of bool alone
-        return torch.as_tensor(MASKS[name](b, h, q, k)).bool().expand(()) if name in ("noop", "integer") else MASKS[name](b, h, q, k)
+        return (
+            torch.as_tensor(MASKS[name](b, h, q, k)).bool().expand(())
+            if name in ("noop", "integer")
+            else MASKS[name](b, h, q, k)
+        )
 
     theirs = flex.create_block_mask(as_bool, B, H, L, S, device="cpu", BLOCK_SIZE=16)
     ours = tw.create_block_mask(MASKS[name], B, H, L, S, BLOCK_SIZE=16)

@@ -48,7 +48,10 @@ def test_attention_and_bfloat16(qkv):
     attention = tw.Attention({"dtype": "bf16", "head_dim": 16, "mask_mod": "q_idx >= kv_idx"}, device="cpu")
     out = attention.forward(q, k, v, q_offset=2)
     wanted = reference.attention(q, k, v, None, lambda b, h, i, j: i + 2 >= j)[0]
-    assert out.dtype == jnp.bfloat16 and np.abs(np.asarray(out, dtype=np.float64) - wanted).max() < 2**-6 * np.abs(wanted).max()
+    assert (
+        out.dtype == jnp.bfloat16
+        and np.abs(np.asarray(out, dtype=np.float64) - wanted).max() < 2**-6 * np.abs(wanted).max()
+    )
 
 
 def test_errors_leave_the_compiled_function(qkv):

@@ -7,7 +7,12 @@ import pytest
 
 import tilewright as tw
 
-SPEC = {"dtype": "f32", "head_dim": 16, "score_mod": "score + slopes[h]", "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]}}}
+SPEC = {
+    "dtype": "f32",
+    "head_dim": 16,
+    "score_mod": "score + slopes[h]",
+    "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]}},
+}
 
 
 def test_check_and_render(qkv):
@@ -20,10 +25,12 @@ def test_check_and_render(qkv):
 
 
 def test_record_and_precompile(tmp_path, qkv):
+    attention = tw.Attention({"dtype": "f32", "head_dim": 16, "scale": 2})
     with tw.record(tmp_path / "manifest.json"):
         tw.flex_attention(*qkv)
         tw.flex_attention(*qkv)
-    assert len(json.loads((tmp_path / "manifest.json").read_text())["specs"]) == 1
+        attention.forward(*qkv)
+    assert len(json.loads((tmp_path / "manifest.json").read_text())["specs"]) == 2
     with pytest.raises(tw.Error, match="no target is named"):
         tw.precompile(tmp_path / "manifest.json")
 
@@ -38,5 +45,7 @@ tilewright.Attention
 assert not {"numpy", "torch", "jax"} & set(sys.modules), "a framework was imported"
 print(1000 * taken)
 """
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5)]
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5)
+    ]
     assert min(times) < 30  # milliseconds

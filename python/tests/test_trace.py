@@ -28,7 +28,10 @@ def code(fn):
         (lambda s, b, h, q, k: math.exp(s), "exp(score)"),
         (lambda s, b, h, q, k: np.float32(2) * s, "2.0 * score"),
         (lambda s, b, h, q, k: TABLE[h] + TABLE[-1], "TABLE[h] + TABLE[9]"),
-        (lambda b, h, q, k: (q >= k) & ((q - k < 4) | (k == 0)), "q_idx >= kv_idx && (q_idx - kv_idx < 4 || kv_idx == 0)"),
+        (
+            lambda b, h, q, k: (q >= k) & ((q - k < 4) | (k == 0)),
+            "q_idx >= kv_idx && (q_idx - kv_idx < 4 || kv_idx == 0)",
+        ),
         (lambda b, h, q, k: ~(q >= k), "!(q_idx >= kv_idx)"),
         (lambda b, h, q, k: (q & 1) == (k & 1), "(q_idx & 1) == (kv_idx & 1)"),
         (lambda b, h, q, k: q & 1, "(q_idx & 1) != 0"),

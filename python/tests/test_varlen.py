@@ -14,7 +14,9 @@ def packed(rng):
 def wanted(q, k, v, b, causal=False):
     """Of sequence b: the last row and the last column have the same position."""
     one = [x.swapaxes(0, 1)[None] for x in (q, k, v)]
-    one = [x[:, :, a:z] for x, (a, z) in zip(one, ((Q_BEGIN[b], Q_BEGIN[b + 1]),) + ((KV_BEGIN[b], KV_BEGIN[b + 1]),) * 2)]
+    one = [
+        x[:, :, a:z] for x, (a, z) in zip(one, ((Q_BEGIN[b], Q_BEGIN[b + 1]),) + ((KV_BEGIN[b], KV_BEGIN[b + 1]),) * 2)
+    ]
     shift = one[1].shape[2] - one[0].shape[2]
     return reference.attention(*one, None, (lambda b, h, i, j: i + shift >= j) if causal else None)
 

@@ -138,7 +138,11 @@ def same_framework(**arrays: Any) -> str:
     first_name, first = next(iter(kinds.items()))
     for name, kind in kinds.items():
         if kind != first:
-            raise Error("tensor", f"{first_name} is a {first} array, but {name} is a {kind} array", "pass arrays of one framework")
+            raise Error(
+                "tensor",
+                f"{first_name} is a {first} array, but {name} is a {kind} array",
+                "pass arrays of one framework",
+            )
     return first
 
 

@@ -199,6 +199,7 @@ class Attention:
             from . import _jax
 
             return _jax.forward(self, q, k, v, mask, bindings, scale, q_offset, kv_offset)
+        _recorder.note(self._spec)
         _require(mask, BlockMask, "mask", "attention.block_mask(...) or create_block_mask(...)")
         _require(plan, Plan, "plan", "attention.plan(...)")
         _require(bindings, Bindings, "bindings", "attention.bind(...)")

@@ -39,7 +39,9 @@ def check_arrays(names: Names, arrays: Tuple[Any, Any, Any], rank: int) -> str:
                     f"move {name} to {device_of(arrays[0])}",
                 )
     if arrays[1].dtype != arrays[2].dtype:
-        raise Error("tensor", f"{names[1]} has dtype {arrays[1].dtype}, but {names[2]} {arrays[2].dtype}", "convert one of them")
+        raise Error(
+            "tensor", f"{names[1]} has dtype {arrays[1].dtype}, but {names[2]} {arrays[2].dtype}", "convert one of them"
+        )
     return kind
 
 
@@ -52,9 +54,13 @@ def check_dense(names: Names, arrays: Tuple[Any, Any, Any], enable_gqa: bool) ->
     if q[3] != k[3]:
         raise Error("tensor", f"{query} has head_dim {q[3]}, but {key} has {k[3]}", "give both the same last dimension")
     if k[0] not in (1, q[0]):
-        raise Error("tensor", f"{query} has batch {q[0]}, but {key} has {k[0]}", f"give {key} and {value} batch {q[0]}, or 1")
+        raise Error(
+            "tensor", f"{query} has batch {q[0]}, but {key} has {k[0]}", f"give {key} and {value} batch {q[0]}, or 1"
+        )
     if q[1] != k[1] and not enable_gqa:
-        raise Error("tensor", f"{query} has {q[1]} heads, but {key} has {k[1]}", "pass enable_gqa=True for grouped queries")
+        raise Error(
+            "tensor", f"{query} has {q[1]} heads, but {key} has {k[1]}", "pass enable_gqa=True for grouped queries"
+        )
     if k[1] == 0 or q[1] % k[1]:
         raise Error("tensor", f"{query} has {q[1]} heads, no multiple of {key}'s {k[1]}", "repeat heads of one of them")
     if min(q) < 1 or min(k) < 1:

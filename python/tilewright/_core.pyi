@@ -2,13 +2,22 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 version: str
 
-def report(code: str, message: str, hint: str, place: Optional[Tuple[str, int, int, str]], notes: Sequence[str]) -> str: ...
+def report(
+    code: str, message: str, hint: str, place: Optional[Tuple[str, int, int, str]], notes: Sequence[str]
+) -> str: ...
 def canonical(spec: str, file: str) -> str: ...
 def automatic_device() -> str: ...
 def render(spec: str, file: str, target: str) -> str: ...
 def explain(spec: str, file: str, target: str) -> str: ...
 def check(
-    spec: str, file: str, q: Any, k: Any, v: Any, buffers: Dict[str, Any], scalars: Dict[str, float], device: str,
+    spec: str,
+    file: str,
+    q: Any,
+    k: Any,
+    v: Any,
+    buffers: Dict[str, Any],
+    scalars: Dict[str, float],
+    device: str,
     scale: Optional[float],
 ) -> str: ...
 def precompile(manifest: str, targets: List[str], bundle: Optional[str]) -> int: ...
@@ -46,7 +55,12 @@ class BlockMask:
 
 class Attention:
     def __init__(
-        self, spec: str, file: str, device: str, takes_block_mask: bool = False, masks_only: bool = False,
+        self,
+        spec: str,
+        file: str,
+        device: str,
+        takes_block_mask: bool = False,
+        masks_only: bool = False,
         positions: bool = False,
     ) -> None: ...
     @property
@@ -58,16 +72,47 @@ class Attention:
     def builds(self) -> List[Dict[str, Any]]: ...
     def bind(self, buffers: Dict[str, Any], scalars: Dict[str, float]) -> Bindings: ...
     def forward(
-        self, q: Any, k: Any, v: Any, out: Any, lse: Any, mask: Optional[BlockMask], plan: Optional[Plan],
-        bindings: Optional[Bindings], scale: Optional[float], q_offset: int, kv_offset: int, stream: int, k_new: Any, v_new: Any,
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any,
+        lse: Any,
+        mask: Optional[BlockMask],
+        plan: Optional[Plan],
+        bindings: Optional[Bindings],
+        scale: Optional[float],
+        q_offset: int,
+        kv_offset: int,
+        stream: int,
+        k_new: Any,
+        v_new: Any,
     ) -> None: ...
     def block_mask(
-        self, batch: int, num_q_heads: int, num_kv_heads: int, q_len: int, kv_len: int, q_offset: int, kv_offset: int,
-        bindings: Optional[Bindings], capacity: Optional[int], stream: int,
+        self,
+        batch: int,
+        num_q_heads: int,
+        num_kv_heads: int,
+        q_len: int,
+        kv_len: int,
+        q_offset: int,
+        kv_offset: int,
+        bindings: Optional[Bindings],
+        capacity: Optional[int],
+        stream: int,
     ) -> BlockMask: ...
     def mask_from_flex(
-        self, batch: int, num_q_heads: int, num_kv_heads: int, q_len: int, kv_len: int, bindings: Optional[Bindings],
-        kv_num_blocks: Any, kv_indices: Any, full_kv_num_blocks: Any, full_kv_indices: Any,
+        self,
+        batch: int,
+        num_q_heads: int,
+        num_kv_heads: int,
+        q_len: int,
+        kv_len: int,
+        bindings: Optional[Bindings],
+        kv_num_blocks: Any,
+        kv_indices: Any,
+        full_kv_num_blocks: Any,
+        full_kv_indices: Any,
     ) -> BlockMask: ...
     def workspace_size(self, sizes: Dict[str, int]) -> int: ...
     def plan(

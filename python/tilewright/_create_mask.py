@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _core
-from ._arrays import device_of, framework, readable, shape_of
+from ._arrays import device_of, framework, readable, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
 from ._trace import Snippet, trace_mod
@@ -56,7 +56,11 @@ def _sizes(mask: BlockMask) -> Dict[str, int]:
 
 def _trace_mask(mask: BlockMask, buffers: Optional[Mapping[str, Any]]) -> None:
     snippet = trace_mod(mask.mask_mod, "mask", _sizes(mask), {})
-    of_parts = {name: array for part in getattr(mask.mask_mod, "mods", ()) for name, array in getattr(part, "buffers", {}).items()}
+    of_parts = {
+        name: array
+        for part in getattr(mask.mask_mod, "mods", ())
+        for name, array in getattr(part, "buffers", {}).items()
+    }
     arrays = {**snippet.buffers, **of_parts, **(buffers or {})}
     mask._snippet = Snippet(snippet.code, arrays, snippet.scalars, snippet._indices)
 
@@ -100,7 +104,11 @@ def _maker(mask: BlockMask) -> Tuple[_core.Attention, _core.Bindings]:
 def _build(mask: BlockMask) -> _core.BlockMask:
     attention, bindings = _maker(mask)
     B, H, q_len, kv_len = mask._size
-    return attention.block_mask(B, H, H, q_len, kv_len, 0, 0, bindings, None, 0)
+    return attention.block_mask(B, H, H, q_len, kv_len, 0, 0, bindings, None, _stream(mask))
+
+
+def _stream(mask: BlockMask) -> int:
+    return next((stream_of(array) for array in mask._snippet.buffers.values()), 0)
 
 
 def mask_from_lists(lists: Any, block: Any, mask_mod: Any, lengths: Optional[Tuple[int, int]]) -> BlockMask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from . import _attention
-from ._arrays import device_of, readable, shape_of, short_dtype
+from ._arrays import device_of, readable, shape_of, short_dtype, stream_of
 from ._cache import attention_for
 from ._checks import check_arrays, check_dense
 from ._create_mask import mask_spec
@@ -79,6 +79,9 @@ def flex_attention(
     else:
         attention = attention_for(problem.spec, problem.device, mask is not None and mask._snippet is None)
         bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
+        if mask is not None:
+            heads = (query.shape[0], query.shape[1], key.shape[1])
+            mask._build_with(attention, heads, bindings, stream_of(query))
         result = attention.forward(query, key, value, mask=mask, bindings=bindings, scale=scale)
     if return_aux is None:
         return result
@@ -118,7 +121,8 @@ class _Like(NamedTuple):
 def ready(score_mod: Any, mask: Optional[BlockMask], lse: bool, facts: Mapping[str, Any]) -> Any:
     """The attention and bindings of a call that torch.compile traces."""
     q, k, v = (
-        _Like(facts[name], facts[dtype], facts["device"]) for name, dtype in (("q", "q_dtype"), ("k", "k_dtype"), ("v", "k_dtype"))
+        _Like(facts[name], facts[dtype], facts["device"])
+        for name, dtype in (("q", "q_dtype"), ("k", "k_dtype"), ("v", "k_dtype"))
     )
     check_dense(_NAMES, (q, k, v), True)
     if mask is not None:
@@ -158,7 +162,9 @@ def describe(
         sizes = {"batch": B, "num_q_heads": H, "q_len": L, "kv_len": int(key.shape[2])}
         _add_score(spec, arrays, trace_mod(score_mod, "score", sizes, arrays), sizes, buffers)
     elif buffers:
-        raise Error("usage", f"buffers holds {', '.join(buffers)}, but there is no score_mod that reads them", "leave it out")
+        raise Error(
+            "usage", f"buffers holds {', '.join(buffers)}, but there is no score_mod that reads them", "leave it out"
+        )
     read = {name: readable(array) for name, array in arrays.items()}
     return Problem(spec, read, {n: x for n, x in values.items() if n in spec.get("scalars", {})}, device_of(query))
 
@@ -178,8 +184,6 @@ def _add_score(
     if whole.scalars:
         spec["scalars"] = {**spec.get("scalars", {}), **whole.scalar_declarations()}
     arrays.update(whole.buffers)
-
-
 
 
 __all__ = ["AuxOutput", "AuxRequest", "describe", "flex_attention"]

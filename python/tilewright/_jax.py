@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from . import _core
+from . import _core, _recorder
 from ._error import Error
 from ._mask import BlockMask
 
@@ -37,6 +37,7 @@ def _call(
     import numpy
 
     _register()
+    _recorder.note(spec)
     q, _, v = arrays
     dtypes = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
     heads = 2 if spec.get("layout") == "bshd" else 1
@@ -58,10 +59,14 @@ def _call(
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def call_problem(problem: Any, query: Any, key: Any, value: Any, mask: Optional[BlockMask], scale: Optional[float]) -> Any:
+def call_problem(
+    problem: Any, query: Any, key: Any, value: Any, mask: Optional[BlockMask], scale: Optional[float]
+) -> Any:
     """flex_attention of jax arrays."""
     if mask is not None and mask._from_lists:
-        raise Error("block_mask", "block_mask was made from lists, which calls of jax do not take yet", "use create_block_mask")
+        raise Error(
+            "block_mask", "block_mask was made from lists, which calls of jax do not take yet", "use create_block_mask"
+        )
     _core.canonical(json.dumps(problem.spec), "spec")
     return _call(problem.spec, (query, key, value), problem.buffers, problem.scalars, scale, (0, 0))
 

@@ -16,7 +16,9 @@ class BlockMask:
 
     Lists stay as they are when captured arrays change; rebuild() lists them anew."""
 
-    def __init__(self, build: Callable[["BlockMask"], _core.BlockMask], size: Size, block: Tuple[int, int], mask_mod: Any):
+    def __init__(
+        self, build: Callable[["BlockMask"], _core.BlockMask], size: Size, block: Tuple[int, int], mask_mod: Any
+    ):
         self._build, self._size, self.BLOCK_SIZE, self.mask_mod = build, size, block, mask_mod
         self._built: Optional[_core.BlockMask] = None
         self._snippet: Any = None  # of a mask that a mod made
@@ -59,6 +61,16 @@ class BlockMask:
         if self._built is None:
             self._built = self._build(self)
         return self._built
+
+    def _build_with(self, attention: Any, heads: Tuple[int, int, int], bindings: Any, stream: int) -> None:
+        """Lists the tiles with the kernel of an attention whose mask_mod is this mask's, so that no other is compiled.
+
+        heads: batch, query heads and key heads of a call."""
+        fits = self._size[0] in (1, heads[0]) and self._size[1] in (1, heads[1])
+        if self._built is None and not self._from_lists and fits:
+            q_len, kv_len = self._size[2:]
+            bound = None if bindings is None else bindings._core
+            self._built = attention._core.block_mask(*heads, q_len, kv_len, 0, 0, bound, None, stream)
 
     def _for(self, attention: Any) -> _core.BlockMask:
         return self._core_mask()
@@ -148,7 +160,12 @@ class BlockMask:
 
         if size not in self._wider:
             self._wider[size] = create_block_mask(
-                self.mask_mod, *size, self._device, self.BLOCK_SIZE, buffers=self._snippet.buffers, scalars=self._scalars
+                self.mask_mod,
+                *size,
+                self._device,
+                self.BLOCK_SIZE,
+                buffers=self._snippet.buffers,
+                scalars=self._scalars,
             )
         return self._wider[size]
 

@@ -44,7 +44,9 @@ def svg(mask: Any, limit: int = 4, side: int = 240) -> str:
     tiles = mask.tiles()
     shown = _lists(mask, limit)
     width, height = len(shown) * (side + 16), side + 40
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">']
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">'
+    ]
     for place, (b, h) in enumerate(shown):
         cells = _coarse(tiles[b, h], 64, 64)
         w, tall, left = side / cells.shape[1], side / cells.shape[0], place * (side + 16)

@@ -31,7 +31,9 @@ class Plan:
         if key not in self._built:
             if attention._spec != self._spec:
                 raise Error(
-                    "usage", "plan was made by an Attention of another spec", "make it with attention.plan(), from the spec of this call"
+                    "usage",
+                    "plan was made by an Attention of another spec",
+                    "make it with attention.plan(), from the spec of this call",
                 )
             sizes = {"total_kv": total_kv, "page_size": page_size}
             self._built[key] = (attention, self._build(attention, sizes, self._bindings))

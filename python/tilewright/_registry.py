@@ -25,5 +25,9 @@ def find(number: int) -> Any:
     if found is None:
         from ._error import Error
 
-        raise Error("usage", "a compiled function uses an Attention, BlockMask, Plan or Bindings that no longer exists", "keep it")
+        raise Error(
+            "usage",
+            "a compiled function uses an Attention, BlockMask, Plan or Bindings that no longer exists",
+            "keep it",
+        )
     return found

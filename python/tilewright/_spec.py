@@ -22,7 +22,9 @@ def spec_text(spec: SpecLike) -> Tuple[str, str]:
         return spec, "spec"
     if not isinstance(spec, (str, os.PathLike)):
         raise Error(
-            "usage", f"spec is a {type(spec).__name__}", "pass a dict, JSON text, or the path of a JSON file (docs/spec.md)"
+            "usage",
+            f"spec is a {type(spec).__name__}",
+            "pass a dict, JSON text, or the path of a JSON file (docs/spec.md)",
         )
     path = os.fspath(spec)
     try:
@@ -30,4 +32,6 @@ def spec_text(spec: SpecLike) -> Tuple[str, str]:
             return file.read(), path
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise Error("file", f"cannot read {path}: {reason}", "pass a dict, JSON text, or the path of a JSON file") from None
+        raise Error(
+            "file", f"cannot read {path}: {reason}", "pass a dict, JSON text, or the path of a JSON file"
+        ) from None

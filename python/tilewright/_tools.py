@@ -11,7 +11,9 @@ from ._arrays import framework, readable
 from ._spec import SpecLike, spec_text
 
 
-def check(spec: SpecLike, q: Any, k: Any, v: Any, *, device: str = "auto", scale: Optional[float] = None, **buffers: Any) -> Dict[str, Any]:
+def check(
+    spec: SpecLike, q: Any, k: Any, v: Any, *, device: str = "auto", scale: Optional[float] = None, **buffers: Any
+) -> Dict[str, Any]:
     """Runs a dense spec on q, k, v and compares with double precision by the fixed rule (docs/verification.md).
 
     buffers: arrays and scalars by name. Returns the keys of `tilewright check --json`; "ok" is the verdict. Raises only

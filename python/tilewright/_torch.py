@@ -33,7 +33,11 @@ def _forward_fake(
     variant = find(attention)
     results = [q.new_empty((*q.shape[:-1], variant._v_head_dim), dtype=_DTYPES[variant._out_dtype])]
     if variant._lse:
-        shape = (q.shape[1], q.shape[0]) if variant._packed else (q.shape[0], q.shape[variant._heads], q.shape[3 - variant._heads])
+        shape = (
+            (q.shape[1], q.shape[0])
+            if variant._packed
+            else (q.shape[0], q.shape[variant._heads], q.shape[3 - variant._heads])
+        )
         results.append(q.new_empty(shape, dtype=torch.float32))
     return results
 
@@ -76,7 +80,14 @@ def prepare(score_mod: Any, mask: int, lse: bool, facts: Dict[str, Any]) -> Any:
 
 def compiled_flex(query: Tensor, key: Tensor, value: Tensor, score_mod: Any, mask: Any, scale: Any, lse: bool) -> Any:
     """flex_attention in a graph: the mods are traced with the graph."""
-    facts = (tuple(query.shape), tuple(key.shape), tuple(value.shape), str(query.dtype), str(key.dtype), str(query.device))
+    facts = (
+        tuple(query.shape),
+        tuple(key.shape),
+        tuple(value.shape),
+        str(query.dtype),
+        str(key.dtype),
+        str(query.device),
+    )
     attention, bindings = _prepare_once(score_mod, _number(mask), lse, facts)
     results = torch.ops.tilewright.forward(query, key, value, attention, _number(mask), -1, bindings, scale, 0, 0)
     return (results[0], results[1]) if lse else results[0]
@@ -84,7 +95,9 @@ def compiled_flex(query: Tensor, key: Tensor, value: Tensor, score_mod: Any, mas
 
 def _prepare_once(score_mod: Any, mask: int, lse: bool, facts: Any) -> Any:
     q, k, v, q_dtype, k_dtype, device = facts
-    return prepare(score_mod, mask, lse, {"q": q, "k": k, "v": v, "q_dtype": q_dtype, "k_dtype": k_dtype, "device": device})
+    return prepare(
+        score_mod, mask, lse, {"q": q, "k": k, "v": v, "q_dtype": q_dtype, "k_dtype": k_dtype, "device": device}
+    )
 
 
 _prepare_once._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch._dynamo.assume_constant_result

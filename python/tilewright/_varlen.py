@@ -53,7 +53,13 @@ def _snippets(
 def _attention(
     q: Any, k: Any, v: Any, paged: bool, mods: Dict[str, Any], return_lse: bool, more: Mapping[str, Any]
 ) -> Attention:
-    spec: Dict[str, Any] = {"dtype": short_dtype(q, "q"), "head_dim": int(q.shape[-1]), "layout": "packed", **mods, **more}
+    spec: Dict[str, Any] = {
+        "dtype": short_dtype(q, "q"),
+        "head_dim": int(q.shape[-1]),
+        "layout": "packed",
+        **mods,
+        **more,
+    }
     if v.shape[-1] != q.shape[-1]:
         spec["v_head_dim"] = int(v.shape[-1])
     if k.dtype != q.dtype:
@@ -95,7 +101,9 @@ def varlen_attention(
     kind = check_arrays(("q", "k", "v"), (q, k, v), 3)
     if kind == "jax":
         raise Error("usage", "varlen_attention takes no jax arrays yet", "pass numpy.asarray(q), ...")
-    q_begin, kv_begin, kv_len = (_indices(n, x, q) for n, x in (("q_begin", q_begin), ("kv_begin", kv_begin), ("kv_len", kv_len)))
+    q_begin, kv_begin, kv_len = (
+        _indices(n, x, q) for n, x in (("q_begin", q_begin), ("kv_begin", kv_begin), ("kv_len", kv_len))
+    )
     sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
     attention = _attention(q, k, v, False, mods, return_lse, {})
@@ -149,7 +157,12 @@ def paged_attention(
         raise Error("usage", "paged_attention takes no jax arrays yet", "pass numpy.asarray(q), ...")
     q_begin, kv_len, page_table, page_begin = (
         _indices(name, value, q)
-        for name, value in (("q_begin", q_begin), ("kv_len", kv_len), ("page_table", page_table), ("page_begin", page_begin))
+        for name, value in (
+            ("q_begin", q_begin),
+            ("kv_len", kv_len),
+            ("page_table", page_table),
+            ("page_begin", page_begin),
+        )
     )
     sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)

@@ -11,7 +11,9 @@ from .values import unary
 
 
 def _sigmoid(x: Expr) -> Expr:
-    return arithmetic.divide(literal(1.0), arithmetic.add(literal(1.0), call("exp", FLOAT, arithmetic.negative(cast(x, FLOAT)))))
+    return arithmetic.divide(
+        literal(1.0), arithmetic.add(literal(1.0), call("exp", FLOAT, arithmetic.negative(cast(x, FLOAT))))
+    )
 
 
 def _softplus(x: Expr, beta: float = 1.0, threshold: float = 20.0) -> Expr:
@@ -52,11 +54,15 @@ def _hardtanh(x: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Expr:
 
 
 def _sinh(x: Expr) -> Expr:
-    return arithmetic.multiply(literal(0.5), arithmetic.subtract(call("exp", FLOAT, x), call("exp", FLOAT, arithmetic.negative(x))))
+    return arithmetic.multiply(
+        literal(0.5), arithmetic.subtract(call("exp", FLOAT, x), call("exp", FLOAT, arithmetic.negative(x)))
+    )
 
 
 def _cosh(x: Expr) -> Expr:
-    return arithmetic.multiply(literal(0.5), arithmetic.add(call("exp", FLOAT, x), call("exp", FLOAT, arithmetic.negative(x))))
+    return arithmetic.multiply(
+        literal(0.5), arithmetic.add(call("exp", FLOAT, x), call("exp", FLOAT, arithmetic.negative(x)))
+    )
 
 
 def _log10(x: Expr) -> Expr:

@@ -105,7 +105,9 @@ def truncated_divide(a: Expr, b: Expr) -> Expr:
     if kind != FLOAT:
         return Expr(kind, "/", (number(a), number(b)))
     quotient = divide(a, b)
-    return select(Expr(BOOL, "<", (quotient, literal(0.0))), call("ceil", FLOAT, quotient), call("floor", FLOAT, quotient))
+    return select(
+        Expr(BOOL, "<", (quotient, literal(0.0))), call("ceil", FLOAT, quotient), call("floor", FLOAT, quotient)
+    )
 
 
 def negative(a: Expr) -> Expr:
@@ -183,7 +185,9 @@ def bitwise(op: str, a: Expr, b: Expr) -> Expr:
             if is_literal(x) and op != "^":
                 return y if x.args[0] == (op == "&") else x
         return Expr(BOOL, _BITS[op], (a, b))
-    low = 0 if (a.never_negative and b.never_negative) or (op == "&" and (a.never_negative or b.never_negative)) else None
+    low = (
+        0 if (a.never_negative and b.never_negative) or (op == "&" and (a.never_negative or b.never_negative)) else None
+    )
     return Expr(widest(a, b), op, (number(a), number(b)), low)
 
 
@@ -199,7 +203,11 @@ def shift(op: str, a: Expr, b: Expr) -> Expr:
     if FLOAT in (a.kind, b.kind):
         refuse(f"a mod computes {op} of a float", "write x * 2 ** n, or x / 2 ** n")
     known = fold({"<<": operator.lshift, ">>": operator.rshift}[op], a, b)
-    return known if known is not None else Expr(LONG if LONG in (a.kind,) else INT, op, (number(a), number(b)), 0 if a.never_negative else None)
+    return (
+        known
+        if known is not None
+        else Expr(LONG if LONG in (a.kind,) else INT, op, (number(a), number(b)), 0 if a.never_negative else None)
+    )
 
 
 def extremum(name: str, a: Expr, b: Expr) -> Expr:

@@ -90,7 +90,11 @@ class Captured:
     def value(self) -> Any:
         """The element, or what is left of the array as rows."""
         if self.ndim:
-            return Row([self[i] for i in range(len(self))]) if self.ndim == 1 else Row([self[i].value() for i in range(len(self))])
+            return (
+                Row([self[i] for i in range(len(self))])
+                if self.ndim == 1
+                else Row([self[i].value() for i in range(len(self))])
+            )
         name = dtype_name(self.array)
         short = DTYPES.get(CONVERTED.get(name, name))
         if short is None:

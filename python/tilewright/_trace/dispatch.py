@@ -11,7 +11,13 @@ from .functions import FUNCTIONS
 from .refuse import refuse
 from .values import Row, lift
 
-_DUNDER = {"truediv": "true_divide", "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
+_DUNDER = {
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
 _DUNDER.update(invert="bitwise_not", lshift="bitwise_left_shift", rshift="bitwise_right_shift")
 
 
@@ -21,10 +27,17 @@ def call(name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         array, index = args
         return (array if isinstance(array, (Captured, Row)) else Captured(array))[index]
     if name in ("__get__", "__set__"):
-        refuse("a mod asks a value of the kernel for an attribute that it does not have", "docs/python.md lists what mods may call")
+        refuse(
+            "a mod asks a value of the kernel for an attribute that it does not have",
+            "docs/python.md lists what mods may call",
+        )
     if name.startswith("__") and name.endswith("__"):
         bare = name.strip("_")
-        if bare.startswith("r") and bare not in ("rshift",) and bare[1:] in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+        if (
+            bare.startswith("r")
+            and bare not in ("rshift",)
+            and bare[1:] in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+        ):
             bare, args = bare[1:], args[::-1]
         name = _DUNDER.get(bare, bare)
     function = FUNCTIONS.get(name) or (FUNCTIONS.get(name[:-1]) if name.endswith("_") else None)

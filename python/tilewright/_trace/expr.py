@@ -22,7 +22,9 @@ class Expr:
     shape: Tuple[int, ...] = ()
     ndim = 0
 
-    def __init__(self, kind: str, op: str, args: Tuple[Any, ...], low: Optional[int] = None, high: Optional[int] = None):
+    def __init__(
+        self, kind: str, op: str, args: Tuple[Any, ...], low: Optional[int] = None, high: Optional[int] = None
+    ):
         self.kind, self.op, self.args, self.low, self.high = kind, op, args, low, high
         if kind == BOOL:
             self.low, self.high = 0, 1
@@ -187,7 +189,13 @@ def fold(function: Callable[..., Any], *values: Expr) -> Optional[Expr]:
 
 
 def compare(op: str, a: Expr, b: Expr) -> Expr:
-    known = fold({"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}.get(op, operator.ne), a, b)
+    known = fold(
+        {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}.get(
+            op, operator.ne
+        ),
+        a,
+        b,
+    )
     if known is not None:
         return known
     same = a.kind == BOOL and b.kind == BOOL

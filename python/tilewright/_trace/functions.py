@@ -66,7 +66,9 @@ FUNCTIONS["logical_not"] = lambda x, **_: unary(lambda item: arithmetic.invert(c
 FUNCTIONS["square"] = lambda x, **_: apply(arithmetic.multiply, x, x)
 FUNCTIONS["reciprocal"] = lambda x, **_: apply(arithmetic.divide, 1.0, x)
 FUNCTIONS["positive"] = FUNCTIONS["item"] = lambda x, **_: lift(x)
-for _name in "unsqueeze squeeze view reshape detach contiguous clone expand flatten cpu cuda expand_as requires_grad".split():
+for (
+    _name
+) in "unsqueeze squeeze view reshape detach contiguous clone expand flatten cpu cuda expand_as requires_grad".split():
     FUNCTIONS[_name] = lambda x, *_, **__: lift(x)
 
 
@@ -178,7 +180,9 @@ def convert(x: Any, *args: Any, dtype: Any = None, **_: Any) -> Any:
     for arg in args:
         if isinstance(arg, Expr):
             dtype = arg.dtype
-        elif "dtype" in type(arg).__name__.lower() or isinstance(arg, type) or (isinstance(arg, str) and "Tensor" in arg):
+        elif (
+            "dtype" in type(arg).__name__.lower() or isinstance(arg, type) or (isinstance(arg, str) and "Tensor" in arg)
+        ):
             dtype = arg
     return lift(x) if dtype is None else unary(lambda item: cast(item, dtype_kind(dtype)), x)
 

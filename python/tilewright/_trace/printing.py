@@ -44,7 +44,11 @@ class Printer:
         if id(node) in self._known:
             return self._known[id(node)]
         parts = tuple(
-            ("n", self.number(a)) if isinstance(a, Expr) else ("v", a) if isinstance(a, (str, int, float)) else ("i", id(a))
+            ("n", self.number(a))
+            if isinstance(a, Expr)
+            else ("v", a)
+            if isinstance(a, (str, int, float))
+            else ("i", id(a))
             for a in node.args
         )
         key = (node.op, node.kind, tuple((type(p[1]).__name__, *p) for p in parts))

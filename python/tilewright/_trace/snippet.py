@@ -35,7 +35,11 @@ class Snippet:
     """A mod as C++: code, buffers (arrays by name) and scalars (defaults by name; None where each call gives one)."""
 
     def __init__(
-        self, code: str, buffers: Dict[str, Any], scalars: Dict[str, Any], indices: Optional[Dict[str, List[Set[str]]]] = None
+        self,
+        code: str,
+        buffers: Dict[str, Any],
+        scalars: Dict[str, Any],
+        indices: Optional[Dict[str, List[Set[str]]]] = None,
     ) -> None:
         self.code, self.buffers, self.scalars = code, buffers, scalars
         self._indices = indices or {}
@@ -92,7 +96,11 @@ class _Names:
                 self.buffers[name] = held
                 return name
         base = re.sub(r"__+", "_", re.sub(r"\W", "_", wanted, flags=re.ASCII)).strip("_") or "buffer"
-        base = f"x{base}" if base[0].isdigit() or base.startswith(("tw_", "TW_", "tilewright")) or keyword.iskeyword(base) else base
+        base = (
+            f"x{base}"
+            if base[0].isdigit() or base.startswith(("tw_", "TW_", "tilewright")) or keyword.iskeyword(base)
+            else base
+        )
         name, count = base, 2
         while self.is_taken(name):
             name, count = f"{base}_{count}", count + 1

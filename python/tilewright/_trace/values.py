@@ -47,7 +47,9 @@ class Row:
                 return picked
             return Row([item[rest] for item in picked]) if isinstance(head, slice) else picked[rest]
         if isinstance(index, Expr):
-            refuse("a mod indexes a row of values by what is only known in the kernel", "index the tensor that holds it")
+            refuse(
+                "a mod indexes a row of values by what is only known in the kernel", "index the tensor that holds it"
+            )
         return Row(self.items[index]) if isinstance(index, slice) else self.items[index]
 
     def __getattr__(self, name: str) -> Any:
