@@ -2,8 +2,8 @@
 # Builds everything and runs the tests; installs what is missing.
 #
 #   scripts/test.sh          what every change must pass: about 20 minutes on two cores
-#   scripts/test.sh --full   also the long tests, the sanitizers, the second compiler, the fuzzers and the linters: about
-#                            an hour. Long campaigns take the day's share of their cases.
+#   scripts/test.sh --full   also the long tests, the sanitizers, the second compiler, the fuzzers, the linters and the
+#                            Python package: about an hour. Long campaigns take the day's share of their cases.
 #   scripts/test.sh --all    as --full, with every case of the long campaigns: some hours (docs/verification.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."

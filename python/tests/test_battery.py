@@ -1,5 +1,7 @@
 """The battery against double precision: a score_mod and a mask_mod in each call."""
 
+import os
+
 import battery_masks
 import battery_scores
 import numpy as np
@@ -13,6 +15,10 @@ SCORES = battery_scores.score_mods(np, *SIZES)
 MASKS = battery_masks.mask_mods(np, *SIZES)
 # Each score_mod with the next mask_mod: twice as many calls would test no more.
 PAIRS = [(name, list(MASKS)[i % len(MASKS)]) for i, name in enumerate(SCORES)]
+if (
+    os.environ.get("TILEWRIGHT_TEST_FULL") == "1"
+):  # scripts/test.sh --full: the day's half, as each is a kernel to compile
+    PAIRS = PAIRS[int(os.environ.get("TILEWRIGHT_TEST_SEED", 0)) % 2 :: 2]
 
 
 def elementwise(mod):
@@ -24,6 +30,11 @@ def elementwise(mod):
         return np.array(values, dtype=float).reshape(numbers[0].shape)
 
     return run
+
+
+@pytest.mark.parametrize("name, mod", [*SCORES.items(), *MASKS.items()])
+def test_every_mod_is_traced(name, mod):
+    assert tw.trace(mod).code
 
 
 @pytest.mark.parametrize("score, mask", PAIRS)
