@@ -12,6 +12,7 @@
 #include "runtime/call/promised_order.hpp"
 #include "runtime/library/kernel_library.hpp"
 #include "verify/fast_math.hpp"
+#include "verify/freed_pages.hpp"
 #include "verify/naive.hpp"
 #include "verify/outputs.hpp"
 #include "verify/parts.hpp"
@@ -233,6 +234,10 @@ class Checker::Implementation {
       if (const auto found = describe_unsorted(name, tensor->second)) {
         broken.push_back(*found + ", but the spec promises that it is sorted");
       }
+    }
+    const FloatReading* const reading = readings_.in_float ? &*readings_.in_float : nullptr;
+    for (std::string& kept : find_kept_freed_pages(spec(), problem, reading, threads_)) {
+      broken.push_back(std::move(kept));
     }
     return broken;
   }

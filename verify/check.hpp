@@ -70,7 +70,8 @@ struct Report {
   std::optional<std::string>
       damage;  ///< what was written outside out and lse, or on a GPU to an input
   /// Of each buffer that the spec promises to be sorted and that is not: the first element that is
-  /// less than the one before. Tiles may be wrong then.
+  /// less than the one before. Tiles may be wrong then. Of each sequence that keeps a column of a
+  /// freed page: the first (freed_pages.hpp).
   std::vector<std::string> broken_promises = {};
   UndefinedOperations undefined;  ///< warnings; fatal ones are thrown
   /// Elements that mask_mod keeps in float and drops in double, or the other way round. The result

@@ -89,16 +89,19 @@ std::string wrong_report(const FuzzCase& call, const Attention& attention) {
   return found == wanted ? "" : "the plan reports \"" + found + "\"";
 }
 
+Spec causal_spec() {
+  return {.name = "packed causal",
+          .dtype = DType::f16,
+          .head_dim = 64,
+          .layout = Layout::packed,
+          .mask_mod = "q_idx >= kv_idx",
+          .outputs = {.lse = true}};
+}
+
 }  // namespace
 
-std::vector<Spec> packed_specs() {
-  const Spec causal{.name = "packed causal",
-                    .dtype = DType::f16,
-                    .head_dim = 64,
-                    .layout = Layout::packed,
-                    .mask_mod = "q_idx >= kv_idx",
-                    .outputs = {.lse = true}};
-  Spec heads = causal;
+Spec spec_that_names_tokens() {
+  Spec heads = causal_spec();
   heads.name = "packed heads";
   heads.dtype = DType::f32;
   heads.head_dim = 16;
@@ -106,6 +109,11 @@ std::vector<Spec> packed_specs() {
   heads.mask_mod =
       "(q_token * 7 + kv_token * 13) % 5 != h && q_idx - kv_idx < 200 + 64 * h + 16 * b";
   heads.score_mod = "score + 0.01 * (kv_token - q_token) + 0.1 * b";
+  return heads;
+}
+
+std::vector<Spec> packed_specs() {
+  const Spec causal = causal_spec();
   Spec plain = causal;
   plain.name = "packed without snippets";
   plain.mask_mod.clear();
@@ -128,7 +136,7 @@ std::vector<Spec> packed_specs() {
                          .shape = {NamedDim::total_kv},
                          .range = {{0, 9}},
                          .sorted = Sorted::promised}}};
-  return {heads, causal, plain, portable, documents};
+  return {spec_that_names_tokens(), causal, plain, portable, documents};
 }
 
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels) {

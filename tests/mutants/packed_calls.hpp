@@ -10,6 +10,8 @@ namespace tilewright::mutants {
 
 /// Packed specs whose plans and forward kernels differ in what they make of the templates.
 std::vector<Spec> packed_specs();
+/// One of them, whose snippets name b, h, q_token and kv_token.
+Spec spec_that_names_tokens();
 
 /// Launches of wrong_packed_call.
 inline constexpr int kPackedLaunches = 24;

@@ -142,7 +142,10 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   calls.push_back({full_tiles_spec(""), 1, wrong_with_full_tiles});
   calls.push_back({full_tiles_spec("score + 0.01 * kv_idx"), 1, wrong_with_full_tiles});
   calls.push_back({empty_rows_spec(), 1, wrong_with_empty_rows, true});
-  if (device == Device::Kind::cpu) add_fenced_calls(calls);
+  if (device == Device::Kind::cpu) {
+    add_fenced_calls(calls);
+    calls.push_back({spec_that_names_tokens(), kPackedLaunches, wrong_packed_call});
+  }
   if (device == Device::Kind::cuda) {
     add_slow_calls(calls);
     for (Spec& spec : packed_specs()) {

@@ -24,7 +24,7 @@ struct SpecialCall {
 ///   empty rows   without a mask_mod, rows of a user's lists with no tile give 0
 ///   slow         copies and warps that are late change nothing (slow_hardware.hpp)
 ///   functions    a CPU's elementary functions are as exact as docs/math.md says (functions.hpp)
-///   packed       sequences of all kinds, on a GPU (packed_calls.hpp)
+///   packed       sequences of all kinds, on a CPU of one spec (packed_calls.hpp)
 ///   fences       a CPU kernel's tensors, buffers and scratch memory end where memory ends
 std::vector<SpecialCall> special_calls(Device::Kind device);
 

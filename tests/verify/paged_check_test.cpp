@@ -102,8 +102,30 @@ TEST_CASE("paged check: a table that names no page is an error before any forwar
   entries[inputs.page_table->shape()[1] + 1] = 5021;
   CHECK_THROWS_WITH(check(spec, inputs.problem(), on_device()),
                     ContainsSubstring("page_table(1, 1) is 5021, but the pool has 7 pages"));
-  entries[inputs.page_table->shape()[1] + 1] = -1;  // a freed page
-  CHECK(check(spec, inputs.problem(), on_device()).ok);
+}
+
+TEST_CASE("paged check: a freed page whose columns mask_mod keeps is a fault of the call") {
+  const auto check_with_freed = [](const Spec& spec, std::size_t entry) {
+    PackedInputs inputs = random_packed_inputs(
+        spec, lengths_of(2, 1, {{3, 40}, {2, 20}}, {.page_size = 16, .pages = 7}), 1);
+    static_cast<std::int32_t*>(inputs.page_table->data())[entry] = -1;
+    return check(spec, inputs.problem(), on_device());
+  };
+  const Report kept = check_with_freed(paged(f32, 32), 0);
+  CHECK_FALSE(kept.ok);
+  REQUIRE(kept.reasons().size() == 1);
+  CHECK(kept.reasons().front() ==
+        "sequence 0's page 0 is freed (-1), but column 0 of it is kept in row 0 of h 0");
+  const Spec window = paged(f32, 32, "q_idx >= kv_idx && q_idx - kv_idx < 20 - h");
+  CHECK(check_with_freed(window, 0).ok);
+  CHECK(check_with_freed(window, 1).reasons() ==
+        std::vector<std::string>{
+            "sequence 0's page 1 is freed (-1), but column 18 of it is kept in row 0 of h 0"});
+  CHECK(check_with_freed(paged(f32, 32, ""), 2).reasons() ==
+        std::vector<std::string>{
+            "sequence 0's page 2 is freed (-1), but column 32 of it is kept in row 0 of h 0"});
+  // No column of the sequence reaches it.
+  CHECK(check_with_freed(paged(f32, 32, ""), 3).ok);
 }
 
 TEST_CASE("paged check: random pages are each used once, and the rest is poison") {
