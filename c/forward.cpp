@@ -19,7 +19,9 @@ void forward_call(const Attention& attention, const tw_call& call) {
                                .k = view_of(call.k, device, "k"),
                                .v = view_of(call.v, device, "v"),
                                .out = view_of(call.out, device, "out"),
-                               .lse = optional_view_of(call.lse, device, "lse")};
+                               .lse = optional_view_of(call.lse, device, "lse"),
+                               .k_new = optional_view_of(call.k_new, device, "k_new"),
+                               .v_new = optional_view_of(call.v_new, device, "v_new")};
   const ForwardOptions options = options_of(call);
   const Bindings& bindings = of(call.bindings);
   if (call.plan && call.mask) {

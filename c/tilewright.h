@@ -421,6 +421,8 @@ typedef struct tw_call {
   void *stream;            /* CUstream or cudaStream_t; NULL: the default stream. A CPU ignores it. */
   void *workspace;         /* tw_workspace_size() bytes of device memory; NULL where that is 0 */
   int64_t workspace_bytes;
+  tw_tensor k_new; /* of a spec with kv_new: [total_q, num_kv_heads, head_dim] in its dtype; else all zeros */
+  tw_tensor v_new; /* likewise, of v_head_dim */
 } tw_call;
 
 /* out = softmax(mask_mod(score_mod(q k^T * scale))) v. Rows with nothing kept give out 0 and lse -inf. Never compiles.

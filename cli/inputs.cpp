@@ -75,6 +75,7 @@ void require_present(double needed, const std::string& sizes) {
 }
 
 const std::vector<std::string> kQueryKeyValue = {"q", "k", "v"};
+const std::vector<std::string> kNewRows = {"k_new", "v_new"};
 
 void append(std::vector<std::string>& names, const std::vector<std::string>& more) {
   names.insert(names.end(), more.begin(), more.end());
@@ -109,10 +110,12 @@ struct FileNames {
       append(of_call, {"dout"});
       append(with_qkv ? optional : ignored, {"dlse"});
     }
+    if (spec.kv_new) append(of_call, kNewRows);
     for (const auto& [name, buffer] : spec.buffers) {
-      if (contains(kQueryKeyValue, name)) {
+      if (contains(kQueryKeyValue, name) || (spec.kv_new && contains(kNewRows, name))) {
         throw Error(ErrorCode::spec, fmt::format("buffer \"{}\" has the name of an input", name),
-                    "in a file the names q, k and v are taken: call the buffer something else");
+                    "in a file the names q, k and v, and with kv_new k_new and v_new, are taken: "
+                    "call the buffer something else");
       }
       needed.push_back(name);
     }
@@ -314,6 +317,10 @@ void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bo
   problem_.q = file_.tensors.at("q").view();
   problem_.k = file_.tensors.at("k").view();
   problem_.v = file_.tensors.at("v").view();
+  if (spec.kv_new) {
+    problem_.k_new = file_.tensors.at("k_new").view();
+    problem_.v_new = file_.tensors.at("v_new").view();
+  }
   if (!spec.is_packed()) return;
   sequences_ = SequenceTensors::of_file(spec, arguments.inputs, file_);
   problem_.sequences = sequences_->sequences();
@@ -416,6 +423,8 @@ ForwardTensors CallInputs::tensors() {
   ForwardTensors tensors{
       .q = problem_.q, .k = problem_.k, .v = problem_.v, .out = out_.view(), .lse = std::nullopt};
   if (lse_) tensors.lse = lse_->view();
+  tensors.k_new = problem_.k_new;
+  tensors.v_new = problem_.v_new;
   return tensors;
 }
 

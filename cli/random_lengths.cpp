@@ -143,6 +143,7 @@ verify::PackedLengths parse_random_packed(const Spec& spec, const std::string& i
     refuse(inputs, fmt::format("has \"{}\" where HQ,HKV stands", parts[0]));
   }
   verify::PackedLengths lengths;
+  lengths.has_new_rows = spec.kv_new;
   lengths.num_q_heads = size_in(heads[0], "HQ", kAnySize);
   lengths.num_kv_heads = size_in(heads[1], "HKV", kAnySize);
   for (const std::string& text : split(parts[1], ',')) add_sequences(inputs, text, lengths);

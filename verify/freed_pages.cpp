@@ -14,13 +14,15 @@ namespace tilewright::verify {
 namespace {
 
 // Columns of a sequence whose pages are freed.
-std::vector<std::int64_t> freed_columns(const SequenceRows& rows) {
+std::vector<std::int64_t> freed_columns(const SequenceRows& rows, bool has_new_rows) {
   std::vector<std::int64_t> columns;
   if (rows.pages.table == nullptr) return columns;
   const std::int64_t page_size = rows.pages.page_size.value;
-  for (std::int64_t page = 0; page < ceil_div(rows.kv_len, page_size); ++page) {
+  const std::int64_t of_pages =
+      has_new_rows ? std::max<std::int64_t>(0, rows.kv_len - rows.q_len) : rows.kv_len;
+  for (std::int64_t page = 0; page < ceil_div(of_pages, page_size); ++page) {
     if (rows.pages.table[page] != abi::kFreedPage) continue;
-    const std::int64_t end = std::min(rows.kv_len, (page + 1) * page_size);
+    const std::int64_t end = std::min(of_pages, (page + 1) * page_size);
     for (std::int64_t column = page * page_size; column < end; ++column) columns.push_back(column);
   }
   return columns;
@@ -40,9 +42,9 @@ std::optional<std::int64_t> first_kept(const Parts::Place& place, const FloatRea
   return kept == columns.end() ? std::nullopt : std::optional(*kept);
 }
 
-std::string kept_in_sequence(const Parts::Place& place, const FloatReading* reading,
-                             Executor& threads) {
-  const std::vector<std::int64_t> columns = freed_columns(place.sequence);
+std::string kept_in_sequence(const Parts::Place& place, bool has_new_rows,
+                             const FloatReading* reading, Executor& threads) {
+  const std::vector<std::int64_t> columns = freed_columns(place.sequence, has_new_rows);
   if (columns.empty() || place.rows() == 0) return "";
   std::vector<std::string> found(static_cast<std::size_t>(place.score_rows()));
   threads.parallel_for(place.score_rows(), [&](std::int64_t item, int) {
@@ -66,7 +68,7 @@ std::vector<std::string> find_kept_freed_pages(const Spec& spec, const Problem& 
   if (!problem.sequences || !problem.sequences->page_table) return found;
   const Parts parts(spec, problem);
   for (const Parts::Place& place : parts.places()) {
-    std::string text = kept_in_sequence(place, reading, threads);
+    std::string text = kept_in_sequence(place, spec.kv_new, reading, threads);
     if (!text.empty()) found.push_back(std::move(text));
   }
   return found;

@@ -55,6 +55,8 @@ ForwardTensors Outputs::tensors(const Problem& problem) const {
   ForwardTensors tensors{
       .q = problem.q, .k = problem.k, .v = problem.v, .out = out_.view(), .lse = {}};
   if (lse_) tensors.lse = lse_->view();
+  tensors.k_new = problem.k_new;
+  tensors.v_new = problem.v_new;
   return tensors;
 }
 

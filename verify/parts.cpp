@@ -19,10 +19,24 @@ TensorView rows_of(TensorView tensor, std::int64_t first, std::int64_t count) {
 }
 
 // A sequence's rows of a pool, [pages, page_size, heads, width]; zeros of pages that are not there.
-Values read_pages(const TensorView& pool, const SequenceRows& sequence) {
+// The last q_len of them come from `fresh` where that is given.
+Values read_pages(const TensorView& pool, const std::optional<TensorView>& fresh,
+                  const SequenceRows& sequence) {
   Values values = Values::zeros(1, pool.shape[2], sequence.kv_len, pool.shape[3]);
   const std::int64_t page_size = pool.shape[1];
   for (std::int64_t row = 0; row < sequence.kv_len; ++row) {
+    const std::int64_t new_row = row - (sequence.kv_len - sequence.q_len);
+    if (fresh && new_row >= 0) {
+      for (std::int64_t h = 0; h < values.heads; ++h) {
+        const std::int64_t start =
+            (sequence.q_begin + new_row) * fresh->strides[0] + h * fresh->strides[1];
+        for (std::int64_t i = 0; i < values.width; ++i) {
+          values.at(0, h, row, i) =
+              read_element(fresh->data, fresh->dtype, start + i * fresh->strides[2]);
+        }
+      }
+      continue;
+    }
     const std::optional<std::int64_t> page = page_of(sequence, row / page_size);
     if (!page) continue;
     for (std::int64_t h = 0; h < values.heads; ++h) {
@@ -58,8 +72,8 @@ Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents ex
 DenseProblem Parts::read(const Place& place) const {
   if (problem_.page_size > 0) {
     return {.q = read_values(rows_of(problem_.q, place.row, place.rows()), spec_.layout),
-            .k = read_pages(problem_.k, place.sequence),
-            .v = read_pages(problem_.v, place.sequence),
+            .k = read_pages(problem_.k, problem_.k_new, place.sequence),
+            .v = read_pages(problem_.v, problem_.v_new, place.sequence),
             .scale = scale_of(spec_, problem_)};
   }
   TensorView q = problem_.q, k = problem_.k, v = problem_.v;

@@ -28,6 +28,9 @@ struct Problem {
   const BlockMask* positions = nullptr;
   bool batch_invariant = false;  ///< PlanOptions::batch_invariant
   std::int64_t page_size = 0;    ///< of paged k and v; 0: they are not
+  /// Of a spec with kv_new.
+  std::optional<TensorView> k_new = {};
+  std::optional<TensorView> v_new = {};
 };
 
 /// The scale that the problem's scores are multiplied by.

@@ -145,6 +145,8 @@ Problem Inputs::problem() const {
   Problem problem{.shape = shape, .q = q, .k = k, .v = v, .snippet = {}, .scale = {}};
   for (const auto& [name, tensor] : buffers) problem.snippet.buffers.emplace(name, tensor);
   problem.snippet.scalars = scalars;
+  if (k_new) problem.k_new = k_new->view();
+  if (v_new) problem.v_new = v_new->view();
   return problem;
 }
 
@@ -168,6 +170,15 @@ Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
   fill_normal(inputs.q, options.q_factor, seed, "q");
   fill_normal(inputs.k, 1, seed, "k");
   fill_normal(inputs.v, 1, seed, "v");
+  if (spec.kv_new) {
+    const auto empty_new = [&](std::int64_t width) {
+      return Tensor::zeros(spec.dtype, {shape.q_len, shape.num_kv_heads, width});
+    };
+    inputs.k_new = empty_new(spec.head_dim);
+    inputs.v_new = empty_new(spec.value_head_dim());
+    fill_normal(*inputs.k_new, 1, seed, "k_new");
+    fill_normal(*inputs.v_new, 1, seed, "v_new");
+  }
   return inputs;
 }
 

@@ -21,6 +21,8 @@ struct Inputs {
   Tensor v;
   std::map<std::string, Tensor> buffers;
   std::map<std::string, double> scalars;
+  std::optional<Tensor> k_new = {};  ///< of a spec with kv_new
+  std::optional<Tensor> v_new = {};
 
   /// Views of them; the inputs must outlive it.
   Problem problem() const;

@@ -53,8 +53,16 @@ std::vector<std::int64_t> PackedLengths::kv_lens() const {
   return lens;
 }
 
+std::vector<std::int64_t> PackedLengths::lens_in_pages() const {
+  std::vector<std::int64_t> lens = kv_lens();
+  for (std::size_t b = 0; has_new_rows && b < lens.size(); ++b) {
+    lens[b] = std::max<std::int64_t>(0, lens[b] - sequences[b].q_len);
+  }
+  return lens;
+}
+
 std::int64_t PackedLengths::total_kv() const {
-  if (pages.page_size > 0) return pages_of_pool(kv_lens(), pages) * pages.page_size;
+  if (pages.page_size > 0) return pages_of_pool(lens_in_pages(), pages) * pages.page_size;
   std::int64_t rows = kGap;
   for (const Sequence& sequence : sequences) rows += sequence.kv_len + kGap;
   return rows;
@@ -103,8 +111,11 @@ PackedInputs random_packed_inputs(const Spec& spec, const PackedLengths& lengths
                       .page_size = lengths.pages.page_size,
                       .kv_offset = {}};
   poison_rows(packed.inputs.q, q_begin.back(), kGap);
+  for (std::optional<Tensor>* fresh : {&packed.inputs.k_new, &packed.inputs.v_new}) {
+    if (*fresh) poison_rows(**fresh, q_begin.back(), kGap);
+  }
   if (packed.page_size > 0) {
-    take_pages(packed, random_pages(kv_len, lengths.pages, seed));
+    take_pages(packed, random_pages(lengths.lens_in_pages(), lengths.pages, seed));
   } else {
     packed.kv_begin = numbers(kv_begin);
     for (Tensor* const tensor : {&packed.inputs.k, &packed.inputs.v}) {

@@ -21,6 +21,8 @@ struct PackedLengths {
   std::vector<Sequence> sequences;
   std::int64_t kv_offset = 0;  ///< of every sequence; not 0: the call has a kv_offset tensor
   PageOptions pages = {};
+  bool has_new_rows =
+      false;  ///< of a spec with kv_new: pages hold the columns before the last q_len
 
   /// Rows after the last sequence's rows of q, and before, between and after those of k: they
   /// belong to none.
@@ -28,6 +30,8 @@ struct PackedLengths {
   std::int64_t total_q() const;
   std::int64_t total_kv() const;
   std::vector<std::int64_t> kv_lens() const;
+  /// Columns of each sequence that pages hold.
+  std::vector<std::int64_t> lens_in_pages() const;
 };
 
 /// The tensors of one packed call, owned.

@@ -43,9 +43,10 @@ void take_pages(const Problem& problem, std::int64_t b, SequenceRows& rows) {
     begin = b * given.page_table->strides[0];
     entries = given.page_table->shape[1];
   }
+  const std::int64_t of_new = problem.k_new ? rows.q_len : 0;
   const bool has_pages = problem.shape.kv_len > 0;  // else the pool has no row to read
   const std::int64_t room = has_pages ? entries * problem.page_size : 0;
-  rows.kv_len = inside(value_at(*given.kv_len, b), 0, room);
+  rows.kv_len = inside(value_at(*given.kv_len, b), 0, room + of_new);
   rows.pages = {.table = nullptr,
                 .first_page = static_cast<int>(begin),
                 .pages = static_cast<int>(problem.shape.kv_len / problem.page_size),

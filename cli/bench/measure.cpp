@@ -95,6 +95,8 @@ void PreparedCall::make_plan() {
 ForwardTensors PreparedCall::host_tensors() const {
   ForwardTensors tensors{
       .q = view_.q, .k = view_.k, .v = view_.v, .out = out_.view(), .lse = std::nullopt};
+  tensors.k_new = view_.k_new;
+  tensors.v_new = view_.v_new;
   if (lse_) tensors.lse = lse_->view();
   return tensors;
 }

@@ -226,6 +226,7 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
                  {"linear_reads", {}},
                  {"packed", spec.is_packed()},
                  {"paged", spec.is_paged()},
+                 {"kv_new", spec.kv_new},
                  {"q_token", spec.is_packed() && mentioned("q_token")},
                  {"kv_token", spec.is_packed() && mentioned("kv_token")},
                  {"own_names", own_names(facts, form)},

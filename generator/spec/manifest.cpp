@@ -27,8 +27,8 @@ using Names = std::vector<std::string>;
 constinit const NameList kManifestKeys("targets", "vary", "specs");
 constinit const NameList kEntryKeys("file", "spec", "vary");
 constinit const NameList kVaryingKeys("dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
-                                      "kv_dtype", "out_dtype", "block", "outputs", "tactic",
-                                      "precise_math");
+                                      "kv_new", "kv_dtype", "out_dtype", "block", "outputs",
+                                      "tactic", "precise_math");
 
 constexpr std::size_t kMaxSpecs = 10'000;
 constexpr const char* kExample = R"(the least manifest is {"specs": ["my.json"]})";

@@ -114,11 +114,14 @@ struct Spec {
   std::int64_t v_head_dim = 0;  ///< of v and out, likewise; 0: head_dim
   Layout layout = Layout::bhsd;
   std::optional<Layout> kv_layout = {};  ///< of k and v; none: layout. paged goes with packed q
-  std::optional<DType> kv_dtype = {};    ///< of k and v; none: dtype
-  std::optional<DType> out_dtype = {};   ///< none: dtype
-  std::optional<double> scale = {};      ///< none: 1/sqrt(head_dim). A run-time value.
-  std::string score_mod = {};            ///< C++; empty: none
-  std::string mask_mod = {};             ///< C++; empty: none
+  /// paged k and v alone: each sequence's last q_len columns come from k_new and v_new of the call,
+  /// [total_q, num_kv_heads, head_dim; v_head_dim in v_new] in dtype, and pages hold those before.
+  bool kv_new = false;
+  std::optional<DType> kv_dtype = {};   ///< of k and v; none: dtype
+  std::optional<DType> out_dtype = {};  ///< none: dtype
+  std::optional<double> scale = {};     ///< none: 1/sqrt(head_dim). A run-time value.
+  std::string score_mod = {};           ///< C++; empty: none
+  std::string mask_mod = {};            ///< C++; empty: none
   std::map<std::string, BufferSpec> buffers = {};
   std::map<std::string, ScalarSpec> scalars = {};
   std::array<std::int64_t, 2> block = {128, 128};  ///< sides of a tile of the block mask: q, kv

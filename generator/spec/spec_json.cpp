@@ -31,8 +31,8 @@ using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
 constinit const NameList kTopKeys("name", "dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
-                                  "kv_dtype", "out_dtype", "scale", "score_mod", "mask_mod",
-                                  "buffers", "scalars", "block", "outputs", "gradients",
+                                  "kv_new", "kv_dtype", "out_dtype", "scale", "score_mod",
+                                  "mask_mod", "buffers", "scalars", "block", "outputs", "gradients",
                                   "precise_math", "tactic");
 constinit const NameList kReservedKeys("sink", "dropout", "q_scale", "k_scale", "v_scale");
 constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
@@ -159,6 +159,10 @@ class SpecReader {
     if (key == "v_head_dim") return void(spec_.v_head_dim = head_dim_at(path, value));
     if (key == "layout") return void(spec_.layout = layout_at(path, value, kLayouts));
     if (key == "kv_layout") return void(spec_.kv_layout = layout_at(path, value, kKvLayouts));
+    if (key == "kv_new") {
+      expect(path, value, value.is_boolean(), "be true or false");
+      return void(spec_.kv_new = value.get<bool>());
+    }
     if (key == "kv_dtype") {
       return void(spec_.kv_dtype = dtype_at(path, value, tensor_dtype_names()));
     }

@@ -140,6 +140,7 @@ std::string to_json(const Spec& spec) {
   add(spec.v_head_dim != 0, "v_head_dim", std::to_string(spec.v_head_dim));
   add(spec.layout != defaults.layout, "layout", name_of(spec.layout));
   if (spec.kv_layout) add(true, "kv_layout", name_of(*spec.kv_layout));
+  add(spec.kv_new, "kv_new", "true");
   if (spec.kv_dtype) add(true, "kv_dtype", name_of(*spec.kv_dtype));
   if (spec.out_dtype) add(true, "out_dtype", name_of(*spec.out_dtype));
   if (spec.scale) add(true, "scale", number(*spec.scale, false));

@@ -78,6 +78,7 @@ class FieldChecker {
                        R"("bhsd", "bshd", "packed" or "paged")");
     }
     check_layouts_agree();
+    check_new_rows();
     if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
     for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
     for (const auto& [name, scalar] : spec_.scalars) check_scalar(name, scalar);
@@ -117,6 +118,14 @@ class FieldChecker {
                      to_string(spec_.layout)),
          spec_.is_packed() ? R"(packed q goes with packed or paged k and v)"
                            : R"(write "layout": "packed")");
+  }
+
+  void check_new_rows() const {
+    if (!spec_.kv_new || spec_.is_paged()) return;
+    fail(
+        {"kv_new"},
+        fmt::format("kv_new is true, but kv_layout is \"{}\"", to_string(spec_.key_value_layout())),
+        R"(new rows come beside pages: write "layout": "packed", "kv_layout": "paged")");
   }
 
   // Dimensions that calls of the other layouts have.

@@ -254,11 +254,13 @@ class Attention::Implementation {
     require_workspace(options.workspace, geometry.layout.bytes);
     auto state = std::make_shared<PlanState>();
     state->identity = identity_;
-    state->shape = with_bounds(shape);
+    state->shape = with_bounds(shape, spec_.kv_new);
     state->sequences = sequences;
     state->memory = static_cast<std::byte*>(options.workspace.data);
     state->geometry = geometry;
     state->counts_absent = options.count_absent;
+    state->has_new_rows = spec_.kv_new;
+    state->has_new_rows = spec_.kv_new;
     if (options.positions) state->positions = *options.positions;
     state->promised = PromisedOrder(promised_);
     build(*state, given, options.stream);
@@ -330,7 +332,7 @@ class Attention::Implementation {
     }
     tilewright::validate(shape);
     require_page_size(shape);
-    return plan_geometry(shape, tiles);
+    return plan_geometry(with_bounds(shape, spec_.kv_new), tiles);
   }
 
   void require_page_size(const PackedShape& shape) const {

@@ -59,6 +59,10 @@ struct ForwardTensors {
   TensorView v = {};
   TensorView out = {};
   std::optional<TensorView> lse = {};
+  /// Of a spec with kv_new alone: [total_q, num_kv_heads, head_dim; v_head_dim in v_new] in its
+  /// dtype.
+  std::optional<TensorView> k_new = {};
+  std::optional<TensorView> v_new = {};
 };
 
 /// Run-time values of a call that no kernel depends on.

@@ -64,6 +64,37 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
   return scale;
 }
 
+// New rows beside pages: as many as q has.
+ResolvedTensor resolve_new(const Spec& spec, std::string_view name,
+                           const std::optional<TensorView>& tensor, std::string_view width_name,
+                           std::int64_t width, const Shape& shape) {
+  if (!tensor) {
+    throw Error(ErrorCode::tensor, fmt::format("{} is missing, but the spec says kv_new", name),
+                fmt::format("give {} [total_q, num_kv_heads, {}]: the step's new rows",
+                            to_string(spec.dtype), width_name));
+  }
+  const TensorRole role{name, spec.dtype, Layout::packed, "num_kv_heads", "total_q", width_name};
+  const TensorSizes sizes = sizes_of(role, *tensor);
+  require_size(role, *tensor, width_name, sizes.width, width,
+               fmt::format("the spec's {}", width_name));
+  require_size(role, *tensor, "num_kv_heads", sizes.heads, shape.num_kv_heads, "that of k");
+  require_size(role, *tensor, "total_q", sizes.rows, shape.q_len, "that of q");
+  return resolved(*tensor, Layout::packed);
+}
+
+void resolve_new_rows(const Spec& spec, const ForwardTensors& tensors, ForwardCall& call) {
+  if (!spec.kv_new) {
+    if (!tensors.k_new && !tensors.v_new) return;
+    throw Error(ErrorCode::tensor,
+                fmt::format("{} was given, but the spec does not say kv_new",
+                            tensors.k_new ? "k_new" : "v_new"),
+                R"(write "kv_new": true in the spec, or append the rows to the pages)");
+  }
+  call.k_new = resolve_new(spec, "k_new", tensors.k_new, "head_dim", spec.head_dim, call.shape);
+  call.v_new =
+      resolve_new(spec, "v_new", tensors.v_new, "v_head_dim", spec.value_head_dim(), call.shape);
+}
+
 // All but lse. Sizes are read off the tensors; a packed call counts as one batch.
 ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const Layout kv_layout = spec.key_value_layout();
@@ -117,6 +148,7 @@ ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   call.k = resolved(tensors.k, kv_layout);
   call.v = resolved(tensors.v, kv_layout);
   call.out = resolved(tensors.out, spec.layout);
+  resolve_new_rows(spec, tensors, call);
   return call;
 }
 

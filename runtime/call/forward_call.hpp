@@ -19,6 +19,7 @@ struct ForwardCall {
   Shape shape;
   std::int64_t page_size = 0;  ///< of paged k and v
   ResolvedTensor q, k, v, out;
+  ResolvedTensor k_new, v_new;  ///< of a spec with kv_new
   float* lse = nullptr;
   double scale = 1;
   Stream stream = nullptr;

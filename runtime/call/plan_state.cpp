@@ -205,6 +205,7 @@ abi::PageBounds PlanState::page_bounds() const {
                             .page_begin_bytes = 0,
                             .page_size = static_cast<int>(shape.page_size),
                             .pages = static_cast<int>(shape.pages()),
+                            .has_new_rows = has_new_rows ? 1 : 0,
                             .counts_absent = counts_absent ? 1 : 0};
   if (!sequences.page_table) return bounds;
   bounds.table_entries = sequences.page_table->numel();
@@ -231,16 +232,20 @@ abi::PlanBounds PlanState::bounds() const {
   return {
       .total_q = static_cast<int>(shape.total_q),
       .total_kv = static_cast<int>(shape.total_kv),
-      .max_kv_len = shape.total_kv > 0 ? static_cast<int>(shape.max_kv_len) : 0,
+      .max_kv_len = shape.total_kv > 0 || has_new_rows ? static_cast<int>(shape.max_kv_len) : 0,
       .side = static_cast<int>(geometry.block[0]),
       .position_rows = positions ? static_cast<int>(positions->fingerprint().shape.q_len) : 0,
       .position_columns = positions ? static_cast<int>(positions->fingerprint().shape.kv_len) : 0,
       .pages = page_bounds()};
 }
 
-PackedShape with_bounds(PackedShape shape) {
+PackedShape with_bounds(PackedShape shape, bool has_new_rows) {
+  constexpr std::int64_t kMost = 1 << 30;
   if (shape.max_q_len == 0) shape.max_q_len = shape.total_q;
-  if (shape.max_kv_len == 0) shape.max_kv_len = shape.total_kv;
+  if (shape.max_kv_len == 0) {
+    shape.max_kv_len =
+        has_new_rows ? std::min(shape.total_kv + shape.total_q, kMost) : shape.total_kv;
+  }
   return shape;
 }
 

@@ -35,6 +35,7 @@ struct PlanState {
   std::optional<BlockMask> positions = {};  ///< PlanOptions::positions
   PromisedOrder promised;                   ///< what the proofs of mask_mod rely on
   std::vector<double> mask_scalars;         ///< that mask_mod reads, as of the last build
+  bool has_new_rows = false;                ///< Spec::kv_new
   bool counts_absent = false;               ///< PlanOptions::count_absent
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
@@ -50,7 +51,8 @@ struct PlanState {
 };
 
 /// The shape with max_q_len and max_kv_len filled in.
-PackedShape with_bounds(PackedShape shape);
+/// @param has_new_rows Spec::kv_new
+PackedShape with_bounds(PackedShape shape, bool has_new_rows = false);
 
 /// What decides which tiles a plan keeps.
 struct TileSource {

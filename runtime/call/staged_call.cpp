@@ -21,6 +21,8 @@ StagedCall::StagedCall(const Device& device, const ForwardTensors& host,
   tensors_.q = stage("q", host.q);
   tensors_.k = stage("k", host.k);
   tensors_.v = stage("v", host.v);
+  if (host.k_new) tensors_.k_new = stage("k_new", *host.k_new);
+  if (host.v_new) tensors_.v_new = stage("v_new", *host.v_new);
   tensors_.out = stage_output(host.out, guard_bytes);
   if (host.lse) tensors_.lse = stage_output(*host.lse, guard_bytes);
 }

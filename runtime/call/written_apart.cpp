@@ -58,11 +58,15 @@ void require_apart_from_inputs(const ForwardTensors& tensors) {
   if (!is_same_memory(tensors.out, tensors.q)) require_apart("out", tensors.out, "q", tensors.q);
   require_apart("out", tensors.out, "k", tensors.k);
   require_apart("out", tensors.out, "v", tensors.v);
+  if (tensors.k_new) require_apart("out", tensors.out, "k_new", *tensors.k_new);
+  if (tensors.v_new) require_apart("out", tensors.out, "v_new", *tensors.v_new);
   if (!tensors.lse) return;
   const TensorView& lse = *tensors.lse;
   require_apart("lse", lse, "q", tensors.q);
   require_apart("lse", lse, "k", tensors.k);
   require_apart("lse", lse, "v", tensors.v);
+  if (tensors.k_new) require_apart("lse", lse, "k_new", *tensors.k_new);
+  if (tensors.v_new) require_apart("lse", lse, "v_new", *tensors.v_new);
   require_apart("lse", lse, "out", tensors.out);
 }
 
@@ -96,7 +100,13 @@ void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
   // Sums of comparisons: `||` would branch after each.
   const int shared = out.meets(q) + out.meets(k) + out.meets(v) + lse.meets(q) + lse.meets(k) +
                      lse.meets(v) + lse.meets(out);
-  if (shared != 0) require_apart_from_inputs(tensors);
+  int shared_with_new = 0;
+  for (const std::optional<TensorView>* fresh : {&tensors.k_new, &tensors.v_new}) {
+    if (!*fresh) continue;
+    const ByteRange range = range_of(**fresh);
+    shared_with_new += range.meets(out) + range.meets(lse);
+  }
+  if (shared + shared_with_new != 0) require_apart_from_inputs(tensors);
   int shared_with_buffers = 0;
   for (const TensorView& buffer : bindings.buffers()) {
     const ByteRange range = byte_range(buffer);

@@ -20,6 +20,8 @@ abi::ForwardArguments forward_arguments(const ForwardCall& call,
           .q = tensor_argument(call.q),
           .k = tensor_argument(call.k),
           .v = tensor_argument(call.v),
+          .k_new = tensor_argument(call.k_new),
+          .v_new = tensor_argument(call.v_new),
           .out = tensor_argument(call.out),
           .lse = call.lse,
           .lse_head_stride = call.shape.q_len,
@@ -68,6 +70,13 @@ class CallsOfRows {
     arguments.q = from_row(packed_.q, spec_.dtype, first);
     arguments.k = from_row(packed_.k, spec_.key_value_dtype(), sequence.kv_begin);
     arguments.v = from_row(packed_.v, spec_.key_value_dtype(), sequence.kv_begin);
+    if (spec_.kv_new) {
+      const std::int64_t first_new = std::int64_t{sequence.q_begin} + sequence.q_len -
+                                     sequence.kv_len +
+                                     abi::context_of(sequence.q_len, sequence.kv_len);
+      arguments.k_new = from_row(packed_.k_new, spec_.dtype, first_new);
+      arguments.v_new = from_row(packed_.v_new, spec_.dtype, first_new);
+    }
     arguments.out = from_row(packed_.out, spec_.output_dtype(), first);
     if (packed_.lse != nullptr) arguments.lse = packed_.lse + first;
     arguments.map = {.spans = view_.spans_of(geometry, 0, row),

@@ -91,8 +91,11 @@ void require_room(const Spec& spec) {
   // A packed call's kernel takes its plan too.
   constexpr std::size_t kPlanBytes =
       sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);
+  constexpr std::size_t kNewRowsBytes =
+      sizeof(cuda_abi::NewRowsForwardArguments) - sizeof(cuda_abi::PackedForwardArguments);
   const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0) -
-                           (spec.is_paged() ? sizeof(abi::SequencePages) : 0);
+                           (spec.is_paged() ? sizeof(abi::SequencePages) : 0) -
+                           (spec.kv_new ? kNewRowsBytes : 0);
   if (bytes <= static_cast<long long>(room)) return;
   throw Error(ErrorCode::spec,
               fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
@@ -149,6 +152,7 @@ bool is_aligned(const Spec& spec, const ForwardCall& call) {
   return is_tensor_aligned(call.q, spec.dtype) &&
          is_tensor_aligned(call.k, spec.key_value_dtype()) &&
          is_tensor_aligned(call.v, spec.key_value_dtype()) &&
+         is_tensor_aligned(call.k_new, spec.dtype) && is_tensor_aligned(call.v_new, spec.dtype) &&
          is_tensor_aligned(call.out, spec.output_dtype());
 }
 

@@ -140,9 +140,11 @@ class CudaBackend final : public Backend {
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
-    abi::cuda::PackedForwardArguments arguments;
+    abi::cuda::NewRowsForwardArguments arguments;  // of which other kernels take the first part
     static_cast<abi::cuda::ForwardArguments&>(arguments) = forward_arguments(call, kernels);
     arguments.plan = plan_arguments(plan);
+    arguments.k_new = tensor_argument(call.k_new);
+    arguments.v_new = tensor_argument(call.v_new);
     arguments.heads_in_group =
         static_cast<int>(packed_groups(spec_, call.shape, kernels.gpu().l2_bytes).heads);
     const FoldedFactors folded = factors_.fold(bindings.scalars());

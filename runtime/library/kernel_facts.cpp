@@ -119,6 +119,7 @@ std::vector<cache::Ingredient> spec_ingredients(const Spec& spec) {
       {"v_head_dim", std::to_string(spec.value_head_dim())},
       {"layout", text(spec.layout)},
       {"kv_layout", text(spec.key_value_layout())},
+      {"kv_new", spec.kv_new ? "true" : "false"},
       {"score_mod", spec.score_mod.empty() ? "none" : spec.score_mod},
       {"mask_mod", spec.mask_mod.empty() ? "none" : spec.mask_mod},
       {"block", fmt::format("[{}, {}]", spec.block[0], spec.block[1])},

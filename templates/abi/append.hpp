@@ -65,7 +65,7 @@ constexpr AppendPlace place_of_slot(const AppendArguments& call, long long new_r
 constexpr AppendPlace place_of_row(const AppendArguments& call, int b, int row) {
   const PlannedSequence& sequence = call.sequences[b];
   const int column = sequence.kv_len - sequence.q_len + row;
-  if (column < 0) return kNoPlace;
+  if (column < 0 || column >= sequence.page_room) return kNoPlace;
   const SequencePages pages = pages_of_sequence(call.pages, sequence.page_begin, b);
   const int index = quotient(column, pages.page_size);
   const int page = page_entry(pages, index);

@@ -67,6 +67,8 @@ struct ForwardArguments {
   TensorArgument q;    // [batch, num_q_heads, q_len, head_dim]
   TensorArgument k;    // [batch, num_kv_heads, kv_len, head_dim], or a pool [pages, num_kv_heads, page_size, head_dim]
   TensorArgument v;    // likewise, of v_head_dim
+  TensorArgument k_new;  // new rows of the sequence, from its first new column on, where it has some
+  TensorArgument v_new;  // likewise
   TensorArgument out;  // [batch, num_q_heads, q_len, v_head_dim]
   float* lse;          // [batch, num_q_heads, q_len]; null where the kernel writes none
   long long lse_head_stride;  // elements from one head to the next: q_len, or total_q

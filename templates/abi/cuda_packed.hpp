@@ -48,4 +48,11 @@ struct PackedForwardArguments : ForwardArguments {
   PlanArguments plan;
 };
 
+/// The same where each sequence's last q_len columns are new rows: row q_begin + q_len - kv_len + c of k_new
+/// and v_new is its column c.
+struct NewRowsForwardArguments : PackedForwardArguments {
+  TensorArgument k_new;  // [num_kv_heads, total_q, head_dim]
+  TensorArgument v_new;  // [num_kv_heads, total_q, v_head_dim]
+};
+
 }  // namespace tilewright::abi::cuda

@@ -86,4 +86,17 @@ struct TokensInPages {
   }
 };
 
+/// Columns of a sequence that pages hold where the last q_len of its columns are new rows.
+constexpr int context_of(int q_len, int kv_len) { return kv_len > q_len ? kv_len - q_len : 0; }
+
+/// The same where the columns from `context` on are new rows, which have no row of the pool: -1.
+struct TokensBesideNewRows {
+  TokensInPages in_pages;
+  int context;
+
+  constexpr int operator()(int kv_idx) const {
+    return kv_idx - in_pages.kv_offset < context ? in_pages(kv_idx) : -1;
+  }
+};
+
 }  // namespace tilewright::abi

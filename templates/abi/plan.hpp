@@ -55,8 +55,8 @@ struct TiledSequence : SequenceRows {
 
 /// A sequence as it was clamped.
 struct PlannedSequence : TiledSequence {
-  int faults;  // values that were clamped
-  int reserved;
+  int faults;      // values that were clamped
+  int page_room;   // columns that its pages have entries for; 0 where k and v are packed
   PlanFault fault;  // the first of them
 };
 
@@ -198,13 +198,14 @@ struct PageBounds {
   int page_begin_bytes;     // of one: 4 or 8
   int page_size;
   int pages;          // of the pool
+  int has_new_rows;   // whether the last q_len columns of a sequence are not in pages
   int counts_absent;  // whether entries are looked at that no page has
 };
 
 struct PlanBounds {
   int total_q;
   int total_kv;
-  int max_kv_len;        // 0 where total_kv is: a pool without pages has no row to read
+  int max_kv_len;        // 0 where total_kv is, but for new rows: a pool without pages has no row to read
   int side;              // block[0]
   int position_rows;     // of lists of positions; 0: there are none
   int position_columns;  // likewise
@@ -274,7 +275,9 @@ constexpr PlacedPages place_pages(const SequenceTensors& tensors, const PageBoun
 /// Counts entries of a sequence's pages that are neither a page nor kFreedPage.
 constexpr void count_absent_pages(const SequenceTensors& tensors, const PageBounds& bounds,
                                   const PlannedSequence& sequence, FaultCounter& faults) {
-  const int entries = (sequence.kv_len + bounds.page_size - 1) / bounds.page_size;
+  const int columns = bounds.has_new_rows != 0 ? context_of(sequence.q_len, sequence.kv_len)
+                                               : sequence.kv_len;
+  const int entries = (columns + bounds.page_size - 1) / bounds.page_size;
   for (int i = 0; i < entries; ++i) {
     const int page = tensors.page_table[sequence.page_begin + i];
     if (page == kFreedPage) continue;
@@ -323,6 +326,9 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
     const PlacedPages pages = place_pages(tensors, bounds.pages, b, faults);
     sequence.page_begin = pages.begin;
     rows_left = pages.room;
+    if (bounds.pages.has_new_rows != 0 && bounds.pages.pages == 0) rows_left = 0;
+    sequence.page_room = static_cast<int>(rows_left < kGreatestIndex ? rows_left : kGreatestIndex);
+    if (bounds.pages.has_new_rows != 0) rows_left += sequence.q_len;
   } else {
     FaultCounter& of_kv_begin = b == 0 || has_kv_len ? faults : begins;
     sequence.kv_begin =

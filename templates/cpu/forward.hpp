@@ -20,7 +20,6 @@
 namespace tw_kernel {
 
 using tilewright::abi::BlockMaskArgument;
-using tilewright::abi::ForwardArguments;
 using tilewright::abi::TileMapRow;
 using tilewright::abi::TileSpan;
 
@@ -153,8 +152,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
   const int h_kv = h / (snippet.num_q_heads / snippet.num_kv_heads);
 
   Item item = {.state = tw_snippet::tw_make_state(snippet),
-               .k = KvRows(arguments.k, snippet, b, h_kv),
-               .v = KvRows(arguments.v, snippet, b, h_kv),
+               .k = k_rows(arguments, b, h_kv),
+               .v = v_rows(arguments, b, h_kv),
                .place = {b, h, h_kv, first_row, rows - 1, snippet.q_offset, 0}};
   item.kv_offset = snippet.kv_offset;
   item.kv_len = snippet.kv_len;

@@ -7,6 +7,7 @@
 
 namespace tw_kernel {
 
+using tilewright::abi::ForwardArguments;
 using tilewright::abi::SnippetArguments;
 using tilewright::abi::TensorArgument;
 

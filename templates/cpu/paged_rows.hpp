@@ -12,9 +12,9 @@
 
 namespace tw_kernel {
 
-class KvRows {
+class PagedRows {
  public:
-  TW_MEMBER KvRows(const TensorArgument& tensor, const SnippetArguments& call, int, int h_kv)
+  TW_MEMBER PagedRows(const TensorArgument& tensor, const SnippetArguments& call, int, int h_kv)
       : pool_(head_of<const KvElement>(tensor, 0, h_kv)),
         page_stride_(tensor.batch_stride),
         stride_(tensor.row_stride),
@@ -25,18 +25,27 @@ class KvRows {
   template <int kDim>
   TW_MEMBER StagedRows stage(int first, int count, long long max_stride, float* staged) const {
     const int size = pages_.page_size.value;
-    int index = tilewright::abi::quotient(first, pages_.page_size);
-    int row = first - index * size;  // in its page
+    const int index = tilewright::abi::quotient(first, pages_.page_size);
+    const int row = first - index * size;  // in its page
     if (row + count <= size && is_float(pool_) && stride_ <= max_stride) {
       const KvElement* const page = rows_of_page(index);
       if (page != nullptr) return {reinterpret_cast<const float*>(page + row * stride_), stride_};
     }
+    copy<kDim>(first, count, staged);
+    return {staged, kDim};
+  }
+
+  // The same, always in `staged`.
+  template <int kDim>
+  TW_MEMBER void copy(int first, int count, float* staged) const {
+    const int size = pages_.page_size.value;
+    int index = tilewright::abi::quotient(first, pages_.page_size);
+    int row = first - index * size;
     for (int done = 0; done < count; ++index, row = 0) {
       const int left = count - done, in_page = size - row < left ? size - row : left;
       stage_page<kDim>(rows_of_page(index), row, in_page, staged + done * kDim);
       done += in_page;
     }
-    return {staged, kDim};
   }
 
  private:

@@ -33,4 +33,11 @@ class KvRows {
   long long stride_;
 };
 
+TW_INLINE KvRows k_rows(const ForwardArguments& call, int b, int h_kv) {
+  return {call.k, call.snippet, b, h_kv};
+}
+TW_INLINE KvRows v_rows(const ForwardArguments& call, int b, int h_kv) {
+  return {call.v, call.snippet, b, h_kv};
+}
+
 }  // namespace tw_kernel

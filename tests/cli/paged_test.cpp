@@ -45,6 +45,32 @@ struct File {
 
 }  // namespace
 
+TEST_CASE("cli paged: new rows beside pages, random and from a file") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "f32", "head_dim": 16, "layout": "packed", "kv_layout": "paged", "kv_new": true,
+    "mask_mod": "q_idx >= kv_idx", "outputs": ["out", "lse"]})json");
+  const Ended random =
+      on_cpu({"check", spec, "--inputs", "random:4,2/1:52,5:18,0:9,7:3,20:20/page=16"});
+  CAPTURE(random.out, random.err);
+  CHECK(random.status == 0);
+
+  // Its context of 3 columns needs one page: the second entry names none, and is not looked at.
+  File file(1 << 30);
+  const Tensor rows = Tensor::zeros(DType::f32, {3, 1, 16});
+  const std::string lacking = folder.path("lacking.safetensors");
+  write_safetensors(lacking, file.tensors);
+  CHECK_THAT(on_cpu({"check", spec, "--inputs", lacking}).err,
+             ContainsSubstring("holds no tensor \"k_new\""));
+  file.tensors["k_new"] = file.tensors["v_new"] = rows;
+  const std::string inputs = folder.path("new.safetensors");
+  write_safetensors(inputs, file.tensors);
+  const Ended given =
+      on_cpu({"run", spec, "--inputs", inputs, "--outputs", folder.path("out.safetensors")});
+  CAPTURE(given.out, given.err);
+  CHECK(given.status == 0);
+}
+
 TEST_CASE("cli paged: check of random pages in all forms") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kCausal);

@@ -45,6 +45,26 @@ PackedLengths lengths_of(std::int64_t q_heads, std::int64_t kv_heads,
 const std::vector<PackedLengths::Sequence> kDecodeAndPrefill = {{1, 332}, {5, 18}, {129, 463}};
 const std::vector<PackedLengths::Sequence> kDecodes = {{1, 523}, {1, 37}, {1, 11}};
 
+// Context in pages, new rows beside them: q rows may be none, or more than columns.
+std::vector<Case> cases_of_new_rows() {
+  const auto new_rows = [](Spec spec, PackedLengths lengths) {
+    spec.kv_new = lengths.has_new_rows = true;
+    return Case{"new rows", std::move(spec), std::move(lengths)};
+  };
+  const std::vector<PackedLengths::Sequence> mixed = {{16, 131}, {0, 40}, {70, 86},
+                                                      {9, 9},    {5, 2},  {1, 90}};
+  Spec widened = paged(f32, 40);
+  widened.kv_dtype = f16;
+  Spec sloped = paged(f16, 64);
+  sloped.score_mod = "score + slopes[h] * (kv_idx - q_idx)";
+  sloped.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
+  return {new_rows(paged(f16, 128), lengths_of(8, 1, mixed, {.page_size = 32})),
+          new_rows(paged(f16, 24, "q_idx >= kv_idx && q_idx - kv_idx < 16"),
+                   lengths_of(4, 4, mixed, {.page_size = 16})),
+          new_rows(sloped, lengths_of(4, 2, mixed, {.page_size = 17, .table = Table::flat})),
+          new_rows(widened, lengths_of(2, 1, mixed, {.page_size = 3}))};
+}
+
 std::vector<Case> right_cases() {
   const PageOptions of_16 = {.page_size = 16};
   Spec softcap = paged(bf16, 64, "");
@@ -72,6 +92,7 @@ std::vector<Case> right_cases() {
   Case offset = {"positions after a prefix", paged(f32, 32), lengths_of(2, 1, {{9, 40}}, of_16)};
   offset.lengths.kv_offset = 100;
   cases.push_back(std::move(offset));
+  for (Case& one : cases_of_new_rows()) cases.push_back(std::move(one));
   return cases;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_packed.hpp"
 #include "abi/plan.hpp"
 #include "kernel/configuration.hpp"
 
@@ -9,7 +8,7 @@
 
 namespace tw_kernel {
 
-using ForwardArguments = tilewright::abi::cuda::PackedForwardArguments;
+using ForwardArguments = PlannedArguments;
 using tilewright::abi::SequenceRows;
 
 struct PlannedRows {

@@ -10,6 +10,10 @@
 
 namespace tw_kernel {
 
+using KvTensor = TensorArgument;
+TW_INLINE const KvTensor& k_of(const ForwardArguments& arguments) { return arguments.k; }
+TW_INLINE const KvTensor& v_of(const ForwardArguments& arguments) { return arguments.v; }
+
 // The sequence's rows of one head.
 TW_INLINE const KvElement* find_kv(const TensorArgument& tensor, const Place& place) {
   return head_of<const KvElement>(tensor, place.b, place.h_kv) +

@@ -38,14 +38,14 @@ struct Shared {
   unsigned p;
 };
 
-TW_INLINE void load_k(const Shared& shared, int stage, const TensorArgument& k, int kv_len,
+TW_INLINE void load_k(const Shared& shared, int stage, const KvTensor& k, int kv_len,
                       const KvTile& tile) {
   if (!tile.exists()) return;
   load_k(shared.k + stage * kKBytes, kv_rows(shared.task->k, k, shared.task->place, tile.first()),
          kv_len - tile.first());
 }
 
-TW_INLINE void load_v(const Shared& shared, int stage, const TensorArgument& v, int kv_len,
+TW_INLINE void load_v(const Shared& shared, int stage, const KvTensor& v, int kv_len,
                       const KvTile& tile) {
   if (!tile.exists()) return;
   load_v(shared.v + stage * kVBytes, kv_rows(shared.task->v, v, shared.task->place, tile.first()),
@@ -68,20 +68,20 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
              (place.q_begin() + place.first_row) * arguments.q.row_stride,
          arguments.q.row_stride, place.q_len(call) - place.first_row);
   if (threadIdx.x == 0) {
-    task = {place, find_kv(arguments.k, place), find_kv(arguments.v, place)};
+    task = {place, find_kv(k_of(arguments), place), find_kv(v_of(arguments), place)};
     head_reads = read_for_head(call, place);
   }
   const int kv_len = place.kv_len(call);
   Tiles tiles(arguments, place, task, kv_len);
   __syncthreads();  // the task and the list of tiles are there
   if (kStages == 1) {
-    load_k(shared, 0, arguments.k, kv_len, tiles.ahead(0));
+    load_k(shared, 0, k_of(arguments), kv_len, tiles.ahead(0));
     commit_copies();
   }
 #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) {
-    load_k(shared, i, arguments.k, kv_len, tiles.ahead(i));
-    load_v(shared, i, arguments.v, kv_len, tiles.ahead(i));
+    load_k(shared, i, k_of(arguments), kv_len, tiles.ahead(i));
+    load_v(shared, i, v_of(arguments), kv_len, tiles.ahead(i));
     commit_copies();
   }
 
@@ -102,11 +102,11 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     __syncthreads();  // the tile is visible to all, and the stage before is no longer read by any
     tiles.refill();
     if (kStages == 1) {
-      load_v(shared, 0, arguments.v, kv_len, tile);
+      load_v(shared, 0, v_of(arguments), kv_len, tile);
     } else {
       const int last = stage == 0 ? kStages - 1 : stage - 1;
-      load_k(shared, last, arguments.k, kv_len, tiles.ahead(kStages - 1));
-      load_v(shared, last, arguments.v, kv_len, tiles.ahead(kStages - 1));
+      load_k(shared, last, k_of(arguments), kv_len, tiles.ahead(kStages - 1));
+      load_v(shared, last, v_of(arguments), kv_len, tiles.ahead(kStages - 1));
     }
     commit_copies();
 
@@ -139,7 +139,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     if (kStages == 1) {
       wait_for_groups<0>();
       __syncthreads();  // V is visible to all, and K is no longer read by any
-      load_k(shared, 0, arguments.k, kv_len, tiles.ahead(1));
+      load_k(shared, 0, k_of(arguments), kv_len, tiles.ahead(1));
       commit_copies();
     }
     value_tile(weights, shared.v + stage * kVBytes, out);

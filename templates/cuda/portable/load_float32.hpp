@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/element.hpp"
+#include "cuda/attention/either_row.hpp"
 #include "cuda/attention/strided_rows.hpp"
 #include "cuda/language.hpp"
 #include "cuda/portable/float32.hpp"
@@ -32,6 +33,19 @@ TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
   store_shared_16(to, bits[0], bits[1], bits[2], bits[3]);
 }
 
+template <typename Element>
+TW_INLINE void copy_source(unsigned to, const RowSource<Element>& source) {
+  copy_elements(to, source.data, source.is_present);
+}
+template <typename Paged, typename New>
+TW_INLINE void copy_source(unsigned to, const EitherSource<Paged, New>& source) {
+  if (source.fresh != nullptr) {
+    copy_elements(to, source.fresh, source.is_present);
+  } else {
+    copy_elements(to, source.paged, source.is_present);
+  }
+}
+
 // Of the rows, the first `count` (of kRowCount) exist; the others become zeros.
 template <int kRowCount, int kDim, int kPitch, typename Element, typename Rows>
 TW_INLINE void load_tile(unsigned tile, const Rows& rows, int count) {
@@ -40,8 +54,8 @@ TW_INLINE void load_tile(unsigned tile, const Rows& rows, int count) {
   for (int id = threadIdx.x; id < kRowCount * kChunks; id += kThreads) {
     const int row = id / kChunks;
     const int column = id % kChunks * 4;
-    const RowSource<Element> source = rows.from(row, column).read(row < count);
-    copy_elements(tile + (row * kPitch + column) * 4, source.data, source.is_present);
+    const auto source = rows.from(row, column).read(row < count);
+    copy_source(tile + (row * kPitch + column) * 4, source);
   }
 }
 

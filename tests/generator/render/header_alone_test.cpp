@@ -75,6 +75,8 @@ std::vector<Wish> wishes() {
       .dtype = DType::i64, .shape = {NamedDim::total_kv}, .sorted = Sorted::promised};
   Spec paged = packed;
   paged.kv_layout = Layout::paged;
+  Spec with_new_rows = paged;
+  with_new_rows.kv_new = true;
   return {{plain, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
@@ -95,7 +97,8 @@ std::vector<Wish> wishes() {
           {paged, "plan_proved"},
           {packed, "merge"},
           {packed_in_float, "merge"},
-          {paged, "append"}};
+          {paged, "append"},
+          {with_new_rows, "forward_prefill"}};
 }
 
 struct Alone {
@@ -157,13 +160,16 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
   Spec paged = wishes()[1].spec;
   paged.layout = Layout::packed;
   paged.kv_layout = Layout::paged;
+  Spec with_new_rows = paged;
+  with_new_rows.kv_new = true;
   const std::vector<Wish> cpu_wishes = {{tabled, "forward_masked"},
                                         {tabled, "mask_proved"},
                                         {tabled, "evaluate_double"},
                                         {tabled, "evaluate_checked"},
                                         {paged, "forward"},
                                         {paged, "merge"},
-                                        {paged, "append"}};
+                                        {paged, "append"},
+                                        {with_new_rows, "forward"}};
   for (const Wish& wish : cpu_wishes) {
     for (const Alone& alone : headers_of(wish, Target::host_cpu(), seen)) {
       INFO(alone.header << " for " << wish.kernel);
