@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "runtime/api/attention.hpp"
 #include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
-#include "verify/random.hpp"
 
 namespace {
 
@@ -24,8 +24,10 @@ struct Values {
   Values(DType type, std::vector<std::int64_t> extents, const std::string& stream) {
     tensor = Tensor::zeros(type, extents);
     data.resize(static_cast<std::size_t>(tensor.view().numel()));
-    verify::Random random(7, stream);
-    for (std::size_t i = 0; i < data.size(); ++i) set(i, random.normal());
+    std::seed_seq seed(stream.begin(), stream.end());
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (std::size_t i = 0; i < data.size(); ++i) set(i, normal(random));
   }
 
   void set(std::size_t i, double value) {
