@@ -32,8 +32,9 @@ TEST_CASE("cli: run writes the gradients that a spec names, and check judges the
     const Ended checked = on_cpu({"check", spec, "--inputs", random, "--json", "--deterministic"});
     INFO(checked.out << checked.err);
     REQUIRE(checked.status == 0);
+    const nlohmann::json report = checked.json();
     std::set<std::string> names;
-    for (const auto& [name, verdict] : checked.json()["gradients"].items()) {
+    for (const auto& [name, verdict] : report["gradients"].items()) {
       names.insert(name);
       CHECK(verdict["ok"] == true);
       CHECK(verdict["error_max"] <= verdict["bound"]);
