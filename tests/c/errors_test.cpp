@@ -117,8 +117,9 @@ TEST_CASE("C: structs of earlier headers are taken, of later ones refused with w
 
   call.struct_size = sizeof call + 8;
   const ErrorHandle later = fail(TW_USAGE, tw_forward, made.get(), &call);
-  CHECK_THAT(tw_error_report(later.get()), ContainsSubstring("tw_call has struct_size 616") &&
-                                               ContainsSubstring("608 bytes") &&
+  const std::string given = std::to_string(sizeof call + 8), known = std::to_string(sizeof call);
+  CHECK_THAT(tw_error_report(later.get()), ContainsSubstring("tw_call has struct_size " + given) &&
+                                               ContainsSubstring("knows " + known + " bytes") &&
                                                ContainsSubstring("header of a later version"));
   call.struct_size = 0;
   const ErrorHandle none = fail(TW_USAGE, tw_forward, made.get(), &call);
