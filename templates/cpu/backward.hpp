@@ -120,9 +120,9 @@ TW_INLINE void differentiate_chunk(const Head& head, const BackwardPlace& place,
 TW_NOINLINE void visit_columns(const Head& head, int first_row, int chunks, int first, int count,
                                bool is_partial, double* sums, Scratch& scratch) {
   const BackwardArguments& arguments = head.arguments;
-  stage<kHeadDim>(row_of<const KvElement>(arguments.k, head.b, head.h_kv, first),
+  stage_rows<kHeadDim>(row_of<const KvElement>(arguments.k, head.b, head.h_kv, first),
                   arguments.k.row_stride, count, scratch.key_rows);
-  stage<kValueDim>(row_of<const KvElement>(arguments.v, head.b, head.h_kv, first),
+  stage_rows<kValueDim>(row_of<const KvElement>(arguments.v, head.b, head.h_kv, first),
                    arguments.v.row_stride, count, scratch.value_rows);
   score_tile<kHeadDim>(scratch.key_rows, kHeadDim, count, chunks, scratch.keys, scratch.s,
                        arguments.scale);
@@ -195,9 +195,9 @@ TW_NOINLINE void backward_rows(const BackwardArguments& arguments, int b, int h,
 TW_NOINLINE void visit_rows(const Head& head, int first_column, int chunks, int first, int count,
                             bool is_partial, Scratch& scratch) {
   const BackwardArguments& arguments = head.arguments;
-  stage<kHeadDim>(row_of<const QElement>(arguments.q, head.b, head.h, first), arguments.q.row_stride,
+  stage_rows<kHeadDim>(row_of<const QElement>(arguments.q, head.b, head.h, first), arguments.q.row_stride,
                   count, scratch.key_rows);
-  stage<kValueDim>(row_of<const OutElement>(arguments.dout, head.b, head.h, first),
+  stage_rows<kValueDim>(row_of<const OutElement>(arguments.dout, head.b, head.h, first),
                    arguments.dout.row_stride, count, scratch.value_rows);
   for (int i = 0; i < count; ++i) {
     scratch.facts[i] = head.facts_of(first + i, scratch);

@@ -4,7 +4,6 @@
 #include "cpu/head.hpp"
 #include "cpu/inline.hpp"
 #include "cpu/vector.hpp"
-#include "kernel/configuration.hpp"
 
 // Rows in and out of a tile of the backward pass, and the weights of its elements.
 
@@ -44,7 +43,7 @@ TW_INLINE Element* row_of(const TensorArgument& tensor, int b, int h, int row) {
 
 // count rows as floats: [count][kDim].
 template <int kDim, typename Element>
-TW_NOINLINE void stage(const Element* rows, long long stride, int count, float* staged) {
+TW_NOINLINE void stage_rows(const Element* rows, long long stride, int count, float* staged) {
   for (int i = 0; i < count; ++i) load_row<kDim>(rows + i * stride, staged + i * kDim);
 }
 

@@ -162,10 +162,19 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
   paged.kv_layout = Layout::paged;
   Spec with_new_rows = paged;
   with_new_rows.kv_new = true;
-  const std::vector<Wish> cpu_wishes = {{tabled, "forward_masked"},  {tabled, "mask_proved"},
-                                        {tabled, "evaluate_double"}, {tabled, "evaluate_checked"},
-                                        {paged, "forward"},          {paged, "merge"},
-                                        {paged, "append"},           {with_new_rows, "forward"}};
+  Spec with_gradients = wishes()[3].spec;
+  with_gradients.outputs.lse = true;
+  with_gradients.gradients = {"q", "k", "v"};
+  const std::vector<Wish> cpu_wishes = {{tabled, "forward_masked"},
+                                        {tabled, "mask_proved"},
+                                        {tabled, "evaluate_double"},
+                                        {tabled, "evaluate_checked"},
+                                        {paged, "forward"},
+                                        {paged, "merge"},
+                                        {paged, "append"},
+                                        {with_new_rows, "forward"},
+                                        {with_gradients, "backward_masked"},
+                                        {with_gradients, "evaluate_slopes_double"}};
   for (const Wish& wish : cpu_wishes) {
     for (const Alone& alone : headers_of(wish, Target::host_cpu(), seen)) {
       INFO(alone.header << " for " << wish.kernel);
