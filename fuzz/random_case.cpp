@@ -538,7 +538,7 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
   if (is_packed ? is_turn(packed_groups_, (every + 1) / 2) : is_turn(groups_, every)) {
     relations_.ask(cases.back());
   } else if (every > 0) {
-    relations_.ask_for_new(cases.back());
+    relations_.ask_for_rare(cases.back());
   }
   const bool traps =
       source_.device == "cpu" && has_all_trees(base) && is_turn(group, source_.sanitize_every);

@@ -49,13 +49,22 @@ void RelationChoice::ask(FuzzCase& fuzz_case) {
   fuzz_case.relation = to_string(*rarest);
 }
 
-void RelationChoice::ask_for_new(FuzzCase& fuzz_case) {
+void RelationChoice::ask_for_rare(FuzzCase& fuzz_case) {
+  const std::int64_t most = most_asked(fuzz_case.spec.is_packed());
   for (const Relation relation : all_relations()) {
-    if (asked_[relation] > 0 || !applies(relation, fuzz_case)) continue;
+    if (2 * asked_[relation] >= most || !applies(relation, fuzz_case)) continue;
     ++asked_[relation];
     fuzz_case.relation = to_string(relation);
     return;
   }
+}
+
+std::int64_t RelationChoice::most_asked(bool of_packed) const {
+  std::int64_t most = 0;
+  for (const auto& [relation, count] : asked_) {
+    if (is_of_packed(relation) == of_packed) most = std::max(most, count);
+  }
+  return most;
 }
 
 }  // namespace tilewright::verify::fuzz

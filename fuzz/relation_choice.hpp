@@ -17,10 +17,13 @@ class RelationChoice {
  public:
   /// Asks for the relation that was asked for least often, of those that apply.
   void ask(FuzzCase& fuzz_case);
-  /// Asks for a relation that has not been asked for yet, where one applies.
-  void ask_for_new(FuzzCase& fuzz_case);
+  /// Asks for a relation that seldom applies, where it does: one that was asked for less than half
+  /// as often as another of its kind of calls.
+  void ask_for_rare(FuzzCase& fuzz_case);
 
  private:
+  std::int64_t most_asked(bool of_packed) const;
+
   std::map<Relation, std::int64_t> asked_ = {};
 };
 
