@@ -13,6 +13,7 @@
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
 #include "verify/check.hpp"
+#include "verify/random_sequences.hpp"
 
 namespace tilewright::mutants {
 namespace {
@@ -157,6 +158,38 @@ std::string wrong_packed_call(const Attention& attention, const Toolchain& kerne
     return wrong;
   } catch (const Error& error) {
     return error.message();  // a plan that reports what is not so
+  }
+}
+
+std::vector<Spec> paged_specs() {
+  Spec pages = spec_that_names_tokens();
+  pages.name = "paged";
+  pages.kv_layout = Layout::paged;
+  Spec new_rows = pages;
+  new_rows.name = "paged with new rows";
+  new_rows.kv_new = true;
+  return {pages, new_rows};
+}
+
+std::string wrong_paged_call(const Attention& attention, const Toolchain& kernels) {
+  verify::CheckOptions options;
+  options.attention.device = attention.device();
+  options.attention.kernels = kernels;
+  options.readings = Toolchain{};
+  options.check_undefined = false;
+  const verify::PackedLengths lengths = {
+      .num_q_heads = 4,
+      .num_kv_heads = 2,
+      .sequences = {{1, 83}, {5, 18}, {33, 150}, {0, 9}, {64, 0}, {40, 30}},
+      .kv_offset = 0,
+      .pages = {.page_size = 17},
+      .has_new_rows = attention.spec().kv_new};
+  const verify::PackedInputs inputs = random_packed_inputs(attention.spec(), lengths, 1);
+  try {
+    const verify::Report report = verify::check(attention.spec(), inputs.problem(), options);
+    return report.ok ? "" : report.reasons().front();
+  } catch (const Error& error) {
+    return error.message();
   }
 }
 

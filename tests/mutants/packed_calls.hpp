@@ -22,4 +22,9 @@ inline constexpr int kPackedLaunches = 24;
 /// sorted.
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels);
 
+/// K and V in pages, and with new rows beside them.
+std::vector<Spec> paged_specs();
+/// What is wrong with a paged call, by the reference; empty where nothing is.
+std::string wrong_paged_call(const Attention& attention, const Toolchain& kernels);
+
 }  // namespace tilewright::mutants

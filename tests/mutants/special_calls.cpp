@@ -145,6 +145,7 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   if (device == Device::Kind::cpu) {
     add_fenced_calls(calls);
     calls.push_back({spec_that_names_tokens(), kPackedLaunches, wrong_packed_call});
+    for (Spec& spec : paged_specs()) calls.push_back({std::move(spec), 1, wrong_paged_call});
   }
   if (device == Device::Kind::cuda) {
     add_slow_calls(calls);
