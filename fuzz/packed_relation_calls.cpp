@@ -99,12 +99,16 @@ AttentionValues PackedRelationCall::run(RelationRunner& runner) const {
   return runner.forward(spec, problem);
 }
 
-std::vector<std::size_t> PackedRelationCall::filled() const {
+std::vector<std::size_t> filled_sequences(const std::vector<SequenceRows>& rows) {
   std::vector<std::size_t> found;
   for (std::size_t b = 0; b < rows.size(); ++b) {
     if (rows[b].q_len > 0 && rows[b].kv_len > 0) found.push_back(b);
   }
   return found;
+}
+
+std::vector<std::size_t> PackedRelationCall::filled() const {
+  return filled_sequences(rows);
 }
 
 bool PackedRelationCall::tells_sequences_apart() const {

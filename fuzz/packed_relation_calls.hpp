@@ -44,6 +44,9 @@ struct PackedRelationCall {
   RelationCall dense(std::size_t b) const;
 };
 
+/// Sequences with rows, and with columns too.
+std::vector<std::size_t> filled_sequences(const std::vector<SequenceRows>& rows);
+
 /// The side of a dense block mask that may stand for mask_mod as lists over positions. None where
 /// mask_mod names what only one sequence has, where a sequence has a kv_offset, and where the mask
 /// would have more than 4096 rows.

@@ -16,18 +16,13 @@ std::vector<SequenceRows> rows_of(const FuzzPacking& packing) {
   return ClampedLengths(numbers_of(packing), shape).rows;
 }
 
-bool has_filled_sequence(const FuzzPacking& packing) {
-  return std::any_of(packing.sequences.begin(), packing.sequences.end(),
-                     [](const FuzzSequence& one) { return one.q_len > 0 && one.kv_len > 0; });
-}
-
 }  // namespace
 
 bool applies(Relation relation, const FuzzCase& fuzz_case) {
   if (!applies(relation, fuzz_case.spec, fuzz_case.shape)) return false;
   switch (relation) {
     case Relation::packed_as_dense:
-      return has_filled_sequence(fuzz_case.packing);
+      return !filled_sequences(rows_of(fuzz_case.packing)).empty();
     case Relation::positions:
       return length_of_positions(fuzz_case.spec, rows_of(fuzz_case.packing)).has_value();
     case Relation::lying_lengths:

@@ -28,7 +28,7 @@ _frameworks: Dict[type, str] = {}
 
 
 def framework(array: Any) -> str:
-    """ "numpy", "torch", "jax", or "" for what is no array of theirs."""
+    """ "numpy", "torch", "jax", or "" for any other object."""
     found = _frameworks.get(type(array))
     if found is None:
         found = _framework(array)

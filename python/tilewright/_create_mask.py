@@ -66,7 +66,7 @@ def _trace_mask(mask: BlockMask, buffers: Optional[Mapping[str, Any]]) -> None:
 
 
 def _place(mask: BlockMask, device: Any) -> None:
-    """The device and framework: those that are named, else those of the captured arrays."""
+    """The device and framework that the call names; else the captured arrays say them."""
     arrays = list(mask._snippet.buffers.values())
     named = "" if device is None else str(device)
     places = {device_of(array) for array in arrays}

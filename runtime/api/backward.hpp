@@ -39,7 +39,7 @@ struct BackwardTensors {
 /// strides, and is f32 or of the buffer's dtype; a scalar's has one element.
 using GradientBuffers = std::map<std::string, TensorView>;
 
-/// Run-time values of a call of the backward pass: those of the forward call that it belongs to.
+/// Run-time values of a backward call; the forward call had the same.
 struct BackwardOptions {
   std::int64_t q_offset = 0;         ///< q_idx = row + q_offset
   std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset

@@ -12,8 +12,6 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kAppendBytes = 16;  // that a GPU copies at once
-
 struct AppendedTensor {
   std::string_view name;
   const TensorView& view;
@@ -29,16 +27,12 @@ TensorRole role_of_pool(const Spec& spec, std::string_view name, std::string_vie
 
 abi::AppendTensor append_argument(const TensorView& view, Layout layout) {
   const ResolvedTensor tensor = resolved(view, layout);
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view.data));
-  const std::int64_t all =
-      base | tensor.batch_stride * bytes | tensor.row_stride * bytes | tensor.head_stride * bytes;
   return {.data = tensor.data,
           .page_stride = tensor.batch_stride,
           .row_stride = tensor.row_stride,
           .head_stride = tensor.head_stride,
           .width = static_cast<int>(view.shape[view.rank - 1]),
-          .is_aligned = all % kAppendBytes == 0 ? 1 : 0};
+          .is_aligned = is_aligned(tensor, view.dtype) ? 1 : 0};
 }
 
 void require_slots(const TensorView& slots, std::int64_t rows) {

@@ -17,8 +17,6 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kMergeBytes = 16;  // bytes that a GPU copies at once
-
 // A tensor of the call and its name.
 struct MergedTensor {
   std::string name;
@@ -79,18 +77,8 @@ void require_merged_apart(const MergedTensor& written, const MergedTensor& other
                   : fmt::format("give {} memory of its own", written.name));
 }
 
-abi::MergeTensor merge_argument(const TensorView& view, Layout layout) {
-  const ResolvedTensor tensor = resolved(view, layout);
+abi::MergeTensor merge_argument(const ResolvedTensor& tensor) {
   return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
-}
-
-bool is_merge_aligned(const abi::MergeTensor& tensor, DType dtype) {
-  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
-  const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
-  return (base | tensor.batch_stride * bytes | tensor.head_stride * bytes |
-          tensor.row_stride * bytes) %
-             kMergeBytes ==
-         0;
 }
 
 void require_part_count(std::size_t count) {
@@ -130,8 +118,9 @@ abi::MergeArguments resolve_merge(const Spec& spec, std::span<const Part> parts,
     require_merged_apart(*lse, out, false);
   }
   abi::MergeArguments call = {};
-  call.out = merge_argument(out.view, spec.layout);
-  bool aligned = is_merge_aligned(call.out, spec.output_dtype());
+  const ResolvedTensor to = resolved(out.view, spec.layout);
+  call.out = merge_argument(to);
+  bool aligned = is_aligned(to, spec.output_dtype());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const MergedTensor part = {fmt::format("parts[{}].out", i), parts[i].out};
     const MergedTensor part_lse = {fmt::format("parts[{}].lse", i), parts[i].lse};
@@ -143,9 +132,9 @@ abi::MergeArguments resolve_merge(const Spec& spec, std::span<const Part> parts,
       require_merged_apart(*lse, part_lse, true);
       require_merged_apart(*lse, part, false);
     }
-    call.parts[i] = {merge_argument(part.view, spec.layout),
-                     static_cast<const float*>(part_lse.view.data)};
-    aligned = aligned && is_merge_aligned(call.parts[i].out, spec.output_dtype());
+    const ResolvedTensor from = resolved(part.view, spec.layout);
+    call.parts[i] = {merge_argument(from), static_cast<const float*>(part_lse.view.data)};
+    aligned = aligned && is_aligned(from, spec.output_dtype());
   }
   call.lse = lse ? static_cast<float*>(lse->view.data) : nullptr;
   call.count = static_cast<int>(parts.size());

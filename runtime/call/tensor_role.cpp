@@ -141,4 +141,13 @@ std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes) {
               fmt::format("given: {}", k.describe()));
 }
 
+bool is_aligned(const ResolvedTensor& tensor, DType dtype) {
+  constexpr std::int64_t kCopyBytes = 16;
+  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
+  return ((base | tensor.batch_stride * bytes | tensor.head_stride * bytes |
+           tensor.row_stride * bytes) %
+          kCopyBytes) == 0;
+}
+
 }  // namespace tilewright

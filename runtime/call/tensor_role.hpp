@@ -51,4 +51,7 @@ std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes);
 /// @param view that sizes_of took
 ResolvedTensor resolved(const TensorView& view, Layout layout);
 
+/// Whether every row begins at a multiple of the 16 bytes that a GPU copies at once.
+bool is_aligned(const ResolvedTensor& tensor, DType dtype);
+
 }  // namespace tilewright

@@ -52,4 +52,20 @@ abi::SnippetArguments snippet_arguments(const BindingArguments& bindings, const 
           .pages = {}};
 }
 
+abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
+  return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
+}
+
+abi::BlockMaskArgument lists_argument(const BlockMask& mask, const TileLists& lists,
+                                      std::int64_t blocks) {
+  static_assert(sizeof(long long) == sizeof(std::int64_t));
+  return {.row_offsets = reinterpret_cast<const long long*>(lists.row_offsets.data()),
+          .indices = lists.indices.data(),
+          .full_row_offsets = reinterpret_cast<const long long*>(lists.full_row_offsets.data()),
+          .full_indices = lists.full_indices.data(),
+          .batch = static_cast<int>(mask.batch()),
+          .heads = static_cast<int>(mask.heads()),
+          .q_blocks = static_cast<int>(blocks)};
+}
+
 }  // namespace tilewright::cpu

@@ -4,6 +4,8 @@
 
 #include "../../templates/abi/cpu.hpp"
 #include "../api/bindings.hpp"
+#include "../api/block_mask.hpp"
+#include "../call/forward_call.hpp"
 
 namespace tilewright::cpu {
 
@@ -18,5 +20,11 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
 
 /// What every CPU kernel that holds a snippet takes. Points into `bindings`.
 abi::SnippetArguments snippet_arguments(const BindingArguments& bindings, const Shape& shape);
+
+abi::TensorArgument tensor_argument(const ResolvedTensor& tensor);
+
+/// A mask's lists by rows or columns of tiles. @param blocks as many as there are lists of a head
+abi::BlockMaskArgument lists_argument(const BlockMask& mask, const TileLists& lists,
+                                      std::int64_t blocks);
 
 }  // namespace tilewright::cpu

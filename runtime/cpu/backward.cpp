@@ -20,22 +20,6 @@ namespace {
 constexpr std::int64_t kMostParts = 32;
 constexpr std::int64_t kMostBytesOfParts = std::int64_t{64} << 20;
 
-abi::TensorArgument argument_of(const ResolvedTensor& tensor) {
-  return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
-}
-
-abi::BlockMaskArgument lists_argument(const BlockMask& mask, const TileLists& lists,
-                                      std::int64_t blocks) {
-  static_assert(sizeof(long long) == sizeof(std::int64_t));
-  return {.row_offsets = reinterpret_cast<const long long*>(lists.row_offsets.data()),
-          .indices = lists.indices.data(),
-          .full_row_offsets = reinterpret_cast<const long long*>(lists.full_row_offsets.data()),
-          .full_indices = lists.full_indices.data(),
-          .batch = static_cast<int>(mask.batch()),
-          .heads = static_cast<int>(mask.heads()),
-          .q_blocks = static_cast<int>(blocks)};
-}
-
 // Dense arrays, one after the other.
 struct SumsLayout {
   std::vector<abi::GradientArgument> gradients = {};
@@ -81,16 +65,16 @@ void BackwardKernel::run(const BackwardCall& call, const BlockMask* mask, const 
   const ForwardCall& forward = call.forward;
   abi::BackwardArguments arguments = {
       .snippet = snippet_arguments(bindings.cpu_arguments(), forward.shape),
-      .q = argument_of(forward.q),
-      .k = argument_of(forward.k),
-      .v = argument_of(forward.v),
-      .out = argument_of(forward.out),
-      .dout = argument_of(call.dout),
+      .q = tensor_argument(forward.q),
+      .k = tensor_argument(forward.k),
+      .v = tensor_argument(forward.v),
+      .out = tensor_argument(forward.out),
+      .dout = tensor_argument(call.dout),
       .lse = forward.lse,
       .dlse = call.dlse,
-      .dq = argument_of(call.dq),
-      .dk = argument_of(call.dk),
-      .dv = argument_of(call.dv),
+      .dq = tensor_argument(call.dq),
+      .dk = tensor_argument(call.dk),
+      .dv = tensor_argument(call.dv),
       .scale = static_cast<float>(forward.scale),
       .mask = {},
       .columns = {},

@@ -10,10 +10,6 @@
 namespace tilewright::cpu {
 namespace {
 
-abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
-  return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
-}
-
 abi::ForwardArguments forward_arguments(const ForwardCall& call,
                                         const abi::SnippetArguments& snippet) {
   return {.snippet = snippet,
@@ -29,17 +25,6 @@ abi::ForwardArguments forward_arguments(const ForwardCall& call,
           .mask = {},
           .map = {},
           .rows = 0};
-}
-
-abi::BlockMaskArgument mask_argument(const BlockMask& mask, const TileLists& lists) {
-  static_assert(sizeof(long long) == sizeof(std::int64_t));
-  return {.row_offsets = reinterpret_cast<const long long*>(lists.row_offsets.data()),
-          .indices = lists.indices.data(),
-          .full_row_offsets = reinterpret_cast<const long long*>(lists.full_row_offsets.data()),
-          .full_indices = lists.full_indices.data(),
-          .batch = static_cast<int>(mask.batch()),
-          .heads = static_cast<int>(mask.heads()),
-          .q_blocks = static_cast<int>(mask.q_blocks())};
 }
 
 abi::TensorArgument from_row(abi::TensorArgument tensor, DType dtype, std::int64_t row) {
@@ -144,7 +129,7 @@ void ForwardKernel::run(const ForwardCall& call, const BlockMask& mask,
   abi::ForwardArguments arguments =
       forward_arguments(call, snippet_arguments(bindings, call.shape));
   const std::shared_ptr<const HostTileLists> lists = mask.on_host();
-  arguments.mask = mask_argument(mask, lists->lists);
+  arguments.mask = lists_argument(mask, lists->lists, mask.q_blocks());
   // A row of a mask that is shared by heads or batches serves several rows of the call.
   const std::int64_t heads_per_list = call.shape.num_q_heads / mask.heads();
   const std::int64_t batches_per_list = call.shape.batch / mask.batch();

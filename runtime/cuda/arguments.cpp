@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/call/tensor_role.hpp"
 #include "templates/abi/cuda_packed.hpp"
 
 namespace tilewright::cuda {
@@ -17,7 +18,6 @@ namespace cuda_abi = tilewright::abi::cuda;
 
 static_assert(kMaxRank == cuda_abi::kMaxBufferRank);
 constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
-constexpr std::int64_t kCopyBytes = 16;
 
 int argument_rank(const Spec& spec) {
   const bool is_usual = std::all_of(
@@ -45,14 +45,6 @@ cuda_abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
     argument.as_f32 = static_cast<float>(value);
   }
   return argument;
-}
-
-bool is_tensor_aligned(const ResolvedTensor& tensor, DType dtype) {
-  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
-  const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data));
-  return ((base | tensor.batch_stride * bytes | tensor.head_stride * bytes |
-           tensor.row_stride * bytes) %
-          kCopyBytes) == 0;
 }
 
 }  // namespace
@@ -149,11 +141,12 @@ cuda_abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
 }
 
 bool is_aligned(const Spec& spec, const ForwardCall& call) {
-  return is_tensor_aligned(call.q, spec.dtype) &&
-         is_tensor_aligned(call.k, spec.key_value_dtype()) &&
-         is_tensor_aligned(call.v, spec.key_value_dtype()) &&
-         is_tensor_aligned(call.k_new, spec.dtype) && is_tensor_aligned(call.v_new, spec.dtype) &&
-         is_tensor_aligned(call.out, spec.output_dtype());
+  return tilewright::is_aligned(call.q, spec.dtype) &&
+         tilewright::is_aligned(call.k, spec.key_value_dtype()) &&
+         tilewright::is_aligned(call.v, spec.key_value_dtype()) &&
+         tilewright::is_aligned(call.k_new, spec.dtype) &&
+         tilewright::is_aligned(call.v_new, spec.dtype) &&
+         tilewright::is_aligned(call.out, spec.output_dtype());
 }
 
 }  // namespace tilewright::cuda

@@ -52,16 +52,21 @@ FuzzCase placed_call(const Spec& spec) {
   return call;
 }
 
-std::string wrong_by_reference(const FuzzCase& call, const Attention& attention,
+std::string wrong_by_reference(const verify::Problem& problem, const Attention& attention,
                                const Toolchain& kernels) {
   verify::CheckOptions options;
   options.attention.device = attention.device();
   options.attention.kernels = kernels;
   options.readings = Toolchain{};
   options.check_undefined = false;
-  const verify::fuzz::CaseInputs inputs(call);
-  const verify::Report report = verify::check(call.spec, inputs.problem(), options);
+  const verify::Report report = verify::check(attention.spec(), problem, options);
   return report.ok ? "" : report.reasons().front();
+}
+
+std::string wrong_by_reference(const FuzzCase& call, const Attention& attention,
+                               const Toolchain& kernels) {
+  const verify::fuzz::CaseInputs inputs(call);
+  return wrong_by_reference(inputs.problem(), attention, kernels);
 }
 
 // What a plan says of buffers that break the spec's promise of order.
@@ -176,11 +181,6 @@ std::vector<Spec> paged_specs() {
 }
 
 std::string wrong_paged_call(const Attention& attention, const Toolchain& kernels) {
-  verify::CheckOptions options;
-  options.attention.device = attention.device();
-  options.attention.kernels = kernels;
-  options.readings = Toolchain{};
-  options.check_undefined = false;
   const verify::PackedLengths lengths = {
       .num_q_heads = 4,
       .num_kv_heads = 2,
@@ -190,8 +190,7 @@ std::string wrong_paged_call(const Attention& attention, const Toolchain& kernel
       .has_new_rows = attention.spec().kv_new};
   const verify::PackedInputs inputs = random_packed_inputs(attention.spec(), lengths, 1);
   try {
-    const verify::Report report = verify::check(attention.spec(), inputs.problem(), options);
-    return report.ok ? "" : report.reasons().front();
+    return wrong_by_reference(inputs.problem(), attention, kernels);
   } catch (const Error& error) {
     return error.message();
   }

@@ -1,26 +1,17 @@
 // Attention::append on a CPU: what pools hold after it, and what it refuses.
-#include <functional>
 #include <string>
 
-#include "base/error.hpp"
 #include "tests/support/appended_rows.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace tilewright {
+using test::refusal;
 using namespace appended_rows;
 
 namespace {
 
 Attention appending(const Spec& spec) {
   return Attention(spec, {.device = Device::cpu(), .append = true});
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return {};
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // Attention::merge on a CPU: against its definition in double, and what it refuses.
-#include <functional>
 #include <string>
 
-#include "base/error.hpp"
 #include "tests/support/merged_parts.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace tilewright {
+using test::refusal;
 using namespace merged_parts;
 using packed_calls::fill;
 using packed_calls::floats;
@@ -16,15 +16,6 @@ namespace {
 
 Attention merging(const Spec& spec) {
   return Attention(spec, {.device = Device::cpu(), .merge = true});
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return {};
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // kv_new on a CPU: the bits of an append and a call without it, bounds, and what is refused.
 #include "tests/support/new_rows.hpp"
 
-#include <functional>
 #include <string>
 
-#include "base/error.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace tilewright {
+using test::refusal;
 using namespace new_rows;
 
 namespace {
@@ -14,15 +14,6 @@ namespace {
 Spec with_mask(Spec spec, const std::string& mask_mod) {
   spec.mask_mod = mask_mod;
   return spec;
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return {};
 }
 
 }  // namespace

@@ -1,18 +1,18 @@
 // Paged calls on a CPU: the same bits as packed ones, whatever the pages.
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/paged_batch.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace tilewright {
+using test::refusal;
 using namespace packed_calls;
 using Catch::Matchers::ContainsSubstring;
 
@@ -60,15 +60,6 @@ Batch mixed_batch() {
                  .dim = 32};
   batch.make();
   return batch;
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return {};
 }
 
 }  // namespace
