@@ -36,9 +36,10 @@ inline constexpr const char* kDerivativeName = "tw_by";
 /// A snippet that also computes its derivatives, in forward mode. Each branch that is taken carries
 /// its derivatives, so a branch that is not taken contributes nothing, not even a NaN.
 ///
-/// Where the snippet has a kink, docs/gradients.md says which derivative it has: a tie of min or max
-/// is shared by halves, clamp has the derivative of the value that it gives and 1 at a bound, abs
-/// has 0 at 0, and floor, ceil, sign, floor_div, comparisons and conversions to integers have 0.
+/// Where the snippet has a kink, docs/gradients.md says which derivative it has: a tie of min or
+/// max is shared by halves, clamp has the derivative of the value that it gives and 1 at a bound,
+/// abs has 0 at 0, and floor, ceil, sign, floor_div, comparisons and conversions to integers have
+/// 0.
 struct Derivative {
   std::vector<DerivativeSlot> slots = {};
   /// Before each `return`, `tw_by[i] = ...;` for each slot.
