@@ -8,6 +8,7 @@ from . import _core
 from ._arrays import device_of, framework, readable, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
+from ._names import arrays_by_name
 from ._trace import Snippet, trace_mod
 
 
@@ -55,13 +56,10 @@ def _sizes(mask: BlockMask) -> Dict[str, int]:
 
 
 def _trace_mask(mask: BlockMask, buffers: Optional[Mapping[str, Any]]) -> None:
-    snippet = trace_mod(mask.mask_mod, "mask", _sizes(mask), {})
-    of_parts = {
-        name: array
-        for part in getattr(mask.mask_mod, "mods", ())
-        for name, array in getattr(part, "buffers", {}).items()
-    }
-    arrays = {**snippet.buffers, **of_parts, **(buffers or {})}
+    parts = getattr(mask.mask_mod, "mods", ())
+    named = arrays_by_name(*(getattr(part, "buffers", {}) for part in parts), buffers or {})
+    snippet = trace_mod(mask.mask_mod, "mask", _sizes(mask), named)
+    arrays = arrays_by_name(snippet.buffers, named)
     mask._snippet = Snippet(snippet.code, arrays, snippet.scalars, snippet._indices)
 
 

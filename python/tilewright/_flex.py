@@ -11,6 +11,7 @@ from ._checks import check_arrays, check_dense
 from ._create_mask import mask_spec
 from ._error import Error
 from ._mask import BlockMask
+from ._names import arrays_by_name, require_known, scalars_by_name
 from ._trace import Snippet, trace_mod
 
 _attention.load_torch_op()
@@ -160,11 +161,12 @@ def describe(
         values = {**mask._scalars, **values}
     if score_mod is not None:
         sizes = {"batch": B, "num_q_heads": H, "q_len": L, "kv_len": int(key.shape[2])}
-        _add_score(spec, arrays, trace_mod(score_mod, "score", sizes, arrays), sizes, buffers)
+        _add_score(spec, arrays, trace_mod(score_mod, "score", sizes, arrays_by_name(arrays, buffers or {})), sizes, buffers)
     elif buffers:
         raise Error(
             "usage", f"buffers holds {', '.join(buffers)}, but there is no score_mod that reads them", "leave it out"
         )
+    require_known(scalars or {}, spec.get("scalars", {}))
     read = {name: readable(array) for name, array in arrays.items()}
     return Problem(spec, read, {n: x for n, x in values.items() if n in spec.get("scalars", {})}, device_of(query))
 
@@ -176,14 +178,14 @@ def _add_score(
     sizes: Mapping[str, int],
     buffers: Optional[Mapping[str, Any]],
 ) -> None:
-    whole = Snippet(snippet.code, {**snippet.buffers, **(buffers or {})}, snippet.scalars, snippet._indices)
+    whole = Snippet(snippet.code, arrays_by_name(snippet.buffers, buffers or {}), snippet.scalars, snippet._indices)
     spec["score_mod"] = whole.code
     declared = {name: d for name, d in whole.declarations(sizes).items() if name not in arrays}
     if declared:
         spec["buffers"] = {**spec.get("buffers", {}), **declared}
     if whole.scalars:
-        spec["scalars"] = {**spec.get("scalars", {}), **whole.scalar_declarations()}
-    arrays.update(whole.buffers)
+        spec["scalars"] = scalars_by_name(spec.get("scalars", {}), whole.scalar_declarations())
+    arrays.update(arrays_by_name(arrays, whole.buffers))
 
 
 __all__ = ["AuxOutput", "AuxRequest", "describe", "flex_attention"]

@@ -9,26 +9,45 @@ from ._attention import Attention
 from ._cache import attention_for
 from ._checks import check_arrays
 from ._error import Error
+from ._names import arrays_by_name, scalars_by_name
 from ._plan import Plan
 from ._trace import Snippet, trace_mod
 
 
 def _indices(name: str, value: Any, like: Any) -> Any:
-    """int32 on the device of `like`: what plans read. An int32 array is taken as it is."""
+    """int32 on the device of `like`: what plans read. An int32 array is taken as it is; others are copied."""
     if value is None:
         return None
-    kind = framework(like)
-    if kind == "torch":
+    if framework(like) == "torch":
         import torch
 
-        if isinstance(value, torch.Tensor):
-            if value.device != like.device:
-                raise Error("tensor", f"{name} lies on {value.device}", f"move it to {like.device}")
-            return value.to(torch.int32).contiguous()
-        return torch.as_tensor(value, dtype=torch.int32, device=like.device)
+        if not isinstance(value, torch.Tensor):
+            return torch.as_tensor(_int32(name, value), device=like.device)
+        if value.device != like.device:
+            raise Error("tensor", f"{name} lies on {value.device}", f"move it to {like.device}")
+        if value.dtype == torch.int32:
+            return value.contiguous()
+        if value.device.type == "cpu":
+            return torch.as_tensor(_int32(name, value.numpy()))
+        if value.dtype != torch.int64:
+            raise Error("tensor", f"{name} has dtype {value.dtype}", "pass int32 or int64")
+        return value.to(torch.int32).contiguous()  # numbers of more bits would need a wait to be found
+    return _int32(name, value)
+
+
+def _int32(name: str, value: Any) -> Any:
     import numpy
 
-    return numpy.ascontiguousarray(value, dtype=numpy.int32)
+    array = numpy.asarray(value)
+    if array.size == 0:
+        return numpy.ascontiguousarray(array, dtype=numpy.int32)
+    if array.dtype.kind not in "iu":
+        raise Error("tensor", f"{name} has dtype {array.dtype}", "pass whole numbers: int32 or int64")
+    limits = numpy.iinfo(numpy.int32)
+    for number in (array.min(), array.max()):
+        if not limits.min <= int(number) <= limits.max:
+            raise Error("tensor", f"{name} holds {int(number)}", "pass numbers of at most 32 bits")
+    return numpy.ascontiguousarray(array, dtype=numpy.int32)
 
 
 def _snippets(
@@ -44,8 +63,8 @@ def _snippets(
         spec[key] = snippet.code
         new = {name: d for name, d in snippet.declarations(sizes).items() if name not in arrays}
         spec.setdefault("buffers", {}).update(new)
-        spec.setdefault("scalars", {}).update(snippet.scalar_declarations())
-        arrays.update(snippet.buffers)
+        spec["scalars"] = scalars_by_name(spec.get("scalars", {}), snippet.scalar_declarations())
+        arrays = arrays_by_name(arrays, snippet.buffers)
     spec.setdefault("buffers", {}).update(Snippet("", dict(buffers or {}), {}).declarations(sizes))
     return {key: value for key, value in spec.items() if value}, arrays
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._arrays import CONVERTED, DTYPES, dtype_name, shape_of
 from .._error import Error
+from .._names import scalars_by_name
 from .capture import captured_function, torch_is_loaded
 from .dispatch import make_torch_mode
 from .expr import BOOL, FLOAT, INT, Expr, cast, symbol
@@ -167,7 +168,7 @@ def _gather(root: Expr, names: _Names) -> Tuple[Dict[str, Any], Dict[str, List[S
         seen.add(id(node))
         stack.extend(a for a in reversed(node.args) if isinstance(a, Expr))
         if node.op == "scalar":
-            scalars[node.args[0]] = node.args[1]
+            scalars = scalars_by_name(scalars, {node.args[0]: node.args[1]})
         if node.op == "load":
             name = names(node.args[0], node.args[1])
             dims = indices.setdefault(name, [set() for _ in node.args[2:]])
