@@ -307,7 +307,7 @@ const std::vector<Fault>& faults() {
       {"the last run of a table", kBuffer, "i <= last; ++i", "i < last; ++i"},
       {"the last of a few elements", kBuffer, "i <= hi; ++i", "i < hi; ++i",
        "levels[kv_idx / 128] > 0"},
-      {"a range of a leading index", kBuffer, "if (lo != hi) return {};", ""},
+      {"a range of a leading index", kBuffer, "if (lo != hi) return {};", "", "grid(q_idx, 0) > 2"},
       {"the clamp of an index", kBuffer, "tw_greater(0ll, tw_lesser(index, last_[dim]))",
        "tw_greater(0ll, tw_lesser(index + 1, last_[dim]))"},
   };
