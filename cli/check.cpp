@@ -82,21 +82,6 @@ std::string verdict_text(const verify::Report& report) {
 
 using Gradients = std::map<std::string, verify::GradientVerdict>;
 
-Json to_json(const Gradients& gradients) {
-  Json json = Json::object();
-  for (const auto& [name, verdict] : gradients) {
-    json[name] = {{"ok", verdict.ok},
-                  {"error_max", verdict.error_max},
-                  {"error_rms", verdict.error_rms},
-                  {"bound", verdict.bound_max},
-                  {"bound_rms", verdict.bound_rms},
-                  {"naive_max", verdict.naive_max},
-                  {"naive_rms", verdict.naive_rms},
-                  {"reasons", verdict.reasons}};
-  }
-  return json;
-}
-
 std::string gradients_text(const Gradients& gradients) {
   std::string text;
   for (const auto& [name, verdict] : gradients) {
@@ -250,7 +235,7 @@ class CheckVerb : public Verb {
     if (json_) {
       Json json = verify::report_json(report);
       json["ok"] = ok;
-      if (!gradients.empty()) json["gradients"] = to_json(gradients);
+      if (!gradients.empty()) json["gradients"] = verify::gradients_json(gradients);
       json["notes"] = to_json(snippet_notes(spec));
       return print_json(json);
     }

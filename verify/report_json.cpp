@@ -72,4 +72,19 @@ Json report_json(const Report& report) {
           {"times_ms", to_json(report.ms)}};
 }
 
+Json gradients_json(const std::map<std::string, GradientVerdict>& gradients) {
+  Json json = Json::object();
+  for (const auto& [name, verdict] : gradients) {
+    json[name] = {{"ok", verdict.ok},
+                  {"error_max", verdict.error_max},
+                  {"error_rms", verdict.error_rms},
+                  {"bound", verdict.bound_max},
+                  {"bound_rms", verdict.bound_rms},
+                  {"naive_max", verdict.naive_max},
+                  {"naive_rms", verdict.naive_rms},
+                  {"reasons", verdict.reasons}};
+  }
+  return json;
+}
+
 }  // namespace tilewright::verify

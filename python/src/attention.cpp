@@ -9,7 +9,6 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.hpp"
-#include "base/error.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "plan.hpp"
 
@@ -19,12 +18,15 @@ namespace tilewright::py {
 namespace {
 
 void construct(Attention* self, const std::string& spec, const std::string& file,
-               const std::string& device, bool takes_block_mask, bool masks_only, bool positions) {
+               const std::string& device, bool takes_block_mask, bool masks_only, bool positions,
+               bool merge, bool append) {
   const nb::gil_scoped_release release;
   new (self) Attention(spec_from_json(spec, file), {.device = Device::parse(device),
                                                     .takes_block_mask = takes_block_mask,
                                                     .masks_only = masks_only,
-                                                    .positions = positions});
+                                                    .positions = positions,
+                                                    .merge = merge,
+                                                    .append = append});
 }
 
 nb::list builds(const Attention& attention) {
@@ -42,29 +44,17 @@ nb::list builds(const Attention& attention) {
   return list;
 }
 
+// `owned`: the result keeps the arrays alive.
 BoundArrays bind(const Attention& attention, const std::map<std::string, nb::object>& buffers,
-                 const std::map<std::string, double>& scalars) {
+                 const std::map<std::string, double>& scalars, bool owned) {
   BoundArrays bound;
   SnippetInputs inputs{.scalars = scalars};
   for (const auto& [name, array] : buffers) {
     inputs.buffers.emplace(name, view_of(array, name.c_str(), attention.device()));
-    bound.arrays.push_back(array);
+    if (owned) bound.arrays.push_back(array);
   }
   bound.bindings = attention.bind(inputs);
   return bound;
-}
-
-// New rows of K and V of a paged call.
-template <typename Tensors>
-void give_new_rows(Tensors& tensors, nb::handle k_new, nb::handle v_new, const Device& device) {
-  if (k_new.is_none() && v_new.is_none()) return;
-  if constexpr (requires { tensors.k_new; }) {
-    if (!k_new.is_none()) tensors.k_new = view_of(k_new, "k_new", device);
-    if (!v_new.is_none()) tensors.v_new = view_of(v_new, "v_new", device);
-  } else {
-    throw Error(ErrorCode::usage, "k_new and v_new are not yet supported",
-                "append the new rows to the pages before the call");
-  }
 }
 
 void forward(const Attention& attention, nb::handle q, nb::handle k, nb::handle v, nb::handle out,
@@ -77,7 +67,8 @@ void forward(const Attention& attention, nb::handle q, nb::handle k, nb::handle 
                          .v = view_of(v, "v", device),
                          .out = view_of(out, "out", device, Use::write)};
   if (!lse.is_none()) tensors.lse = view_of(lse, "lse", device, Use::write);
-  give_new_rows(tensors, k_new, v_new, device);
+  if (!k_new.is_none()) tensors.k_new = view_of(k_new, "k_new", device);
+  if (!v_new.is_none()) tensors.v_new = view_of(v_new, "v_new", device);
   const ForwardOptions options{q_offset, kv_offset, scale, stream_of(stream)};
   const Bindings& bindings = bindings_of(bound);
   const nb::gil_scoped_release release;
@@ -98,12 +89,12 @@ void declare_attention(nb::module_& module) {
   attention
       .def("__init__", &construct, nb::arg("spec"), nb::arg("file"), nb::arg("device"),
            nb::arg("takes_block_mask") = false, nb::arg("masks_only") = false,
-           nb::arg("positions") = false)
+           nb::arg("positions") = false, nb::arg("merge") = false, nb::arg("append") = false)
       .def_prop_ro("spec", [](const Attention& self) { return to_json(self.spec()); })
       .def_prop_ro("device", [](const Attention& self) { return self.device().name(); })
       .def_prop_ro("target", [](const Attention& self) { return self.target().name(); })
       .def("builds", &builds)
-      .def("bind", &bind, nb::arg("buffers"), nb::arg("scalars"))
+      .def("bind", &bind, nb::arg("buffers"), nb::arg("scalars"), nb::arg("owned") = true)
       .def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"),
            nb::arg("lse").none(), nb::arg("mask").none(), nb::arg("plan").none(),
            nb::arg("bindings").none(), nb::arg("scale").none(), nb::arg("q_offset"),
@@ -111,6 +102,8 @@ void declare_attention(nb::module_& module) {
            nb::arg("v_new").none());
   declare_masks(attention, module);
   declare_plans(attention, module);
+  declare_backward(attention);
+  declare_rows(attention);
 }
 
 }  // namespace tilewright::py

@@ -5,12 +5,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <nanobind/stl/string.h>
 
 #include "base/error.hpp"
+#include "generator/spec/gradients.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "jax_frame.hpp"
 #include "runtime/api/attention.hpp"
@@ -68,30 +70,69 @@ BlockMask mask_of(Variant& variant, const Shape& shape, const Bindings& bindings
       .first->second;
 }
 
-void run(const JaxFrame& frame, const char* device, Stream stream) {
-  Variant& variant = variant_of(frame.text("spec"), device);
-  const Spec& spec = variant.attention.spec();
+/// A call, as far as both directions share it. Arrays of snippets follow the tensors.
+struct Call {
+  Call(const JaxFrame& frame, const char* device, std::size_t tensors, Stream stream)
+      : variant(variant_of(frame.text("spec"), device)), stream(stream) {
+    const Spec& spec = variant.attention.spec();
+    shape = shape_of(spec, frame.input(0), frame.input(1), frame);
+    if (const double given = frame.number("scale"); !std::isnan(given)) scale = given;
+    SnippetInputs inputs;
+    for (const auto& [name, declared] : spec.buffers)
+      inputs.buffers.emplace(name, frame.input(tensors++));
+    const std::vector<double> scalars = frame.numbers("scalars");
+    std::size_t scalar = 0;
+    for (const auto& [name, declared] : spec.scalars)
+      inputs.scalars.emplace(name, scalars.at(scalar++));
+    if (!inputs.buffers.empty() || !inputs.scalars.empty())
+      bindings = variant.attention.bind(inputs);
+    if (!spec.mask_mod.empty()) mask = mask_of(variant, shape, bindings, stream);
+  }
+
+  Variant& variant;
+  Stream stream;
+  Shape shape;
+  Bindings bindings;
+  std::optional<double> scale;
+  std::optional<BlockMask> mask;
+};
+
+void forward(const JaxFrame& frame, const char* device, Stream stream) {
+  const Call call(frame, device, 3, stream);
   ForwardTensors tensors{
       .q = frame.input(0), .k = frame.input(1), .v = frame.input(2), .out = frame.output(0)};
   if (frame.outputs() > 1) tensors.lse = frame.output(1);
-  SnippetInputs inputs;
-  std::size_t next = 3;
-  for (const auto& [name, declared] : spec.buffers)
-    inputs.buffers.emplace(name, frame.input(next++));
-  const std::vector<double> scalars = frame.numbers("scalars");
-  std::size_t scalar = 0;
-  for (const auto& [name, declared] : spec.scalars)
-    inputs.scalars.emplace(name, scalars.at(scalar++));
-  const Bindings bindings = inputs.buffers.empty() && inputs.scalars.empty()
-                                ? Bindings()
-                                : variant.attention.bind(inputs);
-  ForwardOptions options{.stream = stream};
-  if (const double scale = frame.number("scale"); !std::isnan(scale)) options.scale = scale;
-  const Shape shape = shape_of(spec, tensors.q, tensors.k, frame);
-  options.q_offset = shape.q_offset;
-  options.kv_offset = shape.kv_offset;
-  if (spec.mask_mod.empty()) return variant.attention.forward(tensors, bindings, options);
-  variant.attention.forward(tensors, mask_of(variant, shape, bindings, stream), bindings, options);
+  const ForwardOptions options{call.shape.q_offset, call.shape.kv_offset, call.scale, stream};
+  const Attention& attention = call.variant.attention;
+  if (!call.mask) return attention.forward(tensors, call.bindings, options);
+  attention.forward(tensors, *call.mask, call.bindings, options);
+}
+
+// Results are the gradients of q, k, v, then of buffers and scalars, as far as the spec names them.
+void backward(const JaxFrame& frame, const char* device, Stream stream) {
+  const Call call(frame, device, 7, stream);
+  const Spec& spec = call.variant.attention.spec();
+  BackwardTensors tensors{.q = frame.input(0),
+                          .k = frame.input(1),
+                          .v = frame.input(2),
+                          .out = frame.input(3),
+                          .lse = frame.input(4),
+                          .dout = frame.input(5),
+                          .dlse = frame.input(6)};
+  std::size_t next = 0;
+  if (has_gradient(spec, "q")) tensors.dq = frame.output(next++);
+  if (has_gradient(spec, "k")) tensors.dk = frame.output(next++);
+  if (has_gradient(spec, "v")) tensors.dv = frame.output(next++);
+  GradientBuffers named;
+  for (const std::string& name : gradient_names(spec)) named.emplace(name, frame.output(next++));
+  const BackwardOptions options{.q_offset = call.shape.q_offset,
+                                .kv_offset = call.shape.kv_offset,
+                                .scale = call.scale,
+                                .stream = stream};
+  const Attention& attention = call.variant.attention;
+  if (!call.mask) return attention.backward(tensors, call.bindings, named, options);
+  call.mask->transposed();
+  attention.backward(tensors, *call.mask, call.bindings, named, options);
 }
 
 XLA_FFI_Error* failed(const XLA_FFI_CallFrame& frame, const char* message) {
@@ -113,6 +154,9 @@ bool answer_metadata(XLA_FFI_CallFrame& frame) {
   return true;
 }
 
+using Run = void(const JaxFrame&, const char* device, Stream stream);
+
+template <Run run>
 XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame, const char* device) {
   if (answer_metadata(*frame)) return nullptr;
   if (frame->stage != XLA_FFI_ExecutionStage_EXECUTE) return nullptr;
@@ -125,19 +169,23 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame, const char* device) {
   }
 }
 
-XLA_FFI_Error* forward_on_cpu(XLA_FFI_CallFrame* frame) {
-  return handle(frame, "cpu");
+template <Run run>
+XLA_FFI_Error* on_cpu(XLA_FFI_CallFrame* frame) {
+  return handle<run>(frame, "cpu");
 }
 
-XLA_FFI_Error* forward_on_cuda(XLA_FFI_CallFrame* frame) {
-  return handle(frame, "cuda");
+template <Run run>
+XLA_FFI_Error* on_cuda(XLA_FFI_CallFrame* frame) {
+  return handle<run>(frame, "cuda");
 }
 
 }  // namespace
 
 void declare_jax(nb::module_& module) {
-  module.def("jax_handler", [](const std::string& platform) {
-    XLA_FFI_Handler* handler = platform == "cpu" ? &forward_on_cpu : &forward_on_cuda;
+  module.def("jax_handler", [](const std::string& platform, const std::string& pass) {
+    const bool cpu = platform == "cpu";
+    XLA_FFI_Handler* handler = pass == "forward" ? (cpu ? &on_cpu<forward> : &on_cuda<forward>)
+                                                 : (cpu ? &on_cpu<backward> : &on_cuda<backward>);
     return nb::capsule(reinterpret_cast<void*>(handler));
   });
 }

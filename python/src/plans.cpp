@@ -61,14 +61,15 @@ TensorView aligned_memory(Tensor& memory, std::int64_t bytes) {
 
 PlannedCalls make_plan(const Attention& attention, const std::map<std::string, std::int64_t>& sizes,
                        const std::map<std::string, nb::object>& arrays, const BoundArrays* bound,
-                       nb::handle workspace, std::uintptr_t stream) {
+                       nb::handle workspace, std::uintptr_t stream, bool count_absent) {
   const PackedShape shape = shape_of(sizes);
   const Sequences sequences = sequences_of(arrays, attention.device());
   Tensor memory;
   const TensorView room = workspace.is_none()
                               ? aligned_memory(memory, attention.workspace_size(shape))
                               : view_of(workspace, "workspace", attention.device(), Use::write);
-  const PlanOptions options{.workspace = room, .stream = stream_of(stream)};
+  const PlanOptions options{
+      .workspace = room, .stream = stream_of(stream), .count_absent = count_absent};
   std::vector<nb::object> owners;
   for (const auto& [name, array] : arrays) owners.push_back(array);
   if (!workspace.is_none()) owners.push_back(nb::borrow(workspace));
@@ -101,7 +102,7 @@ void declare_plans(nb::class_<Attention>& attention, nb::module_& module) {
           },
           nb::arg("sizes"))
       .def("plan", &make_plan, nb::arg("sizes"), nb::arg("arrays"), nb::arg("bindings").none(),
-           nb::arg("workspace").none(), nb::arg("stream"))
+           nb::arg("workspace").none(), nb::arg("stream"), nb::arg("count_absent") = false)
       .def(
           "rebuild_plan",
           [](const Attention& self, PlannedCalls& plan, const BoundArrays* bound,

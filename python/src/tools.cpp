@@ -19,6 +19,7 @@
 #include "runtime/api/explain.hpp"
 #include "runtime/api/precompile.hpp"
 #include "verify/check.hpp"
+#include "verify/gradients.hpp"
 #include "verify/report_json.hpp"
 
 namespace nb = nanobind;
@@ -57,11 +58,11 @@ Shape shape_of(const Spec& spec, const TensorView& q, const TensorView& k) {
           .kv_len = k.shape[3 - kv_heads]};
 }
 
-std::string check(const std::string& spec_json, const std::string& file, nb::handle q, nb::handle k,
-                  nb::handle v, const std::map<std::string, nb::object>& buffers,
-                  const std::map<std::string, double>& scalars, const std::string& device,
-                  std::optional<double> scale) {
-  const Spec spec = spec_from_json(spec_json, file);
+using Arrays = std::map<std::string, nb::object>;
+
+verify::Problem problem_of(const Spec& spec, nb::handle q, nb::handle k, nb::handle v,
+                           const Arrays& buffers, const std::map<std::string, double>& scalars,
+                           std::optional<double> scale) {
   if (spec.is_packed()) {
     throw Error(ErrorCode::usage, "tw.check takes dense specs, but this one's layout is packed",
                 "use the command line: tilewright check SPEC --inputs random:HQ,HKV/Q:KV,...");
@@ -76,9 +77,37 @@ std::string check(const std::string& spec_json, const std::string& file, nb::han
     problem.snippet.buffers.emplace(name, view_of(array, name.c_str(), host));
   }
   problem.shape = shape_of(spec, problem.q, problem.k);
+  return problem;
+}
+
+std::string check(const std::string& spec_json, const std::string& file, nb::handle q, nb::handle k,
+                  nb::handle v, const Arrays& buffers, const std::map<std::string, double>& scalars,
+                  const std::string& device, std::optional<double> scale) {
+  const Spec spec = spec_from_json(spec_json, file);
+  const verify::Problem problem = problem_of(spec, q, k, v, buffers, scalars, scale);
   const nb::gil_scoped_release release;
   return verify::report_json(
              verify::check(spec, problem, {.attention = {.device = Device::parse(device)}}))
+      .dump();
+}
+
+// The verdict of each of `gradients`, which Attention.backward wrote for dout and dlse.
+std::string judge_gradients(const std::string& spec_json, const std::string& file, nb::handle q,
+                            nb::handle k, nb::handle v, const Arrays& buffers,
+                            const std::map<std::string, double>& scalars,
+                            std::optional<double> scale, nb::handle dout, nb::handle dlse,
+                            const Arrays& gradients) {
+  const Spec spec = spec_from_json(spec_json, file);
+  const Device host = Device::cpu();
+  const verify::Problem problem = problem_of(spec, q, k, v, buffers, scalars, scale);
+  verify::GradientResults results{.dout = view_of(dout, "dout", host)};
+  if (!dlse.is_none()) results.dlse = view_of(dlse, "dlse", host);
+  for (const auto& [name, array] : gradients) {
+    results.gradients.emplace(name, view_of(array, name.c_str(), host));
+  }
+  const nb::gil_scoped_release release;
+  return verify::gradients_json(
+             verify::judge_gradients(spec, problem, results, {}, ThreadPool::shared()))
       .dump();
 }
 
@@ -113,6 +142,10 @@ void declare_tools(nb::module_& module) {
   module.def("check", &check, nb::arg("spec"), nb::arg("file"), nb::arg("q"), nb::arg("k"),
              nb::arg("v"), nb::arg("buffers"), nb::arg("scalars"), nb::arg("device"),
              nb::arg("scale").none());
+  module.def("judge_gradients", &judge_gradients, nb::arg("spec"), nb::arg("file"), nb::arg("q"),
+             nb::arg("k"), nb::arg("v"), nb::arg("buffers"), nb::arg("scalars"),
+             nb::arg("scale").none(), nb::arg("dout"), nb::arg("dlse").none(),
+             nb::arg("gradients"));
   module.def("precompile", &make_ahead, nb::arg("manifest"), nb::arg("targets"),
              nb::arg("bundle").none());
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
+from ._arguments import require_module
 from ._error import Error
 
 DTYPES = {
@@ -59,12 +60,12 @@ def dtype_name(array: Any) -> str:
     return str(array.dtype).rpartition("torch.")[2]
 
 
-def short_dtype(array: Any, name: str) -> str:
-    """ "f32", "bf16", ... of q, k, v or a buffer."""
-    text = dtype_name(array)
-    if text not in DTYPES:
-        raise Error("tensor", f"{name} has dtype {text}", f"convert it to one of {', '.join(DTYPES)}")
-    return DTYPES[text]
+def float_dtype(array: Any, name: str) -> str:
+    """ "f32", "f16" or "bf16" of q, k or v."""
+    short = DTYPES.get(dtype_name(array), "")
+    if short not in ("f32", "f16", "bf16"):
+        raise Error("tensor", f"{name} has dtype {dtype_name(array)}", "convert it to float32, float16 or bfloat16")
+    return short
 
 
 def device_of(array: Any) -> str:
@@ -95,9 +96,7 @@ def empty_like(array: Any, shape: Sequence[int], dtype: Any) -> Any:
     import numpy
 
     if dtype == "bf16":
-        import ml_dtypes
-
-        return numpy.empty(tuple(shape), dtype=ml_dtypes.bfloat16)
+        return numpy.empty(tuple(shape), dtype=require_module("ml_dtypes").bfloat16)
     return numpy.empty(tuple(shape), dtype=_NAMES[dtype])
 
 
@@ -131,10 +130,8 @@ def stream_of(array: Any) -> int:
 def same_framework(**arrays: Any) -> str:
     """The framework that all arrays belong to, named as the arguments are."""
     kinds = {name: framework(array) for name, array in arrays.items()}
-    for name, kind in kinds.items():
-        if not kind:
-            what = type(arrays[name]).__name__
-            raise Error("tensor", f"{name} is a {what}, not an array", "pass arrays of numpy, torch or jax")
+    for name, array in arrays.items():
+        require_array(name, array)
     first_name, first = next(iter(kinds.items()))
     for name, kind in kinds.items():
         if kind != first:
@@ -144,6 +141,15 @@ def same_framework(**arrays: Any) -> str:
                 "pass arrays of one framework",
             )
     return first
+
+
+def require_array(name: str, value: Any, rank: Optional[int] = None) -> None:
+    """Refuses what is no array, or one of another rank."""
+    if not framework(value):
+        shown = "None" if value is None else f"a {type(value).__name__}"
+        raise Error("tensor", f"{name} is {shown}, not an array", "pass an array of numpy, torch or jax")
+    if rank is not None and len(value.shape) != rank:
+        raise Error("tensor", f"{name} has {len(value.shape)} dimensions, not {rank}: {list(shape_of(value))}")
 
 
 def shape_of(array: Any) -> Tuple[int, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _core, _recorder
-from ._arrays import empty_like, framework, readable, shape_of, stream_of
+from ._arguments import real, scalars_of, whole
+from ._arrays import dtype_name, empty_like, framework, readable, require_array, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
 from ._plan import Plan
@@ -83,7 +84,7 @@ class Attention:
         scalars: Dict[str, float] = {}
         for name, value in arrays_and_scalars.items():
             if name in scalar_names or isinstance(value, (bool, int, float)):
-                scalars[name] = float(value)
+                scalars.update(scalars_of({name: value}))
             else:
                 arrays[name] = readable(value) if framework(value) == "jax" else value
         return Bindings(self._core.bind(arrays, scalars), arrays, scalars)
@@ -102,6 +103,16 @@ class Attention:
     ) -> BlockMask:
         """Lists the tiles of q_len x kv_len that the spec's mask_mod keeps something of."""
         heads = num_q_heads if num_kv_heads is None else num_kv_heads
+        for name, size in (
+            ("batch", batch),
+            ("num_q_heads", num_q_heads),
+            ("num_kv_heads", heads),
+            ("q_len", q_len),
+            ("kv_len", kv_len),
+        ):
+            whole(name, size)
+        _require_offsets(q_offset, kv_offset)
+        _require(bindings, Bindings, "bindings", "attention.bind(...)")
         bound = None if bindings is None else bindings._core
         stream = self._stream(bindings)
 
@@ -136,18 +147,28 @@ class Attention:
         max_q_len: Optional[int] = None,
         max_kv_len: Optional[int] = None,
         bindings: Optional[Bindings] = None,
+        count_absent: bool = False,
     ) -> Plan:
         """Plans calls of packed sequences (docs/packed.md, docs/paged.md). Arrays are int32, on the attention's device.
+        They are viewed: rebuild() reads them again.
 
         q_begin [batch + 1] and kv_len [batch]; packed K and V: kv_begin [batch + 1] (or [batch] with kv_len); K and V in
         pages: page_table. The rows of k are total_kv, or page_size (k_pool.shape[1]) times pages (k_pool.shape[0]);
-        where they are left out, the first call says them.
+        where they are left out, the first call says them. count_absent: the plan's report counts entries of the page
+        table that are neither a page nor -1, for tests and tools.
         """
         arrays = {"q_begin": q_begin, "kv_len": kv_len, "kv_begin": kv_begin, "page_table": page_table}
         arrays.update(page_begin=page_begin, q_offset=q_offset, kv_offset=kv_offset)
-        arrays = {name: readable(array) for name, array in arrays.items() if array is not None}
-        common = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": num_q_heads, "num_kv_heads": num_kv_heads}
-        common.update(total_q=total_q, max_q_len=max_q_len or 0, max_kv_len=max_kv_len or 0)
+        arrays = {
+            name: _lengths(name, array) for name, array in arrays.items() if array is not None or name == "q_begin"
+        }
+        common = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": whole("num_q_heads", num_q_heads)}
+        common.update(num_kv_heads=whole("num_kv_heads", num_kv_heads), total_q=whole("total_q", total_q, 0))
+        common.update(
+            max_q_len=whole("max_q_len", 0 if max_q_len is None else max_q_len, 0),
+            max_kv_len=whole("max_kv_len", 0 if max_kv_len is None else max_kv_len, 0),
+        )
+        _require(bindings, Bindings, "bindings", "attention.bind(...)")
 
         def build(attention: "Attention", sizes: Dict[str, int], bound: Optional[Bindings]) -> _core.Plan:
             sizes = {**common, **sizes}
@@ -155,16 +176,20 @@ class Attention:
             if attention.device != "cpu":
                 workspace = empty_like(q_begin, (attention._core.workspace_size(sizes),), "u8")
             core = None if bound is None else bound._core
-            return attention._core.plan(sizes, arrays, core, workspace, stream_of(q_begin))
+            return attention._core.plan(sizes, arrays, core, workspace, stream_of(q_begin), bool(count_absent))
 
         plan = Plan(self._spec, build, bindings)
-        rows = page_size * pages if pages is not None else total_kv
+        page_size = whole("page_size", page_size, 0)
+        rows = page_size * whole("pages", pages, 0) if pages is not None else total_kv
         if rows is not None:
-            plan._for(self, rows, page_size)
+            plan._for(self, whole("total_kv", rows, 0), page_size)
         return plan
 
     def rebuild(self, plan: Plan, bindings: Optional[Bindings] = None, *, stream: Optional[int] = None) -> None:
         """Plans the next step, after the contents of the plan's arrays, of buffers, or scalars have changed."""
+        if not isinstance(plan, Plan):
+            raise Error("usage", f"plan is a {type(plan).__name__}", "pass what attention.plan(...) returns")
+        _require(bindings, Bindings, "bindings", "attention.bind(...)")
         if stream is None:
             stream = 0 if self.device == "cpu" else _current_stream(self.device)
         plan._rebuild(bindings, stream)
@@ -200,6 +225,11 @@ class Attention:
 
             return _jax.forward(self, q, k, v, mask, bindings, scale, q_offset, kv_offset)
         _recorder.note(self._spec)
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            if array is q or not framework(array):
+                require_array(name, array, (3 if self._packed else 4) if array is q else None)
+        scale = real("scale", scale)
+        _require_offsets(q_offset, kv_offset)
         _require(mask, BlockMask, "mask", "attention.block_mask(...) or create_block_mask(...)")
         _require(plan, Plan, "plan", "attention.plan(...)")
         _require(bindings, Bindings, "bindings", "attention.bind(...)")
@@ -226,8 +256,7 @@ class Attention:
 
     def _mask_of(self, q: Any, k: Any, q_offset: int, kv_offset: int, bindings: Optional[Bindings]) -> BlockMask:
         heads, kv_heads = self._heads, self._kv_heads
-        if q.ndim != 4 or k.ndim != 4:
-            raise Error("tensor", f"q has {q.ndim} and k has {k.ndim} dimensions", "this layout has 4")
+        require_array("k", k, 4)
         return self.block_mask(
             batch=q.shape[0], num_q_heads=q.shape[heads], num_kv_heads=k.shape[kv_heads],
             q_len=q.shape[3 - heads], kv_len=k.shape[3 - kv_heads],
@@ -240,11 +269,25 @@ def _require(value: Any, kind: type, name: str, form: str) -> None:
         raise Error("usage", f"{name} is a {type(value).__name__}", f"pass what {form} returns")
 
 
+def _require_offsets(*offsets: Any) -> None:
+    for name, offset in zip(("q_offset", "kv_offset"), offsets):
+        if type(offset) is not int:
+            whole(name, offset, -(2**62))
+
+
+def _lengths(name: str, array: Any) -> Any:
+    """int32 as it lies: a copy of another dtype would keep its numbers at the next rebuild."""
+    require_array(name, array)
+    if dtype_name(array) != "int32":
+        raise Error(
+            "tensor", f"{name} has dtype {dtype_name(array)}", "pass int32, which the plan reads at each rebuild"
+        )
+    if name == "q_begin" and (len(array.shape) != 1 or array.shape[0] < 1):
+        raise Error("tensor", f"q_begin has the shape {list(shape_of(array))}", "pass [batch + 1]")
+    return readable(array)
+
+
 def _current_stream(device: str) -> int:
     import torch
 
     return int(torch._C._cuda_getCurrentRawStream(int(device.partition(":")[2] or 0)))
-
-
-def scalars_of(given: Optional[Mapping[str, float]]) -> Dict[str, float]:
-    return {} if given is None else {name: float(value) for name, value in given.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Tuple
 
-from ._arrays import device_of, framework, is_traced, same_framework, shape_of, short_dtype
+from ._arrays import device_of, float_dtype, framework, is_traced, require_array, same_framework, shape_of
 from ._error import Error
 
 Names = Tuple[str, str, str]
@@ -20,24 +20,29 @@ def _refuse_gradients(name: str, array: Any) -> None:
         )
 
 
+def same_place(**arrays: Any) -> None:
+    """Refuses arrays of several frameworks or devices."""
+    same_framework(**arrays)
+    if any(map(is_traced, arrays.values())):
+        return
+    first_name, first = next(iter(arrays.items()))
+    for name, array in arrays.items():
+        if device_of(array) != device_of(first):
+            raise Error(
+                "tensor",
+                f"{first_name} lies on {device_of(first)}, but {name} on {device_of(array)}",
+                f"move {name} to {device_of(first)}",
+            )
+
+
 def check_arrays(names: Names, arrays: Tuple[Any, Any, Any], rank: int) -> str:
     """Framework, rank, dtype and device. Returns the framework."""
     kind = same_framework(**dict(zip(names, arrays)))
     for name, array in zip(names, arrays):
-        if len(array.shape) != rank:
-            raise Error("tensor", f"{name} has {len(array.shape)} dimensions, not {rank}: {list(shape_of(array))}")
-        dtype = short_dtype(array, name)
-        if dtype not in ("f32", "f16", "bf16"):
-            raise Error("tensor", f"{name} has dtype {array.dtype}", "pass float32, float16 or bfloat16")
+        require_array(name, array, rank)
+        float_dtype(array, name)
         _refuse_gradients(name, array)
-    if not any(map(is_traced, arrays)):
-        for name, array in zip(names[1:], arrays[1:]):
-            if device_of(array) != device_of(arrays[0]):
-                raise Error(
-                    "tensor",
-                    f"{names[0]} lies on {device_of(arrays[0])}, but {name} on {device_of(array)}",
-                    f"move {name} to {device_of(arrays[0])}",
-                )
+    same_place(**dict(zip(names, arrays)))
     if arrays[1].dtype != arrays[2].dtype:
         raise Error(
             "tensor", f"{names[1]} has dtype {arrays[1].dtype}, but {names[2]} {arrays[2].dtype}", "convert one of them"

@@ -20,8 +20,21 @@ def check(
     device: str,
     scale: Optional[float],
 ) -> str: ...
+def judge_gradients(
+    spec: str,
+    file: str,
+    q: Any,
+    k: Any,
+    v: Any,
+    buffers: Dict[str, Any],
+    scalars: Dict[str, float],
+    scale: Optional[float],
+    dout: Any,
+    dlse: Any,
+    gradients: Dict[str, Any],
+) -> str: ...
 def precompile(manifest: str, targets: List[str], bundle: Optional[str]) -> int: ...
-def jax_handler(platform: str) -> Any: ...
+def jax_handler(platform: str, run: str) -> Any: ...
 
 class Bindings: ...
 
@@ -62,6 +75,8 @@ class Attention:
         takes_block_mask: bool = False,
         masks_only: bool = False,
         positions: bool = False,
+        merge: bool = False,
+        append: bool = False,
     ) -> None: ...
     @property
     def spec(self) -> str: ...
@@ -70,7 +85,30 @@ class Attention:
     @property
     def target(self) -> str: ...
     def builds(self) -> List[Dict[str, Any]]: ...
-    def bind(self, buffers: Dict[str, Any], scalars: Dict[str, float]) -> Bindings: ...
+    def bind(self, buffers: Dict[str, Any], scalars: Dict[str, float], owned: bool = True) -> Bindings: ...
+    def backward(
+        self,
+        inputs: Dict[str, Any],
+        gradients: Dict[str, Any],
+        mask: Optional[BlockMask],
+        bindings: Optional[Bindings],
+        scale: Optional[float],
+        q_offset: int,
+        kv_offset: int,
+        stream: int,
+    ) -> None: ...
+    def merge(self, outs: Sequence[Any], lses: Sequence[Any], out: Any, lse: Any, stream: int) -> None: ...
+    def append(
+        self,
+        k_new: Any,
+        v_new: Any,
+        k_pool: Any,
+        v_pool: Any,
+        slots: Any,
+        plan: Optional[Plan],
+        bindings: Optional[Bindings],
+        stream: int,
+    ) -> None: ...
     def forward(
         self,
         q: Any,
@@ -116,6 +154,12 @@ class Attention:
     ) -> BlockMask: ...
     def workspace_size(self, sizes: Dict[str, int]) -> int: ...
     def plan(
-        self, sizes: Dict[str, int], arrays: Dict[str, Any], bindings: Optional[Bindings], workspace: Any, stream: int
+        self,
+        sizes: Dict[str, int],
+        arrays: Dict[str, Any],
+        bindings: Optional[Bindings],
+        workspace: Any,
+        stream: int,
+        count_absent: bool = False,
     ) -> Plan: ...
     def rebuild_plan(self, plan: Plan, bindings: Optional[Bindings], stream: int) -> None: ...

@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _core
-from ._arrays import device_of, framework, readable, shape_of, stream_of
+from ._arguments import block_size, mapping, require_read, scalars_of, whole
+from ._arrays import device_of, framework, readable, require_array, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
-from ._names import arrays_by_name
+from ._names import arrays_by_name, require_known
 from ._trace import Snippet, trace_mod
-
-
-def _block_size(value: Any) -> Tuple[int, int]:
-    q, kv = value if isinstance(value, (tuple, list)) else (value, value)
-    return int(q), int(kv)
-
-
-def _positive(**sizes: Any) -> None:
-    for name, size in sizes.items():
-        if not hasattr(size, "__index__") or isinstance(size, bool) or size < 1:
-            raise Error("usage", f"{name} is {size!r}", "pass a whole number from 1 up")
+from ._trace.verbatim import verbatim
 
 
 def create_block_mask(
@@ -39,14 +30,15 @@ def create_block_mask(
     """Which tiles mask_mod(b, h, q_idx, kv_idx) keeps something of. B or H None: one list for all.
 
     mask_mod: a Python function, or C++ as a string with the arrays that it reads in `buffers`."""
-    B, H = 1 if B is None else B, 1 if H is None else H
-    _positive(B=B, H=H, Q_LEN=Q_LEN, KV_LEN=KV_LEN)
+    batch, heads = whole("B", 1 if B is None else B), whole("H", 1 if H is None else H)
+    size = (batch, heads, whole("Q_LEN", Q_LEN), whole("KV_LEN", KV_LEN))
     for name in ignored:
         if name not in ("_compile", "separate_full_blocks", "compute_dq_write_order", "dq_kv_order"):
             raise Error("usage", f"create_block_mask has no argument {name}", "its arguments are FlexAttention's")
-    mask = BlockMask(_build, (int(B), int(H), int(Q_LEN), int(KV_LEN)), _block_size(BLOCK_SIZE), mask_mod)
-    _trace_mask(mask, buffers)
-    mask._scalars = {name: float(value) for name, value in (scalars or {}).items()}
+    mask = BlockMask(_build, size, block_size(BLOCK_SIZE), mask_mod)
+    _trace_mask(mask, mapping("buffers", buffers))
+    mask._scalars = scalars_of(scalars)
+    require_known(mask._scalars, mask._snippet.scalars)
     _place(mask, device)
     return mask
 
@@ -60,12 +52,16 @@ def _trace_mask(mask: BlockMask, buffers: Optional[Mapping[str, Any]]) -> None:
     named = arrays_by_name(*(getattr(part, "buffers", {}) for part in parts), buffers or {})
     snippet = trace_mod(mask.mask_mod, "mask", _sizes(mask), named)
     arrays = arrays_by_name(snippet.buffers, named)
+    require_read(named, (snippet.code,))
     mask._snippet = Snippet(snippet.code, arrays, snippet.scalars, snippet._indices)
 
 
 def _place(mask: BlockMask, device: Any) -> None:
     """The device and framework that the call names; else the captured arrays say them."""
     arrays = list(mask._snippet.buffers.values())
+    library = type(device).__module__.partition(".")[0]
+    if device is not None and not isinstance(device, str) and library not in ("torch", "jax", "jaxlib"):
+        raise Error("usage", f"device is a {type(device).__name__}", 'pass a name: "cpu", "cuda:0"')
     named = "" if device is None else str(device)
     places = {device_of(array) for array in arrays}
     mask._device = next(iter(places)) if len(places) == 1 else named or "cpu"
@@ -109,16 +105,20 @@ def _stream(mask: BlockMask) -> int:
     return next((stream_of(array) for array in mask._snippet.buffers.values()), 0)
 
 
+def _pair(name: str, value: Any) -> Tuple[int, int]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise Error("usage", f"{name} is {value!r}", "pass (Q_LEN, KV_LEN)")
+    return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
+
+
 def mask_from_lists(lists: Any, block: Any, mask_mod: Any, lengths: Optional[Tuple[int, int]]) -> BlockMask:
     import numpy
 
-    sides = _block_size(block)
-    on_host: List[Any] = [None if array is None else _host(array) for array in lists]
-    if on_host[0].ndim == 1:
-        on_host = [None if array is None else array[None, None] for array in on_host]
+    sides = block_size(block)
+    on_host = _lists_on_host(lists)
     B, H, rows = on_host[0].shape
     columns = on_host[1].shape[-1]
-    q_len, kv_len = lengths or (rows * sides[0], columns * sides[1])
+    q_len, kv_len = (rows * sides[0], columns * sides[1]) if lengths is None else _pair("seq_lengths", lengths)
 
     def build(mask: BlockMask) -> _core.BlockMask:
         attention, bindings = _maker(mask)
@@ -138,6 +138,29 @@ def mask_from_lists(lists: Any, block: Any, mask_mod: Any, lengths: Optional[Tup
     return mask
 
 
+_LISTS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
+
+
+def _lists_on_host(lists: Any) -> List[Any]:
+    """kv_num_blocks [B, H, rows] and kv_indices [B, H, rows, columns], both without [B, H] too; then the full ones."""
+    for name, array in zip(_LISTS, lists):
+        if array is None and name.startswith("full"):
+            continue
+        require_array(name, array)
+    ranks = [None if array is None else len(array.shape) for array in lists]
+    for name, array, rank in zip(_LISTS, lists, ranks):
+        wanted = (3 if ranks[0] != 1 else 1) + name.endswith("indices")
+        if rank is not None and rank != wanted:
+            shape = "[rows" if wanted < 3 else "[B, H, rows"
+            raise Error(
+                "tensor",
+                f"{name} has {rank} dimensions: {list(shape_of(array))}",
+                f"pass {shape}{', columns' if name.endswith('indices') else ''}]",
+            )
+    found = [None if array is None else _host(array) for array in lists]
+    return found if ranks[0] != 1 else [None if array is None else array[None, None] for array in found]
+
+
 def _host(array: Any) -> Any:
     import numpy
 
@@ -150,6 +173,8 @@ def _combined(name: str, mods: Tuple[Any, ...]) -> Callable[..., Any]:
     for mod in mods:
         if not callable(mod) and not isinstance(mod, (str, Snippet)):
             raise Error("usage", f"{name} got a {type(mod).__name__}", "pass Python functions, or C++ as strings")
+        if isinstance(mod, (str, Snippet)):
+            verbatim(mod, "bool")
     return _Combined(name, mods)
 
 
@@ -160,8 +185,6 @@ class _Combined:
         self.name, self.mods = name, mods
 
     def __call__(self, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
-        from ._trace.verbatim import verbatim
-
         results: List[Any] = [
             verbatim(mod, "bool") if isinstance(mod, (str, Snippet)) else mod(b, h, q_idx, kv_idx) for mod in self.mods
         ]

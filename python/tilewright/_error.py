@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Sequence
+import re
+from typing import Mapping, NamedTuple, Optional, Sequence
 
 
 # Hints of the library, as Python writes them.
@@ -44,6 +45,14 @@ class Error(Exception):
         self.hint = hint
         self.place = None if place is None else Place(*place)  # type: ignore[arg-type]
         self.notes = list(notes)
+
+    def renamed(self, names: Mapping[str, str]) -> "Error":
+        """The same, where the arguments have other names; of "tensor", "usage" and "block_mask"."""
+        if self.code not in ("tensor", "usage", "block_mask") or self.place is not None:
+            return self
+        pattern = re.compile(rf"\b({'|'.join(names)})\b(?![(\[])")
+        texts = [pattern.sub(lambda found: names[found[0]], text) for text in (self.message, self.hint, *self.notes)]
+        return Error(self.code, texts[0], texts[1], None, texts[2:])
 
     def __str__(self) -> str:
         from . import _core

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from . import _attention
-from ._arrays import device_of, readable, shape_of, short_dtype, stream_of
+from ._arguments import flag, mapping, real, require_read, scalars_of
+from ._arrays import device_of, readable, shape_of, float_dtype, stream_of
 from ._cache import attention_for
 from ._checks import check_arrays, check_dense
 from ._create_mask import mask_spec
@@ -16,6 +17,7 @@ from ._trace import Snippet, trace_mod
 
 _attention.load_torch_op()
 _NAMES = ("query", "key", "value")
+_OF_FORWARD = {"q": "query", "k": "key", "v": "value"}
 
 
 class AuxRequest(NamedTuple):
@@ -61,13 +63,14 @@ def flex_attention(
     create_block_mask, here or torch's. scalars: values of tw.scalar()s. kernel_options is accepted and not needed.
     """
     lse = _wants_lse(return_lse, return_aux)
+    scale = real("scale", scale)
     if _attention._torch is not None and _attention._torch.is_compiling():
         if buffers is not None or scalars is not None:
             raise Error("usage", "torch.compile takes no buffers= or scalars=", "capture the arrays in the mod")
         found = _attention._torch.compiled_flex(query, key, value, score_mod, block_mask, scale, lse)
         return found if return_aux is None else (found[0], AuxOutput(found[1])) if lse else (found, AuxOutput())
     kind = check_arrays(_NAMES, (query, key, value), 4)
-    check_dense(_NAMES, (query, key, value), enable_gqa)
+    check_dense(_NAMES, (query, key, value), flag("enable_gqa", enable_gqa))
     mask = _block_mask(block_mask)
     if mask is not None:
         mask.require_lengths(query.shape[2], key.shape[2])
@@ -83,7 +86,10 @@ def flex_attention(
         if mask is not None:
             heads = (query.shape[0], query.shape[1], key.shape[1])
             mask._build_with(attention, heads, bindings, stream_of(query))
-        result = attention.forward(query, key, value, mask=mask, bindings=bindings, scale=scale)
+        try:
+            result = attention.forward(query, key, value, mask=mask, bindings=bindings, scale=scale)
+        except Error as error:
+            raise error.renamed(_OF_FORWARD) from None
     if return_aux is None:
         return result
     out, values = result if lse else (result, None)
@@ -91,10 +97,13 @@ def flex_attention(
 
 
 def _wants_lse(return_lse: bool, return_aux: Any) -> bool:
+    flag("return_lse", return_lse)
     if return_aux is None:
         return bool(return_lse)
     if return_lse:
         raise Error("usage", "return_lse and return_aux are both given", "pass return_aux=AuxRequest(lse=True)")
+    if not hasattr(return_aux, "lse"):
+        raise Error("usage", f"return_aux is {return_aux!r}", "pass tw.AuxRequest(lse=True)")
     if getattr(return_aux, "max_scores", False):
         raise Error("usage", "return_aux.max_scores is not there yet", "ask for lse alone")
     return bool(return_aux.lse)
@@ -146,26 +155,25 @@ def describe(
 ) -> Problem:
     """The spec of a call, and what its snippets read."""
     B, H, L, E = shape_of(query)
-    spec: Dict[str, Any] = {"dtype": short_dtype(query, "query"), "head_dim": E}
+    spec: Dict[str, Any] = {"dtype": float_dtype(query, "query"), "head_dim": E}
     if value.shape[3] != E:
         spec["v_head_dim"] = int(value.shape[3])
     if key.dtype != query.dtype:
-        spec["kv_dtype"] = short_dtype(key, "key")
+        spec["kv_dtype"] = float_dtype(key, "key")
     if lse:
         spec["outputs"] = ["out", "lse"]
     arrays: Dict[str, Any] = {}
-    values: Dict[str, float] = {name: float(number) for name, number in (scalars or {}).items()}
+    values, buffers = scalars_of(scalars), mapping("buffers", buffers)
     if mask is not None:
         spec.update(mask_spec(mask))
         arrays.update(mask._snippet.buffers)
         values = {**mask._scalars, **values}
     if score_mod is not None:
         sizes = {"batch": B, "num_q_heads": H, "q_len": L, "kv_len": int(key.shape[2])}
-        _add_score(spec, arrays, trace_mod(score_mod, "score", sizes, arrays_by_name(arrays, buffers or {})), sizes, buffers)
-    elif buffers:
-        raise Error(
-            "usage", f"buffers holds {', '.join(buffers)}, but there is no score_mod that reads them", "leave it out"
+        _add_score(
+            spec, arrays, trace_mod(score_mod, "score", sizes, arrays_by_name(arrays, buffers or {})), sizes, buffers
         )
+    require_read(buffers, (spec.get("score_mod", ""), spec.get("mask_mod", "")))
     require_known(scalars or {}, spec.get("scalars", {}))
     read = {name: readable(array) for name, array in arrays.items()}
     return Problem(spec, read, {n: x for n, x in values.items() if n in spec.get("scalars", {})}, device_of(query))

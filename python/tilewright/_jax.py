@@ -20,8 +20,8 @@ def _register() -> None:
         return
     import jax
 
-    jax.ffi.register_ffi_target(_TARGET, _core.jax_handler("cpu"), platform="cpu")
-    jax.ffi.register_ffi_target(_TARGET, _core.jax_handler("cuda"), platform="CUDA")
+    jax.ffi.register_ffi_target(_TARGET, _core.jax_handler("cpu", "forward"), platform="cpu")
+    jax.ffi.register_ffi_target(_TARGET, _core.jax_handler("cuda", "forward"), platform="CUDA")
     _registered = True
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ._arrays import device_of, framework, readable, shape_of, short_dtype
+from ._arguments import flag, mapping, real, require_module, require_read, scalars_of
+from ._arrays import device_of, framework, readable, shape_of, float_dtype
 from ._attention import Attention
 from ._cache import attention_for
-from ._checks import check_arrays
+from ._checks import check_arrays, same_place
 from ._error import Error
-from ._names import arrays_by_name, scalars_by_name
+from ._names import arrays_by_name, require_known, scalars_by_name
 from ._plan import Plan
 from ._trace import Snippet, trace_mod
 
@@ -36,9 +38,11 @@ def _indices(name: str, value: Any, like: Any) -> Any:
 
 
 def _int32(name: str, value: Any) -> Any:
-    import numpy
-
-    array = numpy.asarray(value)
+    numpy = require_module("numpy")
+    try:
+        array = numpy.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        raise Error("tensor", f"{name} is no array of numbers", "pass whole numbers: int32 or int64") from None
     if array.size == 0:
         return numpy.ascontiguousarray(array, dtype=numpy.int32)
     if array.dtype.kind not in "iu":
@@ -55,7 +59,8 @@ def _snippets(
 ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """The spec's keys of both mods, and the arrays that they read."""
     spec: Dict[str, Any] = {}
-    arrays: Dict[str, Any] = dict(buffers or {})
+    given = dict(mapping("buffers", buffers))
+    arrays: Dict[str, Any] = dict(given)
     for key, mod in (("mask_mod", mask_mod), ("score_mod", score_mod)):
         if mod is None:
             continue
@@ -65,7 +70,8 @@ def _snippets(
         spec.setdefault("buffers", {}).update(new)
         spec["scalars"] = scalars_by_name(spec.get("scalars", {}), snippet.scalar_declarations())
         arrays = arrays_by_name(arrays, snippet.buffers)
-    spec.setdefault("buffers", {}).update(Snippet("", dict(buffers or {}), {}).declarations(sizes))
+    require_read(given, (spec.get("mask_mod", ""), spec.get("score_mod", "")))
+    spec.setdefault("buffers", {}).update(Snippet("", given, {}).declarations(sizes))
     return {key: value for key, value in spec.items() if value}, arrays
 
 
@@ -73,7 +79,7 @@ def _attention(
     q: Any, k: Any, v: Any, paged: bool, mods: Dict[str, Any], return_lse: bool, more: Mapping[str, Any]
 ) -> Attention:
     spec: Dict[str, Any] = {
-        "dtype": short_dtype(q, "q"),
+        "dtype": float_dtype(q, "q"),
         "head_dim": int(q.shape[-1]),
         "layout": "packed",
         **mods,
@@ -82,18 +88,37 @@ def _attention(
     if v.shape[-1] != q.shape[-1]:
         spec["v_head_dim"] = int(v.shape[-1])
     if k.dtype != q.dtype:
-        spec["kv_dtype"] = short_dtype(k, "k")
+        spec["kv_dtype"] = float_dtype(k, "k")
     if paged:
         spec["kv_layout"] = "paged"
-    if return_lse:
+    if flag("return_lse", return_lse):
         spec["outputs"] = ["out", "lse"]
     return attention_for(spec, device_of(q))
 
 
 def _bind(attention: Attention, arrays: Dict[str, Any], scalars: Optional[Mapping[str, float]]) -> Any:
-    if not arrays and not scalars:
+    values = scalars_of(scalars)
+    require_known(values, attention._spec.get("scalars", {}))
+    if not arrays and not values:
         return None
-    return attention.bind(**{name: readable(array) for name, array in arrays.items()}, **(scalars or {}))
+    return attention.bind(**{name: readable(array) for name, array in arrays.items()}, **values)
+
+
+def _batch(q_begin: Any) -> int:
+    """The number of sequences."""
+    if q_begin is None or len(q_begin.shape) != 1 or q_begin.shape[0] < 1:
+        shown = "None" if q_begin is None else f"of shape {list(shape_of(q_begin))}"
+        raise Error(
+            "tensor", f"q_begin is {shown}", "pass the first row of each sequence, and the number of rows: [batch + 1]"
+        )
+    return shape_of(q_begin)[0] - 1
+
+
+def _say_what_was_clamped(attention: Attention, plan: Plan) -> None:
+    """On a CPU, where it costs no wait."""
+    text = plan.report() if attention.device == "cpu" else ""
+    if text:
+        warnings.warn(f"tilewright: {text}", RuntimeWarning, stacklevel=3)
 
 
 def varlen_attention(
@@ -117,13 +142,15 @@ def varlen_attention(
     q [total_q, HQ, D], k and v [total_kv, HKV, D and DV]; rows q_begin[b] .. q_begin[b + 1] of q belong to sequence b,
     kv_begin likewise (or [batch] with kv_len). The last row of q and the last column have the same position.
     """
+    scale = real("scale", scale)
     kind = check_arrays(("q", "k", "v"), (q, k, v), 3)
+    _require_plan(plan)
     if kind == "jax":
         raise Error("usage", "varlen_attention takes no jax arrays yet", "pass numpy.asarray(q), ...")
     q_begin, kv_begin, kv_len = (
         _indices(n, x, q) for n, x in (("q_begin", q_begin), ("kv_begin", kv_begin), ("kv_len", kv_len))
     )
-    sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
+    sizes = {"batch": _batch(q_begin), "num_q_heads": int(q.shape[1])}
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
     attention = _attention(q, k, v, False, mods, return_lse, {})
     bindings = _bind(attention, arrays, scalars)
@@ -132,7 +159,13 @@ def varlen_attention(
             q_begin, kv_len, num_q_heads=q.shape[1], num_kv_heads=k.shape[1], total_q=q.shape[0],
             kv_begin=kv_begin, total_kv=k.shape[0], bindings=bindings,
         )  # fmt: skip
+        _say_what_was_clamped(attention, plan)
     return attention.forward(q, k, v, plan=plan, bindings=bindings, scale=scale)
+
+
+def _require_plan(plan: Any) -> None:
+    if plan is not None and not isinstance(plan, Plan):
+        raise Error("usage", f"plan is a {type(plan).__name__}", "pass what attention.plan(...) returns")
 
 
 def _not_yet(**given: Any) -> None:
@@ -170,10 +203,17 @@ def paged_attention(
     sink, k_scale and v_scale are not there yet.
     """
     _not_yet(sink=sink, k_scale=k_scale, v_scale=v_scale)
+    scale = real("scale", scale)
     kind = check_arrays(("k_pool", "v_pool", "v_pool"), (k_pool, v_pool, v_pool), 4)
     check_arrays(("q", "q", "q"), (q, q, q), 3)
+    same_place(q=q, k_pool=k_pool)
+    _require_plan(plan)
     if kind == "jax":
         raise Error("usage", "paged_attention takes no jax arrays yet", "pass numpy.asarray(q), ...")
+    if page_table is None:
+        raise Error(
+            "tensor", "page_table is None", "pass the pages of each sequence: [batch, pages], or flat with page_begin"
+        )
     q_begin, kv_len, page_table, page_begin = (
         _indices(name, value, q)
         for name, value in (
@@ -183,7 +223,7 @@ def paged_attention(
             ("page_begin", page_begin),
         )
     )
-    sizes = {"batch": shape_of(q_begin)[0] - 1, "num_q_heads": int(q.shape[1])}
+    sizes = {"batch": _batch(q_begin), "num_q_heads": int(q.shape[1])}
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
     if (k_new is None) != (v_new is None):
         raise Error("usage", "only one of k_new and v_new is given", "pass both, or neither")
@@ -196,4 +236,8 @@ def paged_attention(
             q_begin, kv_len, num_q_heads=q.shape[1], num_kv_heads=heads, total_q=q.shape[0],
             page_table=page_table, page_begin=page_begin, page_size=page_size, pages=pages, bindings=bindings,
         )  # fmt: skip
-    return attention.forward(q, k_pool, v_pool, plan=plan, bindings=bindings, scale=scale, k_new=k_new, v_new=v_new)
+        _say_what_was_clamped(attention, plan)
+    try:
+        return attention.forward(q, k_pool, v_pool, plan=plan, bindings=bindings, scale=scale, k_new=k_new, v_new=v_new)
+    except Error as error:
+        raise error.renamed({"k": "k_pool", "v": "v_pool"}) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from . import arithmetic
@@ -70,8 +71,8 @@ def _log10(x: Expr) -> Expr:
 
 
 def _add(name: str, function: Any) -> None:
+    @functools.wraps(function)
     def run(x: Any, *args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("inplace", None)
         return unary(lambda item: function(item, *args, **kwargs), x)
 
     FUNCTIONS[name] = run

@@ -128,9 +128,10 @@ def absolute(a: Expr) -> Expr:
 
 def power(a: Expr, b: Expr) -> Expr:
     """Python's `**`: of integers an integer."""
-    known = fold(operator.pow, a, b)
-    if known is not None:
-        return known
+    if is_literal(a) and is_literal(b) and (abs(b.args[0]) <= 1024 or FLOAT in (a.kind, b.kind)):
+        known = fold(operator.pow, a, b)
+        if known is not None:
+            return known
     if is_literal(b) and not isinstance(b.args[0], bool):
         exponent = b.args[0]
         if exponent == int(exponent) and 0 <= exponent <= 8:
@@ -151,6 +152,13 @@ def power(a: Expr, b: Expr) -> Expr:
 
 
 def _integer_power(a: Expr, b: Expr) -> Expr:
+    if is_literal(b):
+        exponent = b.args[0]
+        refuse(
+            f"a mod raises an integer to the power {exponent}"
+            + (", which is no integer" if exponent < 0 else ", which overflows"),
+            f"write x.to(torch.float32) ** {exponent}",
+        )
     if not is_literal(a):
         refuse(
             "a mod raises an integer that is only known in the kernel to a power that is only known there too",
@@ -202,6 +210,9 @@ def invert(a: Expr) -> Expr:
 def shift(op: str, a: Expr, b: Expr) -> Expr:
     if FLOAT in (a.kind, b.kind):
         refuse(f"a mod computes {op} of a float", "write x * 2 ** n, or x / 2 ** n")
+    bits = 64 if a.kind == LONG or is_literal(a) and is_literal(b) else 32
+    if is_literal(b) and not 0 <= b.args[0] < bits:
+        refuse(f"a mod shifts by {int(b.args[0])} bits", f"shift by 0 to {bits - 1}")
     known = fold({"<<": operator.lshift, ">>": operator.rshift}[op], a, b)
     return (
         known

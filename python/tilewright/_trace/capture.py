@@ -17,6 +17,7 @@ from .expr import Expr
 from .values import Row
 
 _LIBRARIES = {"torch", "numpy", "jax", "jaxlib", "builtins", "math", "functools", "operator", "typing", "collections"}
+_SHORT = {"numpy": "np", "jax": "jnp", "math": "math"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, Expr, Row, Captured)
 
 
@@ -44,7 +45,7 @@ def _function(function: Any) -> Any:
         if any(map(is_symbolic, (*args, *kwargs.values()))):
             from .dispatch import call
 
-            return call(function.__name__, args, kwargs)
+            return call(function.__name__, args, kwargs, _SHORT.get(_library_of(function), ""))
         return keep(function(*plain(args), **{key: plain(value) for key, value in kwargs.items()}), "")
 
     return run

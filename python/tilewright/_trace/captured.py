@@ -132,6 +132,10 @@ class Captured:
         if self.ndim and not self.index:  # of the whole array: what its framework does
             found = getattr(self.array, name)
             return method(found, self.name) if callable(found) else keep(found, self.name)
+        if self.ndim and name in ("max", "min"):
+            from .extremes import method_of_array
+
+            return method_of_array(self.array, self.value(), name)
         return getattr(self.value(), name)
 
     @classmethod
@@ -200,13 +204,14 @@ def _matmul(self: Captured, other: Any) -> Any:
 
 
 def _install() -> None:
-    from .operators import BINARY, COMPARISONS, UNARY
+    from .operators import BINARY, COMPARISONS, UNARY, give_divmod
     from .values import unary
 
     for name in BINARY:
         setattr(Captured, f"__{name}__", _operator(name, False))
         if name not in COMPARISONS:
             setattr(Captured, f"__r{name}__", _operator(name, True))
+    give_divmod(Captured)
     setattr(Captured, "__matmul__", _matmul)
     for name, one in UNARY.items():
         setattr(Captured, f"__{name}__", lambda self, one=one: unary(one, self))

@@ -6,7 +6,8 @@ import math
 import operator
 from typing import Any, Callable, Optional, Tuple
 
-from .refuse import refuse
+from .._error import Error
+from .refuse import MAY_CALL, refuse
 
 BOOL, INT, LONG, FLOAT = "bool", "int", "long long", "float"
 _RANK = {BOOL: 0, INT: 1, LONG: 2, FLOAT: 3}
@@ -69,6 +70,21 @@ class Expr:
     def __len__(self) -> int:
         refuse("a mod asks for the length of one number", "a mod computes one score at a time")
 
+    def __round__(self, digits: Any = None) -> Any:
+        refuse("round() is not among a snippet's functions", "write torch.floor(x + 0.5)")
+
+    def __complex__(self) -> complex:
+        refuse("a mod computes with complex numbers", "use real numbers")
+
+    def __floor__(self) -> Any:
+        return self.floor()
+
+    def __ceil__(self) -> Any:
+        return self.ceil()
+
+    def __trunc__(self) -> Any:
+        return self.trunc()
+
     def __setitem__(self, key: Any, value: Any) -> None:
         refuse("a mod writes into a tensor", "return the value; torch.where(condition, x, y) chooses")
 
@@ -94,12 +110,9 @@ class Expr:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        from .functions import FUNCTIONS
+        from .dispatch import method
 
-        function = FUNCTIONS.get(name) or FUNCTIONS.get(name.rstrip("_"))
-        if function is None:
-            refuse(f".{name} is not among a snippet's functions", "docs/python.md lists what mods may call")
-        return lambda *args, **kwargs: function(self, *args, **kwargs)
+        return method(self, name)
 
     def __getitem__(self, index: Any) -> Any:
         if index is None or index is Ellipsis or index == ():
@@ -110,17 +123,19 @@ class Expr:
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from .dispatch import call
 
-        return call(getattr(function, "__name__", str(function)), args, kwargs or {})
+        return call(getattr(function, "__name__", str(function)), args, kwargs or {}, "torch")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         from .dispatch import call
 
-        return call(ufunc.__name__, args, kwargs)
+        if method != "__call__":
+            refuse(f"np.{ufunc.__name__}.{method} is not among a snippet's functions", MAY_CALL)
+        return call(ufunc.__name__, args, kwargs, "np")
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         from .dispatch import call
 
-        return call(function.__name__, args, kwargs)
+        return call(function.__name__, args, kwargs, "np")
 
 
 def literal(value: Any) -> Expr:
@@ -152,6 +167,13 @@ def symbol(name: str, kind: str, low: Optional[int] = None, high: Optional[int] 
 def scalar(name: str, default: Any = None) -> Expr:
     """A number that each call gives (`scalars={name: value}`), `default` where it does not. Changing it compiles
     nothing. Use it in a mod like a number: `q_idx - kv_idx < tw.scalar("window", 256)`."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise Error("usage", f"tw.scalar has the name {name!r}", "pass a name of letters, digits and _")
+    if default is not None:
+        plain = default.item() if hasattr(default, "item") and not getattr(default, "ndim", 0) else default
+        if isinstance(plain, bool) or not isinstance(plain, (int, float)):
+            raise Error("usage", f'tw.scalar("{name}") has the default {default!r}', "pass a number, or none")
+        default = plain
     kind = FLOAT if isinstance(default, float) else INT
     return Expr(kind, "scalar", (name, default))
 

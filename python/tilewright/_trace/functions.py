@@ -22,7 +22,7 @@ def _also(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _mathematical(name: str, of_snippets: str) -> None:
-    FUNCTIONS[name] = lambda x, **_: unary(lambda item: call(of_snippets, FLOAT, item), x)
+    FUNCTIONS[name] = lambda x: unary(lambda item: call(of_snippets, FLOAT, item), x)
 
 
 for _name in "tanh exp exp2 expm1 log log2 log1p sqrt rsqrt sin cos tan erf erfc".split():
@@ -36,7 +36,7 @@ _mathematical("special_exp2", "exp2")
 
 def _binary(function: Callable[[Expr, Expr], Expr], *names: str) -> None:
     for name in names:
-        FUNCTIONS[name] = lambda a, b, **_: apply(function, a, b)
+        FUNCTIONS[name] = lambda a, b: apply(function, a, b)
 
 
 _binary(arithmetic.multiply, "mul", "multiply")
@@ -54,18 +54,24 @@ _binary(lambda a, b: arithmetic.bitwise("|", cast(a, BOOL), cast(b, BOOL)), "log
 _binary(lambda a, b: arithmetic.bitwise("^", cast(a, BOOL), cast(b, BOOL)), "logical_xor")
 _binary(lambda a, b: arithmetic.shift("<<", a, b), "bitwise_left_shift", "left_shift")
 _binary(lambda a, b: arithmetic.shift(">>", a, b), "bitwise_right_shift", "right_shift")
+
+
+def _comparison(op: str) -> Callable[[Expr, Expr], Expr]:
+    return lambda a, b: compare(op, a, b)
+
+
 for _op, _names in {
     "<": "lt less", "<=": "le less_equal", ">": "gt greater", ">=": "ge greater_equal", "==": "eq equal", "!=": "ne not_equal",
 }.items():  # fmt: skip
-    _binary(lambda a, b, op=_op: compare(op, a, b), *_names.split())  # type: ignore[misc]
+    _binary(_comparison(_op), *_names.split())
 
-FUNCTIONS["neg"] = FUNCTIONS["negative"] = lambda x, **_: unary(arithmetic.negative, x)
-FUNCTIONS["abs"] = FUNCTIONS["absolute"] = FUNCTIONS["fabs"] = lambda x, **_: unary(arithmetic.absolute, x)
-FUNCTIONS["bitwise_not"] = FUNCTIONS["invert"] = lambda x, **_: unary(arithmetic.invert, x)
-FUNCTIONS["logical_not"] = lambda x, **_: unary(lambda item: arithmetic.invert(cast(item, BOOL)), x)
-FUNCTIONS["square"] = lambda x, **_: apply(arithmetic.multiply, x, x)
-FUNCTIONS["reciprocal"] = lambda x, **_: apply(arithmetic.divide, 1.0, x)
-FUNCTIONS["positive"] = FUNCTIONS["item"] = lambda x, **_: lift(x)
+FUNCTIONS["neg"] = FUNCTIONS["negative"] = lambda x: unary(arithmetic.negative, x)
+FUNCTIONS["abs"] = FUNCTIONS["absolute"] = FUNCTIONS["fabs"] = lambda x: unary(arithmetic.absolute, x)
+FUNCTIONS["bitwise_not"] = FUNCTIONS["invert"] = lambda x: unary(arithmetic.invert, x)
+FUNCTIONS["logical_not"] = lambda x: unary(lambda item: arithmetic.invert(cast(item, BOOL)), x)
+FUNCTIONS["square"] = lambda x: apply(arithmetic.multiply, x, x)
+FUNCTIONS["reciprocal"] = lambda x: apply(arithmetic.divide, 1.0, x)
+FUNCTIONS["positive"] = FUNCTIONS["item"] = lambda x: lift(x)
 for (
     _name
 ) in "unsqueeze squeeze view reshape detach contiguous clone expand flatten cpu cuda expand_as requires_grad".split():
@@ -73,54 +79,54 @@ for (
 
 
 @_also("add")
-def add(a: Any, b: Any, alpha: Any = 1, **_: Any) -> Any:
+def add(a: Any, b: Any, alpha: Any = 1) -> Any:
     return apply(arithmetic.add, a, b if alpha == 1 else apply(arithmetic.multiply, alpha, b))
 
 
 @_also("sub", "subtract")
-def subtract(a: Any, b: Any, alpha: Any = 1, **_: Any) -> Any:
+def subtract(a: Any, b: Any, alpha: Any = 1) -> Any:
     return apply(arithmetic.subtract, a, b if alpha == 1 else apply(arithmetic.multiply, alpha, b))
 
 
 @_also("rsub")
-def reflected_subtract(a: Any, b: Any, **_: Any) -> Any:
+def reflected_subtract(a: Any, b: Any) -> Any:
     return apply(arithmetic.subtract, b, a)
 
 
 @_also("div", "divide")
-def divide(a: Any, b: Any, rounding_mode: Optional[str] = None, **_: Any) -> Any:
+def divide(a: Any, b: Any, rounding_mode: Optional[str] = None) -> Any:
     ways = {"floor": arithmetic.floor_divide, "trunc": arithmetic.truncated_divide}
     return apply(ways.get(rounding_mode or "", arithmetic.divide), a, b)
 
 
 @_also("fmod")
-def truncated_remainder(a: Any, b: Any, **_: Any) -> Any:
+def truncated_remainder(a: Any, b: Any) -> Any:
     quotient = apply(arithmetic.truncated_divide, a, b)
     return apply(arithmetic.subtract, a, apply(arithmetic.multiply, quotient, b))
 
 
 @_also("floor")
-def floor(x: Any, **_: Any) -> Any:
+def floor(x: Any) -> Any:
     return unary(lambda item: call("floor", FLOAT, item) if item.kind == FLOAT else item, x)
 
 
 @_also("ceil")
-def ceil(x: Any, **_: Any) -> Any:
+def ceil(x: Any) -> Any:
     return unary(lambda item: call("ceil", FLOAT, item) if item.kind == FLOAT else item, x)
 
 
 @_also("trunc", "fix")
-def trunc(x: Any, **_: Any) -> Any:
+def trunc(x: Any) -> Any:
     return unary(lambda item: arithmetic.truncated_divide(item, literal(1.0)) if item.kind == FLOAT else item, x)
 
 
 @_also("round", "rint")
-def round_to_even(x: Any, **_: Any) -> Any:
+def round_to_even(x: Any, *_: Any, **__: Any) -> Any:
     refuse("round() is not among a snippet's functions", "write torch.floor(x + 0.5)")
 
 
 @_also("where")
-def where(condition: Any, x: Any, y: Any, **_: Any) -> Any:
+def where(condition: Any, x: Any, y: Any) -> Any:
     rows = [value for value in map(lift, (condition, x, y)) if isinstance(value, Row)]
     if rows:
         n = len(rows[0])
@@ -130,30 +136,30 @@ def where(condition: Any, x: Any, y: Any, **_: Any) -> Any:
 
 
 @_also("masked_fill")
-def masked_fill(x: Any, mask: Any, value: Any, **_: Any) -> Any:
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return where(mask, value, x)
 
 
 @_also("clamp", "clip")
-def clamp(x: Any, min: Any = None, max: Any = None, **named: Any) -> Any:
-    low, high = named.get("a_min", min), named.get("a_max", max)
+def clamp(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None) -> Any:
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     if low is not None:
         x = FUNCTIONS["maximum"](x, low)
     return lift(x) if high is None else FUNCTIONS["minimum"](x, high)
 
 
 @_also("sign", "sgn")
-def sign(x: Any, **_: Any) -> Any:
+def sign(x: Any) -> Any:
     return unary(lambda item: Expr(item.kind, "call", ("sign", item), None if item.kind == FLOAT else -1), x)
 
 
 @_also("lerp")
-def lerp(a: Any, b: Any, weight: Any, **_: Any) -> Any:
+def lerp(a: Any, b: Any, weight: Any) -> Any:
     return add(a, apply(arithmetic.multiply, weight, subtract(b, a)))
 
 
 @_also("isin")
-def isin(x: Any, values: Any, **_: Any) -> Any:
+def isin(x: Any, values: Any) -> Any:
     row = lift(values)
     if not isinstance(row, Row):
         return FUNCTIONS["eq"](x, row)
@@ -188,15 +194,19 @@ def convert(x: Any, *args: Any, dtype: Any = None, **_: Any) -> Any:
 
 
 @_also("type_as")
-def type_as(x: Any, other: Any, **_: Any) -> Any:
+def type_as(x: Any, other: Any) -> Any:
     return unary(lambda item: cast(item, lift(other).kind), x)
+
+
+def _conversion(kind: str) -> Callable[..., Any]:
+    return lambda x: unary(lambda item: cast(item, kind), x)
 
 
 for _name, _kind in {
     "float": FLOAT, "double": FLOAT, "half": FLOAT, "bfloat16": FLOAT, "int": INT, "short": INT, "long": LONG, "bool": BOOL,
     "float32": FLOAT, "float64": FLOAT, "int32": INT, "int64": LONG,
 }.items():  # fmt: skip
-    FUNCTIONS[_name] = lambda x, kind=_kind, **_: unary(lambda item: cast(item, kind), x)
+    FUNCTIONS[_name] = _conversion(_kind)
 
 
 def _filled(x: Any, value: Any, dtype: Any) -> Expr:

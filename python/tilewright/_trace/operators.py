@@ -43,6 +43,11 @@ UNARY: "dict[str, Callable[[Expr], Expr]]" = {
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
+def give_divmod(kind: type) -> None:
+    setattr(kind, "__divmod__", lambda self, other: (self // other, self % other))
+    setattr(kind, "__rdivmod__", lambda self, other: (other // self, other % self))
+
+
 def _give(name: str, function: Binary) -> None:
     from .values import apply
 
@@ -63,4 +68,5 @@ def install() -> None:
         _give(name, function)
     for name, unary in UNARY.items():
         setattr(Expr, f"__{name}__", lambda self, unary=unary: unary(self))
+    give_divmod(Expr)
     setattr(Expr, "__matmul__", lambda self, other: BINARY["mul"](self, other))

@@ -13,6 +13,7 @@ _LEVELS = {
 _UNARY, _PRIMARY = 15, 16
 _SIGNS = {"neg": "-", "!": "!", "~": "~"}
 _CHEAP = 6  # operations that are written again rather than named
+_LONG = 300  # words and signs of one expression; a statement of a snippet has at most 1024
 
 Text = Tuple[str, int]  # and its level
 
@@ -36,8 +37,10 @@ class Printer:
         self._known: Dict[int, int] = {}  # id(node) to number
         self._uses: Dict[int, int] = {}
         self._weights: Dict[int, int] = {}
+        self._lengths: Dict[int, int] = {}  # words and signs, as far as parts have no names
         self._names: Dict[int, str] = {}
         self._statements: List[str] = []
+        self._root: Any = None
 
     def number(self, node: Expr) -> int:
         """Equal trees have one number."""
@@ -72,6 +75,7 @@ class Printer:
     def snippet(self, root: Expr, reserved: Callable[[str], bool]) -> str:
         """An expression, or a body with `return` where parts are used more than once."""
         self.number(root)
+        self._root = root
         self._name_shared(root, reserved, set())
         result = self.expression(root)
         return result if not self._statements else "\n".join([*self._statements, f"return {result};"])
@@ -84,7 +88,11 @@ class Printer:
         for a in node.args:
             if isinstance(a, Expr):
                 self._name_shared(a, reserved, seen)
-        if self._uses[found] > 1 and self._weights[found] >= _CHEAP:
+        parts = [self._lengths[self.number(a)] if isinstance(a, Expr) else 1 for a in node.args]
+        self._lengths[found] = 2 + 2 * len(parts) + sum(parts)
+        shared = self._uses[found] > 1 and self._weights[found] >= _CHEAP
+        if shared or (self._lengths[found] > _LONG and node is not self._root):
+            self._lengths[found] = 1
             count = len(self._statements)
             while reserved(f"t{count}"):
                 count += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 from . import arithmetic
 from .expr import BOOL, Expr, call, cast
@@ -45,33 +45,48 @@ for _name, _same in {
     REDUCTIONS[_name] = REDUCTIONS[_same]
 
 
-def reduce(name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """name(x, dim): over all dimensions where none is given."""
+def reduce(name: str, x: Any, *, dim: Any = None, axis: Any = None, order: Any = 2) -> Any:
+    """name(x, dim): over all dimensions where none is given. order: of norms."""
     x = lift(x)
     if isinstance(x, Expr):
         return cast(x, BOOL) if name in ("any", "all") else FUNCTIONS["abs"](x) if "norm" in name else x
-    order = kwargs.get("ord", kwargs.get("p", args[0] if "norm" in name and args else 2))
     if "norm" in name and order not in (2, 2.0, None, "fro"):
         refuse(f"norms of order {order} are not translated", "write the sum of abs(x) ** p")
-    dim = kwargs.get("dim", kwargs.get("axis", args[0] if args and "norm" not in name else None))
+    dim = axis if dim is None else dim
+    if dim is not None and not isinstance(dim, int):
+        refuse(f"a mod reduces the dimensions {dim!r}", "reduce one dimension, or all of them")
+    if dim is not None and not -x.ndim <= dim < x.ndim:
+        refuse(f"a mod reduces dimension {dim} of {x.ndim}", "check the number")
     if x.ndim == 1:
         return REDUCTIONS[name](x)
     if dim is None:
-        return reduce(name, Row([item for row in x for item in row]))
+        return reduce(name, Row(_flat(x)), order=order)
     dim = dim % x.ndim
     return REDUCTIONS[name](x) if dim == 0 else x.map(lambda row: reduce(name, row, dim=dim - 1))
 
 
+def _flat(row: Row) -> List[Any]:
+    return [item for part in row for item in (_flat(part) if isinstance(part, Row) else (part,))]
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    if "norm" in name:
+        return lambda x, ord=2, dim=None, *, p=None, axis=None: reduce(
+            name, x, dim=dim, axis=axis, order=ord if p is None else p
+        )
+    return lambda x, dim=None, *, axis=None: reduce(name, x, dim=dim, axis=axis)
+
+
 for _name in REDUCTIONS:
     if _name not in FUNCTIONS:
-        FUNCTIONS[_name] = lambda x, *args, name=_name, **kwargs: reduce(name, x, *args, **kwargs)
+        FUNCTIONS[_name] = _reduction(_name)
 
 
-def _dot(a: Any, b: Any, **_: Any) -> Any:
+def _dot(a: Any, b: Any) -> Any:
     return _sum(apply(arithmetic.multiply, a, b))
 
 
-def _matmul(a: Any, b: Any, **_: Any) -> Any:
+def _matmul(a: Any, b: Any) -> Any:
     a, b = lift(a), lift(b)
     if a.ndim == 1 and b.ndim == 1:
         return _dot(a, b)

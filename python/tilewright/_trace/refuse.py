@@ -41,6 +41,31 @@ def users_place() -> Optional[Tuple[str, int, int, str]]:
     return file, line, _column(frame), linecache.getline(file, line).rstrip("\n")
 
 
+def place_of(function: object) -> Optional[Tuple[str, int, int, str]]:
+    """Where a Python function begins; None of other callables."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    file, line = code.co_filename, code.co_firstlineno
+    return file, line, 0, linecache.getline(file, line).rstrip("\n")
+
+
+def place_of_failure(error: BaseException) -> Optional[Tuple[str, int, int, str]]:
+    """The last line of the user that an exception came through."""
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        if _is_users(trace.tb_frame):
+            found = trace
+        trace = trace.tb_next
+    if found is None:
+        return None
+    file, line = found.tb_frame.f_code.co_filename, found.tb_lineno
+    return file, line, 0, linecache.getline(file, line).rstrip("\n")
+
+
+MAY_CALL = 'docs/python.md, "How mods are read", lists what mods may call'
+
+
 def refuse(message: str, form: str) -> NoReturn:
     """Ends the trace. `form` says what to write."""
     raise Error("snippet", message, form, users_place())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from contextlib import nullcontext
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from contextlib import contextmanager, nullcontext
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._arrays import CONVERTED, DTYPES, dtype_name, shape_of
 from .._error import Error
@@ -15,7 +15,7 @@ from .capture import captured_function, torch_is_loaded
 from .dispatch import make_torch_mode
 from .expr import BOOL, FLOAT, INT, Expr, cast, symbol
 from .printing import Printer
-from .refuse import refuse
+from .refuse import place_of, place_of_failure, refuse
 from .values import Row, lift
 
 _INDICES = ("b", "h", "q_idx", "kv_idx")
@@ -131,6 +131,40 @@ def _arguments(fn: Any) -> int:
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
 
 
+def _require_arguments(fn: Any, kind: str) -> None:
+    wanted = (*(("score",) if kind == "score" else ()), *_INDICES)
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*wanted)
+    except TypeError:
+        raise Error(
+            "usage",
+            f"{kind}_mod takes {signature}",
+            f"a {kind}_mod takes ({', '.join(wanted)})",
+            place_of(fn),
+        ) from None
+
+
+@contextmanager
+def _failures_of_the_mod() -> Iterator[None]:
+    """What a mod raises, at its line."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise Error(
+            "snippet",
+            f"the mod raises {kind}: {error}",
+            "a mod runs once, with values that are only known in the kernel",
+            place_of_failure(error),
+        ) from error
+
+
 def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, Any]) -> Snippet:
     """kind: "score" or "mask". sizes: of the call, where known. taken: arrays that have names already."""
     if isinstance(fn, Snippet):
@@ -139,10 +173,11 @@ def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, 
         return Snippet(fn, {}, {})
     if not callable(fn):
         raise Error("usage", f"{kind}_mod is a {type(fn).__name__}", "pass a Python function, or C++ as a string")
+    _require_arguments(fn, kind)
     symbols = [symbol(name, INT, 0, sizes.get(_SIZE_OF[name], 2**31) - 1) for name in _INDICES]
     if kind == "score":
         symbols.insert(0, symbol("score", FLOAT))
-    with make_torch_mode() if torch_is_loaded() else nullcontext():
+    with make_torch_mode() if torch_is_loaded() else nullcontext(), _failures_of_the_mod():
         result = lift(captured_function(fn)(*symbols))
         if isinstance(result, Row):
             if len(result) != 1:
@@ -151,7 +186,15 @@ def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, 
     names = _Names(taken)
     root = cast(result, FLOAT if kind == "score" else BOOL)
     scalars, indices = _gather(root, names)
-    code = Printer(names).snippet(root, lambda name: names.is_taken(name) or name in scalars)
+    try:
+        code = Printer(names).snippet(root, lambda name: names.is_taken(name) or name in scalars)
+    except RecursionError:
+        raise Error(
+            "snippet",
+            f"{kind}_mod is a chain of too many operations",
+            "compute the sum of a loop in parts, or before the call",
+            place_of(fn),
+        ) from None
     return Snippet(code, names.buffers, scalars, indices)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterator, List
 from .expr import Expr, call, literal
 from .refuse import refuse
 
+_LONGEST_CHAIN = 32
 LONGEST_ROW = 512  # a longer one makes a snippet that no compiler likes
 
 
@@ -55,14 +56,21 @@ class Row:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        from .dispatch import call as dispatch
+        from .dispatch import method
+        from .extremes import method_of_row
 
-        return lambda *args, **kwargs: dispatch(name, (self, *args), kwargs)
+        return method_of_row(self, name) if name in ("max", "min") else method(self, name)
 
     def map(self, function: Callable[[Any], Any]) -> "Row":
         return Row([function(item) for item in self.items])
 
     def fold(self, function: Callable[[Expr, Expr], Expr]) -> Any:
+        """Long rows in halves, as a chain of hundreds is too deep a tree."""
+        if not self.items:
+            refuse("a mod reduces a row without elements", "check its length")
+        if len(self) > _LONGEST_CHAIN:
+            half = len(self) // 2
+            return apply(function, Row(self.items[:half]).fold(function), Row(self.items[half:]).fold(function))
         total = self.items[0]
         for item in self.items[1:]:
             total = apply(function, total, item)
@@ -127,9 +135,10 @@ def root_of_squares(row: Row) -> Expr:
 
 
 def _install() -> None:
-    from .operators import BINARY, UNARY, install
+    from .operators import BINARY, UNARY, give_divmod, install
 
     install()
+    give_divmod(Row)
     for name, function in BINARY.items():
         setattr(Row, f"__{name}__", lambda self, other, function=function: apply(function, self, other))
         setattr(Row, f"__r{name}__", lambda self, other, function=function: apply(function, other, self))
