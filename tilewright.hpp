@@ -14,10 +14,12 @@
 #include "generator/spec/spec.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
+#include "runtime/api/context_parallel.hpp"
 #include "runtime/api/explain.hpp"
 #include "runtime/api/mask_file.hpp"
 #include "runtime/api/mask_lists.hpp"
 #include "runtime/api/mask_slice.hpp"
+#include "runtime/api/nccl.hpp"
 #include "runtime/api/precompile.hpp"
 #include "runtime/api/safetensors.hpp"
 

@@ -30,6 +30,7 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"TILEWRIGHT_JIT", "off: nothing is ever compiled"},
     EnvironmentVariable{"TILEWRIGHT_LOG",
                         "where events are written: stderr or a file, with :debug for more"},
+    EnvironmentVariable{"TILEWRIGHT_NCCL", "the NCCL library to use"},
     EnvironmentVariable{"TILEWRIGHT_NVRTC", "the NVRTC library to use"},
     EnvironmentVariable{"TILEWRIGHT_REMOTE_CACHE", "a server that machines share kernels through"},
     EnvironmentVariable{"TILEWRIGHT_REMOTE_CACHE_MODE",

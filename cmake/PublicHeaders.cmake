@@ -6,8 +6,8 @@ set(TILEWRIGHT_API_HEADERS
   base/diagnostics.hpp base/error.hpp base/version.hpp
   generator/spec/dtype.hpp generator/spec/manifest.hpp generator/spec/mask_combination.hpp generator/spec/spec.hpp
   generator/spec/spec_json.hpp generator/spec/target.hpp
-  runtime/api/attention.hpp runtime/api/backward.hpp runtime/api/bindings.hpp runtime/api/block_mask.hpp runtime/api/device.hpp runtime/api/executor.hpp runtime/api/explain.hpp
-  runtime/api/mask_file.hpp runtime/api/plan.hpp runtime/api/sequences.hpp runtime/api/mask_lists.hpp runtime/api/mask_slice.hpp runtime/api/precompile.hpp
+  runtime/api/attention.hpp runtime/api/backward.hpp runtime/api/bindings.hpp runtime/api/block_mask.hpp runtime/api/communicator.hpp runtime/api/context_parallel.hpp runtime/api/device.hpp runtime/api/executor.hpp runtime/api/explain.hpp
+  runtime/api/mask_file.hpp runtime/api/plan.hpp runtime/api/sequences.hpp runtime/api/mask_lists.hpp runtime/api/mask_slice.hpp runtime/api/nccl.hpp runtime/api/precompile.hpp
   runtime/api/safetensors.hpp runtime/api/shape.hpp runtime/api/stream.hpp runtime/api/tensor.hpp
   runtime/api/thread_pool.hpp runtime/api/toolchain.hpp)
 

@@ -95,6 +95,12 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load(f.fill_bytes, "cuMemsetD8Async");
   load(f.stream_synchronize, "cuStreamSynchronize");
   load_if_there(f.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
+  load_if_there(f.stream_create, "cuStreamCreateWithPriority");
+  load_if_there(f.stream_destroy, "cuStreamDestroy_v2");
+  load_if_there(f.stream_priorities, "cuCtxGetStreamPriorityRange");
+  load_if_there(f.stream_wait, "cuStreamWaitEvent");
+  load_if_there(f.stream_query, "cuStreamQuery");
+  load_if_there(f.copy_on_device, "cuMemcpyDtoDAsync_v2");
   load(f.event_create, "cuEventCreate");
   load(f.event_destroy, "cuEventDestroy_v2");
   load(f.event_record, "cuEventRecord");

@@ -79,6 +79,14 @@ struct DriverFunctions {
   int (*stream_synchronize)(Stream stream);
   int (*exchange_capture_mode)(int* mode);  // of the calling thread; or null
 
+  // For exchanges between GPUs; null where a stand-in for the driver lacks them.
+  int (*stream_create)(Stream* stream, unsigned flags, int priority);
+  int (*stream_destroy)(Stream stream);
+  int (*stream_priorities)(int* least, int* greatest);
+  int (*stream_wait)(Stream stream, EventHandle event, unsigned flags);
+  int (*stream_query)(Stream stream);
+  int (*copy_on_device)(DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream);
+
   int (*event_create)(EventHandle* event, unsigned flags);
   int (*event_destroy)(EventHandle event);
   int (*event_record)(EventHandle event, Stream stream);

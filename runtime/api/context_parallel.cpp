@@ -1,0 +1,191 @@
+#include "runtime/api/context_parallel.hpp"
+
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/float_environment.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/parallel/agreement.hpp"
+#include "runtime/parallel/forward.hpp"
+#include "runtime/parallel/make_plan.hpp"
+#include "runtime/parallel/shard_spec.hpp"
+
+namespace tilewright {
+namespace {
+
+Communicator& given_communicator(const std::shared_ptr<Communicator>& communicator) {
+  if (communicator) return *communicator;
+  throw Error(ErrorCode::usage, "context parallel was given no communicator",
+              "make one, for example with nccl_group()");
+}
+
+AttentionOptions pair_options(AttentionOptions options) {
+  if (options.takes_block_mask || options.masks_only || options.positions || options.append) {
+    throw Error(ErrorCode::usage,
+                "context parallel was given options of another use: takes_block_mask, masks_only, "
+                "positions or append",
+                "leave them out of its options");
+  }
+  options.merge = true;
+  return options;
+}
+
+std::vector<parallel::Fact> facts_of(const Spec& spec) {
+  std::vector<parallel::Fact> facts;
+  const auto keys = nlohmann::ordered_json::parse(to_json(spec));
+  for (const auto& [key, value] : keys.items()) {
+    if (key != "name") facts.push_back({key, value.dump()});
+  }
+  return facts;
+}
+
+// Errors of one rank say whose they are.
+template <typename Body>
+auto naming_rank(int rank, Body body) {
+  const DefaultFloatEnvironment floats;
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error({.code = error.code(),
+                 .message = fmt::format("rank {}: {}", rank, error.message()),
+                 .place = error.place(),
+                 .notes = error.notes(),
+                 .hint = error.hint()});
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::memory, fmt::format("rank {}: out of memory", rank));
+  }
+}
+
+}  // namespace
+
+class ContextParallel::Implementation {
+ public:
+  Implementation(Spec spec, std::shared_ptr<Communicator> communicator,
+                 const AttentionOptions& options)
+      : spec_(std::move(spec)),
+        communicator_(std::move(communicator)),
+        shard_spec_(parallel::shard_spec(spec_)),
+        attention_(agreed_spec(), pair_options(options)) {}
+
+  const Spec& spec() const { return spec_; }
+  Communicator& communicator() const { return *communicator_; }
+  int rank() const { return communicator_->rank(); }
+
+  Bindings bind(const Shape& whole, const SnippetInputs& inputs) const {
+    validate(whole);
+    return attention_.bind(parallel::shard_inputs(shard_spec_, spec_, whole, inputs));
+  }
+
+  ContextPlan plan(const Shape& whole, const Bindings& given,
+                   const ContextPlanOptions& options) const {
+    std::optional<Bindings> made = without_inputs(whole, given);
+    std::shared_ptr<ContextPlanState> state =
+        parallel::make_plan(attention_, *communicator_, whole, made ? *made : given, options);
+    state->owner = this;
+    state->bindings = std::move(made);
+    connect(*state);
+    return ContextPlan(std::move(state));
+  }
+
+  void forward(const ForwardTensors& tensors, const ContextPlan& plan, const Bindings& given,
+               const ContextCallOptions& options) const {
+    ContextPlanState& state = plan.state();
+    require_own(state);
+    parallel::require_tensors(attention_.spec(), spec_.outputs.lse, tensors, state,
+                              options.workspace);
+    parallel::run_forward(attention_, *communicator_, tensors, state,
+                          state.bindings ? *state.bindings : given, options);
+  }
+
+  std::int64_t workspace_size(const ContextPlan& plan) const {
+    require_own(plan.state());
+    return plan.state().schedule.workspace_bytes;
+  }
+
+ private:
+  const Spec& agreed_spec() const {
+    parallel::require_agreement(*communicator_, facts_of(spec_), ErrorCode::spec);
+    return shard_spec_.spec;
+  }
+
+  // A spec without buffers and scalars needs no bind(), but its lengths may be scalars here.
+  std::optional<Bindings> without_inputs(const Shape& whole, const Bindings& given) const {
+    if (!given.is_default() || !spec_.buffers.empty() || !spec_.scalars.empty() ||
+        shard_spec_.spec.scalars.empty()) {
+      return std::nullopt;
+    }
+    return bind(whole, {});
+  }
+
+  void require_own(const ContextPlanState& state) const {
+    if (state.owner == this) return;
+    throw Error(ErrorCode::usage, "the plan belongs to another ContextParallel",
+                "pass a plan to the object that made it");
+  }
+
+  void connect(const ContextPlanState& state) const {
+    std::vector<int> to;
+    std::vector<int> from;
+    for (const parallel::Step& step : state.schedule.steps) {
+      if (!step.sends.empty()) to.push_back(step.sends.front().peer);
+      if (!step.receives.empty()) from.push_back(step.receives.front().peer);
+    }
+    communicator_->connect(to, from);
+  }
+
+  Spec spec_;
+  std::shared_ptr<Communicator> communicator_;
+  parallel::ShardSpec shard_spec_;
+  Attention attention_;
+};
+
+ContextParallel::ContextParallel(Spec spec, std::shared_ptr<Communicator> communicator,
+                                 AttentionOptions options) {
+  const int rank = given_communicator(communicator).rank();
+  naming_rank(rank, [&] {
+    implementation_ =
+        std::make_unique<Implementation>(std::move(spec), std::move(communicator), options);
+  });
+}
+
+ContextParallel::ContextParallel(ContextParallel&&) noexcept = default;
+ContextParallel& ContextParallel::operator=(ContextParallel&&) noexcept = default;
+ContextParallel::~ContextParallel() = default;
+
+const Spec& ContextParallel::spec() const {
+  return implementation_->spec();
+}
+
+Communicator& ContextParallel::communicator() const {
+  return implementation_->communicator();
+}
+
+Bindings ContextParallel::bind(const Shape& whole, const SnippetInputs& inputs) const {
+  return naming_rank(implementation_->rank(), [&] { return implementation_->bind(whole, inputs); });
+}
+
+ContextPlan ContextParallel::plan(const Shape& whole, const Bindings& bindings,
+                                  const ContextPlanOptions& options) const {
+  return naming_rank(implementation_->rank(),
+                     [&] { return implementation_->plan(whole, bindings, options); });
+}
+
+std::int64_t ContextParallel::workspace_size(const ContextPlan& plan) const {
+  return implementation_->workspace_size(plan);
+}
+
+void ContextParallel::forward(const ForwardTensors& tensors, const ContextPlan& plan,
+                              const Bindings& bindings, const ContextCallOptions& options) const {
+  naming_rank(implementation_->rank(),
+              [&] { implementation_->forward(tensors, plan, bindings, options); });
+}
+
+void ContextParallel::wait(Stream stream) const {
+  naming_rank(implementation_->rank(), [&] { communicator().wait(stream); });
+}
+
+}  // namespace tilewright

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "attention.hpp"
+#include "communicator.hpp"
+
+namespace tilewright {
+
+/// How a sequence is split over the ranks.
+enum class Sharding : std::uint8_t {
+  automatic,   ///< the one whose busiest rank visits fewer tiles of the mask; contiguous if equal
+  contiguous,  ///< rank r has the r-th part
+  zigzag,      ///< of 2 * size parts rank r has the r-th and the r-th from the end
+};
+
+/// Rows of q and columns of k and v that lie together in the sequence and on one rank.
+struct Shard {
+  std::int64_t q_begin = 0;  ///< position of the first row in the whole sequence
+  std::int64_t q_len = 0;
+  std::int64_t kv_begin = 0;
+  std::int64_t kv_len = 0;
+
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+struct ContextPlanOptions {
+  Sharding sharding = Sharding::automatic;
+  /// Rows of q, and columns of k and v, of each rank, for contiguous shards of given lengths.
+  /// Empty: shards have as many tiles each as possible. Both or none.
+  std::vector<std::int64_t> q_lengths = {};
+  std::vector<std::int64_t> kv_lengths = {};
+  Stream stream = nullptr;  ///< of a GPU, for the block masks
+};
+
+/// What one call of a rank does.
+struct ContextTraffic {
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  /// What the rank would send if each rank sent all its k and v to each other one.
+  std::int64_t bytes_of_full_ring = 0;
+  std::int64_t calls = 0;                ///< of forward, over a pair of shards
+  std::vector<std::int64_t> tiles = {};  ///< of the mask, that each rank visits
+};
+
+struct ContextPlanState;
+
+/// Who computes and sends what, with the block masks of the pairs of shards: made by
+/// ContextParallel::plan for one shape. Copies share it. One call at a time uses a plan.
+class ContextPlan {
+ public:
+  const Shape& shape() const;         ///< of the whole sequence
+  Sharding sharding() const;          ///< contiguous or zigzag
+  std::vector<Shard> shards() const;  ///< of this rank, rising: 1, or 2 if zigzag
+  std::int64_t q_rows() const;        ///< of this rank's q and out: those of its shards together
+  std::int64_t kv_rows() const;       ///< of this rank's k and v
+  ContextTraffic traffic() const;
+
+  /// For the library itself.
+  explicit ContextPlan(std::shared_ptr<ContextPlanState> state) : state_(std::move(state)) {}
+  ContextPlanState& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<ContextPlanState> state_;
+};
+
+/// Run-time values of a call.
+struct ContextCallOptions {
+  /// Device memory of at least ContextParallel::workspace_size bytes at a multiple of 256, in any
+  /// dtype; the call's until its stream has passed it.
+  TensorView workspace = {};
+  std::optional<double> scale = {};  ///< none: the spec's
+  Stream stream = nullptr;           ///< of a GPU
+};
+
+/// Attention over a sequence that several ranks share, each with some rows of q, k, v and out. Any
+/// dense spec serves: snippets see positions in the whole sequence, and q_len and kv_len of the
+/// whole. Shards of k and v travel to the ranks whose mask keeps something of them, as far as it
+/// does; results over different columns are joined by Attention::merge. Every rank makes one, with
+/// the same spec, and makes the same calls in the same order.
+///     ContextParallel context(spec, communicator, {.device = Device::parse("cuda:3")});
+///     Bindings bindings = context.bind(shape, {.buffers = ...});
+///     ContextPlan plan = context.plan(shape, bindings);
+///     context.forward({.q = q, .k = k, .v = v, .out = out}, plan, bindings, {.workspace =
+///     memory}); context.wait();
+class ContextParallel {
+ public:
+  /// Compares the spec with all other ranks', and compiles or loads kernels as Attention does.
+  /// Buffers whose dimensions are named q_len and kv_len have the whole sequence's lengths, on each
+  /// rank; dimensions named by heads have the rank's heads.
+  /// @param options as for Attention; merge is set by itself
+  /// @throws Error as Attention; with code usage for a packed spec, one with gradients, or for a
+  ///         communicator that is null; with code spec, naming the rank and both values, where a
+  ///         rank has another spec; with code device where a rank is gone
+  ContextParallel(Spec spec, std::shared_ptr<Communicator> communicator,
+                  AttentionOptions options = {});
+  ContextParallel(ContextParallel&&) noexcept;
+  ContextParallel& operator=(ContextParallel&&) noexcept;
+  ~ContextParallel();
+
+  const Spec& spec() const;  ///< as it was given
+  Communicator& communicator() const;
+
+  /// @param whole lengths of the whole sequence, batch and heads of this rank's tensors
+  /// @throws Error as Attention::bind
+  Bindings bind(const Shape& whole, const SnippetInputs& inputs = {}) const;
+
+  /// Compares the shape with all other ranks', builds the block masks, chooses the sharding and
+  /// makes connections. Contents of buffers that mask_mod reads are part of the plan: make another
+  /// one after they change. They are the same on each rank.
+  /// @throws Error with code tensor for fewer rows or columns than shards, for lengths that do not
+  ///         add up, or, naming the rank and both values, where a rank has another shape or other
+  ///         options; as Attention::block_mask; with code device where a rank is gone
+  ContextPlan plan(const Shape& whole, const Bindings& bindings = {},
+                   const ContextPlanOptions& options = {}) const;
+
+  /// Bytes that forward needs: room for shards of peers and for results over some columns.
+  std::int64_t workspace_size(const ContextPlan& plan) const;
+
+  /// out = attention of this rank's rows over the whole sequence. Tensors have the spec's layouts
+  /// and this rank's rows: those of its first shard, then those of its second one. k and v of a
+  /// rank that sends are dense within a head (bhsd) or a batch (bshd). lse is given where the
+  /// spec's outputs name it. On a GPU it neither waits for the GPU nor allocates; k and v travel on
+  /// a stream of their own, while kernels work on the shards at hand, and the call's stream waits
+  /// for both.
+  /// @throws Error as Attention::forward, naming the rank; with code tensor for out that overlaps
+  ///         q, k or v, or a workspace that is too small; with code device where a rank is gone
+  void forward(const ForwardTensors& tensors, const ContextPlan& plan,
+               const Bindings& bindings = {}, const ContextCallOptions& options = {}) const;
+
+  /// Waits for the calls in a stream of a GPU, at most for the communicator's time-out: a plain
+  /// wait would last for ever where a peer is gone.
+  /// @throws Error with code device
+  void wait(Stream stream = nullptr) const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+/// "automatic", "contiguous", "zigzag".
+std::string_view to_string(Sharding sharding);
+
+}  // namespace tilewright

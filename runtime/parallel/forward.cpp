@@ -1,0 +1,225 @@
+#include "runtime/parallel/forward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "runtime/parallel/views.hpp"
+
+namespace tilewright::parallel {
+namespace {
+
+constexpr std::size_t kMostParts = 16;  // that Attention::merge takes
+
+// One call of one rank.
+class ForwardRun {
+ public:
+  ForwardRun(const Attention& attention, Communicator& communicator, const ForwardTensors& tensors,
+             ContextPlanState& plan, const Bindings& bindings, const ContextCallOptions& options)
+      : attention_(attention),
+        spec_(attention.spec()),
+        communicator_(communicator),
+        tensors_(tensors),
+        plan_(plan),
+        bindings_(bindings),
+        options_(options),
+        workspace_(static_cast<std::byte*>(options.workspace.data)) {}
+
+  // An exchange begins before the kernels that it runs beside, and waits for those that read the
+  // memory it writes to: of the step before the last.
+  void run() {
+    const std::size_t count = plan_.schedule.steps.size();
+    if (count > 1) {
+      plan_.lane->follow(options_.stream);
+      exchange(1);
+    }
+    compute(0);
+    for (std::size_t i = 1; i < count; ++i) {
+      if (i + 1 < count) {
+        plan_.lane->follow(options_.stream);
+        exchange(i + 1);
+      }
+      plan_.lane->join(options_.stream, static_cast<int>(i % 2));
+      compute(i);
+    }
+    for (const MergedRows& merged : plan_.schedule.merges) merge(merged);
+    if (tensors_.lse && !writes_lse_itself()) copy_lse();
+  }
+
+ private:
+  const Step& step(std::size_t i) const { return plan_.schedule.steps[i]; }
+  std::int64_t batch() const { return plan_.whole.batch; }
+  std::int64_t heads() const { return plan_.whole.num_q_heads; }
+  // A part's lse is contiguous; of two shards the caller's interleave.
+  bool writes_lse_itself() const {
+    return tensors_.lse && plan_.list.sharding == Sharding::contiguous;
+  }
+
+  void exchange(std::size_t i) {
+    const Layout layout = spec_.key_value_layout();
+    plan_.sends.clear();
+    plan_.receives.clear();
+    for (const Transfer& sent : step(i).sends) {
+      const std::int64_t row = plan_.kv_row(sent.shard) + sent.first_column;
+      append_messages(plan_.sends, rows_of(tensors_.k, layout, row, sent.columns), layout,
+                      sent.peer);
+      append_messages(plan_.sends, rows_of(tensors_.v, layout, row, sent.columns), layout,
+                      sent.peer);
+    }
+    for (const Transfer& received : step(i).receives) {
+      append_messages(plan_.receives, received_k(received), layout, received.peer);
+      append_messages(plan_.receives, received_v(received), layout, received.peer);
+    }
+    communicator_.exchange(plan_.sends, plan_.receives, plan_.lane->stream());
+    plan_.lane->mark(static_cast<int>(i % 2));
+  }
+
+  TensorView received_k(const Transfer& from) const {
+    return received(from.k_offset, from.columns, spec_.head_dim);
+  }
+  TensorView received_v(const Transfer& from) const {
+    return received(from.v_offset, from.columns, spec_.value_head_dim());
+  }
+  TensorView received(std::int64_t offset, std::int64_t columns, std::int64_t width) const {
+    return dense_view(workspace_ + offset, spec_.key_value_dtype(), spec_.key_value_layout(),
+                      batch(), plan_.whole.num_kv_heads, columns, width);
+  }
+
+  void compute(std::size_t i) {
+    const std::vector<std::optional<BlockMask>>& masks = plan_.masks[i];
+    for (std::size_t c = 0; c < step(i).calls.size(); ++c) {
+      const PairCall& call = step(i).calls[c];
+      const ForwardTensors tensors = tensors_of(step(i), call);
+      const ForwardOptions options = {
+          .q_offset = plan_.whole.q_offset + plan_.shard(call.q_shard).q_begin + call.first_row,
+          .kv_offset =
+              plan_.whole.kv_offset + plan_.shard(call.kv_shard).kv_begin + call.first_column,
+          .scale = options_.scale,
+          .stream = options_.stream};
+      if (masks[c]) {
+        attention_.forward(tensors, *masks[c], bindings_, options);
+      } else {
+        attention_.forward(tensors, bindings_, options);
+      }
+    }
+  }
+
+  ForwardTensors tensors_of(const Step& step, const PairCall& call) const {
+    const std::int64_t row = plan_.q_row(call.q_shard) + call.first_row;
+    ForwardTensors tensors = {.q = rows_of(tensors_.q, spec_.layout, row, call.rows)};
+    TensorView k = tensors_.k;
+    TensorView v = tensors_.v;
+    std::int64_t column = plan_.kv_row(call.kv_shard) + call.first_column;
+    if (call.transfer >= 0) {
+      const Transfer& from = step.receives[static_cast<std::size_t>(call.transfer)];
+      k = received_k(from);
+      v = received_v(from);
+      column = call.first_column - from.first_column;
+    }
+    tensors.k = rows_of(k, spec_.key_value_layout(), column, call.columns);
+    tensors.v = rows_of(v, spec_.key_value_layout(), column, call.columns);
+    const Part part = part_of(call);
+    tensors.out = part.out;
+    tensors.lse = part.lse;
+    return tensors;
+  }
+
+  Part part_of(const PairCall& call) const {
+    if (!call.writes_out) {
+      return {dense_view(workspace_ + call.out_offset, spec_.output_dtype(), spec_.layout, batch(),
+                         heads(), call.rows, spec_.value_head_dim()),
+              lse_of(call)};
+    }
+    return {rows_of(tensors_.out, spec_.layout, plan_.q_row(call.q_shard), call.rows),
+            lse_of(call)};
+  }
+
+  TensorView lse_of(const PairCall& call) const {
+    if (call.writes_out && writes_lse_itself()) return *tensors_.lse;
+    return TensorView::contiguous(workspace_ + call.lse_offset, DType::f32,
+                                  {batch(), heads(), call.rows});
+  }
+
+  const PairCall& call_that_writes_out(int q_shard) const {
+    const std::vector<PairCall>& calls = step(0).calls;
+    return *std::find_if(calls.begin(), calls.end(), [&](const PairCall& call) {
+      return call.q_shard == q_shard && call.writes_out;
+    });
+  }
+
+  // Of all heads at once where the parts have the same rows; else head by head, as lse is
+  // contiguous there alone.
+  void merge(const MergedRows& merged) {
+    const PairCall& first = call_that_writes_out(merged.q_shard);
+    const bool is_whole =
+        merged.rows == first.rows &&
+        std::all_of(merged.parts.begin(), merged.parts.end(),
+                    [&](const PairCall* part) { return part->rows == first.rows; });
+    std::array<Part, kMostParts> parts;
+    for (std::size_t done = 0; done < merged.parts.size(); done += kMostParts - 1) {
+      const std::size_t count = std::min(merged.parts.size() - done, kMostParts - 1);
+      if (is_whole) {
+        parts[0] = part_of(first);
+        for (std::size_t i = 0; i < count; ++i) parts[i + 1] = part_of(*merged.parts[done + i]);
+        merge_into_first(std::span(parts).first(count + 1));
+        continue;
+      }
+      for (std::int64_t b = 0; b < batch(); ++b) {
+        for (std::int64_t h = 0; h < heads(); ++h) {
+          parts[0] = rows_of_head(first, merged, b, h);
+          for (std::size_t i = 0; i < count; ++i) {
+            parts[i + 1] = rows_of_head(*merged.parts[done + i], merged, b, h);
+          }
+          merge_into_first(std::span(parts).first(count + 1));
+        }
+      }
+    }
+  }
+
+  void merge_into_first(std::span<const Part> parts) const {
+    attention_.merge(parts, parts[0].out, parts[0].lse, options_.stream);
+  }
+
+  Part rows_of_head(const PairCall& call, const MergedRows& merged, std::int64_t b,
+                    std::int64_t h) const {
+    const std::int64_t row = merged.first_row - call.first_row;
+    Part part = part_of(call);
+    part.out = rows_of(head_of(part.out, spec_.layout, b, h), spec_.layout, row, merged.rows);
+    float* const lse = static_cast<float*>(part.lse.data) + (b * heads() + h) * call.rows + row;
+    part.lse = TensorView::contiguous(lse, DType::f32, {1, 1, merged.rows});
+    return part;
+  }
+
+  void copy_lse() {
+    const std::int64_t all_rows = tensors_.lse->shape[2];
+    auto* const to = static_cast<float*>(tensors_.lse->data);
+    for (const int shard : plan_.list.of_rank(plan_.rank)) {
+      const PairCall& call = call_that_writes_out(shard);
+      const auto* const from = static_cast<const float*>(lse_of(call).data);
+      for (std::int64_t head = 0; head < batch() * heads(); ++head) {
+        plan_.lane->copy(to + head * all_rows + plan_.q_row(shard), from + head * call.rows,
+                         call.rows * std::int64_t{sizeof(float)}, options_.stream);
+      }
+    }
+  }
+
+  const Attention& attention_;
+  const Spec& spec_;
+  Communicator& communicator_;
+  const ForwardTensors& tensors_;
+  ContextPlanState& plan_;
+  const Bindings& bindings_;
+  const ContextCallOptions& options_;
+  std::byte* workspace_;
+};
+
+}  // namespace
+
+void run_forward(const Attention& attention, Communicator& communicator,
+                 const ForwardTensors& tensors, ContextPlanState& plan, const Bindings& bindings,
+                 const ContextCallOptions& options) {
+  ForwardRun(attention, communicator, tensors, plan, bindings, options).run();
+}
+
+}  // namespace tilewright::parallel

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../api/context_parallel.hpp"
+#include "schedule.hpp"
+#include "transfer_lane.hpp"
+
+namespace tilewright {
+
+struct ContextPlanState {
+  const void* owner = nullptr;  ///< of the ContextParallel that made it
+  Shape whole;
+  int rank = 0;
+  parallel::ShardList list;
+  parallel::Schedule schedule;
+  std::vector<std::vector<std::optional<BlockMask>>> masks;  ///< of each step's calls
+  ContextTraffic traffic;
+  std::optional<Bindings> bindings;  ///< of a spec that takes no inputs and reads a length
+  std::unique_ptr<parallel::TransferLane> lane;
+  std::vector<Message> sends;     ///< of one exchange, with room for the longest
+  std::vector<Message> receives;  ///< likewise
+
+  const Shard& shard(int i) const { return list.shards[static_cast<std::size_t>(i)].shard; }
+  /// Rows of the rank's tensors before those of a shard.
+  std::int64_t q_row(int shard) const;
+  std::int64_t kv_row(int shard) const;
+  /// Rows of the rank's tensors.
+  std::int64_t q_rows() const;
+  std::int64_t kv_rows() const;
+};
+
+}  // namespace tilewright
