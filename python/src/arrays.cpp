@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 
 #include "base/error.hpp"
+#include "exchange.hpp"
 
 namespace nb = nanobind;
 
@@ -148,11 +149,21 @@ TensorView view_of_interface(nb::handle array, const char* name, Use use) {
   return view;
 }
 
+bool wants_gradients(nb::handle array) {
+  static PyObject* const attribute = PyUnicode_InternFromString("requires_grad");
+  const nb::object wants = nb::steal(PyObject_GetAttr(array.ptr(), attribute));
+  if (!wants.is_valid()) nb::raise_python_error();
+  return truth(wants) && truth(nb::module_::import_("torch").attr("is_grad_enabled")());
+}
+
 TensorView view_of_torch(nb::handle array, const char* name, const Device& device) {
-  if (truth(array.attr("requires_grad")) &&
-      truth(nb::module_::import_("torch").attr("is_grad_enabled")())) {
-    refuse(name, "requires gradients, which this version does not compute",
+  if (wants_gradients(array)) {
+    refuse(name, "requires gradients, which this call does not compute",
            "call under torch.no_grad(), or pass " + std::string(name) + ".detach()");
+  }
+  if (const std::optional<Exchanged> found = exchange(array)) {
+    require_device(name, device, found->gpu >= 0, found->gpu);
+    return found->view;
   }
   TensorView view{.dtype = dtype_or_refuse(name, array.attr("dtype"))};
   if (truth(array.attr("is_cuda"))) {
@@ -219,7 +230,8 @@ TensorView view_of(nb::handle array, const char* name, const Device& device, Use
       return *view;
     }
   }
-  if (nb::hasattr(array, "data_ptr")) return view_of_torch(array, name, device);
+  static PyObject* const data_ptr = PyUnicode_InternFromString("data_ptr");
+  if (PyObject_HasAttr(array.ptr(), data_ptr)) return view_of_torch(array, name, device);
   if (nb::hasattr(array, "__array_interface__") && nb::hasattr(array, "strides")) {
     require_device(name, device, false, 0);
     return view_of_interface(array, name, use);

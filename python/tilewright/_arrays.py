@@ -86,24 +86,35 @@ def is_traced(array: Any) -> bool:
     return jax is not None and isinstance(array, jax.core.Tracer)
 
 
-def empty_like(array: Any, shape: Sequence[int], dtype: Any) -> Any:
+def empty_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
     """An array without contents, of the framework and on the device of `array`. `dtype` is a spec's: "f32"."""
     if framework(array) == "torch":
-        dtype = _torch_dtype(dtype)
-        if array.dtype == dtype and array.shape == shape:
-            return sys.modules["torch"].empty_like(array)  # much the fastest, and in the order of the array's strides
-        return array.new_empty(shape, dtype=dtype)
-    import numpy
+        wanted = _torch_dtypes.get(dtype) or _torch_dtype(dtype)
+        if array.dtype is wanted and array.shape == shape:
+            return _empty_like(array)  # much the fastest, and in the order of the array's strides
+        return array.new_empty(shape, dtype=wanted)
+    known = _numpy_dtypes.get(dtype) or _numpy_dtype(dtype)
+    return _numpy_empty(shape, known)
 
-    if dtype == "bf16":
-        return numpy.empty(tuple(shape), dtype=require_module("ml_dtypes").bfloat16)
-    return numpy.empty(tuple(shape), dtype=_NAMES[dtype])
+
+_numpy_dtypes: Dict[str, Any] = {}
+_numpy_empty: Any = None
+_empty_like: Any = None
+
+
+def _numpy_dtype(dtype: str) -> Any:
+    global _numpy_empty
+    numpy = require_module("numpy")
+    _numpy_empty = numpy.empty
+    found = numpy.dtype(require_module("ml_dtypes").bfloat16 if dtype == "bf16" else _NAMES[dtype])
+    return _numpy_dtypes.setdefault(dtype, found)
 
 
 def _torch_dtype(dtype: str) -> Any:
-    if dtype not in _torch_dtypes:
-        _torch_dtypes[dtype] = getattr(sys.modules["torch"], _NAMES[dtype])
-    return _torch_dtypes[dtype]
+    global _empty_like
+    torch = sys.modules["torch"]
+    _empty_like = torch.empty_like
+    return _torch_dtypes.setdefault(dtype, getattr(torch, _NAMES[dtype]))
 
 
 def readable(array: Any) -> Any:
@@ -121,7 +132,7 @@ def readable(array: Any) -> Any:
 
 def stream_of(array: Any) -> int:
     """torch's current stream of the array's GPU; 0 on a CPU."""
-    if framework(array) != "torch" or not array.is_cuda:
+    if _frameworks.get(type(array)) != "torch" or not array.is_cuda:
         return 0
     torch = sys.modules["torch"]
     return int(torch._C._cuda_getCurrentRawStream(array.device.index))

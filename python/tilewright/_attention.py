@@ -224,29 +224,54 @@ class Attention:
             from . import _jax
 
             return _jax.forward(self, q, k, v, mask, bindings, scale, q_offset, kv_offset)
-        _recorder.note(self._spec)
-        for name, array in (("q", q), ("k", k), ("v", v)):
-            if array is q or not framework(array):
-                require_array(name, array, (3 if self._packed else 4) if array is q else None)
-        scale = real("scale", scale)
-        _require_offsets(q_offset, kv_offset)
+        kinds = type(mask), type(plan), type(bindings)
+        if not (kinds[0] in _MASKS and kinds[1] in _PLANS and kinds[2] in _BINDINGS) or type(scale) not in _SCALES:
+            scale = self._require(mask, plan, bindings, scale)
+        if self._masked and mask is None:
+            mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
+        return self._run(
+            q, k, v, out, lse,
+            None if mask is None else mask._built or mask._core_mask(),
+            None if plan is None else plan._for_call(self, k),
+            None if bindings is None else bindings._core,
+            scale, q_offset, kv_offset, k_new, v_new,
+        )  # fmt: skip
+
+    def _run(
+        self, q: Any, k: Any, v: Any, out: Any, lse: Any, mask: Any, plan: Any, bindings: Any,
+        scale: Any, q_offset: Any, kv_offset: Any, k_new: Any, v_new: Any,
+    ) -> Any:  # fmt: skip
+        """forward, where mask, plan and bindings are the module's."""
+        if _recorder.recordings:
+            _recorder.note(self._spec)
+        try:
+            if out is None:
+                shape = q.shape
+                if shape[-1] != self._v_head_dim:
+                    shape = (*shape[:-1], self._v_head_dim)
+                out = empty_like(q, shape, self._out_dtype)
+            if lse is None and self._lse:
+                lse = empty_like(q, self._lse_shape(q), "f32")
+            self._core.forward(
+                q, k, v, out, lse, mask, plan, bindings, scale, q_offset, kv_offset, stream_of(q), k_new, v_new
+            )
+        except (TypeError, AttributeError, IndexError):
+            self._refuse_arrays(q, k, v, q_offset, kv_offset)
+            raise
+        return out if lse is None else (out, lse)
+
+    def _require(self, mask: Any, plan: Any, bindings: Any, scale: Any) -> Optional[float]:
         _require(mask, BlockMask, "mask", "attention.block_mask(...) or create_block_mask(...)")
         _require(plan, Plan, "plan", "attention.plan(...)")
         _require(bindings, Bindings, "bindings", "attention.bind(...)")
-        if out is None:
-            out = empty_like(q, (*q.shape[:-1], self._v_head_dim), self._out_dtype)
-        if lse is None and self._lse:
-            lse = empty_like(q, self._lse_shape(q), "f32")
-        if self._masked and mask is None:
-            mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
-        self._core.forward(
-            q, k, v, out, lse,
-            None if mask is None else mask._for(self),
-            None if plan is None else plan._for_call(self, k),
-            None if bindings is None else bindings._core,
-            scale, q_offset, kv_offset, stream_of(q), k_new, v_new,
-        )  # fmt: skip
-        return out if lse is None else (out, lse)
+        return real("scale", scale)
+
+    def _refuse_arrays(self, q: Any, k: Any, v: Any, q_offset: Any, kv_offset: Any) -> None:
+        """Why Python refused a call."""
+        require_array("q", q, 3 if self._packed else 4)
+        require_array("k", k)
+        require_array("v", v)
+        _require_offsets(q_offset, kv_offset)
 
     def _lse_shape(self, q: Any) -> Tuple[int, ...]:
         shape = shape_of(q)
@@ -262,6 +287,10 @@ class Attention:
             q_len=q.shape[3 - heads], kv_len=k.shape[3 - kv_heads],
             q_offset=q_offset, kv_offset=kv_offset, bindings=bindings,
         )  # fmt: skip
+
+
+_NONE = type(None)
+_MASKS, _PLANS, _BINDINGS, _SCALES = (BlockMask, _NONE), (Plan, _NONE), (Bindings, _NONE), (float, _NONE)
 
 
 def _require(value: Any, kind: type, name: str, form: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
-from . import _attention
+from . import _attention, _calls
 from ._arguments import flag, mapping, real, require_read, scalars_of
 from ._arrays import device_of, readable, shape_of, float_dtype, stream_of
 from ._cache import attention_for
@@ -62,6 +62,19 @@ def flex_attention(
     score_mod(score, b, h, q_idx, kv_idx): a Python function, or C++ as a string that reads `buffers`. block_mask: of
     create_block_mask, here or torch's. scalars: values of tw.scalar()s. kernel_options is accepted and not needed.
     """
+    key_of_call = None
+    if return_aux is None and buffers is None and scalars is None and _may_be_ready(block_mask, query, key, value):
+        options = (enable_gqa, type(enable_gqa), return_lse, type(return_lse), type(scale))
+        try:
+            key_of_call = _calls.key_of(query, key, value, score_mod, block_mask, options)
+            result = _calls.run(key_of_call, query, key, value, score_mod, scale)
+        except Error as error:
+            raise error.renamed(_OF_FORWARD) from None
+        except (AttributeError, TypeError):  # no arrays, or arguments of a kind that is refused below
+            key_of_call = None
+        else:
+            if not _calls.is_miss(result):
+                return result
     lse = _wants_lse(return_lse, return_aux)
     scale = real("scale", scale)
     if _attention._torch is not None and _attention._torch.is_compiling():
@@ -75,13 +88,14 @@ def flex_attention(
     if mask is not None:
         mask.require_lengths(query.shape[2], key.shape[2])
         mask = mask._for_batch_and_heads(query.shape[0], query.shape[1])
-    problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars)
+    traced: List[Any] = []
+    problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars, traced)
     if kind == "jax":
         from . import _jax
 
         result = _jax.call_problem(problem, query, key, value, mask, scale)
     else:
-        attention = attention_for(problem.spec, problem.device, mask is not None and mask._snippet is None)
+        attention = attention_for(problem.spec, problem.device)
         bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
         if mask is not None:
             heads = (query.shape[0], query.shape[1], key.shape[1])
@@ -90,10 +104,31 @@ def flex_attention(
             result = attention.forward(query, key, value, mask=mask, bindings=bindings, scale=scale)
         except Error as error:
             raise error.renamed(_OF_FORWARD) from None
+        if key_of_call is not None and None not in traced:
+            names = list(problem.buffers)
+            _calls.keep(
+                key_of_call, _calls.Call(attention, traced[0] if traced else None, mask, names, problem.scalars)
+            )
     if return_aux is None:
         return result
     out, values = result if lse else (result, None)
     return out, AuxOutput(lse=values)
+
+
+def _may_be_ready(block_mask: Any, *arrays: Any) -> bool:
+    """Whether the call may be one of those that are kept: with tensors of torch outside of graphs and gradients."""
+    if block_mask is not None and type(block_mask) is not BlockMask:
+        return False
+    torch = _attention._torch
+    if torch is None:
+        return True
+    if torch.is_compiling():
+        return False
+    query, key, value = arrays
+    try:
+        return not (query.requires_grad or key.requires_grad or value.requires_grad)
+    except AttributeError:  # arrays of numpy
+        return True
 
 
 def _wants_lse(return_lse: bool, return_aux: Any) -> bool:
@@ -110,7 +145,15 @@ def _wants_lse(return_lse: bool, return_aux: Any) -> bool:
 
 
 def _block_mask(block_mask: Any) -> Optional[BlockMask]:
-    if block_mask is None or isinstance(block_mask, BlockMask):
+    if block_mask is None:
+        return None
+    if isinstance(block_mask, BlockMask):
+        if block_mask._snippet is None:
+            raise Error(
+                "block_mask",
+                "block_mask was made by Attention.block_mask",
+                "pass it to that Attention's forward, or use create_block_mask",
+            )
         return block_mask
     if not hasattr(block_mask, "kv_num_blocks"):
         raise Error("usage", f"block_mask is a {type(block_mask).__name__}", "pass what create_block_mask returns")
@@ -152,8 +195,9 @@ def describe(
     lse: bool,
     buffers: Optional[Mapping[str, Any]],
     scalars: Optional[Mapping[str, float]],
+    traced: Optional[List[Any]] = None,
 ) -> Problem:
-    """The spec of a call, and what its snippets read."""
+    """The spec of a call, and what its snippets read. traced: takes the trace of score_mod, None of one that holds once."""
     B, H, L, E = shape_of(query)
     spec: Dict[str, Any] = {"dtype": float_dtype(query, "query"), "head_dim": E}
     if value.shape[3] != E:
@@ -170,9 +214,10 @@ def describe(
         values = {**mask._scalars, **values}
     if score_mod is not None:
         sizes = {"batch": B, "num_q_heads": H, "q_len": L, "kv_len": int(key.shape[2])}
-        _add_score(
-            spec, arrays, trace_mod(score_mod, "score", sizes, arrays_by_name(arrays, buffers or {})), sizes, buffers
-        )
+        snippet = trace_mod(score_mod, "score", sizes, arrays_by_name(arrays, buffers or {}))
+        if traced is not None and type(score_mod) is not str:
+            traced.append(snippet._traced)
+        _add_score(spec, arrays, snippet, sizes, buffers)
     require_read(buffers, (spec.get("score_mod", ""), spec.get("mask_mod", "")))
     require_known(scalars or {}, spec.get("scalars", {}))
     read = {name: readable(array) for name, array in arrays.items()}

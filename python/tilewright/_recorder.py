@@ -7,14 +7,14 @@ import os
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Union
 
-_recordings: List[Dict[str, Any]] = []
+recordings: List[Dict[str, Any]] = []
 
 
 def note(spec: Dict[str, Any]) -> None:
     """Tells the recordings that run of a spec that is used."""
-    if _recordings:
+    if recordings:
         text = json.dumps(spec)
-        for recording in _recordings:
+        for recording in recordings:
             recording[text] = spec
 
 
@@ -25,11 +25,11 @@ def record(path: Union[str, "os.PathLike[str]"]) -> Iterator[None]:
     with tw.record("manifest.json"): model(batch)
     """
     recording: Dict[str, Any] = {}
-    _recordings.append(recording)
+    recordings.append(recording)
     try:
         yield
     finally:
-        _recordings[:] = [other for other in _recordings if other is not recording]
+        recordings[:] = [other for other in recordings if other is not recording]
         manifest = {"specs": [{"spec": spec} for spec in recording.values()]}
         temporary = f"{os.fspath(path)}.{os.getpid()}"
         with open(temporary, "w", encoding="utf-8") as file:

@@ -6,6 +6,7 @@ from typing import Any, Tuple
 
 from .._arrays import CONVERTED, DTYPES, dtype_name, is_array, shape_of
 from .expr import BOOL, FLOAT, INT, LONG, Expr, cast, is_literal, literal
+from .once import once
 from .refuse import refuse
 from .values import Row, lift
 
@@ -131,6 +132,7 @@ class Captured:
             raise AttributeError(name)
         if self.ndim and not self.index:  # of the whole array: what its framework does
             found = getattr(self.array, name)
+            once()
             return method(found, self.name) if callable(found) else keep(found, self.name)
         if self.ndim and name in ("max", "min"):
             from .extremes import method_of_array
@@ -162,6 +164,13 @@ def plain(value: Any) -> Any:
     return value
 
 
+def has_captured(value: Any) -> bool:
+    """True where a value is, or holds, a captured array."""
+    if isinstance(value, (tuple, list)):
+        return any(map(has_captured, value))
+    return has_captured(list(value.values())) if isinstance(value, dict) else isinstance(value, Captured)
+
+
 def is_symbolic(value: Any) -> bool:
     """True where a value is known in the kernel alone."""
     if isinstance(value, (tuple, list)):
@@ -188,6 +197,7 @@ def _operator(name: str, reflected: bool) -> Any:
 
     def run(self: Captured, other: Any) -> Any:
         if self.ndim and not self.index and not is_symbolic(other):
+            once()
             whole = getattr(self.array, f"__{'r' if reflected else ''}{name}__")(plain(other))
             return keep(whole, self.name)
         return apply(function, other, self) if reflected else apply(function, self, other)
@@ -199,6 +209,7 @@ def _matmul(self: Captured, other: Any) -> Any:
     from .dispatch import call
 
     if not is_symbolic(self) and not is_symbolic(other):
+        once()
         return keep(self.array @ plain(other), self.name)
     return call("matmul", (self, other), {})
 

@@ -11,6 +11,7 @@ from .captured import Captured, is_symbolic, keep, plain
 from .extremes import extremes
 from .expr import Expr
 from .functions import FUNCTIONS, convert
+from .once import once
 from .refuse import MAY_CALL, refuse
 from .values import Row, lift
 
@@ -99,8 +100,13 @@ def call_torch(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> 
     if any(map(is_symbolic, (*args, *kwargs.values()))):
         called = getattr(function, "__name__", str(function))
         return extremes(called, call(called, args, dict(kwargs), "torch"), args, kwargs)
+    once()
     name = next((arg.name for arg in args if isinstance(arg, Captured)), "")
     return keep(function(*plain(args), **{key: plain(value) for key, value in kwargs.items()}), name)
+
+
+# Functions of torch whose result the numbers that they are given decide.
+_OF_CONSTANTS = {"tensor", "as_tensor", "scalar_tensor", "full", "zeros", "ones", "arange", "item", "__get__"}
 
 
 def make_torch_mode() -> Any:
@@ -112,6 +118,8 @@ def make_torch_mode() -> Any:
             kwargs = kwargs or {}
             if any(_stands_for(value) for value in (*args, *kwargs.values())):
                 return call_torch(function, args, kwargs)
+            if getattr(function, "__name__", "") not in _OF_CONSTANTS:
+                once()
             return function(*args, **kwargs)
 
     return Mode()

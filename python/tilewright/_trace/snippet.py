@@ -11,9 +11,11 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 from .._arrays import CONVERTED, DTYPES, dtype_name, shape_of
 from .._error import Error
 from .._names import scalars_by_name
-from .capture import captured_function, torch_is_loaded
+from .cache import Traced, identity, keep, kept, lasts, the_mod
+from .capture import Capture, torch_is_loaded
 from .dispatch import make_torch_mode
 from .expr import BOOL, FLOAT, INT, Expr, cast, symbol
+from .once import running
 from .printing import Printer
 from .refuse import place_of, place_of_failure, refuse
 from .values import Row, lift
@@ -44,6 +46,7 @@ class Snippet:
     ) -> None:
         self.code, self.buffers, self.scalars = code, buffers, scalars
         self._indices = indices or {}
+        self._traced: Optional[Traced] = None
 
     def __repr__(self) -> str:
         shapes = {name: list(shape_of(array)) for name, array in self.buffers.items()}
@@ -173,12 +176,30 @@ def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, 
         return Snippet(fn, {}, {})
     if not callable(fn):
         raise Error("usage", f"{kind}_mod is a {type(fn).__name__}", "pass a Python function, or C++ as a string")
+    fn = the_mod(fn)
+    key = (identity(fn), kind, tuple(sizes.items()), tuple(taken))
+    for traced, code, scalars, indices in kept(key):
+        arrays = traced.arrays(fn, taken)
+        if arrays is not None:
+            buffers = {name: arrays[place] for name, place in traced.places.items()}
+            return _of_trace(traced, Snippet(code, buffers, scalars, indices))
+    return _traced(fn, kind, sizes, taken, key)
+
+
+def _of_trace(traced: Traced, snippet: Snippet) -> Snippet:
+    snippet._traced = traced
+    return snippet
+
+
+def _traced(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, Any], key: Any) -> Snippet:
     _require_arguments(fn, kind)
+    capture = Capture()
     symbols = [symbol(name, INT, 0, sizes.get(_SIZE_OF[name], 2**31) - 1) for name in _INDICES]
     if kind == "score":
         symbols.insert(0, symbol("score", FLOAT))
-    with make_torch_mode() if torch_is_loaded() else nullcontext(), _failures_of_the_mod():
-        result = lift(captured_function(fn)(*symbols))
+    with make_torch_mode() if torch_is_loaded() else nullcontext(), running(capture), _failures_of_the_mod():
+        copy, check = capture.pair(fn, "")
+        result = lift(copy(*symbols))
         if isinstance(result, Row):
             if len(result) != 1:
                 refuse(f"a mod returns {len(result)} values", "return one number for one score")
@@ -195,7 +216,12 @@ def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, 
             "compute the sum of a loop in parts, or before the call",
             place_of(fn),
         ) from None
-    return Snippet(code, names.buffers, scalars, indices)
+    snippet = Snippet(code, names.buffers, scalars, indices)
+    if not capture.lasting or not lasts(capture.arrays, names.buffers):
+        return snippet
+    traced = Traced(check, capture.arrays, names.buffers, taken)
+    keep(key, (traced, code, scalars, indices))
+    return _of_trace(traced, snippet)
 
 
 def _gather(root: Expr, names: _Names) -> Tuple[Dict[str, Any], Dict[str, List[Set[str]]]]:
