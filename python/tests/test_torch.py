@@ -31,17 +31,6 @@ def test_bfloat16_and_strides(qkv):
     assert out.dtype == torch.bfloat16 and np.abs(out.double().numpy() - wanted).max() < 2**-6 * np.abs(wanted).max()
 
 
-def test_gradients_are_refused(tensors):
-    q, k, v = tensors
-    q.requires_grad_()
-    with pytest.raises(tw.Error, match="query requires gradients"):
-        tw.flex_attention(q, k, v)
-    with pytest.raises(tw.Error, match="q requires gradients"):
-        tw.Attention({"dtype": "f32", "head_dim": 16}).forward(q, k, v)
-    with torch.no_grad():
-        tw.flex_attention(q, k, v)
-
-
 def test_torch_block_masks_are_taken(tensors, qkv):
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     mask = flex.create_block_mask(causal, None, None, 40, 56, device="cpu", BLOCK_SIZE=16)

@@ -45,7 +45,7 @@ def real(name: str, value: Any) -> Optional[float]:
         or getattr(value, "ndim", None)
     ):
         raise Error("usage", f"{name} is {_shown(value)}", "pass a number")
-    return float(value)
+    return float(value.detach() if hasattr(value, "detach") else value)
 
 
 def scalars_of(given: Optional[Mapping[str, Any]]) -> Dict[str, float]:

@@ -97,6 +97,13 @@ def empty_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
     return _numpy_empty(shape, known)
 
 
+def dense_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
+    """The same, row-major whatever the strides of `array` are."""
+    if framework(array) == "torch":
+        return array.new_empty(shape, dtype=_torch_dtypes.get(dtype) or _torch_dtype(dtype))
+    return empty_like(array, shape, dtype)
+
+
 _numpy_dtypes: Dict[str, Any] = {}
 _numpy_empty: Any = None
 _empty_like: Any = None

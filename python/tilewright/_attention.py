@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _core, _recorder
 from ._arguments import real, scalars_of, whole
-from ._arrays import dtype_name, empty_like, framework, readable, require_array, shape_of, stream_of
+from ._arrays import dtype_name, dense_like, empty_like, framework, readable, require_array, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
 from ._plan import Plan
@@ -31,8 +31,15 @@ def load_torch_op() -> None:
 class Bindings:
     """Arrays and numbers for the names in a spec's snippets (Attention.bind). Arrays are viewed, not copied."""
 
-    def __init__(self, core: _core.Bindings, arrays: Dict[str, Any], scalars: Dict[str, float]) -> None:
+    def __init__(
+        self,
+        core: _core.Bindings,
+        arrays: Dict[str, Any],
+        scalars: Dict[str, float],
+        named: Optional[Dict[str, Any]] = None,
+    ) -> None:
         self._core = core
+        self.named = named or {}  # tensors of torch that may want gradients
         self.arrays = arrays
         self.scalars = scalars
         self._number = enroll(self)
@@ -51,6 +58,10 @@ class Attention:
         self.device: str = self._core.device
         self.target: str = self._core.target
         self._packed = self._spec.get("layout") == "packed"
+        self._gradients: Tuple[str, ...] = tuple(self._spec.get("gradients", ()))
+        buffers, scalars = self._spec.get("buffers", {}), self._spec.get("scalars", {})
+        named = [[name for name in sorted(names) if name in self._gradients] for names in (buffers, scalars)]
+        self.named_gradients: List[str] = named[0] + named[1]
         self._lse = "lse" in self._spec.get("outputs", ())
         self._masked = "mask_mod" in self._spec and not self._packed
         self._v_head_dim: int = self._spec.get("v_head_dim", self._spec["head_dim"])
@@ -82,12 +93,26 @@ class Attention:
         scalar_names = self._spec.get("scalars", {})
         arrays: Dict[str, Any] = {}
         scalars: Dict[str, float] = {}
+        named: Dict[str, Any] = {}
         for name, value in arrays_and_scalars.items():
+            kind = framework(value)
+            if name in self._gradients and kind == "torch":
+                named[name] = value
+                value = value.detach()
             if name in scalar_names or isinstance(value, (bool, int, float)):
                 scalars.update(scalars_of({name: value}))
             else:
-                arrays[name] = readable(value) if framework(value) == "jax" else value
-        return Bindings(self._core.bind(arrays, scalars), arrays, scalars)
+                arrays[name] = readable(value) if kind == "jax" else value
+        return Bindings(self._core.bind(arrays, scalars), arrays, scalars, named)
+
+    def _named(self, bindings: Bindings) -> List[Any]:
+        """The tensors of the buffers and scalars that the spec's gradients name."""
+        if not self.named_gradients:
+            return []
+        import torch
+
+        values = {**bindings.arrays, **bindings.scalars, **bindings.named}
+        return [torch.as_tensor(values.get(name, 0.0)) for name in self.named_gradients]
 
     def block_mask(
         self,
@@ -229,6 +254,10 @@ class Attention:
             scale = self._require(mask, plan, bindings, scale)
         if self._masked and mask is None:
             mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
+        if self._gradients and self._is_differentiated(q, k, v, bindings):
+            if out is not None or lse is not None:
+                raise Error("usage", "out= and lse= are given, but gradients are wanted", "use what forward returns")
+            return _torch.differentiable(self, q, k, v, mask, plan, bindings, scale, q_offset, kv_offset)
         return self._run(
             q, k, v, out, lse,
             None if mask is None else mask._built or mask._core_mask(),
@@ -272,6 +301,75 @@ class Attention:
         require_array("k", k)
         require_array("v", v)
         _require_offsets(q_offset, kv_offset)
+
+    def _is_differentiated(self, q: Any, k: Any, v: Any, bindings: Optional[Bindings]) -> bool:
+        """Whether torch wants gradients of the call; refuses those that the spec does not name."""
+        if framework(q) != "torch" or not _torch.wants_gradients(
+            q, k, v, *(() if bindings is None else bindings.named.values())
+        ):
+            return False
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            if name not in self._gradients and array.requires_grad:
+                raise Error(
+                    "tensor",
+                    f"{name} requires gradients, which the spec does not name",
+                    f'add "{name}" to its gradients, or pass {name}.detach()',
+                )
+        return True
+
+    def backward(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any,
+        lse: Any,
+        dout: Any,
+        *,
+        dlse: Any = None,
+        mask: Optional[BlockMask] = None,
+        bindings: Optional[Bindings] = None,
+        scale: Optional[float] = None,
+        q_offset: int = 0,
+        kv_offset: int = 0,
+    ) -> Dict[str, Any]:
+        """The gradients that the spec names (docs/gradients.md), by those names: {"q": ..., "slopes": ...}.
+
+        out and lse: what forward returned for the same call; dout and dlse (None: zeros): the gradients of a number by
+        them. torch's autograd calls this by itself. Gradients have the dtypes of what they belong to; a scalar's is [1].
+        """
+        if not self._gradients:
+            raise Error("usage", "the spec names no gradients", 'add "gradients": ["q", "k", "v"] to it')
+        scale = self._require(mask, None, bindings, scale)
+        _require_offsets(q_offset, kv_offset)
+        inputs = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "dout": dout}
+        if dlse is not None:
+            inputs["dlse"] = dlse
+        for name, array in inputs.items():
+            require_array(name, array, 3 if name.endswith("lse") else 4)
+        if self._masked and mask is None:
+            mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
+        results = self._empty_gradients(q, k, v, bindings)
+        self._core.backward(
+            inputs, {f"d{name}" if name in "qkv" else f"d_{name}": array for name, array in results.items()},
+            None if mask is None else mask._core_mask(), None if bindings is None else bindings._core,
+            scale, q_offset, kv_offset, stream_of(q),
+        )  # fmt: skip
+        return results
+
+    def _empty_gradients(self, q: Any, k: Any, v: Any, bindings: Optional[Bindings]) -> Dict[str, Any]:
+        kv_dtype = self._spec.get("kv_dtype", self._spec["dtype"])
+        results = {}
+        for name, array, dtype in (("q", q, self._spec["dtype"]), ("k", k, kv_dtype), ("v", v, kv_dtype)):
+            if name in self._gradients:
+                results[name] = dense_like(q, array.shape, dtype)
+        arrays = {} if bindings is None else bindings.arrays
+        for name in self.named_gradients:
+            if name in arrays:
+                results[name] = dense_like(q, arrays[name].shape, self._spec["buffers"][name]["dtype"])
+            else:
+                results[name] = dense_like(q, (1,), "f32")
+        return results
 
     def _lse_shape(self, q: Any) -> Tuple[int, ...]:
         shape = shape_of(q)

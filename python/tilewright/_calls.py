@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -75,13 +76,13 @@ class Call:
 
     def _bindings(self, arrays: List[Any]) -> Any:
         """Of the arrays as they are now; None where gradients are wanted. Those of the last call, where nothing moved."""
+        for array in arrays:
+            if framework(array) == "torch" and array.requires_grad and sys.modules["torch"].is_grad_enabled():
+                return None
         state = [(id(array), *_place(array)) for array in arrays]
         bound = self._bound
         if bound is not None and bound[0] == state and all(ref() is a for ref, a in zip(bound[1], arrays)):
             return bound[2]
-        for array in arrays:
-            if framework(array) == "torch" and array.requires_grad:
-                return None
         names = [name for name, _ in self._names]
         core = self._attention._core
         if any(dtype_name(array) in CONVERTED or framework(array) == "" for array in arrays):
@@ -98,7 +99,5 @@ _NOTHING: Dict[str, Any] = {}
 
 
 def _place(array: Any) -> Tuple[Any, ...]:
-    """What torch lets a program change in place: where a tensor's elements lie, and whether it wants gradients."""
-    if framework(array) != "torch":
-        return ()
-    return array.data_ptr(), array.stride(), array.requires_grad
+    """What torch lets a program change in place: where a tensor's elements lie."""
+    return (array.data_ptr(), array.stride()) if framework(array) == "torch" else ()

@@ -15,7 +15,7 @@ def _refuse_gradients(name: str, array: Any) -> None:
     if framework(array) == "torch" and array.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise Error(
             "tensor",
-            f"{name} requires gradients, which this version does not compute",
+            f"{name} requires gradients, which this call does not compute",
             f"call under torch.no_grad(), or pass {name}.detach()",
         )
 
@@ -35,13 +35,14 @@ def same_place(**arrays: Any) -> None:
             )
 
 
-def check_arrays(names: Names, arrays: Tuple[Any, Any, Any], rank: int) -> str:
+def check_arrays(names: Names, arrays: Tuple[Any, Any, Any], rank: int, *, may_want_gradients: bool = False) -> str:
     """Framework, rank, dtype and device. Returns the framework."""
     kind = same_framework(**dict(zip(names, arrays)))
     for name, array in zip(names, arrays):
         require_array(name, array, rank)
         float_dtype(array, name)
-        _refuse_gradients(name, array)
+        if not may_want_gradients:
+            _refuse_gradients(name, array)
     same_place(**dict(zip(names, arrays)))
     if arrays[1].dtype != arrays[2].dtype:
         raise Error(

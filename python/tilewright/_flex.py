@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _attention, _calls
 from ._arguments import flag, mapping, real, require_read, scalars_of
@@ -37,7 +38,7 @@ class Problem(NamedTuple):
 
     spec: Dict[str, Any]
     buffers: Dict[str, Any]
-    scalars: Dict[str, float]
+    scalars: Dict[str, Any]
     device: str
 
 
@@ -82,7 +83,7 @@ def flex_attention(
             raise Error("usage", "torch.compile takes no buffers= or scalars=", "capture the arrays in the mod")
         found = _attention._torch.compiled_flex(query, key, value, score_mod, block_mask, scale, lse)
         return found if return_aux is None else (found[0], AuxOutput(found[1])) if lse else (found, AuxOutput())
-    kind = check_arrays(_NAMES, (query, key, value), 4)
+    kind = check_arrays(_NAMES, (query, key, value), 4, may_want_gradients=True)
     check_dense(_NAMES, (query, key, value), flag("enable_gqa", enable_gqa))
     mask = _block_mask(block_mask)
     if mask is not None:
@@ -95,6 +96,7 @@ def flex_attention(
 
         result = _jax.call_problem(problem, query, key, value, mask, scale)
     else:
+        problem, differentiated = with_gradients(problem, kind, (query, key, value), scalars)
         attention = attention_for(problem.spec, problem.device)
         bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
         if mask is not None:
@@ -104,7 +106,9 @@ def flex_attention(
             result = attention.forward(query, key, value, mask=mask, bindings=bindings, scale=scale)
         except Error as error:
             raise error.renamed(_OF_FORWARD) from None
-        if key_of_call is not None and None not in traced:
+        if differentiated:
+            result = result if lse else result[0]
+        elif key_of_call is not None and None not in traced:
             names = list(problem.buffers)
             _calls.keep(
                 key_of_call, _calls.Call(attention, traced[0] if traced else None, mask, names, problem.scalars)
@@ -113,6 +117,26 @@ def flex_attention(
         return result
     out, values = result if lse else (result, None)
     return out, AuxOutput(lse=values)
+
+
+def with_gradients(
+    problem: Problem, kind: str, arrays: Tuple[Any, Any, Any], scalars: Optional[Mapping[str, Any]]
+) -> Tuple[Problem, bool]:
+    """The problem with the gradients that torch wants in its spec, and whether there are any."""
+    if kind != "torch" or _attention._torch is None:
+        return problem, False
+    wants = _attention._torch.wants_gradients
+    words = set(re.findall(r"\w+", problem.spec.get("score_mod", "")))
+    given = {name: value for name, value in (scalars or {}).items() if name in problem.spec.get("scalars", {})}
+    names = [name for name, array in (*problem.buffers.items(), *given.items()) if name in words and wants(array)]
+    if not names and not wants(*arrays):
+        detached = {name: array.detach() if wants(array) else array for name, array in problem.buffers.items()}
+        return problem._replace(buffers=detached), False
+    inputs = ["q", "k", "v"] if wants(*arrays) else []
+    spec = {**problem.spec, "outputs": ["out", "lse"], "gradients": inputs + names}
+    buffers = {name: x if name in names or not wants(x) else x.detach() for name, x in problem.buffers.items()}
+    values = {**problem.scalars, **{name: x for name, x in given.items() if name in names}}
+    return problem._replace(spec=spec, buffers=buffers, scalars=values), True
 
 
 def _may_be_ready(block_mask: Any, *arrays: Any) -> bool:
@@ -124,11 +148,7 @@ def _may_be_ready(block_mask: Any, *arrays: Any) -> bool:
         return True
     if torch.is_compiling():
         return False
-    query, key, value = arrays
-    try:
-        return not (query.requires_grad or key.requires_grad or value.requires_grad)
-    except AttributeError:  # arrays of numpy
-        return True
+    return not torch.wants_gradients(*arrays)
 
 
 def _wants_lse(return_lse: bool, return_aux: Any) -> bool:
@@ -181,6 +201,15 @@ def ready(score_mod: Any, mask: Optional[BlockMask], lse: bool, facts: Mapping[s
     if mask is not None:
         mask.require_lengths(q.shape[2], k.shape[2])
     problem = describe(q, k, v, score_mod, mask, lse, None, None)
+    for name, array in problem.buffers.items():
+        if _attention._torch.wants_gradients(array):
+            raise Error(
+                "tensor",
+                f"{name} requires gradients, but torch.compile takes those of query, key and value alone",
+                f"call outside of torch.compile, or capture {name}.detach()",
+            )
+    if facts["differentiated"]:
+        problem = problem._replace(spec={**problem.spec, "outputs": ["out", "lse"], "gradients": ["q", "k", "v"]})
     attention = attention_for(problem.spec, facts["device"])
     bound = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
     return attention, bound

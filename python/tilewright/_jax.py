@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from typing import Any, Dict, Mapping, Optional, Tuple
+import re
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from . import _core, _recorder
 from ._error import Error
 from ._mask import BlockMask
 
-_TARGET = "tilewright_forward"
+_FORWARD, _BACKWARD = "tilewright_forward", "tilewright_backward"
+_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 _registered = False
 
 
@@ -20,9 +23,28 @@ def _register() -> None:
         return
     import jax
 
-    jax.ffi.register_ffi_target(_TARGET, _core.jax_handler("cpu", "forward"), platform="cpu")
-    jax.ffi.register_ffi_target(_TARGET, _core.jax_handler("cuda", "forward"), platform="CUDA")
+    for target, run in ((_FORWARD, "forward"), (_BACKWARD, "backward")):
+        jax.ffi.register_ffi_target(target, _core.jax_handler("cpu", run), platform="cpu")
+        jax.ffi.register_ffi_target(target, _core.jax_handler("cuda", run), platform="CUDA")
     _registered = True
+
+
+class _Options(NamedTuple):
+    """What a call has besides its spec and arrays."""
+
+    scalars: Tuple[float, ...]
+    scale: Optional[float]
+    offsets: Tuple[int, int]
+
+    def attributes(self) -> Dict[str, Any]:
+        import numpy
+
+        return {
+            "scale": numpy.float64(math.nan if self.scale is None else self.scale),
+            "scalars": numpy.array(self.scalars, dtype=numpy.float64),
+            "q_offset": numpy.int64(self.offsets[0]),
+            "kv_offset": numpy.int64(self.offsets[1]),
+        }
 
 
 def _call(
@@ -33,30 +55,81 @@ def _call(
     scale: Optional[float],
     offsets: Tuple[int, int],
 ) -> Any:
+    _register()
+    _recorder.note(spec)
+    declared = spec.get("scalars", {})
+    values = [float(scalars.get(name, declared[name].get("default", math.nan))) for name in sorted(declared)]
+    run = _function(json.dumps(spec), _Options(tuple(values), scale, offsets))
+    found = run(*arrays, *(buffers[name] for name in sorted(spec.get("buffers", {}))))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _forward(spec: Dict[str, Any], options: _Options, inputs: Tuple[Any, ...]) -> Any:
+    import jax
+
+    q, _, v = inputs[:3]
+    heads = 2 if spec.get("layout") == "bshd" else 1
+    results = [jax.ShapeDtypeStruct((*q.shape[:-1], v.shape[-1]), _DTYPES[spec.get("out_dtype", spec["dtype"])])]
+    if "lse" in spec.get("outputs", ()):
+        results.append(jax.ShapeDtypeStruct((q.shape[0], q.shape[heads], q.shape[3 - heads]), "float32"))
+    return jax.ffi.ffi_call(_FORWARD, results)(*inputs, spec=json.dumps(spec), **options.attributes())
+
+
+def _differentiated(spec: Dict[str, Any]) -> Dict[str, Any]:
+    """The spec with all gradients that jax may ask for."""
+    if "gradients" in spec:
+        return spec
+    read = set(re.findall(r"\w+", spec.get("score_mod", "")))
+    floats = [name for name, b in spec.get("buffers", {}).items() if b["dtype"] in _DTYPES and name in read]
+    return {**spec, "outputs": ["out", "lse"], "gradients": ["q", "k", "v", *floats]}
+
+
+@functools.lru_cache(maxsize=1024)
+def _function(text: str, options: _Options) -> Any:
+    """A call of q, k, v and the buffers in the order of their names, which jax can differentiate."""
+    import jax
+
+    spec = json.loads(text)
+    whole = _differentiated(spec)
+
+    def plain(*inputs: Any) -> Any:
+        return tuple(_forward(spec, options, inputs))
+
+    def forward(*inputs: Any) -> Any:
+        _core.canonical(json.dumps(whole), "spec")
+        out, lse = _forward(whole, options, inputs)
+        return (out, lse)[: len(spec.get("outputs", ["out"]))], (inputs, out, lse)
+
+    def backward(saved: Any, cotangents: Any) -> Any:
+        inputs, out, lse = saved
+        dlse = cotangents[1] if len(cotangents) > 1 else jax.numpy.zeros_like(lse)
+        return _backward(whole, options, inputs, (out, lse, cotangents[0], dlse))
+
+    run = jax.custom_vjp(plain)
+    run.defvjp(forward, backward)
+    return run
+
+
+def _backward(spec: Dict[str, Any], options: _Options, inputs: Tuple[Any, ...], results: Tuple[Any, ...]) -> Any:
+    """A gradient for each input; of those that have none, zeros."""
     import jax
     import numpy
 
-    _register()
-    _recorder.note(spec)
-    q, _, v = arrays
-    dtypes = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
-    heads = 2 if spec.get("layout") == "bshd" else 1
-    results = [jax.ShapeDtypeStruct((*q.shape[:-1], v.shape[-1]), dtypes[spec.get("out_dtype", spec["dtype"])])]
-    if "lse" in spec.get("outputs", ()):
-        results.append(jax.ShapeDtypeStruct((q.shape[0], q.shape[heads], q.shape[3 - heads]), "float32"))
-    declared = spec.get("scalars", {})
-    values = [float(scalars.get(name, declared[name].get("default", math.nan))) for name in sorted(declared)]
-    call = jax.ffi.ffi_call(_TARGET, results)
-    found = call(
-        *arrays,
-        *(buffers[name] for name in sorted(spec.get("buffers", {}))),
-        spec=json.dumps(spec),
-        scale=numpy.float64(math.nan if scale is None else scale),
-        scalars=numpy.array(values, dtype=numpy.float64),
-        q_offset=numpy.int64(offsets[0]),
-        kv_offset=numpy.int64(offsets[1]),
-    )
-    return found[0] if len(found) == 1 else tuple(found)
+    names = ["q", "k", "v", *sorted(spec.get("buffers", {}))]
+    wanted = [name for name in names if name in spec["gradients"]]
+    shapes = {name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in zip(names, inputs) if name in wanted}
+    of_scalars = [
+        jax.ShapeDtypeStruct((1,), "float32") for name in spec.get("scalars", {}) if name in spec["gradients"]
+    ]
+    call = jax.ffi.ffi_call(_BACKWARD, [*shapes.values(), *of_scalars])
+    found = call(*inputs[:3], *results, *inputs[3:], spec=json.dumps(spec), **options.attributes())
+    given = dict(zip(wanted, found))
+
+    def zeros(x: Any) -> Any:
+        floating = jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
+        return jax.numpy.zeros_like(x) if floating else numpy.zeros(x.shape, jax.dtypes.float0)
+
+    return tuple(given[name] if name in given else zeros(x) for name, x in zip(names, inputs))
 
 
 def call_problem(

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 import torch
 from torch import Tensor
 
+from ._error import Error
 from ._registry import find
 
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -16,9 +17,9 @@ _kept: List[Any] = []  # of compiled calls of flex_attention
 
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, attention: int, mask: int, plan: int, bindings: int,
-    scale: Optional[float], q_offset: int, kv_offset: int,
+    scale: Optional[float], q_offset: int, kv_offset: int, named: Optional[List[Tensor]] = None,
 ) -> List[Tensor]:  # fmt: skip
-    """[out] or [out, lse]."""
+    """[out] or [out, lse]. named: the tensors of buffers and scalars that the spec's gradients name, which bindings hold."""
     result = find(attention).forward(
         q.detach(), k.detach(), v.detach(), mask=find(mask), plan=find(plan), bindings=find(bindings),
         scale=scale, q_offset=q_offset, kv_offset=kv_offset,
@@ -28,7 +29,7 @@ def _forward(
 
 def _forward_fake(
     q: Tensor, k: Tensor, v: Tensor, attention: int, mask: int, plan: int, bindings: int,
-    scale: Optional[float], q_offset: int, kv_offset: int,
+    scale: Optional[float], q_offset: int, kv_offset: int, named: Optional[List[Tensor]] = None,
 ) -> List[Tensor]:  # fmt: skip
     variant = find(attention)
     results = [q.new_empty((*q.shape[:-1], variant._v_head_dim), dtype=_DTYPES[variant._out_dtype])]
@@ -44,10 +45,100 @@ def _forward_fake(
 
 _SCHEMA = (
     "(Tensor q, Tensor k, Tensor v, int attention, int mask, int plan, int bindings, float? scale, "
-    "SymInt q_offset, SymInt kv_offset) -> Tensor[]"
+    "SymInt q_offset, SymInt kv_offset, Tensor[]? named=None) -> Tensor[]"
 )
 _op: Any = torch.library.custom_op("tilewright::forward", _forward, mutates_args=(), schema=_SCHEMA)
 _op.register_fake(_forward_fake)
+
+
+def _backward(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, dout: Tensor, dlse: Optional[Tensor], named: List[Tensor],
+    attention: int, mask: int, bindings: int, scale: Optional[float], q_offset: int, kv_offset: int,
+) -> List[Tensor]:  # fmt: skip
+    """The gradients that the spec names: of q, k, v, then of `named`."""
+    variant = find(attention)
+    found = variant.backward(
+        q, k, v, out, lse, dout, dlse=dlse, mask=find(mask), bindings=find(bindings),
+        scale=scale, q_offset=q_offset, kv_offset=kv_offset,
+    )  # fmt: skip
+    of_inputs = [found[name] for name in "qkv" if name in found]
+    of_named = [found[name] for name in variant.named_gradients]
+    return of_inputs + [g.reshape(x.shape).to(x.dtype) for g, x in zip(of_named, named)]
+
+
+def _backward_fake(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, dout: Tensor, dlse: Optional[Tensor], named: List[Tensor],
+    attention: int, mask: int, bindings: int, scale: Optional[float], q_offset: int, kv_offset: int,
+) -> List[Tensor]:  # fmt: skip
+    wanted = find(attention)._spec.get("gradients", ())
+    inputs = [tensor for name, tensor in (("q", q), ("k", k), ("v", v)) if name in wanted]
+    return [tensor.new_empty(tensor.shape) for tensor in (*inputs, *named)]
+
+
+_backward_op: Any = torch.library.custom_op(
+    "tilewright::backward",
+    _backward,
+    mutates_args=(),
+    schema="(Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor? dlse, Tensor[] named, "
+    "int attention, int mask, int bindings, float? scale, SymInt q_offset, SymInt kv_offset) -> Tensor[]",
+)
+_backward_op.register_fake(_backward_fake)
+
+
+def _keep_for_backward(ctx: Any, inputs: Any, output: List[Tensor]) -> None:
+    q, k, v, attention, mask, _, bindings, scale, q_offset, kv_offset, named = (*inputs, None)[:11]
+    named = list(named or ())
+    ctx.numbers = (attention, mask, bindings, scale, q_offset, kv_offset)
+    ctx.kept_alive = tuple(map(find, ctx.numbers[:3]))
+    ctx.has_named = inputs[10] is not None if len(inputs) > 10 else False
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(q, k, v, *output, *named)
+
+
+def _backward_of_op(ctx: Any, gradients: List[Optional[Tensor]]) -> Any:
+    variant = ctx.kept_alive[0]
+    wanted = variant._spec.get("gradients", ())
+    if not wanted:
+        raise Error(
+            "usage", "the spec names no gradients", 'add "gradients": ["q", "k", "v"] to it, and lse to its outputs'
+        )
+    q, k, v, out, lse, *named = ctx.saved_tensors
+    dout, dlse = gradients
+    dout = torch.zeros_like(out) if dout is None else dout if dout.stride(-1) == 1 else dout.contiguous()
+    dlse = None if dlse is None else dlse.contiguous()
+    found = iter(torch.ops.tilewright.backward(q, k, v, out, lse, dout, dlse, named, *ctx.numbers))
+    of_inputs = [next(found) if name in wanted else None for name in "qkv"]
+    return (*of_inputs, None, None, None, None, None, None, None, list(found) if ctx.has_named else None)
+
+
+_op.register_autograd(_backward_of_op, setup_context=_keep_for_backward)
+
+
+def wants_gradients(*tensors: Any) -> bool:
+    """Whether gradients of one of the tensors are wanted."""
+    return any(isinstance(t, Tensor) and t.requires_grad for t in tensors) and torch.is_grad_enabled()
+
+
+def differentiable(
+    attention: Any, q: Tensor, k: Tensor, v: Tensor, mask: Any, plan: Any, bindings: Any,
+    scale: Optional[float], q_offset: int, kv_offset: int,
+) -> Any:  # fmt: skip
+    """Attention.forward, of which torch can ask gradients."""
+    named = None if bindings is None else attention._named(bindings)
+    results = torch.ops.tilewright.forward(
+        q,
+        k,
+        v,
+        attention._number,
+        _number(mask),
+        _number(plan),
+        _number(bindings),
+        scale,
+        q_offset,
+        kv_offset,
+        named or None,
+    )
+    return (results[0], results[1]) if attention._lse else results[0]
 
 
 def _number(thing: Any) -> int:
@@ -59,10 +150,7 @@ def compiled_forward(
     scale: Optional[float], q_offset: int, kv_offset: int,
 ) -> Any:  # fmt: skip
     """Attention.forward in a graph."""
-    results = torch.ops.tilewright.forward(
-        q, k, v, attention._number, _number(mask), _number(plan), _number(bindings), scale, q_offset, kv_offset
-    )
-    return (results[0], results[1]) if attention._lse else results[0]
+    return differentiable(attention, q, k, v, mask, plan, bindings, scale, q_offset, kv_offset)
 
 
 def is_compiling() -> bool:
@@ -87,6 +175,7 @@ def compiled_flex(query: Tensor, key: Tensor, value: Tensor, score_mod: Any, mas
         str(query.dtype),
         str(key.dtype),
         str(query.device),
+        torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad),
     )
     attention, bindings = _prepare_once(score_mod, _number(mask), lse, facts)
     results = torch.ops.tilewright.forward(query, key, value, attention, _number(mask), -1, bindings, scale, 0, 0)
@@ -94,10 +183,8 @@ def compiled_flex(query: Tensor, key: Tensor, value: Tensor, score_mod: Any, mas
 
 
 def _prepare_once(score_mod: Any, mask: int, lse: bool, facts: Any) -> Any:
-    q, k, v, q_dtype, k_dtype, device = facts
-    return prepare(
-        score_mod, mask, lse, {"q": q, "k": k, "v": v, "q_dtype": q_dtype, "k_dtype": k_dtype, "device": device}
-    )
+    names = ("q", "k", "v", "q_dtype", "k_dtype", "device", "differentiated")
+    return prepare(score_mod, mask, lse, dict(zip(names, facts)))
 
 
 _prepare_once._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch._dynamo.assume_constant_result
