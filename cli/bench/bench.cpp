@@ -52,7 +52,8 @@ class BenchVerb : public Verb {
                    "dense: plain attention (default); mods: variants; growth: over lengths that "
                    "double up to --q-len; masks: block masks; serving: packed calls; launch: "
                    "host time of a call; "
-                   "compile: from a new snippet, from disk; start: a process's first result");
+                   "compile: from a new snippet, from disk; start: a process's first result; "
+                   "context_parallel: one sequence over all GPUs");
     app.add_option("--spec", spec_, "measure this spec in place of the suite's");
     app.add_option("--inputs", arguments_.inputs,
                    "sizes of --spec: random:B,HQ,HKV,SQ,SKV, or random:HQ,HKV/Q:KV,... of a packed "

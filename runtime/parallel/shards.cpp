@@ -77,13 +77,18 @@ std::vector<Shard> half_shards(const Shape& whole, const std::array<std::int64_t
   require_enough("kv_len", whole.kv_len, ranks);
   std::vector<Shard> halves;
   const std::int64_t parts = 2 * std::int64_t{ranks};
+  // A token's q, k and v lie on one rank.
+  const bool is_square = whole.q_len == whole.kv_len;
+  const std::int64_t common = std::lcm(block[0], block[1]);
+  const std::int64_t q_side = is_square ? common : block[0];
+  const std::int64_t kv_side = is_square ? common : block[1];
   for (std::int64_t i = 0; i < parts; ++i) {
-    const std::int64_t q = begin_of_part(whole.q_len, block[0], i, parts);
-    const std::int64_t kv = begin_of_part(whole.kv_len, block[1], i, parts);
+    const std::int64_t q = begin_of_part(whole.q_len, q_side, i, parts);
+    const std::int64_t kv = begin_of_part(whole.kv_len, kv_side, i, parts);
     halves.push_back({.q_begin = q,
-                      .q_len = begin_of_part(whole.q_len, block[0], i + 1, parts) - q,
+                      .q_len = begin_of_part(whole.q_len, q_side, i + 1, parts) - q,
                       .kv_begin = kv,
-                      .kv_len = begin_of_part(whole.kv_len, block[1], i + 1, parts) - kv});
+                      .kv_len = begin_of_part(whole.kv_len, kv_side, i + 1, parts) - kv});
   }
   return halves;
 }

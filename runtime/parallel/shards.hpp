@@ -24,7 +24,8 @@ struct ShardList {
 };
 
 /// The sequence in 2 * ranks parts of nearly as many tiles each, or, where it has few tiles, of
-/// nearly as many rows. Both shardings are made of them.
+/// nearly as many rows. Both shardings are made of them. If q_len is kv_len, each part has the same
+/// rows and columns.
 /// @throws Error with code tensor for fewer rows or columns than parts
 std::vector<Shard> half_shards(const Shape& whole, const std::array<std::int64_t, 2>& block,
                                int ranks);

@@ -47,6 +47,16 @@ TEST_CASE("shards: they cover the sequence, at tiles where there are enough") {
              Catch::Contains("q_len is 7, and 4 ranks take at least 8"));
 }
 
+TEST_CASE("shards: a token's q, k and v lie on one rank, whatever the sides of a tile") {
+  for (const std::int64_t length : {100, 5000, 131072}) {
+    for (const Shard& half : half_shards({.q_len = length, .kv_len = length}, {192, 80}, 3)) {
+      CHECK(half.q_begin == half.kv_begin);
+      CHECK(half.q_len == half.kv_len);
+      if (length > 100000) CHECK((half.q_begin % 192 == 0 && half.q_begin % 80 == 0));
+    }
+  }
+}
+
 TEST_CASE("shards: zigzag where it makes the busiest rank less busy") {
   CHECK(cheaper_sharding(kRising) == Sharding::zigzag);
   CHECK(cheaper_sharding(std::vector<std::int64_t>{4, 4, 4, 4}) == Sharding::contiguous);
