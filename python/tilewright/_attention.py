@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _core, _recorder
-from ._arguments import real, scalars_of, whole
+from ._arguments import flag, real, scalars_of, whole
 from ._arrays import dtype_name, dense_like, empty_like, framework, readable, require_array, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
@@ -48,12 +48,24 @@ class Bindings:
 class Attention:
     """One attention variant. Making it checks the spec (docs/spec.md) and compiles kernels that no cache holds.
 
-    spec: a dict, JSON text, or the path of a JSON file. device: "auto", "cpu", "cuda" or "cuda:N".
+    spec: a dict, JSON text, or the path of a JSON file. device: "auto", "cpu", "cuda" or "cuda:N". merge, append: makes the
+    kernels of these calls too.
     """
 
-    def __init__(self, spec: SpecLike, device: str = "auto", *, takes_block_mask: bool = False) -> None:
+    def __init__(
+        self,
+        spec: SpecLike,
+        device: str = "auto",
+        *,
+        merge: bool = False,
+        append: bool = False,
+        takes_block_mask: bool = False,
+    ) -> None:
         text, file = spec_text(spec)
-        self._core = _core.Attention(text, file, str(device), takes_block_mask=takes_block_mask)
+        self._merges, self._appends = flag("merge", merge), flag("append", append)
+        self._core = _core.Attention(
+            text, file, str(device), takes_block_mask=takes_block_mask, merge=self._merges, append=self._appends
+        )
         self._spec: Dict[str, Any] = json.loads(self._core.spec)
         self.device: str = self._core.device
         self.target: str = self._core.target
@@ -356,6 +368,56 @@ class Attention:
             scale, q_offset, kv_offset, stream_of(q),
         )  # fmt: skip
         return results
+
+    def merge(self, outs: Sequence[Any], lses: Sequence[Any], *, out: Any = None, lse: Any = None) -> Tuple[Any, Any]:
+        """Joins calls over different columns of the same rows: (out, lse) of attention over all of them.
+
+        outs and lses: of 2 to 16 calls of forward. A part whose lse is -inf does not count. out and lse may be a part's
+        own arrays. Needs merge=True (docs/packed.md#merging-parts-of-the-columns).
+        """
+        if not self._merges:
+            raise Error("usage", "this Attention does not merge", "make it with tilewright.Attention(spec, merge=True)")
+        for name, arrays in (("outs", outs), ("lses", lses)):
+            if not isinstance(arrays, (list, tuple)) or not arrays:
+                raise Error("usage", f"{name} is a {type(arrays).__name__}", f"pass a list: {name}=[first, second]")
+            for place, array in enumerate(arrays):
+                require_array(f"{name}[{place}]", array)
+        if len(outs) != len(lses):
+            raise Error("usage", f"there are {len(outs)} outs, but {len(lses)} lses", "pass one of each for each part")
+        out = dense_like(outs[0], outs[0].shape, self._out_dtype) if out is None else out
+        lse = dense_like(lses[0], lses[0].shape, "f32") if lse is None else lse
+        self._core.merge(list(outs), list(lses), out, lse, stream_of(outs[0]))
+        return out, lse
+
+    def append(
+        self,
+        k_new: Any,
+        v_new: Any,
+        k_pool: Any,
+        v_pool: Any,
+        *,
+        slots: Any = None,
+        plan: Optional[Plan] = None,
+        bindings: Optional[Bindings] = None,
+    ) -> None:
+        """Copies a step's rows of K and V [rows, HKV, D and DV] into pages (docs/paged.md#new-rows), before forward.
+
+        slots: page * page_size + row of the page for each row, int32 or int64; or a plan, whose sequences end with these
+        rows. Other rows of the pools stay as they are. Needs append=True.
+        """
+        if not self._appends:
+            raise Error(
+                "usage", "this Attention does not append", "make it with tilewright.Attention(spec, append=True)"
+            )
+        self._require(None, plan, bindings, None)
+        for name, array in (("k_new", k_new), ("v_new", v_new), ("k_pool", k_pool), ("v_pool", v_pool)):
+            require_array(name, array, 4 if name.endswith("pool") else 3)
+        if slots is not None:
+            require_array("slots", slots, 1)
+        self._core.append(
+            k_new, v_new, k_pool, v_pool, slots, None if plan is None else plan._for_call(self, k_pool),
+            None if bindings is None else bindings._core, stream_of(k_new),
+        )  # fmt: skip
 
     def _empty_gradients(self, q: Any, k: Any, v: Any, bindings: Optional[Bindings]) -> Dict[str, Any]:
         kv_dtype = self._spec.get("kv_dtype", self._spec["dtype"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _core
@@ -81,6 +82,8 @@ def mask_spec(mask: BlockMask) -> Dict[str, Any]:
     return spec
 
 
+_MOST_MAKERS = 256
+_lock = threading.Lock()
 _makers: Dict[Tuple[str, str], _core.Attention] = {}
 
 
@@ -89,10 +92,15 @@ def _maker(mask: BlockMask) -> Tuple[_core.Attention, _core.Bindings]:
 
     spec = json.dumps({"dtype": "f32", "head_dim": 16, **mask_spec(mask)})
     key = (spec, mask._device)
-    if key not in _makers:
-        _makers[key] = _core.Attention(spec, "spec", mask._device, masks_only=True)
+    maker = _makers.get(key)
+    if maker is None:
+        maker = _core.Attention(spec, "spec", mask._device, masks_only=True)
+        with _lock:
+            maker = _makers.setdefault(key, maker)
+            if len(_makers) > _MOST_MAKERS:
+                del _makers[next(iter(_makers))]
     buffers = {name: readable(array) for name, array in mask._snippet.buffers.items()}
-    return _makers[key], _makers[key].bind(buffers, mask._scalars)
+    return maker, maker.bind(buffers, mask._scalars)
 
 
 def _build(mask: BlockMask) -> _core.BlockMask:
