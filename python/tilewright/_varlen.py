@@ -136,11 +136,13 @@ def varlen_attention(
     plan: Optional[Plan] = None,
     buffers: Optional[Mapping[str, Any]] = None,
     scalars: Optional[Mapping[str, float]] = None,
+    out: Any = None,
 ) -> Any:
     """Attention of packed sequences: out [total_q, HQ, DV], or (out, lse [HQ, total_q]).
 
     q [total_q, HQ, D], k and v [total_kv, HKV, D and DV]; rows q_begin[b] .. q_begin[b + 1] of q belong to sequence b,
-    kv_begin likewise (or [batch] with kv_len). The last row of q and the last column have the same position.
+    kv_begin likewise (or [batch] with kv_len). The last row of q and the last column have the same position. out: written
+    in place of a new array, which rows of no sequence then keep.
     """
     scale = real("scale", scale)
     kind = check_arrays(("q", "k", "v"), (q, k, v), 3)
@@ -160,7 +162,7 @@ def varlen_attention(
             kv_begin=kv_begin, total_kv=k.shape[0], bindings=bindings,
         )  # fmt: skip
         _say_what_was_clamped(attention, plan)
-    return attention.forward(q, k, v, plan=plan, bindings=bindings, scale=scale)
+    return attention.forward(q, k, v, out=out, plan=plan, bindings=bindings, scale=scale)
 
 
 def _require_plan(plan: Any) -> None:
@@ -195,6 +197,7 @@ def paged_attention(
     plan: Optional[Plan] = None,
     buffers: Optional[Mapping[str, Any]] = None,
     scalars: Optional[Mapping[str, float]] = None,
+    out: Any = None,
 ) -> Any:
     """Attention of packed queries over K and V in pages (docs/paged.md): out [total_q, HQ, DV], or (out, lse).
 
@@ -238,6 +241,8 @@ def paged_attention(
         )  # fmt: skip
         _say_what_was_clamped(attention, plan)
     try:
-        return attention.forward(q, k_pool, v_pool, plan=plan, bindings=bindings, scale=scale, k_new=k_new, v_new=v_new)
+        return attention.forward(
+            q, k_pool, v_pool, out=out, plan=plan, bindings=bindings, scale=scale, k_new=k_new, v_new=v_new
+        )
     except Error as error:
         raise error.renamed({"k": "k_pool", "v": "v_pool"}) from None
