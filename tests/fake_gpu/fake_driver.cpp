@@ -69,7 +69,8 @@ int cuGetErrorString(int, const char** text) {
   return *text = "a fake error", 0;
 }
 int cuDeviceGetCount(int* count) {
-  return *count = 1, 0;
+  const char* const given = std::getenv("TILEWRIGHT_EMULATED_GPUS");
+  return *count = given == nullptr ? 1 : std::atoi(given), 0;
 }
 int cuDeviceGet(int* device, int ordinal) {
   return *device = ordinal, 0;
@@ -206,6 +207,22 @@ int cuStreamCreate(void** stream, unsigned) {
 }
 int cuStreamDestroy_v2(void*) {
   return --fake_held, in_context();
+}
+int cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
+  return cuStreamCreate(stream, flags);
+}
+int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = 0, *greatest = -5, in_context();
+}
+int cuStreamWaitEvent(void*, void* event, unsigned) {
+  return in_context(event == nullptr ? kInvalidValue : 0);
+}
+int cuStreamQuery(void*) {
+  return in_context();
+}
+int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, std::size_t bytes, void*) {
+  return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes),
+         in_context();
 }
 WEAK int cuStreamBeginCapture_v2(void* stream, int) {
   return in_context(stream == nullptr ? kInvalidValue : 0);
