@@ -51,6 +51,9 @@ class Captured:
                 f"a mod indexes a tensor of shape {list(self.shape)} with {len(indices)} indices",
                 "one index for each dimension",
             )
+        if not self.index and any(isinstance(item, slice) for item in indices) and not is_symbolic(tuple(indices)):
+            once()
+            return keep(self.array[plain(tuple(indices))], self.name)  # a part that may be indexed further
         return self._at(indices)
 
     def _at(self, indices: Tuple[Any, ...]) -> Any:

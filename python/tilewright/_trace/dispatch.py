@@ -53,6 +53,9 @@ def call(name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], library: str 
         refuse(f"{shown} is not among a snippet's functions", MAY_CALL)
     if "input" in kwargs:
         args = (kwargs.pop("input"), *args)
+    for second in ("other", "exponent", "fill_value"):
+        if second in kwargs and len(args) == 1:
+            args = (*args, kwargs.pop(second))
     return _run(shown, function, tuple(map(_operand, args)), kwargs)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List
 
 from . import arithmetic
-from .expr import BOOL, Expr, call, cast
-from .functions import FUNCTIONS
+from .expr import BOOL, Expr, call, cast, number
+from .functions import FUNCTIONS, convert
 from .refuse import refuse
 from .values import Row, apply, lift, unary
 
@@ -69,7 +69,32 @@ def _flat(row: Row) -> List[Any]:
     return [item for part in row for item in (_flat(part) if isinstance(part, Row) else (part,))]
 
 
+def _extreme(name: str) -> Callable[..., Any]:
+    """max and min: of two values, or of a row."""
+
+    def run(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
+        if dim is not None and not isinstance(dim, (int, tuple, list)):
+            return apply(lambda a, b: arithmetic.extremum(name, a, b), x, dim)
+        return reduce(name, x, dim=dim, axis=axis)
+
+    return run
+
+
+def _summed(name: str) -> Callable[..., Any]:
+    """sum, mean and prod: conditions count as numbers."""
+
+    def run(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+        x = unary(number, x) if dtype is None else convert(x, dtype=dtype)
+        return reduce(name, x, dim=dim, axis=axis)
+
+    return run
+
+
 def _reduction(name: str) -> Callable[..., Any]:
+    if name in ("max", "min"):
+        return _extreme(name)
+    if name in ("sum", "mean", "prod"):
+        return _summed(name)
     if "norm" in name:
         return lambda x, ord=2, dim=None, *, p=None, axis=None: reduce(
             name, x, dim=dim, axis=axis, order=ord if p is None else p
@@ -83,7 +108,7 @@ for _name in REDUCTIONS:
 
 
 def _dot(a: Any, b: Any) -> Any:
-    return _sum(apply(arithmetic.multiply, a, b))
+    return _sum(apply(arithmetic.multiply, unary(number, a), unary(number, b)))
 
 
 def _matmul(a: Any, b: Any) -> Any:
