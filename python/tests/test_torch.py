@@ -31,6 +31,17 @@ def test_bfloat16_and_strides(qkv):
     assert out.dtype == torch.bfloat16 and np.abs(out.double().numpy() - wanted).max() < 2**-6 * np.abs(wanted).max()
 
 
+def test_ready_calls_of_other_devices_are_others(tensors):
+    """The meta device stands in for a GPU."""
+    from tilewright import _calls
+
+    elsewhere = [x.to("meta") for x in tensors]
+    assert _calls.key_of(*tensors, None, None, ()) != _calls.key_of(*elsewhere, None, None, ())
+    tw.flex_attention(*tensors)
+    with pytest.raises(tw.Error, match="meta"):
+        tw.flex_attention(*elsewhere)
+
+
 def test_torch_block_masks_are_taken(tensors, qkv):
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     mask = flex.create_block_mask(causal, None, None, 40, 56, device="cpu", BLOCK_SIZE=16)

@@ -1,7 +1,10 @@
 """Traces are kept by what they depend on: what changes is seen, what stays is not traced again."""
 
+import collections
+import dataclasses
 import functools
 import gc
+import os
 import types
 import weakref
 
@@ -223,11 +226,109 @@ class Numbers:
 
 NUMBERS = Numbers()
 
+ALLOWED, QUEUE, ORDERED = {1.0}, collections.deque([1.0]), collections.OrderedDict(gain=1.0)
+Pair = collections.namedtuple("Pair", "gain other")
+
+
+def mutable_set(value):
+    ALLOWED.clear()
+    ALLOWED.add(value)
+    return lambda score, b, h, q_idx, kv_idx: score * (2.0 if 2.0 in ALLOWED else 1.0)
+
+
+def queue(value):
+    QUEUE[0] = value
+    return lambda score, b, h, q_idx, kv_idx: score * QUEUE[0]
+
+
+def ordered(value):
+    ORDERED["gain"] = value
+    return lambda score, b, h, q_idx, kv_idx: score * ORDERED["gain"]
+
+
+def named_tuple(value):
+    pair = Pair(np.full(4, value, np.float32), 3)
+    return lambda score, b, h, q_idx, kv_idx: score * pair.gain[h]
+
+
+@dataclasses.dataclass
+class Slots:
+    __slots__ = ("gain", "table")
+    gain: float
+    table: object
+
+
+def slots(value):
+    held = Slots(value, np.ones(4, np.float32))
+    return lambda score, b, h, q_idx, kv_idx: score * held.gain * held.table[h]
+
+
+def environment(value):
+    if value == 1.0:
+        os.environ.pop("TEST_GAIN", None)
+    else:
+        os.environ["TEST_GAIN"] = str(value)
+    return lambda score, b, h, q_idx, kv_idx: score * float(os.environ.get("TEST_GAIN", "1"))
+
+
+class Classes:
+    gain = 1.0
+
+    def mod(self, score, b, h, q_idx, kv_idx):
+        return score * self.__class__.gain
+
+
+def class_of_an_object(value):
+    Classes.gain = value
+    return Classes().mod
+
+
+def cached_helper(value):
+    @functools.lru_cache
+    def gain():
+        return value
+
+    return lambda score, b, h, q_idx, kv_idx: score * gain()
+
+
+def nonlocal_value(value):
+    def change(new):
+        nonlocal held
+        held = new
+
+    held = 7.0
+    change(value)
+    return lambda score, b, h, q_idx, kv_idx: score * held
+
+
+def replaced_helper(value):
+    global scale_by
+    exec(f"def scale_by(x):\n    return x * {value}", globals())
+    return reads_helper
+
+
+def reads_helper(score, b, h, q_idx, kv_idx):
+    return scale_by(score)  # noqa: F821
+
+
+def shadowed_builtin(value):
+    if value == 1.0:
+        globals().pop("abs", None)
+    else:
+        globals()["abs"] = lambda x: x * value
+    return reads_builtin
+
+
+def reads_builtin(score, b, h, q_idx, kv_idx):
+    return score * abs(1.0)
+
+
 WAYS = [
     closure, default, keyword, partial, helper, nested, global_number, attribute, class_attribute, module, changed_module,
     dict_item, list_item, deep_item, length, bound_method, array_contents, contents_at_once, derived_array,
     function_of_numpy, another_array, another_dtype, another_length, two_arrays_or_one, scalar_default,
-    same_code_other_helper, random_number,
+    same_code_other_helper, random_number, mutable_set, queue, ordered, named_tuple, slots, environment, class_of_an_object,
+    cached_helper, nonlocal_value, replaced_helper, shadowed_builtin,
 ]  # fmt: skip
 
 

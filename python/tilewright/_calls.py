@@ -17,7 +17,7 @@ def key_of(query: Any, key: Any, value: Any, score_mod: Any, mask: Any, options:
     """Equal for calls that may share a Call."""
     mod = score_mod if score_mod is None or type(score_mod) is str else identity(the_mod(score_mod))
     arrays = (type(query), type(key), type(value), query.shape, key.shape, value.shape)
-    dtypes = (query.dtype, key.dtype, value.dtype)
+    dtypes = (query.dtype, key.dtype, value.dtype, getattr(query, "device", None))
     return (arrays, dtypes, mod, -1 if mask is None else mask._number, options)
 
 

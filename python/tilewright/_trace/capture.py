@@ -5,6 +5,7 @@ functools.partial, attributes of objects, dicts, lists and tuples."""
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 import math
@@ -71,6 +72,7 @@ class _Object:
             return object.__getattribute__(self, attribute)
         value, capture, name, reads = self._tilewright
         if attribute == "__class__":
+            capture._require_known(value.__class__)
             return value.__class__
         try:
             found = getattr(value, attribute)
@@ -89,7 +91,12 @@ class _Object:
 
     def __getitem__(self, index: Any) -> Any:
         value, capture, name, reads = self._tilewright
-        swapped, check = capture.pair(value[index], name)
+        try:
+            found = value[index]
+        except LookupError:
+            once()
+            raise
+        swapped, check = capture.pair(found, name)
         if isinstance(index, (int, str)):
             reads.append(("item", index, check))
         else:
@@ -133,14 +140,20 @@ class Capture:
         if type(value) in (list, tuple):
             pairs = [self.pair(item, name) for item in value]
             return type(value)(p for p, _ in pairs), guards.sequence(type(value), [check for _, check in pairs])
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            pairs = [self.pair(item, name) for name, item in zip(value._fields, value)]
+            return type(value)(*(p for p, _ in pairs)), guards.sequence(type(value), [check for _, check in pairs])
         if type(value) is dict:
             named = {key: self.pair(item, key if isinstance(key, str) else name) for key, item in value.items()}
             return {key: p for key, (p, _) in named.items()}, guards.mapping({key: c for key, (_, c) in named.items()})
-        if hasattr(value, "__dict__") and _library_of(type(value)) not in _LIBRARIES:
+        has_attributes = hasattr(value, "__dict__") or dataclasses.is_dataclass(value)
+        if has_attributes and _library_of(type(value)) not in _LIBRARIES:
             reads: List[Tuple[str, Any, Check]] = []
             return _Object(value, self, name, reads), guards.attributes(type(value), reads)
-        if not isinstance(value, (range, frozenset, slice)):
-            self._require_known(type(value))
+        constant = isinstance(value, (range, slice, type(...))) or (
+            _library_of(type(value)) == "torch" and type(value).__name__ in ("dtype", "device", "Size", "layout")
+        )
+        self.lasting = self.lasting and constant
         return value, guards.same(value)
 
     def _require_known(self, kind: Any) -> None:
