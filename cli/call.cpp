@@ -8,6 +8,7 @@
 #include "cli/mask_lists.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "runtime/api/safetensors.hpp"
+#include "runtime/call/staged_backward.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
 #include "verify/sequences.hpp"
@@ -118,8 +119,10 @@ void run_dense(const Attention& attention, const StagedCall& staged, const CallI
                const Bindings& bindings, const std::string& mask_file, Call& call) {
   if (!attention.spec().mask_mod.empty() || !mask_file.empty()) {
     const Stopwatch watch;
-    call.mask = mask_file.empty() ? attention.block_mask(inputs.shape(), bindings)
-                                  : read_mask(mask_file, attention, inputs.shape(), bindings);
+    call.mask = mask_file.empty()
+                    ? attention.block_mask(inputs.shape(), bindings,
+                                           {.transposed = inputs.gradients() != nullptr})
+                    : read_mask(mask_file, attention, inputs.shape(), bindings);
     call.mask_ms = watch.ms();
   }
   const Stopwatch watch;
@@ -132,21 +135,27 @@ void run_dense(const Attention& attention, const StagedCall& staged, const CallI
   call.forward_ms = watch.ms();
 }
 
-void run_backward(const Attention& attention, const Bindings& bindings, CallInputs& inputs,
-                  Call& call) {
-  CallGradients& gradients = *inputs.gradients();
-  const BackwardTensors tensors = gradients.tensors(inputs.tensors());
-  const ForwardOptions forward = inputs.options();
-  const BackwardOptions options = {
-      .q_offset = forward.q_offset, .kv_offset = forward.kv_offset, .scale = forward.scale};
-  if (call.mask) static_cast<void>(call.mask->transposed());
+void run_backward(const Attention& attention, const StagedCall& forward, const Bindings& bindings,
+                  CallInputs& inputs, bool deterministic, Call& call) {
+  const CallGradients& gradients = *inputs.gradients();
+  const StagedBackward staged(attention, inputs.shape(), gradients.tensors(inputs.tensors()),
+                              forward.tensors(), gradients.buffers(), bindings, deterministic);
+  const ForwardOptions given = inputs.options();
+  const BackwardOptions options = {.q_offset = given.q_offset,
+                                   .kv_offset = given.kv_offset,
+                                   .scale = given.scale,
+                                   .deterministic = deterministic,
+                                   .workspace = staged.workspace()};
+  if (call.mask && !call.mask->has_transposed()) static_cast<void>(call.mask->transposed());
   const Stopwatch watch;
   if (call.mask) {
-    attention.backward(tensors, *call.mask, bindings, gradients.buffers(), options);
+    attention.backward(staged.tensors(), *call.mask, bindings, staged.gradients(), options);
   } else {
-    attention.backward(tensors, bindings, gradients.buffers(), options);
+    attention.backward(staged.tensors(), bindings, staged.gradients(), options);
   }
+  staged.wait();
   call.backward_ms = watch.ms();
+  staged.copy_back();
 }
 
 std::string compile_line(const std::vector<KernelBuild>& builds) {
@@ -189,7 +198,7 @@ Toolchain command_line_toolchain() {
 }
 
 Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
-              const std::string& mask_file) {
+              const std::string& mask_file, bool deterministic) {
   Call call{.spec_name = spec.name, .device = device.name()};
   const Stopwatch prepare;
   const Attention attention(spec, {.device = device,
@@ -208,7 +217,9 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   } else {
     run_dense(attention, staged, inputs, bindings, mask_file, call);
   }
-  if (inputs.gradients() != nullptr) run_backward(attention, bindings, inputs, call);
+  if (inputs.gradients() != nullptr) {
+    run_backward(attention, staged, bindings, inputs, deterministic, call);
+  }
   staged.copy_back();
   return call;
 }

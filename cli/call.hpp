@@ -38,9 +38,10 @@ Toolchain command_line_toolchain();
 /// packed call, and fills the outputs of `inputs`. A plan whose report names a value runs nothing.
 /// @param mask_file read the block mask, or the positions of a packed call, from it
 ///        (mask_lists.hpp) in place of deciding tiles; empty: none
+/// @param deterministic BackwardOptions::deterministic
 /// @throws Error as Attention; as StagedPlan
 Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
-              const std::string& mask_file = {});
+              const std::string& mask_file = {}, bool deterministic = false);
 
 /// How a plan's tiles are decided, by the kernels of an Attention: "proved" or "exact"; empty where
 /// there is no mask_mod.

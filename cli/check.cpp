@@ -20,6 +20,7 @@
 #include "generator/snippet/notes.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/thread_pool.hpp"
+#include "verify/fast_math.hpp"
 #include "verify/gradients.hpp"
 #include "verify/report_json.hpp"
 
@@ -177,11 +178,13 @@ class CheckVerb : public Verb {
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);
     const bool has_gradients = inputs.gradients() != nullptr;
-    if (has_gradients || !outputs_.empty()) run_call(spec, device, inputs, mask_);
+    if (has_gradients || !outputs_.empty()) run_call(spec, device, inputs, mask_, deterministic_);
     if (!outputs_.empty()) write_outputs(inputs, outputs_);
     Gradients gradients;
     if (has_gradients) {
-      gradients = verify::judge_gradients(spec, inputs.problem(), inputs.gradients()->results(),
+      verify::GradientResults results = inputs.gradients()->results();
+      results.fast_math = verify::uses_fast_math(spec, device);
+      gradients = verify::judge_gradients(spec, inputs.problem(), results,
                                           options.attention.kernels, ThreadPool::shared());
     }
     const bool ok = report.ok && all_ok(gradients);

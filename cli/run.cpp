@@ -50,7 +50,7 @@ class RunVerb : public Verb {
     CallInputs inputs = CallInputs::load(spec, arguments_);
     const double inputs_ms = watch.ms();
     progress.update("making the kernels, running", 0);
-    Call call = run_call(spec, device, inputs, mask_);
+    Call call = run_call(spec, device, inputs, mask_, deterministic_);
     call.inputs_ms = inputs_ms;
     progress.update("writing the outputs", 0);
     const Stopwatch write_watch;

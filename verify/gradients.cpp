@@ -1,6 +1,7 @@
 #include "verify/gradients.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -160,6 +161,7 @@ class GradientJudge {
                                 static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
         one.share_of_terms += std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
       }
+      if (results_.fast_math) one.share_of_terms += 0x1p-10 * greatest_score_;
       verdicts.emplace(name, judge_one(one, spec_.dtype));
     }
     if (const std::string doubt = disagreement(); !doubt.empty()) {
@@ -197,7 +199,22 @@ class GradientJudge {
       const std::vector<float> as_float(scores, scores + count);
       std::vector<float> unused(count);
       in_float_.row(place_.arguments, b, h, row, as_float.data(), unused.data(), keep);
+      take_greatest(modified, keep, count);
     };
+  }
+
+  // Of a row's kept scores after score_mod.
+  template <typename Score>
+  void take_greatest(const Score* modified, const unsigned char* keep, std::size_t count) const {
+    double greatest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (keep[i] == 0) continue;
+      const double magnitude = std::fabs(static_cast<double>(modified[i]));
+      if (std::isfinite(magnitude)) greatest = std::max(greatest, magnitude);
+    }
+    double seen = greatest_score_;
+    while (seen < greatest && !greatest_score_.compare_exchange_weak(seen, greatest)) {
+    }
   }
 
   template <typename Score>
@@ -291,6 +308,7 @@ class GradientJudge {
   SlopesEvaluator<double> double_slopes_;
   GradientInputs inputs_;
   std::map<std::string, std::pair<std::size_t, std::size_t>> first_;
+  mutable std::atomic<double> greatest_score_ = 0;  // magnitude, in double precision
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ namespace tilewright::verify {
 //   A       the greatest sum of absolute terms of an element, such as
 //           scale * sum P (|dP| + |delta|) |f'| |k|: a gradient that cancels has errors of its
 //           terms. Of buffers and scalars the factor is 2^-22 + sqrt(n) 2^-24 for n elements.
+//           Fast functions add 2^-10 max |score| to it: an error of 2^-11 of a score changes its
+//           weight by that share, and the denominator's of forward by as much.
 //
 // The reference's derivative of score_mod must agree with central differences in double at a sample
 // of elements that are not near a kink.
@@ -34,6 +36,7 @@ struct GradientResults {
   TensorView dout = {};
   std::optional<TensorView> dlse = {};
   std::map<std::string, TensorView> gradients = {};  ///< "dq", "dk", "dv", "d_slopes"
+  bool fast_math = false;  ///< the kernel's snippets use fast functions (uses_fast_math)
 };
 
 struct GradientVerdict {

@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "generator/render/derivative_context.hpp"
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
 #include "generator/snippet/reading.hpp"
+#include "generator/spec/gradients.hpp"
 #include "generator/spec/validate.hpp"
+#include "generator/tactic/backward_tactic.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
@@ -250,6 +253,38 @@ KernelSource render_portable(const SpecFacts& facts, const Target& target,
   return source;
 }
 
+// A forced tactic is for forward kernels.
+KernelSource render_backward(const SpecFacts& facts, const Target& target,
+                             const KernelVariant& variant, const jinja::Loader& loader) {
+  const Spec& spec = facts.spec;
+  constexpr ScoreForm kForm = ScoreForm::as_written;
+  Map context = common_context(facts, target, ReadAhead::no, kForm);
+  context.merge(derivative_context(facts, cuda_reading(spec)));
+  const BackwardTactic tactic =
+      choose_backward_tactic(facts, target, *context["diagonals"].as_int());
+  context.merge(tactic_variables(tactic.tiles));
+  context.merge(dtype_context(spec));
+  context.merge(
+      Map{{"head_dim", spec.head_dim},
+          {"value_dim", spec.value_head_dim()},
+          {"masked", variant.masked},
+          {"aligned", variant.aligned},
+          {"tensor_cores", backward_uses_tensor_cores(spec)},
+          {"bounds_indices", any(facts, kForm, &snippet::SnippetFacts::needs_bounded_indices)},
+          {"splits_columns", splits_backward_columns(spec)},
+          {"gradient_count", static_cast<std::int64_t>(gradient_names(spec).size())},
+          {"shared_bytes", tactic.shared_bytes}});
+  KernelSource source =
+      make_source(spec, target, variant,
+                  jinja::render(loader, "cuda/kernels/portable_backward.cu.jinja", context));
+  source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_columns",
+                         "tilewright_backward_rows", "tilewright_backward_finish"};
+  source.launch = {.q_tile = tactic.tiles.q_tile,
+                   .threads = 32 * tactic.tiles.warps,
+                   .shared_bytes = tactic.shared_bytes};
+  return source;
+}
+
 KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                            const KernelVariant& variant, const HopperTactic& tactic,
                            const jinja::Loader& loader) {
@@ -286,6 +321,7 @@ KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
   if (variant.role == KernelRole::plan_exact || variant.role == KernelRole::plan_proved) {
     return render_plan_kernel(facts, target, variant, loader);
   }
+  if (variant.role == KernelRole::backward) return render_backward(facts, target, variant, loader);
   if (!variant.is_forward()) return render_mask_kernel(facts, target, variant, loader);
   const Tactic tactic = choose_tactic(facts, target, variant);
   if (const HopperTactic* hopper = tactic.hopper()) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,41 @@ jinja::Splice splice_of(Derivative derivative) {
           .pieces = {{snippet::to_text(tree) + "\n", 1, 1, false}}};
 }
 
-jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot) {
+// Reads whose terms a GPU sums along diagonals, each in shared memory of its own.
+constexpr std::int64_t kMostDiagonals = 2;
+
+bool mentions(const Expression& node, std::string_view name) {
+  return snippet::has_node(node, [&](const Expression& one) { return one.is_variable(name); });
+}
+
+// Whether rows and columns are mentioned in their difference alone.
+bool takes_difference_alone(const Expression& node) {
+  if (node.is_variable("q_idx") || node.is_variable("kv_idx")) return false;
+  const bool is_difference =
+      node.op == Op::subtract &&
+      ((node.operands[0].is_variable("q_idx") && node.operands[1].is_variable("kv_idx")) ||
+       (node.operands[0].is_variable("kv_idx") && node.operands[1].is_variable("q_idx")));
+  return is_difference ||
+         std::all_of(node.operands.begin(), node.operands.end(), takes_difference_alone);
+}
+
+// What the cell of a read depends on, as templates/snippet/derivative.hpp.jinja names it.
+std::string_view pattern_of(const DerivativeSlot& slot) {
+  const auto any = [&](std::string_view name) {
+    return std::any_of(slot.indices.begin(), slot.indices.end(),
+                       [&](const Expression& index) { return mentions(index, name); });
+  };
+  if (any("score")) return "element";
+  const bool by_row = any("q_idx"), by_column = any("kv_idx");
+  if (!by_row && !by_column) return "head";
+  if (!by_column) return "row";
+  if (!by_row) return "column";
+  return std::all_of(slot.indices.begin(), slot.indices.end(), takes_difference_alone)
+             ? "difference"
+             : "element";
+}
+
+jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, std::string_view pattern) {
   const std::vector<std::string> names = gradient_names(spec);
   const auto place = std::find(names.begin(), names.end(), slot.name) - names.begin();
   const auto buffer = spec.buffers.find(slot.name);
@@ -67,6 +102,8 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot) {
   }
   const bool is_trusted = buffer != spec.buffers.end() && buffer->second.bounds == Bounds::trusted;
   return {{"gradient", static_cast<std::int64_t>(place)},
+          {"buffer", slot.name},
+          {"pattern", std::string(pattern)},
           {"rank", static_cast<std::int64_t>(slot.indices.size())},
           {"trusted", is_trusted},
           {"indices", indices}};
@@ -76,15 +113,22 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot) {
 
 jinja::Map derivative_context(const SpecFacts& facts, const Reading& reading) {
   const std::vector<std::string> names = gradient_names(facts.spec);
-  jinja::Map context = {{"by_score", {}}, {"by_names", {}}, {"sums", !names.empty()}};
+  jinja::Map context = {
+      {"by_score", {}}, {"by_names", {}}, {"sums", !names.empty()}, {"diagonals", std::int64_t{0}}};
   if (!facts.score_mod) return context;
   context["by_score"] = splice_of(derivative_of(*facts.score_mod, {}, reading));
   if (names.empty()) return context;
   Derivative by_names = derivative_of(
       *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}}, reading);
   jinja::List slots;
-  for (const DerivativeSlot& slot : by_names.slots) slots.push_back(slot_value(facts.spec, slot));
+  std::int64_t diagonals = 0;
+  for (const DerivativeSlot& slot : by_names.slots) {
+    std::string_view pattern = pattern_of(slot);
+    if (pattern == "difference" && ++diagonals > kMostDiagonals) pattern = "element";
+    slots.push_back(slot_value(facts.spec, slot, pattern));
+  }
   if (slots.empty()) return context;
+  context["diagonals"] = std::min(diagonals, kMostDiagonals);
   context["by_names"] =
       jinja::Map{{"body", splice_of(std::move(by_names))}, {"slots", std::move(slots)}};
   return context;

@@ -86,12 +86,6 @@ void require_exists(const KernelVariant& variant, const Target& target) {
                .hint = fmt::format("{} is a kernel for the {}", variant.name(), there)});
 }
 
-void require_computes_gradients(const Spec& spec, const Target& target) {
-  if (spec.gradients.empty() || target.is_cpu()) return;
-  throw Error(ErrorCode::spec, "the spec has gradients, which only CPUs compute yet",
-              "choose the CPU, or leave \"gradients\" out of the spec");
-}
-
 void require_gradients(const Spec& spec) {
   if (!spec.gradients.empty()) return;
   throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward kernel",
@@ -193,7 +187,6 @@ class EmptyTemplates : public jinja::Loader {
 
 std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
-  require_computes_gradients(spec, target);
   const bool has_mask = !spec.mask_mod.empty();
   const bool proves = facts.may_prove_mask();
   const auto is_of_spec = [&](const KernelVariant& variant) {
@@ -245,7 +238,6 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
                            const KernelVariant& variant, const jinja::Loader& loader) {
   const DefaultFloatEnvironment floats;  // numbers of snippets are folded
   require_exists(variant, target);
-  require_computes_gradients(facts.spec, target);
   const bool needs_gradients = variant.role == KernelRole::backward ||
                                variant.role == KernelRole::evaluate_slopes_float ||
                                variant.role == KernelRole::evaluate_slopes_double;

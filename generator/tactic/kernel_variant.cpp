@@ -19,7 +19,7 @@ struct RoleFacts {
 
 constexpr std::array<RoleFacts, 14> kRoles = {
     {{KernelRole::forward, "forward", true, true},
-     {KernelRole::backward, "backward", true, false},
+     {KernelRole::backward, "backward", true, true},
      {KernelRole::mask_lists, "mask_lists", false, true},
      {KernelRole::mask_exact, "mask_exact", true, true},
      {KernelRole::mask_proved, "mask_proved", true, true},
@@ -62,7 +62,9 @@ std::vector<KernelVariant> all_variants() {
     }
   }
   for (const bool masked : {false, true}) {
-    variants.push_back({.role = KernelRole::backward, .masked = masked});
+    for (const bool aligned : {true, false}) {
+      variants.push_back({.role = KernelRole::backward, .masked = masked, .aligned = aligned});
+    }
   }
   for (const RoleFacts& facts : kRoles) {
     if (facts.role > KernelRole::backward) variants.push_back({.role = facts.role});

@@ -13,7 +13,7 @@ namespace tilewright {
 /// What a kernel computes.
 enum class KernelRole : std::uint8_t {
   forward,          ///< attention
-  backward,         ///< gradients of what the spec names; CPUs only
+  backward,         ///< gradients of what the spec names
   mask_lists,       ///< lists the tiles that mask_exact or mask_proved classified; GPUs only
   mask_exact,       ///< classifies the block mask's tiles by evaluating mask_mod
   mask_proved,      ///< the same, by interval arithmetic wherever it decides
@@ -43,7 +43,7 @@ struct KernelVariant {
   bool masked = false;
   KernelRows rows = KernelRows::all;  ///< forward
   bool lse = false;                   ///< forward: also writes the log-sum-exp of each row
-  bool aligned = true;  ///< forward, GPUs: all bases and strides are multiples of 16 bytes
+  bool aligned = true;  ///< both, GPUs: all bases and strides are multiples of 16 bytes
 
   bool is_forward() const { return role == KernelRole::forward; }
   bool has_snippets() const { return role != KernelRole::merge && role != KernelRole::append; }

@@ -236,6 +236,17 @@ class Attention::Implementation {
     backend_->backward(call, mask, bindings);
   }
 
+  std::int64_t backward_workspace(const Shape& shape, const Bindings* given,
+                                  bool deterministic) const {
+    if (spec_.gradients.empty()) {
+      throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
+                  R"(add "gradients": ["q", "k", "v"] to the spec)");
+    }
+    validate(shape);
+    return backend_->backward_workspace(shape, given ? &bindings_or_default(*given) : nullptr,
+                                        deterministic);
+  }
+
   std::int64_t workspace_size(const PackedShape& shape) const {
     TileSource tiles = tile_source(nullptr);
     if (takes_positions_) tiles.per_head = tiles.in_positions = true;
@@ -529,11 +540,14 @@ void Attention::backward(const BackwardTensors& tensors, const BlockMask& mask,
 }
 
 std::int64_t Attention::workspace_size(const Shape& shape, Pass pass) const {
-  if (pass == Pass::backward && spec().gradients.empty()) {
-    throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
-                R"(add "gradients": ["q", "k", "v"] to the spec)");
-  }
-  return workspace_size(shape);
+  if (pass == Pass::forward) return workspace_size(shape);
+  return checked(implementation_).backward_workspace(shape, nullptr, false);
+}
+
+std::int64_t Attention::workspace_size(const Shape& shape, Pass pass, const Bindings& bindings,
+                                       bool deterministic) const {
+  if (pass == Pass::forward) return workspace_size(shape);
+  return checked(implementation_).backward_workspace(shape, &bindings, deterministic);
 }
 
 std::int64_t Attention::workspace_size(const PackedShape& shape) const {

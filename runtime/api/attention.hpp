@@ -204,9 +204,17 @@ class Attention {
   /// Bytes of device memory that a call needs from its caller: 0 today.
   std::int64_t workspace_size(const Shape& shape) const;
 
-  /// The same of a pass: backward needs none on a CPU.
+  /// The same of a pass. Backward needs none on a CPU. On a GPU it needs 8 bytes for each row of
+  /// q of each head, and 4 bytes for each element of q besides where buffers or scalars have
+  /// gradients. Gradients in 16 bits and deterministic ones that do not fit need more: see below.
   /// @throws Error with code usage for backward where the spec has no gradients
   std::int64_t workspace_size(const Shape& shape, Pass pass) const;
+
+  /// Exactly enough for backward calls with these buffers.
+  /// @param bindings have tensors for all of the spec's buffers
+  /// @throws Error with code usage where the spec has no gradients
+  std::int64_t workspace_size(const Shape& shape, Pass pass, const Bindings& bindings,
+                              bool deterministic) const;
 
   /// Bytes of device memory that the plan of packed calls takes. Host arithmetic: lengths of
   /// sequences are not asked. With options.positions enough for any positions; without it a plan

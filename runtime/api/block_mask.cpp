@@ -247,6 +247,7 @@ const TileLists& BlockMask::transposed() const {
 }
 
 bool BlockMask::has_transposed() const {
+  if (checked(contents_).origin && contents_->origin->has_transposed()) return true;
   const std::shared_ptr<const HostTileLists> now = on_host();
   const std::lock_guard lock(checked(contents_).host_mutex);
   return checked(contents_).transposed_from == now;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -61,6 +62,12 @@ class Backend {
   /// @param mask null where the call has none; with its transposed lists
   virtual void backward(const BackwardCall& call, const BlockMask* mask,
                         const Bindings& bindings) const = 0;
+
+  /// Bytes of workspace that backward needs. null: of calls whose buffers are not known.
+  virtual std::int64_t backward_workspace(const Shape&, const Bindings*,
+                                          bool /*deterministic*/) const {
+    return 0;
+  }
 
  protected:
   Backend() = default;

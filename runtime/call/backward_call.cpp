@@ -101,6 +101,9 @@ class Resolver {
     call.sums_dk = tensors_.dk && tensors_.k.shape[0] == 1;
     call.sums_dv = tensors_.dv && tensors_.v.shape[0] == 1;
     take_named(call);
+    call.deterministic = options.deterministic;
+    call.workspace = options.workspace;
+    if (call.workspace.data != nullptr) written_.push_back({"workspace", call.workspace});
     require_written_apart();
     return call;
   }

@@ -17,6 +17,8 @@ struct BackwardCall {
   bool sums_dk = false;         ///< k has batch 1: dk is the sum over the batch
   bool sums_dv = false;
   std::vector<TensorView> gradients = {};  ///< in the order of gradient_names(spec)
+  bool deterministic = false;
+  TensorView workspace = {};
 };
 
 /// Checks every tensor of a call, and that what is written is apart from all others.

@@ -19,6 +19,7 @@ class DeviceTileLists {
   virtual TileLists to_host() const = 0;
   /// The transposed lists; none where they were not asked for.
   virtual std::optional<TileLists> transposed_to_host() const = 0;
+  virtual bool has_transposed() const = 0;
   /// @throws Error with code block_mask where the tiles are more than there was room for
   virtual TileCounts counts() const = 0;
   std::uint64_t context() const { return context_; }  ///< the context's number
@@ -46,6 +47,7 @@ struct BlockMask::Contents {
   std::shared_ptr<const HostTileLists> transposed_from;
   std::mutex copies_mutex;  // never taken while host_mutex is held
   std::vector<DeviceCopy> copies;
+  std::vector<DeviceCopy> transposed_copies;  // with the transposed lists
 };
 
 /// Where a mask's lists lie, for runtime/cuda.
@@ -65,15 +67,34 @@ class MaskPlacement {
                                                           std::uint64_t context, const Make& make) {
     BlockMask::Contents& contents = *mask.contents_;
     if (made_in(mask, context)) return contents.origin;
+    return copied(mask, context, contents.copies, make);
+  }
+
+  /// The same with the transposed lists, which the mask has.
+  template <typename Make>
+  static std::shared_ptr<const DeviceTileLists> transposed_on_device(const BlockMask& mask,
+                                                                     std::uint64_t context,
+                                                                     const Make& make) {
+    BlockMask::Contents& contents = *mask.contents_;
+    const DeviceTileLists* const origin = made_in(mask, context);
+    if (origin != nullptr && origin->has_transposed()) return contents.origin;
+    return copied(mask, context, contents.transposed_copies, make);
+  }
+
+ private:
+  template <typename Make>
+  static std::shared_ptr<const DeviceTileLists> copied(
+      const BlockMask& mask, std::uint64_t context,
+      std::vector<BlockMask::Contents::DeviceCopy>& copies, const Make& make) {
     const std::shared_ptr<const HostTileLists> now = mask.on_host();
-    const std::lock_guard lock(contents.copies_mutex);
-    for (BlockMask::Contents::DeviceCopy& copy : contents.copies) {
+    const std::lock_guard lock(mask.contents_->copies_mutex);
+    for (BlockMask::Contents::DeviceCopy& copy : copies) {
       if (copy.lists->context() != context) continue;
       if (copy.made_from != now) copy = {now, make(*now)};
       return copy.lists;
     }
-    contents.copies.push_back({now, make(*now)});
-    return contents.copies.back().lists;
+    copies.push_back({now, make(*now)});
+    return copies.back().lists;
   }
 };
 

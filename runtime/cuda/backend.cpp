@@ -11,7 +11,9 @@
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "generator/spec/gradients.hpp"
 #include "runtime/cuda/append.hpp"
+#include "runtime/cuda/backward.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
 #include "runtime/cuda/mask_builder.hpp"
@@ -50,6 +52,10 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   } else if (!spec.mask_mod.empty()) {
     ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
   }
+  if (!options.masks_only && !spec.gradients.empty()) {
+    const KernelVariant backward = backward_kernel(spec, options.takes_block_mask);
+    ids.insert(ids.end(), {backward, unaligned(backward)});
+  }
   if (options.merge) ids.push_back({.role = KernelRole::merge});
   if (options.append) ids.push_back({.role = KernelRole::append});
   return ids;
@@ -73,6 +79,7 @@ class CudaBackend final : public Backend {
         facts_(spec_),
         factors_(facts_),
         forward_(forward_kernel(spec, any_gpu(), options.takes_block_mask)),
+        backward_(backward_kernel(spec, options.takes_block_mask)),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
         driver_(Driver::get()) {
@@ -157,9 +164,25 @@ class CudaBackend final : public Backend {
     launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, snippet);
   }
 
-  // The kernels of a spec with gradients are refused before.
-  void backward(const BackwardCall&, const BlockMask*, const Bindings&) const override {
-    throw Error(ErrorCode::internal, "there is no backward kernel for a GPU");
+  void backward(const BackwardCall& call, const BlockMask* mask,
+                const Bindings& bindings) const override {
+    const ContextScope scope(driver_, ordinal_);
+    const ContextKernels& kernels = modules_->in(scope);
+    BackwardMask lists;
+    std::shared_ptr<const TileListMemory> memory;  // until the launches stand in the stream
+    if (mask) {
+      memory = transposed_lists_of(*mask, scope);
+      lists = {mask_arguments(*mask, *memory, 0), column_arguments(*mask, *memory)};
+    }
+    const bool aligned = is_aligned(spec_, call);
+    launch_backward(driver_, kernels, aligned ? backward_ : unaligned(backward_), spec_, call,
+                    lists, bindings);
+  }
+
+  std::int64_t backward_workspace(const Shape& shape, const Bindings* bindings,
+                                  bool deterministic) const override {
+    if (bindings == nullptr) return cuda::backward_workspace(spec_, shape);
+    return cuda::backward_workspace(shape, gradient_shapes(*bindings), deterministic);
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,
@@ -304,6 +327,36 @@ class CudaBackend final : public Backend {
         }));
   }
 
+  // The same with the lists by columns.
+  std::shared_ptr<const TileListMemory> transposed_lists_of(const BlockMask& mask,
+                                                            const ContextScope& scope) const {
+    return std::static_pointer_cast<const TileListMemory>(
+        MaskPlacement::transposed_on_device(mask, scope.id(), [&](const HostTileLists& host) {
+          const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
+          auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(),
+                                                       ordered_rows(modules_->in(scope)), nullptr);
+          copy->add_transposed(scope, mask.batch() * mask.heads() * mask.kv_blocks(), nullptr);
+          copy->reserve_indices(scope, static_cast<std::int64_t>(tiles), nullptr);
+          copy->upload(host.lists, mask);
+          copy->upload_transposed(mask.transposed());
+          return copy;
+        }));
+  }
+
+  // What gradients of buffers and scalars are like.
+  std::vector<TensorView> gradient_shapes(const Bindings& bindings) const {
+    std::vector<TensorView> shapes;
+    for (const std::string& name : gradient_names(spec_)) {
+      const auto buffer = spec_.buffers.find(name);
+      const auto index = static_cast<std::size_t>(std::distance(spec_.buffers.begin(), buffer));
+      const bool is_buffer = buffer != spec_.buffers.end();
+      shapes.push_back(is_buffer
+                           ? bindings.buffers()[index]
+                           : TensorView::contiguous(static_cast<void*>(nullptr), DType::f32, {1}));
+    }
+    return shapes;
+  }
+
   // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
   // refuses, and scales, factors of score_mod and rows of one key that do not suit them.
   const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
@@ -366,7 +419,8 @@ class CudaBackend final : public Backend {
   Spec spec_;
   SpecFacts facts_;
   ScoreFactors factors_;
-  KernelVariant forward_;  // what calls with aligned tensors launch
+  KernelVariant forward_;   // what calls with aligned tensors launch
+  KernelVariant backward_;  // likewise, where the spec has gradients
   int ordinal_;
   std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;

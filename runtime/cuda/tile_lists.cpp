@@ -159,6 +159,10 @@ void TileListMemory::upload(const TileLists& lists, const BlockMask& mask) {
   by_rows_.upload(lists);
 }
 
+void TileListMemory::upload_transposed(const TileLists& lists) {
+  by_columns_->upload(lists);
+}
+
 TileCounts TileListMemory::counts() const {
   if (!workspace_) throw Error(ErrorCode::internal, "a block mask has lost its counts");
   const CurrentScope current(driver_, context_);
@@ -202,6 +206,19 @@ abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileLi
           .batch = static_cast<int>(mask.batch()),
           .heads = static_cast<int>(mask.heads()),
           .q_blocks = static_cast<int>(mask.q_blocks()),
+          .reserved = 0};
+}
+
+abi::cuda::BlockMaskArguments column_arguments(const BlockMask& mask, const TileListMemory& lists) {
+  const CsrMemory& columns = *lists.by_columns();
+  return {.row_offsets = columns.row_offsets(),
+          .indices = columns.indices(),
+          .full_row_offsets = columns.full_row_offsets(),
+          .full_indices = columns.indices(),
+          .q_tile_order = nullptr,
+          .batch = static_cast<int>(mask.batch()),
+          .heads = static_cast<int>(mask.heads()),
+          .q_blocks = static_cast<int>(mask.kv_blocks()),
           .reserved = 0};
 }
 

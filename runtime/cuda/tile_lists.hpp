@@ -60,9 +60,11 @@ class TileListMemory final : public DeviceTileLists {
 
   /// The mask's lists, from the host, and their order of work.
   void upload(const TileLists& lists, const BlockMask& mask);
+  void upload_transposed(const TileLists& lists);
 
   TileLists to_host() const override;
   std::optional<TileLists> transposed_to_host() const override;
+  bool has_transposed() const override { return by_columns_.has_value(); }
   TileCounts counts() const override;
 
   const CsrMemory& by_rows() const { return by_rows_; }
@@ -88,5 +90,8 @@ class TileListMemory final : public DeviceTileLists {
 /// none.
 abi::cuda::BlockMaskArguments mask_arguments(const BlockMask& mask, const TileListMemory& lists,
                                              std::int64_t q_tile);
+
+/// The transposed lists, where q_blocks is the number of kv blocks.
+abi::cuda::BlockMaskArguments column_arguments(const BlockMask& mask, const TileListMemory& lists);
 
 }  // namespace tilewright::cuda

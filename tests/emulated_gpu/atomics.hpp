@@ -2,6 +2,16 @@
 
 // CUDA's atomic functions for threads of the host.
 
+inline float atomicAdd(float* to, float x) {
+  auto* const bits = reinterpret_cast<unsigned*>(to);
+  unsigned seen = __atomic_load_n(bits, __ATOMIC_RELAXED);
+  float sum = 0;
+  do {
+    sum = __builtin_bit_cast(float, seen) + x;
+  } while (!__atomic_compare_exchange_n(bits, &seen, __builtin_bit_cast(unsigned, sum), false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return __builtin_bit_cast(float, seen);
+}
 template <typename T, typename U>
 T atomicAdd(T* to, U x) {
   return __atomic_fetch_add(to, x, __ATOMIC_RELAXED);

@@ -160,6 +160,12 @@ inline void __syncthreads() {
   emulated::Block& block = *emulated::thread().block;
   emulated::sync_at(block.barriers[0], block.threads, "__syncthreads");
 }
+inline int __syncthreads_or(int holds) {
+  emulated::NamedBarrier& barrier = emulated::thread().block->barriers[0];
+  barrier.any = barrier.any || holds != 0;
+  __syncthreads();
+  return barrier.any_before;
+}
 inline void __syncwarp() {
   emulated::exchange(0);
 }

@@ -61,35 +61,38 @@ constexpr int kKBytes = kKvTile * kHeadPitch * 4;
 constexpr int kVBytes = kKvTile * kValuePad * 4;
 constexpr int kPBytes = kQTile * kPPitch * 4;
 
-class QFragments {
+// Rows of kDim columns, kPitch floats apart.
+template <int kDim, int kPitch>
+class RowFragments {
  public:
-  __forceinline__ explicit QFragments(unsigned q_tile)
-      : rows_(q_tile + row_of(0) * kHeadPitch * 4) {}
+  __forceinline__ explicit RowFragments(unsigned q_tile) : rows_(q_tile + row_of(0) * kPitch * 4) {}
   // Columns d to d + 3 of row i.
   __forceinline__ float4 read(int i, int d) const {
-    return load_shared_4(rows_ + (i * kHeadPitch + d) * 4);
+    return load_shared_4(rows_ + (i * kPitch + d) * 4);
   }
 
  private:
   unsigned rows_;
 };
+using QFragments = RowFragments<kHeadDim, kHeadPitch>;
 
-TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
+template <int kDim, int kPitch>
+TW_INLINE void score_tile(const RowFragments<kDim, kPitch>& q_fragments, unsigned k_tile,
                           float (&s)[kRows][kColumns]) {
-  const unsigned k_rows = k_tile + column_of(0) * kHeadPitch * 4;
+  const unsigned k_rows = k_tile + column_of(0) * kPitch * 4;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) s[i][j] = 0.0f;
   }
 #pragma unroll 2
-  for (int d = 0; d < kHeadDim; d += 4) {
+  for (int d = 0; d < kDim; d += 4) {
     float4 q[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) q[i] = q_fragments.read(i, d);
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
-      const float4 k = load_shared_4(k_rows + (j * 16 * kHeadPitch + d) * 4);
+      const float4 k = load_shared_4(k_rows + (j * 16 * kPitch + d) * 4);
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         s[i][j] += q[i].x * k.x;
@@ -101,10 +104,11 @@ TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
   }
 }
 
-TW_INLINE void add_value_row(float p, const float4 (&v)[kOutColumns / 4],
-                             float (&sum)[kOutColumns]) {
+template <int kColumnsOfOut>
+TW_INLINE void add_value_row(float p, const float4 (&v)[kColumnsOfOut / 4],
+                             float (&sum)[kColumnsOfOut]) {
 #pragma unroll
-  for (int n = 0; n < kOutColumns / 4; ++n) {
+  for (int n = 0; n < kColumnsOfOut / 4; ++n) {
     sum[4 * n] += p * v[n].x;
     sum[4 * n + 1] += p * v[n].y;
     sum[4 * n + 2] += p * v[n].z;
@@ -132,14 +136,17 @@ TW_INLINE Weights make_weights(unsigned p_tile, const float (&p)[kRows][kColumns
 
 // A tile is summed on its own before it joins `out`: thousands of small terms added one by one to a
 // large sum would each be rounded at its size.
+// kPad: columns of a row of the tile, and kPitch floats from one row to the next.
+template <int kPad = kValuePad, int kPitch = kPad>
 TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
-                          float (&out)[kRows][kOutColumns]) {
+                          float (&out)[kRows][kPad / 16]) {
+  constexpr int kColumnsOfOut = kPad / 16;
   const unsigned v_rows = v_tile + lane() * 16;
-  float tile[kRows][kOutColumns];
+  float tile[kRows][kColumnsOfOut];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-    for (int n = 0; n < kOutColumns; ++n) tile[i][n] = 0.0f;
+    for (int n = 0; n < kColumnsOfOut; ++n) tile[i][n] = 0.0f;
   }
 #pragma unroll 1
   for (int kv = 0; kv < kKvTile; kv += 4) {
@@ -149,22 +156,22 @@ TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
       weight[i] = load_shared_4(weights.rows + (i * kPPitch + kv) * 4);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      float4 v[kOutColumns / 4];
+      float4 v[kColumnsOfOut / 4];
 #pragma unroll
-      for (int n = 0; n < kOutColumns / 4; ++n) {
-        v[n] = load_shared_4(v_rows + ((kv + k) * kValuePad + n * 64) * 4);
+      for (int n = 0; n < kColumnsOfOut / 4; ++n) {
+        v[n] = load_shared_4(v_rows + ((kv + k) * kPitch + n * 64) * 4);
       }
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const float4 w = weight[i];
-        add_value_row(k == 0 ? w.x : k == 1 ? w.y : k == 2 ? w.z : w.w, v, tile[i]);
+        add_value_row<kColumnsOfOut>(k == 0 ? w.x : k == 1 ? w.y : k == 2 ? w.z : w.w, v, tile[i]);
       }
     }
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-    for (int n = 0; n < kOutColumns; ++n) out[i][n] += tile[i][n];
+    for (int n = 0; n < kColumnsOfOut; ++n) out[i][n] += tile[i][n];
   }
 }
 

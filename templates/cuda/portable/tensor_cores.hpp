@@ -50,34 +50,36 @@ TW_INLINE int out_column_of(int j) {
   return column_of(j);
 }
 
-using QKTile = SharedTile<kHeadPad>;
-using VTile = SharedTile<kValuePad>;
 constexpr int kQBytes = kQTile * kHeadPad * 2;
 constexpr int kKBytes = kKvTile * kHeadPad * 2;
 constexpr int kVBytes = kKvTile * kValuePad * 2;
 constexpr int kPBytes = 0;
 
-// Where this lane's rows begin in a tile, for each kind of fragment.
+// Where this lane's rows begin in a tile of kPad columns, for each kind of fragment.
+template <int kPad>
 TW_INLINE unsigned q_fragment(unsigned q_tile) {
-  return q_tile + QKTile::offset(warp_row() + lane() % 16, lane() / 16);
+  return q_tile + SharedTile<kPad>::offset(warp_row() + lane() % 16, lane() / 16);
 }
+template <int kPad>
 TW_INLINE unsigned k_fragment(unsigned k_tile) {
-  return k_tile + QKTile::offset(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2);
+  return k_tile + SharedTile<kPad>::offset(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2);
 }
+template <int kPad>
 TW_INLINE unsigned v_fragment(unsigned v_tile) {
-  return v_tile + VTile::offset(lane() % 16, lane() / 16);
+  return v_tile + SharedTile<kPad>::offset(lane() % 16, lane() / 16);
 }
-
-constexpr int kHeadSteps = kHeadPad / 16;
 
 // The fragments of Q, of all kv tiles: in registers where there is room, else read anew for each.
-class QFragments {
+template <int kPad>
+class RowFragments {
  public:
+  static constexpr int kSteps = kPad / 16;
+
   // Q has arrived where it is kept in registers.
-  __forceinline__ explicit QFragments(unsigned q_tile) : rows_(q_fragment(q_tile)) {
+  __forceinline__ explicit RowFragments(unsigned q_tile) : rows_(q_fragment<kPad>(q_tile)) {
     if (!kQInRegisters) return;
 #pragma unroll
-    for (int step = 0; step < kHeadSteps; ++step) load(step, kept_[step]);
+    for (int step = 0; step < kSteps; ++step) load(step, kept_[step]);
   }
 
   __forceinline__ void read(int step, unsigned (&q)[kRowTiles][4]) const {
@@ -90,30 +92,32 @@ class QFragments {
   __forceinline__ void load(int step, unsigned (&q)[kRowTiles][4]) const {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
-      load_matrices(QKTile::advance(rows_, step) + i * 16 * kHeadPad * 2, q[i]);
+      load_matrices(SharedTile<kPad>::advance(rows_, step) + i * 16 * kPad * 2, q[i]);
     }
   }
 
   unsigned rows_;
-  unsigned kept_[kHeadSteps][kRowTiles][4];
+  unsigned kept_[kSteps][kRowTiles][4];
 };
+using QFragments = RowFragments<kHeadPad>;
 
-TW_INLINE void score_tile(const QFragments& q_fragments, unsigned k_tile,
+template <int kPad>
+TW_INLINE void score_tile(const RowFragments<kPad>& q_fragments, unsigned k_tile,
                           float (&s)[kRows][kColumns]) {
-  const unsigned k_rows = k_fragment(k_tile);
+  const unsigned k_rows = k_fragment<kPad>(k_tile);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) s[i][j] = 0.0f;
   }
 #pragma unroll
-  for (int step = 0; step < kHeadSteps; ++step) {
+  for (int step = 0; step < kPad / 16; ++step) {
     unsigned q[kRowTiles][4];
     q_fragments.read(step, q);
 #pragma unroll
     for (int n = 0; n < kKvTile / 16; ++n) {
       unsigned k[4];
-      load_matrices(QKTile::advance(k_rows, step) + n * 16 * kHeadPad * 2, k);
+      load_matrices(SharedTile<kPad>::advance(k_rows, step) + n * 16 * kPad * 2, k);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
         float(&upper)[kColumns] = s[2 * i];
@@ -151,20 +155,22 @@ TW_INLINE Weights make_weights(unsigned, const float (&p)[kRows][kColumns]) {
   return weights;
 }
 
+// kPad: columns of a row of the tile.
+template <int kPad = kValuePad>
 TW_INLINE void value_tile(const Weights& weights, unsigned v_tile,
-                          float (&out)[kRows][kOutColumns]) {
-  const unsigned v_rows = v_fragment(v_tile);
+                          float (&out)[kRows][kPad / 4]) {
+  const unsigned v_rows = v_fragment<kPad>(v_tile);
 #pragma unroll
   for (int step = 0; step < kKvTile / 16; ++step) {
 #pragma unroll
-    for (int n = 0; n < kValuePad / 16; ++n) {
+    for (int n = 0; n < kPad / 16; ++n) {
       unsigned v[4];
-      load_matrices_transposed(VTile::advance(v_rows, n) + step * 16 * kValuePad * 2, v);
+      load_matrices_transposed(SharedTile<kPad>::advance(v_rows, n) + step * 16 * kPad * 2, v);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
         const unsigned(&a)[4] = weights.fragment[step][i];
-        float(&upper)[kOutColumns] = out[2 * i];
-        float(&lower)[kOutColumns] = out[2 * i + 1];
+        float(&upper)[kPad / 4] = out[2 * i];
+        float(&lower)[kPad / 4] = out[2 * i + 1];
         multiply_add<QElement>(upper[4 * n], upper[4 * n + 1], lower[4 * n], lower[4 * n + 1], a,
                                v[0], v[1]);
         multiply_add<QElement>(upper[4 * n + 2], upper[4 * n + 3], lower[4 * n + 2],

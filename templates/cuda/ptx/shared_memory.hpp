@@ -3,7 +3,7 @@
 #include "cuda/language.hpp"
 
 // Registers from and to shared memory, whose addresses are those of shared_address(). Floats lie at
-// multiples of 4 bytes, four of them, and 16 bytes, at multiples of 16.
+// multiples of 4 bytes, two of them at multiples of 8, four of them, and 16 bytes, at multiples of 16.
 
 namespace tw_kernel {
 
@@ -13,6 +13,16 @@ TW_INLINE float4 load_shared_4(unsigned from) {
                : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
                : "r"(from)
                : "memory");
+  return x;
+}
+TW_INLINE float2 load_shared_2(unsigned from) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 { %0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(from) : "memory");
+  return x;
+}
+TW_INLINE float load_shared(unsigned from) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
   return x;
 }
 TW_INLINE void store_shared(unsigned to, float x) {

@@ -77,6 +77,11 @@ std::vector<Wish> wishes() {
   paged.kv_layout = Layout::paged;
   Spec with_new_rows = paged;
   with_new_rows.kv_new = true;
+  Spec with_gradients = tabled;
+  with_gradients.outputs.lse = true;
+  with_gradients.gradients = {"q", "k", "v", "table"};
+  Spec float_gradients = with_gradients;
+  float_gradients.dtype = f32;
   return {{plain, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
@@ -98,7 +103,9 @@ std::vector<Wish> wishes() {
           {packed, "merge"},
           {packed_in_float, "merge"},
           {paged, "append"},
-          {with_new_rows, "forward_prefill"}};
+          {with_new_rows, "forward_prefill"},
+          {with_gradients, "backward_masked"},
+          {float_gradients, "backward"}};
 }
 
 struct Alone {

@@ -41,6 +41,10 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_prefill_unaligned",
                                             "forward_prefill_lse",
                                             "forward_prefill_lse_unaligned",
+                                            "backward",
+                                            "backward_unaligned",
+                                            "backward_masked",
+                                            "backward_masked_unaligned",
                                             "mask_lists",
                                             "mask_exact",
                                             "mask_proved",
@@ -82,7 +86,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 26);
+  CHECK(names.size() == 28);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

@@ -11,6 +11,16 @@ TW_INLINE float4 load_shared_4(unsigned from) {
   std::memcpy(&x, emulated::at_shared(from), sizeof x);
   return x;
 }
+TW_INLINE float2 load_shared_2(unsigned from) {
+  float2 x;
+  std::memcpy(&x, emulated::at_shared(from), sizeof x);
+  return x;
+}
+TW_INLINE float load_shared(unsigned from) {
+  float x;
+  std::memcpy(&x, emulated::at_shared(from), sizeof x);
+  return x;
+}
 TW_INLINE void store_shared(unsigned to, float x) {
   std::memcpy(emulated::at_shared(to), &x, sizeof x);
 }

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tactic.hpp"
+
+namespace tilewright {
+
+/// How a GPU's backward kernels run a spec. A block of threads owns rows of q or columns, both as
+/// many as q_tile says, and kv_tile rows of the other pass by at a time.
+struct BackwardTactic {
+  PortableTactic tiles;
+  std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a launch
+};
+
+/// Whether dk and dv are too wide for the registers of one block, and have blocks of their own.
+bool splits_backward_columns(const Spec& spec);
+
+/// Whether the products of a spec's backward pass run on tensor cores: forward's do, and out has
+/// the same dtype.
+bool backward_uses_tensor_cores(const Spec& spec);
+
+/// @param diagonals  reads whose gradients a kernel sums along diagonals of a tile
+BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& target,
+                                      std::int64_t diagonals);
+
+}  // namespace tilewright

@@ -1,0 +1,108 @@
+#pragma once
+
+#include "abi/cuda_backward.hpp"
+#include "cuda/backward/sweep.hpp"
+#include "kernel/configuration.hpp"
+
+// A block that owns columns: dK = scale * dX^T Q and dV = P^T dO, over all query heads of a kv head, and
+// gradients of buffers by column.
+
+namespace tw_kernel {
+
+// The columns of one kv head that a block owns.
+struct OwnColumns {
+  int first_b;
+  int h_kv;
+  int first;
+};
+
+TW_INLINE void load_own_columns(const BackwardArguments& arguments, const SweepMemory& memory, int b,
+                                const OwnColumns& own, int kv_len) {
+  const int left = kv_len - own.first;
+  KeyTile::load<kQTile>(memory.own_keys(),
+                        head_of<const KvElement>(arguments.k, b, own.h_kv) +
+                            own.first * arguments.k.row_stride,
+                        arguments.k.row_stride, left);
+  ValueTile::load<kQTile>(memory.own_values(),
+                          head_of<const KvElement>(arguments.v, b, own.h_kv) +
+                              own.first * arguments.v.row_stride,
+                          arguments.v.row_stride, left);
+}
+
+template <bool kKeys, bool kValues>
+TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const SnippetArguments& call,
+                                 const Gathered<false>::Sums& sums, const SweepMemory& memory, int b,
+                                 const OwnColumns& own, RowSums<KeyTile>& dk,
+                                 RowSums<ValueTile>& dv) {
+  const int group = call.num_q_heads / call.num_kv_heads;
+#pragma unroll 1
+  for (int h = own.h_kv * group; h < (own.h_kv + 1) * group; ++h) {
+    const ElementScene scene = {&call, tw_snippet::tw_make_state(call), b, h, own.h_kv, own.first,
+                                score_factor(arguments.scale)};
+    const long long head = static_cast<long long>(b) * call.num_q_heads + h;
+    const PassingRows<false> rows = {head_of<const QElement>(arguments.q, b, h),
+                                     head_of<const OutElement>(arguments.dout, b, h),
+                                     arguments.q.row_stride,
+                                     arguments.dout.row_stride,
+                                     arguments.facts + head * arguments.facts_rows,
+                                     call.q_len};
+    const TileWalk<kBlockQ> walk(
+        arguments.columns, kMasked ? list_row(arguments.columns, b, h, own.first / kBlockKv) : 0,
+        call.q_len);
+    Gathered<false> gathered(sums, memory.terms());
+    visit_tiles<false, kKeys, kValues>(memory, scene, walk, rows, {}, dk, dv, gathered);
+    if (kKeys && arguments.gathers_columns != 0) gathered.end_block(scene, call.kv_len);
+  }
+}
+
+// A block has more than one batch where dk and dv are sums over them.
+template <bool kKeys, bool kValues>
+TW_INLINE void backward_columns(const BackwardArguments& arguments, const SnippetArguments& call,
+                                const Gathered<false>::Sums& sums, unsigned shared_memory,
+                                const OwnColumns& own) {
+  const SweepMemory memory(shared_memory);
+  RowSums<KeyTile> dk;
+  RowSums<ValueTile> dv;
+  if (kKeys) dk.clear();
+  if (kValues) dv.clear();
+  float scale[kRows], one[kRows];
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    scale[i] = arguments.scale;
+    one[i] = 1.0f;
+  }
+#pragma unroll 1
+  for (int b = own.first_b; b < own.first_b + arguments.batches_of_block; ++b) {
+    load_own_columns(arguments, memory, b, own, call.kv_len);
+    visit_query_heads<kKeys, kValues>(arguments, call, sums, memory, b, own, dk, dv);
+  }
+  if (kKeys && arguments.dk.data != nullptr) {
+    store_sums<kHeadDim, KvElement>(dk.of, scale, arguments.dk, own.first_b, own.h_kv, own.first,
+                                    call.kv_len);
+  }
+  if (kValues && arguments.dv.data != nullptr) {
+    store_sums<kValueDim, KvElement>(dv.of, one, arguments.dv, own.first_b, own.h_kv, own.first,
+                                     call.kv_len);
+  }
+}
+
+// Where dk and dv are too wide for the registers of one block, each has blocks of its own.
+TW_INLINE void backward_columns(const BackwardArguments& arguments, const SnippetArguments& call,
+                                const Gathered<false>::Sums& sums, unsigned shared_memory) {
+  constexpr int kParts = kSplitsColumns ? 2 : 1;
+  const int tiles = (call.kv_len + kQTile - 1) / kQTile;
+  const int number = static_cast<int>(blockIdx.x) / kParts;
+  const int head = number / tiles;
+  const OwnColumns own = {head / call.num_kv_heads * arguments.batches_of_block,
+                          head % call.num_kv_heads, number % tiles * kQTile};
+  if constexpr (!kSplitsColumns) {
+    backward_columns<true, true>(arguments, call, sums, shared_memory, own);
+  } else if (blockIdx.x % kParts == 0) {
+    const bool is_wanted = arguments.dk.data != nullptr || Gathered<false>::kCount > 0;
+    if (is_wanted) backward_columns<true, false>(arguments, call, sums, shared_memory, own);
+  } else if (arguments.dv.data != nullptr) {
+    backward_columns<false, true>(arguments, call, sums, shared_memory, own);
+  }
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "cuda/language.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "snippet/snippets.hpp"
+
+// Where the elements of a block's tiles lie in the call.
+
+namespace tw_kernel {
+
+// What the elements of a block's tiles share. A block owns rows of q, and tiles of columns pass by, or it
+// owns columns and tiles of rows pass by.
+struct ElementScene {
+  const SnippetArguments* call;
+  tw_snippet::tw_State state;
+  int b;
+  int h;
+  int h_kv;
+  int first_own;
+  float factor;  // scores are q.k times this
+};
+
+constexpr float kLog2E = 1.44269504088896341f;
+
+// What scores are multiplied by before score_mod, and where there is none, before the exponent.
+TW_INLINE float score_factor(float scale) {
+  return kHasScoreMod || kExactSoftmax ? scale : scale * kLog2E;
+}
+
+// Where element (i, j) of a thread lies in the call.
+template <bool kOwnsRows>
+class ElementIndices {
+ public:
+  __forceinline__ ElementIndices(const ElementScene& scene, int first_passing)
+      : own_(scene.first_own + row_of(0)),
+        passing_(first_passing + column_of(0)),
+        call_(*scene.call) {}
+
+  __forceinline__ int q_idx(int i, int j) const {
+    return bounded(kOwnsRows ? own(i) : passing(j), call_.q_len) + call_.q_offset;
+  }
+  __forceinline__ int kv_idx(int i, int j) const {
+    return bounded(kOwnsRows ? passing(j) : own(i), call_.kv_len) + call_.kv_offset;
+  }
+  __forceinline__ int own(int i) const { return own_ + row_offset(i); }
+  __forceinline__ int passing(int j) const { return passing_ + column_offset(j); }
+
+ private:
+  static __forceinline__ int bounded(int index, int length) {
+    return kBoundsIndices ? min(index, length - 1) : index;
+  }
+
+  int own_;
+  int passing_;
+  const SnippetArguments& call_;
+};
+
+}  // namespace tw_kernel

@@ -1,0 +1,247 @@
+#pragma once
+
+#include "abi/cuda_backward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/backward/elements.hpp"
+#include "cuda/backward/gather.hpp"
+#include "cuda/backward/scene.hpp"
+#include "cuda/backward/walk.hpp"
+#include "cuda/constants.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/cp_async.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/backward_engine.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
+// One block's walk over the tiles that its rows meet. A block owns kQTile rows of q, and tiles of kKvTile
+// columns pass by; or it owns as many columns, and tiles of rows pass by. Keys are rows of q and k, values
+// rows of dO and v, so that either way
+//
+//   scores  = own keys * passing keys^T        products = own values * passing values^T
+
+namespace tw_kernel {
+
+using tilewright::abi::cuda::BackwardArguments;
+
+using KeyTile = BackwardTile<kHeadDim>;
+using ValueTile = BackwardTile<kValueDim>;
+
+// Shared memory: the own keys and values, stages of those that pass by with the facts of their rows, P in
+// float32, terms of diagonals.
+constexpr int kOwnKeyBytes = kQTile * KeyTile::kRowBytes;
+constexpr int kOwnValueBytes = kQTile * ValueTile::kRowBytes;
+constexpr int kStageKeyBytes = kKvTile * KeyTile::kRowBytes;
+constexpr int kStageValueBytes = kKvTile * ValueTile::kRowBytes;
+constexpr int kFactBytes = kKvTile * static_cast<int>(sizeof(RowFacts));
+constexpr int kStageBytes = kStageKeyBytes + kStageValueBytes + kFactBytes;
+constexpr int kStagesEnd = kOwnKeyBytes + kOwnValueBytes + kStages * kStageBytes;
+static_assert(kStagesEnd + kPBytes + count_diagonals(tw_slot_count) * kTermBytes <= kLaunchSharedBytes,
+              "a launch has the tactic's shared_bytes");
+
+class SweepMemory {
+ public:
+  __forceinline__ explicit SweepMemory(unsigned begin) : begin_(begin) {}
+  __forceinline__ unsigned own_keys() const { return begin_; }
+  __forceinline__ unsigned own_values() const { return begin_ + kOwnKeyBytes; }
+  __forceinline__ unsigned keys(int stage) const {
+    return begin_ + kOwnKeyBytes + kOwnValueBytes + stage * kStageBytes;
+  }
+  __forceinline__ unsigned values(int stage) const { return keys(stage) + kStageKeyBytes; }
+  __forceinline__ unsigned facts(int stage) const { return values(stage) + kStageValueBytes; }
+  __forceinline__ unsigned weights() const { return begin_ + kStagesEnd; }
+  __forceinline__ unsigned terms() const { return weights() + kPBytes; }
+
+ private:
+  unsigned begin_;
+};
+
+// What passes by a block: columns where it owns rows.
+template <bool kOwnsRows>
+struct PassingElements {
+  using Key = KvElement;
+  using Value = KvElement;
+};
+template <>
+struct PassingElements<false> {
+  using Key = QElement;
+  using Value = OutElement;
+};
+
+// The rows of one head that pass by.
+template <bool kOwnsRows>
+struct PassingRows {
+  using Key = typename PassingElements<kOwnsRows>::Key;
+  using Value = typename PassingElements<kOwnsRows>::Value;
+
+  const Key* keys;
+  const Value* values;
+  long long key_stride;
+  long long value_stride;
+  const RowFacts* facts;  // of the head's rows of q; null where columns pass by
+  int count;
+
+  __forceinline__ void load(const SweepMemory& memory, int stage, const KvTile& tile) const {
+    if (!tile.exists()) return;
+    const int left = count - tile.first();
+    KeyTile::load<kKvTile>(memory.keys(stage), keys + tile.first() * key_stride, key_stride, left);
+    ValueTile::load<kKvTile>(memory.values(stage), values + tile.first() * value_stride, value_stride,
+                             left);
+    if (kOwnsRows || threadIdx.x >= kKvTile / 2) return;
+    copy_async_16(memory.facts(stage) + threadIdx.x * 16, facts + tile.first() + threadIdx.x * 2, true);
+  }
+};
+
+// What the loop over tiles needs now and then. It lies in shared memory, as the accumulators leave no
+// registers for it.
+template <bool kOwnsRows>
+struct Passing {
+  TileWalk<kOwnsRows ? kBlockKv : kBlockQ> walk;
+  PassingRows<kOwnsRows> rows;
+};
+
+// Of the rows of q of a stage that has arrived, whether nothing is kept in one that the thread loaded.
+TW_INLINE bool loaded_dead_row(const SweepMemory& memory, int stage) {
+  if (threadIdx.x >= kKvTile / 2) return false;
+  const float4 pair = load_shared_4(memory.facts(stage) + threadIdx.x * 16);
+  return pair.x == kInfinity || pair.z == kInfinity;
+}
+
+// dO of a row with nothing kept counts as 0, whatever it holds: in a sum over rows, 0 * NaN would be NaN.
+TW_INLINE void clear_dead_rows(const SweepMemory& memory, int stage) {
+  constexpr int kChunks = ValueTile::kRowBytes / 16;
+  for (int id = threadIdx.x; id < kKvTile * kChunks; id += kThreads) {
+    const int row = id / kChunks;
+    if (load_shared(memory.facts(stage) + row * static_cast<int>(sizeof(RowFacts))) != kInfinity) continue;
+    store_shared_16(memory.values(stage) + row * ValueTile::kRowBytes + id % kChunks * 16, 0, 0, 0, 0);
+  }
+}
+
+// Accumulators of a block's rows.
+template <typename Tile>
+struct RowSums {
+  float of[kRows][Tile::kSumColumns];
+
+  __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < Tile::kSumColumns; ++j) of[i][j] = 0.0f;
+    }
+  }
+};
+
+// kKeys, kValues: which sums are wanted, of dX times the passing keys, and of P times the passing values.
+// A block that owns rows wants those of keys alone.
+template <bool kOwnsRows, bool kKeys, bool kValues, typename Facts>
+TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementScene& scene,
+                            const KvTile& tile, int passing, const Facts& facts,
+                            RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
+                            Gathered<kOwnsRows>& gathered) {
+  constexpr bool kWantsProducts = kKeys;
+  const bool some_dropped = (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > passing;
+  KeptElements kept;
+  if (some_dropped) kept = find_kept_elements<kOwnsRows>(scene, tile, passing);
+  float s[kRows][kColumns], d[kRows][kColumns];
+  score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s);
+  if (kWantsProducts) {
+    score_tile(typename ValueTile::Fragments(memory.own_values()), memory.values(stage), d);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) d[i][j] = 0.0f;
+    }
+  }
+  differentiate_tile<kOwnsRows>(scene, tile, facts, kept, some_dropped, s, d, gathered);
+  if (kValues) {
+    ValueTile::add(make_weights(memory.weights(), s), memory.values(stage), value_sums.of);
+    __syncwarp();  // P is no longer read
+  }
+  if (kKeys) KeyTile::add(make_weights(memory.weights(), d), memory.keys(stage), key_sums.of);
+}
+
+// All tiles of one head.
+template <bool kOwnsRows, bool kKeys, bool kValues>
+TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementScene& scene,
+                           const TileWalk<kOwnsRows ? kBlockKv : kBlockQ>& found_walk,
+                           const PassingRows<kOwnsRows>& found_rows, const FactsOfRows& own_facts,
+                           RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
+                           Gathered<kOwnsRows>& gathered) {
+  __shared__ Passing<kOwnsRows> passing;
+  if (threadIdx.x == 0) passing = {found_walk, found_rows};
+  __syncthreads();
+  const TileWalk<kOwnsRows ? kBlockKv : kBlockQ>& walk = passing.walk;
+  const PassingRows<kOwnsRows>& rows = passing.rows;
+  KvTile tile = walk.at(0), next = walk.at(1);
+  int stage = 0;
+  rows.load(memory, stage, tile);
+  commit_copies();
+#pragma unroll 1
+  for (int i = 0; tile.exists(); ++i) {
+    const KvTile after = walk.at(i + 2);
+    wait_for_groups<0>();
+    // The tile is visible to all, and the stage before is no longer read by any.
+    if (kOwnsRows) {
+      __syncthreads();
+    } else if (__syncthreads_or(loaded_dead_row(memory, stage))) {
+      clear_dead_rows(memory, stage);
+      __syncthreads();
+    }
+    if (kStages > 1) {
+      rows.load(memory, stage ^ 1, next);
+      commit_copies();
+    }
+    if constexpr (kOwnsRows) {
+      compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, scene, tile, rows.count, own_facts,
+                                              key_sums, value_sums, gathered);
+    } else {
+      compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, scene, tile, rows.count,
+                                              FactsOfColumns{memory.facts(stage)}, key_sums,
+                                              value_sums, gathered);
+    }
+    gathered.end_tile(scene, tile.first());
+    if (kStages > 1) {
+      stage ^= 1;
+    } else {
+      __syncthreads();
+      rows.load(memory, stage, next);
+      commit_copies();
+    }
+    tile = next;
+    next = after;
+  }
+  wait_for_groups<0>();
+  __syncthreads();  // nothing of this head is read any more
+}
+
+// A thread's rows of sums as rows of a gradient.
+template <int kDim, typename Element>
+TW_INLINE void store_sums(const float (&sums)[kRows][BackwardTile<kDim>::kSumColumns],
+                          const float (&factor)[kRows], const TensorArgument& to, int b, int h,
+                          int first_own, int length) {
+  Element* const head = head_of<Element>(to, b, h);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int row = first_own + row_of(i);
+    if (row >= length) continue;
+    Element* const at = head + row * to.row_stride;
+#pragma unroll
+    for (int j = 0; j < BackwardTile<kDim>::kSumColumns; j += 2) {
+      const int column = out_column_of(j);
+      if (kDim != BackwardTile<kDim>::kPad && column >= kDim) continue;
+      // A factor of 0 stands for a row with nothing kept, whatever its sums are.
+      const float x = factor[i] == 0.0f ? 0.0f : sums[i][j] * factor[i];
+      const float y = factor[i] == 0.0f ? 0.0f : sums[i][j + 1] * factor[i];
+      if (kAligned) {
+        store_pair(x, y, at + column);
+      } else {
+        from_float(x, at + column);
+        from_float(y, at + column + 1);
+      }
+    }
+  }
+}
+
+}  // namespace tw_kernel
