@@ -19,7 +19,7 @@ class DeviceTileLists {
   virtual TileLists to_host() const = 0;
   /// The transposed lists; none where they were not asked for.
   virtual std::optional<TileLists> transposed_to_host() const = 0;
-  virtual bool has_transposed() const = 0;
+  virtual bool has_transposed() const { return false; }
   /// @throws Error with code block_mask where the tiles are more than there was room for
   virtual TileCounts counts() const = 0;
   std::uint64_t context() const { return context_; }  ///< the context's number
