@@ -228,3 +228,40 @@ def test_the_page_names_every_function():
         names = set(re.findall(r"`(\w+)`", file.read()))
     prefixed = {f"{group}_{name}" for group in ("logical", "bitwise", "special") for name in names}
     assert set(FUNCTIONS) - {"round", "rint"} <= names | prefixed  # those two are refused with a form
+
+
+def test_nothing_that_is_given_is_ignored(tmp_path):
+    packed = tw.Attention({"dtype": "f32", "head_dim": 16, "layout": "packed"}, device="cpu")
+    plan = packed.plan(int32([0, 32]), kv_begin=int32([0, 32]), num_q_heads=2, num_kv_heads=2, total_q=32)
+    dense = tw.Attention({"dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx"}, device="cpu")
+    mask = dense.block_mask(q_len=32, kv_len=32, num_q_heads=2)
+    window = tw.create_block_mask(lambda b, h, q, kv: q - kv < tw.scalar("window"), None, None, 32, 32)
+    for call, words in (
+        (lambda: packed.forward(ROWS, ROWS, ROWS, plan=plan, mask=mask), "both mask and plan"),
+        (lambda: packed.forward(ROWS, ROWS, ROWS), r"attention.plan\(q_begin, ...\)"),
+        (lambda: packed.forward(ROWS, ROWS, ROWS, plan=plan, q_offset=3), "q_offset= and kv_offset= of attention.plan"),
+        (
+            lambda: tw.varlen_attention(ROWS, ROWS, ROWS, [0, 3, 32], [0, 3, 32], plan=plan),
+            "for 1 sequences, but q_begin has 2",
+        ),
+        (
+            lambda: packed.plan(int32([0, 8]), pages=3, num_q_heads=2, num_kv_heads=2, total_q=8),
+            "pages is given without page_size",
+        ),
+        (lambda: tw.flex_attention(Q, Q, Q, kernel_options=3), "kernel_options is 3"),
+        (
+            lambda: tw.flex_attention(Q, Q, Q, block_mask=tw.create_block_mask(causal, 1, 3, 32, 32)),
+            "H 3, but query has 2",
+        ),
+        (
+            lambda: tw.flex_attention(Q, Q, Q, block_mask=tw.create_block_mask(causal, 2, None, 32, 32)),
+            "B 2, but query has 1",
+        ),
+        (lambda: window.sparsity(), r"scalars=\{\"window\": X\}"),
+        (lambda: mask.to_string(3), "grid_size is 3"),
+        (lambda: tw.record(3).__enter__(), "path is a int"),
+    ):
+        with pytest.raises(tw.Error, match=words):
+            call()
+    with pytest.raises(tw.Error, match="cannot write"), tw.record(tmp_path / "absent" / "manifest.json"):
+        pass

@@ -19,6 +19,12 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
+def whole_pair(name: str, value: Any, least: int = 1) -> Tuple[int, int]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise Error("usage", f"{name} is {_shown(value)}", "pass a pair of whole numbers")
+    return whole(name, value[0], least), whole(name, value[1], least)
+
+
 def block_size(value: Any) -> Tuple[int, int]:
     """BLOCK_SIZE: a number, or one for rows and one for columns."""
     sides = value if isinstance(value, (tuple, list)) else (value, value)

@@ -215,8 +215,12 @@ class Attention:
             core = None if bound is None else bound._core
             return attention._core.plan(sizes, arrays, core, workspace, stream_of(q_begin), bool(count_absent))
 
-        plan = Plan(self._spec, build, bindings)
+        plan = Plan(self._spec, build, bindings, common["batch"])
         page_size = whole("page_size", page_size, 0)
+        if pages is not None and (page_size == 0 or total_kv is not None):
+            raise Error(
+                "usage", "pages is given without page_size, or with total_kv", "give page_size and pages, or total_kv"
+            )
         rows = page_size * whole("pages", pages, 0) if pages is not None else total_kv
         if rows is not None:
             plan._for(self, whole("total_kv", rows, 0), page_size)
@@ -264,6 +268,8 @@ class Attention:
         kinds = type(mask), type(plan), type(bindings)
         if not (kinds[0] in _MASKS and kinds[1] in _PLANS and kinds[2] in _BINDINGS) or type(scale) not in _SCALES:
             scale = self._require(mask, plan, bindings, scale)
+        if plan is not None and mask is not None:
+            raise Error("usage", "both mask and plan are given", "packed calls take a plan alone, dense ones a mask")
         if self._masked and mask is None:
             mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
         if self._gradients and self._is_differentiated(q, k, v, bindings):

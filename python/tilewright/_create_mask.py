@@ -6,7 +6,7 @@ import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _core
-from ._arguments import block_size, mapping, require_read, scalars_of, whole
+from ._arguments import block_size, mapping, require_read, scalars_of, whole, whole_pair
 from ._arrays import device_of, framework, readable, require_array, shape_of, stream_of
 from ._error import Error
 from ._mask import BlockMask
@@ -113,12 +113,6 @@ def _stream(mask: BlockMask) -> int:
     return next((stream_of(array) for array in mask._snippet.buffers.values()), 0)
 
 
-def _pair(name: str, value: Any) -> Tuple[int, int]:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise Error("usage", f"{name} is {value!r}", "pass (Q_LEN, KV_LEN)")
-    return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
-
-
 def mask_from_lists(lists: Any, block: Any, mask_mod: Any, lengths: Optional[Tuple[int, int]]) -> BlockMask:
     import numpy
 
@@ -126,7 +120,7 @@ def mask_from_lists(lists: Any, block: Any, mask_mod: Any, lengths: Optional[Tup
     on_host = _lists_on_host(lists)
     B, H, rows = on_host[0].shape
     columns = on_host[1].shape[-1]
-    q_len, kv_len = (rows * sides[0], columns * sides[1]) if lengths is None else _pair("seq_lengths", lengths)
+    q_len, kv_len = (rows * sides[0], columns * sides[1]) if lengths is None else whole_pair("seq_lengths", lengths)
 
     def build(mask: BlockMask) -> _core.BlockMask:
         attention, bindings = _maker(mask)

@@ -10,7 +10,12 @@ from typing import Mapping, NamedTuple, Optional, Sequence
 _FORMS = (
     ("attention.bind({.buffers = ..., .scalars = ...})", "attention.bind(name=array, ...)"),
     ("Device::cpu() or Device::automatic()", 'device="cpu" or device="auto"'),
+    ("with .takes_block_mask = true", "with takes_block_mask=True"),
+    ("from lists (mask_lists.hpp)", "from lists (BlockMask.from_kv_blocks)"),
+    ("Sequences::q_offset, Sequences::kv_offset", "q_offset= and kv_offset= of attention.plan(...)"),
+    ("attention.plan(shape, sequences, ...)", "attention.plan(q_begin, ...)"),
 )
+_SCALAR = re.compile(r'pass \.scalars = \{\{"(\w+)", X\}\} to bind\(\)')
 
 
 class Place(NamedTuple):
@@ -42,6 +47,7 @@ class Error(Exception):
         self.message = message
         for cpp, python in _FORMS:
             hint = hint.replace(cpp, python)
+        hint = _SCALAR.sub(r'pass scalars={"\1": X} to the call, or \1=X to attention.bind()', hint)
         self.hint = hint
         self.place = None if place is None else Place(*place)  # type: ignore[arg-type]
         self.notes = list(notes)

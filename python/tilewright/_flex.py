@@ -65,6 +65,8 @@ def flex_attention(
     """
     key_of_call = None
     if return_aux is None and buffers is None and scalars is None and _may_be_ready(block_mask, query, key, value):
+        if kernel_options is not None:
+            mapping("kernel_options", kernel_options)
         options = (enable_gqa, type(enable_gqa), return_lse, type(return_lse), type(scale))
         try:
             key_of_call = _calls.key_of(query, key, value, score_mod, block_mask, options)
@@ -84,10 +86,13 @@ def flex_attention(
         found = _attention._torch.compiled_flex(query, key, value, score_mod, block_mask, scale, lse)
         return found if return_aux is None else (found[0], AuxOutput(found[1])) if lse else (found, AuxOutput())
     kind = check_arrays(_NAMES, (query, key, value), 4, may_want_gradients=True)
+    if kernel_options is not None:
+        mapping("kernel_options", kernel_options)
     check_dense(_NAMES, (query, key, value), flag("enable_gqa", enable_gqa))
     mask = _block_mask(block_mask)
     if mask is not None:
         mask.require_lengths(query.shape[2], key.shape[2])
+        mask.require_lists(query.shape[0], query.shape[1])
         mask = mask._for_batch_and_heads(query.shape[0], query.shape[1])
     traced: List[Any] = []
     problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars, traced)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _core, _mask_text
+from ._arguments import whole, whole_pair
 from ._error import Error
 from ._registry import enroll
 
@@ -138,7 +139,7 @@ class BlockMask:
 
     def to_string(self, grid_size: Tuple[int, int] = (20, 20), limit: int = 4) -> str:
         """A picture of the tiles in characters, for the first `limit` batches and heads."""
-        return _mask_text.text(self, grid_size, limit)
+        return _mask_text.text(self, whole_pair("grid_size", grid_size, -1), whole("limit", limit, 0))
 
     def __str__(self) -> str:
         return f"BlockMask(shape={self._size}, sparsity={self.sparsity():.2f}%)\n{self.to_string()}"
@@ -168,6 +169,16 @@ class BlockMask:
                 scalars=self._scalars,
             )
         return self._wider[size]
+
+    def require_lists(self, batch: int, heads: int) -> None:
+        """Refuses calls of another batch or number of heads; one list serves all."""
+        for name, size, wanted in (("B", self._size[0], batch), ("H", self._size[1], heads)):
+            if size not in (1, wanted):
+                raise Error(
+                    "block_mask",
+                    f"block_mask was made for {name} {size}, but query has {wanted}",
+                    f"pass {name} {wanted}, or None",
+                )
 
     def require_lengths(self, q_len: int, kv_len: int) -> None:
         """Refuses calls of other lengths."""

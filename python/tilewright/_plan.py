@@ -16,7 +16,8 @@ class Plan:
     """Made by Attention.plan(); serves all calls of equal spec and bounds, those of varlen_attention and paged_attention
     too. Where the sizes of k are not told, it is built by the first call."""
 
-    def __init__(self, spec: Dict[str, Any], build: Build, bindings: Any) -> None:
+    def __init__(self, spec: Dict[str, Any], build: Build, bindings: Any, batch: int) -> None:
+        self.batch = batch  # sequences
         self._spec, self._build, self._bindings = spec, build, bindings
         self._built: Dict[Tuple[int, int, int], Tuple[Any, _core.Plan]] = {}
         self._number = enroll(self)

@@ -7,6 +7,8 @@ import os
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Union
 
+from ._error import Error
+
 recordings: List[Dict[str, Any]] = []
 
 
@@ -24,14 +26,22 @@ def record(path: Union[str, "os.PathLike[str]"]) -> Iterator[None]:
 
     with tw.record("manifest.json"): model(batch)
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise Error("usage", f"path is a {type(path).__name__}", "pass the path of a file")
     recording: Dict[str, Any] = {}
     recordings.append(recording)
     try:
         yield
     finally:
         recordings[:] = [other for other in recordings if other is not recording]
-        manifest = {"specs": [{"spec": spec} for spec in recording.values()]}
-        temporary = f"{os.fspath(path)}.{os.getpid()}"
+        _write(os.fspath(path), {"specs": [{"spec": spec} for spec in recording.values()]})
+
+
+def _write(path: str, manifest: Dict[str, Any]) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    try:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(manifest, file, indent=2)
         os.replace(temporary, path)
+    except OSError as error:
+        raise Error("file", f"cannot write {path}: {error.strerror}", "check the folder") from None

@@ -153,6 +153,7 @@ def varlen_attention(
         _indices(n, x, q) for n, x in (("q_begin", q_begin), ("kv_begin", kv_begin), ("kv_len", kv_len))
     )
     sizes = {"batch": _batch(q_begin), "num_q_heads": int(q.shape[1])}
+    _require_batch(plan, sizes["batch"])
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
     attention = _attention(q, k, v, False, mods, return_lse, {})
     bindings = _bind(attention, arrays, scalars)
@@ -168,6 +169,11 @@ def varlen_attention(
 def _require_plan(plan: Any) -> None:
     if plan is not None and not isinstance(plan, Plan):
         raise Error("usage", f"plan is a {type(plan).__name__}", "pass what attention.plan(...) returns")
+
+
+def _require_batch(plan: Optional[Plan], batch: int) -> None:
+    if plan is not None and plan.batch != batch:
+        raise Error("usage", f"plan was made for {plan.batch} sequences, but q_begin has {batch}", "plan this call")
 
 
 def _not_yet(**given: Any) -> None:
@@ -227,6 +233,7 @@ def paged_attention(
         )
     )
     sizes = {"batch": _batch(q_begin), "num_q_heads": int(q.shape[1])}
+    _require_batch(plan, sizes["batch"])
     mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
     if (k_new is None) != (v_new is None):
         raise Error("usage", "only one of k_new and v_new is given", "pass both, or neither")
