@@ -1,4 +1,4 @@
-// The few functions of the CUDA runtime that examples/cuda calls, for a GPU whose memory is the
+// The few functions of the CUDA runtime that examples call, for GPUs whose memory is the
 // host's and whose kernels are done when they are launched.
 #pragma once
 
@@ -8,6 +8,14 @@
 enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  const char* const given = std::getenv("TILEWRIGHT_EMULATED_GPUS");
+  *count = given ? std::atoi(given) : 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int) {
+  return cudaSuccess;
+}
 inline cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;
   *pointer = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
