@@ -156,6 +156,16 @@ bool wants_gradients(nb::handle array) {
   return truth(wants) && truth(nb::module_::import_("torch").attr("is_grad_enabled")());
 }
 
+// Sparse tensors, and those that stand for others inside torch.vmap, have no memory.
+void* data_of_torch(nb::handle array, const char* name) {
+  try {
+    return reinterpret_cast<void*>(address(array.attr("data_ptr")()));
+  } catch (const nb::python_error&) {
+    refuse(name, "has no memory of its own",
+           "pass a dense tensor, and call outside of torch.vmap and torch.func");
+  }
+}
+
 TensorView view_of_torch(nb::handle array, const char* name, const Device& device) {
   if (wants_gradients(array)) {
     refuse(name, "requires gradients, which this call does not compute",
@@ -173,7 +183,7 @@ TensorView view_of_torch(nb::handle array, const char* name, const Device& devic
     if (kind != "cpu") refuse(name, "lies on " + kind, "move it to " + device.name());
     require_device(name, device, false, 0);
   }
-  view.data = reinterpret_cast<void*>(address(array.attr("data_ptr")()));
+  view.data = data_of_torch(array, name);
   const nb::object shape = array.attr("shape");
   const nb::object strides = array.attr("stride")();
   set_rank(view, name, static_cast<std::int64_t>(nb::len(shape)));

@@ -42,6 +42,15 @@ def test_ready_calls_of_other_devices_are_others(tensors):
         tw.flex_attention(*elsewhere)
 
 
+def test_tensors_without_memory_are_refused(tensors):
+    q, k, v = tensors
+    with pytest.raises(tw.Error, match="query has no memory"):
+        tw.flex_attention(q.to_sparse(), k, v)
+    batches = [x[None].repeat(3, 1, 1, 1, 1) for x in tensors]
+    with pytest.raises(tw.Error, match="query has no memory"):
+        torch.vmap(lambda a, b, c: tw.flex_attention(a, b, c))(*batches)
+
+
 def test_torch_block_masks_are_taken(tensors, qkv):
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     mask = flex.create_block_mask(causal, None, None, 40, 56, device="cpu", BLOCK_SIZE=16)
