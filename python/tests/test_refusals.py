@@ -161,7 +161,7 @@ def test_two_dimensions_that_are_left(qkv):
         assert reference.close(out, reference.attention(q, k, v)[0])  # equal for all columns
     snippet = tw.trace(lambda s, b, h, i, j: s + TABLE[..., i, 0].sum())
     assert snippet.code.count("q_idx") == 8
-    with pytest.raises(tw.Error, match="returns 4 values"):
+    with pytest.raises(tw.Error, match="score_mod returns 4 values"):
         tw.trace(lambda s, b, h, i, j: TABLE[0, ..., i, 0])
     assert (
         tw.trace(lambda s, b, h, i, j: divmod(i, 4)[1] + divmod(9, h + 1)[0]).code == "(float)(q_idx % 4 + 9 / (h + 1))"
@@ -200,6 +200,11 @@ def chain(score, b, h, q_idx, kv_idx):
         (lambda s, b, h, i, j: i >> 32, "shifts by 32 bits"),
         (lambda s, b, h, i, j: 1 << -1, "shifts by -1 bits"),
         (lambda s, b, h, i, j: {}[3], "raises KeyError"),
+        (lambda s, b, h, i, j: s if i in {1, 2} else 0, "in a set or dict"),
+        (lambda s, b, h, i, j: {0: 1.0, 1: 2.0}[h], "in a set or dict"),
+        (lambda s, b, h, i, j: None, "score_mod returns nothing"),
+        (lambda s, b, h, i, j: "s", "score_mod returns a str"),
+        (lambda s, b, h, i, j: (s, s), "score_mod returns 2 values"),
         (lambda s, b, h, i, j: s + None, "NoneType"),
         (lambda s, b, h, i, j: TABLE[b, h].sum(7), "dimension 7 of 2"),
         (chain, "too many operations"),

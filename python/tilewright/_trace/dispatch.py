@@ -78,7 +78,7 @@ def _run(shown: str, function: Callable[..., Any], args: Tuple[Any, ...], kwargs
     try:
         signature.bind(*args, **given)
     except TypeError:
-        wanted = ", ".join(str(p) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD)
+        wanted = ", ".join(p.name for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD)
         refuse(f"a mod calls {shown} with arguments that are not translated", f"its arguments here are ({wanted})")
     result = function(*args, **given)
     dtype = kwargs.get("dtype")

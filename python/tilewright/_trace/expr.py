@@ -30,7 +30,11 @@ class Expr:
         if kind == BOOL:
             self.low, self.high = 0, 1
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        refuse(
+            "a mod looks up a value in a set or dict that is only known in the kernel",
+            "write (x == 1) | (x == 2), or index a tensor",
+        )
 
     def __repr__(self) -> str:
         from .printing import Printer

@@ -17,7 +17,7 @@ from .dispatch import make_torch_mode
 from .expr import BOOL, FLOAT, INT, Expr, cast, symbol
 from .once import running
 from .printing import Printer
-from .refuse import place_of, place_of_failure, refuse
+from .refuse import place_of, place_of_failure
 from .values import Row, lift
 
 _INDICES = ("b", "h", "q_idx", "kv_idx")
@@ -186,6 +186,21 @@ def trace_mod(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, 
     return _traced(fn, kind, sizes, taken, key)
 
 
+def _one_number(returned: Any, kind: str, fn: Any) -> Expr:
+    """What a mod returns, as one value."""
+    if returned is None or isinstance(returned, (str, bytes, dict, set)):
+        shown = "nothing" if returned is None else f"a {type(returned).__name__}"
+        raise Error("snippet", f"{kind}_mod returns {shown}", "return one number for one score", place_of(fn))
+    result = lift(returned)
+    while isinstance(result, Row):
+        if len(result) != 1:
+            raise Error(
+                "snippet", f"{kind}_mod returns {len(result)} values", "return one number for one score", place_of(fn)
+            )
+        result = lift(result[0])
+    return result  # type: ignore[no-any-return]
+
+
 def _of_trace(traced: Traced, snippet: Snippet) -> Snippet:
     snippet._traced = traced
     return snippet
@@ -199,11 +214,7 @@ def _traced(fn: Any, kind: str, sizes: Mapping[str, int], taken: Mapping[str, An
         symbols.insert(0, symbol("score", FLOAT))
     with make_torch_mode() if torch_is_loaded() else nullcontext(), running(capture), _failures_of_the_mod():
         copy, check = capture.pair(fn, "")
-        result = lift(copy(*symbols))
-        if isinstance(result, Row):
-            if len(result) != 1:
-                refuse(f"a mod returns {len(result)} values", "return one number for one score")
-            result = lift(result[0])
+        result = _one_number(copy(*symbols), kind, fn)
     names = _Names(taken)
     root = cast(result, FLOAT if kind == "score" else BOOL)
     scalars, indices = _gather(root, names)
