@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import gc
 import os
+import threading
 import types
 import weakref
 
@@ -403,3 +404,19 @@ def test_refusals_are_the_same_for_calls_that_are_ready(qkv):
     inner = tw.Attention({"dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx"}, device="cpu")
     with pytest.raises(tw.Error, match="made by Attention.block_mask"):
         tw.flex_attention(q, k, v, block_mask=inner.block_mask(q_len=40, kv_len=56))
+
+
+def test_threads_with_arrays_of_their_own(qkv):
+    q, k, v = (x[:1, :, :16] for x in qkv)
+    wanted = {value: tw.flex_attention(q, k, v, another_array(value)) for value in (1.0, 2.0, 3.0, 4.0)}
+    wrong = []
+
+    def work(value):
+        for _ in range(300):
+            if not (tw.flex_attention(q, k, v, another_array(value)) == wanted[value]).all():
+                wrong.append(value)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in wanted]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong
