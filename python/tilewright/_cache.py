@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Mapping, Tuple
 
 from . import _recorder
 from ._attention import Attention
+from ._error import Error
 
 _LIMIT = 1024
-_attentions: "Dict[Tuple[str, str, bool], Attention]" = {}
+_attentions: "Dict[Tuple[str, str], Attention]" = {}
 _lock = threading.Lock()
 
 
-def attention_for(spec: Dict[str, Any], device: str, takes_block_mask: bool = False) -> Attention:
-    """The attention of a spec, made once. Kernels of the oldest are loaded again where there are very many."""
-    key = (json.dumps(spec), device, takes_block_mask)
+def attention_for(spec: Dict[str, Any], device: str, names: Mapping[str, str]) -> Attention:
+    """The attention of a spec, made once. Kernels of the oldest are loaded again where there are very many.
+
+    names: of q, k and v where the function that is called has other ones."""
+    key = (json.dumps(spec), device)
     found = _attentions.get(key)
     if found is None:
-        found = Attention(spec, device, takes_block_mask=takes_block_mask)
+        try:
+            found = Attention(spec, device)
+        except Error as error:
+            raise (error.renamed(names) if names else error) from None
         with _lock:
             found = _attentions.setdefault(key, found)
             if len(_attentions) > _LIMIT:

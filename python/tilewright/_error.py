@@ -53,7 +53,10 @@ class Error(Exception):
         self.notes = list(notes)
 
     def renamed(self, names: Mapping[str, str]) -> "Error":
-        """The same, where the arguments have other names; of "tensor", "usage" and "block_mask"."""
+        """The same, where the arguments have other names; of "tensor", "usage" and "block_mask", and hints of "spec"."""
+        if self.code == "spec":
+            named = f"{names.get('q', 'q')}, {names['k']} and {names['v']}"
+            return Error("spec", self.message, self.hint.replace("q, k and v", named), self.place, self.notes)
         if self.code not in ("tensor", "usage", "block_mask") or self.place is not None:
             return self
         pattern = re.compile(rf"\b({'|'.join(names)})\b(?![(\[])")

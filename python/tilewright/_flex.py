@@ -102,7 +102,7 @@ def flex_attention(
         result = _jax.call_problem(problem, query, key, value, mask, scale)
     else:
         problem, differentiated = with_gradients(problem, kind, (query, key, value), scalars)
-        attention = attention_for(problem.spec, problem.device)
+        attention = attention_for(problem.spec, problem.device, _OF_FORWARD)
         bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
         if mask is not None:
             heads = (query.shape[0], query.shape[1], key.shape[1])
@@ -215,7 +215,7 @@ def ready(score_mod: Any, mask: Optional[BlockMask], lse: bool, facts: Mapping[s
             )
     if facts["differentiated"]:
         problem = problem._replace(spec={**problem.spec, "outputs": ["out", "lse"], "gradients": ["q", "k", "v"]})
-    attention = attention_for(problem.spec, facts["device"])
+    attention = attention_for(problem.spec, facts["device"], _OF_FORWARD)
     bound = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
     return attention, bound
 

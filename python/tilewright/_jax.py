@@ -140,7 +140,10 @@ def call_problem(
         raise Error(
             "block_mask", "block_mask was made from lists, which calls of jax do not take yet", "use create_block_mask"
         )
-    _core.canonical(json.dumps(problem.spec), "spec")
+    try:
+        _core.canonical(json.dumps(problem.spec), "spec")
+    except Error as error:
+        raise error.renamed({"q": "query", "k": "key", "v": "value"}) from None
     return _call(problem.spec, (query, key, value), problem.buffers, problem.scalars, scale, (0, 0))
 
 

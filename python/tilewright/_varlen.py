@@ -16,6 +16,9 @@ from ._plan import Plan
 from ._trace import Snippet, trace_mod
 
 
+_OF_POOLS = {"k": "k_pool", "v": "v_pool"}
+
+
 def _indices(name: str, value: Any, like: Any) -> Any:
     """int32 on the device of `like`: what plans read. An int32 array is taken as it is; others are copied."""
     if value is None:
@@ -93,7 +96,7 @@ def _attention(
         spec["kv_layout"] = "paged"
     if flag("return_lse", return_lse):
         spec["outputs"] = ["out", "lse"]
-    return attention_for(spec, device_of(q))
+    return attention_for(spec, device_of(q), _OF_POOLS if paged else {})
 
 
 def _bind(attention: Attention, arrays: Dict[str, Any], scalars: Optional[Mapping[str, float]]) -> Any:
@@ -252,4 +255,4 @@ def paged_attention(
             q, k_pool, v_pool, out=out, plan=plan, bindings=bindings, scale=scale, k_new=k_new, v_new=v_new
         )
     except Error as error:
-        raise error.renamed({"k": "k_pool", "v": "v_pool"}) from None
+        raise error.renamed(_OF_POOLS) from None
