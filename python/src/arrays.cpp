@@ -161,7 +161,7 @@ void* data_of_torch(nb::handle array, const char* name) {
   try {
     return reinterpret_cast<void*>(address(array.attr("data_ptr")()));
   } catch (const nb::python_error&) {
-    refuse(name, "has no memory of its own",
+    refuse(name, "has no memory",
            "pass a dense tensor, and call outside of torch.vmap and torch.func");
   }
 }

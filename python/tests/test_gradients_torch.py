@@ -1,5 +1,8 @@
 """Gradients by torch's autograd, against autograd of the plain formula in double precision."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -223,6 +226,19 @@ def test_refusals(leaves):
     with pytest.raises(tw.Error, match="score_mod"):
         tw.flex_attention(q, k, v, "[&] { return score; }()", enable_gqa=True)
     assert table.grad is None
+
+
+def test_torch_may_be_imported_last():
+    code = """
+from tilewright import Attention, flex_attention
+attention = Attention({"dtype": "f32", "head_dim": 16, "outputs": ["out", "lse"], "gradients": ["q"]}, device="cpu")
+import torch
+q = torch.ones(1, 1, 8, 16, requires_grad=True)
+attention.forward(q, q.detach(), q.detach())[0].sum().backward()
+flex_attention(q, q, q).sum().backward()
+assert q.grad is not None
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_opcheck(leaves):

@@ -162,7 +162,7 @@ def same_framework(**arrays: Any) -> str:
 
 
 def require_array(name: str, value: Any, rank: Optional[int] = None) -> None:
-    """Refuses what is no array, or one of another rank."""
+    """Refuses what is not an array, or one of another rank."""
     if not framework(value):
         shown = "None" if value is None else f"a {type(value).__name__}"
         raise Error("tensor", f"{name} is {shown}, not an array", "pass an array of numpy, torch or jax")

@@ -322,9 +322,10 @@ class Attention:
 
     def _is_differentiated(self, q: Any, k: Any, v: Any, bindings: Optional[Bindings]) -> bool:
         """Whether torch wants gradients of the call; refuses those that the spec does not name."""
-        if framework(q) != "torch" or not _torch.wants_gradients(
-            q, k, v, *(() if bindings is None else bindings.named.values())
-        ):
+        if framework(q) != "torch":
+            return False
+        load_torch_op()  # torch may have come after the attention
+        if not _torch.wants_gradients(q, k, v, *(() if bindings is None else bindings.named.values())):
             return False
         for name, array in (("q", q), ("k", k), ("v", v)):
             if name not in self._gradients and array.requires_grad:

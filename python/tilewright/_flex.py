@@ -94,6 +94,8 @@ def flex_attention(
         mask.require_lengths(query.shape[2], key.shape[2])
         mask.require_lists(query.shape[0], query.shape[1])
         mask = mask._for_batch_and_heads(query.shape[0], query.shape[1])
+    if kind == "torch":
+        _attention.load_torch_op()  # torch may have come after this module
     traced: List[Any] = []
     problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars, traced)
     if kind == "jax":

@@ -45,7 +45,7 @@ def _int32(name: str, value: Any) -> Any:
     try:
         array = numpy.asarray(value)
     except (ValueError, TypeError, OverflowError):
-        raise Error("tensor", f"{name} is no array of numbers", "pass whole numbers: int32 or int64") from None
+        raise Error("tensor", f"{name} is not an array of numbers", "pass whole numbers: int32 or int64") from None
     if array.size == 0:
         return numpy.ascontiguousarray(array, dtype=numpy.int32)
     if array.dtype.kind not in "iu":

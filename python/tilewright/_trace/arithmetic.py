@@ -156,7 +156,7 @@ def _integer_power(a: Expr, b: Expr) -> Expr:
         exponent = b.args[0]
         refuse(
             f"a mod raises an integer to the power {exponent}"
-            + (", which is no integer" if exponent < 0 else ", which overflows"),
+            + (", which is not an integer" if exponent < 0 else ", which overflows"),
             f"write x.to(torch.float32) ** {exponent}",
         )
     if not is_literal(a):
