@@ -1,5 +1,6 @@
 // One sequence over all GPUs of the machine, beside one GPU.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -95,21 +96,29 @@ double greatest(Communicator& communicator, double mine) {
   return *std::max_element(numbers.begin(), numbers.end());
 }
 
-// Calls that begin together on all ranks; each takes as long as its slowest rank.
+// How many calls back to back make a sample of some length.
+int calls_of_sample(double ms) {
+  constexpr double kSampleMs = 100;
+  return static_cast<int>(std::clamp(std::ceil(kSampleMs / ms), 1.0, 20.0));
+}
+
+// Calls back to back that begin together on all ranks; a sample takes as long as its slowest rank.
 Samples sample_together(Communicator& communicator, double budget_ms,
-                        const std::function<void()>& body) {
-  constexpr int kWarmUps = 2;
-  std::vector<double> times;
-  double total = 0;
-  for (int i = -kWarmUps; i < static_cast<int>(kLeastSamples) ||
-                          (i < static_cast<int>(kMostSamples) && total < budget_ms);
-       ++i) {
+                        const std::function<void()>& enqueue, const std::function<void()>& wait) {
+  const auto run = [&](int calls) {
     greatest(communicator, 0);
     const Stopwatch watch;
-    body();
-    const double ms = greatest(communicator, watch.ms());
-    if (i < 0) continue;
-    times.push_back(ms);
+    for (int i = 0; i < calls; ++i) enqueue();
+    wait();
+    return greatest(communicator, watch.ms());
+  };
+  run(1);
+  const int calls = calls_of_sample(run(1));
+  std::vector<double> times;
+  for (double total = 0;
+       times.size() < kLeastSamples || (times.size() < kMostSamples && total < budget_ms);) {
+    const double ms = run(calls);
+    times.push_back(ms / calls);
     total += ms;
   }
   return summarize(std::move(times));
@@ -126,10 +135,10 @@ double link_gigabytes_per_second(const Ranks& ranks, const std::vector<Device>& 
     const GpuMemory to(gpus[static_cast<std::size_t>(rank)].index(), kBytes);
     const Message send = {(rank + 1) % size, from.data(), kBytes};
     const Message receive = {(rank + size - 1) % size, to.data(), kBytes};
-    const Samples samples = sample_together(communicator, 0, [&] {
-      communicator.exchange(std::span(&send, 1), std::span(&receive, 1), nullptr);
-      communicator.wait(nullptr);
-    });
+    const Samples samples = sample_together(
+        communicator, 0,
+        [&] { communicator.exchange(std::span(&send, 1), std::span(&receive, 1), nullptr); },
+        [&] { communicator.wait(nullptr); });
     if (rank == 0) best = static_cast<double>(kBytes) / samples.least_ms / 1e6;
   });
   return best;
@@ -163,14 +172,23 @@ Measured measure_one(const Workload& workload, const Device& gpu, double budget_
   if (!workload.spec.mask_mod.empty()) mask = attention.block_mask(workload.shape, bindings);
   const GpuMemory last(gpu.index(), 1);
   char byte = 0;
-  measured.samples = sample(budget_ms, [&] {
-    if (mask) {
-      attention.forward(rows.tensors(), *mask, bindings);
-    } else {
-      attention.forward(rows.tensors(), bindings);
+  const auto run = [&](int calls) {
+    const Stopwatch watch;
+    for (int i = 0; i < calls; ++i) {
+      if (mask) {
+        attention.forward(rows.tensors(), *mask, bindings);
+      } else {
+        attention.forward(rows.tensors(), bindings);
+      }
     }
     last.read(&byte, 1);  // in the default stream's order
-  });
+    return watch.ms() / calls;
+  };
+  run(1);
+  const int calls = calls_of_sample(run(1));
+  measured.samples = sample(budget_ms, [&] { run(calls); });
+  measured.samples.median_ms /= calls;
+  measured.samples.least_ms /= calls;
   rows.read_results(measured.out, measured.lse);
   return measured;
 }
@@ -192,10 +210,9 @@ Measured measure_all(const Workload& workload, const Ranks& ranks, const std::ve
     const GpuMemory workspace(gpu.index(), bytes);
     const ContextCallOptions options = {
         .workspace = TensorView::contiguous(workspace.data(), DType::u8, {bytes})};
-    const Samples samples = sample_together(*communicator, budget_ms, [&] {
-      context.forward(rows.tensors(), plan, bindings, options);
-      context.wait();
-    });
+    const Samples samples = sample_together(
+        *communicator, budget_ms, [&] { context.forward(rows.tensors(), plan, bindings, options); },
+        [&] { context.wait(); });
     rows.read_results(measured.out, measured.lse);  // each rank its own rows
     const std::int64_t own_bytes = plan.traffic().bytes_sent;
     const std::vector<std::byte> all =

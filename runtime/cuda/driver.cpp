@@ -100,7 +100,7 @@ Driver::Driver() : library_(DynamicLibrary::open("libcuda.so.1")) {
   load_if_there(f.stream_priorities, "cuCtxGetStreamPriorityRange");
   load_if_there(f.stream_wait, "cuStreamWaitEvent");
   load_if_there(f.stream_query, "cuStreamQuery");
-  load_if_there(f.copy_on_device, "cuMemcpyDtoDAsync_v2");
+  load_if_there(f.copy_pitched, "cuMemcpy2DAsync_v2");
   load(f.event_create, "cuEventCreate");
   load(f.event_destroy, "cuEventDestroy_v2");
   load(f.event_record, "cuEventRecord");

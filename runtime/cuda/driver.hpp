@@ -33,6 +33,24 @@ inline DevicePointer device_pointer(const void* pointer) {
   return reinterpret_cast<DevicePointer>(pointer);
 }
 
+/// CUDA_MEMCPY2D, for copies within a device.
+struct PitchedCopyArguments {
+  std::size_t from_x = 0, from_y = 0;
+  int from_memory = 2;  // CU_MEMORYTYPE_DEVICE
+  const void* from_host = nullptr;
+  DevicePointer from;
+  void* from_array = nullptr;
+  std::size_t from_pitch;
+  std::size_t to_x = 0, to_y = 0;
+  int to_memory = 2;
+  void* to_host = nullptr;
+  DevicePointer to;
+  void* to_array = nullptr;
+  std::size_t to_pitch;
+  std::size_t width;  // bytes
+  std::size_t height;
+};
+
 /// The functions of libcuda that are used, under their names without "cu" and version.
 struct DriverFunctions {
   int (*init)(unsigned flags);
@@ -85,7 +103,7 @@ struct DriverFunctions {
   int (*stream_priorities)(int* least, int* greatest);
   int (*stream_wait)(Stream stream, EventHandle event, unsigned flags);
   int (*stream_query)(Stream stream);
-  int (*copy_on_device)(DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream);
+  int (*copy_pitched)(const PitchedCopyArguments* copy, Stream stream);
 
   int (*event_create)(EventHandle* event, unsigned flags);
   int (*event_destroy)(EventHandle event);

@@ -148,59 +148,58 @@ class ForwardRun {
     });
   }
 
-  // Of all heads at once where the parts have the same rows; else head by head, as lse is
-  // contiguous there alone.
   void merge(const MergedRows& merged) {
     const PairCall& first = call_that_writes_out(merged.q_shard);
-    const bool is_whole =
-        merged.rows == first.rows &&
-        std::all_of(merged.parts.begin(), merged.parts.end(),
-                    [&](const PairCall* part) { return part->rows == first.rows; });
     std::array<Part, kMostParts> parts;
+    parts[0] = merged_part(first, merged, 0);
     for (std::size_t done = 0; done < merged.parts.size(); done += kMostParts - 1) {
       const std::size_t count = std::min(merged.parts.size() - done, kMostParts - 1);
-      if (is_whole) {
-        parts[0] = part_of(first);
-        for (std::size_t i = 0; i < count; ++i) parts[i + 1] = part_of(*merged.parts[done + i]);
-        merge_into_first(std::span(parts).first(count + 1));
-        continue;
+      for (std::size_t i = 0; i < count; ++i) {
+        parts[i + 1] = merged_part(*merged.parts[done + i], merged, done + i + 1);
       }
-      for (std::int64_t b = 0; b < batch(); ++b) {
-        for (std::int64_t h = 0; h < heads(); ++h) {
-          parts[0] = rows_of_head(first, merged, b, h);
-          for (std::size_t i = 0; i < count; ++i) {
-            parts[i + 1] = rows_of_head(*merged.parts[done + i], merged, b, h);
-          }
-          merge_into_first(std::span(parts).first(count + 1));
-        }
-      }
+      attention_.merge(std::span(parts).first(count + 1), parts[0].out, parts[0].lse,
+                       options_.stream);
+    }
+    if (tensors_.lse && merged.lse_offsets[0] >= 0) {
+      copy_lse_rows(row_of(first, merged), first.rows, parts[0].lse.data, merged.rows, merged.rows);
     }
   }
 
-  void merge_into_first(std::span<const Part> parts) const {
-    attention_.merge(parts, parts[0].out, parts[0].lse, options_.stream);
-  }
-
-  Part rows_of_head(const PairCall& call, const MergedRows& merged, std::int64_t b,
-                    std::int64_t h) const {
-    const std::int64_t row = merged.first_row - call.first_row;
+  // A call's part of some rows, whose lse is made contiguous.
+  Part merged_part(const PairCall& call, const MergedRows& merged, std::size_t place) {
     Part part = part_of(call);
-    part.out = rows_of(head_of(part.out, spec_.layout, b, h), spec_.layout, row, merged.rows);
-    float* const lse = static_cast<float*>(part.lse.data) + (b * heads() + h) * call.rows + row;
-    part.lse = TensorView::contiguous(lse, DType::f32, {1, 1, merged.rows});
+    const std::int64_t offset = merged.lse_offsets[place];
+    if (offset < 0) return part;
+    part.out = rows_of(part.out, spec_.layout, merged.first_row - call.first_row, merged.rows);
+    part.lse =
+        TensorView::contiguous(workspace_ + offset, DType::f32, {batch(), heads(), merged.rows});
+    copy_lse_rows(part.lse.data, merged.rows, row_of(call, merged), call.rows, merged.rows);
     return part;
   }
 
+  // Where the first head's lse of the merged rows is.
+  float* row_of(const PairCall& call, const MergedRows& merged) const {
+    return static_cast<float*>(lse_of(call).data) + (merged.first_row - call.first_row);
+  }
+
+  // Copies rows of lse of all heads between tensors that have more rows.
+  void copy_lse_rows(void* to, std::int64_t to_rows, const void* from, std::int64_t from_rows,
+                     std::int64_t rows) {
+    constexpr std::int64_t kElement = sizeof(float);
+    plan_.lane->copy({.to = to,
+                      .to_pitch = to_rows * kElement,
+                      .from = from,
+                      .from_pitch = from_rows * kElement,
+                      .width = rows * kElement,
+                      .height = batch() * heads()},
+                     options_.stream);
+  }
+
   void copy_lse() {
-    const std::int64_t all_rows = tensors_.lse->shape[2];
-    auto* const to = static_cast<float*>(tensors_.lse->data);
     for (const int shard : plan_.list.of_rank(plan_.rank)) {
       const PairCall& call = call_that_writes_out(shard);
-      const auto* const from = static_cast<const float*>(lse_of(call).data);
-      for (std::int64_t head = 0; head < batch() * heads(); ++head) {
-        plan_.lane->copy(to + head * all_rows + plan_.q_row(shard), from + head * call.rows,
-                         call.rows * std::int64_t{sizeof(float)}, options_.stream);
-      }
+      copy_lse_rows(static_cast<float*>(tensors_.lse->data) + plan_.q_row(shard),
+                    tensors_.lse->shape[2], lse_of(call).data, call.rows, call.rows);
     }
   }
 

@@ -146,6 +146,12 @@ class Scheduler {
     return begin;
   }
 
+  void place_lse(MergedRows& merged, std::int64_t rows_of_call) {
+    const std::int64_t rows = sizes_.batch * sizes_.num_q_heads * merged.rows;
+    merged.lse_offsets.push_back(
+        rows_of_call == merged.rows ? -1 : take(rows * std::int64_t{sizeof(float)}));
+  }
+
   void add_merges(int q_shard) {
     std::vector<const PairCall*> parts;
     std::vector<std::int64_t> bounds;
@@ -159,13 +165,20 @@ class Scheduler {
     std::sort(bounds.begin(), bounds.end());
     bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      MergedRows merged{q_shard, bounds[i], bounds[i + 1] - bounds[i], {}};
+      MergedRows merged{.q_shard = q_shard,
+                        .first_row = bounds[i],
+                        .rows = bounds[i + 1] - bounds[i],
+                        .parts = {},
+                        .lse_offsets = {}};
       for (const PairCall* part : parts) {
         if (part->first_row <= bounds[i] && part->first_row + part->rows > bounds[i]) {
           merged.parts.push_back(part);
         }
       }
-      if (!merged.parts.empty()) schedule_.merges.push_back(std::move(merged));
+      if (merged.parts.empty()) continue;
+      place_lse(merged, shard(q_shard).q_len);
+      for (const PairCall* part : merged.parts) place_lse(merged, part->rows);
+      schedule_.merges.push_back(std::move(merged));
     }
   }
 

@@ -51,6 +51,9 @@ struct MergedRows {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
   std::vector<const PairCall*> parts;  ///< besides the one that writes out
+  /// In the workspace: lse of these rows alone, as Attention::merge takes it. Of the call that
+  /// writes out, then of the parts; -1 where the call has no other rows.
+  std::vector<std::int64_t> lse_offsets;
 };
 
 /// Sizes that bytes follow from.

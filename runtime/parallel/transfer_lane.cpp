@@ -1,6 +1,7 @@
 #include "runtime/parallel/transfer_lane.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -18,7 +19,7 @@ class CudaLane final : public TransferLane {
   explicit CudaLane(int ordinal) : driver_(cuda::Driver::get()), ordinal_(ordinal) {
     const cuda::ContextScope scope(driver_, ordinal);
     const cuda::DriverFunctions& f = driver_.functions();
-    if (!f.stream_create || !f.stream_destroy || !f.stream_wait || !f.copy_on_device) {
+    if (!f.stream_create || !f.stream_destroy || !f.stream_wait || !f.copy_pitched) {
       throw Error(ErrorCode::device, "the NVIDIA driver has no functions for streams",
                   "install a newer driver");
     }
@@ -62,11 +63,16 @@ class CudaLane final : public TransferLane {
     wait(turn, static_cast<cuda::Stream>(compute));
   }
 
-  void copy(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+  void copy(const PitchedCopy& copy, Stream stream) override {
     const cuda::ContextScope scope(driver_, ordinal_);
-    driver_.check(driver_.functions().copy_on_device(
-                      cuda::device_pointer(to), cuda::device_pointer(from),
-                      static_cast<std::size_t>(bytes), static_cast<cuda::Stream>(stream)),
+    const cuda::PitchedCopyArguments arguments = {
+        .from = cuda::device_pointer(copy.from),
+        .from_pitch = static_cast<std::size_t>(copy.from_pitch),
+        .to = cuda::device_pointer(copy.to),
+        .to_pitch = static_cast<std::size_t>(copy.to_pitch),
+        .width = static_cast<std::size_t>(copy.width),
+        .height = static_cast<std::size_t>(copy.height)};
+    driver_.check(driver_.functions().copy_pitched(&arguments, static_cast<cuda::Stream>(stream)),
                   "copying on the GPU");
   }
 
@@ -112,8 +118,12 @@ void TransferLane::mark(int) {}
 
 void TransferLane::join(Stream, int) {}
 
-void TransferLane::copy(void* to, const void* from, std::int64_t bytes, Stream) {
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+void TransferLane::copy(const PitchedCopy& copy, Stream) {
+  for (std::int64_t row = 0; row < copy.height; ++row) {
+    std::memcpy(static_cast<std::byte*>(copy.to) + row * copy.to_pitch,
+                static_cast<const std::byte*>(copy.from) + row * copy.from_pitch,
+                static_cast<std::size_t>(copy.width));
+  }
 }
 
 }  // namespace tilewright::parallel

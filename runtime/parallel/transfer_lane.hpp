@@ -8,6 +8,16 @@
 
 namespace tilewright::parallel {
 
+/// Bytes of a matrix, by rows, that are copied on one device.
+struct PitchedCopy {
+  void* to;
+  std::int64_t to_pitch;  ///< bytes from row to row
+  const void* from;
+  std::int64_t from_pitch;
+  std::int64_t width;  ///< bytes of a row
+  std::int64_t height;
+};
+
 /// Where exchanges run beside the kernels of a call. This class serves a CPU, whose exchanges are
 /// done when they return.
 class TransferLane {
@@ -30,7 +40,7 @@ class TransferLane {
   /// Kernels that come later in `compute` wait for what was marked last with this turn.
   virtual void join(Stream compute, int turn);
   /// Copies on the device, in the stream's order.
-  virtual void copy(void* to, const void* from, std::int64_t bytes, Stream stream);
+  virtual void copy(const PitchedCopy& copy, Stream stream);
 };
 
 }  // namespace tilewright::parallel

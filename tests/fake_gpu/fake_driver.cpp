@@ -220,9 +220,27 @@ int cuStreamWaitEvent(void*, void* event, unsigned) {
 int cuStreamQuery(void*) {
   return in_context();
 }
-int cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, std::size_t bytes, void*) {
-  return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes),
-         in_context();
+// CUDA_MEMCPY2D.
+struct PitchedCopy {
+  std::size_t from_x, from_y;
+  int from_memory;
+  const void* from_host;
+  Pointer from;
+  void* from_array;
+  std::size_t from_pitch, to_x, to_y;
+  int to_memory;
+  void* to_host;
+  Pointer to;
+  void* to_array;
+  std::size_t to_pitch, width, height;
+};
+int cuMemcpy2DAsync_v2(const PitchedCopy* copy, void*) {
+  if (copy->from_memory != 2 || copy->to_memory != 2) return kInvalidValue;
+  for (std::size_t row = 0; row < copy->height; ++row) {
+    std::memcpy(reinterpret_cast<void*>(copy->to + row * copy->to_pitch),
+                reinterpret_cast<const void*>(copy->from + row * copy->from_pitch), copy->width);
+  }
+  return in_context();
 }
 WEAK int cuStreamBeginCapture_v2(void* stream, int) {
   return in_context(stream == nullptr ? kInvalidValue : 0);
