@@ -136,6 +136,27 @@ void PackedRelationCall::keep_alone(std::size_t b) {
   rows = {one};
 }
 
+void PackedRelationCall::keep_apart() {
+  std::vector<std::int64_t> from;
+  for (SequenceRows& one : rows) {
+    const std::vector<std::int64_t> own = range(one.kv_begin, one.kv_len);
+    one.kv_begin = static_cast<std::int64_t>(from.size());
+    from.insert(from.end(), own.begin(), own.end());
+  }
+  inputs.k = taken(inputs.k, 0, from);
+  inputs.v = taken(inputs.v, 0, from);
+  inputs.shape.kv_len = static_cast<std::int64_t>(from.size());
+}
+
+void PackedRelationCall::zero_columns(std::size_t b, std::int64_t first, std::int64_t last) {
+  for (Tensor* const tensor : {&inputs.k, &inputs.v}) {
+    const std::int64_t width = tensor->shape()[1] * tensor->shape()[2];
+    for (std::int64_t i = first * width; i < last * width; ++i) {
+      write_element(tensor->data(), tensor->dtype(), rows[b].kv_begin * width + i, 0);
+    }
+  }
+}
+
 void PackedRelationCall::permute(const std::vector<std::size_t>& order) {
   std::vector<std::int64_t> old_rows = range(0, q_begin.front());
   std::vector<std::int64_t> old_numbers;
@@ -193,6 +214,24 @@ AttentionValues rows_of(const AttentionValues& all, std::int64_t first, std::int
     return to;
   };
   return {.out = part(all.out), .lse = part(all.lse)};
+}
+
+bool suits_pages(const Spec& spec) {
+  for (const auto& [name, buffer] : spec.buffers) {
+    for (const BufferDim& dim : buffer.shape) {
+      const auto* const named = std::get_if<NamedDim>(&dim);
+      if (named != nullptr && *named == NamedDim::total_kv) return false;
+    }
+  }
+  return !mentions(spec, "kv_token");
+}
+
+bool suits_new_rows(const Spec& spec) {
+  return suits_pages(spec) && (spec.key_value_dtype() == spec.dtype || spec.dtype == DType::f32);
+}
+
+bool suits_ranges(const Spec& spec) {
+  return !mentions(spec, "kv_len");
 }
 
 std::optional<std::int64_t> length_of_positions(const Spec& spec,

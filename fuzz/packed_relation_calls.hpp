@@ -40,12 +40,23 @@ struct PackedRelationCall {
   /// Sequence i becomes what sequence order[i] was, with its rows of q; its rows of k stay where
   /// they are. Snippets see b and q_token as they were.
   void permute(const std::vector<std::size_t>& order);
+  /// Each sequence has rows of k and v that no other has.
+  void keep_apart();
+  /// Columns first .. last - 1 of a sequence become zeros in k and v.
+  void zero_columns(std::size_t b, std::int64_t first, std::int64_t last);
   /// One sequence as a dense call.
   RelationCall dense(std::size_t b) const;
 };
 
 /// Sequences with rows, and with columns too.
 std::vector<std::size_t> filled_sequences(const std::vector<SequenceRows>& rows);
+
+/// Whether K and V of such a call may lie elsewhere: no snippet knows the rows of k.
+bool suits_pages(const Spec& spec);
+/// Whether new rows in the spec's dtype can be what rows of k are, too.
+bool suits_new_rows(const Spec& spec);
+/// Whether a call may have some of a sequence's columns alone: no snippet knows how many there are.
+bool suits_ranges(const Spec& spec);
 
 /// The side of a dense block mask that may stand for mask_mod as lists over positions. None where
 /// mask_mod names what only one sequence has, where a sequence has a kv_offset, and where the mask

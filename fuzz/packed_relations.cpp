@@ -12,6 +12,7 @@
 
 #include "base/ceil_div.hpp"
 #include "fuzz/clamped_lengths.hpp"
+#include "fuzz/column_relations.hpp"
 #include "fuzz/packed_relation_calls.hpp"
 #include "fuzz/relation_comparison.hpp"
 #include "fuzz/relations.hpp"
@@ -109,6 +110,10 @@ class PackedChecks {
       return result;
     }
     return {};
+  }
+
+  RelationResult of_columns(Relation relation) {
+    return check_column_relation(relation, base_, wanted_, runner_);
   }
 
   RelationResult planned_again() {
@@ -305,6 +310,10 @@ RelationResult check_packed_relation(Relation relation, const Spec& spec, const 
       return checks.planned_again();
     case Relation::positions:
       return checks.positions();
+    case Relation::paged:
+    case Relation::new_rows:
+    case Relation::merged_ranges:
+      return checks.of_columns(relation);
     case Relation::lying_lengths:
       return checks.lying_lengths();
     default:

@@ -32,6 +32,9 @@ constexpr std::array kRelationNames = {
     std::pair{Relation::packed_as_dense, std::string_view("packed_as_dense")},
     std::pair{Relation::planned_again, std::string_view("planned_again")},
     std::pair{Relation::positions, std::string_view("positions")},
+    std::pair{Relation::paged, std::string_view("paged")},
+    std::pair{Relation::new_rows, std::string_view("new_rows")},
+    std::pair{Relation::merged_ranges, std::string_view("merged_ranges")},
     std::pair{Relation::lying_lengths, std::string_view("lying_lengths")}};
 
 constexpr std::array kRelations = [] {

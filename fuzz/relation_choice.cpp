@@ -23,6 +23,13 @@ bool applies(Relation relation, const FuzzCase& fuzz_case) {
   switch (relation) {
     case Relation::packed_as_dense:
       return !filled_sequences(rows_of(fuzz_case.packing)).empty();
+    case Relation::paged:
+      return suits_pages(fuzz_case.spec) && !filled_sequences(rows_of(fuzz_case.packing)).empty();
+    case Relation::new_rows:
+      return suits_new_rows(fuzz_case.spec) &&
+             !filled_sequences(rows_of(fuzz_case.packing)).empty();
+    case Relation::merged_ranges:
+      return suits_ranges(fuzz_case.spec) && !filled_sequences(rows_of(fuzz_case.packing)).empty();
     case Relation::positions:
       return length_of_positions(fuzz_case.spec, rows_of(fuzz_case.packing)).has_value();
     case Relation::lying_lengths:

@@ -1,5 +1,8 @@
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +133,55 @@ AttentionValues KernelRelationRunner::forward_with_positions(const Spec& spec,
   const Outputs outputs(spec, problem.shape);
   run_call(attention, with_positions, outputs);
   return outputs.values(spec);
+}
+
+AttentionValues KernelRelationRunner::forward_appended(const Spec& spec, const Problem& problem,
+                                                       const NewRows& rows) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_, .append = true});
+  const Outputs outputs(spec, problem.shape);
+  ForwardTensors tensors = outputs.tensors(problem);
+  tensors.k_new = rows.k_new;
+  tensors.v_new = rows.v_new;
+  const StagedCall staged(device_, tensors, problem.snippet);
+  const Bindings bindings = attention.bind(staged.inputs());
+  const StagedPlan plan(attention, verify::packed_shape(problem), *problem.sequences, bindings);
+  ForwardTensors call = staged.tensors();
+  attention.append({.k_new = *call.k_new, .v_new = *call.v_new}, call.k, call.v, &plan.plan(),
+                   bindings);
+  call.k_new.reset();
+  call.v_new.reset();
+  attention.forward(call, plan.plan(), bindings, {.scale = problem.scale});
+  staged.copy_back();
+  return outputs.values(spec);
+}
+
+RelationRunner::Merged KernelRelationRunner::forward_merged(const Spec& spec,
+                                                            std::span<const Problem> problems) {
+  const Attention attention(spec, {.device = device_, .kernels = kernels_, .merge = true});
+  std::deque<Outputs> outputs;
+  std::deque<StagedCall> staged;
+  const auto stage = [&](const Problem& problem) -> const StagedCall& {
+    const Outputs& own = outputs.emplace_back(spec, problem.shape);
+    return staged.emplace_back(device_, own.tensors(problem), problem.snippet);
+  };
+  std::vector<Part> parts;
+  std::deque<StagedPlan> plans;
+  for (const Problem& problem : problems) {
+    const StagedCall& call = stage(problem);
+    const Bindings bindings = attention.bind(call.inputs());
+    const StagedPlan& plan =
+        plans.emplace_back(attention, verify::packed_shape(problem), *problem.sequences, bindings);
+    attention.forward(call.tensors(), plan.plan(), bindings, {.scale = problem.scale});
+    parts.push_back({.out = call.tensors().out, .lse = *call.tensors().lse});
+  }
+  const StagedCall& whole = stage(problems.front());
+  attention.merge(parts, whole.tensors().out, whole.tensors().lse);
+  for (const StagedCall& call : staged) call.copy_back();
+  Merged merged{.whole = outputs.back().values(spec)};
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    merged.parts.push_back(outputs[i].values(spec));
+  }
+  return merged;
 }
 
 std::vector<TacticSpec> KernelRelationRunner::tactics(const Spec& spec) {

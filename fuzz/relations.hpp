@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "../generator/spec/spec.hpp"
+#include "../runtime/api/attention.hpp"
 #include "../runtime/api/block_mask.hpp"
 #include "../runtime/api/device.hpp"
 #include "../runtime/api/plan.hpp"
@@ -38,6 +40,12 @@ class RelationRunner {
     std::int64_t room = std::numeric_limits<std::int64_t>::max();  ///< rows that the plan has
   };
 
+  /// Of calls over parts of the columns.
+  struct Merged {
+    AttentionValues whole;
+    std::vector<AttentionValues> parts = {};
+  };
+
   virtual ~RelationRunner() = default;
   /// out and lse. @throws Error as Attention
   virtual AttentionValues forward(const Spec& spec, const Problem& problem, Way way) = 0;
@@ -56,6 +64,11 @@ class RelationRunner {
   /// @param length of the mask's rows and columns
   virtual AttentionValues forward_with_positions(const Spec& spec, const Problem& problem,
                                                  std::int64_t length) = 0;
+  /// A paged call after its new rows were appended to the pools.
+  virtual AttentionValues forward_appended(const Spec& spec, const Problem& problem,
+                                           const NewRows& rows) = 0;
+  /// Packed calls over different columns of the same rows, and Attention::merge of them.
+  virtual Merged forward_merged(const Spec& spec, std::span<const Problem> problems) = 0;
   /// Different tactics that can run the spec here.
   virtual std::vector<TacticSpec> tactics(const Spec& spec) = 0;
   /// The spec, written as JSON and read.
@@ -81,6 +94,9 @@ class KernelRelationRunner : public RelationRunner {
                            const PackedShape& shape) override;
   AttentionValues forward_with_positions(const Spec& spec, const Problem& problem,
                                          std::int64_t length) override;
+  AttentionValues forward_appended(const Spec& spec, const Problem& problem,
+                                   const NewRows& rows) override;
+  Merged forward_merged(const Spec& spec, std::span<const Problem> problems) override;
   std::vector<TacticSpec> tactics(const Spec& spec) override;
   Spec reread(const Spec& spec) override;
 

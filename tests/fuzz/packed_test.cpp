@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -202,9 +204,13 @@ TEST_CASE("fuzz packed: relations hold for the library's kernels") {
       for (const Relation relation : packed_relations()) {
         const RelationResult result = check_packed(relation, c, runner);
         CAPTURE(to_string(kv_rows), mask, to_string(relation), result.message);
-        // Lists over positions stand for a mask that tells no sequences apart.
-        const bool suits =
-            relation != Relation::positions || std::string_view(mask) == "q_idx >= kv_idx";
+        // Lists over positions stand for a mask that tells no sequences apart, and rows in pages
+        // have other tokens.
+        const bool names_tokens = std::string_view(mask).find("kv_token") != std::string_view::npos;
+        const bool is_paged = relation == Relation::paged || relation == Relation::new_rows;
+        const bool suits = relation == Relation::positions
+                               ? std::string_view(mask) == "q_idx >= kv_idx"
+                               : !(is_paged && names_tokens);
         CHECK(result.applies == suits);
         CHECK(applies(relation, c) == suits);
         CHECK(result.holds());
@@ -248,11 +254,46 @@ class FaultyRunner : public KernelRelationRunner {
     values.out.at(0, 0, 5, 2) += 0.25;
     return values;
   }
+  Merged forward_merged(const Spec& spec, std::span<const Problem> problems) override {
+    Merged merged = KernelRelationRunner::forward_merged(spec, problems);
+    merged.whole.lse.at(0, 1, 5, 0) += 0.25;
+    return merged;
+  }
   std::size_t spoilt = 0;
   bool damages = false;
 };
 
 }  // namespace
+
+TEST_CASE("fuzz packed: kernels that take other pages, new rows or weights are found") {
+  const auto found = [](Relation relation, test::Fault fault) {
+    FuzzCase c = packed_case();
+    c.relation = to_string(relation);
+    const Outcome outcome = with_fault(c, std::move(fault));
+    CAPTURE(outcome.message);
+    CHECK(outcome.failure == Failure::relation_broken);
+  };
+  found(Relation::paged, {.what = "the page before is read",
+                          .file = "cpu/paged_rows.hpp",
+                          .text = "page_entry(pages_, index);",
+                          .replacement = "page_entry(pages_, index > 0 ? index - 1 : 0);"});
+  found(Relation::paged, {.what = "a freed page is the pool's first",
+                          .file = "cpu/paged_rows.hpp",
+                          .text = "pool_ + page * page_stride_ : nullptr;",
+                          .replacement = "pool_ + page * page_stride_ : pool_;"});
+  found(Relation::new_rows, {.what = "rows are appended to the first row of their page",
+                             .file = "abi/append.hpp",
+                             .text = "page, column - index * pages.page_size.value};",
+                             .replacement = "page, 0};"});
+  found(Relation::new_rows, {.what = "new rows begin again in each tile",
+                             .file = "cpu/paged_kv_new.hpp",
+                             .text = "fresh_ + (first + of_pages - context_) * fresh_stride_;",
+                             .replacement = "fresh_;"});
+  found(Relation::merged_ranges, {.what = "parts weigh the same",
+                                  .file = "cpu/merge/merge.hpp",
+                                  .text = "weight_of(lse, row.max) * inverse",
+                                  .replacement = "inverse"});
+}
 
 TEST_CASE("fuzz packed: relations that are broken are found") {
   FaultyRunner runner;
@@ -263,6 +304,7 @@ TEST_CASE("fuzz packed: relations that are broken are found") {
   runner.spoilt = 2;
   CHECK_THAT(message(Relation::planned_again), ContainsSubstring("planned_again does not hold"));
   CHECK_THAT(message(Relation::lying_lengths), ContainsSubstring("should report"));
+  CHECK_THAT(message(Relation::merged_ranges), ContainsSubstring("merged_ranges does not hold"));
   FuzzCase masked = c;
   masked.spec.mask_mod = "q_idx >= kv_idx";
   masked.packing.has_kv_offset = false;
