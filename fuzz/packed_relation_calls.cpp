@@ -63,6 +63,11 @@ bool is_of_sequences(const BufferDim& dim) {
          (*named == NamedDim::batch || *named == NamedDim::total_q || *named == NamedDim::total_kv);
 }
 
+bool is_of_rows_of_k(const BufferDim& dim) {
+  const auto* const named = std::get_if<NamedDim>(&dim);
+  return named != nullptr && *named == NamedDim::total_kv;
+}
+
 bool tells_sequences_apart(const Spec& spec) {
   for (const auto& [name, buffer] : spec.buffers) {
     if (std::any_of(buffer.shape.begin(), buffer.shape.end(), is_of_sequences)) return true;
@@ -216,18 +221,27 @@ AttentionValues rows_of(const AttentionValues& all, std::int64_t first, std::int
   return {.out = part(all.out), .lse = part(all.lse)};
 }
 
-bool suits_pages(const Spec& spec) {
-  for (const auto& [name, buffer] : spec.buffers) {
-    for (const BufferDim& dim : buffer.shape) {
-      const auto* const named = std::get_if<NamedDim>(&dim);
-      if (named != nullptr && *named == NamedDim::total_kv) return false;
-    }
+bool knows_rows_of_k(const Spec& spec) {
+  return mentions(spec, "kv_token") ||
+         std::any_of(spec.buffers.begin(), spec.buffers.end(), [](const auto& buffer) {
+           const std::vector<BufferDim>& dims = buffer.second.shape;
+           return std::any_of(dims.begin(), dims.end(), is_of_rows_of_k);
+         });
+}
+
+std::string remember_rows_of_k(Spec& spec) {
+  for (auto& [name, buffer] : spec.buffers) {
+    std::replace_if(buffer.shape.begin(), buffer.shape.end(), is_of_rows_of_k, FreeDim{});
   }
-  return !mentions(spec, "kv_token");
+  std::string rows = unused_name(spec, "old_row");
+  rebind(spec, {{"kv_token", rows + "[kv_token]"}});
+  spec.buffers[rows] = {.dtype = DType::i32, .shape = {NamedDim::total_kv}};
+  return rows;
 }
 
 bool suits_new_rows(const Spec& spec) {
-  return suits_pages(spec) && (spec.key_value_dtype() == spec.dtype || spec.dtype == DType::f32);
+  return !knows_rows_of_k(spec) &&
+         (spec.key_value_dtype() == spec.dtype || spec.dtype == DType::f32);
 }
 
 bool suits_ranges(const Spec& spec) {

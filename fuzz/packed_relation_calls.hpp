@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "../generator/spec/spec.hpp"
@@ -51,9 +52,13 @@ struct PackedRelationCall {
 /// Sequences with rows, and with columns too.
 std::vector<std::size_t> filled_sequences(const std::vector<SequenceRows>& rows);
 
-/// Whether K and V of such a call may lie elsewhere: no snippet knows the rows of k.
-bool suits_pages(const Spec& spec);
-/// Whether new rows in the spec's dtype can be what rows of k are, too.
+/// Whether a snippet knows the rows of k, by kv_token or a buffer's extents.
+bool knows_rows_of_k(const Spec& spec);
+/// Where rows of k lie elsewhere, snippets see the rows of before: those that a new buffer has
+/// [total_kv]. Other buffers of that dimension get a free one.
+/// @return the buffer's name
+std::string remember_rows_of_k(Spec& spec);
+/// Whether new rows in the spec's dtype can be what rows of k are, and no snippet knows the latter.
 bool suits_new_rows(const Spec& spec);
 /// Whether a call may have some of a sequence's columns alone: no snippet knows how many there are.
 bool suits_ranges(const Spec& spec);

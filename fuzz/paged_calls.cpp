@@ -56,6 +56,7 @@ PagedCall::PagedCall(const PackedRelationCall& call, const PageForm& form, std::
   spec_.kv_layout = Layout::paged;
   spec_.tactic.reset();  // of a kernel that need not serve pages
   if (made_.page_table) place_table(call.batch());
+  if (knows_rows_of_k(spec_)) remember_rows();
   k_.emplace(pool_of(call.inputs.k));
   v_.emplace(pool_of(call.inputs.v));
 }
@@ -114,6 +115,18 @@ GuardedTensor PagedCall::pool_of(const Tensor& rows) const {
   return pool;
 }
 
+void PagedCall::remember_rows() {
+  old_rows_name_ = remember_rows_of_k(spec_);
+  old_rows_.emplace(DType::i32, std::array{made_.pages * page_size()});
+  std::fill_n(numbers_in(*old_rows_), old_rows_->view().numel(), 0);
+  for (std::size_t b = 0; b < call_.rows.size(); ++b) {
+    for (std::int64_t column = 0; column < call_.rows[b].kv_len; ++column) {
+      numbers_in(*old_rows_)[slot_of(b, column)] =
+          static_cast<std::int32_t>(call_.rows[b].kv_begin + column);
+    }
+  }
+}
+
 Problem PagedCall::problem() const {
   Problem problem = call_.inputs.problem();
   problem.k = pages_of(*k_);
@@ -125,6 +138,7 @@ Problem PagedCall::problem() const {
   if (table_) sequences.page_table = table_->view();
   if (begins_) sequences.page_begin = begins_->view();
   problem.sequences = sequences;
+  if (old_rows_) problem.snippet.buffers.emplace(old_rows_name_, old_rows_->view());
   return problem;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "../generator/spec/spec.hpp"
@@ -60,6 +61,7 @@ class PagedCall {
   const TensorView& v_new() const { return v_new_->view(); }
 
  private:
+  void remember_rows();
   void place_table(std::int64_t batch);
   std::int64_t slot_of(std::size_t sequence, std::int64_t column) const;
   TensorView pages_of(const GuardedTensor& pool) const;
@@ -72,7 +74,8 @@ class PagedCall {
   Spec spec_;
   RandomPages made_;
   SequenceMemory memory_;
-  std::optional<GuardedTensor> table_ = {}, begins_ = {};
+  std::optional<GuardedTensor> table_ = {}, begins_ = {}, old_rows_ = {};
+  std::string old_rows_name_ = {};
   std::vector<std::int64_t> first_entries_ = {};  // of each sequence, as elements of the table
   std::optional<GuardedTensor> k_ = {}, v_ = {}, k_new_ = {}, v_new_ = {};
 };

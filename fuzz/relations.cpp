@@ -328,7 +328,6 @@ bool rewrites_snippets(Relation relation) {
     case Relation::cached:
     case Relation::planned_again:
     case Relation::positions:
-    case Relation::paged:
     case Relation::new_rows:
     case Relation::merged_ranges:
     case Relation::lying_lengths:
