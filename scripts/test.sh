@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests; installs what is missing.
 #
-#   scripts/test.sh          what every change must pass: about 20 minutes on two cores
-#   scripts/test.sh --full   also the long tests, the sanitizers, the second compiler, the fuzzers, the linters and the
-#                            Python package: about an hour. Long campaigns take the day's share of their cases.
+#   scripts/test.sh          what every change must pass. It leaves the campaigns to --full, and takes the day's half of the
+#                            battery and the day's seventh of most tests of the emulated GPU.
+#   scripts/test.sh --full   also the campaigns and long tests, the sanitizers, the second compiler, the fuzzers, the linters
+#                            and the Python package. Campaigns take the day's share of their cases.
 #   scripts/test.sh --all    as --full, with every case of the long campaigns: some hours (docs/verification.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +39,9 @@ else
 fi
 
 title "Build"
-cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON >/dev/null
+campaigns=ON
+[ $full != 0 ] || campaigns=OFF
+cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON -DTILEWRIGHT_TEST_CAMPAIGNS=$campaigns >/dev/null
 cmake --build --preset release --parallel "$cores"
 
 if [ $full != 0 ]; then
@@ -64,6 +67,8 @@ if [ $full != 0 ]; then
   export TILEWRIGHT_TEST_FULL=$full
   # Other random masks each day: a run takes up to 200 numbers.
   export TILEWRIGHT_TEST_FIRST=${TILEWRIGHT_TEST_FIRST:-$((TILEWRIGHT_TEST_SEED % 1000003 * 200))}
+else
+  export TILEWRIGHT_TEST_PART=${TILEWRIGHT_TEST_PART:-$((TILEWRIGHT_TEST_SEED % 2))/2}
 fi
 ctest --preset release --parallel "$cores" --no-tests=error
 if [ $full != 0 ]; then

@@ -34,6 +34,10 @@ Folder::~Folder() {
   fs::remove_all(path_, ignored);
 }
 
+nlohmann::json Ended::json() const {
+  return nlohmann::json::parse(out);
+}
+
 std::string Folder::write(std::string_view name, std::string_view text) const {
   std::ofstream(path(name), std::ios::binary) << text;
   return path(name);

@@ -39,7 +39,7 @@ struct Ended {
   std::string out;
   std::string err;
 
-  nlohmann::json json() const { return nlohmann::json::parse(out); }
+  nlohmann::json json() const;
 };
 
 using Environment = std::vector<std::pair<std::string, std::optional<std::string>>>;

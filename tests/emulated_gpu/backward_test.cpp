@@ -141,7 +141,7 @@ class Call {
 
 }  // namespace
 
-TEST_CASE("emulated GPU: gradients on tensor cores, of each pattern of an index") {
+TEST_CASE("emulated GPU: gradients on tensor cores, of each pattern of an index", "[each-day]") {
   const Attention attention(
       spec_of(bf16, {"q", "k", "v", "gain", "bias", "column", "row", "own", "cap"}),
       {.device = Device::parse("cuda")});
@@ -164,7 +164,7 @@ TEST_CASE("emulated GPU: gradients on tensor cores, of each pattern of an index"
   CHECK_THROWS_WITH(call.run(true, 1), ContainsSubstring("bytes; this call of backward needs"));
 }
 
-TEST_CASE("emulated GPU: gradients in float32") {
+TEST_CASE("emulated GPU: gradients in float32", "[each-day]") {
   const Attention attention(spec_of(f32, {"k", "column", "bias"}),
                             {.device = Device::parse("cuda")});
   Call call(attention);

@@ -46,7 +46,8 @@ std::vector<std::string> on_gpus(
 
 }  // namespace
 
-TEST_CASE("context parallel on a GPU: NCCL, two shardings, against the undivided call") {
+TEST_CASE("context parallel on a GPU: NCCL, two shardings, against the undivided call",
+          "[each-day]") {
   const Spec spec = causal();
   const Shape shape = {
       .batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 300, .kv_len = 300};

@@ -38,7 +38,8 @@ TEST_CASE("packed on a GPU: without snippets") {
                                     .dim = 64});
 }
 
-TEST_CASE("packed on a GPU: causal, bottom right, rows and sequences without columns") {
+TEST_CASE("packed on a GPU: causal, bottom right, rows and sequences without columns",
+          "[each-day]") {
   check(packed_spec(32, "q_idx >= kv_idx", true),
         {.lengths = {{1, 332}, {5, 18}, {129, 263}, {0, 9}, {7, 3}, {64, 0}, {140, 30}},
          .heads = 4,

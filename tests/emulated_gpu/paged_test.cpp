@@ -83,7 +83,7 @@ Batch mixed_batch() {
 
 }  // namespace
 
-TEST_CASE("paged on a GPU: sizes of pages and forms of tables") {
+TEST_CASE("paged on a GPU: sizes of pages and forms of tables", "[each-day]") {
   const DType dtype = GENERATE(f32, f16);
   const Spec spec = paged_spec(dtype, 32, "q_idx >= kv_idx");
   for (const std::int64_t page_size : {1, 3, 16, 17, 64}) {

@@ -19,7 +19,7 @@ TEST_CASE("promised order on a GPU: a plan names what it clamped first") {
   check_counts_beside_lengths(Device::parse("cuda"));
 }
 
-TEST_CASE("promised order on a GPU: a plan's tiles are those of the CPU's") {
+TEST_CASE("promised order on a GPU: a plan's tiles are those of the CPU's", "[each-day]") {
   Tensor documents = Tensor::zeros(i32, {400});
   for (int i = 0; i < 400; ++i) static_cast<int*>(documents.data())[i] = (i + 20) / 45;
   Spec spec = promised_spec(i32, {NamedDim::total_kv}, "x[q_token] == x[kv_token]");

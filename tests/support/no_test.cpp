@@ -1,0 +1,1 @@
+// Catch2 brings main(); an executable needs a source.
