@@ -430,6 +430,49 @@ typedef struct tw_call {
  * TW_TENSOR; TW_BLOCK_MASK for a mask that is missing or was built from something else; TW_USAGE for a plan likewise */
 TW_API tw_status tw_forward(const tw_attention *attention, const tw_call *call, tw_error **error);
 
+/* ---- backward ------------------------------------------------------------------------------------------------- */
+
+/* The backward pass of one dense call, of a spec with gradients. q, k, v, out, lse, the offsets and the scale are those of the
+ * forward call. dq, dk and dv have the dtypes and shapes of q, k and v, whose sum over the batch they are where k or v has
+ * batch 1; exactly those that the spec's gradients name are given, the others all zeros. */
+typedef struct tw_backward_call {
+  size_t struct_size;
+  tw_tensor q;
+  tw_tensor k;
+  tw_tensor v;
+  tw_tensor out;
+  tw_tensor lse;
+  tw_tensor dout; /* the gradient of out, in its dtype and shape */
+  tw_tensor dlse; /* the gradient of lse, in its shape and contiguous; all zeros: none */
+  tw_tensor dq;
+  tw_tensor dk;
+  tw_tensor dv;
+  const tw_buffer *gradients;  /* of buffers and scalars: each of those that the spec's gradients name, f32 or of the buffer's */
+  size_t gradient_count;       /* dtype, in the shape that is bound; a scalar's has one element */
+  const tw_mask *mask;         /* the forward call's, with tw_mask_options.transposed */
+  const tw_bindings *bindings; /* NULL: no buffers, and every scalar at its default */
+  int64_t q_offset;
+  int64_t kv_offset;
+  double scale; /* if has_scale is nonzero; else the spec's */
+  int32_t has_scale;
+  int32_t deterministic;   /* nonzero: equal bits over runs, also of the gradients of buffers and scalars */
+  void *stream;            /* CUstream or cudaStream_t; NULL: the default stream. A CPU ignores it. */
+  void *workspace;         /* tw_backward_workspace_size() bytes of device memory; NULL where that is 0 */
+  int64_t workspace_bytes;
+} tw_backward_call;
+
+/* Bytes of device memory that tw_backward() needs from its caller; 0 on a CPU.
+ * TW_USAGE where the spec has no gradients; TW_TENSOR */
+TW_API tw_status tw_backward_workspace_size(const tw_attention *attention, const tw_shape *shape,
+                                            const tw_bindings *bindings, int32_t deterministic, int64_t *bytes,
+                                            tw_error **error);
+
+/* Writes the gradients that the spec names. Never compiles. On a GPU it neither waits nor allocates, works in the calling
+ * thread's CUDA context, and may be captured in a graph.
+ * TW_USAGE where the spec has no gradients; TW_TENSOR, also for too small a workspace; TW_BLOCK_MASK for a mask that is
+ * missing, was built from something else, or has no lists by columns */
+TW_API tw_status tw_backward(const tw_attention *attention, const tw_backward_call *call, tw_error **error);
+
 /* ---- new rows of k and v -------------------------------------------------------------------------------------- */
 
 /* Rows of k and v that a step has made, and the pools that they go to. */

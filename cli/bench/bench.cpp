@@ -53,7 +53,7 @@ class BenchVerb : public Verb {
                    "double up to --q-len; masks: block masks; serving: packed calls; launch: "
                    "host time of a call; "
                    "compile: from a new snippet, from disk; start: a process's first result; "
-                   "context_parallel: one sequence over all GPUs");
+                   "context_parallel: one sequence over all GPUs; backward: gradients of variants");
     app.add_option("--spec", spec_, "measure this spec in place of the suite's");
     app.add_option("--inputs", arguments_.inputs,
                    "sizes of --spec: random:B,HQ,HKV,SQ,SKV, or random:HQ,HKV/Q:KV,... of a packed "

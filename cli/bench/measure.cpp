@@ -78,7 +78,7 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
   if (lengths_) {
     make_plan();
   } else if (!spec.mask_mod.empty()) {
-    mask_ = attention_.block_mask(shape, bindings_);
+    mask_ = attention_.block_mask(shape, bindings_, {.transposed = !spec.gradients.empty()});
     density_ = mask_->density();
   }
 }

@@ -68,8 +68,11 @@ class PreparedCall {
   const Attention& attention() const { return attention_; }
   const Shape& shape() const { return view_.shape; }
   const Device& device() const { return attention_.device(); }
+  const Bindings& bindings() const { return bindings_; }
+  const StagedCall& staged() const { return *staged_; }
   const std::optional<verify::PackedLengths>& lengths() const { return lengths_; }
-  /// Empty where the spec has no mask_mod, or is packed.
+  /// Empty where the spec has no mask_mod, or is packed. Of a spec with gradients with its
+  /// transposed lists.
   const std::optional<BlockMask>& mask() const { return mask_; }
   /// Share of the tiles that are visited, 0 to 1.
   double density() const { return density_; }

@@ -36,11 +36,11 @@ void require_no_inputs(const std::string& suite, const BenchArguments& arguments
 
 void require_no_filter(const std::string& suite, const BenchArguments& arguments) {
   if (arguments.only.empty()) return;
-  for (const char* const with_rows : {"dense", "mods", "growth", "serving"}) {
+  for (const char* const with_rows : {"dense", "mods", "growth", "serving", "backward"}) {
     if (suite == with_rows) return;
   }
   throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --only", suite),
-              "it chooses among the rows of dense, mods, growth and serving");
+              "it chooses among the rows of dense, mods, growth, serving and backward");
 }
 
 }  // namespace

@@ -62,9 +62,9 @@ BenchResults masks_suite(const BenchArguments& arguments) {
 }
 
 const std::vector<std::string>& bench_suites() {
-  static const std::vector<std::string> kNames = {"dense",   "mods",    "growth",
-                                                  "masks",   "serving", "launch",
-                                                  "compile", "start",   "context_parallel"};
+  static const std::vector<std::string> kNames = {
+      "dense",   "mods",  "growth",           "masks",   "serving", "launch",
+      "compile", "start", "context_parallel", "backward"};
   return kNames;
 }
 
@@ -74,6 +74,7 @@ BenchResults run_suite(const std::string& suite, const BenchArguments& arguments
   if (suite == "launch") return launch_suite(arguments);
   if (suite == "compile") return compile_suite(arguments);
   if (suite == "context_parallel") return context_parallel_suite(arguments);
+  if (suite == "backward") return backward_suite(arguments);
   if (suite == "start") return start_suite(arguments);
   if (suite == "serving" || (arguments.spec && arguments.spec->is_packed())) {
     return serving_suite(arguments);

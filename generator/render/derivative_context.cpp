@@ -61,7 +61,7 @@ jinja::Splice splice_of(Derivative derivative) {
 // Reads whose terms a GPU sums along diagonals, each in shared memory of its own.
 constexpr std::int64_t kMostDiagonals = 2;
 
-bool mentions(const Expression& node, std::string_view name) {
+bool names_variable(const Expression& node, std::string_view name) {
   return snippet::has_node(node, [&](const Expression& one) { return one.is_variable(name); });
 }
 
@@ -80,7 +80,7 @@ bool takes_difference_alone(const Expression& node) {
 std::string_view pattern_of(const DerivativeSlot& slot) {
   const auto any = [&](std::string_view name) {
     return std::any_of(slot.indices.begin(), slot.indices.end(),
-                       [&](const Expression& index) { return mentions(index, name); });
+                       [&](const Expression& index) { return names_variable(index, name); });
   };
   if (any("score")) return "element";
   const bool by_row = any("q_idx"), by_column = any("kv_idx");

@@ -11,26 +11,26 @@ namespace tilewright {
 namespace {
 
 // Besides the dynamic part, a block has a little static shared memory.
-constexpr std::int64_t kReservedSharedBytes = 1024;
+constexpr std::int64_t kStaticSharedBytes = 1024;
 
-std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+std::int64_t padded(std::int64_t n, std::int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
 // Tiles that a block of 128 x 128 gets.
-struct Choice {
+struct BackwardTiles {
   std::int64_t own, passing, stages, blocks;
 };
 
 // Bytes of a tile's row of keys and values, as templates/cuda/backward lays them out.
 std::int64_t row_bytes(const Spec& spec) {
   const auto of = [&](std::int64_t dim) {
-    return backward_uses_tensor_cores(spec) ? 2 * round_up(dim, 16) : 4 * (round_up(dim, 64) + 4);
+    return backward_uses_tensor_cores(spec) ? 2 * padded(dim, 16) : 4 * (padded(dim, 64) + 4);
   };
   return of(spec.head_dim) + of(spec.value_head_dim());
 }
 
-std::int64_t shared_bytes(const Spec& spec, const Choice& choice, std::int64_t diagonals) {
+std::int64_t sweep_bytes(const Spec& spec, const BackwardTiles& choice, std::int64_t diagonals) {
   constexpr std::int64_t kFactBytes = 8;
   const std::int64_t rows = row_bytes(spec);
   const std::int64_t weights =
@@ -51,7 +51,7 @@ std::int64_t tile_of(const Spec& spec, std::int64_t limit) {
 }
 
 // The best first; which of them fits depends on the GPU's shared memory.
-std::vector<Choice> choices(const Spec& spec) {
+std::vector<BackwardTiles> choices(const Spec& spec) {
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   if (!backward_uses_tensor_cores(spec)) {
     return {{64, 32, 1, 1}, {32, 32, 1, 1}, {32, 16, 1, 1}, {16, 16, 1, 1}};
@@ -74,11 +74,11 @@ BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& targ
                                       std::int64_t diagonals) {
   const Spec& spec = facts.spec;
   const bool on_tensor_cores = backward_uses_tensor_cores(spec);
-  for (Choice choice : choices(spec)) {
+  for (BackwardTiles choice : choices(spec)) {
     choice.own = tile_of(spec, choice.own);
     choice.passing = tile_of(spec, choice.passing);
-    const std::int64_t bytes = shared_bytes(spec, choice, diagonals);
-    if (bytes > max_shared_bytes(target) - kReservedSharedBytes) continue;
+    const std::int64_t bytes = sweep_bytes(spec, choice, diagonals);
+    if (bytes > max_shared_bytes(target) - kStaticSharedBytes) continue;
     return {.tiles = {.q_tile = choice.own,
                       .kv_tile = choice.passing,
                       .warps = choice.own / (on_tensor_cores ? 16 : 8),

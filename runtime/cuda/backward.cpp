@@ -36,7 +36,7 @@ std::int64_t bytes_of_sums(const TensorView& gradient, bool deterministic) {
   return round_up(gradient.numel() * (deterministic ? kBinBytes : 4));
 }
 
-unsigned grid(std::int64_t blocks) {
+unsigned grid_of(std::int64_t blocks) {
   if (blocks <= std::numeric_limits<std::int32_t>::max()) return static_cast<unsigned>(blocks);
   throw Error(ErrorCode::tensor,
               fmt::format("the call needs {} blocks of threads; a launch takes at most {}", blocks,
@@ -138,8 +138,8 @@ class Launch {
   void run(std::string_view entry, std::int64_t blocks, std::int64_t threads,
            std::int64_t shared_bytes, void** parameters) const {
     driver_.check(driver_.functions().launch(
-                      kernel(entry).function, grid(blocks), 1, 1, static_cast<unsigned>(threads), 1,
-                      1, static_cast<unsigned>(shared_bytes), stream(), parameters, nullptr),
+                      kernel(entry).function, grid_of(blocks), 1, 1, static_cast<unsigned>(threads),
+                      1, 1, static_cast<unsigned>(shared_bytes), stream(), parameters, nullptr),
                   "launching backward");
   }
 
