@@ -131,7 +131,7 @@ void backward(const JaxFrame& frame, const char* device, Stream stream) {
                                 .stream = stream};
   const Attention& attention = call.variant.attention;
   if (!call.mask) return attention.backward(tensors, call.bindings, named, options);
-  call.mask->transposed();
+  if (!call.mask->has_transposed()) call.mask->transposed();
   attention.backward(tensors, *call.mask, call.bindings, named, options);
 }
 

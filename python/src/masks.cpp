@@ -28,7 +28,9 @@ BlockMask make_mask(const Attention& attention, std::int64_t batch, std::int64_t
                     std::optional<std::int64_t> capacity, std::uintptr_t stream) {
   const Shape shape =
       shape_of(batch, num_q_heads, num_kv_heads, q_len, kv_len, q_offset, kv_offset);
-  const BlockMaskOptions options{.stream = stream_of(stream), .capacity = capacity};
+  const BlockMaskOptions options{.stream = stream_of(stream),
+                                 .capacity = capacity,
+                                 .transposed = !attention.spec().gradients.empty()};
   const nb::gil_scoped_release release;
   return attention.block_mask(shape, bindings_of(bound), options);
 }

@@ -202,6 +202,12 @@ def test_attention(leaves):
     close(found["slopes"], same[0].grad)
     for a, b in zip(mine, "qkv"):
         assert torch.equal(found[b], a.grad)
+    with torch.no_grad():
+        again = attention.backward(*mine, out, lse, dout, bindings=bindings, deterministic=True)
+        assert all(torch.equal(again[name], found[name]) for name in found)
+        with pytest.raises(tw.Error, match="deterministic is 'a'"):
+            attention.backward(*mine, out, lse, dout, bindings=bindings, deterministic="a")
+    assert attention._core.backward_workspace_size(B, H, G, L, S, bindings._core, True) == 0  # of a CPU
     arrays = [x.detach().numpy() for x in (*mine, out, lse, dout)]
     numpys = attention.bind(slopes=slopes.detach().numpy(), gain=0.5)
     assert np.array_equal(attention.backward(*arrays, bindings=numpys)["k"], found["k"].numpy())

@@ -351,11 +351,13 @@ class Attention:
         scale: Optional[float] = None,
         q_offset: int = 0,
         kv_offset: int = 0,
+        deterministic: bool = False,
     ) -> Dict[str, Any]:
         """The gradients that the spec names (docs/gradients.md), by those names: {"q": ..., "slopes": ...}.
 
         out and lse: what forward returned for the same call; dout and dlse (None: zeros): the gradients of a number by
         them. torch's autograd calls this by itself. Gradients have the dtypes of what they belong to; a scalar's is [1].
+        deterministic: equal bits over runs on a GPU too.
         """
         if not self._gradients:
             raise Error("usage", "the spec names no gradients", 'add "gradients": ["q", "k", "v"] to it')
@@ -372,9 +374,21 @@ class Attention:
         self._core.backward(
             inputs, {f"d{name}" if name in "qkv" else f"d_{name}": array for name, array in results.items()},
             None if mask is None else mask._core_mask(), None if bindings is None else bindings._core,
-            scale, q_offset, kv_offset, stream_of(q),
+            scale, q_offset, kv_offset, stream_of(q), self._backward_workspace(q, k, bindings, deterministic), deterministic,
         )  # fmt: skip
         return results
+
+    def _backward_workspace(self, q: Any, k: Any, bindings: Optional[Bindings], deterministic: bool) -> Any:
+        """Memory of a GPU for sums; None on a CPU."""
+        flag("deterministic", deterministic)
+        if self.device == "cpu":
+            return None
+        heads, kv_heads = self._heads, self._kv_heads
+        size = self._core.backward_workspace_size(
+            q.shape[0], q.shape[heads], k.shape[kv_heads], q.shape[3 - heads], k.shape[3 - kv_heads],
+            None if bindings is None else bindings._core, deterministic,
+        )  # fmt: skip
+        return dense_like(q, (max(size, 1),), "u8")
 
     def merge(self, outs: Sequence[Any], lses: Sequence[Any], *, out: Any = None, lse: Any = None) -> Tuple[Any, Any]:
         """Joins calls over different columns of the same rows: (out, lse) of attention over all of them.

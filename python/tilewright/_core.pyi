@@ -96,7 +96,19 @@ class Attention:
         q_offset: int,
         kv_offset: int,
         stream: int,
+        workspace: Any,
+        deterministic: bool,
     ) -> None: ...
+    def backward_workspace_size(
+        self,
+        batch: int,
+        num_q_heads: int,
+        num_kv_heads: int,
+        q_len: int,
+        kv_len: int,
+        bindings: Optional[Bindings],
+        deterministic: bool,
+    ) -> int: ...
     def merge(self, outs: Sequence[Any], lses: Sequence[Any], out: Any, lse: Any, stream: int) -> None: ...
     def append(
         self,

@@ -53,11 +53,19 @@ def _check_gradients(text: str, file: str, device: str, call: Any, dout: Any, dl
     """The verdict of each gradient, by the names of the command line."""
     q, k, v, arrays, numbers, scale = call
     attention = Attention(text, device)
-    bindings = attention.bind(**arrays, **numbers)
-    out, lse = attention.forward(q, k, v, bindings=bindings, scale=scale)
-    dout = _random_like(out) if dout is None else _host("dout", dout)
+
+    def there(array: Any) -> Any:
+        if attention.device == "cpu" or array is None:
+            return array
+        return require_module("torch").as_tensor(array).to(attention.device)
+
+    bindings = attention.bind(**{name: there(array) for name, array in arrays.items()}, **numbers)
+    a, b, c = there(q), there(k), there(v)
+    out, lse = attention.forward(a, b, c, bindings=bindings, scale=scale)
+    dout = _random_like(_host("out", out)) if dout is None else _host("dout", dout)
     dlse = None if dlse is None else _host("dlse", dlse)
-    found = attention.backward(q, k, v, out, lse, dout, dlse=dlse, bindings=bindings, scale=scale)
+    found = attention.backward(a, b, c, out, lse, there(dout), dlse=there(dlse), bindings=bindings, scale=scale)
+    found = {name: _host(name, array) for name, array in found.items()}
     named = {f"d{name}" if name in ("q", "k", "v") else f"d_{name}": array for name, array in found.items()}
     report = _core.judge_gradients(text, file, q, k, v, arrays, numbers, scale, dout, dlse, named)
     return json.loads(report)  # type: ignore[no-any-return]

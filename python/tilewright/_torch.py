@@ -60,6 +60,7 @@ def _backward(
     found = variant.backward(
         q, k, v, out, lse, dout, dlse=dlse, mask=find(mask), bindings=find(bindings),
         scale=scale, q_offset=q_offset, kv_offset=kv_offset,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
     )  # fmt: skip
     of_inputs = [found[name] for name in "qkv" if name in found]
     of_named = [found[name] for name in variant.named_gradients]
