@@ -61,7 +61,7 @@ double number(std::uint16_t bits) {
 }  // namespace
 
 GpuMemory::GpuMemory(int ordinal, std::int64_t bytes)
-    : driver_(cuda::Driver::get()), ordinal_(ordinal), bytes_(bytes) {
+    : driver_(cuda::Driver::get()), ordinal_(ordinal) {
   const cuda::ContextScope scope(driver_, ordinal);
   driver_.check(driver_.functions().allocate(
                     &pointer_, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))),

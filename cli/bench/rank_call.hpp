@@ -26,7 +26,6 @@ class GpuMemory {
  private:
   const cuda::Driver& driver_;
   int ordinal_;
-  std::int64_t bytes_;
   cuda::DevicePointer pointer_ = 0;
 };
 
