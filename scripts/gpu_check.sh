@@ -14,7 +14,7 @@
 # MUTANTS_ONLY="WORD...": those whose description contains one); mask_equality, 20,000 random block masks
 # (BATCHES=N: N hundreds); mask_times, block masks beside PyTorch's; first and peers, which need PyTorch and
 # take 1 and 2. The battery, the cases and the tests compare with kernels for the CPU, so a C++ compiler must
-# be there. CUDA_VISIBLE_DEVICES chooses a GPU.
+# be there. lse: how near 5,000 f32 calls come to the bound of lse (4 minutes). CUDA_VISIBLE_DEVICES chooses a GPU.
 # CHECK_SECONDS=N (default 120) limits the battery; OUT=FOLDER keeps logs, tables and charts there.
 set -u
 
@@ -23,7 +23,7 @@ if [ "${1:-}" = pack ]; then
   [ $# -eq 3 ] || { echo "usage: $0 pack BUILD FOLDER" >&2; exit 2; }
   mkdir -p "$3/lib"
   for program in cli/tilewright tests/battery/battery tests/gpu/gpu_tests tests/mutants/mutants \
-    tests/masks/mask_time tests/masks/mask_equality; do
+    tests/masks/mask_time tests/masks/mask_equality tests/verify_tests; do
     cp "$2/$program" "$3/"
     ldd "$2/$program" | awk '/libfmt|libcrypto|libCatch2|libpng|libfreetype|libbrotli|libz\./ {print $3}' |
       while read -r library; do cp -L "$library" "$3/lib/"; done
@@ -258,6 +258,7 @@ wants battery && battery
 wants sanitizers && sanitizers
 wants figures && figures
 wants bundle && bundle
+wants lse && LINES_SHOWN=6 step "lse bound" 240 "$folder/verify_tests" "[.lse]"
 wants fuzz && fuzz
 wants sanitized && sanitized
 wants mutants && mutants
