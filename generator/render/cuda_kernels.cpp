@@ -259,6 +259,7 @@ KernelSource render_backward(const SpecFacts& facts, const Target& target,
   const Spec& spec = facts.spec;
   constexpr ScoreForm kForm = ScoreForm::as_written;
   Map context = common_context(facts, target, ReadAhead::no, kForm);
+  context["reads_are_numbers"] = true;  // a derivative chooses between reads and numbers
   context.merge(derivative_context(facts, cuda_reading(spec)));
   const BackwardTactic tactic =
       choose_backward_tactic(facts, target, *context["diagonals"].as_int());
