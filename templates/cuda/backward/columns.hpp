@@ -1,8 +1,14 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/backward/gather.hpp"
+#include "cuda/backward/scene.hpp"
 #include "cuda/backward/sweep.hpp"
+#include "cuda/backward/walk.hpp"
+#include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
+#include "snippet/snippets.hpp"
 
 // A block that owns columns: dK = scale * dX^T Q and dV = P^T dO, over all query heads of a kv head, and
 // gradients of buffers by column.

@@ -3,7 +3,6 @@
 #include "abi/cuda_backward.hpp"
 #include "cuda/backward/gather.hpp"
 #include "cuda/backward/scene.hpp"
-#include "cuda/constants.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/special_functions.hpp"

@@ -3,6 +3,7 @@
 #include "abi/cuda_backward.hpp"
 #include "cuda/backward/sums.hpp"
 #include "cuda/element.hpp"
+#include "cuda/float16.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "cuda/attention/strided_rows.hpp"
-#include "cuda/language.hpp"
 #include "cuda/portable/float32.hpp"
 #include "cuda/portable/load_float32.hpp"
 #include "kernel/configuration.hpp"

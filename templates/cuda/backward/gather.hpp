@@ -16,11 +16,10 @@ namespace tw_kernel {
 
 using tw_snippet::tw_Pattern;
 using tw_snippet::tw_slot_count;
-using tw_snippet::tw_slots;
 
 // A sweep over rows gathers all but what depends on the column alone.
 TW_INLINE constexpr bool is_gathered(int slot, bool owns_rows) {
-  return slot < tw_slot_count && (tw_slots[slot].pattern == tw_Pattern::column) != owns_rows;
+  return slot < tw_slot_count && (tw_snippet::tw_slots[slot].pattern == tw_Pattern::column) != owns_rows;
 }
 TW_INLINE constexpr int count_gathered(bool owns_rows) {
   int count = 0;
@@ -31,7 +30,7 @@ TW_INLINE constexpr int count_gathered(bool owns_rows) {
 TW_INLINE constexpr int count_diagonals(int end) {
   int count = 0;
   for (int slot = 0; slot < end; ++slot) {
-    count += tw_slots[slot].pattern == tw_Pattern::difference ? 1 : 0;
+    count += tw_snippet::tw_slots[slot].pattern == tw_Pattern::difference ? 1 : 0;
   }
   return count;
 }
@@ -93,7 +92,7 @@ class Gathered {
   __forceinline__ void add_slots(const ElementScene& scene, int i, int j, float x,
                                  const float (&terms)[kSlots], int q_idx, int kv_idx) {
     if constexpr (kSlot < tw_slot_count) {
-      constexpr tw_Pattern pattern = tw_slots[kSlot].pattern;
+      constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
       const float term = terms[kSlot];
       if constexpr (!is_gathered(kSlot, kOwnsRows)) {
       } else if constexpr (pattern == tw_Pattern::head) {
@@ -105,7 +104,7 @@ class Gathered {
         store_shared(terms_of<kSlot>() +
                          ((row_of(0) + row_offset(i)) * kTermPitch + column) * 4, term);
       } else if (term != 0.0f) {
-        add_to_sum(sums_.of[tw_slots[kSlot].gradient], cell<kSlot>(scene, x, q_idx, kv_idx), term);
+        add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, x, q_idx, kv_idx), term);
       }
       add_slots<kSlot + 1>(scene, i, j, x, terms, q_idx, kv_idx);
     }
@@ -120,7 +119,7 @@ class Gathered {
   template <int kSlot>
   __forceinline__ void sum_diagonals(const ElementScene& scene, int first_passing) const {
     if constexpr (kSlot < tw_slot_count) {
-      if constexpr (tw_slots[kSlot].pattern == tw_Pattern::difference) {
+      if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
 #pragma unroll 1
         for (int id = threadIdx.x; id < kQTile + kKvTile - 1; id += kThreads) {
           const int difference = id - (kQTile - 1);  // column - row
@@ -133,7 +132,7 @@ class Gathered {
           if (sum == 0.0f) continue;
           const int q_idx = scene.first_own + first + scene.call->q_offset;
           const int kv_idx = first_passing + first + difference + scene.call->kv_offset;
-          add_to_sum(sums_.of[tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
+          add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
         }
       }
       sum_diagonals<kSlot + 1>(scene, first_passing);
@@ -143,14 +142,14 @@ class Gathered {
   template <int kSlot>
   __forceinline__ void end_slots(const ElementScene& scene, int own_length) const {
     if constexpr (kSlot < tw_slot_count) {
-      constexpr tw_Pattern pattern = tw_slots[kSlot].pattern;
+      constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
       if constexpr (!is_gathered(kSlot, kOwnsRows)) {
       } else if constexpr (pattern == tw_Pattern::head) {
         float sum = all_[kSlot];
 #pragma unroll
         for (int i = 1; i < 32; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
         if (threadIdx.x % 32 == 0 && sum != 0.0f) {
-          add_to_sum(sums_.of[tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, 0, 0), sum);
+          add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, 0, 0), sum);
         }
       } else if constexpr (pattern == tw_Pattern::row || pattern == tw_Pattern::column) {
 #pragma unroll
@@ -167,7 +166,7 @@ class Gathered {
     if (column_of(0) != 0 || own >= own_length || sum == 0.0f) return;
     const int q_idx = kOwnsRows ? own + scene.call->q_offset : 0;
     const int kv_idx = kOwnsRows ? 0 : own + scene.call->kv_offset;
-    add_to_sum(sums_.of[tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
+    add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
   }
 
   const Sums& sums_;

@@ -1,8 +1,17 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/backward/elements.hpp"
+#include "cuda/backward/gather.hpp"
+#include "cuda/backward/scene.hpp"
 #include "cuda/backward/sweep.hpp"
+#include "cuda/backward/walk.hpp"
+#include "cuda/constants.hpp"
+#include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "snippet/snippets.hpp"
 
 // A block that owns rows of q: dQ = scale * dX K, and gradients of buffers and scalars.
 

@@ -2,7 +2,6 @@
 
 #include "abi/cuda_backward.hpp"
 #include "cuda/language.hpp"
-#include "kernel/configuration.hpp"
 
 // Sums of gradients of buffers and scalars that many blocks add to.
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "cuda/attention/strided_rows.hpp"
-#include "cuda/language.hpp"
 #include "cuda/portable/load_tensor_cores.hpp"
 #include "cuda/portable/tensor_cores.hpp"
 #include "kernel/configuration.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_backward.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
