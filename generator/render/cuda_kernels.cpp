@@ -15,6 +15,7 @@
 #include "generator/spec/validate.hpp"
 #include "generator/tactic/backward_tactic.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
+#include "generator/tactic/decode_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
@@ -93,10 +94,15 @@ bool follows_tiles(const Spec& spec, const KernelVariant& variant) {
   return variant.masked || (spec.is_packed() && !spec.mask_mod.empty());
 }
 
+// Rows of a decode kernel's tile are of several heads, so nothing that a head reads is the tile's.
+ReadAhead read_ahead_of(const KernelVariant& variant) {
+  return variant.rows == KernelRows::decode ? ReadAhead::no : ReadAhead::lanes_are_rows;
+}
+
 Map forward_context(const SpecFacts& facts, const Target& target, const KernelVariant& variant,
                     ScoreForm form) {
   const Spec& spec = facts.spec;
-  Map context = common_context(facts, target, ReadAhead::lanes_are_rows, form);
+  Map context = common_context(facts, target, read_ahead_of(variant), form);
   context["index_differences"] = facts.score_facts(form).takes_index_difference;
   context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
   context.merge(Map{{"head_dim", spec.head_dim},
@@ -119,6 +125,18 @@ Map portable_context(const SpecFacts& facts, const Target& target, const Portabl
                     {"shared_bytes", shared_bytes(spec, tactic)},
                     {"aligned", variant.aligned},
                     {"tensor_cores", uses_tensor_cores(spec)}});
+  return context;
+}
+
+Map decode_context(const SpecFacts& facts, const Target& target, const DecodeTactic& tactic,
+                   const KernelVariant& variant) {
+  const Spec& spec = facts.spec;
+  Map context = forward_context(facts, target, variant, ScoreForm::simplified);
+  context.merge(tactic_variables(tactic));
+  context.merge(Map{{"rows", kDecodeRows},
+                    {"shared_bytes", shared_bytes(spec, tactic)},
+                    {"aligned", variant.aligned},
+                    {"tensor_cores", true}});
   return context;
 }
 
@@ -200,6 +218,10 @@ KernelSource render_plan_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   const bool proves = variant.role == KernelRole::plan_proved;
   Map context = common_context(facts, target, ReadAhead::no, ScoreForm::as_written);
+  context["decodes"] = has_decode_kernel(facts.spec);
+  context["decode_columns"] = has_decode_kernel(facts.spec)
+                                  ? decode_columns(decode_tactic(facts.spec, target))
+                                  : facts.spec.block[1];
   context["proved"] =
       proves ? proved_context(facts, "cuda/mask/undecided.hpp", {}) : jinja::Value();
   context["promised"] = proves ? promised_context(facts) : List();
@@ -286,6 +308,21 @@ KernelSource render_backward(const SpecFacts& facts, const Target& target,
   return source;
 }
 
+KernelSource render_decode(const SpecFacts& facts, const Target& target,
+                           const KernelVariant& variant, const DecodeTactic& tactic,
+                           const jinja::Loader& loader) {
+  const Spec& spec = facts.spec;
+  KernelSource source = make_source(spec, target, variant,
+                                    jinja::render(loader, "cuda/kernels/decode.cu.jinja",
+                                                  decode_context(facts, target, tactic, variant)));
+  source.entry_points = {"tilewright_forward"};
+  source.launch = {.q_tile = kDecodeRows,
+                   .threads = 32 * tactic.warps,
+                   .shared_bytes = shared_bytes(spec, tactic),
+                   .blocks_per_sm = tactic.blocks_per_sm};
+  return source;
+}
+
 KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                            const KernelVariant& variant, const HopperTactic& tactic,
                            const jinja::Loader& loader) {
@@ -325,6 +362,9 @@ KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
   if (variant.role == KernelRole::backward) return render_backward(facts, target, variant, loader);
   if (!variant.is_forward()) return render_mask_kernel(facts, target, variant, loader);
   const Tactic tactic = choose_tactic(facts, target, variant);
+  if (const DecodeTactic* decode = tactic.decode()) {
+    return render_decode(facts, target, variant, *decode, loader);
+  }
   if (const HopperTactic* hopper = tactic.hopper()) {
     return render_hopper(facts, target, variant, *hopper, loader);
   }

@@ -14,6 +14,7 @@
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
 #include "generator/snippet/reading.hpp"
+#include "generator/tactic/decode_tactic.hpp"
 
 namespace tilewright {
 namespace {
@@ -154,11 +155,16 @@ KernelRows packed_rows(const Target& target) {
   return target.is_cpu() ? KernelRows::all : KernelRows::prefill;
 }
 
+bool is_of_packed(KernelRows rows, const Spec& spec, const Target& target) {
+  if (rows == packed_rows(target)) return true;
+  return rows == KernelRows::decode && has_decode_kernel(spec);
+}
+
 // Kernels of packed layouts have no twins with a block mask: the plan decides tiles.
 bool is_forward_of(const KernelVariant& variant, const Spec& spec, const Target& target) {
   if (variant.lse != spec.outputs.lse) return false;
   if (!spec.is_packed()) return variant.rows == KernelRows::all;
-  return variant.rows == packed_rows(target) && !variant.masked;
+  return is_of_packed(variant.rows, spec, target) && !variant.masked;
 }
 
 // A kernel without snippets. Specs with the same dtypes share it.

@@ -27,6 +27,8 @@ struct KernelLaunch {
   /// Blocks of threads: one for each multiprocessor, which handles several q tiles, and not one for
   /// each q tile.
   bool is_persistent = false;
+  /// Blocks of threads that run on a multiprocessor at once; of decode kernels alone.
+  std::int64_t blocks_per_sm = 0;
   /// Factors that it can multiply scores by before score_mod (abi::cuda::Scaling::factor). Calls
   /// with another one are for the unaligned kernel.
   float least_factor = std::numeric_limits<float>::lowest();

@@ -11,6 +11,7 @@
 
 #include "base/nearest_name.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/decode_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
@@ -245,6 +246,7 @@ std::int64_t plan_work_side(const SpecFacts& facts, const Target& target) {
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& variant) {
   const Spec& spec = facts.spec;
+  if (variant.rows == KernelRows::decode) return {decode_tactic(spec, target)};
   KernelVariant kernel = variant;
   // A tile map has rows like a block mask's.
   kernel.masked |= spec.is_packed() && !spec.mask_mod.empty();

@@ -47,6 +47,18 @@ bool exists(const KernelVariant& variant, const Target& target) {
   return facts.on_cpu && variant.aligned && variant.rows == KernelRows::all;
 }
 
+std::string_view suffix_of(KernelRows rows) {
+  switch (rows) {
+    case KernelRows::all:
+      break;
+    case KernelRows::prefill:
+      return "_prefill";
+    case KernelRows::decode:
+      return "_decode";
+  }
+  return "";
+}
+
 std::vector<KernelVariant> all_variants() {
   std::vector<KernelVariant> variants;
   for (const bool masked : {false, true}) {
@@ -56,9 +68,11 @@ std::vector<KernelVariant> all_variants() {
       }
     }
   }
-  for (const bool lse : {false, true}) {
-    for (const bool aligned : {true, false}) {
-      variants.push_back({.rows = KernelRows::prefill, .lse = lse, .aligned = aligned});
+  for (const KernelRows rows : {KernelRows::prefill, KernelRows::decode}) {
+    for (const bool lse : {false, true}) {
+      for (const bool aligned : {true, false}) {
+        variants.push_back({.rows = rows, .lse = lse, .aligned = aligned});
+      }
     }
   }
   for (const bool masked : {false, true}) {
@@ -75,9 +89,8 @@ std::vector<KernelVariant> all_variants() {
 }  // namespace
 
 std::string KernelVariant::name() const {
-  return fmt::format("{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "",
-                     rows == KernelRows::prefill ? "_prefill" : "", lse ? "_lse" : "",
-                     aligned ? "" : "_unaligned");
+  return fmt::format("{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "", suffix_of(rows),
+                     lse ? "_lse" : "", aligned ? "" : "_unaligned");
 }
 
 std::optional<KernelVariant> KernelVariant::find(std::string_view name) {

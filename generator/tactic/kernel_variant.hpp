@@ -32,6 +32,7 @@ enum class KernelRole : std::uint8_t {
 enum class KernelRows : std::uint8_t {
   all,
   prefill,  ///< on GPUs, the rows of sequences with many rows of q
+  decode,   ///< on GPUs, those of sequences with few, which share their reads of k and v
 };
 
 /// Which of a spec's kernels: its role, and for a forward kernel what its calls have in common. A

@@ -65,7 +65,7 @@ std::vector<std::pair<std::string_view, std::int64_t>> values_of(const T& tactic
 }  // namespace
 
 std::string_view Tactic::name() const {
-  constexpr std::array<std::string_view, 3> kNames = {kCpu, kPortable, kHopper};
+  constexpr std::array<std::string_view, 4> kNames = {kCpu, kPortable, kHopper, kDecode};
   return kNames.at(choice.index());
 }
 

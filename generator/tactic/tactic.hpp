@@ -50,15 +50,28 @@ struct HopperTactic {
   friend bool operator==(const HopperTactic&, const HopperTactic&) = default;
 };
 
+/// The tactic "decode" of templates/cuda/kernels/decode.cu.jinja, for any GPU from sm_80 up. No
+/// spec forces it: it is the only one of its kernels.
+struct DecodeTactic {
+  std::int64_t kv_tile = 0;
+  std::int64_t warps = 0;
+  std::int64_t stages = 0;
+  bool q_in_registers = false;
+  std::int64_t blocks_per_sm = 0;
+  std::int64_t mask_unroll = 0;
+  friend bool operator==(const DecodeTactic&, const DecodeTactic&) = default;
+};
+
 inline constexpr std::string_view kCpu = "cpu";
 inline constexpr std::string_view kPortable = "portable";
 inline constexpr std::string_view kHopper = "hopper";
+inline constexpr std::string_view kDecode = "decode";
 
 /// One way to run a spec on a target: the template and its tile sizes.
 struct Tactic {
-  std::variant<CpuTactic, PortableTactic, HopperTactic> choice;
+  std::variant<CpuTactic, PortableTactic, HopperTactic, DecodeTactic> choice;
 
-  /// "cpu", "portable" or "hopper".
+  /// "cpu", "portable", "hopper" or "decode".
   std::string_view name() const;
 
   /// "cpu q_tile=64 kv_tile=128 vector_bytes=64"
@@ -66,6 +79,7 @@ struct Tactic {
 
   const PortableTactic* portable() const { return std::get_if<PortableTactic>(&choice); }
   const HopperTactic* hopper() const { return std::get_if<HopperTactic>(&choice); }
+  const DecodeTactic* decode() const { return std::get_if<DecodeTactic>(&choice); }
 
   /// Every parameter by the name that a spec's forced tactic gives it; 0 or 1 for a bool.
   std::map<std::string, std::int64_t> parameters() const;

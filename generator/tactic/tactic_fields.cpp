@@ -17,6 +17,7 @@ namespace {
 using Cpu = TacticField<CpuTactic>;
 using Portable = TacticField<PortableTactic>;
 using Hopper = TacticField<HopperTactic>;
+using Decode = TacticField<DecodeTactic>;
 
 constexpr std::array kCpuFields = {
     Cpu{"q_tile", &CpuTactic::q_tile, 16, 256, 16, "",
@@ -64,6 +65,20 @@ constexpr std::array kHopperFields = {
     Hopper{"launch_counters", &HopperTactic::launch_counters, 1, 65536, 1, "kLaunchCounters",
            "launches at once that may schedule their q tiles dynamically", false}};
 
+constexpr std::array kDecodeFields = {
+    Decode{"kv_tile", &DecodeTactic::kv_tile, 16, 64, 16, "kKvTile",
+           "rows of k and v that a warp works on at a time"},
+    Decode{"warps", &DecodeTactic::warps, 1, 8, 1, "kTeams",
+           "warps of a block of threads, each with tiles of its own"},
+    Decode{"stages", &DecodeTactic::stages, 1, 8, 1, "kStages",
+           "tiles of K, and of V, that a warp has in shared memory"},
+    Decode{"q_in_registers", &DecodeTactic::q_in_registers, 0, 1, 1, "kQInRegisters",
+           "1: a warp keeps its rows of Q in registers"},
+    Decode{"blocks_per_sm", &DecodeTactic::blocks_per_sm, 1, 8, 1, "",
+           "blocks of threads that registers and shared memory leave room for"},
+    Decode{"mask_unroll", &DecodeTactic::mask_unroll, 1, 64, 1, "kMaskUnroll",
+           "columns of a tile that mask_mod is compiled for at once"}};
+
 template <typename T>
 void require_range_of(const TacticField<T>& field, std::int64_t value) {
   require_range(field.name, value, field.least, field.greatest, field.step);
@@ -104,6 +119,11 @@ std::span<const TacticField<HopperTactic>> tactic_fields() {
   return kHopperFields;
 }
 
+template <>
+std::span<const TacticField<DecodeTactic>> tactic_fields() {
+  return kDecodeFields;
+}
+
 template <typename T>
 void force_fields(const TacticSpec& forced, T& tactic) {
   for (const auto& [name, value] : forced.parameters) {
@@ -140,6 +160,7 @@ template void force_fields(const TacticSpec&, HopperTactic&);
 template jinja::Map tactic_variables(const CpuTactic&);
 template jinja::Map tactic_variables(const PortableTactic&);
 template jinja::Map tactic_variables(const HopperTactic&);
+template jinja::Map tactic_variables(const DecodeTactic&);
 
 const std::vector<std::string>& all_tactic_names() {
   static const auto& names = *new std::vector<std::string>{

@@ -47,6 +47,8 @@ template <>
 std::span<const TacticField<PortableTactic>> tactic_fields();
 template <>
 std::span<const TacticField<HopperTactic>> tactic_fields();
+template <>
+std::span<const TacticField<DecodeTactic>> tactic_fields();
 
 /// Replaces parameters by the forced ones.
 /// @throws Error with code spec for a parameter that the tactic does not have, with those that it
@@ -66,8 +68,9 @@ jinja::Map tactic_variables(const T& tactic);
 extern template jinja::Map tactic_variables(const CpuTactic&);
 extern template jinja::Map tactic_variables(const PortableTactic&);
 extern template jinja::Map tactic_variables(const HopperTactic&);
+extern template jinja::Map tactic_variables(const DecodeTactic&);
 
-/// The tactics of all targets.
+/// The tactics that a spec may force, of all targets.
 const std::vector<std::string>& all_tactic_names();
 
 /// @throws Error with code spec: "tactic: <message>"

@@ -250,11 +250,11 @@ class Attention::Implementation {
   std::int64_t workspace_size(const PackedShape& shape) const {
     TileSource tiles = tile_source(nullptr);
     if (takes_positions_) tiles.per_head = tiles.in_positions = true;
-    return geometry_of(shape, tiles).layout.bytes;
+    return geometry_of(shape, tiles).bytes;
   }
 
   std::int64_t workspace_size(const PackedShape& shape, const BlockMask* positions) const {
-    return geometry_of(shape, tile_source(positions)).layout.bytes;
+    return geometry_of(shape, tile_source(positions)).bytes;
   }
 
   Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& given,
@@ -262,7 +262,7 @@ class Attention::Implementation {
     const PlanGeometry geometry = geometry_of(shape, tile_source(options.positions));
     require_sequences(sequences, shape);
     if (options.positions) require_positions_alone(sequences);
-    require_workspace(options.workspace, geometry.layout.bytes);
+    require_workspace(options.workspace, geometry.bytes);
     auto state = std::make_shared<PlanState>();
     state->identity = identity_;
     state->shape = with_bounds(shape, spec_.kv_new);
@@ -271,7 +271,7 @@ class Attention::Implementation {
     state->geometry = geometry;
     state->counts_absent = options.count_absent;
     state->has_new_rows = spec_.kv_new;
-    state->has_new_rows = spec_.kv_new;
+    state->batch_invariant = options.batch_invariant;
     if (options.positions) state->positions = *options.positions;
     state->promised = PromisedOrder(promised_);
     build(*state, given, options.stream);
@@ -325,7 +325,8 @@ class Attention::Implementation {
     return {.block = {backend_->plan_row_side(), spec_.block[1]},
             .has_mask = has_mask,
             .per_head = positions ? positions->heads() > 1 : has_mask && mask_use_->per_head,
-            .in_positions = positions != nullptr};
+            .in_positions = positions != nullptr,
+            .decode = backend_->decode_launch()};
   }
 
   static void require_positions_alone(const Sequences& sequences) {
@@ -378,7 +379,7 @@ class Attention::Implementation {
   // Its bytes that the plan uses.
   static TensorView workspace_of(const PlanState& state) {
     return TensorView::contiguous(static_cast<void*>(state.memory), DType::u8,
-                                  {state.geometry.layout.bytes});
+                                  {state.geometry.bytes});
   }
 
   std::vector<double> mask_scalars(const Bindings& bindings) const {

@@ -40,6 +40,9 @@ class Backend {
   /// Rows of q that a row of a plan stands for.
   virtual std::int64_t plan_row_side() const = 0;
 
+  /// The kernel for sequences with few rows of q.
+  virtual DecodeLaunch decode_launch() const { return {}; }
+
   /// Reads the sequences' tensors anew and lists their tiles.
   virtual void build(PlanState& plan, const Bindings& bindings, Stream stream) const = 0;
 

@@ -236,6 +236,7 @@ abi::PlanBounds PlanState::bounds() const {
       .side = static_cast<int>(geometry.block[0]),
       .position_rows = positions ? static_cast<int>(positions->fingerprint().shape.q_len) : 0,
       .position_columns = positions ? static_cast<int>(positions->fingerprint().shape.kv_len) : 0,
+      .decode_q_len = geometry.decode_q_len,
       .pages = page_bounds()};
 }
 
@@ -262,11 +263,22 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
                             std::numeric_limits<std::int32_t>::max()),
                 "split the batch, or choose a greater block in the spec");
   }
-  return {.block = source.block,
-          .heads = static_cast<int>(heads),
-          .rows = static_cast<int>(rows),
-          .spans_of_row = static_cast<int>(spans),
-          .layout = abi::plan_layout(shape.batch, heads, rows, spans)};
+  const int blocks = source.decode.blocks;
+  PlanGeometry geometry = {.block = source.block,
+                           .heads = static_cast<int>(heads),
+                           .rows = static_cast<int>(rows),
+                           .spans_of_row = static_cast<int>(spans),
+                           .layout = abi::plan_layout(shape.batch, heads, rows, spans, blocks)};
+  geometry.bytes = geometry.layout.bytes;
+  if (blocks == 0) return geometry;
+  geometry.decode_blocks = blocks;
+  geometry.decode_lists = heads == 1 ? 1 : static_cast<int>(shape.num_kv_heads);
+  geometry.decode_q_len =
+      static_cast<int>(abi::kDecodeRows * shape.num_kv_heads / shape.num_q_heads);
+  geometry.decode = abi::decode_layout(geometry.layout, shape.batch, geometry.decode_lists, blocks,
+                                       source.decode.value_dim);
+  geometry.bytes = geometry.decode.bytes;
+  return geometry;
 }
 
 void require_sequences(const Sequences& sequences, const PackedShape& shape) {

@@ -7,12 +7,19 @@
 #include <optional>
 #include <vector>
 
+#include "../../templates/abi/decode.hpp"
 #include "../../templates/abi/plan.hpp"
 #include "../api/block_mask.hpp"
 #include "../api/plan.hpp"
 #include "promised_order.hpp"
 
 namespace tilewright {
+
+/// The decode kernel of a spec on a device.
+struct DecodeLaunch {
+  int blocks = 0;              ///< of threads; 0: the spec has no decode kernel
+  std::int64_t value_dim = 0;  ///< of the rows of a partial result
+};
 
 /// How the tiles of a spec's packed calls are laid out in a plan.
 struct PlanGeometry {
@@ -22,6 +29,11 @@ struct PlanGeometry {
   int rows = 0;          ///< of tiles of a head
   int spans_of_row = 0;  ///< 0 without mask_mod
   abi::PlanLayout layout = {};
+  int decode_blocks = 0;  ///< DecodeLaunch::blocks
+  int decode_lists = 0;   ///< abi::DecodeWork::lists
+  int decode_q_len = 0;   ///< abi::PlanBounds::decode_q_len
+  abi::DecodeLayout decode = {};
+  std::int64_t bytes = 0;  ///< of all of the plan
 };
 
 /// What a Plan stands for.
@@ -37,6 +49,7 @@ struct PlanState {
   std::vector<double> mask_scalars;         ///< that mask_mod reads, as of the last build
   bool has_new_rows = false;                ///< Spec::kv_new
   bool counts_absent = false;               ///< PlanOptions::count_absent
+  bool batch_invariant = false;             ///< PlanOptions::batch_invariant
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
   std::optional<std::int64_t> tiles_evaluated = {};
@@ -60,6 +73,7 @@ struct TileSource {
   bool has_mask = false;
   bool per_head = false;      ///< mask_mod or lists of positions tell heads apart
   bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx
+  DecodeLaunch decode = {};
 };
 
 PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source);

@@ -156,7 +156,7 @@ std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
                         const BindingArguments& bindings, Executor& threads) {
   const PlanView view(plan);
   plan_sequences(plan, view);
-  const int rows = view.header->rows = list_rows(plan, view);
+  const int rows = view.header->rows = view.header->all_rows = list_rows(plan, view);
   std::fill(std::begin(view.header->group_begin) + 1, std::end(view.header->group_begin), rows);
   if (mask != nullptr && mask->proves() && !plan.positions) {
     view.header->unsorted = plan.promised.find();

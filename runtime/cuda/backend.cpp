@@ -12,6 +12,7 @@
 #include "cache/bundles.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/spec/gradients.hpp"
+#include "generator/tactic/decode_tactic.hpp"
 #include "runtime/cuda/append.hpp"
 #include "runtime/cuda/backward.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
@@ -37,6 +38,10 @@ Target any_gpu() {
   return Target::parse("sm_80");
 }
 
+KernelVariant decode_kernel(const Spec& spec) {
+  return {.rows = KernelRows::decode, .lse = spec.outputs.lse};
+}
+
 KernelVariant unaligned(KernelVariant variant) {
   variant.aligned = false;
   return variant;
@@ -47,6 +52,10 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   const KernelVariant forward = forward_kernel(spec, any_gpu(), options.takes_block_mask);
   std::vector<KernelVariant> ids;
   if (!options.masks_only) ids = {forward, unaligned(forward)};
+  if (!options.masks_only && has_decode_kernel(spec)) {
+    const KernelVariant decode = decode_kernel(spec);
+    ids.insert(ids.end(), {decode, unaligned(decode)});
+  }
   if (spec.is_packed()) {
     ids.push_back(mask_kernel(facts));
   } else if (!spec.mask_mod.empty()) {
@@ -80,6 +89,7 @@ class CudaBackend final : public Backend {
         factors_(facts_),
         forward_(forward_kernel(spec, any_gpu(), options.takes_block_mask)),
         backward_(backward_kernel(spec, options.takes_block_mask)),
+        decodes_(has_decode_kernel(spec) && !options.masks_only),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
         driver_(Driver::get()) {
@@ -128,6 +138,17 @@ class CudaBackend final : public Backend {
 
   std::int64_t plan_row_side() const override { return plan_row_side_; }
 
+  DecodeLaunch decode_launch() const override {
+    if (!decodes_) return {};
+    const ContextScope scope(driver_, ordinal_);
+    const ContextKernels& kernels = modules_->in(scope);
+    const Kernel* const kernel = kernels.find(decode_kernel(spec_), kForwardEntry);
+    if (kernel == nullptr) return {};
+    return {
+        .blocks = static_cast<int>(kernel->launch.blocks_per_sm) * kernels.gpu().multiprocessors,
+        .value_dim = spec_.value_head_dim()};
+  }
+
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
@@ -154,13 +175,19 @@ class CudaBackend final : public Backend {
     arguments.v_new = tensor_argument(call.v_new);
     arguments.heads_in_group =
         static_cast<int>(packed_groups(spec_, call.shape, kernels.gpu().l2_bytes).heads);
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape, plan.pages());
+    if (plan.geometry.decode_blocks > 0) {
+      const KernelVariant decode = decode_kernel(spec_);
+      launch(kernels.kernel(is_aligned(spec_, call) ? decode : unaligned(decode), kForwardEntry),
+             plan.geometry.decode_blocks, arguments, call, snippet);
+    }
+    if (all_are_decoded(plan)) return;
     const FoldedFactors folded = factors_.fold(bindings.scalars());
     const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
     take_factors(kernel, folded, arguments.scaling);
     const std::int64_t q_tiles = std::int64_t{plan.geometry.rows} *
                                  (plan_work_side_ / kernel.launch.q_tile) * call.shape.num_q_heads;
     require_launchable(q_tiles);
-    SnippetParameter snippet(bindings.cuda_arguments(), call.shape, plan.pages());
     launch(kernel, blocks_of(kernel, q_tiles, kernels), arguments, call, snippet);
   }
 
@@ -357,6 +384,13 @@ class CudaBackend final : public Backend {
     return shapes;
   }
 
+  // Whether no sequence is left for prefill, whatever the device's lengths are. Where rows of tiles
+  // begin at positions, a sequence may have rows of two.
+  static bool all_are_decoded(const PlanState& plan) {
+    return !plan.positions && plan.shape.max_q_len <= plan.geometry.decode_q_len &&
+           plan.shape.max_q_len <= plan.geometry.block[0];
+  }
+
   // Kernels that take tensor maps leave what is rare to the others: strides that the copy engine
   // refuses, and scales, factors of score_mod and rows of one key that do not suit them.
   const Kernel& kernel_for(const ForwardCall& call, const abi::cuda::Scaling& scaling,
@@ -421,6 +455,7 @@ class CudaBackend final : public Backend {
   ScoreFactors factors_;
   KernelVariant forward_;   // what calls with aligned tensors launch
   KernelVariant backward_;  // likewise, where the spec has gradients
+  bool decodes_;
   int ordinal_;
   std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;

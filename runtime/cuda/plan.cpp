@@ -45,6 +45,7 @@ void read_back(const Driver& driver, int ordinal, const std::byte* from, Stream 
 abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
   const PlanGeometry& geometry = plan.geometry;
   std::byte* const memory = plan.memory;
+  const abi::DecodeLayout& decode = geometry.decode;
   return {.header = reinterpret_cast<abi::PlanHeader*>(memory),
           .sequences = reinterpret_cast<abi::PlannedSequence*>(memory + geometry.layout.sequences),
           .map = {.spans = reinterpret_cast<abi::TileSpan*>(memory + geometry.layout.spans),
@@ -53,7 +54,15 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
                   .spans_of_row = geometry.spans_of_row},
           .work = reinterpret_cast<abi::PlannedRow*>(memory + geometry.layout.work),
           .batch = static_cast<int>(plan.shape.batch),
-          .reserved = 0};
+          .reserved = 0,
+          .decode = {.units_before = reinterpret_cast<int*>(memory + decode.units_before),
+                     .partial = reinterpret_cast<float*>(memory + decode.partial),
+                     .ends = reinterpret_cast<float*>(memory + decode.ends),
+                     .arrived = reinterpret_cast<unsigned*>(memory + decode.arrived),
+                     .lists = geometry.decode_lists,
+                     .blocks = geometry.decode_blocks,
+                     .keeps_items_whole = plan.batch_invariant ? 1 : 0,
+                     .reserved = 0}};
 }
 
 void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda_forward.hpp"
+#include "decode.hpp"
 #include "extrema.hpp"
 #include "plan.hpp"
 #include "tile_map.hpp"
@@ -17,6 +18,7 @@ struct PlanArguments {
   PlannedRow* work;            // [heads of the map][rows], of which header->rows are used
   int batch;
   int reserved;  // 0
+  DecodeWork decode;  // no blocks where the spec has no decode kernel
 };
 
 /// plan_exact, plan_proved: reads the sequences' tensors, and writes all of a plan but for the
@@ -47,6 +49,8 @@ constexpr int kPlanThreads = 512;
 struct PackedForwardArguments : ForwardArguments {
   PlanArguments plan;
 };
+
+/// forward_decode*: grid (decode.blocks, 1, 1); the same arguments.
 
 /// The same where each sequence's last q_len columns are new rows: row q_begin + q_len - kv_len + c of k_new
 /// and v_new is its column c.

@@ -135,12 +135,13 @@ constexpr int kMostPlanGroups = 8;
 struct PlanHeader {
   unsigned long long faults;  // values that were clamped
   int first_faulty;           // the first sequence with one; batch where there is none
-  int rows;                   // entries of `work` of each list
+  int rows;                   // entries of `work` of each list, but for those of sequences that are decoded
   int end_of_q;               // where the last sequence's rows end
-  int reserved;
+  int all_rows;               // entries of `work` with those of decoded sequences, which come last
   // Entries of each list from group_begin[g] on are of sequences whose K and V a GPU's L2 cache holds
   // together; the last number is `rows`.
   int group_begin[kMostPlanGroups + 1];
+  unsigned arrived;  // blocks of threads that have decided their tiles of all lists; 0 between launches
   // All zero but for plans whose spec promises sorted buffers.
   unsigned unsorted_arrived;          // blocks of threads that have looked; 0 between launches
   unsigned long long unsorted_found;  // unsorted.count while blocks of threads look; 0 between launches
@@ -152,6 +153,7 @@ struct PlanHeader {
 struct PlanLayout {
   long long arrivals;   // unsigned[heads]: blocks of threads that have decided their tiles of a list;
                         // 0 between launches
+  long long decode_arrived;  // unsigned[decode_blocks]: DecodeWork::arrived
   long long sequences;  // PlannedSequence[batch]
   long long spans;      // TileSpan[heads][rows][spans_of_row]; none without mask_mod
   long long work;       // PlannedRow[heads][rows], of each group those that keep most tiles first
@@ -163,12 +165,15 @@ constexpr long long plan_aligned(long long bytes) { return (bytes + 255) / 256 *
 /// @param heads lists of the mask, or of positions: 1, or num_q_heads
 /// @param rows  tile_map_rows
 /// @param spans_of_row 0 without mask_mod
+/// @param decode_blocks blocks of threads that decode; 0: the spec has no decode kernel
 constexpr PlanLayout plan_layout(long long batch, long long heads, long long rows,
-                                 long long spans_of_row) {
+                                 long long spans_of_row, long long decode_blocks = 0) {
   PlanLayout layout = {};
   layout.arrivals = plan_aligned(sizeof(PlanHeader));
-  layout.sequences =
+  layout.decode_arrived =
       layout.arrivals + plan_aligned(heads * static_cast<long long>(sizeof(unsigned)));
+  layout.sequences = layout.decode_arrived +
+                     plan_aligned(decode_blocks * static_cast<long long>(sizeof(unsigned)));
   layout.spans = layout.sequences +
                  plan_aligned(batch * static_cast<long long>(sizeof(PlannedSequence)));
   layout.work = layout.spans +
@@ -209,6 +214,7 @@ struct PlanBounds {
   int side;              // block[0]
   int position_rows;     // of lists of positions; 0: there are none
   int position_columns;  // likewise
+  int decode_q_len;      // sequences with at most so many rows of q are decoded; 0: none is
   PageBounds pages;
 };
 
@@ -219,6 +225,11 @@ constexpr bool has_positions(const PlanBounds& bounds) { return bounds.position_
 /// A row of tiles of lists of positions; negative where its rows have negative positions.
 constexpr int position_block(const SequenceRows& rows, int lead, int q_block, int side) {
   return (rows.q_offset - lead) / side + q_block;
+}
+
+/// Whether a sequence is a decode kernel's, which takes rows of one row of tiles.
+constexpr bool is_decoded(const PlanBounds& bounds, int q_len, int lead) {
+  return q_len > 0 && q_len <= bounds.decode_q_len && lead + q_len <= bounds.side;
 }
 
 /// Indices that kernels compute with beyond a row or column stay ints.

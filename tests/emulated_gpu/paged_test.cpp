@@ -94,6 +94,19 @@ TEST_CASE("paged on a GPU: sizes of pages and forms of tables", "[each-day]") {
   check(spec, batch, 140, TableForm::none);
 }
 
+// Sequences whose rows of q times the heads of a head of k and v are at most 16 are decoded; the
+// last of the second batch is not. Its tile map tells heads apart.
+TEST_CASE(
+    "paged on a GPU: decoding with wide heads, large groups and heads that keep other tiles") {
+  Batch wide = {.lengths = {{1, 300}, {1, 0}, {1, 77}}, .heads = 16, .kv_heads = 1, .dim = 256};
+  wide.make();
+  check(paged_spec(f16, 256, "q_idx >= kv_idx"), wide, 16, TableForm::rows);
+  Batch mixed = {.lengths = {{4, 260}, {5, 33}, {6, 300}}, .heads = 6, .kv_heads = 2, .dim = 72};
+  mixed.make();
+  check(paged_spec(f16, 72, "q_idx >= kv_idx && (kv_idx / 128 + h) % 3 != 0"), mixed, 3,
+        TableForm::flat);
+}
+
 TEST_CASE("paged on a GPU: without a mask, and tensors that are not aligned") {
   const DType dtype = GENERATE(f32, f16);
   Batch batch = mixed_batch();

@@ -73,7 +73,7 @@ TW_INLINE void append(const AppendArguments& call) {
   }
   const auto parts = static_cast<unsigned>(call.parts_of_work);
   const auto entry = static_cast<int>(blockIdx.x / parts), part = static_cast<int>(blockIdx.x % parts);
-  if (entry >= call.header->rows) return;
+  if (entry >= call.header->all_rows) return;
   const tilewright::abi::PlannedRow row = call.work[entry];
   const tilewright::abi::RowsOfTiles rows = tilewright::abi::rows_of_entry(call, row);
   const int first = rows.begin + part * kRows;

@@ -5,6 +5,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/tile_rows.hpp"
 #include "snippet/snippets.hpp"
 
 // The snippets over a thread's scores of one tile.
@@ -23,6 +24,7 @@ struct SnippetInputs {
   int q_offset;
   int kv_offset;
   int kv_len;
+  TileRows rows;
 };
 
 // What the snippets read of their buffers for the whole head.
@@ -31,7 +33,8 @@ TW_INLINE tw_snippet::tw_Reads read_for_head(const SnippetArguments& call, const
 }
 
 TW_INLINE SnippetInputs make_scene(const SnippetArguments& call, const Place& place,
-                           const tw_snippet::tw_Reads& head_reads) {
+                                   const tw_snippet::tw_Reads& head_reads,
+                                   const TileRows& rows = {}) {
   return {place.state(call),
           place.b,
           place.h,
@@ -41,7 +44,8 @@ TW_INLINE SnippetInputs make_scene(const SnippetArguments& call, const Place& pl
           place.q_len(call) - 1,
           place.q_offset(call),
           place.kv_offset(call),
-          place.kv_len(call)};
+          place.kv_len(call),
+          rows};
 }
 
 // An index as a base and an offset.
@@ -69,10 +73,10 @@ struct RowIndices {
 template <bool kInside>
 TW_INLINE RowIndices find_row_indices(const SnippetInputs& scene) {
   RowIndices rows;
-  const int row = scene.place->first_row + row_of(0);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    rows.q_idx[i] = make_split_index<kInside>(row, row_offset(i), scene.last_row, scene.q_offset);
+    rows.q_idx[i] = make_split_index<kInside>(scene.rows.first(*scene.place, i),
+                                              scene.rows.offset(i), scene.last_row, scene.q_offset);
   }
   return rows;
 }
@@ -84,7 +88,8 @@ TW_INLINE RowReads read_for_rows(const SnippetInputs& scene, const RowIndices& r
   RowReads reads;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    reads.read(i, scene.state, scene.b, scene.h, scene.h_kv, rows.q_idx[i].value(), 0);
+    reads.read(i, scene.state, scene.b, scene.rows.head(scene.h, i), scene.h_kv,
+               rows.q_idx[i].value(), 0);
   }
   return reads;
 }
@@ -134,8 +139,8 @@ TW_INLINE void modify_scores(const SnippetInputs& scene, int first, float scale,
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       s[i][j] = tw_snippet::tw_score_mod<kReadsInside>(
-          scene.state, row_reads.with_lane(column_reads, i), s[i][j] * scale, scene.b, scene.h,
-          scene.h_kv, q_idx[i], kv_idx);
+          scene.state, row_reads.with_lane(column_reads, i), s[i][j] * scale, scene.b,
+          scene.rows.head(scene.h, i), scene.h_kv, q_idx[i], kv_idx);
     }
   }
 }
@@ -191,7 +196,8 @@ TW_INLINE Kept evaluate_mask(const SnippetInputs& scene, int first) {
       for (int i = 0; i < kRows; ++i) {
         const bool keep =
             tw_snippet::tw_mask_mod(scene.state, row_reads.with_lane(column_reads, i), scene.b,
-                                    scene.h, scene.h_kv, rows.q_idx[i].value(), kv_idx);
+                                    scene.rows.head(scene.h, i), scene.h_kv, rows.q_idx[i].value(),
+                                    kv_idx);
         columns[i].add(j, keep);
       }
     }
@@ -233,6 +239,7 @@ TW_INLINE Kept find_kept(const SnippetInputs& scene, const KvTile& tile) {
     for (int i = 0; i < kRows; ++i) kept.word[i] = ~0u;
   }
   if (tile.first() + kKvTile > scene.kv_len) bound_columns(scene, tile.first(), kept);
+  scene.rows.drop_tile(*scene.place, tile, kept.word);
   return kept;
 }
 

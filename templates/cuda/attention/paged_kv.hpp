@@ -1,8 +1,9 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/found_tile.hpp"
 #include "cuda/attention/paged_rows.hpp"
+#include "cuda/attention/place.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 
@@ -23,6 +24,18 @@ TW_INLINE const KvElement* find_kv(const TensorArgument& tensor, const Place& pl
 TW_INLINE PagedRows kv_rows(const KvElement* pool, const TensorArgument& tensor, const Place& place,
                             int first) {
   return {pool, tensor, place.pages, first};
+}
+
+// What is found of a tile before it is copied.
+TW_INLINE FoundTile find_tile(const Place& place, int first) {
+  return find_in_pages(place, first);
+}
+
+// Calls load(rows, count) for the tile's rows from `first` on, of which `count` exist.
+template <typename Load>
+TW_INLINE void load_found(const FoundTile& found, const KvElement* pool, const TensorArgument& tensor,
+                          const Place& place, int, int count, const Load& load) {
+  load_from_pages(found, pool, tensor, place, count, load);
 }
 
 }  // namespace tw_kernel

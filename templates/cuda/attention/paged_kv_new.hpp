@@ -3,6 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "abi/pages.hpp"
 #include "cuda/attention/either_row.hpp"
+#include "cuda/attention/found_tile.hpp"
 #include "cuda/attention/paged_rows.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/language.hpp"
@@ -74,6 +75,26 @@ class PagedAndNewRows {
 TW_INLINE PagedAndNewRows kv_rows(const KvElement* pool, const KvTensor& tensor, const Place& place,
                                   int first) {
   return {pool, tensor, place, first};
+}
+
+TW_INLINE bool is_in_pages(const Place& place, int first) {
+  return first + kKvTile <= tilewright::abi::context_of(place.rows.q_len, place.rows.kv_len);
+}
+
+// What is found of a tile before it is copied: nothing where it has new rows.
+TW_INLINE FoundTile find_tile(const Place& place, int first) {
+  return is_in_pages(place, first) ? find_in_pages(place, first) : FoundTile{0, 0};
+}
+
+// Calls load(rows, count) for the tile's rows from `first` on, of which `count` exist.
+template <typename Load>
+TW_INLINE void load_found(const FoundTile& found, const KvElement* pool, const KvTensor& tensor,
+                          const Place& place, int first, int count, const Load& load) {
+  if (is_in_pages(place, first)) {
+    load_from_pages(found, pool, tensor.pool, place, count, load);
+  } else {
+    load(kv_rows(pool, tensor, place, first), count);
+  }
 }
 
 }  // namespace tw_kernel

@@ -26,4 +26,17 @@ TW_INLINE StridedRows<KvElement> kv_rows(const KvElement* kv, const TensorArgume
   return {kv + first * tensor.row_stride, tensor.row_stride};
 }
 
+// What is found of a tile before it is copied: nothing needs to be.
+struct FoundTile {};
+TW_INLINE FoundTile find_tile(const Place&, int) {
+  return {};
+}
+
+// Calls load(rows, count) for the tile's rows from `first` on, of which `count` exist.
+template <typename Load>
+TW_INLINE void load_found(FoundTile, const KvElement* kv, const TensorArgument& tensor,
+                          const Place& place, int first, int count, const Load& load) {
+  load(kv_rows(kv, tensor, place, first), count);
+}
+
 }  // namespace tw_kernel

@@ -3,6 +3,7 @@
 #include "abi/cuda_packed.hpp"
 #include "cuda/language.hpp"
 #include "cuda/plan/decide_tiles.hpp"
+#include "cuda/plan/decode_units.hpp"
 #include "cuda/plan/order_rows.hpp"
 #include "cuda/plan/sequence_chunk.hpp"
 #include "kernel/configuration.hpp"
@@ -40,7 +41,8 @@ TW_INLINE void write_sequences(const PlanKernelArguments& arguments, int rows, S
 TW_INLINE void make_plan(const PlanKernelArguments& arguments, const SnippetArguments& call) {
   __shared__ SequenceChunk chunk;
   __shared__ SequenceSums sums;
-  __shared__ bool is_last;
+  __shared__ bool is_last;         // of its list
+  __shared__ bool is_last_of_all;  // lists
   const int list = static_cast<int>(blockIdx.x) / arguments.blocks_of_list;
   if (threadIdx.x == 0) sums = {0, arguments.plan.batch, 0, {}};
   if (kHasMaskMod) {
@@ -51,11 +53,14 @@ TW_INLINE void make_plan(const PlanKernelArguments& arguments, const SnippetArgu
   // Of a warp that most calls have no sequence for.
   if (threadIdx.x == kPlanThreads - 1) {
     is_last = is_last_block(arguments.arrivals[list], arguments.blocks_of_list);
+    is_last_of_all = kDecodes && is_last &&
+                     is_last_block(arguments.plan.header->arrived, arguments.plan.map.heads);
   }
   const bool writes = blockIdx.x == 0;
   const int rows = read_chunk(arguments, 0, 0, chunk, writes ? &sums : nullptr);
   if (writes) write_sequences(arguments, rows, chunk, sums);
   if (is_last) order_rows(arguments, list, chunk);
+  if (kDecodes && is_last_of_all) count_decode_units(arguments, call, chunk);
 }
 
 }  // namespace tw_kernel

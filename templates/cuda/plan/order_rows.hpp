@@ -32,7 +32,7 @@ class RowOrder {
         chunk_(chunk),
         spans_(arguments.plan.map.spans + first_row(arguments, list) *
                                               arguments.plan.map.spans_of_row),
-        buckets_(kSortBuckets<kPlanThreads> / arguments.groups) {
+        buckets_(kSortBuckets<kPlanThreads> / (arguments.groups + (kDecodes ? 1 : 0))) {
     // Roundings make a product with the scale greater by less than 2^-20 of it, so it stays below
     // `buckets_`; and it never falls where the cost rises.
     const int most_tiles = max((arguments.bounds.max_kv_len + kBlockKv - 1) / kBlockKv, 1);

@@ -21,7 +21,7 @@ struct ChunkSequence {
   int lead;
   int q_len;
   int kv_len;
-  int group;  // whose K and V its own are read with
+  int group;  // whose K and V its own are read with; the last group's number + 1 where it is decoded
 };
 
 struct SequenceChunk {
@@ -36,7 +36,7 @@ struct SequenceSums {
   int faults;
   int first_faulty;  // batch where there is none
   int end_of_q;
-  int rows[kMostPlanGroups];
+  int rows[kMostPlanGroups + 1];  // of each group, then of sequences that are decoded
 };
 
 TW_INLINE int group_of(const PlanKernelArguments& arguments, int kv_begin) {
@@ -69,7 +69,9 @@ __noinline__ int read_chunk(const PlanKernelArguments& arguments, int first, int
     FaultCounter faults = {.is_reported = sums != nullptr};
     sequence = tilewright::abi::plan_sequence(arguments.tensors, arguments.bounds, b, faults);
   }
-  const int group = group_of(arguments, sequence.kv_begin);
+  const bool decoded =
+      kDecodes && tilewright::abi::is_decoded(arguments.bounds, sequence.q_len, sequence.lead);
+  const int group = decoded ? arguments.groups : group_of(arguments, sequence.kv_begin);
   const long long own =
       tilewright::abi::count_work(sequence.q_len, sequence.lead, kBlockQ, kWorkSide);
   const long long begin = rows + sum_before<kPlanThreads>(own, sums_of_rows);
@@ -82,7 +84,7 @@ __noinline__ int read_chunk(const PlanKernelArguments& arguments, int first, int
   if (thread == 0) chunk.rows_before[0] = own_begin;
   if (exists && sums != nullptr) {
     arguments.plan.sequences[b] = sequence;
-    sum_up(sequence, b, group, own_end - own_begin, *sums);
+    sum_up(sequence, b, decoded ? kMostPlanGroups : group, own_end - own_begin, *sums);
   }
   __syncthreads();  // the chunk is there, and sums_of_rows may be used again
   return chunk.rows_before[kPlanThreads];
@@ -99,6 +101,7 @@ TW_INLINE void write_header(const SequenceSums& sums, PlanHeader& header) {
     begin += sums.rows[group];
   }
   header.group_begin[kMostPlanGroups] = header.rows = begin;
+  header.all_rows = begin + sums.rows[kMostPlanGroups];
 }
 
 }  // namespace tw_kernel

@@ -4,8 +4,8 @@
 #include "cuda/attention/modify.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/attention/softmax.hpp"
-#include "cuda/constants.hpp"
 #include "cuda/language.hpp"
+#include "cuda/portable/weigh_tile.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "cuda/store/rows.hpp"
@@ -92,7 +92,6 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   const QFragments q(shared.q);
 
   const SnippetInputs scene = make_scene(call, task.place, head_reads);
-  const float to_log2 = arguments.scaling.to_log2;
   Softmax softmax = start_softmax();
   float out[kRows][kOutColumns] = {};
   int stage = 0;
@@ -110,31 +109,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     commit_copies();
 
-    const bool some_dropped =
-        (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > kv_len;
-    Kept kept;
-    if (some_dropped) kept = find_kept(scene, tile);
-
-    float s[kRows][kColumns];
-    score_tile(q, shared.k + stage * kKBytes, s);
-    if (kHasScoreMod) {
-      modify_scores<false>(scene, tile.first(), arguments.scaling.factor, s);
-    } else if (arguments.scaling.factor != 1.0f) {
-      multiply_scores(arguments.scaling.factor, s);
-    }
-    if (some_dropped) drop(kept, -kInfinity, s);
-    float greatest[kRows];
-    const bool raises = exceeds_max(s, 0.0f, softmax, to_log2, greatest);
-    if (raises) {
-      float alpha[kRows];
-      raise_max(greatest, softmax, to_log2, alpha);
-      rescale(alpha, out);
-    }
-    float reference[kRows];
-    find_references(softmax, 0.0f, reference);
-    if (raises) subtract_coarse(to_log2, reference, s);
-    exponentiate(s, reference, softmax, to_log2);
-    const Weights weights = make_weights(shared.p, s);
+    const Weights weights = weigh_tile(arguments, scene, tile, q, shared.k + stage * kKBytes,
+                                       shared.p, softmax, out);
 
     if (kStages == 1) {
       wait_for_groups<0>();
@@ -148,7 +124,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
   const RowEnds ends =
-      end_rows(arguments, call, task.place, softmax, greatest_scores(softmax, to_log2));
+      end_rows(arguments, call, task.place, softmax, greatest_scores(softmax, arguments.scaling.to_log2));
   store_rows(arguments, call, task.place, ends, out);
 }
 

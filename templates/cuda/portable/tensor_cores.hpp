@@ -101,9 +101,11 @@ class RowFragments {
 };
 using QFragments = RowFragments<kHeadPad>;
 
-template <int kPad>
-TW_INLINE void score_tile(const RowFragments<kPad>& q_fragments, unsigned k_tile,
+// Fragments: RowFragments, or another class that has read() and kSteps.
+template <typename Fragments>
+TW_INLINE void score_tile(const Fragments& q_fragments, unsigned k_tile,
                           float (&s)[kRows][kColumns]) {
+  constexpr int kPad = 16 * Fragments::kSteps;
   const unsigned k_rows = k_fragment<kPad>(k_tile);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {

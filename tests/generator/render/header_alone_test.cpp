@@ -96,14 +96,17 @@ std::vector<Wish> wishes() {
           {packed, "forward_prefill"},
           {packed_wide, "forward_prefill"},
           {packed_in_float, "forward_prefill"},
+          {packed, "forward_decode"},
           {packed, "plan_proved"},
           {promised, "plan_proved"},
           {paged, "forward_prefill"},
+          {paged, "forward_decode"},
           {paged, "plan_proved"},
           {packed, "merge"},
           {packed_in_float, "merge"},
           {paged, "append"},
           {with_new_rows, "forward_prefill"},
+          {with_new_rows, "forward_decode"},
           {with_gradients, "backward_masked"},
           {float_gradients, "backward"}};
 }

@@ -41,6 +41,10 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_prefill_unaligned",
                                             "forward_prefill_lse",
                                             "forward_prefill_lse_unaligned",
+                                            "forward_decode",
+                                            "forward_decode_unaligned",
+                                            "forward_decode_lse",
+                                            "forward_decode_lse_unaligned",
                                             "backward",
                                             "backward_unaligned",
                                             "backward_masked",
@@ -86,7 +90,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 28);
+  CHECK(names.size() == 32);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

@@ -8,7 +8,7 @@ namespace tw_kernel {
 
 template <int kThreads>
 TW_INLINE unsigned thread_number() {
-  return threadIdx.x;
+  return kThreads == 32 ? threadIdx.x % 32 : threadIdx.x;
 }
 
 }  // namespace tw_kernel

@@ -1,0 +1,59 @@
+#include "generator/tactic/decode_tactic.hpp"
+
+#include <algorithm>
+
+#include "generator/tactic/cuda_tactic.hpp"
+
+namespace tilewright {
+namespace {
+
+// Columns of a row in shared memory: whole steps of a matrix product.
+std::int64_t padded(std::int64_t columns) {
+  return (columns + 15) / 16 * 16;
+}
+
+// Beside the dynamic part a block has static shared memory, most of it for the sums of warps
+// (templates/cuda/decode/sum_of_warps.hpp), and the system takes 1 KB.
+constexpr std::int64_t kStaticBytes = 12 * 1024;
+
+}  // namespace
+
+bool has_decode_kernel(const Spec& spec) {
+  return spec.is_packed() && uses_tensor_cores(spec);
+}
+
+// What counts is how many bytes of K and V are on their way: two blocks on a multiprocessor, or
+// else more stages (notes on an H100: docs/performance.md).
+DecodeTactic decode_tactic(const Spec& spec, const Target& target) {
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const bool is_narrow = width <= 64 && spec.block[1] % 32 == 0;
+  DecodeTactic tactic = {.kv_tile = is_narrow ? 32 : 16,
+                         .warps = 4,
+                         .stages = 1,
+                         .q_in_registers = width <= 192,
+                         .blocks_per_sm = 1,
+                         .mask_unroll = 8};
+  const auto fits = [&](std::int64_t blocks, std::int64_t stages) {
+    tactic.blocks_per_sm = blocks;
+    tactic.stages = stages;
+    return blocks * (shared_bytes(spec, tactic) + kStaticBytes) <= max_shared_bytes(target);
+  };
+  for (const std::int64_t stages : {4, 3}) {
+    if (fits(2, stages)) return tactic;
+  }
+  for (const std::int64_t stages : {4, 3, 2}) {
+    if (fits(1, stages)) return tactic;
+  }
+  fits(1, 1);
+  return tactic;
+}
+
+std::int64_t shared_bytes(const Spec& spec, const DecodeTactic& tactic) {
+  const std::int64_t head = padded(spec.head_dim);
+  const std::int64_t value = padded(spec.value_head_dim());
+  const std::int64_t ring = 2 * tactic.stages * tactic.kv_tile * (head + value);
+  const std::int64_t q = tactic.q_in_registers ? 0 : 2 * kDecodeRows * head;
+  return tactic.warps * ring + q;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,138 @@
+#pragma once
+
+#include "abi/cuda_forward.hpp"
+#include "abi/decode.hpp"
+#include "abi/plan.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/decode/unit_tiles.hpp"
+#include "cuda/decode/units.hpp"
+#include "cuda/decode/work_range.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/cp_async.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "kernel/kv_rows.hpp"
+#include "kernel/load.hpp"
+
+// K and V of a warp's tiles, copied kStages tiles before they are used, whatever item they are of.
+
+namespace tw_kernel {
+
+// Where an item is. All of its rows of q are in the tile.
+TW_INLINE Place place_of_item(const ForwardArguments& arguments, const SnippetArguments& call,
+                              const Segment& segment) {
+  const tilewright::abi::PlannedSequence& sequence = arguments.plan.sequences[segment.b];
+  Place place;
+  place.b = segment.b;
+  place.h_kv = segment.h_kv;
+  place.h = segment.h_kv * (call.num_q_heads / call.num_kv_heads);
+  place.take(call, sequence, segment.b);
+  place.end_of_rows = sequence.q_len;
+  place.begin_in_block = 0;
+  place.first_row = 0;
+  place.mask_row = sequence.tile_row;
+  return place;
+}
+
+// What a warp works on: a segment of an item, and where its tensors are.
+struct WarpItem {
+  HeadPointers task;
+  Segment segment;
+};
+
+// What is on its way to a warp, in shared memory. Each tile may be of another item.
+struct Announced {
+  static constexpr int kItems = kStages + 1;  // one is used while kStages tiles are on their way
+  KvTile tiles[kStages];
+  WarpItem items[kItems];
+};
+TW_INLINE int next_item(int item) {
+  return item == Announced::kItems - 1 ? 0 : item + 1;
+}
+
+class CopiesAhead {
+ public:
+  __forceinline__ CopiesAhead(const ForwardArguments& arguments, const SnippetArguments& call,
+                              Announced& announced, unsigned ring, int team)
+      : arguments_(arguments),
+        call_(call),
+        announced_(announced),
+        ring_(ring),
+        team_(team),
+        range_(arguments.plan.decode, arguments.plan.batch, call.num_kv_heads) {}
+
+  // Asks for the next tile, and makes it a group of copies; without a tile the group is empty. No lane
+  // reads the tile's place in the ring any more. After the last item one without units is announced.
+  __forceinline__ void ask() {
+    if (left_ > 0 || find_item()) {
+      const KvTile tile = walk_.tile();
+      if (lane() == 0) announced_.tiles[stage_] = tile;
+      if (tile.exists()) copy(tile);
+      walk_.advance();
+      if (--left_ > 0) find_next();
+    }
+    commit_copies();
+    stage_ = stage_ == kStages - 1 ? 0 : stage_ + 1;
+  }
+
+  __forceinline__ const tilewright::abi::UnitCuts& cuts() const { return range_.cuts(); }
+
+ private:
+  // Whether there is one more.
+  __forceinline__ bool find_item() {
+    if (has_ended_) return false;
+    Segment segment = {};
+    has_ended_ = !range_.take(segment);
+    item_ = next_item(item_);
+    if (lane() == 0) {
+      WarpItem& item = announced_.items[item_];
+      item.segment = segment;
+      if (!has_ended_) {
+        const Place place = place_of_item(arguments_, call_, segment);
+        item.task = {place, find_kv(k_of(arguments_), place), find_kv(v_of(arguments_), place)};
+      }
+    }
+    if (has_ended_) return false;
+    __syncwarp();  // the item is there
+    const TileMap& map = arguments_.plan.map;
+    walk_.begin(map,
+                heads_of_list(map, call_.num_q_heads, segment.h_kv, arguments_.plan.decode.lists),
+                task().place.mask_row, task().place.rows.kv_len, segment.first, team_);
+    left_ = segment.count;
+    find_next();
+    return true;
+  }
+
+  __forceinline__ const HeadPointers& task() const { return announced_.items[item_].task; }
+
+  // A page's number is looked up a tile before it is needed.
+  __forceinline__ void find_next() {
+    const KvTile tile = walk_.tile();
+    if (tile.exists()) found_ = find_tile(task().place, tile.first());
+  }
+
+  __forceinline__ void copy(const KvTile& tile) const {
+    const int first = tile.first(), count = task().place.rows.kv_len - first;
+    const unsigned k = ring_ + stage_ * (kKBytes + kVBytes);
+    load_found(found_, task().k, k_of(arguments_), task().place, first, count,
+               [&](const auto& rows, int existing) { load_k(k, rows, existing); });
+    load_found(found_, task().v, v_of(arguments_), task().place, first, count,
+               [&](const auto& rows, int existing) { load_v(k + kKBytes, rows, existing); });
+  }
+
+  const ForwardArguments& arguments_;
+  const SnippetArguments& call_;
+  Announced& announced_;
+  unsigned ring_;
+  int team_;
+  WorkRange range_;
+  UnitTiles walk_;
+  FoundTile found_;  // of the next tile
+  int left_ = 0;   // units of the item
+  int stage_ = 0;  // of the ring, that is filled next
+  int item_ = Announced::kItems - 1;
+  bool has_ended_ = false;
+};
+
+}  // namespace tw_kernel
