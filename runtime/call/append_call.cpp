@@ -75,8 +75,8 @@ void require_pools_apart(const NewRows& rows, const TensorView& k, const TensorV
     require_pool_apart(pool, {"v_new", rows.v_new});
     if (rows.slots) require_pool_apart(pool, {"slots", *rows.slots});
     if (plan == nullptr) continue;
-    const TensorView workspace = TensorView::contiguous(static_cast<void*>(plan->memory), DType::u8,
-                                                        {plan->geometry.bytes});
+    const TensorView workspace =
+        TensorView::contiguous(static_cast<void*>(plan->memory), DType::u8, {plan->geometry.bytes});
     require_pool_apart(pool, {"the plan's workspace", workspace});
     if (plan->sequences.page_table) {
       require_pool_apart(pool, {"page_table", *plan->sequences.page_table});

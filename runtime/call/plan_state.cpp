@@ -297,7 +297,7 @@ void require_sequences(const Sequences& sequences, const PackedShape& shape) {
 }
 
 void require_workspace(const TensorView& workspace, std::int64_t bytes) {
-  constexpr std::uintptr_t kAlignment = 256;
+  constexpr std::uintptr_t kPlanAlignment = 256;
   const std::int64_t given = workspace.data == nullptr ? 0 : workspace.bytes();
   if (given < bytes) {
     throw Error(ErrorCode::tensor,
@@ -309,7 +309,7 @@ void require_workspace(const TensorView& workspace, std::int64_t bytes) {
     throw Error(ErrorCode::tensor, "the workspace is not contiguous",
                 "give one block of memory, for example u8 [workspace_size(shape)]");
   }
-  if (reinterpret_cast<std::uintptr_t>(workspace.data) % kAlignment == 0) return;
+  if (reinterpret_cast<std::uintptr_t>(workspace.data) % kPlanAlignment == 0) return;
   throw Error(ErrorCode::tensor, "the workspace begins at no multiple of 256 bytes",
               "align it to 256 bytes");
 }
