@@ -194,7 +194,8 @@ TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
        ""},
       {"the task is read before it is there", forward,
        "__syncthreads();  // the task and the list of tiles are there", ""},
-      {"what was summed is not rescaled", forward, "rescale(alpha, out);", ""},
+      {"what was summed is not rescaled", "cuda/portable/weigh_tile.hpp", "rescale(alpha, out);",
+       ""},
       {"a tile is dropped", forward, "tiles.advance();", "tiles.advance(); tiles.advance();"},
   };
   check_each_is_seen(faults, causal("portable"), kSeveralTiles, &findings);

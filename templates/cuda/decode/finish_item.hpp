@@ -23,6 +23,15 @@ namespace tw_kernel {
 
 using tilewright::abi::DecodeWork;
 
+// What a row of O is divided by. The weight of a sequence's only key may be near 1: the row is that key's
+// value only if its sum is rounded as the weight in O is.
+TW_INLINE float divisor_of(const Place& place, float sum) {
+  if (place.rows.kv_len != 1) return sum;
+  QElement rounded;
+  from_float(sum, &rounded);
+  return to_float(rounded);
+}
+
 // Four columns of row r of an item's tile. o: relative to end.max. Called where code is cold, so it stands
 // there once.
 __noinline__ void store_out(const ForwardArguments& arguments, const SnippetArguments& call,
@@ -38,7 +47,7 @@ __noinline__ void store_out(const ForwardArguments& arguments, const SnippetArgu
   if (kValueDim != kValuePad && column >= kValueDim) return;
   // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
   const bool empty = end.sum == 0.0f;
-  const float factor = empty ? 0.0f : tw_math::reciprocal(end.sum);
+  const float factor = empty ? 0.0f : tw_math::reciprocal(divisor_of(place, end.sum));
   const float values[4] = {o.x, o.y, o.z, o.w};
   OutElement* const to = head_of<OutElement>(arguments.out, 0, h) +
                          (place.q_begin() + q_row) * arguments.out.row_stride + column;
