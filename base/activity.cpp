@@ -15,15 +15,15 @@ namespace {
 
 constexpr std::size_t kMostBytes = 160;
 
-// Written by the thread that holds the slot and read by handlers at any time, so all of it is
+// Written by the thread whose activity it is and read by handlers at any time, so all of it is
 // atomic; a line that is read while it changes may mix two activities.
-struct Slot {
+struct RunningActivity {
   std::atomic<int> thread = 0;  // 0: free
   std::atomic<std::int64_t> begun_ms = 0;
   std::array<std::atomic<char>, kMostBytes> text = {};  // ends with 0
 };
 
-constinit std::array<Slot, 64> slots;
+constinit std::array<RunningActivity, 64> running;
 
 std::int64_t now_ms() {
   timespec now = {};
@@ -61,32 +61,32 @@ class Line {
 
 Activity::Activity(std::string_view does, std::string_view what) noexcept {
   const auto thread = static_cast<int>(::syscall(SYS_gettid));
-  for (std::size_t i = 0; i < slots.size(); ++i) {
+  for (std::size_t i = 0; i < running.size(); ++i) {
     int is_free = 0;
-    if (!slots[i].thread.compare_exchange_strong(is_free, thread)) continue;
-    slots[i].begun_ms = now_ms();
+    if (!running[i].thread.compare_exchange_strong(is_free, thread)) continue;
+    running[i].begun_ms = now_ms();
     std::size_t size = 0;
     const auto add = [&](char c) {
-      if (size + 1 < kMostBytes) slots[i].text[size++].store(c, std::memory_order_relaxed);
+      if (size + 1 < kMostBytes) running[i].text[size++].store(c, std::memory_order_relaxed);
     };
     for (const char c : does) add(c);
     if (!what.empty()) add(' ');
     for (const char c : what) add(c);
-    slots[i].text[size].store('\0', std::memory_order_release);
+    running[i].text[size].store('\0', std::memory_order_release);
     slot_ = static_cast<int>(i);
     return;
   }
 }
 
 Activity::~Activity() {
-  if (slot_ >= 0) slots[static_cast<std::size_t>(slot_)].thread.store(0);
+  if (slot_ >= 0) running[static_cast<std::size_t>(slot_)].thread.store(0);
 }
 
 void write_activities(int descriptor) noexcept {
-  for (const Slot& slot : slots) {
-    const int thread = slot.thread.load();
+  for (const RunningActivity& activity : running) {
+    const int thread = activity.thread.load();
     if (thread == 0) continue;
-    const std::int64_t ms = std::max<std::int64_t>(0, now_ms() - slot.begun_ms);
+    const std::int64_t ms = std::max<std::int64_t>(0, now_ms() - activity.begun_ms);
     Line line;
     line.add("  thread ");
     line.add(std::int64_t{thread});
@@ -95,7 +95,7 @@ void write_activities(int descriptor) noexcept {
     line.add('.');
     line.add(ms / 100 % 10);
     line.add(" s: ");
-    for (const auto& c : slot.text) {
+    for (const auto& c : activity.text) {
       if (c == '\0') break;
       line.add(c);
     }

@@ -28,6 +28,8 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"TILEWRIGHT_CXX", "the C++ compiler, with arguments if need be"},
     EnvironmentVariable{"TILEWRIGHT_DEVICE", "what auto means: cpu, cuda or cuda:N"},
     EnvironmentVariable{"TILEWRIGHT_JIT", "off: nothing is ever compiled"},
+    EnvironmentVariable{"TILEWRIGHT_LINEINFO",
+                        "1: GPU kernels tell profilers the lines of their source"},
     EnvironmentVariable{"TILEWRIGHT_LOG",
                         "where events are written: stderr or a file, with :debug for more"},
     EnvironmentVariable{"TILEWRIGHT_NCCL", "the NCCL library to use"},
@@ -40,6 +42,7 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"TILEWRIGHT_TEMPLATES",
                         "a folder of templates in place of the embedded ones"},
     EnvironmentVariable{"TILEWRIGHT_THREADS", "threads of the CPU backend"},
+    EnvironmentVariable{"TILEWRIGHT_TUNED", "0: tactics that tune remembered are not used"},
     EnvironmentVariable{"TILEWRIGHT_WORKER", "the executable that compiles for a program, or off"},
 };
 

@@ -31,8 +31,9 @@ std::string read_text_file(const std::filesystem::path& path, const ReadOptions&
 
 /// Writes a file so that others see the old contents or all of the new ones, also after a crash: a
 /// temporary file in the same folder, synced, renamed over `path`, the folder synced. Where the
-/// file system allows it, the temporary file has no name until it is complete, so that the end of
-/// the process leaves nothing; elsewhere remove_temporary_files() removes it. A symbolic link is
+/// file system allows it, the temporary file has no name until it is complete, so that a process
+/// that is killed leaves no half of a file, and a whole one only if it is killed between its two
+/// names; elsewhere remove_temporary_files() removes it. A symbolic link is
 /// followed. `mode` is what open(2) takes, so the umask applies.
 /// A stream takes the bytes as they are, and nothing is renamed. A FIFO waits for its reader.
 /// Throws Error (disk), and then leaves neither a partial file nor the temporary one. A directory,

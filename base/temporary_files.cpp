@@ -10,42 +10,42 @@ namespace {
 
 enum State { kFree, kChanging, kKnown };
 
-struct Slot {
+struct KnownFile {
   std::atomic<int> state{kFree};
   std::atomic<pid_t> process{0};  // a child that was forked must not remove its parent's files
   int folder = -1;
   char name[256] = {};  // NAME_MAX and its end
 };
 
-std::array<Slot, 64> slots;
+std::array<KnownFile, 64> known_files;
 
 static_assert(std::atomic<int>::is_always_lock_free, "read in signal handlers");
 
 }  // namespace
 
 TemporaryFile::TemporaryFile(int folder, const std::string& name) {
-  if (name.size() >= sizeof(Slot::name)) return;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
+  if (name.size() >= sizeof(KnownFile::name)) return;
+  for (std::size_t i = 0; i < known_files.size(); ++i) {
     int expected = kFree;
-    Slot& slot = slots[i];
-    if (!slot.state.compare_exchange_strong(expected, kChanging)) continue;
-    slot.process = ::getpid();
-    slot.folder = folder;
-    std::memcpy(slot.name, name.c_str(), name.size() + 1);
-    slot.state = kKnown;
+    KnownFile& file = known_files[i];
+    if (!file.state.compare_exchange_strong(expected, kChanging)) continue;
+    file.process = ::getpid();
+    file.folder = folder;
+    std::memcpy(file.name, name.c_str(), name.size() + 1);
+    file.state = kKnown;
     slot_ = static_cast<int>(i);
     return;
   }
 }
 
 TemporaryFile::~TemporaryFile() {
-  if (slot_ >= 0) slots[static_cast<std::size_t>(slot_)].state = kFree;
+  if (slot_ >= 0) known_files[static_cast<std::size_t>(slot_)].state = kFree;
 }
 
 void remove_temporary_files() noexcept {
-  for (Slot& slot : slots) {
-    if (slot.state == kKnown && slot.process == ::getpid()) {
-      ::unlinkat(slot.folder, slot.name, 0);
+  for (KnownFile& file : known_files) {
+    if (file.state == kKnown && file.process == ::getpid()) {
+      ::unlinkat(file.folder, file.name, 0);
     }
   }
 }

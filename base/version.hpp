@@ -2,7 +2,7 @@
 
 /// The version of these headers, for `#if`. The build reads its own version from here.
 #define TILEWRIGHT_VERSION_MAJOR 0
-#define TILEWRIGHT_VERSION_MINOR 1
+#define TILEWRIGHT_VERSION_MINOR 2
 #define TILEWRIGHT_VERSION_PATCH 0
 
 /// major * 10000 + minor * 100 + patch, so that versions compare as numbers.

@@ -5,46 +5,18 @@
 #include <nlohmann/json.hpp>
 
 #include "c/handles.hpp"
+#include "c/options.hpp"
 #include "c/shape.hpp"
 #include "c/sized.hpp"
-#include "c/store.hpp"
 #include "c/tensor.hpp"
 #include "c/text.hpp"
 
 namespace tilewright::capi {
 namespace {
 
-std::optional<bool> jit_of(std::int32_t jit) {
-  if (jit == TW_JIT_DEFAULT) return std::nullopt;
-  if (jit == TW_JIT_ON || jit == TW_JIT_OFF) return jit == TW_JIT_ON;
-  throw Error(ErrorCode::usage, "jit is " + std::to_string(jit),
-              "give TW_JIT_DEFAULT (0), TW_JIT_ON (1) or TW_JIT_OFF (-1)");
-}
-
-std::unique_ptr<LentPool> pool_of(const tw_options& options) {
-  if (!options.parallel_for && !options.pool_size) return nullptr;
-  if (options.parallel_for && options.pool_size) return std::make_unique<LentPool>(options);
-  throw Error(ErrorCode::usage,
-              options.parallel_for ? "pool_size is NULL, and parallel_for is not"
-                                   : "parallel_for is NULL, and pool_size is not",
-              "give both functions, or neither");
-}
-
 std::unique_ptr<tw_attention> make_attention(const char* spec_json, const tw_options& options) {
   auto made = std::make_unique<tw_attention>();
-  if (options.log) made->log = std::make_unique<LogSink>(options.log, options.log_user);
-  made->pool = pool_of(options);
-  AttentionOptions given;
-  given.device = options.device ? Device::parse(options.device) : Device::automatic();
-  if (made->log) given.kernels.diagnostics = made->log->diagnostics();
-  given.kernels.store = store_in(options.cache_dir, given.kernels.diagnostics);
-  given.kernels.jit = jit_of(options.jit);
-  given.threads = made->pool.get();
-  given.takes_block_mask = options.takes_block_mask != 0;
-  given.masks_only = options.masks_only != 0;
-  given.positions = options.positions != 0;
-  given.merge = options.merge != 0;
-  given.append = options.append != 0;
+  AttentionOptions given = attention_options(options, made->log, made->pool);
   made->attention = std::make_unique<Attention>(spec_from_json(spec_json), std::move(given));
   return made;
 }
@@ -52,7 +24,8 @@ std::unique_ptr<tw_attention> make_attention(const char* spec_json, const tw_opt
 nlohmann::ordered_json json_of(const KernelBuild& build) {
   return {{"kernel", build.kernel},       {"source", build.source},
           {"render_ms", build.render_ms}, {"compile_ms", build.compile_ms},
-          {"load_ms", build.load_ms},     {"bytes", build.bytes}};
+          {"load_ms", build.load_ms},     {"bytes", build.bytes},
+          {"names", build.names}};
 }
 
 void fill_outputs(const OutputShapes& shapes, tw_tensor* out, tw_tensor* lse) {

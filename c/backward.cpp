@@ -10,14 +10,10 @@ namespace tilewright::capi {
 namespace {
 
 BackwardOptions options_of(const tw_backward_call& call) {
-  BackwardOptions options{.q_offset = call.q_offset,
-                          .kv_offset = call.kv_offset,
-                          .deterministic = call.deterministic != 0,
-                          .stream = call.stream};
-  if (call.has_scale) options.scale = call.scale;
-  if (call.workspace) {
-    options.workspace = TensorView::contiguous(call.workspace, DType::u8, {call.workspace_bytes});
-  }
+  auto options = common_options<BackwardOptions>(call);
+  options.q_offset = call.q_offset;
+  options.kv_offset = call.kv_offset;
+  options.deterministic = call.deterministic != 0;
   return options;
 }
 
@@ -36,19 +32,17 @@ GradientBuffers gradients_of(const tw_backward_call& call, const Device& device)
 
 void backward_call(const Attention& attention, const tw_backward_call& call) {
   const Device& device = attention.device();
-  const BackwardTensors tensors{.q = view_of(call.q, device, "q"),
-                                .k = view_of(call.k, device, "k"),
-                                .v = view_of(call.v, device, "v"),
-                                .out = view_of(call.out, device, "out"),
-                                .lse = view_of(call.lse, device, "lse"),
-                                .dout = view_of(call.dout, device, "dout"),
-                                .dlse = optional_view_of(call.dlse, device, "dlse"),
-                                .dq = optional_view_of(call.dq, device, "dq"),
-                                .dk = optional_view_of(call.dk, device, "dk"),
-                                .dv = optional_view_of(call.dv, device, "dv")};
+  const BackwardTensors tensors = tensors_of(call, device);
   const GradientBuffers gradients = gradients_of(call, device);
   const BackwardOptions options = options_of(call);
   const Bindings& bindings = of(call.bindings);
+  if (call.plan && call.mask) {
+    throw Error(ErrorCode::usage, "both mask and plan are given",
+                "packed calls take a plan alone, dense ones a mask");
+  }
+  if (call.plan) {
+    return attention.backward(tensors, call.plan->plan, bindings, gradients, options);
+  }
   if (call.mask) {
     return attention.backward(tensors, call.mask->mask, bindings, gradients, options);
   }
@@ -62,6 +56,19 @@ extern "C" tw_status tw_backward_workspace_size(const tw_attention* attention,
                                                 const tw_shape* shape, const tw_bindings* bindings,
                                                 int32_t deterministic, int64_t* bytes,
                                                 tw_error** error) {
+  using namespace tilewright;
+  using namespace tilewright::capi;
+  return guarded(error, [&] {
+    required(bytes, "bytes") = of(attention).workspace_size(shape_of(shape), Pass::backward,
+                                                            of(bindings), deterministic != 0);
+  });
+}
+
+extern "C" tw_status tw_packed_backward_workspace_size(const tw_attention* attention,
+                                                       const tw_packed_shape* shape,
+                                                       const tw_bindings* bindings,
+                                                       int32_t deterministic, int64_t* bytes,
+                                                       tw_error** error) {
   using namespace tilewright;
   using namespace tilewright::capi;
   return guarded(error, [&] {

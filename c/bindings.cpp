@@ -3,6 +3,7 @@
 #include <string>
 
 #include "c/handles.hpp"
+#include "c/inputs.hpp"
 #include "c/tensor.hpp"
 
 namespace tilewright::capi {
@@ -16,6 +17,21 @@ void add(std::map<std::string, Value>& named, const char* name, const Value& val
 }
 
 }  // namespace
+
+SnippetInputs inputs_of(const Device& device, const tw_buffer* buffers, std::size_t buffer_count,
+                        const tw_scalar* scalars, std::size_t scalar_count) {
+  if (buffer_count > 0) required(buffers, "buffers");
+  if (scalar_count > 0) required(scalars, "scalars");
+  SnippetInputs inputs;
+  for (std::size_t i = 0; i < buffer_count; ++i) {
+    const char* const name = buffers[i].name;
+    add(inputs.buffers, name, view_of(buffers[i].tensor, device, name ? name : "a buffer"));
+  }
+  for (std::size_t i = 0; i < scalar_count; ++i)
+    add(inputs.scalars, scalars[i].name, scalars[i].value);
+  return inputs;
+}
+
 }  // namespace tilewright::capi
 
 using namespace tilewright;
@@ -28,16 +44,8 @@ tw_status tw_bind(const tw_attention* attention, const tw_buffer* buffers, size_
                   tw_error** error) {
   return guarded(bindings, error, [&] {
     const Attention& on = of(attention);
-    if (buffer_count > 0) required(buffers, "buffers");
-    if (scalar_count > 0) required(scalars, "scalars");
-    SnippetInputs inputs;
-    for (size_t i = 0; i < buffer_count; ++i) {
-      const char* const name = buffers[i].name;
-      add(inputs.buffers, name, view_of(buffers[i].tensor, on.device(), name ? name : "a buffer"));
-    }
-    for (size_t i = 0; i < scalar_count; ++i)
-      add(inputs.scalars, scalars[i].name, scalars[i].value);
-    return new tw_bindings{on.bind(inputs)};
+    return new tw_bindings{
+        on.bind(inputs_of(on.device(), buffers, buffer_count, scalars, scalar_count))};
   });
 }
 

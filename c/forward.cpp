@@ -7,21 +7,14 @@ namespace {
 
 ForwardOptions options_of(const tw_call& call) {
   require_zero(call.reserved, "tw_call");
-  ForwardOptions options{
-      .q_offset = call.q_offset, .kv_offset = call.kv_offset, .stream = call.stream};
-  if (call.has_scale) options.scale = call.scale;
+  auto options = common_options<ForwardOptions>(call);
+  options.q_offset = call.q_offset;
+  options.kv_offset = call.kv_offset;
   return options;
 }
 
 void forward_call(const Attention& attention, const tw_call& call) {
-  const Device& device = attention.device();
-  const ForwardTensors tensors{.q = view_of(call.q, device, "q"),
-                               .k = view_of(call.k, device, "k"),
-                               .v = view_of(call.v, device, "v"),
-                               .out = view_of(call.out, device, "out"),
-                               .lse = optional_view_of(call.lse, device, "lse"),
-                               .k_new = optional_view_of(call.k_new, device, "k_new"),
-                               .v_new = optional_view_of(call.v_new, device, "v_new")};
+  const ForwardTensors tensors = tensors_of(call, attention.device());
   const ForwardOptions options = options_of(call);
   const Bindings& bindings = of(call.bindings);
   if (call.plan && call.mask) {

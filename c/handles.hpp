@@ -28,6 +28,22 @@ struct tw_plan {
   tilewright::Plan plan;
 };
 
+struct tw_communicator {
+  std::shared_ptr<tilewright::Communicator> communicator;
+};
+
+struct tw_context_parallel {
+  // In this order, as above.
+  std::unique_ptr<tilewright::capi::LogSink> log;
+  std::unique_ptr<tilewright::capi::LentPool> pool;
+  tilewright::Device device = tilewright::Device::cpu();
+  std::unique_ptr<tilewright::ContextParallel> context;
+};
+
+struct tw_context_plan {
+  tilewright::ContextPlan plan;
+};
+
 namespace tilewright::capi {
 
 /// @throws Error with code usage where it is null; so do the others

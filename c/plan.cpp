@@ -24,7 +24,8 @@ PlanOptions plan_options(const tw_plan_options* options) {
           .stream = given->stream,
           .batch_invariant = given->batch_invariant != 0,
           .positions = given->positions ? &given->positions->mask : nullptr,
-          .count_absent = given->count_absent != 0};
+          .count_absent = given->count_absent != 0,
+          .backward = given->backward != 0};
 }
 
 static_assert(static_cast<int>(PlanReport::Kind::q_begin) == TW_Q_BEGIN &&
@@ -36,7 +37,8 @@ static_assert(static_cast<int>(PlanReport::Kind::q_begin) == TW_Q_BEGIN &&
               static_cast<int>(PlanReport::Kind::kv_offset) == TW_KV_OFFSET &&
               static_cast<int>(PlanReport::Kind::position_rows) == TW_POSITION_ROWS &&
               static_cast<int>(PlanReport::Kind::position_columns) == TW_POSITION_COLUMNS &&
-              static_cast<int>(PlanReport::Kind::unsorted) == TW_UNSORTED);
+              static_cast<int>(PlanReport::Kind::unsorted) == TW_UNSORTED &&
+              static_cast<int>(PlanReport::Kind::q_len) == TW_Q_LEN);
 
 tw_report report_of(const PlanReport& report) {
   tw_report result = {};

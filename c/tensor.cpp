@@ -9,7 +9,12 @@ namespace {
 static_assert(static_cast<int>(DType::f32) == TW_F32 && static_cast<int>(DType::f16) == TW_F16 &&
               static_cast<int>(DType::bf16) == TW_BF16 && static_cast<int>(DType::i32) == TW_I32 &&
               static_cast<int>(DType::i64) == TW_I64 && static_cast<int>(DType::u8) == TW_U8 &&
-              static_cast<int>(DType::boolean) == TW_BOOL && kAllDTypes.size() == TW_BOOL + 1);
+              static_cast<int>(DType::boolean) == TW_BOOL &&
+              static_cast<int>(DType::f8e4m3) == TW_F8E4M3 &&
+              static_cast<int>(DType::f8e5m2) == TW_F8E5M2 &&
+              static_cast<int>(DType::i8) == TW_I8 && static_cast<int>(DType::f64) == TW_F64 &&
+              static_cast<int>(DType::i16) == TW_I16 && static_cast<int>(DType::u16) == TW_U16 &&
+              static_cast<int>(DType::u32) == TW_U32 && kAllDTypes.size() == TW_U32 + 1);
 static_assert(kMaxRank == 5);
 
 // No dtype of the library's: its checks refuse it with their own words.
@@ -47,7 +52,7 @@ TensorView view_of(const tw_tensor& tensor, const Device& device, const char* na
   if (!is_read_by(tensor, device)) refuse_device(tensor, device, name);
   TensorView view;
   view.data = tensor.data;
-  const bool is_known = tensor.dtype >= TW_F32 && tensor.dtype <= TW_BOOL;
+  const bool is_known = tensor.dtype >= TW_F32 && tensor.dtype <= TW_U32;
   view.dtype = is_known ? static_cast<DType>(tensor.dtype) : kUnknownDType;
   view.rank = tensor.rank;
   std::copy(tensor.shape, tensor.shape + kMaxRank, view.shape.begin());
@@ -59,6 +64,31 @@ std::optional<TensorView> optional_view_of(const tw_tensor& tensor, const Device
                                            const char* name) {
   if (is_absent(tensor)) return std::nullopt;
   return view_of(tensor, device, name);
+}
+
+ForwardTensors tensors_of(const tw_call& call, const Device& device) {
+  return {.q = view_of(call.q, device, "q"),
+          .k = view_of(call.k, device, "k"),
+          .v = view_of(call.v, device, "v"),
+          .out = view_of(call.out, device, "out"),
+          .lse = optional_view_of(call.lse, device, "lse"),
+          .k_new = optional_view_of(call.k_new, device, "k_new"),
+          .v_new = optional_view_of(call.v_new, device, "v_new"),
+          .max_scores = optional_view_of(call.max_scores, device, "max_scores"),
+          .weights = optional_view_of(call.weights, device, "weights")};
+}
+
+BackwardTensors tensors_of(const tw_backward_call& call, const Device& device) {
+  return {.q = view_of(call.q, device, "q"),
+          .k = view_of(call.k, device, "k"),
+          .v = view_of(call.v, device, "v"),
+          .out = view_of(call.out, device, "out"),
+          .lse = view_of(call.lse, device, "lse"),
+          .dout = view_of(call.dout, device, "dout"),
+          .dlse = optional_view_of(call.dlse, device, "dlse"),
+          .dq = optional_view_of(call.dq, device, "dq"),
+          .dk = optional_view_of(call.dk, device, "dk"),
+          .dv = optional_view_of(call.dv, device, "dv")};
 }
 
 tw_tensor tensor_of(const TensorView& view) {

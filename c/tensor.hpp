@@ -21,7 +21,23 @@ TensorView view_of(const tw_tensor& tensor, const Device& device, const char* na
 std::optional<TensorView> optional_view_of(const tw_tensor& tensor, const Device& device,
                                            const char* name);
 
-/// The opposite; with dense strides, on any device.
+/// A call's tensors, of an attention and of context parallel.
+/// @throws Error as view_of
+ForwardTensors tensors_of(const tw_call& call, const Device& device);
+BackwardTensors tensors_of(const tw_backward_call& call, const Device& device);
+
+/// What options of every kind take from a call: the scale, the workspace and the stream.
+template <typename Options, typename Call>
+Options common_options(const Call& call) {
+  Options options{.stream = call.stream};
+  if (call.has_scale) options.scale = call.scale;
+  if (call.workspace) {
+    options.workspace = TensorView::contiguous(call.workspace, DType::u8, {call.workspace_bytes});
+  }
+  return options;
+}
+
+/// The opposite of view_of; with dense strides, on any device.
 tw_tensor tensor_of(const TensorView& view);
 
 }  // namespace tilewright::capi

@@ -10,7 +10,7 @@
  *           zero is the default of all options. A later header adds fields at the end. The library takes the sizes of all earlier
  *           headers and refuses a larger one with TW_USAGE.
  * Handles   Opaque; made and destroyed by the library, in any order. Destroying NULL does nothing. A handle must not
- *           be destroyed while a call uses it. The library never owns memory of tensors: buffers outlive the
+ *           be destroyed while a call uses it, on a GPU also its work in the stream or in a graph. The library never owns memory of tensors: buffers outlive the
  *           tw_bindings that name them, and all tensors outlive the call, on a GPU also its work in the stream.
  * Threads   Every function may be called from many threads at once, with the same handles, as long as no thread
  *           rebuilds or destroys what another one uses. */
@@ -31,12 +31,15 @@ extern "C" {
 #endif
 
 /* Grows when functions or fields are added; the library's SONAME grows when anything else changes. */
-#define TW_ABI_VERSION 1
+#define TW_ABI_VERSION 3
 
 typedef struct tw_attention tw_attention; /* one attention variant, its kernels loaded */
 typedef struct tw_bindings tw_bindings;   /* buffers and scalars for a spec's snippets */
 typedef struct tw_mask tw_mask;           /* a block mask: which tiles a call visits */
 typedef struct tw_plan tw_plan;           /* the work of packed calls */
+typedef struct tw_communicator tw_communicator;         /* ranks that exchange tensors */
+typedef struct tw_context_parallel tw_context_parallel; /* one attention variant over a sequence that ranks share */
+typedef struct tw_context_plan tw_context_plan;         /* who computes and sends what */
 typedef struct tw_error tw_error;
 
 /* From 1 to 15 what was given is wrong; from 16 on the machine lacks or refuses something. */
@@ -58,7 +61,22 @@ typedef enum tw_status {
 } tw_status;
 
 /* tw_tensor.dtype */
-enum { TW_F32 = 0, TW_F16 = 1, TW_BF16 = 2, TW_I32 = 3, TW_I64 = 4, TW_U8 = 5, TW_BOOL = 6 };
+enum {
+  TW_F32 = 0,
+  TW_F16 = 1,
+  TW_BF16 = 2,
+  TW_I32 = 3,
+  TW_I64 = 4,
+  TW_U8 = 5,
+  TW_BOOL = 6,
+  TW_F8E4M3 = 7, /* without infinity, up to 448: OCP's E4M3 */
+  TW_F8E5M2 = 8,
+  TW_I8 = 9,
+  TW_F64 = 10, /* this and the ones below: of buffers alone */
+  TW_I16 = 11,
+  TW_U16 = 12,
+  TW_U32 = 13
+};
 
 /* tw_tensor.device_type: DLPack's numbers. */
 enum { TW_ANY_DEVICE = 0, TW_CPU = 1, TW_CUDA = 2, TW_CUDA_HOST = 3, TW_CUDA_MANAGED = 13 };
@@ -83,7 +101,7 @@ TW_API tw_tensor tw_tensor_contiguous(void *data, int32_t dtype, int32_t rank, c
 /* TW_ABI_VERSION of the loaded library. A program may use every function and field of that version. */
 TW_API int32_t tw_abi_version(void);
 
-/* The library's version, "0.1.0". */
+/* The library's version, "0.2.0". */
 TW_API const char *tw_version(void);
 
 /* ---- errors --------------------------------------------------------------------------------------------------- */
@@ -134,8 +152,10 @@ typedef struct tw_options {
   void *log_user;
   /* Threads of the program for calls on a CPU, both or neither; NULL: the library's own pool. parallel_for() calls
    * body(context, item, worker) once for each item from 0 to items - 1, in any order, with a worker from 0 to
-   * pool_size() - 1 that no other running call has, and returns when all calls have returned. The pool outlives the
-   * attention. */
+   * pool_size() - 1 that no other running body of this loop has, and returns when all bodies have returned. Where items
+   * were left out, the call fails with TW_USAGE. Both run on the thread that called the library. pool_size() is asked
+   * before each loop, and may answer otherwise each time. Calls on several threads run their loops at the same time.
+   * The pool outlives the attention. */
   void (*parallel_for)(void *pool, int64_t items, void (*body)(void *context, int64_t item, int32_t worker),
                        void *context);
   int32_t (*pool_size)(void *pool);
@@ -144,6 +164,8 @@ typedef struct tw_options {
   int32_t positions;        /* nonzero: plans may be given positions with a list for each head */
   int32_t merge;            /* nonzero: makes the kernel of tw_merge() too */
   int32_t append;           /* nonzero: makes the kernel of tw_append() too, for a spec with paged k and v */
+  int32_t decode;           /* nonzero: makes kernels for dense calls with few rows of q too, on GPUs */
+  int32_t quantise;         /* nonzero: makes the kernel of tw_quantise() too, for a spec with k and v of one byte */
 } tw_options;
 
 /* Checks the spec (docs/spec.md), renders its kernels, compiles those that no cache holds, and loads them.
@@ -163,7 +185,7 @@ TW_API tw_status tw_attention_device(const tw_attention *attention, char *buffer
 /* What its kernels were compiled for: "cpu", "cpu-x86-64-v3", "sm_90a", ... */
 TW_API tw_status tw_attention_target(const tw_attention *attention, char *buffer, size_t *size);
 /* How each kernel came to be, as JSON: [{kernel, source ("memory", "disk", "bundle", "remote", "built"), render_ms,
- * compile_ms, load_ms, bytes}]. */
+ * compile_ms, load_ms, bytes, names}]. */
 TW_API tw_status tw_attention_builds(const tw_attention *attention, char *buffer, size_t *size);
 
 /* Makes ready for calls from the calling thread's CUDA context; a first forward there does the same. Does nothing on a
@@ -197,7 +219,7 @@ typedef struct tw_packed_shape {
   int64_t num_kv_heads;
   int64_t total_q;
   int64_t total_kv;
-  int64_t max_q_len;  /* a bound of each sequence's rows of q; 0: total_q */
+  int64_t max_q_len;  /* a bound of each sequence's rows of q; 0: total_q. A longer sequence is cut and reported. */
   int64_t max_kv_len; /* a bound of each sequence's columns; 0: total_kv. A longer sequence is cut and reported. */
   int64_t page_size;  /* rows of a page of k and v, total_kv being pages * page_size; 0: k and v are packed */
 } tw_packed_shape;
@@ -210,7 +232,8 @@ TW_API tw_status tw_output_shape(const tw_attention *attention, const tw_shape *
 TW_API tw_status tw_packed_output_shape(const tw_attention *attention, const tw_packed_shape *shape, tw_tensor *out,
                                         tw_tensor *lse, tw_error **error);
 
-/* Bytes of device memory that a dense call needs from its caller (tw_call.workspace): 0 today. TW_TENSOR */
+/* Bytes of device memory with which a dense call of this shape may be split over its columns (tw_call.workspace): 0 on
+ * a CPU, without tw_options.decode, and where a call has more rows than decoding serves. TW_TENSOR */
 TW_API tw_status tw_workspace_size(const tw_attention *attention, const tw_shape *shape, int64_t *bytes,
                                    tw_error **error);
 
@@ -287,7 +310,7 @@ TW_API tw_status tw_positions_from_flex(const tw_attention *attention, int64_t l
                                         const tw_bindings *bindings, const tw_flex_lists *lists, tw_mask **mask,
                                         tw_error **error);
 
-/* The mask of a call with q_len = rows and q_offset = the mask's + first_row: a step of decoding, a chunk of a prompt.
+/* Cuts rows out of a mask, for a call with q_len = rows and q_offset = the mask's + first_row: a decoding step, a chunk.
  * @param kv_len  only the first columns; -1: all of them. TW_USAGE for rows that the mask does not have */
 TW_API tw_status tw_mask_slice_rows(const tw_mask *mask, int64_t first_row, int64_t rows, int64_t kv_len,
                                     tw_mask **slice, tw_error **error);
@@ -308,7 +331,7 @@ typedef struct tw_mask_info {
   double density;          /* share of the tiles that a call visits, 0 to 1 */
 } tw_mask_info;
 
-/* Waits for the GPU where the mask has a capacity. TW_USAGE, TW_DEVICE; TW_BLOCK_MASK for more tiles than the capacity */
+/* Waits for the GPU if the mask has a capacity. TW_USAGE, TW_DEVICE; TW_BLOCK_MASK if the tiles exceed the capacity */
 TW_API tw_status tw_mask_describe(const tw_mask *mask, tw_mask_info *info, tw_error **error);
 
 /* Writes a mask as a safetensors file, whole or not at all. TW_DISK */
@@ -341,9 +364,11 @@ typedef struct tw_plan_options {
   const tw_mask *positions; /* lists over positions in place of what mask_mod decides; NULL: none. The plan shares them. */
   int32_t batch_invariant;  /* nonzero: a row's bits depend on its own sequence alone (docs/packed.md) */
   int32_t count_absent;     /* nonzero: the report counts entries of page_table that are neither a page nor -1 */
+  int32_t backward;         /* nonzero, of a spec with gradients: tw_backward may use the plan too */
+  int32_t reserved;         /* 0 */
 } tw_plan_options;
 
-/* Bytes of device memory that a plan takes. Lengths of sequences are not asked.
+/* Bytes of device memory that a plan takes, whatever the lengths of its sequences.
  * @param options  positions and batch_invariant count; without positions, or NULL, it is enough for any positions if
  *                 tw_options.positions is set
  * TW_USAGE where the spec is not packed; TW_TENSOR */
@@ -374,7 +399,8 @@ enum {
   TW_KV_OFFSET = 6,
   TW_POSITION_ROWS = 7,
   TW_POSITION_COLUMNS = 8,
-  TW_UNSORTED = 9 /* an element of a buffer that the spec promises to be sorted */
+  TW_UNSORTED = 9, /* an element of a buffer that the spec promises to be sorted */
+  TW_Q_LEN = 10    /* more rows of q than max_q_len; place is the sequence */
 };
 
 /* What was wrong with the contents of a plan's tensors, and of buffers that are promised to be sorted. Kernels clamp such
@@ -419,10 +445,13 @@ typedef struct tw_call {
   int32_t has_scale;
   int32_t reserved;        /* 0 */
   void *stream;            /* CUstream or cudaStream_t; NULL: the default stream. A CPU ignores it. */
-  void *workspace;         /* tw_workspace_size() bytes of device memory; NULL where that is 0 */
+  void *workspace;         /* of a dense call: tw_workspace_size() bytes of device memory at a multiple of 256, zeroed
+                            * once; one for each stream. NULL: the call is not split */
   int64_t workspace_bytes;
   tw_tensor k_new; /* of a spec with kv_new: [total_q, num_kv_heads, head_dim] in its dtype; else all zeros */
   tw_tensor v_new; /* likewise, of v_head_dim */
+  tw_tensor max_scores; /* where the spec's outputs name it: greatest kept scores, in lse's shape; else all zeros */
+  tw_tensor weights; /* likewise: [batch, num_q_heads, q_len, kv_len] in out's dtype */
 } tw_call;
 
 /* out = softmax(mask_mod(score_mod(q k^T * scale))) v. Rows with nothing kept give out 0 and lse -inf. Never compiles.
@@ -432,9 +461,10 @@ TW_API tw_status tw_forward(const tw_attention *attention, const tw_call *call, 
 
 /* ---- backward ------------------------------------------------------------------------------------------------- */
 
-/* The backward pass of one dense call, of a spec with gradients. q, k, v, out, lse, the offsets and the scale are those of the
- * forward call. dq, dk and dv have the dtypes and shapes of q, k and v, whose sum over the batch they are where k or v has
- * batch 1; exactly those that the spec's gradients name are given, the others all zeros. */
+/* The tensors of one backward pass; the spec has gradients. Give q, k, v, out, lse, the offsets and the scale of the
+ * forward call. dq, dk and dv have the dtypes and shapes of q, k and v. If k or v has batch 1, its gradient is the sum over
+ * the batch. Give exactly the gradients that the spec names, and leave the others all zeros. A packed call does not write
+ * rows of dq that belong to no sequence, and writes 0 to such rows of dk and dv. */
 typedef struct tw_backward_call {
   size_t struct_size;
   tw_tensor q;
@@ -448,7 +478,7 @@ typedef struct tw_backward_call {
   tw_tensor dk;
   tw_tensor dv;
   const tw_buffer *gradients;  /* of buffers and scalars: each of those that the spec's gradients name, f32 or of the buffer's */
-  size_t gradient_count;       /* dtype, in the shape that is bound; a scalar's has one element */
+  size_t gradient_count;       /* dtype (f32 of an f64 buffer), in the shape that is bound; a scalar's has one element */
   const tw_mask *mask;         /* the forward call's, with tw_mask_options.transposed */
   const tw_bindings *bindings; /* NULL: no buffers, and every scalar at its default */
   int64_t q_offset;
@@ -459,6 +489,7 @@ typedef struct tw_backward_call {
   void *stream;            /* CUstream or cudaStream_t; NULL: the default stream. A CPU ignores it. */
   void *workspace;         /* tw_backward_workspace_size() bytes of device memory; NULL where that is 0 */
   int64_t workspace_bytes;
+  const tw_plan *plan; /* of a packed spec: the forward call's, with tw_plan_options.backward */
 } tw_backward_call;
 
 /* Bytes of device memory that tw_backward() needs from its caller; 0 on a CPU.
@@ -467,10 +498,16 @@ TW_API tw_status tw_backward_workspace_size(const tw_attention *attention, const
                                             const tw_bindings *bindings, int32_t deterministic, int64_t *bytes,
                                             tw_error **error);
 
+/* The same of a packed spec. The plan's own memory is tw_plan_workspace_size(). */
+TW_API tw_status tw_packed_backward_workspace_size(const tw_attention *attention, const tw_packed_shape *shape,
+                                                   const tw_bindings *bindings, int32_t deterministic, int64_t *bytes,
+                                                   tw_error **error);
+
 /* Writes the gradients that the spec names. Never compiles. On a GPU it neither waits nor allocates, works in the calling
  * thread's CUDA context, and may be captured in a graph.
  * TW_USAGE where the spec has no gradients; TW_TENSOR, also for too small a workspace; TW_BLOCK_MASK for a mask that is
- * missing, was built from something else, or has no lists by columns */
+ * missing, was built from something else, or has no lists by columns; TW_USAGE for a plan
+ * likewise, or one that serves forward alone */
 TW_API tw_status tw_backward(const tw_attention *attention, const tw_backward_call *call, tw_error **error);
 
 /* ---- new rows of k and v -------------------------------------------------------------------------------------- */
@@ -493,6 +530,32 @@ typedef struct tw_new_rows {
  * TW_USAGE for neither slots nor a plan, or an attention made without append; TW_TENSOR */
 TW_API tw_status tw_append(const tw_attention *attention, const tw_new_rows *rows, tw_error **error);
 
+/* ---- tensors of one byte -------------------------------------------------------------------------------------- */
+
+/* Which tensor of a call; says which scale divides it. */
+enum { TW_OPERAND_Q = 0, TW_OPERAND_K = 1, TW_OPERAND_V = 2 };
+
+/* A tensor to be stored as numbers of one byte. */
+typedef struct tw_quantised {
+  size_t struct_size;
+  tw_tensor from;         /* f32, f16 or bf16, in the layout and shape of `to` */
+  tw_tensor to;           /* q, k or v as tw_call has it */
+  int32_t operand;        /* TW_OPERAND_* */
+  int32_t reserved;       /* 0 */
+  const tw_plan *plan;    /* the rows of its sequences are stored; NULL: all rows */
+  const tw_shape *shape;  /* of the dense call that `to` is for; NULL: its scale names what `to` says itself, and offsets are 0 */
+  const tw_bindings *bindings; /* NULL: no buffers, and every scalar at its default */
+  void *stream;
+} tw_quantised;
+
+/* Stores q, k or v as numbers of one byte: value / scale, with the spec's q_scale, k_scale or v_scale, rounded to the nearest
+ * (ties to even) and clamped. NaN stays NaN, and becomes 0 in i8. With a plan rows that belong to no sequence, and a step's
+ * new rows of a spec with kv_new, stay as they are. Without one a scale in a packed layout names no position, number or
+ * length of a sequence, but q_token or kv_token. Needs tw_options.quantise.
+ * TW_USAGE for an attention made without it, q of a wider dtype, a plan and a shape, or a scale that names more than the tensor
+ * says; TW_TENSOR */
+TW_API tw_status tw_quantise(const tw_attention *attention, const tw_quantised *quantised, tw_error **error);
+
 /* ---- parts of the columns ------------------------------------------------------------------------------------- */
 
 /* What a call over some of the columns gave, as tw_call has it. Its layout is final. */
@@ -510,6 +573,131 @@ typedef struct tw_part {
  * TW_USAGE for another number of parts, or an attention made without merge; TW_TENSOR */
 TW_API tw_status tw_merge(const tw_attention *attention, const tw_part *parts, size_t part_count, const tw_tensor *out,
                           const tw_tensor *lse, void *stream, tw_error **error);
+
+/* ---- a sequence that several ranks share (docs/context_parallel.md) --------------------------------------------- */
+
+/* Bytes that a rank sends to a peer, or receives from it. Its layout is final. */
+typedef struct tw_message {
+  int32_t peer;
+  int32_t reserved; /* 0 */
+  void *data;       /* on the device of the ranks; a send only reads it */
+  int64_t bytes;
+} tw_message;
+
+/* A program's own means of exchange, one for each rank, which one thread at a time uses. All ranks make the same calls in
+ * the same order. Functions return 0, or a status that ends the call with TW_DEVICE: a peer that is gone must end so
+ * within a time-out that the program sets. */
+typedef struct tw_transport {
+  size_t struct_size;
+  int32_t rank; /* from 0 to size - 1 */
+  int32_t size;
+  void *user; /* outlives the communicator and what is made with it */
+  /* Gathers `bytes` of host memory from each rank into `all`, in the order of ranks, and waits for them. */
+  int32_t (*all_gather)(void *user, const void *mine, void *all, int64_t bytes);
+  /* Sends and receives as one group. Messages between two ranks meet in the order in which both list them. On a GPU it
+   * works in the stream's order; on a CPU it returns with the bytes received, and the sent memory may change. */
+  int32_t (*exchange)(void *user, const tw_message *sends, size_t send_count, const tw_message *receives,
+                      size_t receive_count, void *stream);
+  /* Makes connections to the peers of later exchanges; NULL: none are needed */
+  int32_t (*connect)(void *user, const int32_t *send_to, size_t send_count, const int32_t *receive_from,
+                     size_t receive_count);
+  /* Waits for the work of a stream that contains exchanges; NULL: on a CPU there is none */
+  int32_t (*wait)(void *user, void *stream);
+  const char *(*describe)(void *user, int32_t status); /* words for a status; NULL: its number is said */
+} tw_transport;
+
+TW_API tw_status tw_communicator_from_transport(const tw_transport *transport, tw_communicator **communicator,
+                                                tw_error **error);
+
+/* Over the program's ncclComm_t, which outlives what is made. libnccl.so.2 is opened at run time. An error with TW_DEVICE
+ * aborts the ncclComm_t: the program then neither uses nor destroys it.
+ * @param device      "cuda:N" of this rank
+ * @param timeout_ms  how long a rank waits for its peers; 0: a minute
+ * TW_DEVICE where there is no NCCL */
+TW_API tw_status tw_communicator_from_nccl(void *nccl_comm, const char *device, int64_t timeout_ms,
+                                           tw_communicator **communicator, tw_error **error);
+/* What was made with it keeps what it needs. */
+TW_API void tw_communicator_destroy(tw_communicator *communicator);
+
+/* Each rank calls it, with the same spec: a dense one, whose gradients name q, k and v alone. Compares the spec with all
+ * other ranks', and compiles or loads kernels as tw_attention_create().
+ * @param options  NULL: defaults; merge is set by itself
+ * TW_SPEC, also where a rank has another spec; TW_DEVICE where a rank is gone; TW_USAGE; as tw_attention_create() */
+TW_API tw_status tw_context_parallel_create(const char *spec_json, const tw_communicator *communicator,
+                                            const tw_options *options, tw_context_parallel **context, tw_error **error);
+TW_API void tw_context_parallel_destroy(tw_context_parallel *context);
+
+/* As tw_bind(). Buffers whose dimensions are named q_len and kv_len have the whole sequence's lengths, on each rank.
+ * @param whole  the lengths of the whole sequence, batch and heads of this rank's tensors */
+TW_API tw_status tw_context_parallel_bind(const tw_context_parallel *context, const tw_shape *whole,
+                                          const tw_buffer *buffers, size_t buffer_count, const tw_scalar *scalars,
+                                          size_t scalar_count, tw_bindings **bindings, tw_error **error);
+
+enum {
+  TW_SHARDING_AUTOMATIC = 0, /* the one whose busiest rank visits fewer tiles of the mask */
+  TW_SHARDING_CONTIGUOUS = 1, /* rank r has the r-th part */
+  TW_SHARDING_ZIGZAG = 2      /* of 2 * size parts rank r has the r-th and the r-th from the end */
+};
+
+typedef struct tw_context_plan_options {
+  size_t struct_size;
+  int32_t sharding; /* TW_SHARDING_* */
+  int32_t reserved; /* 0 */
+  const int64_t *q_lengths;  /* of contiguous shards, one for each rank; NULL: as many tiles each as possible. Both */
+  const int64_t *kv_lengths; /* or none */
+  void *stream;              /* of a GPU, for the block masks */
+} tw_context_plan_options;
+
+/* Compares the shape with all other ranks', builds block masks, chooses the sharding and makes connections. One call at a
+ * time uses a plan. The context outlives it.
+ * @param bindings  of tw_context_parallel_bind(); NULL: no buffers, and every scalar at its default
+ * TW_TENSOR, also where a rank has another shape or other options; TW_DEVICE where a rank is gone */
+TW_API tw_status tw_context_plan_create(const tw_context_parallel *context, const tw_shape *whole,
+                                        const tw_bindings *bindings, const tw_context_plan_options *options,
+                                        tw_context_plan **plan, tw_error **error);
+
+/* Rows of q and columns of k and v that lie together in the sequence and on one rank. Its layout is final. */
+typedef struct tw_shard {
+  int64_t q_begin;
+  int64_t q_len;
+  int64_t kv_begin;
+  int64_t kv_len;
+} tw_shard;
+
+typedef struct tw_context_plan_info {
+  size_t struct_size;
+  int32_t sharding;
+  int32_t shard_count; /* of this rank: 1, or 2 if zigzag */
+  tw_shard shards[2];  /* rising */
+  int64_t q_rows;      /* rows of this rank's q and out, over all its shards */
+  int64_t kv_rows;     /* of this rank's k and v */
+  int64_t workspace_bytes;          /* of device memory at a multiple of 256, for forward */
+  int64_t backward_workspace_bytes; /* 0 where the spec has no gradients */
+  int64_t bytes_sent;               /* of one forward */
+  int64_t bytes_received;
+  int64_t backward_bytes_sent;
+  int64_t backward_bytes_received;
+  int64_t bytes_of_full_ring; /* what the rank would send if each rank sent all its k and v to each other one */
+} tw_context_plan_info;
+
+TW_API tw_status tw_context_plan_describe(const tw_context_parallel *context, const tw_context_plan *plan,
+                                          tw_context_plan_info *info, tw_error **error);
+TW_API void tw_context_plan_destroy(tw_context_plan *plan);
+
+/* out = attention of this rank's rows over the whole sequence. Each tensor has the rows of this rank's first shard, then
+ * the rows of its second one. workspace is the plan's workspace_bytes; mask, plan and offsets of the call are 0. Each
+ * rank calls it. On a GPU it neither waits nor allocates.
+ * TW_TENSOR, naming the rank; TW_DEVICE where a rank is gone; TW_USAGE */
+TW_API tw_status tw_context_parallel_forward(const tw_context_parallel *context, const tw_context_plan *plan,
+                                             const tw_call *call, tw_error **error);
+
+/* Writes the gradients of q, k and v that the spec names, for this rank's rows over the whole sequence. workspace is
+ * the plan's backward_workspace_bytes; mask, plan, offsets and gradients of the call are 0. Statuses as above. */
+TW_API tw_status tw_context_parallel_backward(const tw_context_parallel *context, const tw_context_plan *plan,
+                                              const tw_backward_call *call, tw_error **error);
+
+/* Waits for the calls in a stream, at most for the communicator's time-out; does nothing on a CPU. TW_DEVICE */
+TW_API tw_status tw_context_parallel_wait(const tw_context_parallel *context, void *stream, tw_error **error);
 
 /* ---- ahead of time -------------------------------------------------------------------------------------------- */
 

@@ -32,8 +32,8 @@ std::string shard_name(const Key& key) {
   return key.digest.hex().substr(0, 2);
 }
 bool is_shard_name(std::string_view name) {
-  constexpr std::string_view kHexDigits = "0123456789abcdef";
-  return name.size() == 2 && name.find_first_not_of(kHexDigits) == std::string_view::npos;
+  constexpr std::string_view kHashDigits = "0123456789abcdef";
+  return name.size() == 2 && name.find_first_not_of(kHashDigits) == std::string_view::npos;
 }
 std::string entry_name(const Key& key) {
   return key.digest.hex().append(kEntrySuffix);

@@ -25,7 +25,7 @@ std::string help_text(const Verbs& verbs) {
       "tilewright: attention kernels from C++ snippets\n\n"
       "Usage: tilewright VERB [ARGUMENTS]\n\nVerbs:\n";
   for (const auto& verb : verbs) {
-    text += fmt::format("  {:<11} {}\n", verb->name(), verb->summary());
+    text += fmt::format("  {:<12} {}\n", verb->name(), verb->summary());
   }
   text +=
       "\nOptions:\n"
@@ -103,13 +103,7 @@ std::string one_line(std::string text) {
 bool parse_words(std::vector<std::string> words, Verb& verb) {
   CLI::App app(verb.summary(), "tilewright " + verb.name());
   app.footer("\nExample:\n  " + verb.example());
-  verb.declare(app);
-  bool is_read_from_the_words = false;
-  // A verb may have one that says more of something else too.
-  if (!app.get_option_no_throw("--verbose")) {
-    app.add_flag("--verbose", is_read_from_the_words,
-                 "show a compiler's log below an error in a snippet too");
-  }
+  declare_arguments(app, verb);
   if (!app.get_allow_extras()) refuse_unknown_options(words, app, verb.name());
   refuse_empty_assignments(words);
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
@@ -138,6 +132,14 @@ void require_held(const std::string& name, std::string_view number) {
 }
 
 }  // namespace
+
+void declare_arguments(CLI::App& app, Verb& verb) {
+  verb.declare(app);
+  // A verb may have one that says more of something else too. asks_for_the_log() reads the words.
+  if (!app.get_option_no_throw("--verbose")) {
+    app.add_flag("--verbose")->description("show a compiler's log below an error in a snippet too");
+  }
+}
 
 Verb* parse_command_line(const std::vector<std::string>& words, const Verbs& verbs) {
   if (words.empty()) {

@@ -18,6 +18,9 @@ namespace tilewright::cli {
 Verb* parse_command_line(const std::vector<std::string>& words,
                          const std::vector<std::unique_ptr<Verb>>& verbs);
 
+/// Gives `app` the arguments of a verb, and --verbose, which every verb has.
+void declare_arguments(CLI::App& app, Verb& verb);
+
 /// Whether errors are wanted as JSON too. Asked before anything is parsed, so that it is known for
 /// words that do not parse.
 bool asks_for_json(const std::vector<std::string>& words);

@@ -1,4 +1,5 @@
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "cli/bundle_file.hpp"
 #include "cli/cache_bundle.hpp"
 #include "cli/explain.hpp"
+#include "cli/kernel_by_name.hpp"
 #include "cli/output.hpp"
 #include "cli/remote.hpp"
 #include "cli/verb.hpp"
@@ -59,29 +61,39 @@ class CacheVerb : public Verb {
              "tilewright cache prune --max-size 1G") {}
 
   void declare(CLI::App& app) override {
-    app.add_option("ACTION", action_,
-                   "ls: every entry; stats: how many and how large; verify: read all and check "
-                   "them; ls BUNDLE, verify BUNDLE: those of a bundle; prune: sweep leftovers and "
-                   "remove what was not used for longest; clear: "
-                   "remove all; explain SPEC: why its kernels are found or missed; export: what is "
-                   "there, as a bundle")
+    app.add_option(
+           "ACTION", action_,
+           "ls: list every entry; stats: count entries and bytes; verify: read and check every "
+           "entry; ls BUNDLE, verify BUNDLE: the same for a bundle; prune: delete leftovers, then "
+           "the entries that were unused for longest; clear: delete everything; explain SPEC: say "
+           "why its kernels are found or missed; explain NAME: name the spec of a kernel that a "
+           "profiler shows; export: write the entries to a bundle")
         ->required();
     app.add_option("FILE", file_,
-                   "explain: the spec, a JSON file (docs/spec.md); ls and verify: a bundle, in "
-                   "place of the cache");
-    app.add_option("--target", target_, "explain: what for (default: this machine)");
+                   "explain: a spec, a JSON file (docs/spec.md), or the name of a kernel "
+                   "(tw_forward_1a2b3c4d, or its last eight digits); ls and verify: a bundle to "
+                   "read instead of the cache");
+    app.add_option("--target", target_, "explain: the target (default: this machine)");
     app.add_option("--max-size", max_size_,
-                   "prune: what it leaves at most, as 500M or 2G; else TILEWRIGHT_CACHE_MAX_SIZE, "
-                   "else 4G; 0: only sweep");
+                   "prune: the size to shrink the cache to, as 500M or 2G (default: "
+                   "TILEWRIGHT_CACHE_MAX_SIZE, else 4G); 0: delete leftovers only");
     app.add_flag("--verbose", verbose_,
-                 "explain: also every place that was asked and everything that decides a kernel");
+                 "explain: list also every place that was searched and every input of the key");
     bundle_.declare(app, false);
     add_json_flag(app, json_);
+  }
+
+  std::vector<std::string> choices(std::string_view argument) const override {
+    return argument == "ACTION" ? kActions : std::vector<std::string>();
   }
 
   ExitStatus execute() override {
     require_known(action_);
     require_fitting_arguments();
+    if (action_ == "explain" && names_kernel()) {
+      explain_kernel_name(file_, json_);
+      return kDone;
+    }
     if (action_ == "explain") {
       explain(file_, target_, json_, verbose_);
       return kDone;
@@ -113,6 +125,8 @@ class CacheVerb : public Verb {
   }
 
  private:
+  bool names_kernel() const { return is_kernel_name(file_) && !std::filesystem::exists(file_); }
+
   void list(const std::vector<cache::Listing>& entries) const {
     if (json_) {
       Json list = Json::array();
@@ -208,6 +222,10 @@ class CacheVerb : public Verb {
     if (action_ != "prune" && !max_size_.empty()) {
       throw Error(ErrorCode::usage, fmt::format("cache {} takes no --max-size", action_),
                   "it belongs to cache prune");
+    }
+    if (action_ == "explain" && names_kernel() && (verbose_ || !target_.empty())) {
+      throw Error(ErrorCode::usage, "the name of a kernel takes neither --target nor --verbose",
+                  "they belong to cache explain SPEC");
     }
     if (action_ == "explain") return;
     if (verbose_) {

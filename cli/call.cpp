@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cli/kernels.hpp"
 #include "cli/mask_lists.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "runtime/api/safetensors.hpp"
+#include "runtime/call/few_rows.hpp"
 #include "runtime/call/staged_backward.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
+#include "runtime/call/staged_workspace.hpp"
 #include "verify/sequences.hpp"
 
 namespace tilewright::cli {
@@ -26,7 +29,8 @@ double slowest(const std::vector<KernelBuild>& builds, double KernelBuild::*step
 Json to_json(const KernelBuild& build) {
   return {{"name", build.kernel},         {"source", build.source},
           {"render_ms", build.render_ms}, {"compile_ms", build.compile_ms},
-          {"load_ms", build.load_ms},     {"bytes", build.bytes}};
+          {"load_ms", build.load_ms},     {"bytes", build.bytes},
+          {"names", build.names}};
 }
 
 Json shape_json(const CallInputs& inputs) {
@@ -96,16 +100,50 @@ std::string unplanned_line(const Call& call, const CallInputs& inputs) {
                      inputs.shape().q_len - call.unplanned_rows, inputs.shape().q_len);
 }
 
-void run_packed(const Attention& attention, const StagedCall& staged, const CallInputs& inputs,
-                const Bindings& bindings, const std::string& mask_file, Call& call) {
+// Calls backward, by `backward(tensors, gradients, options)`.
+template <typename AnyShape, typename Backward>
+void run_backward(const Attention& attention, const AnyShape& shape, const StagedCall& forward,
+                  const Bindings& bindings, CallInputs& inputs, bool deterministic, Call& call,
+                  const Backward& backward) {
+  const CallGradients& gradients = *inputs.gradients();
+  const StagedBackward staged(attention, shape, gradients.tensors(inputs.tensors()),
+                              forward.tensors(), gradients.buffers(), bindings, deterministic);
+  const ForwardOptions given = inputs.options();
+  const BackwardOptions options = {.q_offset = given.q_offset,
+                                   .kv_offset = given.kv_offset,
+                                   .scale = given.scale,
+                                   .deterministic = deterministic,
+                                   .workspace = staged.workspace()};
+  const Stopwatch watch;
+  backward(staged.tensors(), staged.gradients(), options);
+  staged.wait();
+  call.backward_ms = watch.ms();
+  staged.copy_back();
+}
+
+void run_dense_backward(const Attention& attention, const StagedCall& staged, CallInputs& inputs,
+                        const Bindings& bindings, bool deterministic, Call& call) {
+  if (call.mask && !call.mask->has_transposed()) static_cast<void>(call.mask->transposed());
+  run_backward(attention, inputs.shape(), staged, bindings, inputs, deterministic, call,
+               [&](const BackwardTensors& tensors, const GradientBuffers& gradients,
+                   const BackwardOptions& options) {
+                 if (!call.mask) return attention.backward(tensors, bindings, gradients, options);
+                 attention.backward(tensors, *call.mask, bindings, gradients, options);
+               });
+}
+
+void run_packed(const Attention& attention, const StagedCall& staged, CallInputs& inputs,
+                const Bindings& bindings, const std::string& mask_file, bool deterministic,
+                Call& call) {
   const Stopwatch plan_watch;
   std::optional<BlockMask> positions;
   if (!mask_file.empty()) {
     positions = read_positions(mask_file, attention, inputs.shape().num_q_heads, bindings);
   }
-  const StagedPlan plan(attention, verify::packed_shape(inputs.problem()),
-                        *inputs.problem().sequences, bindings, StagedPlan::OnFaults::refuse,
-                        positions ? &*positions : nullptr, inputs.problem().batch_invariant);
+  const PackedShape shape = verify::packed_shape(inputs.problem());
+  const StagedPlan plan(attention, shape, *inputs.problem().sequences, bindings,
+                        StagedPlan::OnFaults::refuse, positions ? &*positions : nullptr,
+                        inputs.problem().batch_invariant);
   call.mask_ms = plan_watch.ms();
   call.unplanned_rows = plan.plan().report().unplanned_rows;
   const Stopwatch watch;
@@ -113,6 +151,12 @@ void run_packed(const Attention& attention, const StagedCall& staged, const Call
   staged.wait();
   call.forward_ms = watch.ms();
   call.plan_map.emplace(plan.plan(), attention.spec().block);
+  if (inputs.gradients() == nullptr) return;
+  run_backward(attention, shape, staged, bindings, inputs, deterministic, call,
+               [&](const BackwardTensors& tensors, const GradientBuffers& gradients,
+                   const BackwardOptions& options) {
+                 attention.backward(tensors, plan.plan(), bindings, gradients, options);
+               });
 }
 
 void run_dense(const Attention& attention, const StagedCall& staged, const CallInputs& inputs,
@@ -125,37 +169,17 @@ void run_dense(const Attention& attention, const StagedCall& staged, const CallI
                     : read_mask(mask_file, attention, inputs.shape(), bindings);
     call.mask_ms = watch.ms();
   }
+  const StagedWorkspace workspace(attention, inputs.shape());
+  ForwardOptions options = inputs.options();
+  options.workspace = workspace.view();
   const Stopwatch watch;
   if (call.mask) {
-    attention.forward(staged.tensors(), *call.mask, bindings, inputs.options());
+    attention.forward(staged.tensors(), *call.mask, bindings, options);
   } else {
-    attention.forward(staged.tensors(), bindings, inputs.options());
+    attention.forward(staged.tensors(), bindings, options);
   }
   staged.wait();
   call.forward_ms = watch.ms();
-}
-
-void run_backward(const Attention& attention, const StagedCall& forward, const Bindings& bindings,
-                  CallInputs& inputs, bool deterministic, Call& call) {
-  const CallGradients& gradients = *inputs.gradients();
-  const StagedBackward staged(attention, inputs.shape(), gradients.tensors(inputs.tensors()),
-                              forward.tensors(), gradients.buffers(), bindings, deterministic);
-  const ForwardOptions given = inputs.options();
-  const BackwardOptions options = {.q_offset = given.q_offset,
-                                   .kv_offset = given.kv_offset,
-                                   .scale = given.scale,
-                                   .deterministic = deterministic,
-                                   .workspace = staged.workspace()};
-  if (call.mask && !call.mask->has_transposed()) static_cast<void>(call.mask->transposed());
-  const Stopwatch watch;
-  if (call.mask) {
-    attention.backward(staged.tensors(), *call.mask, bindings, staged.gradients(), options);
-  } else {
-    attention.backward(staged.tensors(), bindings, staged.gradients(), options);
-  }
-  staged.wait();
-  call.backward_ms = watch.ms();
-  staged.copy_back();
 }
 
 std::string compile_line(const std::vector<KernelBuild>& builds) {
@@ -203,22 +227,24 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   const Stopwatch prepare;
   const Attention attention(spec, {.device = device,
                                    .kernels = command_line_toolchain(),
-                                   .takes_block_mask = !mask_file.empty()});
+                                   .takes_block_mask = !mask_file.empty(),
+                                   .decode = has_few_rows(spec, inputs.shape())});
   call.prepare_ms = prepare.ms();
   call.target = attention.target().name();
-  call.tactic = choose_tactic(spec, attention.target()).describe();
   call.builds = attention.builds();
-  call.kernel = call.builds.front().kernel;
+  const KernelVariant kernel = kernel_of_calls(attention);
+  call.kernel = kernel.name();
+  call.tactic = choose_tactic(attention.spec(), attention.target(), kernel).describe();
   const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);
   const Bindings bindings = attention.bind(staged.inputs());
   if (inputs.is_packed()) {
     call.plan_path = mask_file.empty() ? plan_path(call.builds) : "lists";
-    run_packed(attention, staged, inputs, bindings, mask_file, call);
+    run_packed(attention, staged, inputs, bindings, mask_file, deterministic, call);
   } else {
     run_dense(attention, staged, inputs, bindings, mask_file, call);
-  }
-  if (inputs.gradients() != nullptr) {
-    run_backward(attention, staged, bindings, inputs, deterministic, call);
+    if (inputs.gradients() != nullptr) {
+      run_dense_backward(attention, staged, inputs, bindings, deterministic, call);
+    }
   }
   staged.copy_back();
   return call;
@@ -227,6 +253,8 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
 void write_outputs(const CallInputs& inputs, const std::string& path) {
   std::map<std::string, TensorView> tensors = {{"out", inputs.out().view()}};
   if (inputs.lse()) tensors.emplace("lse", inputs.lse()->view());
+  if (inputs.max_scores()) tensors.emplace("max_scores", inputs.max_scores()->view());
+  if (inputs.weights()) tensors.emplace("weights", inputs.weights()->view());
   if (inputs.gradients() != nullptr) tensors.merge(inputs.gradients()->outputs());
   write_safetensors(path, tensors);
 }

@@ -20,6 +20,7 @@
 #include "generator/snippet/notes.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/thread_pool.hpp"
+#include "runtime/call/few_rows.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/gradients.hpp"
 #include "verify/report_json.hpp"
@@ -45,16 +46,35 @@ void say_notes(const Spec& spec) {
   for (const SnippetNote& note : snippet_notes(spec)) say(Severity::note, to_string(note));
 }
 
-std::string verdict_text(const verify::Report& report) {
+using Gradients = std::map<std::string, verify::GradientVerdict>;
+
+// Why a call is not right: one sentence each.
+std::vector<std::string> all_reasons(const verify::Report& report, const Gradients& gradients) {
+  std::vector<std::string> reasons = report.reasons();
+  for (const auto& [name, verdict] : gradients) {
+    reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
+  }
+  return reasons;
+}
+
+std::string verdict_text(const verify::Report& report, const Gradients& gradients, bool ok) {
   const verify::Verdict& verdict = report.verdict;
-  std::string text = report.ok ? "ok\n" : "NOT OK\n";
-  for (const std::string& reason : report.reasons()) text += "  " + reason + '\n';
+  std::string text = ok ? "ok\n" : "NOT OK\n";
+  for (const std::string& reason : all_reasons(report, gradients)) text += "  " + reason + '\n';
   text += fmt::format("error max {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_max,
                       verdict.bound_max, verdict.naive_max);
   text += fmt::format("error rms {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_rms,
                       verdict.bound_rms, verdict.naive_rms);
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
+  }
+  if (verdict.max_scores_bound > 0) {
+    text += fmt::format("error max_scores {:.3g}, at most {:.3g}\n", verdict.max_scores_error,
+                        verdict.max_scores_bound);
+  }
+  if (verdict.weights_bound > 0) {
+    text += fmt::format("error weights {:.3g}, at most {:.3g}\n", verdict.weights_error,
+                        verdict.weights_bound);
   }
   if (report.their_verdict) {
     const verify::Verdict& theirs = *report.their_verdict;
@@ -64,6 +84,14 @@ std::string verdict_text(const verify::Report& report) {
                     theirs.error_rms, theirs.bound_rms);
     if (theirs.lse_bound > 0) {
       text += fmt::format(", lse {:.3g}, at most {:.3g}", theirs.lse_error, theirs.lse_bound);
+    }
+    if (theirs.max_scores_bound > 0) {
+      text += fmt::format(", max_scores {:.3g}, at most {:.3g}", theirs.max_scores_error,
+                          theirs.max_scores_bound);
+    }
+    if (theirs.weights_bound > 0) {
+      text += fmt::format(", weights {:.3g}, at most {:.3g}", theirs.weights_error,
+                          theirs.weights_bound);
     }
     text += fmt::format("; it differs from ours by {:.3g}, at most {:.3g}\n",
                         report.their_agreement->difference, report.their_agreement->bound);
@@ -81,15 +109,12 @@ std::string verdict_text(const verify::Report& report) {
   return text;
 }
 
-using Gradients = std::map<std::string, verify::GradientVerdict>;
-
 std::string gradients_text(const Gradients& gradients) {
   std::string text;
   for (const auto& [name, verdict] : gradients) {
     text += fmt::format("{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
                         name, verdict.ok ? "ok" : "NOT OK", verdict.error_max, verdict.bound_max,
                         verdict.error_rms, verdict.bound_rms);
-    for (const std::string& reason : verdict.reasons) text += "  " + reason + '\n';
   }
   return text;
 }
@@ -148,9 +173,9 @@ class CheckVerb : public Verb {
     app.add_option("--beside", beside_, "another device: both results must be right, and agree");
     app.add_option(
         "--expect", expect_,
-        "a safetensors file with a result of your own: out, and lse if it has one. It is "
-        "judged by the same rule and compared with ours; without --inputs it holds q, k, "
-        "v and the buffers too");
+        "a safetensors file with a result of your own: out, and lse, max_scores and weights if it "
+        "has them. They are judged by the same rule, and out and lse compared with ours; without "
+        "--inputs it holds q, k, v and the buffers too");
     app.add_option("--mask", mask_,
                    "of a packed spec: a safetensors file with lists over positions (default: "
                    "mask_mod decides the tiles)");
@@ -174,6 +199,7 @@ class CheckVerb : public Verb {
     verify::CheckOptions options;
     options.attention.device = device;
     options.attention.kernels = command_line_toolchain();
+    options.attention.decode = has_few_rows(spec, inputs.shape());
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);
@@ -184,8 +210,10 @@ class CheckVerb : public Verb {
     if (has_gradients) {
       verify::GradientResults results = inputs.gradients()->results();
       results.fast_math = verify::uses_fast_math(spec, device);
-      gradients = verify::judge_gradients(spec, inputs.problem(), results,
-                                          options.attention.kernels, ThreadPool::shared());
+      verify::Problem problem = inputs.problem();
+      if (positions_) problem.positions = &*positions_;
+      gradients = verify::judge_gradients(spec, problem, results, options.attention.kernels,
+                                          ThreadPool::shared());
     }
     const bool ok = report.ok && all_ok(gradients);
     print_report(spec, inputs, report, gradients, ok);
@@ -208,22 +236,21 @@ class CheckVerb : public Verb {
                   "random:B,HQ,HKV,SQ,SKV");
     }
     arguments_.inputs = expect_;
-    arguments_.others = {"out", "lse"};
+    arguments_.others = {"out", "lse", "max_scores", "weights"};
   }
 
   verify::Report check_with_progress(const Spec& spec, const CallInputs& inputs,
-                                     verify::CheckOptions options) const {
+                                     verify::CheckOptions options) {
     Progress progress(1, json_);
     progress.update("compiling kernels", 0);
     options.progress = [&](std::string_view step, double share) { progress.update(step, share); };
     const verify::Checker checker(spec, options);
     verify::Problem problem = inputs.problem();
-    std::optional<BlockMask> positions;
     if (!mask_.empty()) {
       const Attention& attention = checker.attention();
-      positions =
+      positions_ =
           read_positions(mask_, attention, inputs.shape().num_q_heads, inputs.bindings(attention));
-      problem.positions = &*positions;
+      problem.positions = &*positions_;
     }
     return checker.check(problem);
   }
@@ -238,14 +265,15 @@ class CheckVerb : public Verb {
     if (json_) {
       Json json = verify::report_json(report);
       json["ok"] = ok;
+      json["reasons"] = all_reasons(report, gradients);
       if (!gradients.empty()) json["gradients"] = verify::gradients_json(gradients);
       json["notes"] = to_json(snippet_notes(spec));
       return print_json(json);
     }
     std::string text =
         fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, inputs.describe());
-    text += verdict_text(report) + gradients_text(gradients) + findings_text(report) +
-            times_text(report);
+    text += verdict_text(report, gradients, ok) + gradients_text(gradients) +
+            findings_text(report) + times_text(report);
     if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
     print(text);
   }
@@ -255,6 +283,7 @@ class CheckVerb : public Verb {
   std::string outputs_;
   std::string expect_;
   std::string mask_;
+  std::optional<BlockMask> positions_;  // of --mask
   std::string device_ = "auto";
   bool deterministic_ = false;
   std::string beside_;

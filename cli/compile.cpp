@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 // A kernel for a CPU is a shared object: registers and shared memory are a GPU's words.
 Json kernel_json(const KernelBuild& build) {
   Json kernel = {{"name", build.kernel},
+                 {"names", build.names},
                  {"source", build.source},
                  {"ms", build.render_ms + build.compile_ms + build.load_ms},
                  {"render_ms", build.render_ms},

@@ -13,7 +13,7 @@
 namespace tilewright::cli {
 namespace {
 
-const std::vector<std::string> kResults = {"out", "lse"};
+const std::vector<std::string> kResults = {"out", "lse", "max_scores", "weights"};
 
 void require_known_names(const std::string& path, const Spec& spec,
                          const std::vector<std::string>& others) {
@@ -27,8 +27,11 @@ void require_known_names(const std::string& path, const Spec& spec,
   for (const std::string& name : others) {
     if (std::find(inputs.begin(), inputs.end(), name) != inputs.end()) continue;
     const std::string hint = did_you_mean(name, kResults);
-    throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
-                hint.empty() ? "a result is \"out\", and \"lse\" where there is one" : hint);
+    throw Error(
+        ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
+        hint.empty()
+            ? R"(a result is "out", with "lse", "max_scores" and "weights" where the spec's outputs name them)"
+            : hint);
   }
 }
 
@@ -49,19 +52,30 @@ verify::AttentionValues read_expected(const std::string& path, const Spec& spec,
   require_known_names(path, spec, file.skipped);
   const auto out = file.tensors.find("out");
   if (out == file.tensors.end()) {
-    throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds no tensor \"out\"", path),
-                "--expect judges \"out\", and \"lse\" where the file has it");
+    throw Error(
+        ErrorCode::tensor, fmt::format("\"{}\" holds no tensor \"out\"", path),
+        R"(--expect judges "out", and each of "lse", "max_scores" and "weights" that the file has)");
   }
   require_alike(path, "out", out->second, inputs.out());
   verify::AttentionValues values{.out = verify::read_values(out->second.view(), spec.layout)};
-  const auto lse = file.tensors.find("lse");
-  if (lse == file.tensors.end()) return values;
   const Shape& shape = inputs.shape();
   const Tensor wanted =
       spec.is_packed() ? Tensor::zeros(DType::f32, {shape.num_q_heads, shape.q_len})
                        : Tensor::zeros(DType::f32, {shape.batch, shape.num_q_heads, shape.q_len});
-  require_alike(path, "lse", lse->second, wanted);
-  values.lse = verify::read_lse(lse->second.view());
+  const auto read_rows = [&](const char* name, verify::Values& rows) {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) return;
+    require_alike(path, name, found->second, wanted);
+    rows = verify::read_lse(found->second.view());
+  };
+  read_rows("lse", values.lse);
+  read_rows("max_scores", values.max_scores);
+  const auto weights = file.tensors.find("weights");
+  if (weights == file.tensors.end() || spec.is_packed()) return values;
+  require_alike(path, "weights", weights->second,
+                Tensor::zeros(spec.output_dtype(),
+                              {shape.batch, shape.num_q_heads, shape.q_len, shape.kv_len}));
+  values.weights = verify::read_values(weights->second.view(), Layout::bhsd);
   return values;
 }
 

@@ -203,7 +203,7 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
   std::map<std::string, int> hits;  // by where
   int count = 0, missed = 0;
   for (const KernelVariant& id : kernel_set(spec, target)) {
-    const KernelSource source = render_kernel(spec, target, id, *context.templates);
+    const KernelSource source = requested_source(spec, target, id, context);
     std::vector<CacheProbe> look_ups = look_in_bundles(search, source);
     std::string compiler;
     look_ups.push_back(look_in_store(search, source, compiler));

@@ -67,7 +67,12 @@ double bytes_of_outputs(const Spec& spec, const Shape& shape) {
   const double rows = rows_of(spec, shape, shape.num_q_heads, shape.q_len);
   const double of_out = static_cast<double>(spec.value_head_dim()) *
                         static_cast<double>(size_of(spec.output_dtype()));
-  return rows * (of_out + (spec.outputs.lse ? static_cast<double>(sizeof(float)) : 0));
+  const int numbers = (spec.outputs.lse ? 1 : 0) + (spec.outputs.max_scores ? 1 : 0);
+  const double of_weights =
+      spec.outputs.weights
+          ? static_cast<double>(shape.kv_len) * static_cast<double>(size_of(spec.output_dtype()))
+          : 0;
+  return rows * (of_out + of_weights + numbers * static_cast<double>(sizeof(float)));
 }
 
 void require_present(double needed, const std::string& sizes) {
@@ -203,8 +208,9 @@ PackedShape shape_of_tensors(const Spec& spec, const verify::Problem& problem) {
                        .total_q = extent(problem.q, 0),
                        .total_kv = extent(problem.k, 0)};
   if (!spec.is_paged()) return shape;
-  shape.num_kv_heads = extent(problem.k, 2);
-  shape.page_size = extent(problem.k, 1);
+  const bool is_x = spec.is_paged_x();
+  shape.num_kv_heads = extent(problem.k, is_x ? 1 : 2);
+  shape.page_size = extent(problem.k, is_x ? 3 : 1);
   shape.total_kv *= shape.page_size;
   return shape;
 }
@@ -401,7 +407,6 @@ void CallInputs::make_outputs(const Spec& spec) {
   const bool has_sizes = extents.size() == (spec.is_packed() ? 3 : 4);
   if (has_sizes) extents.back() = spec.value_head_dim();
   out_ = Tensor::zeros(spec.output_dtype(), extents);
-  if (!spec.outputs.lse) return;
   std::vector<std::int64_t> rows(3, 1);
   if (has_sizes && spec.is_packed()) {
     rows = {extents[1], extents[0]};
@@ -409,10 +414,19 @@ void CallInputs::make_outputs(const Spec& spec) {
     const bool heads_first = spec.layout == Layout::bhsd;
     rows = {extents[0], extents[heads_first ? 1 : 2], extents[heads_first ? 2 : 1]};
   }
-  lse_ = Tensor::zeros(DType::f32, rows);
-  if (!spec.is_packed()) return;
-  std::fill_n(static_cast<float*>(lse_->data()), lse_->numel(),
-              -std::numeric_limits<float>::infinity());
+  const auto make = [&](bool is_output, std::optional<Tensor>& tensor) {
+    if (!is_output) return;
+    tensor = Tensor::zeros(DType::f32, rows);
+    if (!spec.is_packed()) return;
+    std::fill_n(static_cast<float*>(tensor->data()), tensor->numel(),
+                -std::numeric_limits<float>::infinity());
+  };
+  make(spec.outputs.lse, lse_);
+  make(spec.outputs.max_scores, max_scores_);
+  if (!spec.outputs.weights) return;
+  const std::span<const std::int64_t> k = problem_.k.extents();
+  rows.push_back(k.size() == 4 ? k[spec.key_value_layout() == Layout::bhsd ? 2 : 1] : 1);
+  weights_ = Tensor::zeros(spec.output_dtype(), rows);
 }
 
 Bindings CallInputs::bindings(const Attention& attention) const {
@@ -423,6 +437,8 @@ ForwardTensors CallInputs::tensors() {
   ForwardTensors tensors{
       .q = problem_.q, .k = problem_.k, .v = problem_.v, .out = out_.view(), .lse = std::nullopt};
   if (lse_) tensors.lse = lse_->view();
+  if (max_scores_) tensors.max_scores = max_scores_->view();
+  if (weights_) tensors.weights = weights_->view();
   tensors.k_new = problem_.k_new;
   tensors.v_new = problem_.v_new;
   return tensors;

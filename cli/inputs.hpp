@@ -67,6 +67,8 @@ class CallInputs {
   std::string describe() const;
   const Tensor& out() const { return out_; }
   const std::optional<Tensor>& lse() const { return lse_; }
+  const std::optional<Tensor>& max_scores() const { return max_scores_; }
+  const std::optional<Tensor>& weights() const { return weights_; }
 
   Bindings bindings(const Attention& attention) const;
   ForwardTensors tensors();
@@ -95,6 +97,8 @@ class CallInputs {
   verify::Problem problem_;
   Tensor out_;
   std::optional<Tensor> lse_;
+  std::optional<Tensor> max_scores_;
+  std::optional<Tensor> weights_;
   std::optional<CallGradients> gradients_;
 };
 

@@ -24,4 +24,15 @@ KernelVariant kernel_or_default(const Spec& spec, const Target& target, const st
   throw Error(ErrorCode::usage, fmt::format("unknown kernel \"{}\"", name), hint);
 }
 
+KernelVariant kernel_of_calls(const Attention& attention) {
+  const std::vector<KernelBuild> builds = attention.builds();
+  const KernelVariant first = KernelVariant::parse(builds.front().kernel);
+  if (attention.spec().is_packed()) return first;
+  for (const KernelBuild& build : builds) {
+    const KernelVariant variant = KernelVariant::parse(build.kernel);
+    if (variant.rows == KernelRows::decode && variant.aligned) return variant;
+  }
+  return first;
+}
+
 }  // namespace tilewright::cli

@@ -6,6 +6,7 @@
 #include "generator/render/kernel_source.hpp"
 #include "generator/spec/spec.hpp"
 #include "generator/spec/target.hpp"
+#include "runtime/api/attention.hpp"
 
 namespace tilewright::cli {
 
@@ -17,5 +18,9 @@ Target target_or_default(const std::string& name);
 /// forward kernel that `run` would use for aligned, dense tensors.
 /// @throws Error with code usage, naming the nearest one
 KernelVariant kernel_or_default(const Spec& spec, const Target& target, const std::string& name);
+
+/// The kernel that an Attention's calls with aligned tensors take: of a dense one with
+/// AttentionOptions::decode those with few rows of q.
+KernelVariant kernel_of_calls(const Attention& attention);
 
 }  // namespace tilewright::cli

@@ -12,10 +12,12 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
+#include "cli/colour.hpp"
 #include "cli/command_line_words.hpp"
 #include "cli/division_traps.hpp"
 #include "cli/output.hpp"
 #include "cli/verb.hpp"
+#include "cli/verb_words.hpp"
 #include "generator/messages/compiler_messages.hpp"
 #include "runtime/compile/worker_service.hpp"
 
@@ -32,9 +34,12 @@ std::vector<std::unique_ptr<Verb>> all_verbs() {
   verbs.push_back(make_precompile_verb());
   verbs.push_back(make_mask_verb());
   verbs.push_back(make_bench_verb());
+  verbs.push_back(make_tune_verb());
   verbs.push_back(make_fuzz_verb());
   verbs.push_back(make_cache_verb());
   verbs.push_back(make_doctor_verb());
+  verbs.push_back(make_completions_verb(all_verbs));
+  verbs.push_back(make_manual_verb(all_verbs));
   return verbs;
 }
 
@@ -74,7 +79,7 @@ Error without_log(const Error& error) {
 ExitStatus report(const Error& error, bool json, bool verbose = true) {
   const bool is_short = !verbose && error.code() == ErrorCode::snippet && error.place();
   const std::string text = is_short ? without_log(error).what() : error.what();
-  std::fputs((text + '\n').c_str(), stderr);
+  std::fputs(((stderr_has_colours() ? in_colours(text) : text) + '\n').c_str(), stderr);
   try {
     if (json) print_json(cli::to_json(error));
   } catch (const Error&) {

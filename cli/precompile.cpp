@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@
 #include "cli/target_note.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/manifest.hpp"
+#include "runtime/api/device.hpp"
+#include "runtime/api/device_kind.hpp"
+#include "runtime/library/tuned_tactic.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -35,6 +39,8 @@ class PrecompileVerb : public Verb {
     app.add_option("--targets", targets_,
                    "what for, separated by commas: sm_80, sm_90a, ...; cpu stands for "
                    "cpu-x86-64-v3 and cpu-x86-64-v4 (default: the manifest's)");
+    app.add_flag("--tuned", tuned_,
+                 "also the kernels of tactics that tune remembered on this machine's device");
     bundle_.declare(app);
     add_whole(app, "--jobs", jobs_, {1, 1024},
               "kernels compiled at a time (default: one for each processor)");
@@ -65,7 +71,11 @@ class PrecompileVerb : public Verb {
 
   std::vector<cache::BundleItem> compile(const Manifest& manifest,
                                          const std::vector<Target>& targets) {
-    Progress progress(precompile_count(manifest.specs, targets), json_);
+    const TunedSpecs tuned = wanted_tuned(manifest, targets);
+    tuned_specs_ = tuned.specs.size();
+    Progress progress(
+        precompile_count(manifest.specs, targets) + precompile_count(tuned.specs, tuned.targets),
+        json_);
     const auto step = [&](const PrecompileStep& made) {
       const bool compiled = made.build.source == "built";
       compiled_ += compiled ? 1 : 0;
@@ -75,8 +85,28 @@ class PrecompileVerb : public Verb {
                                 compiled ? "compiled in " + format_ms(made.build.compile_ms)
                                          : "from " + made.build.source));
     };
-    return precompile(manifest.specs, targets,
-                      {.kernels = command_line_toolchain(), .jobs = jobs_, .progress = step});
+    const PrecompileOptions options = {
+        .kernels = command_line_toolchain(), .jobs = jobs_, .progress = step};
+    std::vector<cache::BundleItem> items = precompile(manifest.specs, targets, options);
+    const auto append = [&](std::vector<cache::BundleItem> more) {
+      items.insert(items.end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
+    };
+    append(precompile(tuned.specs, tuned.targets, options));
+    append(tuned.records);
+    return items;
+  }
+
+  // For the bundle's targets alone.
+  TunedSpecs wanted_tuned(const Manifest& manifest, const std::vector<Target>& targets) const {
+    if (!tuned_) return {};
+    TunedSpecs tuned =
+        tuned_specs(manifest.specs, device_kind(Device::automatic()), command_line_toolchain());
+    std::erase_if(tuned.targets,
+                  [&](const Target& one) { return std::ranges::count(targets, one) == 0; });
+    if (!tuned.targets.empty()) return tuned;
+    throw Error(ErrorCode::usage, "--tuned carries what this machine runs, and no target is of it",
+                "name the target of this machine's device: tilewright doctor shows it");
   }
 
   void report(const Manifest& manifest, const std::vector<Target>& targets,
@@ -90,8 +120,8 @@ class PrecompileVerb : public Verb {
       Json facts = {{"manifest", manifest_}, {"specs", manifest.specs.size()},
                     {"targets", names},      {"kernels", summary.kernels},
                     {"compiled", compiled_}, {"found", found},
-                    {"shared", shared},      {"notes", notes_},
-                    {"seconds", seconds}};
+                    {"shared", shared},      {"tuned", tuned_specs_},
+                    {"notes", notes_},       {"seconds", seconds}};
       facts.update(to_json(summary));
       return print_json(facts);
     }
@@ -101,6 +131,7 @@ class PrecompileVerb : public Verb {
     if (shared > 0) {
       text += fmt::format("{} more are equal to one of these, and share it\n", shared);
     }
+    if (tuned_) text += fmt::format("{} specs with the tactics that tune found\n", tuned_specs_);
     print(text + describe(summary));
   }
 
@@ -108,6 +139,8 @@ class PrecompileVerb : public Verb {
   std::string targets_;
   BundleFile bundle_;
   unsigned jobs_ = 0;
+  bool tuned_ = false;
+  std::size_t tuned_specs_ = 0;  // whose tactics are in the bundle
   std::size_t compiled_ = 0;
   std::size_t uses_ = 0;  // of kernels, equal ones counted each time
   std::vector<std::string> notes_;

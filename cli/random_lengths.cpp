@@ -38,6 +38,29 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
+// B,HQ,HKV,SQ,SKV after a prefix. `size_of`: what stands before the name of a size that is wrong.
+Shape dense_shape(const std::string& text, std::string_view prefix, std::string_view option,
+                  std::string_view size_of) {
+  const std::vector<std::string> parts = split_at_commas(text.substr(prefix.size()));
+  if (parts.size() != 5) {
+    throw Error(ErrorCode::usage,
+                fmt::format("{} \"{}\" has {} sizes, but needs 5", option, text, parts.size()),
+                fmt::format("write {0}B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv "
+                            "length), for example {0}1,8,2,1024,1024",
+                            prefix));
+  }
+  const auto size = [&](std::size_t i) {
+    constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
+    return static_cast<std::int64_t>(
+        parse_whole(parts[i], fmt::format("{} {}", size_of, kNames[i]), kAnyOffset));
+  };
+  return {.batch = size(0),
+          .num_q_heads = size(1),
+          .num_kv_heads = size(2),
+          .q_len = size(3),
+          .kv_len = size(4)};
+}
+
 // A number of a packed call's text.
 std::int64_t size_in(const std::string& text, std::string_view what, WholeRange range) {
   return static_cast<std::int64_t>(
@@ -114,23 +137,11 @@ Shape parse_random_dense(const std::string& inputs) {
                 "write random:B,HQ,HKV,SQ,SKV, for example random:1,8,2,1024,1024; or "
                 "\"layout\": \"packed\" in the spec");
   }
-  const std::vector<std::string> parts = split_at_commas(inputs.substr(kRandom.size()));
-  if (parts.size() != 5) {
-    throw Error(ErrorCode::usage,
-                fmt::format("--inputs \"{}\" has {} sizes, but needs 5", inputs, parts.size()),
-                "write random:B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv length), for "
-                "example random:1,8,2,1024,1024");
-  }
-  const auto size = [&](std::size_t i) {
-    constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
-    return static_cast<std::int64_t>(
-        parse_whole(parts[i], fmt::format("--inputs random: {}", kNames[i]), kAnyOffset));
-  };
-  return {.batch = size(0),
-          .num_q_heads = size(1),
-          .num_kv_heads = size(2),
-          .q_len = size(3),
-          .kv_len = size(4)};
+  return dense_shape(inputs, kRandom, "--inputs", "--inputs random:");
+}
+
+Shape parse_sizes(const std::string& text, std::string_view option) {
+  return dense_shape(text, "", option, option);
 }
 
 verify::PackedLengths parse_random_packed(const Spec& spec, const std::string& inputs) {

@@ -1,3 +1,6 @@
+#include <string>
+#include <vector>
+
 #include "cli/arguments.hpp"
 #include "cli/kernels.hpp"
 #include "cli/output.hpp"
@@ -5,6 +8,7 @@
 #include "generator/render/kernel_source.hpp"
 #include "generator/render/templates.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "runtime/library/kernel_names.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -27,12 +31,15 @@ class RenderVerb : public Verb {
     const Spec spec = spec_from_file(spec_);
     const Target target = target_or_default(target_);
     const KernelVariant id = kernel_or_default(spec, target, kernel_);
-    const KernelSource source = render_kernel(spec, target, id, *default_template_loader());
+    KernelSource source = render_kernel(spec, target, id, *default_template_loader());
+    const std::vector<std::string> names = kernel_names(source);
+    source.text = named_text(source);
     const std::string text = lines_ ? with_line_directives(source) : source.text;
     if (json_) {
       print_json({{"kernel", id.name()},
                   {"target", target.name()},
                   {"entry_points", source.entry_points},
+                  {"names", names},
                   {"options", source.options},
                   {"templates", source.template_files},
                   {"text", text}});

@@ -72,6 +72,8 @@ class RunVerb : public Verb {
       Json facts = to_json(call, inputs);
       facts["outputs"] = {{"file", outputs_}, {"out", inputs.out().describe()}};
       if (inputs.lse()) facts["outputs"]["lse"] = inputs.lse()->describe();
+      if (inputs.max_scores()) facts["outputs"]["max_scores"] = inputs.max_scores()->describe();
+      if (inputs.weights()) facts["outputs"]["weights"] = inputs.weights()->describe();
       for (const auto& [name, view] : gradients_of(inputs)) {
         facts["outputs"][name] = view.describe();
       }
@@ -79,6 +81,8 @@ class RunVerb : public Verb {
     }
     std::string wrote = "out " + inputs.out().describe();
     if (inputs.lse()) wrote += ", lse " + inputs.lse()->describe();
+    if (inputs.max_scores()) wrote += ", max_scores " + inputs.max_scores()->describe();
+    if (inputs.weights()) wrote += ", weights " + inputs.weights()->describe();
     for (const auto& [name, view] : gradients_of(inputs))
       wrote += ", " + name + " " + view.describe();
     print(fmt::format("{}wrote {}: {}\n", describe(call, inputs), outputs_, wrote));

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +33,10 @@ class Verb {
   /// Says which arguments there are and where they go: into members of this verb.
   virtual void declare(CLI::App& app) = 0;
 
+  /// What a shell offers for an argument of this verb, "--suite" or "ACTION". Empty where any text
+  /// or file serves, and for arguments that mean the same in every verb.
+  virtual std::vector<std::string> choices(std::string_view /*argument*/) const { return {}; }
+
   /// Does the work, once the arguments are read.
   /// @throws Error
   virtual ExitStatus execute() = 0;
@@ -53,5 +58,6 @@ std::unique_ptr<Verb> make_bench_verb();
 std::unique_ptr<Verb> make_cache_verb();
 std::unique_ptr<Verb> make_doctor_verb();
 std::unique_ptr<Verb> make_fuzz_verb();
+std::unique_ptr<Verb> make_tune_verb();
 
 }  // namespace tilewright::cli

@@ -3,7 +3,10 @@ include(${CMAKE_CURRENT_LIST_DIR}/PublicHeaders.cmake)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
 
-install(TARGETS tilewright EXPORT tilewrightTargets)
+# Components are the Debian packages of cmake/Packages.cmake: runtime, dev, tool and doc.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
+install(TARGETS tilewright EXPORT tilewrightTargets
+  ARCHIVE COMPONENT dev LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 install(EXPORT tilewrightTargets NAMESPACE tilewright:: DESTINATION ${package_dir})
 install(FILES c/tilewright.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
@@ -44,12 +47,15 @@ endif()
 configure_file(cmake/tilewright.pc.in ${PROJECT_BINARY_DIR}/tilewright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tilewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(TARGET tilewright_c)
-  install(TARGETS tilewright_c EXPORT tilewrightCTargets)
+  install(TARGETS tilewright_c EXPORT tilewrightCTargets LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
   install(EXPORT tilewrightCTargets NAMESPACE tilewright:: DESTINATION ${package_dir})
   configure_file(cmake/tilewright-c.pc.in ${PROJECT_BINARY_DIR}/tilewright-c.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/tilewright-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING
-  PATTERN "*.json" PATTERN "*.md" PATTERN "*.cpp" PATTERN "*.c" PATTERN "CMakeLists.txt")
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT tool)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool FILES_MATCHING
+  PATTERN "*.json" PATTERN "*.md" PATTERN "*.py" PATTERN "*.cpp" PATTERN "*.c" PATTERN "CMakeLists.txt")
+if(PROJECT_IS_TOP_LEVEL)
+  include(${CMAKE_CURRENT_LIST_DIR}/Packages.cmake)
+endif()

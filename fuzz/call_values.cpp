@@ -23,7 +23,8 @@ BufferValues copy_buffer(const TensorView& view) {
       offset += rest % values.extents[d] * view.strides[d];
       rest /= values.extents[d];
     }
-    values.elements.push_back(read_element(view.data, view.dtype, offset));
+    const double value = read_element(view.data, view.dtype, offset);
+    values.elements.push_back(view.dtype == DType::f64 ? round_to(DType::f32, value) : value);
   }
   return values;
 }

@@ -13,6 +13,8 @@
 #include "fuzz/expression_json.hpp"
 #include "fuzz/relation.hpp"
 #include "generator/render/kernel_source.hpp"
+#include "generator/snippet/parse.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "generator/spec/json_position.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "generator/spec/target.hpp"
@@ -45,6 +47,8 @@ void visit_contents(Case& c, const Visit& visit) {
   visit("seed", c.seed);
   visit("q_factor", c.q_factor);
   visit("nan_in_dropped", c.nan_in_dropped);
+  visit("decode", c.decode);
+  visit("split", c.split);
   visit("relation", c.relation);
   visit("sanitized", c.sanitized);
 }
@@ -337,7 +341,14 @@ bool is_run(const FuzzCase& fuzz_case) {
 }
 
 bool has_all_trees(const FuzzCase& c) {
-  return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod);
+  const auto is_understood = [&](SnippetKind kind) {
+    const std::string& text = snippet_text(c.spec, kind);
+    return text.empty() || snippet::opaque(snippet::parse(kind, text, c.spec)) == nullptr;
+  };
+  return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod) &&
+         (!c.spec.has_scales_or_sink() ||
+          (is_understood(SnippetKind::q_scale) && is_understood(SnippetKind::k_scale) &&
+           is_understood(SnippetKind::v_scale) && is_understood(SnippetKind::sink)));
 }
 
 void validate_sizes(const FuzzCase& c) {
@@ -407,6 +418,10 @@ std::string describe(const FuzzCase& fuzz_case) {
   }
   if (!spec.score_mod.empty()) text += ", score_mod";
   if (!spec.mask_mod.empty()) text += ", mask_mod";
+  for (const SnippetKind kind :
+       {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale, SnippetKind::sink}) {
+    if (!snippet_text(spec, kind).empty()) text += fmt::format(", {}", to_string(kind));
+  }
   if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;
   if (is_run(fuzz_case)) return fmt::format("{}, on {}", text, fuzz_case.target);
   return fmt::format("{}, {} compiled for {}", text, fuzz_case.kernel->name(), fuzz_case.target);

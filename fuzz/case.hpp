@@ -46,6 +46,8 @@ struct FuzzCase {
   std::uint64_t seed = 0;       ///< of the contents of q, k, v and the buffers (random_inputs.hpp)
   double q_factor = 1;          ///< q is multiplied by it
   bool nan_in_dropped = false;  ///< k rows that no query of their heads keeps hold NaN
+  bool decode = false;          ///< AttentionOptions::decode
+  bool split = false;           ///< of a dense call: it is given the workspace that it asks for
 
   /// The metamorphic relation that is checked beside (relations.hpp); empty: none.
   std::string relation = {};

@@ -22,7 +22,8 @@ void put(Values part, const CaseParts::Part& from, const Problem& problem, Value
 }  // namespace
 
 CaseParts::CaseParts(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user)
-    : out_width_(fuzz_case.spec.value_head_dim()),
+    : spec_(fuzz_case.spec),
+      out_width_(fuzz_case.spec.value_head_dim()),
       problem_(problem),
       places_(fuzz_case.spec, problem) {
   for (const Parts::Place& place : places_.places()) {
@@ -32,14 +33,22 @@ CaseParts::CaseParts(const FuzzCase& fuzz_case, const Problem& problem, const Us
 }
 
 AttentionValues CaseParts::whole(
-    const std::function<AttentionValues(const Part&, const DenseProblem&)>& compute) const {
+    const std::function<AttentionValues(const Part&, const DenseProblem&)>& compute,
+    F32Products products) const {
   AttentionValues result;
   if (problem_.sequences) result.out = of_no_sequence(problem_.shape, out_width_);
   for (const Part& part : all_) {
     if (part.place.score_rows() == 0) continue;
-    AttentionValues values = compute(part, places_.read(part.place));
+    DenseProblem dense = places_.read(part.place, products);
+    if (const ScaleValues scales = part.readings.scales()) {
+      const std::int64_t new_rows = problem_.k_new ? part.place.rows() : 0;
+      apply_scales(spec_, scales, part.place.arguments, part.place.b, new_rows, dense);
+    }
+    AttentionValues values = compute(part, dense);
     put(std::move(values.out), part, problem_, result.out);
     put(std::move(values.lse), part, problem_, result.lse);
+    put(std::move(values.max_scores), part, problem_, result.max_scores);
+    put(std::move(values.weights), part, problem_, result.weights);
   }
   return result;
 }
@@ -47,6 +56,9 @@ AttentionValues CaseParts::whole(
 AttentionValues CaseParts::part_of(const AttentionValues& whole, const Part& part) {
   AttentionValues values{.out = take_rows(whole.out, part.place), .lse = {}};
   if (!whole.lse.data.empty()) values.lse = take_rows(whole.lse, part.place);
+  if (!whole.max_scores.data.empty()) {
+    values.max_scores = take_rows(whole.max_scores, part.place);
+  }
   return values;
 }
 

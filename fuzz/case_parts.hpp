@@ -28,13 +28,16 @@ class CaseParts {
 
   /// What `compute` gives of each part that has rows, where its rows lie in the call. Rows of no
   /// sequence are NaN. lse may be empty.
+  /// @param products  that see q, k and v
   AttentionValues whole(
-      const std::function<AttentionValues(const Part&, const DenseProblem&)>& compute) const;
+      const std::function<AttentionValues(const Part&, const DenseProblem&)>& compute,
+      F32Products products = F32Products::ieee) const;
 
   /// The part's rows of a whole call's values.
   static AttentionValues part_of(const AttentionValues& whole, const Part& part);
 
  private:
+  const Spec& spec_;
   std::int64_t out_width_;
   Problem problem_;
   Parts places_;

@@ -20,9 +20,10 @@ struct Exclusion {
 constexpr std::uint16_t kFirst = 1;
 constexpr std::uint16_t kOthers = 0xfffe;
 
-constexpr std::uint16_t kPacked = 1 << 2, kDense = 1 << 0 | 1 << 1;  // layouts
-constexpr std::uint16_t kMany = 1 << 2;                              // sequences
-constexpr std::uint16_t kOfBatch = 1 << 1;                           // shared k and v
+constexpr std::uint16_t kPackedLayout = 1 << 2, kDense = 1 << 0 | 1 << 1;  // layouts
+constexpr std::uint16_t kMany = 1 << 2;                                    // sequences
+constexpr std::uint16_t kWeights = 1 << 3;                                 // an output
+constexpr std::uint16_t kOfBatch = 1 << 1;                                 // shared k and v
 constexpr std::uint16_t kOfMasks = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5, kOfPlans = 1 << 6 | 1 << 7;
 
 constexpr auto kExclusions = std::to_array<Exclusion>({
@@ -42,11 +43,19 @@ constexpr auto kExclusions = std::to_array<Exclusion>({
     {Factor::rank, kFirst, Factor::buffer_sharing, kOthers},
     {Factor::bounds, kFirst, Factor::buffer_sharing, kOthers},
     {Factor::head_dim, 1 << 1, Factor::v_head_dim, 1 << 1},
+    {Factor::head_dim, 1 << 6, Factor::dtype, 1 << 3},  // rows of one byte are whole chunks
+    {Factor::head_dim, 1 << 6, Factor::mixed, 1 << 3},
+    {Factor::head_dim, 1 << 6, Factor::tactic, 1 << 3},
     {Factor::batch, kFirst, Factor::kv_sharing, 1 << 1},
     {Factor::heads, 1 << 0 | 1 << 3, Factor::kv_sharing, 1 << 2},
-    // The Hopper kernel: 16 bits of one type, aligned tensors, its own machine.
+    {Factor::dtype, 1 << 3, Factor::mixed, 1 << 1 | 1 << 3},  // k and v are of f8e4m3 too
+    // Products of f32.
+    {Factor::products, kOthers, Factor::dtype, kOthers},
+    // The Hopper kernel: 16 bits of one type, or k and v of one byte, aligned tensors, its own
+    // machine.
     {Factor::tactic, 1 << 3, Factor::dtype, 1 << 0},
     {Factor::tactic, 1 << 3, Factor::mixed, 1 << 1},
+    {Factor::tactic, 1 << 3, Factor::products, kOthers},
     {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | kOfPlans},
     {Factor::tactic, 1 << 3, Factor::target, 0x3b},
     {Factor::tactic, 1 << 3, Factor::placement, 1 << 2},
@@ -56,17 +65,23 @@ constexpr auto kExclusions = std::to_array<Exclusion>({
     {Factor::mask_scope, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7},
     // Tiles of at least 64 rows and columns divide no small block; such a spec is never masked.
     {Factor::tactic, 1 << 3, Factor::block, 1 << 1},
-    // Packed calls, by what shows that a call is one.
+    // Packed calls, by what shows that a call is one. They have no weights.
+    {Factor::layout, kPackedLayout, Factor::outputs, kWeights},
+    {Factor::tokens, kOthers, Factor::outputs, kWeights},
+    {Factor::batch, kMany, Factor::outputs, kWeights},
+    {Factor::sequences, kOthers, Factor::outputs, kWeights},
+    {Factor::kv_rows, kOthers, Factor::outputs, kWeights},
+    {Factor::kernel, kOfPlans, Factor::outputs, kWeights},
     {Factor::layout, kDense, Factor::tokens, kOthers},
     {Factor::layout, kDense, Factor::batch, kMany},
     {Factor::layout, kDense, Factor::sequences, kOthers},
     {Factor::layout, kDense, Factor::kv_rows, kOthers},
     {Factor::layout, kDense, Factor::kernel, kOfPlans},
-    {Factor::layout, kPacked, Factor::kv_layout, kOthers},
-    {Factor::layout, kPacked, Factor::kv_sharing, kOfBatch},
-    {Factor::layout, kPacked, Factor::sequences, kFirst},
-    {Factor::layout, kPacked, Factor::kv_rows, kFirst},
-    {Factor::layout, kPacked, Factor::kernel, kOfMasks},
+    {Factor::layout, kPackedLayout, Factor::kv_layout, kOthers},
+    {Factor::layout, kPackedLayout, Factor::kv_sharing, kOfBatch},
+    {Factor::layout, kPackedLayout, Factor::sequences, kFirst},
+    {Factor::layout, kPackedLayout, Factor::kv_rows, kFirst},
+    {Factor::layout, kPackedLayout, Factor::kernel, kOfMasks},
     {Factor::kv_layout, kOthers, Factor::tokens, kOthers},
     {Factor::kv_layout, kOthers, Factor::batch, kMany},
     {Factor::kv_layout, kOthers, Factor::sequences, kOthers},

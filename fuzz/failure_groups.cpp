@@ -45,7 +45,10 @@ std::vector<std::string> needed_features(const FuzzCase& minimal) {
   add_if(spec.is_packed(), "packed");
   add_if(spec.layout == Layout::bshd || spec.kv_layout, "layout");
   add_if(spec.outputs.lse, "lse");
+  add_if(spec.outputs.max_scores, "max_scores");
+  add_if(spec.outputs.weights, "weights");
   add_if(spec.precise_math.value_or(false), "precise_math");
+  add_if(spec.f32_products == F32Products::tf32, "tf32");
   add_if(spec.tactic.has_value(), "tactic");
   add_if(shape.batch > 1, "batch");
   add_if(shape.num_q_heads > 1, "heads");
@@ -57,6 +60,8 @@ std::vector<std::string> needed_features(const FuzzCase& minimal) {
   add_if(minimal.broadcast_kv || minimal.one_kv_head_for_all || minimal.broadcast_buffers,
          "broadcast");
   add_if(minimal.nan_in_dropped, "NaN");
+  add_if(minimal.decode, "decode");
+  add_if(minimal.split, "split");
   const Placement none;
   for (const Placement& placement :
        {minimal.q, minimal.k, minimal.v, minimal.buffers, minimal.out}) {

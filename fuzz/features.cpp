@@ -15,20 +15,21 @@ namespace {
 
 const std::array<FactorNames, kFactors>& all_names() {
   static const std::array<FactorNames, kFactors> names = {{
-      {"dtype", {"f32", "f16", "bf16"}},
-      {"mixed", {"no", "kv_dtype", "out_dtype"}},
-      {"head_dim", {"64", "16", "128", "odd", "even", "large"}},
+      {"dtype", {"f32", "f16", "bf16", "f8e4m3"}},
+      {"mixed", {"no", "kv_dtype", "out_dtype", "one_byte"}},
+      {"head_dim", {"64", "16", "128", "odd", "even", "large", "padded"}},
       {"v_head_dim", {"equal", "smaller", "greater"}},
       {"layout", {"bhsd", "bshd", "packed"}},
       {"kv_layout", {"same", "other"}},
-      {"outputs", {"out", "lse"}},
+      {"outputs", {"out", "lse", "max_scores", "weights"}},
       {"block", {"128x128", "small", "large", "uneven"}},
       {"tactic", {"chosen", "cpu", "portable", "hopper"}},
       {"math", {"default", "precise", "fast"}},
+      {"products", {"ieee", "tf32"}},
       {"score_mod", {"none", "expression", "body"}},
       {"mask_mod", {"none", "expression", "body"}},
       {"mask_scope", {"none", "shared", "batch", "head"}},
-      {"buffer", {"none", "f32", "16-bit", "i32", "i64", "byte"}},
+      {"buffer", {"none", "f32", "16-bit", "i32", "i64", "byte", "short", "f64"}},
       {"rank", {"none", "1", "2", "3", "4", "0", "5"}},
       {"bounds", {"none", "clamped", "trusted"}},
       {"scalar", {"none", "f32", "i32"}},
@@ -82,6 +83,7 @@ std::string_view head_dim_class(std::int64_t dim) {
   if (dim == 16) return "16";
   if (dim == 64) return "64";
   if (dim == 128) return "128";
+  if (dim < 16 || dim % 8 != 0) return "padded";
   if (dim > 128) return "large";
   return dim % 16 != 0 ? "odd" : "even";
 }
@@ -102,7 +104,9 @@ std::string_view length_class(std::int64_t length) {
 
 void mark_spec(const Spec& spec, const Marker& mark) {
   mark(Factor::dtype, to_string(spec.dtype));
-  if (spec.key_value_dtype() != spec.dtype) mark(Factor::mixed, "kv_dtype");
+  if (spec.key_value_dtype() != spec.dtype) {
+    mark(Factor::mixed, is_quantised(spec.key_value_dtype()) ? "one_byte" : "kv_dtype");
+  }
   if (spec.output_dtype() != spec.dtype) mark(Factor::mixed, "out_dtype");
   mark.default_to_first(Factor::mixed);
   mark(Factor::head_dim, head_dim_class(spec.head_dim));
@@ -112,9 +116,13 @@ void mark_spec(const Spec& spec, const Marker& mark) {
                                                : "greater");
   mark(Factor::layout, to_string(spec.layout));
   mark(Factor::kv_layout, spec.key_value_layout() == spec.layout ? "same" : "other");
-  mark(Factor::outputs, spec.outputs.lse ? "lse" : "out");
+  mark(Factor::outputs, spec.outputs.weights      ? "weights"
+                        : spec.outputs.max_scores ? "max_scores"
+                        : spec.outputs.lse        ? "lse"
+                                                  : "out");
   mark(Factor::block, block_class(spec.block));
   mark(Factor::tactic, spec.tactic ? std::string_view(spec.tactic->name) : "chosen");
+  mark(Factor::products, to_string(spec.f32_products));
   mark(Factor::math, !spec.precise_math ? "default" : *spec.precise_math ? "precise" : "fast");
 }
 
@@ -132,10 +140,21 @@ void mark_buffers(const Spec& spec, const Marker& mark) {
         mark(Factor::buffer, "i32");
         break;
       case DType::i64:
+      case DType::u32:
         mark(Factor::buffer, "i64");
+        break;
+      case DType::i16:
+      case DType::u16:
+        mark(Factor::buffer, "short");
+        break;
+      case DType::f64:
+        mark(Factor::buffer, "f64");
         break;
       case DType::u8:
       case DType::boolean:
+      case DType::f8e4m3:
+      case DType::f8e5m2:
+      case DType::i8:
         mark(Factor::buffer, "byte");
         break;
     }

@@ -24,6 +24,7 @@ enum class Factor : std::uint8_t {
   block,
   tactic,
   math,
+  products,
   score_mod,
   mask_mod,
   mask_scope,

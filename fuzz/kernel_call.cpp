@@ -16,7 +16,8 @@ ForwardOptions options_of(const Problem& problem) {
 
 void forward(const Attention& attention, const Problem& problem, const ForwardTensors& tensors,
              const Bindings& bindings, const KernelCall& call) {
-  const ForwardOptions options = options_of(problem);
+  ForwardOptions options = options_of(problem);
+  if (call.workspace) options.workspace = call.workspace->view();
   if (call.plan) {
     attention.forward(tensors, call.plan->plan(), bindings, options);
   } else if (call.mask) {
@@ -35,10 +36,12 @@ PackedShape packed_shape(const Problem& problem, bool is_bounded) {
 }
 
 KernelCall run_kernels(const Attention& attention, const Problem& problem, const Written& written,
-                       bool is_bounded) {
+                       bool is_bounded, bool is_split) {
   ForwardTensors tensors{
       .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
   if (written.lse) tensors.lse = written.lse->view();
+  if (written.max_scores) tensors.max_scores = written.max_scores->view();
+  if (written.weights) tensors.weights = written.weights->view();
   const Activity activity("runs a call on",
                           attention.device().name() + ", " + attention.builds().front().kernel);
   const StagedCall staged(attention.device(), tensors, problem.snippet, GuardedTensor::kGuardBytes);
@@ -50,10 +53,14 @@ KernelCall run_kernels(const Attention& attention, const Problem& problem, const
   } else if (!attention.spec().mask_mod.empty()) {
     call.mask.emplace(attention.block_mask(problem.shape, bindings));
   }
+  if (!problem.sequences && is_split) {
+    call.workspace = std::make_unique<StagedWorkspace>(attention, problem.shape);
+  }
   forward(attention, problem, staged.tensors(), bindings, call);
   staged.wait();
   staged.copy_back();
   call.changed = staged.changed_input();
+  if (!call.changed && call.workspace) call.changed = call.workspace->damage();
   if (!call.plan) return call;
   if (!call.changed) call.changed = call.plan->damage();
   call.map.emplace(call.plan->plan(), attention.spec().block);

@@ -7,6 +7,7 @@
 #include "../runtime/api/attention.hpp"
 #include "../runtime/call/plan_map.hpp"
 #include "../runtime/call/staged_plan.hpp"
+#include "../runtime/call/staged_workspace.hpp"
 #include "../verify/problem.hpp"
 #include "written.hpp"
 
@@ -14,17 +15,19 @@ namespace tilewright::verify::fuzz {
 
 /// What kernels made of a call besides its outputs.
 struct KernelCall {
-  std::optional<BlockMask> mask = {};       ///< of a dense call with a mask_mod
-  std::unique_ptr<StagedPlan> plan = {};    ///< of a packed call
-  std::optional<PlanMap> map = {};          ///< of the plan
-  std::optional<std::string> changed = {};  ///< foreign memory that the call wrote
+  std::optional<BlockMask> mask = {};               ///< of a dense call with a mask_mod
+  std::unique_ptr<StagedPlan> plan = {};            ///< of a packed call
+  std::unique_ptr<StagedWorkspace> workspace = {};  ///< of a dense call that is split
+  std::optional<PlanMap> map = {};                  ///< of the plan
+  std::optional<std::string> changed = {};          ///< foreign memory that the call wrote
 };
 
 /// Makes the block mask or the plan, and runs forward, on the Attention's device; waits for it.
 /// @param is_bounded of a packed call: FuzzPacking's
+/// @param is_split of a dense call: it is given the workspace that it asks for
 /// @throws Error as Attention and StagedPlan
 KernelCall run_kernels(const Attention& attention, const Problem& problem, const Written& written,
-                       bool is_bounded);
+                       bool is_bounded, bool is_split);
 
 /// Runs forward alone, with the mask or plan of a call of the same problem, on the tensors as they
 /// are.

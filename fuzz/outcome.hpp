@@ -13,7 +13,7 @@ namespace tilewright::verify::fuzz {
 /// What went wrong with a case. Shrinking keeps the class; duplicates are grouped by it.
 enum class Failure : std::uint8_t {
   none,
-  wrong_result,      ///< out or lse breaks DESIGN.md's rule
+  wrong_result,      ///< out or lse breaks the rule of verify/judge.hpp
   mask_differs,      ///< a tile of the block mask is not what mask_mod makes it
   red_zone,          ///< memory around an output was written to
   input_changed,     ///< an input or a buffer was written to

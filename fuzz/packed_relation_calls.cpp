@@ -18,18 +18,16 @@ namespace tilewright::verify::fuzz {
 namespace {
 
 bool mentions(const Spec& spec, std::string_view name) {
-  const auto in = [&](SnippetKind kind, const std::string& text) {
+  return std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+    const std::string& text = snippet_text(spec, kind);
     return !text.empty() && check_snippet(kind, text).mentions(name);
-  };
-  return in(SnippetKind::score_mod, spec.score_mod) || in(SnippetKind::mask_mod, spec.mask_mod);
+  });
 }
 
 void rebind(Spec& spec, const Arguments& arguments) {
-  if (!spec.score_mod.empty()) {
-    spec.score_mod = with_arguments(SnippetKind::score_mod, spec.score_mod, arguments);
-  }
-  if (!spec.mask_mod.empty()) {
-    spec.mask_mod = with_arguments(SnippetKind::mask_mod, spec.mask_mod, arguments);
+  for (const SnippetKind kind : snippet_kinds()) {
+    std::string& text = snippet_text(spec, kind);
+    if (!text.empty()) text = with_arguments(kind, text, arguments);
   }
 }
 
@@ -240,20 +238,27 @@ std::string remember_rows_of_k(Spec& spec) {
 }
 
 bool suits_new_rows(const Spec& spec) {
-  return !knows_rows_of_k(spec) &&
+  // New rows have no scale, and appended ones have.
+  return spec.k_scale.empty() && spec.v_scale.empty() && !knows_rows_of_k(spec) &&
          (spec.key_value_dtype() == spec.dtype || spec.dtype == DType::f32);
 }
 
 bool suits_ranges(const Spec& spec) {
-  return !mentions(spec, "kv_len");
+  // A sink would be in both parts, and parts are not of 8 bits.
+  return spec.sink.empty() && !mentions(spec, "kv_len") && !is_float8(spec.output_dtype());
 }
 
 std::optional<std::int64_t> length_of_positions(const Spec& spec,
                                                 const std::vector<SequenceRows>& rows) {
   constexpr std::int64_t kMostPositions = 4096;
-  if (spec.mask_mod.empty() || tells_sequences_apart(spec)) return {};
+  if (spec.mask_mod.empty()) return {};
   const Snippet mask = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
-  if (mask.mentions("q_len") || mask.mentions("kv_len")) return {};
+  for (const char* const of_one : {"b", "q_token", "kv_token", "q_len", "kv_len"}) {
+    if (mask.mentions(of_one)) return {};
+  }
+  for (const auto& [name, buffer] : spec.buffers) {
+    if (mask.mentions(name) && std::ranges::any_of(buffer.shape, is_of_sequences)) return {};
+  }
   std::int64_t length = 1;
   for (const SequenceRows& one : rows) {
     if (one.kv_offset != 0) return {};

@@ -199,7 +199,8 @@ class PackedChecks {
         as_given ? numbers_of(packing_) : numbers_of(base_.q_begin, base_.rows);
     std::vector<std::vector<std::int64_t>*> tensors = {&numbers.q_begin, &numbers.kv_begin};
     if (numbers.kv_len) tensors.push_back(&*numbers.kv_len);
-    if (base_.spec.score_mod.empty() && base_.spec.mask_mod.empty()) {
+    const bool has_mods = !base_.spec.score_mod.empty() || !base_.spec.mask_mod.empty();
+    if (!has_mods && !base_.spec.has_scales_or_sink()) {
       if (numbers.q_offset) tensors.push_back(&*numbers.q_offset);
       if (numbers.kv_offset) tensors.push_back(&*numbers.kv_offset);
     }

@@ -7,6 +7,7 @@
 
 #include "base/ceil_div.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/x_pools.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -47,18 +48,26 @@ PageForm random_page_form(Random& random, std::int64_t longest) {
   return form;
 }
 
+bool suits_paged_x(const Spec& spec) {
+  return !spec.kv_new && !spec.pads_rows() && spec.head_dim % x_of(spec.key_value_dtype()) == 0;
+}
+
 PagedCall::PagedCall(const PackedRelationCall& call, const PageForm& form, std::uint64_t seed)
     : call_(call),
       form_(form),
       spec_(call.spec),
       made_(random_pages(kv_lens_of(call), form.pages, seed)),
       memory_(numbers_of(call.q_begin, call.rows)) {
-  spec_.kv_layout = Layout::paged;
+  spec_.kv_layout = form.is_x ? Layout::paged_x : Layout::paged;
   spec_.tactic.reset();  // of a kernel that need not serve pages
   if (made_.page_table) place_table(call.batch());
   if (knows_rows_of_k(spec_)) remember_rows();
   k_.emplace(pool_of(call.inputs.k));
   v_.emplace(pool_of(call.inputs.v));
+  if (!form.is_x) return;
+  // What a page has of a head is contiguous.
+  x_k_.emplace(GuardedTensor::copy_of(x_pool(pages_of(*k_), true), {}));
+  x_v_.emplace(GuardedTensor::copy_of(x_pool(pages_of(*v_), false), {}));
 }
 
 void PagedCall::place_table(std::int64_t batch) {
@@ -129,8 +138,8 @@ void PagedCall::remember_rows() {
 
 Problem PagedCall::problem() const {
   Problem problem = call_.inputs.problem();
-  problem.k = pages_of(*k_);
-  problem.v = pages_of(*v_);
+  problem.k = x_k_ ? x_k_->view() : pages_of(*k_);
+  problem.v = x_v_ ? x_v_->view() : pages_of(*v_);
   problem.shape.kv_len = made_.pages * page_size();
   problem.page_size = page_size();
   Sequences sequences = memory_.sequences();

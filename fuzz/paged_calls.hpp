@@ -21,10 +21,14 @@ namespace tilewright::verify::fuzz {
 struct PageForm {
   PageOptions pages = {};
   bool has_ends = false;           ///< of a flat table: page_begin is i64 [batch + 1]
+  bool is_x = false;               ///< pools are of paged_x
   bool heads_first = false;        ///< pools are [pages, heads, page_size, dim] in memory
   Placement pool = {};             ///< of the pools in memory
   std::int64_t table_padding = 0;  ///< elements between the rows of a table
 };
+
+/// Whether k and v of a spec can lie in the pages of paged_x.
+bool suits_paged_x(const Spec& spec);
 
 /// @param longest columns of the longest sequence: a page of a static cache holds as many
 PageForm random_page_form(Random& random, std::int64_t longest);
@@ -39,6 +43,7 @@ class PagedCall {
   };
 
   /// @param call must outlive it
+  /// @param form is_x for specs that suits_paged_x()
   PagedCall(const PackedRelationCall& call, const PageForm& form, std::uint64_t seed);
 
   const Spec& spec() const { return spec_; }
@@ -54,6 +59,7 @@ class PagedCall {
 
   /// Moves each sequence's last columns, as many as it has rows of q, out of the pools into new
   /// rows of the spec's dtype, as append and kv_new take them.
+  /// Not of paged_x.
   void take_new_rows();
   /// Entries that only new rows need become pages that do not exist.
   void forget_new_pages();
@@ -78,6 +84,7 @@ class PagedCall {
   std::string old_rows_name_ = {};
   std::vector<std::int64_t> first_entries_ = {};  // of each sequence, as elements of the table
   std::optional<GuardedTensor> k_ = {}, v_ = {}, k_new_ = {}, v_new_ = {};
+  std::optional<GuardedTensor> x_k_ = {}, x_v_ = {};  // k and v as paged_x has them
 };
 
 }  // namespace tilewright::verify::fuzz

@@ -5,15 +5,19 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "fuzz/plan.hpp"
 #include "fuzz/random_packing.hpp"
+#include "fuzz/random_scales.hpp"
 #include "fuzz/random_snippet.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "generator/render/cuda_kernels.hpp"
 #include "generator/render/kernel_source.hpp"
 #include "generator/spec/target.hpp"
 #include "generator/tactic/tactic.hpp"
+#include "runtime/call/few_rows.hpp"
 #include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -134,9 +138,12 @@ class SpecMaker {
     if (value(Factor::kv_layout) == 1) {
       spec.kv_layout = spec.layout == Layout::bhsd ? Layout::bshd : Layout::bhsd;
     }
-    spec.outputs.lse = value(Factor::outputs) == 1;
+    spec.outputs.lse = value(Factor::outputs) == 1 || value(Factor::outputs) == 3;
+    spec.outputs.max_scores = value(Factor::outputs) == 2;
+    spec.outputs.weights = value(Factor::outputs) == 3;
     spec.precise_math.reset();
     if (value(Factor::math) > 0) spec.precise_math = value(Factor::math) == 1;
+    spec.f32_products = value(Factor::products) == 1 ? F32Products::tf32 : F32Products::ieee;
     choose_block(spec);
     if (!source_.user_spec) make_snippets(fuzz_case, no_offsets, wishes);
     return fuzz_case;
@@ -165,13 +172,32 @@ class SpecMaker {
     return other;
   }
 
+  // Random i8 are 32 times as large.
+  void choose_one_byte(Spec& spec) {
+    spec.kv_dtype =
+        std::array{DType::f8e4m3, DType::f8e5m2, DType::i8}[static_cast<std::size_t>(below(3))];
+    if (spec.k_scale.empty()) spec.k_scale = *spec.kv_dtype == DType::i8 ? "0.03f" : "0.75f";
+    if (spec.v_scale.empty()) spec.v_scale = *spec.kv_dtype == DType::i8 ? "0.03f" : "1.25f";
+  }
+
+  // out, of one byte too, is clamped here and there.
+  void choose_float8(Spec& spec) {
+    spec.out_dtype = value(Factor::mixed) == 2 ? other_dtype(spec.dtype) : spec.dtype;
+    if (spec.out_dtype == spec.dtype) spec.out_scale = below(2) == 0 ? "0.001f" : "0.25f";
+    if (spec.q_scale.empty()) spec.q_scale = "0.75f";
+    if (spec.k_scale.empty()) spec.k_scale = "0.75f";
+    if (spec.v_scale.empty()) spec.v_scale = "1.25f";
+  }
+
   void choose_dtypes(Spec& spec) {
-    spec.dtype = std::array{DType::f32, DType::f16,
-                            DType::bf16}[static_cast<std::size_t>(value(Factor::dtype))];
+    spec.dtype = std::array{DType::f32, DType::f16, DType::bf16,
+                            DType::f8e4m3}[static_cast<std::size_t>(value(Factor::dtype))];
     spec.kv_dtype.reset();
     spec.out_dtype.reset();
+    if (spec.dtype == DType::f8e4m3) return choose_float8(spec);
     if (value(Factor::mixed) == 1) spec.kv_dtype = other_dtype(spec.dtype);
     if (value(Factor::mixed) == 2) spec.out_dtype = other_dtype(spec.dtype);
+    if (value(Factor::mixed) == 3) choose_one_byte(spec);
   }
 
   std::int64_t random_head_dim() {
@@ -186,6 +212,8 @@ class SpecMaker {
         return one_of({24, 40, 56, 72, 88, 104, 120});
       case 4:
         return one_of({32, 48, 80, 96, 112});
+      case 6:
+        return one_of({9, 12, 17, 31, 50, 94, 121, 130, 203, 255});
       default:
         return one_of({136, 144, 160, 192, 200, 224, 256});
     }
@@ -194,6 +222,7 @@ class SpecMaker {
   void choose_head_dims(Spec& spec) {
     spec.head_dim = random_head_dim();
     spec.v_head_dim = 0;
+    if (spec.pads_rows()) return choose_any_value_dim(spec);
     const std::int64_t steps = spec.head_dim / 8;
     if (value(Factor::v_head_dim) == 1) spec.v_head_dim = 8 * random_.integer(2, steps - 1);
     if (value(Factor::v_head_dim) == 2) {
@@ -201,6 +230,12 @@ class SpecMaker {
       const std::int64_t most = std::min<std::int64_t>(32, spec.head_dim / 8 + 8);
       spec.v_head_dim = 8 * random_.integer(spec.head_dim / 8 + 1, most);
     }
+  }
+
+  void choose_any_value_dim(Spec& spec) {
+    const std::int64_t most = std::min<std::int64_t>(256, spec.head_dim + 64);
+    if (value(Factor::v_head_dim) == 1) spec.v_head_dim = random_.integer(8, spec.head_dim - 1);
+    if (value(Factor::v_head_dim) == 2) spec.v_head_dim = random_.integer(spec.head_dim + 1, most);
   }
 
   void choose_block(Spec& spec) {
@@ -282,6 +317,8 @@ class CallMaker {
     c.nan_in_dropped = value(Factor::contents) == 2;
     choose_scalars(c);
     c.seed = random_.next() >> 11;
+    c.decode = c.seed % 4 != 0 && has_few_rows(c.spec, c.shape);
+    c.split = c.decode && c.seed % 4 != 1;
   }
 
  private:
@@ -447,6 +484,12 @@ Features fixed_by_spec(const FuzzCase& fuzz_case, const Features& allowed, bool 
   return fixed;
 }
 
+// With dice of its own, so that what else is drawn does not depend on it.
+void add_scales_to_some(Spec& spec, std::uint64_t seed, std::int64_t number) {
+  Random random(seed, fmt::format("scales {}", number));
+  if (random.integer(0, 3) == 0) add_random_scales(spec, random);
+}
+
 std::string target_name(int target_class, Random& random) {
   static const std::array<std::vector<const char*>, 5> kTargetNames = {
       {{"sm_80"}, {"sm_86", "sm_89"}, {"sm_90a"}, {"sm_100a", "sm_103a"}, {"sm_120", "sm_121a"}}};
@@ -490,6 +533,7 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
 
   SpecMaker spec_maker(*plan, random_, source_);
   FuzzCase base = spec_maker.make(no_offsets, wishes_of(*plan));
+  if (!source_.user_spec) add_scales_to_some(base.spec, seed_, number_);
   const Target target = source_.device == "cpu"      ? Target::host_cpu()
                         : source_.gpu_target.empty() ? Target::parse("sm_80")
                                                      : Target::parse(source_.gpu_target);
@@ -553,6 +597,7 @@ FuzzCase CaseMaker::next_compile() {
   if (!plan) throw Error(ErrorCode::internal, "no plan of a kernel is consistent");
   SpecMaker spec_maker(*plan, random_, source_);
   FuzzCase fuzz_case = spec_maker.make(random_.integer(0, 1) == 0, wishes_of(*plan));
+  if (!source_.user_spec) add_scales_to_some(fuzz_case.spec, seed_, number_);
   fuzz_case.target = target_name(at(*plan, Factor::target), random_);
   fuzz_case.kernel = planned_kernel(*plan, fuzz_case.spec);
   const KernelVariant traits =

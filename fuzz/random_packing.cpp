@@ -4,8 +4,15 @@
 #include <cstddef>
 #include <utility>
 
+#include "fuzz/snippet_wish.hpp"
+
 namespace tilewright::verify::fuzz {
 namespace {
+
+// Snippets take rows of a packed tensor for less than kMaxIndex. Beside the sequences that fit
+// there are 40 short ones of 9 rows and 41 gaps of 7.
+constexpr std::int64_t kShort = 9;
+constexpr std::int64_t kMostRows = kMaxIndex - 40 * kShort - 41 * 7;
 
 // Values of Factor::sequences.
 constexpr int kWithoutRows = 2, kWithoutColumns = 3, kMoreRows = 4, kPadding = 5;
@@ -16,6 +23,8 @@ FuzzPacking PackingMaker::make(FuzzSequence first) {
   if (wish_.least_position_is_0) first.q_len = std::min(first.q_len, first.kv_len);
   if (wish_.self_attention) first.kv_len = first.q_len;
   elements_left_ = wish_.max_elements - first.q_len * first.kv_len;
+  q_rows_left_ = kMostRows - first.q_len;
+  kv_rows_left_ = kMostRows - first.kv_len;
   FuzzPacking packing{.sequences = {first}};
   const std::array<std::int64_t, 3> least = {1, 2, 4}, most = {1, 3, 40};
   const auto kind = static_cast<std::size_t>(wish_.batch);
@@ -84,7 +93,10 @@ std::int64_t PackingMaker::length(std::int64_t block) {
 }
 
 FuzzSequence PackingMaker::fitting(FuzzSequence sequence) {
-  constexpr std::int64_t kShort = 9;
+  if (sequence.q_len > q_rows_left_ || sequence.kv_len > kv_rows_left_) {
+    sequence.q_len = std::min(sequence.q_len, kShort);
+    sequence.kv_len = std::min(sequence.kv_len, kShort);
+  }
   if (sequence.q_len * sequence.kv_len > std::max<std::int64_t>(elements_left_, 0)) {
     sequence.q_len = std::min(sequence.q_len, kShort);
     if (wish_.self_attention) sequence.kv_len = sequence.q_len;
@@ -94,6 +106,8 @@ FuzzSequence PackingMaker::fitting(FuzzSequence sequence) {
     sequence.q_len = std::min(sequence.q_len, sequence.kv_len);
   }
   elements_left_ -= sequence.q_len * sequence.kv_len;
+  q_rows_left_ -= sequence.q_len;
+  kv_rows_left_ -= sequence.kv_len;
   return sequence;
 }
 

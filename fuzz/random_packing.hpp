@@ -37,6 +37,8 @@ class PackingMaker : private SnippetDice {
 
   PackingWish wish_;
   std::int64_t elements_left_ = 0;
+  std::int64_t q_rows_left_ = 0;  // until all sequences together have kMostRows
+  std::int64_t kv_rows_left_ = 0;
 };
 
 }  // namespace tilewright::verify::fuzz

@@ -27,6 +27,7 @@ class WholeSnippetMaker : private SnippetDice {
         statements_(expressions_, random, kind, wish) {}
 
   SnippetTree make() {
+    if (is_of_positions_alone()) return of_one_result(expressions_.known_mask());
     declared_.declare_wanted();
     statements_.add_statements();
     Expression result = kind_ == SnippetKind::mask_mod ? mask() : score();
@@ -40,6 +41,18 @@ class WholeSnippetMaker : private SnippetDice {
   }
 
  private:
+  // Wishes and chance bring tokens and lengths into nearly every mask of a packed spec. Masks that
+  // every sequence shares are the usual ones.
+  bool is_of_positions_alone() {
+    return kind_ == SnippetKind::mask_mod && wish_.is_packed && one_in(8);
+  }
+
+  SnippetTree of_one_result(Expression result) const {
+    SnippetTree tree{.kind = kind_, .statements = {}};
+    tree.statements.push_back({.kind = Statement::Kind::result, .value = std::move(result)});
+    return tree;
+  }
+
   Expression mask() {
     std::vector<Expression> parts;
     parts.push_back(one_in(2) ? expressions_.known_mask()

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "generator/snippet/parse.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -80,6 +81,28 @@ RowSnippets<Score> CaseReadings::rows(const Reading* user, const FunctionErrors&
       std::copy(scores, scores + values_.shape.kv_len, modified);
     }
     std::copy(kept_row(b, h, row), kept_row(b, h, row) + values_.shape.kv_len, keep);
+  };
+}
+
+ScaleValues CaseReadings::scales() const {
+  if (!case_.spec.has_scales_or_sink()) return {};
+  return [this](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
+                std::int64_t h, std::int64_t first, std::int64_t count, double* values) {
+    if (user_) return user_->in_double.scale(kind, arguments, b, h, first, count, values);
+    // A column that is not there serves a sequence without any.
+    CallValues call = values_;
+    call.shape.kv_len = std::max<std::int64_t>(call.shape.kv_len, 1);
+    const SnippetTree tree = snippet::parse(kind, snippet_text(case_.spec, kind), case_.spec);
+    const Interpreter<double> scale(tree, call);
+    const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
+    const std::vector<double> scores(static_cast<std::size_t>(call.shape.kv_len));
+    std::vector<double> row(scores.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i == 0 || !is_of_kv) {
+        scale.modify({b - values_.first_b, h, is_of_kv ? 0 : first + i}, scores.data(), row.data());
+      }
+      values[i] = row[is_of_kv ? static_cast<std::size_t>(first + i) : 0];
+    }
   };
 }
 

@@ -8,6 +8,7 @@
 #include "../verify/parts.hpp"
 #include "../verify/problem.hpp"
 #include "../verify/reference.hpp"
+#include "../verify/scale_values.hpp"
 #include "../verify/snippet_evaluator.hpp"
 #include "case.hpp"
 #include "interpreter.hpp"
@@ -41,6 +42,8 @@ class CaseReadings {
     return kept_.data() + index(b, h, row);
   }
 
+  /// Of the spec's scales and its sink; none where it has neither.
+  ScaleValues scales() const;
   /// For the reference.
   RowSnippets<double> in_double() const;
   /// For naive.

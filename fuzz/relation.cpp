@@ -26,6 +26,8 @@ constexpr std::array kRelationNames = {
     std::pair{Relation::offsets, std::string_view("offsets")},
     std::pair{Relation::proved_mask, std::string_view("proved_mask")},
     std::pair{Relation::json_spec, std::string_view("json_spec")},
+    std::pair{Relation::equal_scales, std::string_view("equal_scales")},
+    std::pair{Relation::no_sink, std::string_view("no_sink")},
     std::pair{Relation::cached, std::string_view("cached")},
     std::pair{Relation::one_sequence, std::string_view("one_sequence")},
     std::pair{Relation::permuted_sequences, std::string_view("permuted_sequences")},
@@ -67,6 +69,11 @@ bool applies(Relation relation, const Spec& spec, const Shape& shape) {
   switch (relation) {
     case Relation::permuted_keys:
       return shape.kv_offset == 0;
+    case Relation::split_keys:
+    case Relation::added_constant:
+    case Relation::duplicated_keys:
+    case Relation::no_sink:
+      return spec.sink.empty();  // it is no key: it counts once, and score_mod does not see it
     case Relation::mask_as_score:
     case Relation::proved_mask:
     case Relation::positions:

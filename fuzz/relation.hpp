@@ -24,6 +24,8 @@ enum class Relation : std::uint8_t {
   offsets,          ///< q_offset and kv_offset are snippets with shifted indices
   proved_mask,      ///< a block mask by intervals is the one by evaluation
   json_spec,        ///< a spec that was written as JSON and read is the same, bit for bit
+  equal_scales,     ///< scales of k and v of a tensor, a head or a row, of equal values: the same
+  no_sink,          ///< a sink of -infinity is none
   cached,           ///< kernels from a folder give the same, bit for bit
   // of packed calls
   one_sequence,  ///< where all others are empty, a sequence is what it is among them, bit for bit

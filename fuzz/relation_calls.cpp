@@ -57,11 +57,9 @@ std::size_t heads_of(Layout layout) {
 RelationCall::RelationCall(const Spec& s, const Inputs& i) : spec(s), inputs(copy_of(i)) {}
 
 void RelationCall::rebind(const Arguments& arguments) {
-  if (!spec.score_mod.empty()) {
-    spec.score_mod = with_arguments(SnippetKind::score_mod, spec.score_mod, arguments);
-  }
-  if (!spec.mask_mod.empty()) {
-    spec.mask_mod = with_arguments(SnippetKind::mask_mod, spec.mask_mod, arguments);
+  for (const SnippetKind kind : snippet_kinds()) {
+    std::string& text = snippet_text(spec, kind);
+    if (!text.empty()) text = with_arguments(kind, text, arguments);
   }
 }
 

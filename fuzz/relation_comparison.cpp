@@ -53,7 +53,9 @@ RelationComparison::RelationComparison(const Spec& spec, const AttentionValues& 
     : wanted_(wanted) {
   const double scores = greatest(wanted.lse);
   const bool in_float = spec.dtype == DType::f32;
-  const double rounding = 4 * ulp_at(spec.dtype, 1) + 4 * ulp_at(spec.output_dtype(), 1);
+  // A weight has the significant bits of f16 in TF32.
+  const DType weights = spec.f32_products == F32Products::tf32 ? DType::f16 : spec.dtype;
+  const double rounding = 4 * ulp_at(weights, 1) + 4 * ulp_at(spec.output_dtype(), 1);
   const double of_scores = (in_float ? 0x1p-20 : 0x1p-13) * std::max(1.0, scores);
   out_bound_ = (rounding + of_scores) * std::max(greatest(wanted.out), 0x1p-10) + out_more;
   lse_bound_ = (in_float ? 2e-5 : 4e-3) * std::max(1.0, in_float ? scores : scores / 8);

@@ -11,6 +11,7 @@
 #include "cache/store.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "fuzz/relations.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/api/thread_pool.hpp"
@@ -76,7 +77,7 @@ std::vector<AttentionValues> KernelRelationRunner::forward_replanned(
   StagedPlan plan(attention, shape, memory.sequences(), bindings);
   plan.plan_again(attention, *problem.sequences, bindings);
   run(plan);
-  Plan same = plan.plan();
+  tilewright::Plan same = plan.plan();
   attention.rebuild(same, bindings);
   run(plan);
   if (device_.kind() != Device::Kind::cpu) return results;  // copies on a GPU keep their contents
@@ -116,17 +117,23 @@ RelationRunner::OfLies KernelRelationRunner::forward_with_lies(const Spec& spec,
 AttentionValues KernelRelationRunner::forward_with_positions(const Spec& spec,
                                                              const Problem& problem,
                                                              std::int64_t length) {
-  Spec dense = spec;
-  dense.layout = Layout::bhsd;
-  dense.kv_layout.reset();
-  dense.tactic.reset();
-  dense.score_mod.clear();
+  const Snippet mask = check_snippet(SnippetKind::mask_mod, spec.mask_mod);
+  Spec dense{.dtype = DType::f32,
+             .head_dim = spec.head_dim,
+             .mask_mod = spec.mask_mod,
+             .buffers = spec.buffers,
+             .scalars = spec.scalars,
+             .block = spec.block};
+  SnippetInputs inputs = problem.snippet;
+  const auto is_of_others = [&](const auto& buffer) { return !mask.mentions(buffer.first); };
+  std::erase_if(dense.buffers, is_of_others);
+  std::erase_if(inputs.buffers, is_of_others);
   const Attention masks(dense, {.device = Device::cpu(), .kernels = kernels_, .masks_only = true});
   const Shape shape = {.num_q_heads = problem.shape.num_q_heads,
                        .num_kv_heads = problem.shape.num_kv_heads,
                        .q_len = length,
                        .kv_len = length};
-  const BlockMask positions = masks.block_mask(shape, masks.bind(problem.snippet));
+  const BlockMask positions = masks.block_mask(shape, masks.bind(inputs));
   Problem with_positions = problem;
   with_positions.positions = &positions;
   const Attention attention(spec, {.device = device_, .kernels = kernels_, .positions = true});

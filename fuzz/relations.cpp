@@ -126,7 +126,19 @@ class Checks {
     return RelationComparison(base_.spec, alone(wanted_, batch - 1, -1)).with(run(call));
   }
 
+  // Twice a number of one byte, and the sum of two, may lie beyond the greatest one.
+  void halve_v_of_one_byte() {
+    const DType dtype = base_.inputs.v.dtype();
+    if (!is_quantised(dtype)) return;
+    for (std::int64_t i = 0; i < base_.inputs.v.numel(); ++i) {
+      const double half = read_element(base_.inputs.v.data(), dtype, i) / 2;
+      write_element(base_.inputs.v.data(), dtype, i, dtype == DType::i8 ? std::trunc(half) : half);
+    }
+    wanted_ = run(base_);
+  }
+
   RelationResult linear_in_v() {
+    halve_v_of_one_byte();
     RelationCall twice = base_, other = base_, sum = base_;
     const DType dtype = base_.inputs.v.dtype();
     double greatest_sum = 0;
@@ -144,10 +156,13 @@ class Checks {
     const bool has_steps = base_.spec.output_dtype() == DType::f16;
     std::string wrong = same_bits(run(twice), doubled, "twice v", has_steps ? 0x1p-23 : 0);
     if (!wrong.empty()) return {.message = std::move(wrong)};
+    // A rounded sum of two stored numbers grows with v_scale; those of i8 are exact.
+    if (is_float8(dtype)) return {};
+    const double rounding = dtype == DType::i8 ? 0 : ulp_at(dtype, greatest_sum);
     AttentionValues added = run(other);
     for (std::size_t i = 0; i < added.out.data.size(); ++i)
       added.out.data[i] += wanted_.out.data[i];
-    return RelationComparison(base_.spec, added, ulp_at(dtype, greatest_sum)).with(run(sum));
+    return RelationComparison(base_.spec, added, rounding).with(run(sum));
   }
 
   RelationResult padding() {
@@ -189,6 +204,44 @@ class Checks {
     std::string wrong =
         same_bits(runner_.forward(spec, base_.inputs.problem()), wanted_, "the spec from JSON");
     return {.message = std::move(wrong)};
+  }
+
+  // By tensor, by head and by row.
+  RelationResult equal_scales() {
+    constexpr double kOfK = 0.75, kOfV = 1.5;
+    const auto scaled = [&](const std::string& index, NamedDim dim, std::int64_t extent) {
+      RelationCall call = base_;
+      for (const auto& [kind, value] :
+           {std::pair(SnippetKind::k_scale, kOfK), std::pair(SnippetKind::v_scale, kOfV)}) {
+        if (index.empty()) {
+          snippet_text(call.spec, kind) = fmt::format("{}f", value);
+          continue;
+        }
+        const std::string name = unused_name(call.spec, "equal_values");
+        Tensor values = Tensor::zeros(DType::f32, {extent});
+        for (std::int64_t i = 0; i < extent; ++i) {
+          write_element(values.data(), DType::f32, i, value);
+        }
+        call.spec.buffers[name] = {.dtype = DType::f32, .shape = {dim}};
+        call.inputs.buffers.emplace(name, std::move(values));
+        snippet_text(call.spec, kind) = fmt::format("{}[{}]", name, index);
+      }
+      call.spec.tactic.reset();
+      return run(call);
+    };
+    const Shape& shape = base_.inputs.shape;
+    const AttentionValues of_tensor = scaled("", NamedDim::batch, 0);
+    const RelationComparison comparison(base_.spec, of_tensor);
+    RelationResult result =
+        comparison.with(scaled("h_kv", NamedDim::num_kv_heads, shape.num_kv_heads));
+    if (!result.holds()) return result;
+    return comparison.with(scaled("kv_idx", NamedDim::kv_len, shape.kv_len));
+  }
+
+  RelationResult no_sink() {
+    RelationCall call = base_;
+    call.spec.sink = "-INFINITY";
+    return comparison_.with(run(call));
   }
 
   RelationResult cached() {
@@ -312,6 +365,10 @@ Check check_of(Relation relation) {
       return &Checks::proved_mask;
     case Relation::json_spec:
       return &Checks::json_spec;
+    case Relation::equal_scales:
+      return &Checks::equal_scales;
+    case Relation::no_sink:
+      return &Checks::no_sink;
     case Relation::cached:
       return &Checks::cached;
     default:
@@ -325,6 +382,8 @@ bool rewrites_snippets(Relation relation) {
     case Relation::tactics:
     case Relation::linear_in_v:
     case Relation::json_spec:
+    case Relation::equal_scales:
+    case Relation::no_sink:
     case Relation::cached:
     case Relation::planned_again:
     case Relation::positions:

@@ -12,7 +12,7 @@ void add_names(SnippetKind kind, std::string_view text, std::set<std::string>& n
 }
 
 std::string_view result_type(SnippetKind kind) {
-  return kind == SnippetKind::score_mod ? "float" : "bool";
+  return kind == SnippetKind::mask_mod ? "bool" : "float";
 }
 
 // A line of its own for the end, as the text may end with a comment.
@@ -27,8 +27,7 @@ std::string unused_name(const Spec& spec, std::string_view stem) {
   std::set<std::string> used;
   for (const auto& [name, buffer] : spec.buffers) used.insert(name);
   for (const auto& [name, scalar] : spec.scalars) used.insert(name);
-  add_names(SnippetKind::score_mod, spec.score_mod, used);
-  add_names(SnippetKind::mask_mod, spec.mask_mod, used);
+  for (const SnippetKind kind : snippet_kinds()) add_names(kind, snippet_text(spec, kind), used);
   std::string name(stem);
   for (int i = 2; used.contains(name); ++i) name = fmt::format("{}{}", stem, i);
   return name;

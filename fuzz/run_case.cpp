@@ -86,9 +86,11 @@ struct Kernels {
       : target(c.target),
         spec(c.spec),
         sanitized(c.sanitized),
+        decode(c.decode),
         attention(spec_under_test(c, options), {.device = Device::parse(c.target),
                                                 .kernels = under_test(c, options.kernels),
-                                                .threads = &threads}) {
+                                                .threads = &threads,
+                                                .decode = c.decode}) {
     const bool needs_readings = !has_all_trees(c);
     if (needs_readings) user.emplace(c.spec, options.kernels);
     const bool on_gpu = attention.device().kind() == Device::Kind::cuda;
@@ -119,7 +121,7 @@ struct Kernels {
   }
 
   bool serves(const FuzzCase& c) const {
-    return c.target == target && c.spec == spec && c.sanitized == sanitized;
+    return c.target == target && c.spec == spec && c.sanitized == sanitized && c.decode == decode;
   }
 
   std::int64_t compiled() const {
@@ -131,6 +133,7 @@ struct Kernels {
   std::string target;
   Spec spec;
   bool sanitized;
+  bool decode;
   Attention attention;
   std::optional<Attention> beside;
   std::optional<UserReadings> user;
@@ -200,6 +203,7 @@ class CaseRunner::Implementation {
     if (c.relation.empty()) return false;
     Spec spec = c.spec;
     if (c.scale) spec.scale = c.scale;
+    spec.outputs.weights = false;  // relations are between outs and lses
     const Device device = Device::parse(c.target);
     const std::unique_ptr<RelationRunner> runner =
         options_.relations ? options_.relations(device, options_.kernels)
@@ -248,12 +252,12 @@ class CaseRunner::Implementation {
       return std::move(of_part.values);
     });
     const AttentionValues values = first.values();
-    const Rule rule = rule_on(c.spec, kernels_->attention.device(), reference);
-    const Verdict verdict = judge_by_samples(values, reference, parts, c.spec, rule, threads_);
+    const Rule rule = rule_of(kernels_->attention, reference);
+    const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
     if (problem.sequences) {
       const std::string wrong =
-          judge_sequences_alone(values, reference, parts, max_abs_scores, c.spec, rule, threads_);
+          judge_sequences_alone(values, reference, parts, max_abs_scores, rule, threads_);
       if (!wrong.empty()) fail(Failure::wrong_result, wrong);
     }
     check_repeatable(c, problem, values, parts);
@@ -266,15 +270,19 @@ class CaseRunner::Implementation {
     return share_of(verdict);
   }
 
-  static Rule rule_on(const Spec& spec, const Device& device, const Reference& reference) {
-    Rule rule{.dtype = spec.dtype, .out_dtype = spec.output_dtype()};
+  static Rule rule_of(const Attention& attention, const Reference& reference) {
+    const Spec& spec = attention.spec();
+    const Device& device = attention.device();
+    Rule rule{.dtype = product_dtype(attention), .out_dtype = spec.output_dtype()};
+    rule.scales_values = !spec.v_scale.empty();
     if (uses_fast_math(spec, device)) rule.fast_math_score = reference.max_abs_score;
+    if (multiplies_tf32(spec, device)) rule.products = F32Products::tf32;
     return rule;
   }
 
   static KernelCall run_on(const Attention& attention, const FuzzCase& c, const Problem& problem,
                            const Written& written) {
-    KernelCall call = run_kernels(attention, problem, written, c.packing.is_bounded);
+    KernelCall call = run_kernels(attention, problem, written, c.packing.is_bounded, c.split);
     if (call.changed) fail(Failure::input_changed, *call.changed);
     check_red_zones(written, attention.device().kind() == Device::Kind::cpu ? "cpu" : "cuda");
     if (!problem.sequences) return call;
@@ -325,7 +333,9 @@ class CaseRunner::Implementation {
     check_tiles(c, problem, call, parts);
     check_refuses_overlap(c, problem, second, call);
     const AttentionValues again = second.values();
-    if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse)) {
+    if (!same_bits(values.out, again.out) || !same_bits(values.lse, again.lse) ||
+        !same_bits(values.max_scores, again.max_scores) ||
+        !same_bits(values.weights, again.weights)) {
       fail(
           Failure::not_repeatable,
           "a second run of the same call, under another rounding direction and with out in another "
@@ -339,6 +349,8 @@ class CaseRunner::Implementation {
     ForwardTensors tensors{
         .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
     if (written.lse) tensors.lse = written.lse->view();
+    if (written.max_scores) tensors.max_scores = written.max_scores->view();
+    if (written.weights) tensors.weights = written.weights->view();
     const int outer = tensors.out.rank - 1;
     const auto rows = std::find_if(tensors.out.shape.begin(), tensors.out.shape.begin() + outer,
                                    [](std::int64_t extent) { return extent > 1; });
@@ -368,8 +380,8 @@ class CaseRunner::Implementation {
     const Written written(c);
     run_on(*kernels_->beside, c, problem, written);
     const AttentionValues values = written.values();
-    const Rule rule = rule_on(c.spec, Device::cpu(), reference);
-    const Verdict verdict = judge_by_samples(values, reference, parts, c.spec, rule, threads_);
+    const Rule rule = rule_of(*kernels_->beside, reference);
+    const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
     const Agreement agreement = compare(there, {values, verdict, rule}, reference.values);
     if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));

@@ -128,10 +128,10 @@ void simpler_packing(const FuzzPacking& packing, Candidates& candidates) {
 }
 
 bool mentions(const Spec& spec, const std::string& name) {
-  const auto in = [&](SnippetKind kind, const std::string& text) {
+  return std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+    const std::string& text = snippet_text(spec, kind);
     return !text.empty() && check_snippet(kind, text).mentions(name);
-  };
-  return in(SnippetKind::score_mod, spec.score_mod) || in(SnippetKind::mask_mod, spec.mask_mod);
+  });
 }
 
 // Declarations that no snippet reads any more.
@@ -156,8 +156,11 @@ void simpler_types(const Spec& spec, Candidates& candidates) {
   }
   candidates.add([](FuzzCase& c) { c.spec.kv_layout = std::nullopt; });
   if (!spec.is_packed()) candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
-  candidates.add([](FuzzCase& c) { c.spec.outputs.lse = false; });
+  candidates.add([](FuzzCase& c) { c.spec.outputs.weights = false; });
+  candidates.add([](FuzzCase& c) { c.spec.outputs.lse = c.spec.outputs.weights = false; });
+  candidates.add([](FuzzCase& c) { c.spec.outputs.max_scores = false; });
   candidates.add([](FuzzCase& c) { c.spec.precise_math.reset(); });
+  candidates.add([](FuzzCase& c) { c.spec.f32_products = F32Products::ieee; });
   candidates.add([](FuzzCase& c) { c.spec.scale = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.spec.tactic = std::nullopt; });
   candidates.add([](FuzzCase& c) { c.spec.block = Spec{}.block; });
@@ -197,8 +200,9 @@ void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
     candidates.add([&](FuzzCase& c) { (c.*placement).offset = 0; });
     candidates.add([&](FuzzCase& c) { (c.*placement).row_padding = 0; });
   }
-  for (bool FuzzCase::*const flag : {&FuzzCase::broadcast_kv, &FuzzCase::one_kv_head_for_all,
-                                     &FuzzCase::broadcast_buffers, &FuzzCase::nan_in_dropped}) {
+  for (bool FuzzCase::*const flag :
+       {&FuzzCase::broadcast_kv, &FuzzCase::one_kv_head_for_all, &FuzzCase::broadcast_buffers,
+        &FuzzCase::nan_in_dropped, &FuzzCase::split, &FuzzCase::decode}) {
     candidates.add([&](FuzzCase& c) { c.*flag = false; });
   }
   candidates.add([](FuzzCase& c) { c.relation.clear(); });
@@ -244,6 +248,13 @@ std::vector<FuzzCase> simpler_features(const FuzzCase& from) {
     c.spec.mask_mod.clear();
     drop_unread(c);
   });
+  for (const SnippetKind kind :
+       {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale, SnippetKind::sink}) {
+    candidates.add([&](FuzzCase& c) {
+      snippet_text(c.spec, kind).clear();
+      drop_unread(c);
+    });
+  }
   candidates.add(drop_unread);
   simpler_types(from.spec, candidates);
   // A user's text relies on what is declared and on its scalars: what is undefined without them

@@ -57,8 +57,12 @@ DType SnippetDeclarations::wanted_buffer_dtype() {
   if (is_wanted(wish_, Factor::buffer, 1)) dtypes.push_back(DType::f32);
   if (is_wanted(wish_, Factor::buffer, 2)) dtypes.push_back(one_of({DType::f16, DType::bf16}));
   if (is_wanted(wish_, Factor::buffer, 3)) dtypes.push_back(DType::i32);
-  if (is_wanted(wish_, Factor::buffer, 4)) dtypes.push_back(DType::i64);
-  if (is_wanted(wish_, Factor::buffer, 5)) dtypes.push_back(one_of({DType::u8, DType::boolean}));
+  if (is_wanted(wish_, Factor::buffer, 4)) dtypes.push_back(one_of({DType::i64, DType::u32}));
+  if (is_wanted(wish_, Factor::buffer, 5)) {
+    dtypes.push_back(one_of({DType::u8, DType::i8, DType::boolean}));
+  }
+  if (is_wanted(wish_, Factor::buffer, 6)) dtypes.push_back(one_of({DType::i16, DType::u16}));
+  if (is_wanted(wish_, Factor::buffer, 7)) dtypes.push_back(DType::f64);
   return dtypes.empty() ? one_of({DType::f32, DType::i32}) : one_of(dtypes);
 }
 
@@ -131,13 +135,24 @@ std::array<double, 2> SnippetDeclarations::range_of(DType dtype) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+    case DType::f64:
       return {-1.5, 1.5};
     case DType::i32:
       return below(2) == 0 ? std::array<double, 2>{0, 7} : std::array<double, 2>{-100, 100};
+    case DType::i16:
+      return {-100, 100};
+    case DType::u16:
+      return {0, 100};
     case DType::i64:
       return {-1000, 1000};
+    case DType::u32:
+      return {0, 1000};
     case DType::u8:
       return {0, 9};
+    case DType::i8:
+      return {-9, 9};
     case DType::boolean:
       return {0, 1};
   }

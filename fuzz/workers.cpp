@@ -22,6 +22,7 @@
 #include "cache/store.hpp"
 #include "fuzz/failure_files.hpp"
 #include "fuzz/gpu_state.hpp"
+#include "fuzz/kernel_output.hpp"
 #include "fuzz/stacks.hpp"
 #include "runtime/api/thread_pool.hpp"
 #include "runtime/compile/session.hpp"
@@ -151,8 +152,12 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
     options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
   }
   CaseRunner runner(options);
+  KernelOutput output;
   while (const auto text = receive_text(descriptor)) {
-    if (!send_text(descriptor, to_message(run_text(runner, *text)))) break;
+    Outcome outcome = run_text(runner, *text);
+    const std::string printed = output.take();
+    if (!outcome.ok() && !printed.empty()) outcome.message += "\nkernels printed: " + printed;
+    if (!send_text(descriptor, to_message(outcome))) break;
   }
   // Not exit(): what the parent registered is not this process's to run.
   ::_exit(0);
@@ -324,17 +329,28 @@ Workers::Finished Workers::take(Worker& worker) {
   if (!text) return give_up(worker, Failure::crash, {});
   Finished finished{std::move(worker.cases.front()), from_message(*text)};
   worker.cases.pop_front();
+  // After such an error a GPU refuses all that the process asks of it.
+  if (finished.outcome.error && finished.outcome.error->code == ErrorCode::device) {
+    end(worker);
+    start(worker);
+  }
   send_next(worker);
   return finished;
 }
 
-// The case that was being run is finished; a new process goes on with those behind it.
-Workers::Finished Workers::give_up(Worker& worker, Failure failure, std::string message) {
+// Returns how it ended.
+int Workers::end(Worker& worker) {
   ::close(worker.descriptor);
   worker.descriptor = -1;
   kill_with_compilers(worker.process);
   int status = 0;
   ::waitpid(worker.process, &status, 0);
+  return status;
+}
+
+// The case that was being run is finished; a new process goes on with those behind it.
+Workers::Finished Workers::give_up(Worker& worker, Failure failure, std::string message) {
+  const int status = end(worker);
   if (failure == Failure::crash) {
     const bool has_divided =
         WIFSIGNALED(status) && (WTERMSIG(status) == SIGFPE || WTERMSIG(status) == SIGILL);

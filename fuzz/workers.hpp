@@ -66,6 +66,7 @@ class Workers {
   Finished stop(Worker& worker);
   void report_late(Worker& worker);
   Finished give_up(Worker& worker, Failure failure, std::string message);
+  static int end(Worker& worker);
 
   Options options_;
   std::vector<std::unique_ptr<Worker>> workers_;

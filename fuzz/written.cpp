@@ -25,6 +25,7 @@ std::vector<std::int64_t> out_shape(const FuzzCase& c) {
       return {shape.batch, shape.q_len, shape.num_q_heads, width};
     case Layout::packed:
     case Layout::paged:
+    case Layout::paged_x:
       break;
   }
   return {shape.q_len, shape.num_q_heads, width};
@@ -32,13 +33,13 @@ std::vector<std::int64_t> out_shape(const FuzzCase& c) {
 
 // The call's dimensions in the order of memory, slowest first; the last one stays.
 std::vector<std::size_t> memory_order(const FuzzCase& c, Written::Order order) {
-  constexpr std::array<std::array<std::size_t, 4>, 5> kOthers = {
+  constexpr std::array<std::array<std::size_t, 4>, 5> kOtherOrders = {
       {{2, 0, 1, 3}, {1, 2, 0, 3}, {2, 1, 0, 3}, {0, 2, 1, 3}, {1, 0, 2, 3}}};
   const bool is_other = order == Written::Order::other;
   if (c.spec.is_packed())
     return is_other ? std::vector<std::size_t>{1, 0, 2} : std::vector<std::size_t>{0, 1, 2};
   if (!is_other) return {0, 1, 2, 3};
-  const auto& chosen = kOthers[static_cast<std::size_t>(c.number) % kOthers.size()];
+  const auto& chosen = kOtherOrders[static_cast<std::size_t>(c.number) % kOtherOrders.size()];
   return {chosen.begin(), chosen.end()};
 }
 
@@ -70,25 +71,42 @@ Written::Written(const FuzzCase& fuzz_case, Order order)
     out_view_.strides[to] = out.view().strides[from++];
   }
   const Shape& shape = fuzz_case.shape;
-  if (!fuzz_case.spec.outputs.lse) return;
-  if (fuzz_case.spec.is_packed()) {
-    lse.emplace(DType::f32, std::array{shape.num_q_heads, shape.q_len});
-  } else {
-    lse.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
+  const auto make = [&](bool is_output, std::optional<GuardedTensor>& tensor) {
+    if (!is_output) return;
+    if (fuzz_case.spec.is_packed()) {
+      tensor.emplace(DType::f32, std::array{shape.num_q_heads, shape.q_len});
+    } else {
+      tensor.emplace(DType::f32, std::array{shape.batch, shape.num_q_heads, shape.q_len});
+    }
+  };
+  make(fuzz_case.spec.outputs.lse, lse);
+  make(fuzz_case.spec.outputs.max_scores, max_scores);
+  if (fuzz_case.spec.outputs.weights) {
+    weights.emplace(fuzz_case.spec.output_dtype(),
+                    std::array{shape.batch, shape.num_q_heads, shape.q_len, shape.kv_len});
   }
 }
 
 AttentionValues Written::values() const {
   AttentionValues values{.out = read_values(out_view(), layout), .lse = {}};
   if (lse) values.lse = read_lse(lse->view());
+  if (max_scores) values.max_scores = read_lse(max_scores->view());
+  if (weights) values.weights = read_values(weights->view(), Layout::bhsd);
   return values;
 }
 
 std::string Written::damage() const {
   if (const auto found = out.damage()) return "out was written to: " + *found;
-  if (!lse) return {};
-  const auto found = lse->damage();
-  return found ? "lse was written to: " + *found : std::string();
+  if (lse) {
+    if (const auto found = lse->damage()) return "lse was written to: " + *found;
+  }
+  if (max_scores) {
+    if (const auto found = max_scores->damage()) return "max_scores was written to: " + *found;
+  }
+  if (weights) {
+    if (const auto found = weights->damage()) return "weights was written to: " + *found;
+  }
+  return {};
 }
 
 std::string Written::touched_row(const Problem& problem) const {
@@ -101,6 +119,9 @@ std::string Written::touched_row(const Problem& problem) const {
     if (is_planned[static_cast<std::size_t>(row)]) continue;
     if (!out.is_untouched(row_dimension_, row)) return fmt::format(kMessage, row, "out");
     if (lse && !lse->is_untouched(1, row)) return fmt::format(kMessage, row, "lse");
+    if (max_scores && !max_scores->is_untouched(1, row)) {
+      return fmt::format(kMessage, row, "max_scores");
+    }
   }
   return {};
 }

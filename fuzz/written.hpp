@@ -22,8 +22,8 @@ struct Written {
 
   AttentionValues values() const;
 
-  /// "out was written to: 3 elements behind its end ..."; empty where nothing around out and lse
-  /// was.
+  /// "out was written to: 3 elements behind its end ..."; empty where nothing around the
+  /// outputs was.
   std::string damage() const;
 
   /// "row 17 of out belongs to no sequence and was written to", of a packed call; else empty.
@@ -31,6 +31,8 @@ struct Written {
 
   GuardedTensor out;  ///< its dimensions in the order of memory
   std::optional<GuardedTensor> lse;
+  std::optional<GuardedTensor> max_scores;
+  std::optional<GuardedTensor> weights;  ///< of a dense call
   Layout layout;
 
  private:

@@ -29,6 +29,14 @@ Order shuffled(std::int64_t count, Random& random) {
   return order;
 }
 
+Order inverse(const Order& order) {
+  Order places(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  }
+  return places;
+}
+
 Values reordered(const Values& values, const Order* rows, const Order* columns) {
   Values result = Values::zeros(values.batch, values.heads, values.rows, values.width);
   for (std::int64_t b = 0; b < values.batch; ++b) {
@@ -67,8 +75,8 @@ RowSnippets<float> reordered(RowSnippets<float> snippets, const Order& keys) {
 // Naive, sample by sample. The first is without tricks.
 class Samples {
  public:
-  Samples(const CaseParts& parts, const Spec& spec, Executor& threads)
-      : parts_(parts), spec_(spec), threads_(threads) {}
+  Samples(const CaseParts& parts, const Rule& rule, Executor& threads)
+      : parts_(parts), rule_(rule), threads_(threads) {}
 
   const AttentionValues& operator[](std::uint64_t sample) {
     while (made_.size() <= sample) made_.push_back(make(made_.size()));
@@ -77,13 +85,16 @@ class Samples {
 
  private:
   AttentionValues make(std::uint64_t sample) const {
-    return parts_.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
-      return sample == 0 ? naive(part.readings.in_float(), dense) : another(sample, part, dense);
-    });
+    return parts_.whole(
+        [&](const CaseParts::Part& part, const DenseProblem& dense) {
+          return sample == 0 ? naive(part.readings.in_float(), dense)
+                             : another(sample, part, dense);
+        },
+        rule_.products);
   }
 
   AttentionValues naive(const RowSnippets<float>& snippets, const DenseProblem& dense) const {
-    return naive_attention(dense, snippets, spec_.dtype, spec_.output_dtype(), threads_);
+    return naive_attention(dense, snippets, rule_.dtype, rule_.out_dtype, threads_, rule_.products);
   }
 
   AttentionValues another(std::uint64_t sample, const CaseParts::Part& part,
@@ -94,12 +105,21 @@ class Samples {
     const DenseProblem problem{.q = reordered(dense.q, nullptr, &dims),
                                .k = reordered(dense.k, &keys, &dims),
                                .v = reordered(dense.v, &keys, nullptr),
-                               .scale = dense.scale};
-    return naive(reordered(part.readings.in_float({.factor = 1, .seed = sample}), keys), problem);
+                               .scale = dense.scale,
+                               .sink = dense.sink,
+                               .out_scales = dense.out_scales,
+                               .wants_weights = dense.wants_weights};
+    AttentionValues values =
+        naive(reordered(part.readings.in_float({.factor = 1, .seed = sample}), keys), problem);
+    if (dense.wants_weights) {
+      const Order columns = inverse(keys);
+      values.weights = reordered(values.weights, nullptr, &columns);
+    }
+    return values;
   }
 
   const CaseParts& parts_;
-  const Spec& spec_;
+  const Rule& rule_;
   Executor& threads_;
   std::deque<AttentionValues> made_;
 };
@@ -117,17 +137,16 @@ Verdict judge_by(const Judge& judge_sample) {
 }  // namespace
 
 Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
-                         const CaseParts& parts, const Spec& spec, const Rule& rule,
-                         Executor& threads) {
-  Samples samples(parts, spec, threads);
+                         const CaseParts& parts, const Rule& rule, Executor& threads) {
+  Samples samples(parts, rule, threads);
   return judge_by(
       [&](std::uint64_t sample) { return judge(got, reference.values, samples[sample], rule); });
 }
 
 std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
                                   const CaseParts& parts, const std::vector<double>& max_abs_scores,
-                                  const Spec& spec, const Rule& rule, Executor& threads) {
-  Samples samples(parts, spec, threads);
+                                  const Rule& rule, Executor& threads) {
+  Samples samples(parts, rule, threads);
   std::size_t number = 0;
   for (const CaseParts::Part& part : parts.parts()) {
     if (part.place.score_rows() == 0) continue;

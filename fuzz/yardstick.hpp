@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "../generator/spec/spec.hpp"
 #include "../runtime/api/executor.hpp"
 #include "../verify/judge.hpp"
 #include "../verify/reference.hpp"
@@ -11,14 +10,13 @@
 
 namespace tilewright::verify::fuzz {
 
-/// Applies DESIGN.md's rule. Naive is one sample of what float32 gives: over the few elements of a
-/// small call it may be right by luck, and no kernel twice as good as luck. So where its error is
-/// too small a measure, a few more samples are drawn, which are naive too: keys, values and head
-/// dims in another order, and functions as inexact as docs/math.md allows. The result is right if
-/// it is within the bounds that any of them gives (docs/decisions/0017).
+/// Applies the rule of verify/judge.hpp. Naive is one sample of what float32 gives: over the few
+/// elements of a small call it may be right by luck, and no kernel twice as good as luck. So where
+/// its error is too small a measure, a few more samples are drawn, which are naive too: keys,
+/// values and head dims in another order, and functions as inexact as docs/math.md allows. The
+/// result is right if it is within the bounds that any of them gives (docs/decisions/0017).
 Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
-                         const CaseParts& parts, const Spec& spec, const Rule& rule,
-                         Executor& threads);
+                         const CaseParts& parts, const Rule& rule, Executor& threads);
 
 /// The same for each sequence of a packed call alone, as `check` judges it.
 /// @param max_abs_scores Reference::max_abs_score of each part that has rows, where the rule names
@@ -26,6 +24,6 @@ Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
 /// @return what is wrong; empty where nothing is
 std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
                                   const CaseParts& parts, const std::vector<double>& max_abs_scores,
-                                  const Spec& spec, const Rule& rule, Executor& threads);
+                                  const Rule& rule, Executor& threads);
 
 }  // namespace tilewright::verify::fuzz

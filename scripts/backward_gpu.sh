@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# backward_gpu.sh TILEWRIGHT [DEVICE]: gradients on a GPU, each compared with the double-precision reference, then a table of times.
-# Ends with status 1 if a gradient is wrong.
+# backward_gpu.sh TILEWRIGHT [DEVICE [FIGURES [PART...]]]: gradients on a GPU, each compared with the double-precision reference, then
+# tables of times. Ends with status 1 if a gradient is wrong.
+#
+# FIGURES  other libraries' figures for the last table, or /dev/null: JSON lines with D, S, causal and a number for each library,
+#          {"D": 128, "S": 8192, "causal": false, "cudnn": 525}, TFLOP/s of 10 B H S S D, of which a causal mask keeps half
+# JOBS     how many checks run at a time (8)
+# PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
+#          others; packed: of packed calls;
+#          table: Hopper's kernel, the portable one and FIGURES; learnt: what a buffer's gradient costs;
+#          variants: bench --suite backward. Without one: all
 set -euo pipefail
-tilewright=$1 device=${2:-cuda}
+tilewright=$1 device=${2:-cuda} figures=${3:-/dev/null}
+shift $(($# < 3 ? $# : 3))
+parts=${*:-hopper sums portable packed table learnt variants}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# check NAME INPUTS FLAGS SPEC
-check() {
-  printf '%s' "$4" >"$work/$1.json"
-  # shellcheck disable=SC2086
-  if "$tilewright" check "$work/$1.json" --inputs "random:$2" --device "$device" $3 >"$work/$1.log" 2>&1; then
-    echo "ok      $1 ($2) $3"
-  else
-    failed=1
-    echo "WRONG   $1 ($2) $3"
-    grep -v '^render\|^compile\|^load\|^\[' "$work/$1.log" | head -20
-  fi
-}
+. "$(dirname "$0")/gpu_checks.sh"
 
 all='"outputs": ["out", "lse"], "gradients": ["q", "k", "v"]'
 causal='"mask_mod": "q_idx >= kv_idx"'
@@ -29,24 +28,173 @@ patterns='"score_mod": "cap * tanh(score / cap) + slopes[h] * (kv_idx - q_idx) +
   "scalars": {"cap": {"dtype": "f32", "default": 20}},
   "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes", "bias", "column", "row", "own", "cap"]'
 
-for dtype in bf16 f16 f32; do
-  for head_dim in 16 64 96 128 192 256; do
-    check "plain_${dtype}_$head_dim" 2,4,2,300,413 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $all}"
-    check "causal_${dtype}_$head_dim" 1,4,1,517,517 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $causal, $all}"
-  done
-  for flags in "" --deterministic; do
-    check "patterns_$dtype$flags" 2,4,2,300,413 "$flags" "{\"dtype\": \"$dtype\", \"head_dim\": 128, $causal, $patterns}"
-  done
-done
-check unlike_dims 2,3,3,200,333 "" "{\"dtype\": \"bf16\", \"head_dim\": 192, \"v_head_dim\": 128, $causal, $all}"
-check unlike_dtypes 1,2,1,200,333 "" "{\"dtype\": \"bf16\", \"kv_dtype\": \"f16\", \"out_dtype\": \"f32\", \"head_dim\": 64, $all}"
-check small_block 1,2,2,200,333 "" "{\"dtype\": \"bf16\", \"head_dim\": 64, \"block\": [16, 48], $causal, $all}"
-check dead_rows 2,2,2,300,300 "--q-offset 3" "{\"dtype\": \"bf16\", \"head_dim\": 128, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
-check bshd 2,4,4,300,300 "" "{\"dtype\": \"f16\", \"head_dim\": 80, \"layout\": \"bshd\", \"mask_mod\": \"abs(q_idx - kv_idx) < 70\", $all}"
+packed='"layout": "packed"'
 
-for head_dim in 128 64; do
-  for length in 2048 8192; do
-    "$tilewright" bench --suite backward --device "$device" --head-dim "$head_dim" --q-len "$length"
+has() { [[ " $parts " == *" $1 "* ]]; }
+
+check_portable() {
+  for dtype in bf16 f16 f32; do
+    for head_dim in 16 64 96 128 192 256; do
+      check "plain_${dtype}_$head_dim" 2,4,2,300,413 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $all}"
+      check "causal_${dtype}_$head_dim" 1,4,1,517,517 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $causal, $all}"
+    done
+    for flags in "" --deterministic; do
+      check "patterns_$dtype$flags" 2,4,2,300,413 "$flags" "{\"dtype\": \"$dtype\", \"head_dim\": 128, $causal, $patterns}"
+    done
   done
-done
+  check unlike_dims 2,3,3,200,333 "" "{\"dtype\": \"bf16\", \"head_dim\": 192, \"v_head_dim\": 128, $causal, $all}"
+  check unlike_dtypes 1,2,1,200,333 "" "{\"dtype\": \"bf16\", \"kv_dtype\": \"f16\", \"out_dtype\": \"f32\", \"head_dim\": 64, $all}"
+  check small_block 1,2,2,200,333 "" "{\"dtype\": \"bf16\", \"head_dim\": 64, \"block\": [16, 48], $causal, $all}"
+  check dead_rows 2,2,2,300,300 "--q-offset 3" "{\"dtype\": \"bf16\", \"head_dim\": 128, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
+  check bshd 2,4,4,300,300 "" "{\"dtype\": \"f16\", \"head_dim\": 80, \"layout\": \"bshd\", \"mask_mod\": \"abs(q_idx - kv_idx) < 70\", $all}"
+}
+
+check_packed() {
+  for dtype in bf16 f16 f32; do
+    for head_dim in 64 128 256; do
+      check "packed_${dtype}_$head_dim" 4,2/300:413,1:700,0:5,129:129x3 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $packed, $all}"
+      check "packed_causal_${dtype}_$head_dim" 4,1/517:517,64:64x5,3:900 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $packed, $causal, $all}"
+    done
+    for flags in "" --deterministic; do
+      check "packed_patterns_$dtype$flags" 4,2/300:413,70:70x4 "$flags" "{\"dtype\": \"$dtype\", \"head_dim\": 128, $packed, $causal,
+        \"score_mod\": \"cap * tanh(score / cap) + slopes[h] * (kv_idx - q_idx) + bias[clamp(kv_idx - q_idx, -200, 200) + 200]\",
+        \"buffers\": {\"slopes\": {\"dtype\": \"f32\", \"shape\": [\"num_q_heads\"], \"range\": [0, 0.01]}, \"bias\": {\"dtype\": \"f32\", \"shape\": [401]}},
+        \"scalars\": {\"cap\": {\"dtype\": \"f32\", \"default\": 20}}, \"outputs\": [\"out\", \"lse\"], \"gradients\": [\"q\", \"k\", \"v\", \"slopes\", \"bias\", \"cap\"]}"
+    done
+  done
+}
+
+# Each shape that Hopper's kernel has, ragged and whole, few and many rows; and the portable kernel on the same calls.
+check_hopper() {
+  local fixed='"buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"], "range": [0, 0.01]}}'
+  for dtype in bf16 f16; do
+    for head_dim in 64 128; do
+      local head="\"dtype\": \"$dtype\", \"head_dim\": $head_dim"
+      for shape in 1,1,1,64,128 1,1,1,128,128 2,4,2,300,413 1,2,2,1,129 1,2,1,1024,1024; do
+        check "hopper_plain_${dtype}_$head_dim" $shape "" "{$head, $all}"
+      done
+      for shape in 1,4,1,517,517 2,2,2,1024,1024 1,8,2,300,2048; do
+        check "hopper_causal_${dtype}_$head_dim" $shape "" "{$head, $causal, $all}"
+      done
+      check "hopper_softcap_${dtype}_$head_dim" 1,2,1,517,517 "" "{$head, $causal, \"score_mod\": \"20.0 * tanh(score / 20.0)\", $all}"
+      check "hopper_alibi_${dtype}_$head_dim" 1,2,1,517,517 "" "{$head, $causal, \"score_mod\": \"score + slopes[h] * (kv_idx - q_idx)\", $fixed, $all}"
+      check "hopper_window_${dtype}_$head_dim" 1,2,1,700,700 "" "{$head, \"mask_mod\": \"abs(q_idx - kv_idx) < 70\", $all}"
+      check "hopper_dead_${dtype}_$head_dim" 2,2,2,300,300 "--q-offset 3" "{$head, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
+      check "hopper_bshd_${dtype}_$head_dim" 2,4,2,300,300 "" "{$head, \"layout\": \"bshd\", $all}"
+      check "hopper_deterministic_${dtype}_$head_dim" 1,2,1,300,413 --deterministic "{$head, $causal, $all}"
+    done
+  done
+}
+
+# learnt PATTERN GRADIENTS: score_mod and buffers with an index of that pattern, and the gradients ("" or a list that begins with a comma)
+learnt() {
+  local names='"outputs": ["out", "lse"], "gradients": ["q", "k", "v"'$2']'
+  case $1 in
+    slopes) echo '"score_mod": "score + slopes[h] * (kv_idx - q_idx)", "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"], "range": [0, 0.01]}}, '"$names" ;;
+    column) echo '"score_mod": "score + x[kv_idx]", "buffers": {"x": {"dtype": "bf16", "shape": ["kv_len"]}}, '"$names" ;;
+    row) echo '"score_mod": "score + x(b, q_idx) * (kv_idx % 3)", "buffers": {"x": {"dtype": "f32", "shape": ["batch", "q_len"]}}, '"$names" ;;
+    bias) echo '"score_mod": "score + x(h, clamp(kv_idx - q_idx, -8191, 8191) + 8191)", "buffers": {"x": {"dtype": "f32", "shape": ["num_q_heads", 16383]}}, '"$names" ;;
+    shared_bias) echo '"score_mod": "score + x[clamp(q_idx - kv_idx, -500, 500) + 500]", "buffers": {"x": {"dtype": "f32", "shape": [1001]}}, '"$names" ;;
+    own) echo '"score_mod": "score + x[(q_idx * 7 + kv_idx) % 10007]", "buffers": {"x": {"dtype": "f32", "shape": [10007]}}, '"$names" ;;
+  esac
+}
+
+# Each pattern of an index, ragged and whole, under masks, with groups of heads; and several reads of one kernel.
+check_sums() {
+  for dtype in bf16 f16; do
+    for head_dim in 64 128; do
+      local head="\"dtype\": \"$dtype\", \"head_dim\": $head_dim"
+      for pattern in slopes column row bias shared_bias own; do
+        local name=x
+        [[ $pattern == slopes ]] && name=slopes
+        check "sums_${pattern}_${dtype}_$head_dim" 2,4,2,300,413 "" "{$head, $(learnt $pattern ", \"$name\"")}"
+        check "sums_causal_${pattern}_${dtype}_$head_dim" 1,4,1,1024,1024 "" "{$head, $causal, $(learnt $pattern ", \"$name\"")}"
+        check "sums_window_${pattern}_${dtype}_$head_dim" 1,2,2,700,700 "--q-offset 3" "{$head, \"mask_mod\": \"abs(q_idx - kv_idx) < 70 && q_idx % 5 != 0\", $(learnt $pattern ", \"$name\"")}"
+      done
+      check "sums_several_${dtype}_$head_dim" 2,4,2,300,413 "" "{$head, $causal,
+        \"score_mod\": \"score + slopes[h] * (kv_idx - q_idx) + gain * (q_idx % 3) + column[kv_idx] + bias[clamp(kv_idx - q_idx, -200, 200) + 200]\",
+        \"buffers\": {\"slopes\": {\"dtype\": \"f32\", \"shape\": [\"num_q_heads\"], \"range\": [0, 0.01]}, \"column\": {\"dtype\": \"f32\", \"shape\": [\"kv_len\"]},
+          \"bias\": {\"dtype\": \"bf16\", \"shape\": [401]}},
+        \"scalars\": {\"gain\": {\"dtype\": \"f32\", \"default\": 0.5}},
+        \"outputs\": [\"out\", \"lse\"], \"gradients\": [\"q\", \"k\", \"v\", \"slopes\", \"column\", \"bias\", \"gain\"]}"
+    done
+  done
+}
+
+# rate NAME SPEC INPUTS: TFLOP/s
+rate() {
+  printf '%s' "$2" >"$work/$1.json"
+  "$tilewright" bench --suite backward --device "$device" --spec "$work/$1.json" --inputs "$3" --json 2>/dev/null |
+    sed -n 's/^.*"gflops": *\([0-9.e+]*\).*$/\1/p' | head -1 | awk '{ printf "%.0f", $1 / 1000 }'
+}
+
+# figure D S CAUSAL: what FIGURES say of a call
+figure() {
+  awk -v d="$1" -v s="$2" -v causal="$3" '
+    $0 ~ "\"D\": *" d "[,}]" && $0 ~ "\"S\": *" s "[,}]" && $0 ~ "\"causal\": *" causal "[,}]" {
+      line = $0
+      while (match(line, /"[a-z0-9_]+": *[0-9.]+/)) {
+        pair = substr(line, RSTART, RLENGTH); line = substr(line, RSTART + RLENGTH)
+        gsub(/"/, "", pair)
+        if (pair !~ /^(D|S|B|H|fwd_tflops|causal)/) printf "%s; ", pair
+      }
+    }' "$figures"
+}
+
+table() {
+  echo "backward, TFLOP/s, 16384 tokens, 2048 / head_dim heads, bf16"
+  printf '%-22s | %8s | %8s | %s\n' call hopper portable others
+  for head_dim in 128 64; do
+    for length in 2048 8192 16384; do
+      for mask in full causal; do
+        local keep="" is_causal=false
+        [[ $mask == causal ]] && keep="$causal, " is_causal=true
+        local spec="\"dtype\": \"bf16\", \"head_dim\": $head_dim, $keep$all"
+        local inputs="random:$((16384 / length)),$((2048 / head_dim)),$((2048 / head_dim)),$length,$length"
+        printf '%-22s | %8s | %8s | %s\n' "d$head_dim $length $mask" "$(rate own "{$spec}" "$inputs")" \
+          "$(rate portable "{$spec, \"tactic\": {\"name\": \"portable\"}}" "$inputs")" "$(figure $head_dim $length $is_causal)"
+      done
+    done
+  done
+}
+
+# Without a score_mod, with one that reads a buffer, and with the buffer's gradient; by Hopper's kernel and by the portable one.
+learnt_table() {
+  echo "gradients of buffers, TFLOP/s, 16384 tokens, 8192 rows, 2048 / head_dim heads, bf16"
+  printf '%-24s | %8s | %8s | %8s | %8s\n' call plain fixed learnt portable
+  for head_dim in 128 64; do
+    local inputs="random:2,$((2048 / head_dim)),$((2048 / head_dim)),8192,8192"
+    for mask in full causal; do
+      local keep=""
+      [[ $mask == causal ]] && keep="$causal, "
+      local head="\"dtype\": \"bf16\", \"head_dim\": $head_dim, $keep" plain
+      plain=$(rate plain "{$head$all}" "$inputs")
+      for pattern in slopes column row bias shared_bias own; do
+        local name=x
+        [[ $pattern == slopes ]] && name=slopes
+        printf '%-24s | %8s | %8s | %8s | %8s\n' "d$head_dim $mask $pattern" "$plain" \
+          "$(rate fixed "{$head$(learnt $pattern "")}" "$inputs")" \
+          "$(rate learnt "{$head$(learnt $pattern ", \"$name\"")}" "$inputs")" \
+          "$(rate learnt_portable "{$head$(learnt $pattern ", \"$name\""), \"tactic\": {\"name\": \"portable\"}}" "$inputs")"
+      done
+    done
+  done
+}
+
+variants() {
+  for head_dim in 128 64; do
+    for length in 2048 8192; do
+      "$tilewright" bench --suite backward --device "$device" --head-dim "$head_dim" --q-len "$length"
+    done
+  done
+}
+
+if has hopper; then check_hopper; fi
+if has sums; then check_sums; fi
+if has portable; then check_portable; fi
+if has packed; then check_packed; fi
+report_checks || failed=1
+if has table; then table; fi
+if has learnt; then learnt_table; fi
+if has variants; then variants; fi
 exit $failed

@@ -27,8 +27,9 @@ install_missing() {
 
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev
   libssl-dev libpng-dev libfreetype-dev fonts-dejavu-core)
-TEST_PACKAGES=(catch2 git libcurl4 python3)
-FULL_TEST_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev nginx-light openssl abigail-tools)
+TEST_PACKAGES=(catch2 git libcurl4 openssl python3)
+FULL_TEST_PACKAGES=(dpkg-dev file clang clang-format clang-tidy libclang-rt-14-dev nginx-light abigail-tools valgrind
+  rustc)
 FUZZ_PACKAGES=(clang libclang-rt-14-dev)
 NVRTC_PACKAGES=(python3 python3-venv ca-certificates)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes docs/kernel_resources.md anew: what every tactic's kernels take. About two minutes on two
+# Writes tests/compile_matrix/kernel_resources.tsv anew: what every tactic's kernels take. About two minutes on two
 # cores. For after a change of templates or tactics, or of the NVRTC in scripts/nvrtc.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,4 +10,4 @@ provide_nvrtc
 cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON >/dev/null
 cmake --build --preset release --parallel "$(nproc)" --target compile_matrix | tail -n 1
 build/release/tests/compile_matrix/compile_matrix --write-table
-git diff --stat -- docs/kernel_resources.md
+git diff --stat -- tests/compile_matrix/kernel_resources.tsv

@@ -49,8 +49,8 @@ void compare_lse(const DeviceResult& first, const DeviceResult& second, const Va
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
     if (!std::isfinite(reference.data[i])) continue;
     const double difference = distance(first.values.lse.data[i], second.values.lse.data[i]);
-    const double bound =
-        lse_bound(reference.data[i], first.rule) + lse_bound(reference.data[i], second.rule);
+    const double bound = lse_bound(reference.data[i], first.rule, first.verdict.naive_lse) +
+                         lse_bound(reference.data[i], second.rule, second.verdict.naive_lse);
     if (difference / bound <= worst_share) continue;
     worst_share = difference / bound;
     agreement.lse_difference = difference;

@@ -45,12 +45,14 @@ struct Values {
 struct AttentionValues {
   Values out = {};  ///< [batch, num_q_heads, q_len, v_head_dim]
   Values lse = {};  ///< [batch, num_q_heads, q_len, 1]; without elements where none was written
+  Values max_scores = {};  ///< likewise
+  Values weights = {};     ///< likewise, [batch, num_q_heads, q_len, kv_len]
 };
 
 /// Reads q, k, v or out: any dtype, strides and layout. A stride of 0 repeats.
 Values read_values(const TensorView& tensor, Layout layout);
 
-/// Reads lse [batch, num_q_heads, q_len], or [num_q_heads, total_q] of a packed call.
+/// Reads lse or max_scores [batch, num_q_heads, q_len], or [num_q_heads, total_q] of a packed call.
 Values read_lse(const TensorView& lse);
 
 }  // namespace tilewright::verify

@@ -44,7 +44,7 @@ constexpr double kShareOfReference = 0.7;
 // The snippets' readings; none where the spec has no snippets.
 struct Readings {
   Readings(const Spec& spec, const CheckOptions& options) {
-    if (spec.score_mod.empty() && spec.mask_mod.empty()) return;
+    if (spec.score_mod.empty() && spec.mask_mod.empty() && !spec.has_scales_or_sink()) return;
     const Toolchain& context = options.readings ? *options.readings : options.attention.kernels;
     std::vector<KernelVariant> ids = {{.role = KernelRole::evaluate_float},
                                       {.role = KernelRole::evaluate_double}};
@@ -54,6 +54,15 @@ struct Readings {
     in_float.emplace(spec, context);
     in_double.emplace(spec, context);
     if (options.check_undefined) checked.emplace(spec, context);
+  }
+
+  // None where the spec has neither scales nor a sink. Valid as long as this is.
+  ScaleValues scales(const Spec& spec) const {
+    if (!spec.has_scales_or_sink()) return {};
+    return [this](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
+                  std::int64_t h, std::int64_t first, std::int64_t count, double* values) {
+      in_double->scale(kind, arguments, b, h, first, count, values);
+    };
   }
 
   std::optional<FloatReading> in_float;
@@ -120,7 +129,7 @@ class Checker::Implementation {
   // A packed call's sequences one after another.
   Expected expected(const Problem& problem) const {
     const DefaultFloatEnvironment floats;
-    const Parts parts(spec(), problem);
+    const Parts parts(spec(), problem, SnippetValues::Extents::physical, readings_.scales(spec()));
     std::atomic<std::int64_t> disagreements = 0;
     Expected expected = empty_expected(problem);
     Progress progress(parts);
@@ -138,20 +147,27 @@ class Checker::Implementation {
             threads_);
       });
       AttentionValues naive = timed(expected.naive_ms, [&] {
-        return naive_attention(dense,
-                               counted("naive implementation", &Progress::of_naive, place.columns(),
-                                       float_snippets(problem, place), progress),
-                               spec().dtype, spec().output_dtype(), threads_);
+        return naive_attention(
+            products() == F32Products::ieee ? dense : parts.read(place, products()),
+            counted("naive implementation", &Progress::of_naive, place.columns(),
+                    float_snippets(problem, place), progress),
+            naive_dtype(), spec().output_dtype(), threads_, products());
       });
       put_rows(std::move(reference.values.out), place, expected.reference.values.out);
       put_rows(std::move(reference.values.lse), place, expected.reference.values.lse);
+      put_rows(std::move(reference.values.max_scores), place, expected.reference.values.max_scores);
+      if (spec().outputs.weights) {  // of a dense call, which has one part
+        expected.reference.values.weights = std::move(reference.values.weights);
+        expected.naive.weights = std::move(naive.weights);
+      }
       put_rows(std::move(naive.out), place, expected.naive.out);
+      if (!naive.lse.data.empty()) put_rows(std::move(naive.lse), place, expected.naive.lse);
       expected.max_abs_scores.push_back(reference.max_abs_score);
       expected.reference.max_abs_score =
           std::max(expected.reference.max_abs_score, reference.max_abs_score);
     }
     expected.mask_disagreements = disagreements;
-    expected.rule = rule_on(attention_.device(), expected.reference.max_abs_score);
+    expected.rule = rule_of(attention_, expected.reference.max_abs_score);
     return expected;
   }
 
@@ -171,8 +187,10 @@ class Checker::Implementation {
       return values;
     };
     Expected expected;
-    expected.reference.values = {.out = empty(spec().value_head_dim()), .lse = empty(1)};
+    expected.reference.values = {
+        .out = empty(spec().value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
     expected.naive.out = empty(spec().value_head_dim());
+    if (products() == F32Products::tf32) expected.naive.lse = empty(1);
     return expected;
   }
 
@@ -242,17 +260,32 @@ class Checker::Implementation {
     return broken;
   }
 
-  Rule rule_on(const Device& device, double max_abs_score) const {
-    Rule rule{.dtype = spec().dtype, .out_dtype = spec().output_dtype()};
-    if (uses_fast_math(spec(), device)) rule.fast_math_score = max_abs_score;
+  Rule rule_of(const Attention& attention, double max_abs_score) const {
+    Rule rule{.dtype = product_dtype(attention), .out_dtype = spec().output_dtype()};
+    rule.scales_values = !spec().v_scale.empty();
+    if (uses_fast_math(spec(), attention.device())) rule.fast_math_score = max_abs_score;
+    rule.products = products();
     return rule;
+  }
+
+  // One naive judges both devices: in TF32 where one of them multiplies so.
+  F32Products products() const {
+    const bool is_tf32 = multiplies_tf32(spec(), attention_.device()) ||
+                         (other_ && multiplies_tf32(spec(), other_->device()));
+    return is_tf32 ? F32Products::tf32 : F32Products::ieee;
+  }
+
+  // One naive judges both devices, and a result from elsewhere, which may have 8-bit weights.
+  DType naive_dtype() const {
+    const bool is_wide = options_.theirs || (other_ && product_dtype(*other_) == spec().dtype);
+    return is_wide ? spec().dtype : product_dtype(attention_);
   }
 
   void compare_with_other(const Problem& problem, const Placement& placement,
                           const Outputs& outputs, const Expected& wanted, Report& report) const {
     const Outputs there(spec(), problem.shape, placement);
     run_call(*other_, problem, there);
-    const Rule rule = rule_on(other_->device(), wanted.reference.max_abs_score);
+    const Rule rule = rule_of(*other_, wanted.reference.max_abs_score);
     const AttentionValues values = values_of(outputs.values(spec()), problem);
     const AttentionValues other_values = values_of(there.values(spec()), problem);
     report.other_verdict =
@@ -294,10 +327,12 @@ class Checker::Implementation {
 
   void judge_theirs(const Problem& problem, const AttentionValues& ours,
                     const AttentionValues& theirs, const Expected& wanted, Report& report) const {
+    Rule rule = wanted.rule;
+    rule.dtype = spec().dtype;
     report.their_verdict =
-        judge(theirs, wanted.reference.values, wanted.naive, wanted.rule, place_of_rows(problem));
+        judge(theirs, wanted.reference.values, wanted.naive, rule, place_of_rows(problem));
     report.their_agreement =
-        compare({ours, report.verdict, wanted.rule}, {theirs, *report.their_verdict, wanted.rule},
+        compare({ours, report.verdict, wanted.rule}, {theirs, *report.their_verdict, rule},
                 wanted.reference.values);
     report.ok = report.ok && report.their_verdict->ok && report.their_agreement->ok;
   }
@@ -312,10 +347,10 @@ class Checker::Implementation {
       const auto part_of = [&](const AttentionValues& whole) {
         AttentionValues part{.out = take_rows(whole.out, place)};
         if (!whole.lse.data.empty()) part.lse = take_rows(whole.lse, place);
+        if (!whole.max_scores.data.empty()) part.max_scores = take_rows(whole.max_scores, place);
         return part;
       };
-      Rule rule =
-          rule_on(attention_.device(), wanted.max_abs_scores[static_cast<std::size_t>(place.b)]);
+      Rule rule = rule_of(attention_, wanted.max_abs_scores[static_cast<std::size_t>(place.b)]);
       rule.bound_factor = kBoundFactorOfSequence;
       const Verdict verdict =
           judge(part_of(values), part_of(wanted.reference.values), part_of(wanted.naive), rule,
@@ -335,7 +370,7 @@ class Checker::Implementation {
     for (const SequenceRows& rows : read_sequences(problem)) {
       std::fill_n(is_planned.begin() + rows.q_begin, rows.q_len, true);
     }
-    for (Values* const one : {&values.out, &values.lse}) {
+    for (Values* const one : {&values.out, &values.lse, &values.max_scores}) {
       for (std::int64_t item = 0; item < one->heads * one->rows; ++item) {
         const std::int64_t row = item % one->rows;
         if (is_planned[static_cast<std::size_t>(row)]) continue;

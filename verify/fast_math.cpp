@@ -27,4 +27,17 @@ bool uses_fast_math(const Spec& spec, const Device& device) {
   });
 }
 
+bool multiplies_tf32(const Spec& spec, const Device& device) {
+  return device.kind() == Device::Kind::cuda && spec.f32_products == F32Products::tf32;
+}
+
+DType product_dtype(const Attention& attention) {
+  const Spec& spec = attention.spec();
+  if (spec.dtype != DType::f8e4m3) return spec.dtype;
+  // Whether a call takes Hopper's kernel depends on its tensors too.
+  const bool may_be_hoppers = attention.device().kind() == Device::Kind::cuda &&
+                              attention.target().name() == "sm_90a" && !spec.is_paged();
+  return may_be_hoppers ? spec.dtype : DType::f32;
+}
+
 }  // namespace tilewright::verify

@@ -79,6 +79,11 @@ class HeadSweep {
     }
     if (greatest == -std::numeric_limits<Score>::infinity()) return false;
     Score sum = 0;
+    if (problem_.sink) {
+      const auto sink = static_cast<Score>(problem_.sink->at(b, h, row, 0));
+      greatest = std::max(greatest, sink);
+      sum = std::exp(sink - greatest);
+    }
     for (std::size_t c = 0; c < p_.size(); ++c) {
       p_[c] = keep_[c] != 0 ? std::exp(modified_[c] - greatest) : Score(0);
       sum += p_[c];

@@ -13,6 +13,7 @@
 #include "runtime/io/float16.hpp"
 #include "verify/gradient_sweep.hpp"
 #include "verify/parts.hpp"
+#include "verify/positions.hpp"
 #include "verify/random.hpp"
 #include "verify/slopes_evaluator.hpp"
 #include "verify/snippet_evaluator.hpp"
@@ -120,31 +121,59 @@ GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
   return verdict;
 }
 
+// Gradients of whole tensors: the sums over the parts of a call.
+struct WholeGradients {
+  Values dq, dk, dv;
+  std::vector<double> named;
+};
+
+void add(const std::vector<double>& from, std::vector<double>& to, bool in_float) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    to[i] += from[i];
+    if (in_float) to[i] = static_cast<double>(static_cast<float>(to[i]));
+  }
+}
+
+// Adds a part's rows to those of the whole from `first` on.
+void add_rows(const Values& part, std::int64_t first, Values& whole, bool in_float) {
+  for (std::int64_t b = 0; b < part.batch; ++b) {
+    for (std::int64_t h = 0; h < part.heads; ++h) {
+      for (std::int64_t i = 0; i < part.rows * part.width; ++i) {
+        double& sum = whole.row(b, h, first)[i];
+        sum += part.row(b, h, 0)[i];
+        if (in_float) sum = static_cast<double>(static_cast<float>(sum));
+      }
+    }
+  }
+}
+
 class GradientJudge {
  public:
   GradientJudge(const Spec& spec, const Problem& problem, const GradientResults& results,
                 const Toolchain& toolchain, Executor& threads)
       : spec_(spec),
+        problem_(problem),
         results_(results),
         threads_(threads),
         parts_(spec, problem),
-        place_(parts_.places().front()),
-        dense_(parts_.read(place_)),
+        dout_(read_values(results.dout, spec.layout)),
         in_float_(spec, toolchain),
         in_double_(spec, toolchain),
         float_slopes_(spec, toolchain),
         double_slopes_(spec, toolchain) {
-    inputs_.dout = read_values(results.dout, spec.layout);
-    if (results.dlse) inputs_.dlse = read_lse(*results.dlse);
+    if (results.dlse) dlse_ = read_lse(*results.dlse);
     for (const std::string& name : gradient_names(spec)) add_named(name);
+    for (const Parts::Place& place : parts_.places()) {
+      if (place.score_rows() > 0 && place.columns() > 0) parts_with_scores_.push_back(&place);
+    }
   }
 
   std::map<std::string, GradientVerdict> run() {
-    GradientValues terms;
-    const GradientValues reference =
-        sweep_gradients<double>(dense_, inputs_, snippets<double>(in_double_),
-                                slopes<double>(double_slopes_), {}, &terms, threads_);
-    std::vector<GradientValues> naive;
+    WholeGradients terms = zeros();
+    const WholeGradients reference = sweep<double>(
+        [&](const Parts::Place& place) { return snippets<double>(in_double_, place); },
+        double_slopes_, {}, &terms);
+    std::vector<WholeGradients> naive;
     const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
     for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(naive_gradients(draw));
 
@@ -154,11 +183,10 @@ class GradientJudge {
       one.got = got(name, view);
       one.reference = part_of(reference, name);
       one.terms = part_of(terms, name);
-      for (const GradientValues& draw : naive) one.naive.push_back(part_of(draw, name));
+      for (const WholeGradients& draw : naive) one.naive.push_back(part_of(draw, name));
       if (name.starts_with("d_")) {
-        const double elements = static_cast<double>(place_.score_rows()) *
-                                static_cast<double>(place_.columns()) /
-                                static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
+        const double elements =
+            elements_of_scores() / static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
         one.share_of_terms += std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
       }
       if (results_.fast_math) one.share_of_terms += 0x1p-10 * greatest_score_;
@@ -176,30 +204,95 @@ class GradientJudge {
  private:
   void add_named(const std::string& name) {
     const TensorView& view = results_.gradients.at("d_" + name);
-    abi::GradientArgument gradient{.first = inputs_.cells, .size = {1, 1, 1, 1, 1}, .stride = {}};
+    abi::GradientArgument gradient{.first = cells_, .size = {1, 1, 1, 1, 1}, .stride = {}};
     std::int64_t stride = 1;
     for (std::size_t d = static_cast<std::size_t>(view.rank); d-- > 0;) {
       gradient.size[d] = view.shape[d];
       gradient.stride[d] = view.shape[d] == 1 ? 0 : stride;
       stride *= view.shape[d];
     }
-    inputs_.named.push_back(gradient);
-    first_[name] = {static_cast<std::size_t>(inputs_.cells), static_cast<std::size_t>(stride)};
-    inputs_.cells += stride;
+    named_.push_back(gradient);
+    first_[name] = {static_cast<std::size_t>(cells_), static_cast<std::size_t>(stride)};
+    cells_ += stride;
+  }
+
+  double elements_of_scores() const {
+    double elements = 0;
+    for (const Parts::Place* place : parts_with_scores_) {
+      elements += static_cast<double>(place->score_rows()) * static_cast<double>(place->columns());
+    }
+    return elements;
+  }
+
+  WholeGradients zeros() const {
+    const auto like = [](const Values& values) {
+      return Values::zeros(values.batch, values.heads, values.rows, values.width);
+    };
+    return {.dq = like(read_values(problem_.q, spec_.layout)),
+            .dk = like(read_values(problem_.k, spec_.key_value_layout())),
+            .dv = like(read_values(problem_.v, spec_.key_value_layout())),
+            .named = std::vector<double>(static_cast<std::size_t>(cells_))};
+  }
+
+  DenseProblem read(const Parts::Place& place) const {
+    DenseProblem dense = parts_.read(place);
+    if (spec_.has_scales_or_sink()) {
+      const auto scales = [this](auto... arguments) { in_double_.scale(arguments...); };
+      apply_scales(spec_, scales, place.arguments, place.b, 0, dense);
+    }
+    return dense;
+  }
+
+  GradientInputs inputs(const Parts::Place& place) const {
+    GradientInputs inputs{.dout = problem_.sequences ? take_rows(dout_, place) : dout_,
+                          .named = named_,
+                          .cells = cells_};
+    if (dlse_) inputs.dlse = problem_.sequences ? take_rows(*dlse_, place) : *dlse_;
+    return inputs;
+  }
+
+  // Sums in Score over all parts.
+  template <typename Score, typename Snippets>
+  WholeGradients sweep(const Snippets& snippets_of, const SlopesEvaluator<Score>& slopes,
+                       const GradientRounding<Score>& rounding, WholeGradients* terms) {
+    constexpr bool kInFloat = sizeof(Score) == sizeof(float);
+    WholeGradients whole = zeros();
+    const auto take = [&](const GradientValues& part, const Parts::Place& place,
+                          WholeGradients& sums, bool in_float) {
+      add_rows(part.dq, place.row, sums.dq, in_float);
+      add_rows(part.dk, place.kv_row, sums.dk, in_float);
+      add_rows(part.dv, place.kv_row, sums.dv, in_float);
+      add(part.named, sums.named, in_float);
+    };
+    for (const Parts::Place* place : parts_with_scores_) {
+      const DenseProblem dense = read(*place);
+      const GradientInputs given = inputs(*place);
+      GradientValues part_terms;
+      const GradientValues part = sweep_gradients<Score>(
+          dense, given, snippets_of(*place), slopes_of<Score>(slopes, *place), rounding,
+          terms == nullptr ? nullptr : &part_terms, threads_);
+      take(part, *place, whole, kInFloat);
+      if (terms != nullptr) take(part_terms, *place, *terms, false);
+    }
+    return whole;
   }
 
   // What is kept is decided in float, as the kernel does.
   template <typename Score, typename Reading>
-  RowSnippets<Score> snippets(const Reading& reading) const {
-    return [this, &reading](std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
-                            Score* modified, unsigned char* keep) {
-      reading.row(place_.arguments, b, h, row, scores, modified, keep);
-      if (sizeof(Score) == sizeof(float)) return;
-      const auto count = static_cast<std::size_t>(place_.columns());
-      const std::vector<float> as_float(scores, scores + count);
-      std::vector<float> unused(count);
-      in_float_.row(place_.arguments, b, h, row, as_float.data(), unused.data(), keep);
-      take_greatest(modified, keep, count);
+  RowSnippets<Score> snippets(const Reading& reading, const Parts::Place& place) const {
+    return [this, &reading, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+                                    const Score* scores, Score* modified, unsigned char* keep) {
+      reading.row(place.arguments, place.b + b, h, row, scores, modified, keep);
+      if (sizeof(Score) > sizeof(float)) {
+        const auto count = static_cast<std::size_t>(place.columns());
+        const std::vector<float> as_float(scores, scores + count);
+        std::vector<float> unused(count);
+        in_float_.row(place.arguments, place.b + b, h, row, as_float.data(), unused.data(), keep);
+      }
+      if (problem_.positions) PositionTiles(*problem_.positions, place).apply(h, row, keep);
+      if (sizeof(Score) > sizeof(float)) {
+        take_greatest(modified, keep, static_cast<std::size_t>(place.columns()));
+      }
     };
   }
 
@@ -218,21 +311,22 @@ class GradientJudge {
   }
 
   template <typename Score>
-  RowSlopes<Score> slopes(const SlopesEvaluator<Score>& evaluator) const {
+  RowSlopes<Score> slopes_of(const SlopesEvaluator<Score>& evaluator,
+                             const Parts::Place& place) const {
     return {.slopes =
-                [this, &evaluator](std::int64_t b, std::int64_t h, std::int64_t row,
-                                   const Score* scores, Score* slopes) {
-                  evaluator.row(place_.arguments, b, h, row, scores, slopes);
+                [&evaluator, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+                                     const Score* scores, Score* slopes) {
+                  evaluator.row(place.arguments, place.b + b, h, row, scores, slopes);
                 },
             .add =
-                [this, &evaluator](std::int64_t b, std::int64_t h, std::int64_t row,
-                                   const Score* scores, const Score* dy, double* sums) {
-                  evaluator.add(place_.arguments, b, h, row, scores, dy, inputs_.named.data(),
+                [this, &evaluator, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+                                           const Score* scores, const Score* dy, double* sums) {
+                  evaluator.add(place.arguments, place.b + b, h, row, scores, dy, named_.data(),
                                 sums);
                 }};
   }
 
-  GradientValues naive_gradients(std::size_t draw) {
+  WholeGradients naive_gradients(std::size_t draw) {
     GradientRounding<float> rounding;
     if (spec_.dtype != DType::f32) {
       rounding.tile = [this, draw](float x) {
@@ -242,17 +336,30 @@ class GradientJudge {
             round_stochastically(spec_.dtype, static_cast<double>(x), random));
       };
     }
-    return sweep_gradients<float>(dense_, inputs_, snippets<float>(in_float_),
-                                  slopes<float>(float_slopes_), rounding, nullptr, threads_);
+    return sweep<float>(
+        [&](const Parts::Place& place) { return snippets<float>(in_float_, place); }, float_slopes_,
+        rounding, nullptr);
+  }
+
+  // Rows of q that belong to no sequence are not written, so they are not looked at.
+  std::vector<double> rows_of_parts(const Values& values) const {
+    if (!problem_.sequences) return values.data;
+    std::vector<double> rows;
+    for (const Parts::Place& place : parts_.places()) {
+      const Values part = take_rows(values, place);
+      rows.insert(rows.end(), part.data.begin(), part.data.end());
+    }
+    return rows;
   }
 
   std::vector<double> got(const std::string& name, const TensorView& view) const {
     if (name.starts_with("d_")) return elements_of(view);
-    return read_values(view, name == "dq" ? spec_.layout : spec_.key_value_layout()).data;
+    if (name == "dq") return rows_of_parts(read_values(view, spec_.layout));
+    return read_values(view, spec_.key_value_layout()).data;
   }
 
-  std::vector<double> part_of(const GradientValues& values, const std::string& name) const {
-    if (name == "dq") return values.dq.data;
+  std::vector<double> part_of(const WholeGradients& values, const std::string& name) const {
+    if (name == "dq") return rows_of_parts(values.dq);
     if (name == "dk") return values.dk.data;
     if (name == "dv") return values.dv.data;
     const auto [first, count] = first_.at(name.substr(2));
@@ -262,51 +369,63 @@ class GradientJudge {
 
   // The derivative by the score beside central differences, on a few rows.
   std::string disagreement() const {
-    const auto count = static_cast<std::size_t>(place_.columns());
+    if (parts_with_scores_.empty()) return {};
+    Random random(5, "central differences");
+    for (std::int64_t sample = 0; sample < 16; ++sample) {
+      const std::int64_t last = static_cast<std::int64_t>(parts_with_scores_.size()) - 1;
+      const std::int64_t part = last == 0 ? 0 : random.integer(0, last);
+      const std::string doubt =
+          disagreement_in(*parts_with_scores_[static_cast<std::size_t>(part)], random);
+      if (!doubt.empty()) return doubt;
+    }
+    return {};
+  }
+
+  std::string disagreement_in(const Parts::Place& place, Random& random) const {
+    const auto count = static_cast<std::size_t>(place.columns());
     std::vector<double> scores(count), low(count), middle(count), high(count), slope(count);
     std::vector<unsigned char> keep(count);
-    Random random(5, "central differences");
     const double h = 0x1p-16;
-    for (std::int64_t sample = 0; sample < 16; ++sample) {
-      const std::int64_t b = random.integer(0, dense_.q.batch - 1);
-      const std::int64_t head = random.integer(0, dense_.q.heads - 1);
-      const std::int64_t row = random.integer(0, dense_.q.rows - 1);
-      for (double& score : scores) score = random.normal();
-      const auto evaluate = [&](double shift, std::vector<double>& modified) {
-        std::vector<double> shifted = scores;
-        for (double& score : shifted) score += shift;
-        in_double_.row(place_.arguments, b, head, row, shifted.data(), modified.data(),
-                       keep.data());
-      };
-      evaluate(-h, low);
-      evaluate(0, middle);
-      evaluate(h, high);
-      double_slopes_.row(place_.arguments, b, head, row, scores.data(), slope.data());
-      for (std::size_t c = 0; c < count; ++c) {
-        const double left = (middle[c] - low[c]) / h, right = (high[c] - middle[c]) / h;
-        const double wanted = (left + right) / 2, size = 1 + std::fabs(wanted);
-        const bool is_smooth = std::fabs(left - right) < 1e-3 * size;
-        if (!is_smooth || std::fabs(slope[c] - wanted) <= 1e-3 * size) continue;
-        return fmt::format(
-            "the derivative of score_mod is {} at b {}, h {}, row {}, column {} for score {}, but "
-            "central differences give {}",
-            slope[c], b, head, row, c, scores[c], wanted);
-      }
+    const std::int64_t b = place.b + random.integer(0, place.batch - 1);
+    const std::int64_t head = random.integer(0, place.arguments.num_q_heads - 1);
+    const std::int64_t row = random.integer(0, place.rows() - 1);
+    for (double& score : scores) score = random.normal();
+    const auto evaluate = [&](double shift, std::vector<double>& modified) {
+      std::vector<double> shifted = scores;
+      for (double& score : shifted) score += shift;
+      in_double_.row(place.arguments, b, head, row, shifted.data(), modified.data(), keep.data());
+    };
+    evaluate(-h, low);
+    evaluate(0, middle);
+    evaluate(h, high);
+    double_slopes_.row(place.arguments, b, head, row, scores.data(), slope.data());
+    for (std::size_t c = 0; c < count; ++c) {
+      const double left = (middle[c] - low[c]) / h, right = (high[c] - middle[c]) / h;
+      const double wanted = (left + right) / 2, size = 1 + std::fabs(wanted);
+      const bool is_smooth = std::fabs(left - right) < 1e-3 * size;
+      if (!is_smooth || std::fabs(slope[c] - wanted) <= 1e-3 * size) continue;
+      return fmt::format(
+          "the derivative of score_mod is {} at b {}, h {}, row {}, column {} for score {}, but "
+          "central differences give {}",
+          slope[c], b, head, row, c, scores[c], wanted);
     }
     return {};
   }
 
   const Spec& spec_;
+  const Problem& problem_;
   const GradientResults& results_;
   Executor& threads_;
   Parts parts_;
-  const Parts::Place& place_;
-  DenseProblem dense_;
+  std::vector<const Parts::Place*> parts_with_scores_ = {};
+  Values dout_;
+  std::optional<Values> dlse_ = {};
   FloatReading in_float_;
   DoubleReading in_double_;
   SlopesEvaluator<float> float_slopes_;
   SlopesEvaluator<double> double_slopes_;
-  GradientInputs inputs_;
+  std::vector<abi::GradientArgument> named_ = {};
+  std::int64_t cells_ = 0;
   std::map<std::string, std::pair<std::size_t, std::size_t>> first_;
   mutable std::atomic<double> greatest_score_ = 0;  // magnitude, in double precision
 };

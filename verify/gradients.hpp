@@ -50,7 +50,8 @@ struct GradientVerdict {
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 
-/// Judges the gradients of a dense call.
+/// Judges the gradients of a call. Of a packed one rows of dq that belong to no sequence are not
+/// looked at, and the terms of all sequences that share rows of k add up.
 /// @throws Error as load_kernel, for the kernels that evaluate derivatives
 std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const Problem& problem,
                                                        const GradientResults& results,

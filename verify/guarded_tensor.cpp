@@ -12,15 +12,21 @@ std::int64_t guard_elements(DType dtype) {
   return GuardedTensor::kGuardBytes / static_cast<std::int64_t>(size_of(dtype));
 }
 
-// The bytes of one guard element: a quiet NaN with a payload of its own.
+// The bytes of one guard element: a quiet NaN, with a payload of its own where there is room.
 std::uint64_t guard_pattern(DType dtype) {
   switch (dtype) {
+    case DType::f64:
+      return 0x7ff8dead5a5a5a5a;
     case DType::f32:
       return 0x7fcdead5;
     case DType::f16:
       return 0x7ead;
     case DType::bf16:
       return 0x7fed;
+    case DType::f8e4m3:
+      return 0xff;
+    case DType::f8e5m2:
+      return 0xfe;
     default:
       return 0x5a5a5a5a5a5a5a5a;
   }

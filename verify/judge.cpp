@@ -17,6 +17,7 @@ namespace {
 constexpr double kLseShare = 4e-5;
 constexpr double kLseError16 = 2e-3;
 constexpr double kLseShare16 = 0x1p-19;
+constexpr double kLseShare8 = 1e-2;
 
 // Greatest and root mean square error of a result, and the size of the reference where it counts.
 struct Errors {
@@ -34,8 +35,14 @@ double root_mean(double sum_of_squares, std::int64_t count) {
   return count == 0 ? 0 : std::sqrt(sum_of_squares / static_cast<double>(count));
 }
 
+// Whether a finite reference reaches the greatest number of an 8-bit out.
+bool is_clamped(double reference, DType out_dtype) {
+  return is_float8(out_dtype) && std::isfinite(reference) &&
+         std::fabs(reference) >= std::fabs(round_to(out_dtype, std::copysign(1e300, reference)));
+}
+
 bool counts(double reference, DType out_dtype) {
-  return std::isfinite(round_to(out_dtype, reference));
+  return std::isfinite(round_to(out_dtype, reference)) && !is_clamped(reference, out_dtype);
 }
 
 // Elements where the result is not finite are left out: they are judged by their pattern.
@@ -71,8 +78,11 @@ Magnitude magnitude_of(const Values& reference, DType out_dtype) {
   return magnitude;
 }
 
+// TF32 has the significant bits of f16, and the exponents of float32.
 double spacing(const Rule& rule, double magnitude) {
-  return std::max(ulp_at(rule.dtype, magnitude), ulp_at(rule.out_dtype, magnitude));
+  constexpr double kTf32OfF32 = 0x1p13;
+  const double factor = rule.products == F32Products::tf32 ? kTf32OfF32 : 1;
+  return std::max(factor * ulp_at(rule.dtype, magnitude), ulp_at(rule.out_dtype, magnitude));
 }
 
 double fast_math_error(const Rule& rule) {
@@ -86,7 +96,8 @@ double max_bound(const Errors& naive, const Magnitude& reference, const Rule& ru
 
 double rms_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
   return rule.bound_factor *
-         (2 * naive.rms + spacing(rule, reference.rms) / 4 + fast_math_error(rule) * reference.rms);
+         (2 * naive.rms + (rule.scales_values ? 1.25 : 0.25) * spacing(rule, reference.rms) +
+          fast_math_error(rule) * reference.rms);
 }
 
 // Both finite, both NaN, or the same infinity.
@@ -146,6 +157,23 @@ void judge_pattern(Judgement& judgement, const std::string& tensor, const Values
       [&](double value, double wanted) { return !same_pattern(value, round_to(dtype, wanted)); });
 }
 
+// What a kernel may be off by may keep it below the greatest number, where the reference is not far
+// beyond.
+bool is_clamped_wrongly(double got, double wanted, double bound_max, DType out_dtype) {
+  if (!is_clamped(wanted, out_dtype)) return false;
+  const double least = std::fabs(round_to(out_dtype, std::max(0.0, std::fabs(wanted) - bound_max)));
+  return !(std::copysign(1.0, wanted) * got >= least);
+}
+
+void judge_clamped(Judgement& judgement, const Values& got, const Values& reference,
+                   DType out_dtype) {
+  judge_elements(judgement, "out", got, reference,
+                 fmt::format("clamped values are not {}'s greatest", to_string(out_dtype)),
+                 [&](double value, double wanted) {
+                   return is_clamped_wrongly(value, wanted, judgement.verdict.bound_max, out_dtype);
+                 });
+}
+
 void judge_max(Judgement& judgement, const Values& got, const Values& reference, DType out_dtype) {
   const Verdict& verdict = judgement.verdict;
   if (verdict.error_max <= verdict.bound_max) return;
@@ -168,31 +196,89 @@ void judge_rms(Judgement& judgement, const Values& got, const Values& reference,
         element_at(judgement, "out", got, reference, worst));
 }
 
-void measure_lse(Verdict& verdict, const Values& got, const Values& reference, const Rule& rule) {
+// The error of lse or max_scores at the row that comes nearest to its bound.
+struct RowError {
+  double error = 0;
+  double bound = 0;
+};
+
+RowError measure_rows(const Values& got, const Values& reference, const Rule& rule,
+                      double naive_lse) {
+  RowError worst;
   double worst_share = -1;
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
     if (!std::isfinite(reference.data[i]) || !std::isfinite(got.data[i])) continue;
     const double error = std::fabs(got.data[i] - reference.data[i]);
-    const double bound = lse_bound(reference.data[i], rule);
+    const double bound = lse_bound(reference.data[i], rule, naive_lse);
     if (error / bound <= worst_share) continue;
     worst_share = error / bound;
-    verdict.lse_error = error;
-    verdict.lse_bound = bound;
+    worst = {error, bound};
   }
+  return worst;
 }
 
-void judge_lse(Judgement& judgement, const Values& got, const Values& reference, const Rule& rule) {
+// name: "lse" or "max_scores".
+RowError judge_rows(Judgement& judgement, const std::string& name, const Values& got,
+                    const Values& reference, const Rule& rule) {
+  const double naive_lse = judgement.verdict.naive_lse;
+  judge_pattern(judgement, name, got, reference, DType::f32);
+  const RowError worst = measure_rows(got, reference, rule, naive_lse);
+  if (worst.error <= worst.bound) return worst;
+  judge_elements(
+      judgement, name, got, reference,
+      fmt::format("{} is off by {:.3g}, above its bound {:.3g}", name, worst.error, worst.bound),
+      [&](double value, double wanted) {
+        return std::isfinite(value) && std::isfinite(wanted) &&
+               std::fabs(value - wanted) > lse_bound(wanted, rule, naive_lse);
+      });
+  return worst;
+}
+
+// What each weight may be off by in proportion to itself, as the lse that it is made from is.
+double weight_share(const Values& lse, const Rule& rule, double naive_lse) {
+  double greatest = 0;
+  for (const double value : lse.data) {
+    if (std::isfinite(value)) greatest = std::max(greatest, lse_bound(value, rule, naive_lse));
+  }
+  return greatest;
+}
+
+// Dropped elements among them. Where naive's float has a weight, the kernel's may have one too.
+void judge_zeros(Judgement& judgement, const Values& got, const Values& reference,
+                 const Values& naive) {
+  Values zeros = reference;
+  for (std::size_t i = 0; i < zeros.data.size(); ++i) {
+    if (naive.data[i] != 0) zeros.data[i] = naive.data[i];
+  }
+  judge_elements(judgement, "weights", got, zeros, "weights of dropped elements are not 0",
+                 [](double value, double wanted) { return wanted == 0 && value != 0; });
+}
+
+void judge_weights(Judgement& judgement, const AttentionValues& got,
+                   const AttentionValues& reference, const AttentionValues& naive,
+                   const Rule& rule) {
   Verdict& verdict = judgement.verdict;
-  judge_pattern(judgement, "lse", got, reference, DType::f32);
-  measure_lse(verdict, got, reference, rule);
-  if (verdict.lse_error <= verdict.lse_bound) return;
-  judge_elements(judgement, "lse", got, reference,
-                 fmt::format("lse is off by {:.3g}, above its bound {:.3g}", verdict.lse_error,
-                             verdict.lse_bound),
-                 [&](double value, double wanted) {
-                   return std::isfinite(value) && std::isfinite(wanted) &&
-                          std::fabs(value - wanted) > lse_bound(wanted, rule);
-                 });
+  const Errors errors = errors_of(got.weights, reference.weights, rule.out_dtype);
+  const Errors naive_errors = errors_of(naive.weights, reference.weights, rule.out_dtype);
+  const Magnitude magnitude = magnitude_of(reference.weights, rule.out_dtype);
+  const double share = weight_share(reference.lse, rule, verdict.naive_lse);
+  verdict.weights_error = errors.max;
+  verdict.weights_bound = max_bound(naive_errors, magnitude, rule) + share * magnitude.max;
+  const double rms = rms_bound(naive_errors, magnitude, rule) + share * magnitude.rms;
+  judge_pattern(judgement, "weights", got.weights, reference.weights, rule.out_dtype);
+  judge_zeros(judgement, got.weights, reference.weights, naive.weights);
+  if (errors.max > verdict.weights_bound) {
+    judge_elements(judgement, "weights", got.weights, reference.weights,
+                   fmt::format("weights are off by {:.3g}, above their bound {:.3g}", errors.max,
+                               verdict.weights_bound),
+                   [&](double value, double wanted) {
+                     return std::fabs(value - wanted) > verdict.weights_bound;
+                   });
+  }
+  if (errors.rms <= rms) return;
+  blame(verdict,
+        fmt::format("the RMS error {:.3g} of weights is above its bound {:.3g}", errors.rms, rms),
+        element_at(judgement, "weights", got.weights, reference.weights, errors.worst));
 }
 
 void require_same_size(const char* name, const Values& values, const Values& reference) {
@@ -208,17 +294,19 @@ void require_same_size(const char* name, const Values& values, const Values& ref
 
 }  // namespace
 
-double lse_bound(double reference, const Rule& rule) {
+double lse_bound(double reference, const Rule& rule, double naive_lse) {
   const double magnitude = std::fabs(reference);
   const double bound = rule.dtype == DType::f32 ? kLseShare * std::max(1.0, magnitude)
+                       : is_float8(rule.dtype)  ? kLseShare8 * std::max(1.0, magnitude)
                                                 : kLseError16 + kLseShare16 * magnitude;
-  return bound + fast_math_error(rule);
+  return bound + 2 * naive_lse + fast_math_error(rule);
 }
 
 std::string BadElement::describe() const {
   const std::string place =
-      tensor == "lse" ? fmt::format("lse[b {}, h {}, row {}]", b, h, row)
-                      : fmt::format("out[b {}, h {}, row {}, column {}]", b, h, row, column);
+      tensor == "out" || tensor == "weights"
+          ? fmt::format("{}[b {}, h {}, row {}, column {}]", tensor, b, h, row, column)
+          : fmt::format("{}[b {}, h {}, row {}]", tensor, b, h, row);
   return fmt::format("{} is {:.9g}, but the reference is {:.9g}", place, got, wanted);
 }
 
@@ -237,15 +325,33 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   verdict.error_rms = errors.rms;
   verdict.naive_max = naive_errors.max;
   verdict.naive_rms = naive_errors.rms;
+  if (rule.products == F32Products::tf32 && !reference.lse.data.empty()) {
+    verdict.naive_lse = errors_of(naive.lse, reference.lse, DType::f32).max;
+  }
   verdict.bound_max = max_bound(naive_errors, magnitude, rule);
   verdict.bound_rms = rms_bound(naive_errors, magnitude, rule);
 
   judge_pattern(judgement, "out", got.out, reference.out, rule.out_dtype);
+  judge_clamped(judgement, got.out, reference.out, rule.out_dtype);
   judge_max(judgement, got.out, reference.out, rule.out_dtype);
   judge_rms(judgement, got.out, reference.out, errors.worst);
   if (!got.lse.data.empty() && !reference.lse.data.empty()) {
     require_same_size("lse", got.lse, reference.lse);
-    judge_lse(judgement, got.lse, reference.lse, rule);
+    const RowError worst = judge_rows(judgement, "lse", got.lse, reference.lse, rule);
+    verdict.lse_error = worst.error;
+    verdict.lse_bound = worst.bound;
+  }
+  if (!got.max_scores.data.empty() && !reference.max_scores.data.empty()) {
+    require_same_size("max_scores", got.max_scores, reference.max_scores);
+    const RowError worst =
+        judge_rows(judgement, "max_scores", got.max_scores, reference.max_scores, rule);
+    verdict.max_scores_error = worst.error;
+    verdict.max_scores_bound = worst.bound;
+  }
+  if (!got.weights.data.empty() && !reference.weights.data.empty()) {
+    require_same_size("weights", got.weights, reference.weights);
+    require_same_size("the naive weights", naive.weights, reference.weights);
+    judge_weights(judgement, got, reference, naive, rule);
   }
   return std::move(judgement.verdict);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../generator/spec/dtype.hpp"
+#include "../generator/spec/spec.hpp"
 #include "attention_values.hpp"
 
 namespace tilewright::verify {
@@ -16,7 +17,11 @@ namespace tilewright::verify {
 //
 //   got        what the kernel wrote, every element read exactly
 //   reference  attention in double (reference.hpp)
-//   naive      attention with S and P rounded to the spec's dtype and sums in float32 (naive.hpp)
+//   naive      attention with S and P rounded to the products' dtype and sums in float32
+//   (naive.hpp)
+//
+// The products' dtype is the spec's. With f8e4m3 it is f32 but on a GPU whose kernel multiplies 8
+// bits (product_dtype).
 //
 // An element counts if the reference, rounded to out's dtype, is finite there. Over those elements
 //
@@ -24,40 +29,49 @@ namespace tilewright::verify {
 //   error_rms = sqrt(mean (got - reference)^2)            at most bound_rms
 //   bound_max = 2 naive_max + 2 ulp(max |reference|)  + fast max |reference|
 //   bound_rms = 2 naive_rms + ulp(rms reference) / 4  + fast rms reference
+//                           + ulp(rms reference)      where the spec has a v_scale
 //
 //   naive_max, naive_rms   the same errors of naive, where naive is finite
-//   ulp(x)    spacing at magnitude x of the spec's dtype or of out's, whichever is wider
+//   ulp(x)    spacing at magnitude x of the products' dtype or of out's, whichever is wider
 //   fast      2^-11 max |score| where the kernel's snippets use fast functions, else 0. An error of
 //             that size in every score scales the softmax's denominator by exp(+-fast), and with it
 //             both lse and the size of out.
 //
 // Elsewhere got must hold the same NaN or infinity as the reference rounded to out's dtype; and it
-// must be finite where that is. lse, for each row with a finite reference:
+// must be finite where that is. An out of 8 bits is clamped: where the reference reaches its
+// greatest number, got must be that number, or what the reference less bound_max is rounded to, and
+// the element does not count. lse, for each row with a finite reference:
 //
-//   |lse - reference| <= 2e-3 + 2^-19 |reference|    spec's dtype f16 or bf16
-//                        4e-5 max(1, |reference|)    spec's dtype f32
+//   |lse - reference| <= 2e-3 + 2^-19 |reference|    products' dtype f16 or bf16
+//                        4e-5 max(1, |reference|)    products' dtype f32
+//                        1e-2 max(1, |reference|)    products' dtype f8e4m3
+//                        + 2 naive_lse               products in TF32
 //                        + fast
 //
-// and the same infinity or NaN where the reference has one.
+// and the same infinity or NaN where the reference has one. max_scores, of which lse is the size
+// and whose scores have lse's errors, is held to the same bound.
+//
+// weights are out where v is the identity, and are held to out's bounds with naive's weights. A
+// kernel makes them from its lse: the greatest of lse's bounds, times max |weight| or its root mean
+// square, comes on top. Where the reference and naive have 0, as for each dropped element, got is
+// 0.
 //
 // Why a right kernel in f32 meets 4e-5 max(1, |lse|). Let u = 2^-24, the greatest relative error of
 // one rounding, and d = head_dim. lse = m + ln(sum of exp(s_j - m)), m being the greatest score of
 // a row.
-//   scores     An error e_j of score s_j moves lse by the mean of e_j weighted by the row's
-//   weights, so by
-//              at most the greatest. A score is a sum of d products in order. If they have the size
-//              t, the i-th partial sum has the size t sqrt(i), and rounding it is off by u /
-//              sqrt(3) of that (root mean square). All d of them: u t sqrt((1 + ... + d) / 3) =
-//              0.41 u t d. The score itself has the size s = t sqrt(d), so this is 0.41 sqrt(d) u
-//              s: 6.6 u s for d = 256.
-//   score_mod  Some k operations, each off by u of a number of the size of s: sqrt(k) u s, 2 u s
-//   for four. maximum    s_j - m is exact near m, and off by u |s_j - m| elsewhere, where the
-//   weight is small. The
-//              product with log2(e) and the way back to natural units: 3 u |lse|.
-//   sum        exp2 is off by 4 u at most, which is the same for lse. n weights are added in tiles
-//   of 64, a
-//              tile's sum then to the row's: (64 + n / 64) u / sqrt(3) at most, 128 u for 14,000
-//              keys.
+//   scores     An error e_j of score s_j moves lse by the mean of e_j, weighted by the row's
+//              weights, so by at most the greatest. A score is a sum of d products in order.
+//              If they have the size t, the i-th partial sum has the size t sqrt(i), and
+//              rounding it is off by u / sqrt(3) of that (root mean square). All d of them:
+//              u t sqrt((1 + ... + d) / 3) = 0.41 u t d. The score itself has the size
+//              s = t sqrt(d), so this is 0.41 sqrt(d) u s: 6.6 u s for d = 256.
+//   score_mod  Some k operations, each off by u of a number of the size of s: sqrt(k) u s,
+//              2 u s for four.
+//   maximum    s_j - m is exact near m, and off by u |s_j - m| elsewhere, where the weight is
+//              small. The product with log2(e) and the way back to natural units: 3 u |lse|.
+//   sum        exp2 is off by 4 u at most, which is the same for lse. n weights are added in
+//              tiles of 64, a tile's sum then to the row's: (64 + n / 64) u / sqrt(3) at most,
+//              128 u for 14,000 keys.
 //   logarithm  u of the sum's logarithm, and u |lse| of the last addition.
 // Scores of s = 14 (q four times a normal number at the greatest scale that a fuzz case has) and d
 // = 256 give 9 u s = 126 u = 7.5e-6 root mean square. A campaign judges some 10^7 rows, whose
@@ -71,13 +85,36 @@ namespace tilewright::verify {
 // 256. It shows where scores are huge: lse of a row that a padding mask of -65504 shifts is a
 // multiple of 2^-8.
 
+// Products in TF32 take q, k and v with 11 significant bits, and so does naive, which makes the
+// same errors in the same scores: naive_lse is the greatest error of its lse. The weights are
+// rounded likewise, naive's after they are divided by their sum and a kernel's before. A sum over
+// few keys may so be off by 2^-11 max |v| more than naive's, half a unit of TF32 at that size:
+// ulp(x) is the spacing of TF32.
+
+// A kernel multiplies a weight by the v_scale of its column, or a row of out by that of its head,
+// and rounds the product: by half a unit at most, 2^-p of it with p significant bits. Naive's v has
+// been multiplied in double. In a row with one key that error is the same in all elements, so that
+// it is their root mean square too, and ulp(x) >= 2^-p x.
+
+// f8e4m3. CPUs and the portable kernel turn q, k and v into float32, exactly, and round no score
+// and no weight to less. So each error is one of an f32 kernel, the first paragraphs derive its
+// bounds, and only out's own rounding is larger: half a unit of out's dtype in naive's result and
+// in the kernel's, within 2 naive_max + 2 ulp. A kernel with weights of 8 bits rounds them by 2^-4
+// of each, and q's scale, k's and score_mod keep float32's digits. In a row with one key naive's
+// weight is exactly 1, and such a kernel's, relative to a maximum that the score may exceed, is
+// off by 2^-4; then ulp(x), which is more than 2^-4 x with f8e4m3's 4 significant bits, allows it.
+// The second ulp is for Hopper's sums of 8-bit products, which keep some 14 bits.
+
 /// What the bounds depend on besides the results.
 struct Rule {
-  DType dtype = DType::f32;      ///< the spec's: S and P of naive are rounded to it
+  DType dtype = DType::f32;      ///< the products': S and P of naive are rounded to it
   DType out_dtype = DType::f32;  ///< what the kernel wrote
   /// Greatest magnitude of a modified score; given only where the kernel's snippets use fast
   /// functions (CUDA, f16 and bf16 unless precise_math is true, f32 where it is false).
   std::optional<double> fast_math_score = {};
+  /// Of a spec in f32. tf32: naive was computed likewise, and has lse.
+  F32Products products = F32Products::ieee;
+  bool scales_values = false;  ///< the spec has a v_scale
   /// Multiplies bound_max and bound_rms: kBoundFactorOfSequence over one sequence of a packed call.
   double bound_factor = 1;
 };
@@ -96,7 +133,7 @@ using PlaceOfRow = std::function<RowPlace(std::int64_t b, std::int64_t row)>;
 
 /// An element that is wrong.
 struct BadElement {
-  std::string tensor;  ///< "out" or "lse"
+  std::string tensor;  ///< "out", "lse", "max_scores" or "weights"
   std::int64_t b = 0;
   std::int64_t h = 0;
   std::int64_t row = 0;
@@ -117,17 +154,24 @@ struct Verdict {
   double bound_rms = 0;
   double naive_max = 0;
   double naive_rms = 0;
-  double lse_error = 0;  ///< at the row that comes nearest to its bound
-  double lse_bound = 0;  ///< of that row
+  double naive_lse = 0;         ///< greatest error of naive's lse; of products in TF32 alone
+  double lse_error = 0;         ///< at the row that comes nearest to its bound
+  double lse_bound = 0;         ///< of that row
+  double max_scores_error = 0;  ///< likewise
+  double max_scores_bound = 0;
+  double weights_error = 0;  ///< greatest
+  double weights_bound = 0;
   std::optional<BadElement> first_bad =
       {};  ///< for an RMS error alone: the element that is furthest off
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 
 /// How far lse may be from the reference in a row.
-double lse_bound(double reference, const Rule& rule);
+/// @param naive_lse Verdict::naive_lse
+double lse_bound(double reference, const Rule& rule, double naive_lse = 0);
 
-/// Applies the rule. lse is judged where both `got` and `reference` hold it.
+/// Applies the rule. lse, max_scores and weights are judged where both `got` and `reference` hold
+/// them.
 /// @param place_of none: a row is where it lies in the results
 /// @throws Error with code usage where the sizes of the results differ
 Verdict judge(const AttentionValues& got, const AttentionValues& reference,

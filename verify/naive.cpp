@@ -1,7 +1,9 @@
 #include "verify/naive.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -11,10 +13,27 @@
 namespace tilewright::verify {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 float rounded(DType dtype, float value) {
   return dtype == DType::f32 ? value : static_cast<float>(round_to(dtype, value));
+}
+
+// S of 8 bits would be useless, so it stays as it is.
+DType dtype_of_scores(DType dtype) {
+  return is_float8(dtype) ? DType::f32 : dtype;
+}
+
+float rounded_to(F32Products products, float value) {
+  if (products == F32Products::ieee || !std::isfinite(value)) return value;
+  constexpr std::uint32_t kHalf = 0x1000, kLost = 0x1fff;  // of the last of 11 bits, and below it
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + kHalf) & ~kLost);
+}
+
+float rounded_weight(DType dtype, F32Products products, float weight) {
+  constexpr float kFactor = 256;
+  if (dtype == DType::f32) return rounded_to(products, weight);
+  return is_float8(dtype) ? rounded(dtype, weight * kFactor) / kFactor : rounded(dtype, weight);
 }
 
 // A matrix per head in float, exact for every dtype of q, k and v.
@@ -48,36 +67,45 @@ float dot(const float* a, const float* b, std::int64_t count) {
 }
 
 float row_maximum(const ScoreRow& row) {
-  float maximum = -kInfinity;
+  float maximum = -kFloatInfinity;
   for (std::size_t column = 0; column < row.keep.size(); ++column) {
     if (row.keep[column]) maximum = std::max(maximum, row.modified[column]);
   }
   return maximum;
 }
 
-// Probabilities replace the modified scores; 0 where an element is dropped.
-void softmax(ScoreRow& row, DType dtype) {
-  const float maximum = row_maximum(row);
-  float sum = 0;
+// Probabilities replace the modified scores; 0 where an element is dropped. Returns lse.
+float softmax(ScoreRow& row, DType dtype, F32Products products, float sink) {
+  const float maximum = std::max(row_maximum(row), sink);
+  float sum = maximum == sink ? 1.0f : std::exp(sink - maximum);
+  if (sink == -kFloatInfinity) sum = 0;
   for (std::size_t column = 0; column < row.keep.size(); ++column) {
     float& score = row.modified[column];
-    score = row.keep[column] && maximum != -kInfinity ? std::exp(score - maximum) : 0.0f;
+    score = row.keep[column] && maximum != -kFloatInfinity ? std::exp(score - maximum) : 0.0f;
     sum += score;
   }
-  if (sum == 0) return;  // nothing kept, or only -inf
-  for (float& score : row.modified) score = rounded(dtype, score / sum);
+  if (sum == 0) return -kFloatInfinity;  // nothing kept, or only -inf
+  for (float& score : row.modified) score = rounded_weight(dtype, products, score / sum);
+  return maximum + std::log(sum);
 }
 
 }  // namespace
 
 AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<float>& snippets,
-                                DType dtype, DType out_dtype, Executor& threads) {
+                                DType dtype, DType out_dtype, Executor& threads,
+                                F32Products products) {
   const DefaultFloatEnvironment floats;
   const FloatValues q(problem.q), k(problem.k), v(problem.v);
   const auto scale = static_cast<float>(problem.scale);
   const std::int64_t group = q.heads / k.heads;
   AttentionValues result;
   result.out = Values::zeros(q.batch, q.heads, q.rows, v.width);
+  const bool has_lse = products == F32Products::tf32;
+  if (has_lse) result.lse = Values::zeros(q.batch, q.heads, q.rows, 1);
+
+  if (problem.wants_weights) {
+    result.weights = Values::zeros(q.batch, q.heads, q.rows, k.rows);
+  }
 
   threads.parallel_for(q.batch * q.heads * q.rows, [&](std::int64_t item, int) {
     const std::int64_t r = item % q.rows;
@@ -86,10 +114,19 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
     ScoreRow row(k.rows);
     for (std::int64_t column = 0; column < k.rows; ++column) {
       const float score = dot(q.row(b, h, r), k.row(b, h / group, column), q.width) * scale;
-      row.scores[static_cast<std::size_t>(column)] = rounded(dtype, score);
+      row.scores[static_cast<std::size_t>(column)] = rounded(dtype_of_scores(dtype), score);
     }
     snippets(b, h, r, row.scores.data(), row.modified.data(), row.keep.data());
-    softmax(row, dtype);
+    const float lse =
+        softmax(row, dtype, products,
+                problem.sink ? static_cast<float>(problem.sink->at(b, h, r, 0)) : -kFloatInfinity);
+    if (has_lse) *result.lse.row(b, h, r) = lse;
+    if (problem.wants_weights) {
+      for (std::size_t column = 0; column < row.keep.size(); ++column) {
+        const float p = row.keep[column] ? row.modified[column] : 0.0f;
+        result.weights.row(b, h, r)[column] = rounded(out_dtype, p);
+      }
+    }
     std::vector<float> sums(static_cast<std::size_t>(v.width));
     for (std::int64_t column = 0; column < v.rows; ++column) {
       if (!row.keep[static_cast<std::size_t>(column)]) continue;
@@ -98,9 +135,22 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += p * value[i];
     }
     double* out = result.out.row(b, h, r);
-    for (std::size_t i = 0; i < sums.size(); ++i) out[i] = rounded(out_dtype, sums[i]);
+    const double out_scale =
+        problem.out_scales.empty() ? 1 : problem.out_scales[static_cast<std::size_t>(h)];
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      out[i] = rounded(out_dtype, sums[i] / static_cast<float>(out_scale));
+    }
   });
   return result;
+}
+
+void round_to_products(F32Products products, DenseProblem& stored) {
+  if (products == F32Products::ieee) return;
+  for (Values* const tensor : {&stored.q, &stored.k, &stored.v}) {
+    for (double& value : tensor->data) {
+      value = rounded_to(products, static_cast<float>(value));
+    }
+  }
 }
 
 }  // namespace tilewright::verify

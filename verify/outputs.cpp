@@ -1,6 +1,7 @@
 #include "verify/outputs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
+#include "runtime/call/staged_workspace.hpp"
 #include "verify/sequences.hpp"
 
 namespace tilewright::verify {
@@ -22,7 +24,8 @@ std::vector<std::int64_t> out_shape(const Spec& spec, const Shape& shape) {
     case Layout::bshd:
       return {shape.batch, shape.q_len, shape.num_q_heads, spec.value_head_dim()};
     case Layout::packed:
-    case Layout::paged:  // k and v alone
+    case Layout::paged:
+    case Layout::paged_x:  // k and v alone
       return {shape.q_len, shape.num_q_heads, spec.value_head_dim()};
   }
   return {};
@@ -46,15 +49,21 @@ double milliseconds_of(const Body& body) {
 
 Outputs::Outputs(const Spec& spec, const Shape& shape, const Placement& placement)
     : out_(spec.output_dtype(), out_shape(spec, shape), placement) {
-  if (!spec.outputs.lse) return;
   // Contiguous wherever out lies.
-  lse_.emplace(DType::f32, lse_shape(spec, shape));
+  if (spec.outputs.lse) lse_.emplace(DType::f32, lse_shape(spec, shape));
+  if (spec.outputs.max_scores) max_scores_.emplace(DType::f32, lse_shape(spec, shape));
+  if (spec.outputs.weights) {
+    weights_.emplace(spec.output_dtype(),
+                     std::array{shape.batch, shape.num_q_heads, shape.q_len, shape.kv_len});
+  }
 }
 
 ForwardTensors Outputs::tensors(const Problem& problem) const {
   ForwardTensors tensors{
       .q = problem.q, .k = problem.k, .v = problem.v, .out = out_.view(), .lse = {}};
   if (lse_) tensors.lse = lse_->view();
+  if (max_scores_) tensors.max_scores = max_scores_->view();
+  if (weights_) tensors.weights = weights_->view();
   tensors.k_new = problem.k_new;
   tensors.v_new = problem.v_new;
   return tensors;
@@ -63,6 +72,8 @@ ForwardTensors Outputs::tensors(const Problem& problem) const {
 AttentionValues Outputs::values(const Spec& spec) const {
   AttentionValues values{.out = read_values(out_.view(), spec.layout), .lse = {}};
   if (lse_) values.lse = read_lse(lse_->view());
+  if (max_scores_) values.max_scores = read_lse(max_scores_->view());
+  if (weights_) values.weights = read_values(weights_->view(), Layout::bhsd);
   return values;
 }
 
@@ -70,6 +81,16 @@ std::optional<std::string> Outputs::damage(const Problem& problem) const {
   if (const auto found = out_.damage()) return "memory around out was written to: " + *found;
   if (lse_) {
     if (const auto found = lse_->damage()) return "memory around lse was written to: " + *found;
+  }
+  if (max_scores_) {
+    if (const auto found = max_scores_->damage()) {
+      return "memory around max_scores was written to: " + *found;
+    }
+  }
+  if (weights_) {
+    if (const auto found = weights_->damage()) {
+      return "memory around weights was written to: " + *found;
+    }
   }
   return problem.sequences ? damaged_row(problem) : std::nullopt;
 }
@@ -84,6 +105,9 @@ std::optional<std::string> Outputs::damaged_row(const Problem& problem) const {
     if (is_planned[static_cast<std::size_t>(row)]) continue;
     if (!out_.is_untouched(0, row)) return fmt::format(kMessage, row, "out");
     if (lse_ && !lse_->is_untouched(1, row)) return fmt::format(kMessage, row, "lse");
+    if (max_scores_ && !max_scores_->is_untouched(1, row)) {
+      return fmt::format(kMessage, row, "max_scores");
+    }
   }
   return std::nullopt;
 }
@@ -114,9 +138,11 @@ std::optional<BlockMask> run_call(const Attention& attention, const Problem& pro
   const StagedCall staged(attention.device(), outputs.tensors(problem), problem.snippet,
                           GuardedTensor::kGuardBytes);
   const Bindings bindings = attention.bind(staged.inputs());
-  const ForwardOptions call{.q_offset = problem.shape.q_offset,
-                            .kv_offset = problem.shape.kv_offset,
-                            .scale = problem.scale};
+  ForwardOptions call{.q_offset = problem.shape.q_offset,
+                      .kv_offset = problem.shape.kv_offset,
+                      .scale = problem.scale};
+  std::optional<StagedWorkspace> workspace;
+  if (!problem.sequences) call.workspace = workspace.emplace(attention, problem.shape).view();
   CallFacts taken;
   std::optional<BlockMask> mask;
   if (problem.sequences) {
@@ -138,6 +164,7 @@ std::optional<BlockMask> run_call(const Attention& attention, const Problem& pro
   staged.copy_back();
   if (facts) {
     if (!taken.changed_input) taken.changed_input = staged.changed_input();
+    if (!taken.changed_input && workspace) taken.changed_input = workspace->damage();
     *facts = std::move(taken);
   }
   return mask;

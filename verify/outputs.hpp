@@ -33,13 +33,15 @@ class Outputs {
 
   GuardedTensor out_;
   std::optional<GuardedTensor> lse_;
+  std::optional<GuardedTensor> max_scores_;
+  std::optional<GuardedTensor> weights_;
 };
 
 /// What a call took, and did beside its outputs.
 struct CallFacts {
   double mask_ms = 0;
   double forward_ms = 0;
-  /// StagedCall::changed_input, StagedPlan::damage
+  /// StagedCall::changed_input, StagedPlan::damage, StagedWorkspace::damage
   std::optional<std::string> changed_input = {};
   std::optional<PlanMap> plan_map = {};  ///< of a packed call
 };

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "runtime/io/float16.hpp"
+#include "verify/naive.hpp"
+#include "verify/x_pools.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -18,12 +20,12 @@ TensorView rows_of(TensorView tensor, std::int64_t first, std::int64_t count) {
   return tensor;
 }
 
-// A sequence's rows of a pool, [pages, page_size, heads, width]; zeros of pages that are not there.
-// The last q_len of them come from `fresh` where that is given.
-Values read_pages(const TensorView& pool, const std::optional<TensorView>& fresh,
+// A sequence's rows of a pool; zeros of pages that are not there. The last q_len of them come from
+// `fresh` where that is given.
+Values read_pages(const Pool& pool, const std::optional<TensorView>& fresh,
                   const SequenceRows& sequence) {
-  Values values = Values::zeros(1, pool.shape[2], sequence.kv_len, pool.shape[3]);
-  const std::int64_t page_size = pool.shape[1];
+  Values values = Values::zeros(1, pool.heads(), sequence.kv_len, pool.width());
+  const std::int64_t page_size = pool.page_size();
   for (std::int64_t row = 0; row < sequence.kv_len; ++row) {
     const std::int64_t new_row = row - (sequence.kv_len - sequence.q_len);
     if (fresh && new_row >= 0) {
@@ -40,10 +42,9 @@ Values read_pages(const TensorView& pool, const std::optional<TensorView>& fresh
     const std::optional<std::int64_t> page = page_of(sequence, row / page_size);
     if (!page) continue;
     for (std::int64_t h = 0; h < values.heads; ++h) {
-      const std::int64_t start =
-          *page * pool.strides[0] + row % page_size * pool.strides[1] + h * pool.strides[2];
       for (std::int64_t i = 0; i < values.width; ++i) {
-        values.at(0, h, row, i) = read_element(pool.data, pool.dtype, start + i * pool.strides[3]);
+        values.at(0, h, row, i) = read_element(pool.view().data, pool.view().dtype,
+                                               pool.at(*page, row % page_size, h, i));
       }
     }
   }
@@ -52,8 +53,12 @@ Values read_pages(const TensorView& pool, const std::optional<TensorView>& fresh
 
 }  // namespace
 
-Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents extents)
-    : spec_(spec), problem_(problem), values_(spec, problem.snippet, problem.shape, extents) {
+Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents extents,
+             ScaleValues scales)
+    : spec_(spec),
+      problem_(problem),
+      values_(spec, problem.snippet, problem.shape, extents),
+      scales_(std::move(scales)) {
   const abi::SnippetArguments call = values_.arguments();
   if (!problem.sequences) {
     places_.push_back({.arguments = call, .batch = problem.shape.batch});
@@ -69,11 +74,20 @@ Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents ex
   }
 }
 
-DenseProblem Parts::read(const Place& place) const {
+DenseProblem Parts::read(const Place& place, F32Products products) const {
+  DenseProblem problem = read_stored(place);
+  round_to_products(products, problem);
+  if (!scales_) return problem;
+  apply_scales(spec_, scales_, place.arguments, place.b, problem_.k_new ? place.rows() : 0,
+               problem);
+  return problem;
+}
+
+DenseProblem Parts::read_stored(const Place& place) const {
   if (problem_.page_size > 0) {
     return {.q = read_values(rows_of(problem_.q, place.row, place.rows()), spec_.layout),
-            .k = read_pages(problem_.k, problem_.k_new, place.sequence),
-            .v = read_pages(problem_.v, problem_.v_new, place.sequence),
+            .k = read_pages({problem_.k, spec_.is_paged_x()}, problem_.k_new, place.sequence),
+            .v = read_pages({problem_.v, spec_.is_paged_x()}, problem_.v_new, place.sequence),
             .scale = scale_of(spec_, problem_)};
   }
   TensorView q = problem_.q, k = problem_.k, v = problem_.v;
@@ -85,7 +99,8 @@ DenseProblem Parts::read(const Place& place) const {
   return {.q = read_values(q, spec_.layout),
           .k = read_values(k, spec_.key_value_layout()),
           .v = read_values(v, spec_.key_value_layout()),
-          .scale = scale_of(spec_, problem_)};
+          .scale = scale_of(spec_, problem_),
+          .wants_weights = spec_.outputs.weights};
 }
 
 void put_rows(Values part, const Parts::Place& place, Values& whole) {

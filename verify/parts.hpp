@@ -7,6 +7,7 @@
 #include "../templates/abi/cpu.hpp"
 #include "problem.hpp"
 #include "reference.hpp"
+#include "scale_values.hpp"
 #include "sequences.hpp"
 #include "snippet_evaluator.hpp"
 
@@ -31,19 +32,24 @@ class Parts {
   };
 
   /// Keeps views of the problem's tensors.
+  /// @param scales  of a spec that has scales or a sink; none where only places or stored values
+  ///                are asked for
   /// @throws Error as SnippetValues
   Parts(const Spec& spec, const Problem& problem,
-        SnippetValues::Extents extents = SnippetValues::Extents::physical);
+        SnippetValues::Extents extents = SnippetValues::Extents::physical, ScaleValues scales = {});
 
   const std::vector<Place>& places() const { return places_; }
 
-  /// Reads the tensors of one part.
-  DenseProblem read(const Place& place) const;
+  /// Reads the tensors of one part as products see them, multiplied by their scales.
+  DenseProblem read(const Place& place, F32Products products = F32Products::ieee) const;
 
  private:
+  DenseProblem read_stored(const Place& place) const;
+
   const Spec& spec_;
   Problem problem_;
   SnippetValues values_;
+  ScaleValues scales_;
   std::vector<Place> places_;
 };
 

@@ -26,10 +26,14 @@ Tensor empty_tensor(DType dtype, Layout layout, std::int64_t batch, std::int64_t
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 20;
 
+// An i8 has no fractions: its numbers reach as far as those of three standard deviations may.
+constexpr double kI8Factor = 32;
+
 // Random numbers of each chunk of a tensor are their own, so that threads share out large tensors
 // and any number of them gives the same.
 void fill_normal(Tensor& tensor, double factor, std::uint64_t seed, const std::string& stream) {
   const std::int64_t count = tensor.numel();
+  if (tensor.dtype() == DType::i8) factor *= kI8Factor;
   ThreadPool::shared().parallel_for(ceil_div(count, kChunk), [&](std::int64_t chunk, int) {
     Random random(seed, chunk == 0 ? stream : fmt::format("{} {}", stream, chunk));
     const std::int64_t end = std::min(count, (chunk + 1) * kChunk);

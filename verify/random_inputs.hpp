@@ -37,14 +37,15 @@ struct RandomOptions {
   double q_factor = 1;         ///< q is multiplied by it: large scores
   /// Extents of a buffer's null dimensions, in their order; of a buffer without an entry: free_dim.
   std::map<std::string, std::vector<std::int64_t>> null_extents = {};
-  std::int64_t page_size = 1;  ///< of paged k and v, which have kv_len / page_size pages
+  std::int64_t page_size =
+      1;  ///< of k and v in pages, which are made as kv_layout "paged" has them
   std::optional<std::int64_t> longest_kv =
       {};  ///< that scalars without a default suit; none: kv_len
 };
 
 /// Inputs for a spec and a shape; the same on every platform for the same seed, and independent of
 /// each other: another buffer in the spec changes no other tensor. In layouts of the spec.
-///   q, k, v   nearly standard normal (Random::normal), rounded to their dtype
+///   q, k, v   nearly standard normal (Random::normal), rounded to their dtype; i8: 32 times that
 ///   buffers   uniform over `range`; without one over [-1, 1] (floating), 0..7 (integers), {0, 1}
 ///             (bool); a few elements are the ends of an integer range of more than 17 numbers,
 ///             half of them those of a floating range that reaches beyond 10,000 (padding);

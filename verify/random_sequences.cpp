@@ -8,6 +8,7 @@
 #include "base/float_environment.hpp"
 #include "runtime/api/sequences.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/x_pools.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -28,12 +29,16 @@ void poison_rows(Tensor& tensor, std::int64_t first, std::int64_t count) {
   }
 }
 
-// Rows of the pools that no sequence has are NaN.
-void take_pages(PackedInputs& packed, RandomPages pages) {
+// Rows of the pools that no sequence has are NaN. Pools of paged_x hold the same numbers.
+void take_pages(PackedInputs& packed, RandomPages pages, bool is_x) {
   for (Tensor* const pool : {&packed.inputs.k, &packed.inputs.v}) {
     for (std::size_t row = 0; row < pages.is_used.size(); ++row) {
       if (!pages.is_used[row]) poison_rows(*pool, static_cast<std::int64_t>(row), 1);
     }
+  }
+  if (is_x) {
+    packed.inputs.k = x_pool(packed.inputs.k, true);
+    packed.inputs.v = x_pool(packed.inputs.v, false);
   }
   packed.page_table = std::move(pages.page_table);
   packed.page_begin = std::move(pages.page_begin);
@@ -115,7 +120,8 @@ PackedInputs random_packed_inputs(const Spec& spec, const PackedLengths& lengths
     if (*fresh) poison_rows(**fresh, q_begin.back(), kGap);
   }
   if (packed.page_size > 0) {
-    take_pages(packed, random_pages(lengths.lens_in_pages(), lengths.pages, seed));
+    take_pages(packed, random_pages(lengths.lens_in_pages(), lengths.pages, seed),
+               spec.is_paged_x());
   } else {
     packed.kv_begin = numbers(kv_begin);
     for (Tensor* const tensor : {&packed.inputs.k, &packed.inputs.v}) {

@@ -57,12 +57,41 @@ double max_abs_score(const ScoreRow& row) {
   return result;
 }
 
-// Returns lse; adds to `out`, which is 0.
+// What the spec's output max_scores holds. A NaN and an infinite score make it NaN, as they do lse.
+double max_score(const ScoreRow& row) {
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    const double score = row.modified[column];
+    if (row.keep[column] && !(score < kInfinity)) return std::numeric_limits<double>::quiet_NaN();
+  }
+  return row_maximum(row).value;
+}
+
+// What the sink, or -inf, adds to the sum of a row whose greatest score is `greatest`.
+double weight_of_sink(double sink, double greatest) {
+  return sink == greatest ? 1 : std::exp(sink - greatest);
+}
+
+// e^(score - maximum) / sum of each column; none of dropped ones and of -inf.
+void write_weights(const ScoreRow& row, double maximum, double sum, double* weights) {
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    const double score = row.modified[column];
+    if (!row.keep[column] || score == -kInfinity) continue;
+    weights[column] = std::exp(score - maximum) / sum;
+  }
+}
+
+// Returns lse; adds to `out`, and writes to `weights` where that is not null; both are 0.
 double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b, std::int64_t h_kv,
-                            double* out) {
-  const RowMaximum maximum = row_maximum(row);
-  if (!maximum.any) return -kInfinity;
-  double sum = 0;
+                            double sink, double* out, double* weights) {
+  RowMaximum maximum = row_maximum(row);
+  if (std::isnan(sink)) {
+    std::fill_n(out, v.width, sink);
+    if (weights) write_weights(row, 0, sink, weights);
+    return sink;
+  }
+  if (!maximum.any) return sink;
+  maximum.value = std::max(maximum.value, sink);
+  double sum = sink == -kInfinity ? 0 : weight_of_sink(sink, maximum.value);
   for (std::size_t column = 0; column < row.keep.size(); ++column) {
     if (!row.keep[column]) continue;
     const double p = std::exp(row.modified[column] - maximum.value);
@@ -70,7 +99,9 @@ double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b
     sum += p;
     for (std::int64_t i = 0; i < v.width; ++i) out[i] += p * value[i];
   }
-  for (std::int64_t i = 0; i < v.width; ++i) out[i] /= sum;
+  const bool leaves_nothing = sink == kInfinity && !std::isnan(sum);
+  if (weights && !leaves_nothing) write_weights(row, maximum.value, sum, weights);
+  for (std::int64_t i = 0; i < v.width; ++i) out[i] = leaves_nothing ? 0 : out[i] / sum;
   return maximum.value + std::log(sum);
 }
 
@@ -87,6 +118,10 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
   Reference reference;
   reference.values.out = Values::zeros(q.batch, q.heads, q.rows, v.width);
   reference.values.lse = Values::zeros(q.batch, q.heads, q.rows, 1);
+  reference.values.max_scores = Values::zeros(q.batch, q.heads, q.rows, 1);
+  if (problem.wants_weights) {
+    reference.values.weights = Values::zeros(q.batch, q.heads, q.rows, v.rows);
+  }
   std::vector<double> max_scores(static_cast<std::size_t>(q.batch * q.heads * q.rows));
 
   threads.parallel_for(q.batch * q.heads * q.rows, [&](std::int64_t item, int) {
@@ -99,8 +134,16 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
     bound_scores(line);
     max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
-    reference.values.lse.at(b, h, row, 0) =
-        softmax_times_values(line, v, v_batch, h / group, reference.values.out.row(b, h, row));
+    const double sink = problem.sink ? problem.sink->at(b, h, row, 0) : -kInfinity;
+    reference.values.lse.at(b, h, row, 0) = softmax_times_values(
+        line, v, v_batch, h / group, sink, reference.values.out.row(b, h, row),
+        problem.wants_weights ? reference.values.weights.row(b, h, row) : nullptr);
+    reference.values.max_scores.at(b, h, row, 0) = max_score(line);
+    if (problem.out_scales.empty()) return;
+    double* const out = reference.values.out.row(b, h, row);
+    for (std::int64_t i = 0; i < v.width; ++i) {
+      out[i] /= problem.out_scales[static_cast<std::size_t>(h)];
+    }
   });
   for (const double score : max_scores) {
     reference.max_abs_score = std::max(reference.max_abs_score, score);

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "../runtime/api/executor.hpp"
 #include "attention_values.hpp"
@@ -20,6 +22,12 @@ struct DenseProblem {
   Values k;  ///< [batch or 1, num_kv_heads, kv_len, head_dim]
   Values v;  ///< [batch or 1, num_kv_heads, kv_len, v_head_dim]
   double scale = 1;
+  /// [batch, num_q_heads, q_len, 1]: one more logit of each row, without a value; none where there
+  /// is no sink.
+  std::optional<Values> sink = {};
+  /// [num_q_heads]: what out is divided by; empty: nothing.
+  std::vector<double> out_scales = {};
+  bool wants_weights = false;  ///< results hold the softmax's weights too
 };
 
 struct Reference {
@@ -33,10 +41,14 @@ struct Reference {
 ///     s      = score_mod(s)
 ///     kept   = columns where mask_mod is true
 ///     p      = exp(s - max s) / sum                      over the kept columns only
-///     out    = sum p v,   lse = max s + log(sum)
+///     out    = sum p v / out_scale,   lse = max s + log(sum),   max_scores = max s
+///     weights = p, 0 of a column that is dropped or has the score -inf
 ///
 /// A column that is dropped takes no part: whatever its k and v hold, NaN too. A row with nothing
 /// kept, or with only -inf kept, gives out 0 and lse -inf. A kept NaN or +inf makes its row NaN.
+/// A sink joins the sum, and is no part of max_scores: a row with nothing else has out 0 and the
+/// sink as its lse. A sink of NaN makes its row NaN, +inf gives out 0 and lse +inf, and -inf is
+/// none.
 Reference reference_attention(const DenseProblem& problem, const RowSnippets<double>& snippets,
                               Executor& threads);
 

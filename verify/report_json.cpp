@@ -36,10 +36,18 @@ Json to_json(const Agreement& agreement) {
 }
 
 Json to_json(const Verdict& theirs, const Agreement& beside) {
-  return {{"ok", theirs.ok && beside.ok},  {"error_max", theirs.error_max},
-          {"error_rms", theirs.error_rms}, {"bound", theirs.bound_max},
-          {"bound_rms", theirs.bound_rms}, {"lse_error", theirs.lse_error},
-          {"lse_bound", theirs.lse_bound}, {"reasons", theirs.reasons},
+  return {{"ok", theirs.ok && beside.ok},
+          {"error_max", theirs.error_max},
+          {"error_rms", theirs.error_rms},
+          {"bound", theirs.bound_max},
+          {"bound_rms", theirs.bound_rms},
+          {"lse_error", theirs.lse_error},
+          {"lse_bound", theirs.lse_bound},
+          {"max_scores_error", theirs.max_scores_error},
+          {"max_scores_bound", theirs.max_scores_bound},
+          {"weights_error", theirs.weights_error},
+          {"weights_bound", theirs.weights_bound},
+          {"reasons", theirs.reasons},
           {"beside_ours", to_json(beside)}};
 }
 
@@ -60,6 +68,10 @@ Json report_json(const Report& report) {
           {"bound_rms", verdict.bound_rms},
           {"lse_error", verdict.lse_error},
           {"lse_bound", verdict.lse_bound},
+          {"max_scores_error", verdict.max_scores_error},
+          {"max_scores_bound", verdict.max_scores_bound},
+          {"weights_error", verdict.weights_error},
+          {"weights_bound", verdict.weights_bound},
           {"naive_max", verdict.naive_max},
           {"naive_rms", verdict.naive_rms},
           {"reasons", report.reasons()},

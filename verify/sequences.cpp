@@ -51,7 +51,7 @@ void take_pages(const Problem& problem, std::int64_t b, SequenceRows& rows) {
                 .first_page = static_cast<int>(begin),
                 .pages = static_cast<int>(problem.shape.kv_len / problem.page_size),
                 .page_size = abi::make_divisor(static_cast<int>(problem.page_size)),
-                .reserved = 0};
+                .box_shift = 0};
   if (!given.page_table) return;
   rows.pages.table = static_cast<const std::int32_t*>(given.page_table->data) + begin;
   rows.pages.first_page = 0;

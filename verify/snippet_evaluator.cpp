@@ -75,7 +75,23 @@ template <typename Score>
 SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, KernelRole role,
                                           const Toolchain& context)
     : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, context)),
-      entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {}
+      entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {
+  if (!spec.has_scales_or_sink() || role == KernelRole::evaluate_checked) return;
+  scale_entry_ = kernel_->template entry<ScaleEntry>("tilewright_evaluate_scale");
+}
+
+template <typename Score>
+void SnippetEvaluator<Score>::scale(SnippetKind kind, const abi::SnippetArguments& arguments,
+                                    std::int64_t b, std::int64_t h, std::int64_t first,
+                                    std::int64_t count, Score* values) const {
+  const int which = kind == SnippetKind::q_scale   ? 0
+                    : kind == SnippetKind::k_scale ? 1
+                    : kind == SnippetKind::v_scale ? 2
+                    : kind == SnippetKind::sink    ? 3
+                                                   : 4;
+  scale_entry_(&arguments, which, static_cast<int>(b), static_cast<int>(h), static_cast<int>(first),
+               static_cast<int>(count), values);
+}
 
 template class SnippetEvaluator<float>;
 template class SnippetEvaluator<double>;

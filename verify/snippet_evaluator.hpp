@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "../generator/snippet/snippet.hpp"
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/bindings.hpp"
 #include "../runtime/api/shape.hpp"
@@ -34,7 +35,7 @@ class SnippetValues {
   std::vector<abi::ScalarArgument> scalars_;
 };
 
-/// The snippets of a spec in one of their readings (DESIGN.md), compiled for this machine's CPU.
+/// The snippets of a spec in one of their readings (docs/spec.md), compiled for this machine's CPU.
 /// Immutable; may be used from many threads.
 template <typename Score>
 class SnippetEvaluator {
@@ -50,14 +51,21 @@ class SnippetEvaluator {
            modified, keep);
   }
 
+  /// A scale or the sink of a spec that has one: as ScaleValues says.
+  void scale(SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
+             std::int64_t h, std::int64_t first, std::int64_t count, Score* values) const;
+
   const LoadedKernel& kernel() const { return *kernel_; }
 
  private:
   using Entry = void(const abi::SnippetArguments*, int b, int h, int row, const Score* scores,
                      Score* modified, unsigned char* keep);
+  using ScaleEntry = void(const abi::SnippetArguments*, int which, int b, int h, int first,
+                          int count, Score* values);
 
   std::shared_ptr<const LoadedKernel> kernel_;
   Entry* entry_;
+  ScaleEntry* scale_entry_ = nullptr;  // null without scales and a sink
 };
 
 extern template class SnippetEvaluator<float>;

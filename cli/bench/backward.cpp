@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cli/bench/own_workload.hpp"
 #include "cli/bench/suites.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
@@ -25,6 +26,11 @@ namespace {
 // Calls that stand in a GPU's stream at once, so that the host's part of a call takes no time.
 constexpr int kCallsOfSample = 8;
 
+bool is_read_by(const Spec& spec, SnippetKind kind, const std::string& name) {
+  const std::string& text = snippet_text(spec, kind);
+  return !text.empty() && check_snippet(kind, text).mentions(name);
+}
+
 // A spec with gradients of all that may have one.
 Spec with_gradients(Spec spec) {
   if (!spec.gradients.empty()) return spec;
@@ -32,16 +38,26 @@ Spec with_gradients(Spec spec) {
   spec.gradients = {"q", "k", "v"};
   for (const auto& [name, buffer] : spec.buffers) {
     const bool is_learnt = is_floating(buffer.dtype) &&
-                           check_snippet(SnippetKind::score_mod, spec.score_mod).mentions(name);
+                           is_read_by(spec, SnippetKind::score_mod, name) &&
+                           !is_read_by(spec, SnippetKind::sink, name);
     if (is_learnt) spec.gradients.push_back(name);
   }
   return spec;
 }
 
-std::vector<Spec> backward_variants(DType dtype, std::int64_t head_dim) {
-  std::vector<Spec> specs;
-  for (Spec& spec : mod_variants(dtype, head_dim)) specs.push_back(with_gradients(std::move(spec)));
-  return specs;
+// The user's spec, where it may have gradients. It need not name them, so an error says who asks.
+Spec own_with_gradients(const Spec& spec) {
+  Spec asked = with_gradients(spec);
+  try {
+    validate(asked);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--suite backward asks for gradients, which the spec cannot have: {}",
+                            error.message()),
+                fmt::format("--suite {} measures its forward pass",
+                            spec.is_packed() ? "serving" : "dense"));
+  }
+  return asked;
 }
 
 // The gradients of a call, on the host.
@@ -56,12 +72,13 @@ class LearntGradients {
     }
     for (const std::string& name : call.attention().spec().gradients) {
       const auto buffer = call.staged().inputs().buffers.find(name);
-      tensors_.emplace(name, name == "q"   ? like(forward.q)
-                             : name == "k" ? like(forward.k)
-                             : name == "v" ? like(forward.v)
-                             : buffer != call.staged().inputs().buffers.end()
-                                 ? like(buffer->second)
-                                 : Tensor::zeros(DType::f32, {1}));
+      tensors_.emplace(
+          name, name == "q"   ? like(forward.q)
+                : name == "k" ? like(forward.k)
+                : name == "v" ? like(forward.v)
+                : buffer != call.staged().inputs().buffers.end()
+                    ? Tensor::zeros(gradient_dtype(buffer->second.dtype), buffer->second.extents())
+                    : Tensor::zeros(DType::f32, {1}));
     }
   }
 
@@ -100,23 +117,36 @@ class LearntGradients {
   std::map<std::string, Tensor> tensors_;
 };
 
+StagedBackward stage(const PreparedCall& call, const LearntGradients& gradients) {
+  const auto staged = [&](const auto& shape) {
+    return StagedBackward(call.attention(), shape, gradients.tensors(), call.staged().tensors(),
+                          gradients.buffers(), call.bindings(), false);
+  };
+  return call.plan() ? staged(call.plan()->shape()) : staged(call.shape());
+}
+
+void enqueue_backward(const PreparedCall& call, const StagedBackward& staged) {
+  const Attention& attention = call.attention();
+  const BackwardOptions options{.workspace = staged.workspace()};
+  if (call.plan()) {
+    attention.backward(staged.tensors(), *call.plan(), call.bindings(), staged.gradients(),
+                       options);
+  } else if (call.mask()) {
+    attention.backward(staged.tensors(), *call.mask(), call.bindings(), staged.gradients(),
+                       options);
+  } else {
+    attention.backward(staged.tensors(), call.bindings(), staged.gradients(), options);
+  }
+}
+
 Samples time_backward(const PreparedCall& call, double budget_ms) {
   const LearntGradients gradients(call);
-  const StagedBackward staged(call.attention(), call.shape(), gradients.tensors(),
-                              call.staged().tensors(), gradients.buffers(), call.bindings(), false);
+  const StagedBackward staged = stage(call, gradients);
   const bool gpu = call.device().kind() == Device::Kind::cuda;
   const int calls = gpu ? kCallsOfSample : 1;
-  const BackwardOptions options{.workspace = staged.workspace()};
   call.forward();
   Samples samples = sample(budget_ms, [&] {
-    for (int i = 0; i < calls; ++i) {
-      if (call.mask()) {
-        call.attention().backward(staged.tensors(), *call.mask(), call.bindings(),
-                                  staged.gradients(), options);
-      } else {
-        call.attention().backward(staged.tensors(), call.bindings(), staged.gradients(), options);
-      }
-    }
+    for (int i = 0; i < calls; ++i) enqueue_backward(call, staged);
     staged.wait();
   });
   samples.median_ms /= calls;
@@ -126,9 +156,26 @@ Samples time_backward(const PreparedCall& call, double budget_ms) {
   return samples;
 }
 
+// [total_q, total_kv] of a packed call are its q_len and kv_len.
+Json sizes_of(const BenchArguments& arguments, const Workload& workload) {
+  const Shape& shape = workload.shape;
+  Json sizes = {{"batch", shape.batch},
+                {"num_q_heads", shape.num_q_heads},
+                {"num_kv_heads", shape.num_kv_heads}};
+  sizes[workload.lengths ? "total_q" : "q_len"] = shape.q_len;
+  sizes[workload.lengths ? "total_kv" : "kv_len"] = shape.kv_len;
+  if (workload.lengths) sizes["inputs"] = arguments.inputs;
+  return sizes;
+}
+
 }  // namespace
 
-BenchResults backward_suite(const BenchArguments& arguments) {
+std::vector<Workload> backward_workloads(const BenchArguments& arguments) {
+  if (!arguments.inputs.empty()) {
+    Workload own = own_workload(arguments);
+    own.spec = own_with_gradients(own.spec);
+    return {own};
+  }
   const bool gpu = on_gpu(arguments);
   const std::int64_t head_dim = arguments.spec ? arguments.spec->head_dim : head_dim_of(arguments);
   const std::int64_t length = arguments.q_len != 0 ? arguments.q_len : gpu ? 8192 : 1024;
@@ -139,37 +186,40 @@ BenchResults backward_suite(const BenchArguments& arguments) {
                                            .num_kv_heads = heads,
                                            .q_len = length,
                                            .kv_len = length});
+  if (arguments.spec) return {{own_with_gradients(*arguments.spec), shape}};
+  std::vector<Workload> workloads;
+  for (Spec& spec : mod_variants(dtype_of(arguments), head_dim)) {
+    workloads.push_back({with_gradients(std::move(spec)), shape});
+  }
+  return workloads;
+}
+
+BenchResults backward_suite(const BenchArguments& arguments) {
+  const bool gpu = on_gpu(arguments);
   BenchResults results{Table(
       {"variant", "dtype", "dims", "shape", "gradients", "time", gpu ? "TFLOP/s" : "GFLOP/s"})};
-  std::vector<Spec> specs = own_or(arguments, backward_variants(dtype_of(arguments), head_dim));
-  keep_wanted(specs, arguments.only, [](const Spec& spec) { return spec.name; });
-  Progress progress(specs.size(), arguments.json);
-  for (const Spec& named : specs) {
-    const Spec spec = with_gradients(named);
+  const std::vector<Workload> rows = workloads("backward", arguments);
+  Progress progress(rows.size(), arguments.json);
+  for (const Workload& workload : rows) {
+    const Spec& spec = workload.spec;
     progress.step(spec.name);
     const PreparedCall call(
-        {spec, shape},
+        workload,
         {.device = arguments.device, .seed = arguments.seed, .buffers = arguments.buffers});
     const Samples samples = time_backward(call, arguments.timing.budget_ms);
     // Five products where forward has two.
-    const double operations = 2.5 * dense_operations({spec, shape}) * call.kept_share();
+    const double operations = 2.5 * dense_operations(workload) * call.kept_share();
     const double rate = operations / samples.median_ms / 1e6;
     results.table.add({spec.name, std::string(to_string(spec.dtype)),
-                       fmt::format("{}/{}", spec.head_dim, spec.value_head_dim()), shape.describe(),
+                       fmt::format("{}/{}", spec.head_dim, spec.value_head_dim()),
+                       workload.lengths ? arguments.inputs : workload.shape.describe(),
                        fmt::format("{}", fmt::join(spec.gradients, ",")),
                        format_ms(samples.median_ms),
                        fmt::format("{:.1f}", rate / (gpu ? 1000 : 1))});
-    Json row = {{"variant", spec.name},
-                {"dtype", std::string(to_string(spec.dtype))},
-                {"head_dim", spec.head_dim},
-                {"v_head_dim", spec.value_head_dim()},
-                {"batch", shape.batch},
-                {"num_q_heads", shape.num_q_heads},
-                {"num_kv_heads", shape.num_kv_heads},
-                {"q_len", shape.q_len},
-                {"kv_len", shape.kv_len},
-                {"gradients", spec.gradients},
-                {"gflops", rate}};
+    Json row = {{"variant", spec.name},        {"dtype", std::string(to_string(spec.dtype))},
+                {"head_dim", spec.head_dim},   {"v_head_dim", spec.value_head_dim()},
+                {"gradients", spec.gradients}, {"gflops", rate}};
+    row.update(sizes_of(arguments, workload));
     row.update(to_json(samples));
     results.rows.push_back(std::move(row));
   }

@@ -6,6 +6,7 @@
 #include "base/nearest_name.hpp"
 #include "cli/arguments.hpp"
 #include "cli/bench/own_workload.hpp"
+#include "cli/bench/packed_rows.hpp"
 #include "cli/bench/serve.hpp"
 #include "cli/bench/start.hpp"
 #include "cli/bench/suites.hpp"
@@ -50,7 +51,8 @@ class BenchVerb : public Verb {
   void declare(CLI::App& app) override {
     app.add_option("--suite", suite_,
                    "dense: plain attention (default); mods: variants; growth: over lengths that "
-                   "double up to --q-len; masks: block masks; serving: packed calls; launch: "
+                   "double up to --q-len; masks: block masks; serving: packed calls; "
+                   "paged: decoding and chunks of prompts over pages; launch: "
                    "host time of a call; "
                    "compile: from a new snippet, from disk; start: a process's first result; "
                    "context_parallel: one sequence over all GPUs; backward: gradients of variants");
@@ -60,8 +62,11 @@ class BenchVerb : public Verb {
                    "spec");
     app.add_option("--buffers", arguments_.buffers,
                    "a safetensors file with buffers of --spec that are not to be random");
-    app.add_option("--only", arguments_.only,
-                   "rows of dense, mods, growth or serving that hold this: \"causal bf16 d128\"");
+    app.add_option(
+        "--only", arguments_.only,
+        "rows of dense, mods, growth, serving, paged or backward whose text (variant, "
+        "dtype, head_dim, sizes) holds this: \"causal bf16 d128\"; one that no row holds "
+        "lists them");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
     app.add_flag("--hot", arguments_.timing.hot,
                  "on a GPU: calls back to back, in place of an L2 that is flushed before each");
@@ -89,6 +94,10 @@ class BenchVerb : public Verb {
     app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
     app.add_option("--start-cubin", sample_.cubin)->group("");
     add_json_flag(app, arguments_.json);
+  }
+
+  std::vector<std::string> choices(std::string_view argument) const override {
+    return argument == "--suite" ? bench_suites() : std::vector<std::string>();
   }
 
   ExitStatus execute() override {
@@ -159,7 +168,7 @@ class BenchVerb : public Verb {
         gpu ? describe(gpu_facts(device))
             : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads);
     const bool of_calls =
-        suite_ == "dense" || suite_ == "mods" || suite_ == "growth" || suite_ == "serving";
+        suite_ == "dense" || suite_ == "mods" || suite_ == "growth" || makes_packed_calls(suite_);
     const std::string timing =
         of_calls ? fmt::format(", by {}", describe_timing(device, arguments_.timing)) : "";
     print(fmt::format("{}; medians{}\n{}", machine, timing, results.table.text()));

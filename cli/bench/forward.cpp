@@ -40,6 +40,17 @@ std::vector<std::string> cells(const PreparedCall& call, const Json& row, bool g
   return cells;
 }
 
+// K and V of all sequences, once.
+double kv_gbytes(const Spec& spec, const verify::PackedLengths& lengths) {
+  double columns = 0;
+  for (const verify::PackedLengths::Sequence& one : lengths.sequences) {
+    columns += static_cast<double>(one.kv_len);
+  }
+  const std::int64_t of_column = (spec.head_dim + spec.value_head_dim()) * lengths.num_kv_heads *
+                                 static_cast<std::int64_t>(size_of(spec.key_value_dtype()));
+  return 1e-9 * columns * static_cast<double>(of_column);
+}
+
 }  // namespace
 
 Json forward_row(const PreparedCall& call, const Timing& timing, double kept) {
@@ -61,7 +72,9 @@ Json forward_row(const PreparedCall& call, const Timing& timing, double kept,
   if (call.lengths()) {
     row.update({{"inputs", random_text(*call.lengths())},
                 {"total_q", shape.q_len},
-                {"total_kv", shape.kv_len}});
+                {"total_kv", shape.kv_len},
+                {"kv_gbytes_per_s",
+                 kv_gbytes(spec, *call.lengths()) * call.density() / (1e-3 * samples.median_ms)}});
   } else {
     row.update({{"q_len", shape.q_len}, {"kv_len", shape.kv_len}});
   }

@@ -10,8 +10,10 @@
 #include "cli/bench/written_out.hpp"
 #include "cli/call.hpp"
 #include "cli/inputs.hpp"
+#include "cli/kernels.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "runtime/api/safetensors.hpp"
+#include "runtime/call/few_rows.hpp"
 #include "runtime/call/plan_map.hpp"
 #include "runtime/cuda/context.hpp"
 #include "verify/sequences.hpp"
@@ -32,7 +34,39 @@ void take_buffers(const Spec& spec, const std::string& path, verify::Inputs& inp
   for (auto& [name, tensor] : file.tensors) inputs.buffers.at(name) = std::move(tensor);
 }
 
+verify::PackedInputs random_tensors(const Workload& workload, std::uint64_t seed,
+                                    const std::string& buffers) {
+  require_memory(workload.spec, workload.shape);
+  verify::PackedInputs inputs;
+  if (workload.lengths) {
+    inputs = adjacent_sequences(workload.spec, *workload.lengths, seed);
+  } else {
+    inputs.inputs = verify::random_inputs(workload.spec, workload.shape, seed);
+  }
+  if (!buffers.empty()) take_buffers(workload.spec, buffers, inputs.inputs);
+  return inputs;
+}
+
+ForwardTensors host_tensors(const verify::Problem& view, const Tensor& out,
+                            const std::optional<Tensor>& lse,
+                            const std::optional<Tensor>& max_scores,
+                            const std::optional<Tensor>& weights) {
+  ForwardTensors tensors{
+      .q = view.q, .k = view.k, .v = view.v, .out = out.view(), .lse = std::nullopt};
+  tensors.k_new = view.k_new;
+  tensors.v_new = view.v_new;
+  if (lse) tensors.lse = lse->view();
+  if (max_scores) tensors.max_scores = max_scores->view();
+  if (weights) tensors.weights = weights->view();
+  return tensors;
+}
+
 }  // namespace
+
+Spec with_tactic(Spec spec, const TacticSpec& tactic) {
+  spec.tactic = tactic;
+  return spec;
+}
 
 Samples summarize(std::vector<double> times) {
   std::sort(times.begin(), times.end());
@@ -56,69 +90,79 @@ double dense_operations(const Workload& workload) {
 
 PreparedCall::PreparedCall(const Workload& workload, const Options& options)
     : threads_(options.threads),
-      attention_(workload.spec, {.device = options.device,
-                                 .kernels = command_line_toolchain(),
-                                 .threads = options.threads}),
+      attention_(workload.spec,
+                 {.device = options.device,
+                  .kernels = command_line_toolchain(),
+                  .threads = options.threads,
+                  .decode = options.decode && has_few_rows(workload.spec, workload.shape)}),
       lengths_(workload.lengths),
-      inputs_(make_inputs(workload, options)),
-      view_(lengths_ ? inputs_.problem() : inputs_.inputs.problem()) {
-  view_.batch_invariant = options.batch_invariant;
-  const Spec& spec = workload.spec;
-  const Shape& shape = workload.shape;
-  std::vector<std::int64_t> extents(view_.q.extents().begin(), view_.q.extents().end());
-  extents.back() = spec.value_head_dim();
-  out_ = Tensor::zeros(spec.output_dtype(), extents);
-  if (spec.outputs.lse) {
-    std::vector<std::int64_t> rows = {shape.num_q_heads, shape.q_len};
-    if (!lengths_) rows.insert(rows.begin(), shape.batch);
-    lse_ = Tensor::zeros(DType::f32, rows);
-  }
-  staged_ = std::make_unique<const StagedCall>(options.device, host_tensors(), view_.snippet);
-  bindings_ = attention_.bind(staged_->inputs());
+      tensors_(make_tensors(workload, options)) {
+  bind();
+}
+
+PreparedCall::PreparedCall(const PreparedCall& other, const TacticSpec& tactic)
+    : threads_(other.threads_),
+      attention_(with_tactic(other.attention_.spec(), tactic), {.device = other.device(),
+                                                                .kernels = command_line_toolchain(),
+                                                                .threads = other.threads_}),
+      tensors_(other.tensors_) {
+  bind();
+}
+
+void PreparedCall::bind() {
+  const Spec& spec = attention_.spec();
+  bindings_ = attention_.bind(staged().inputs());
+  if (!lengths_) workspace_ = std::make_unique<const StagedWorkspace>(attention_, shape());
   if (lengths_) {
     make_plan();
   } else if (!spec.mask_mod.empty()) {
-    mask_ = attention_.block_mask(shape, bindings_, {.transposed = !spec.gradients.empty()});
+    mask_ = attention_.block_mask(shape(), bindings_, {.transposed = !spec.gradients.empty()});
     density_ = mask_->density();
   }
 }
 
 void PreparedCall::make_plan() {
+  const verify::Problem& view = tensors_->view;
   staged_plan_ = std::make_unique<const StagedPlan>(
-      attention_, verify::packed_shape(view_), *view_.sequences, bindings_,
-      StagedPlan::OnFaults::clamp, nullptr, view_.batch_invariant);
+      attention_, verify::packed_shape(view), *view.sequences, bindings_,
+      StagedPlan::OnFaults::clamp, nullptr, view.batch_invariant);
   plan_ = std::make_unique<Plan>(staged_plan_->plan());
   const PlanMap map(*plan_, attention_.spec().block);
   if (map.has_tiles()) density_ = map.counts().density();
 }
 
-ForwardTensors PreparedCall::host_tensors() const {
-  ForwardTensors tensors{
-      .q = view_.q, .k = view_.k, .v = view_.v, .out = out_.view(), .lse = std::nullopt};
-  tensors.k_new = view_.k_new;
-  tensors.v_new = view_.v_new;
-  if (lse_) tensors.lse = lse_->view();
-  return tensors;
-}
-
-verify::PackedInputs PreparedCall::make_inputs(const Workload& workload, const Options& options) {
-  require_memory(workload.spec, workload.shape);
-  verify::PackedInputs inputs;
-  if (workload.lengths) {
-    inputs = adjacent_sequences(workload.spec, *workload.lengths, options.seed);
-  } else {
-    inputs.inputs = verify::random_inputs(workload.spec, workload.shape, options.seed);
+std::shared_ptr<const PreparedCall::Tensors> PreparedCall::make_tensors(const Workload& workload,
+                                                                        const Options& options) {
+  const auto& [spec, shape, lengths] = workload;
+  auto made = std::make_shared<Tensors>(
+      Tensors{.inputs = random_tensors(workload, options.seed, options.buffers), .view = {}});
+  verify::Problem& view = made->view;
+  view = lengths ? made->inputs.problem() : made->inputs.inputs.problem();
+  view.batch_invariant = options.batch_invariant;
+  std::vector<std::int64_t> extents(view.q.extents().begin(), view.q.extents().end());
+  extents.back() = spec.value_head_dim();
+  made->out = Tensor::zeros(spec.output_dtype(), extents);
+  std::vector<std::int64_t> rows = {shape.num_q_heads, shape.q_len};
+  if (!lengths) rows.insert(rows.begin(), shape.batch);
+  if (spec.outputs.lse) made->lse = Tensor::zeros(DType::f32, rows);
+  if (spec.outputs.max_scores) made->max_scores = Tensor::zeros(DType::f32, rows);
+  if (spec.outputs.weights) {
+    rows.push_back(shape.kv_len);
+    made->weights = Tensor::zeros(spec.output_dtype(), rows);
   }
-  if (!options.buffers.empty()) take_buffers(workload.spec, options.buffers, inputs.inputs);
-  return inputs;
+  made->staged = std::make_unique<const StagedCall>(
+      options.device, host_tensors(view, made->out, made->lse, made->max_scores, made->weights),
+      view.snippet);
+  return made;
 }
 
 std::string PreparedCall::tactic() const {
-  return choose_tactic(attention_.spec(), attention_.target()).describe();
+  return choose_tactic(attention_.spec(), attention_.target(), kernel_of_calls(attention_))
+      .describe();
 }
 
 void PreparedCall::build_mask() const {
-  attention_.block_mask(view_.shape, bindings_);
+  attention_.block_mask(shape(), bindings_);
 }
 
 void PreparedCall::enqueue_rebuild(Stream stream) const {
@@ -127,20 +171,23 @@ void PreparedCall::enqueue_rebuild(Stream stream) const {
 
 void PreparedCall::enqueue() const {
   if (plan_) {
-    attention_.forward(staged_->tensors(), *plan_, bindings_);
-  } else if (mask_) {
-    attention_.forward(staged_->tensors(), *mask_, bindings_);
+    attention_.forward(staged().tensors(), *plan_, bindings_);
+    return;
+  }
+  const ForwardOptions options = {.workspace = workspace_->view()};
+  if (mask_) {
+    attention_.forward(staged().tensors(), *mask_, bindings_, options);
   } else {
-    attention_.forward(staged_->tensors(), bindings_);
+    attention_.forward(staged().tensors(), bindings_, options);
   }
 }
 
 void PreparedCall::wait() const {
-  staged_->wait();
+  staged().wait();
 }
 
 void PreparedCall::poison_out() const {
-  const TensorView& out = staged_->tensors().out;
+  const TensorView& out = staged().tensors().out;
   const auto bytes = static_cast<std::size_t>(out.bytes());
   if (device().kind() == Device::Kind::cpu) {
     std::memset(out.data, kPoison, bytes);
@@ -154,17 +201,17 @@ void PreparedCall::poison_out() const {
 }
 
 void PreparedCall::require_result() const {
-  staged_->copy_back();
-  require_numbers(out_);
+  staged().copy_back();
+  require_numbers(tensors_->out);
 }
 
 void PreparedCall::require_result_at(std::size_t number) const {
   // A prime that no size divides, so that all parts of out have their turn.
   constexpr std::uint64_t kStride = 2654435761;
-  const auto index =
-      static_cast<std::int64_t>(number * kStride % static_cast<std::uint64_t>(out_.numel()));
-  const DType dtype = out_.dtype();
-  const auto* element = static_cast<const char*>(staged_->tensors().out.data) +
+  const auto index = static_cast<std::int64_t>(number * kStride %
+                                               static_cast<std::uint64_t>(tensors_->out.numel()));
+  const DType dtype = tensors_->out.dtype();
+  const auto* element = static_cast<const char*>(staged().tensors().out.data) +
                         index * static_cast<std::int64_t>(size_of(dtype));
   std::array<std::byte, sizeof(double)> value = {};
   if (device().kind() == Device::Kind::cpu) {
@@ -183,10 +230,10 @@ void PreparedCall::require_result_at(std::size_t number) const {
 
 double PreparedCall::kept_share() const {
   if (!lengths_) {
-    return cli::kept_share(attention_.spec(), view_.shape, staged_->inputs(), device(), threads_);
+    return cli::kept_share(attention_.spec(), shape(), staged().inputs(), device(), threads_);
   }
-  return packed_kept_share(attention_.spec(), view_, *lengths_, staged_->inputs(), device(),
-                           threads_);
+  return packed_kept_share(attention_.spec(), tensors_->view, *lengths_, staged().inputs(),
+                           device(), threads_);
 }
 
 }  // namespace tilewright::cli

@@ -11,6 +11,7 @@
 #include "runtime/api/attention.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
+#include "runtime/call/staged_workspace.hpp"
 #include "verify/random_sequences.hpp"
 
 namespace tilewright::cli {
@@ -51,6 +52,9 @@ struct Workload {
   std::optional<verify::PackedLengths> lengths = {};  ///< of a packed call
 };
 
+/// The spec with that tactic and no other.
+Spec with_tactic(Spec spec, const TacticSpec& tactic);
+
 /// A call on random data of its own, ready to be made again and again.
 class PreparedCall {
  public:
@@ -60,20 +64,26 @@ class PreparedCall {
     std::string buffers = {};       ///< a safetensors file with buffers that are not to be random
     ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
     bool batch_invariant = false;   ///< PlanOptions::batch_invariant
+    bool decode = true;             ///< AttentionOptions::decode, where q has few rows
   };
 
   /// @throws Error as Attention; with code memory; with code file or tensor for the file of buffers
   PreparedCall(const Workload& workload, const Options& options);
+  /// The same dense call on the same tensors, by another tactic.
+  /// @throws Error as Attention
+  PreparedCall(const PreparedCall& other, const TacticSpec& tactic);
 
   const Attention& attention() const { return attention_; }
-  const Shape& shape() const { return view_.shape; }
+  const Shape& shape() const { return tensors_->view.shape; }
   const Device& device() const { return attention_.device(); }
   const Bindings& bindings() const { return bindings_; }
-  const StagedCall& staged() const { return *staged_; }
+  const StagedCall& staged() const { return *tensors_->staged; }
   const std::optional<verify::PackedLengths>& lengths() const { return lengths_; }
   /// Empty where the spec has no mask_mod, or is packed. Of a spec with gradients with its
   /// transposed lists.
   const std::optional<BlockMask>& mask() const { return mask_; }
+  /// Of a packed call; else null. Of a spec with gradients it serves backward.
+  const Plan* plan() const { return plan_.get(); }
   /// Share of the tiles that are visited, 0 to 1.
   double density() const { return density_; }
   std::string tactic() const;
@@ -104,20 +114,27 @@ class PreparedCall {
   double kept_share() const;
 
  private:
-  ForwardTensors host_tensors() const;
+  struct Tensors {
+    verify::PackedInputs inputs;  // without sequences in a dense call
+    verify::Problem view;
+    Tensor out = {};
+    std::optional<Tensor> lse = {};
+    std::optional<Tensor> max_scores = {};
+    std::optional<Tensor> weights = {};
+    std::unique_ptr<const StagedCall> staged = {};  // on the device
+  };
+  static std::shared_ptr<const Tensors> make_tensors(const Workload& workload,
+                                                     const Options& options);
+  void bind();
   void make_plan();
-  static verify::PackedInputs make_inputs(const Workload& workload, const Options& options);
 
   ThreadPool* threads_;
   Attention attention_;
   std::optional<verify::PackedLengths> lengths_;
-  verify::PackedInputs inputs_;  // without sequences in a dense call
-  verify::Problem view_;
-  Tensor out_;
-  std::optional<Tensor> lse_;
-  std::unique_ptr<const StagedCall> staged_;  // on the device
+  std::shared_ptr<const Tensors> tensors_;
   Bindings bindings_;
   std::optional<BlockMask> mask_;
+  std::unique_ptr<const StagedWorkspace> workspace_;  // of a dense call
   std::unique_ptr<const StagedPlan> staged_plan_;
   std::unique_ptr<Plan> plan_;  // the staged one
   double density_ = 1;

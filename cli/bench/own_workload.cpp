@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cli/bench/packed_rows.hpp"
 #include "cli/bench/packed_workload.hpp"
 #include "cli/inputs.hpp"
 #include "cli/random_lengths.hpp"
@@ -21,26 +22,35 @@ void require_layout(const std::string& suite, const BenchArguments& arguments) {
                 "write \"layout\": \"packed\" in the spec, or take --suite dense");
   }
   if (suite == "serving" || suite == "launch" || suite == "compile") return;
-  if (suite == "dense" && !arguments.inputs.empty()) return;
+  if ((suite == "dense" || suite == "backward") && !arguments.inputs.empty()) return;
   throw Error(ErrorCode::usage,
               fmt::format("--suite {} makes dense calls, and the spec is packed", suite),
               "--suite serving measures it on the suite's batches, --inputs "
               "random:HQ,HKV/Q:KV,... on lengths of your own");
 }
 
+void require_own_spec_taken(const std::string& suite, const BenchArguments& arguments) {
+  if (!arguments.spec || suite != "paged") return;
+  throw Error(ErrorCode::usage, "--suite paged takes no --spec",
+              "--suite serving measures a packed or paged spec on the suite's batches, or with "
+              "--inputs on lengths of your own");
+}
+
 void require_no_inputs(const std::string& suite, const BenchArguments& arguments) {
-  if (arguments.inputs.empty() || suite == "dense" || suite == "serving") return;
+  if (arguments.inputs.empty() || suite == "dense" || suite == "serving" || suite == "backward") {
+    return;
+  }
   throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --inputs", suite),
               "leave --suite or --inputs out");
 }
 
 void require_no_filter(const std::string& suite, const BenchArguments& arguments) {
   if (arguments.only.empty()) return;
-  for (const char* const with_rows : {"dense", "mods", "growth", "serving", "backward"}) {
+  for (const char* const with_rows : {"dense", "mods", "growth", "serving", "paged", "backward"}) {
     if (suite == with_rows) return;
   }
   throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --only", suite),
-              "it chooses among the rows of dense, mods, growth, serving and backward");
+              "it chooses among the rows of dense, mods, growth, serving, paged and backward");
 }
 
 }  // namespace
@@ -73,12 +83,13 @@ Workload own_workload(const BenchArguments& arguments) {
 
 void require_suite_takes(const std::string& suite, const BenchArguments& arguments) {
   if (std::ranges::count(bench_suites(), suite) == 0) return;  // which is said later
+  require_own_spec_taken(suite, arguments);
   require_no_inputs(suite, arguments);
   require_layout(suite, arguments);
   require_no_filter(suite, arguments);
   if (arguments.spec && !arguments.spec->is_packed()) {
     refuse_batch_invariant(arguments.batch_invariant);
-  } else if (arguments.batch_invariant && suite != "serving" && !arguments.spec) {
+  } else if (arguments.batch_invariant && !makes_packed_calls(suite) && !arguments.spec) {
     throw Error(
         ErrorCode::usage,
         fmt::format("--suite {} makes dense calls, and --batch-invariant is for packed ones",

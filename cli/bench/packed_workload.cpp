@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "verify/x_pools.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -33,6 +34,18 @@ Shape totals_of(const PackedLengths& lengths) {
 }
 
 }  // namespace
+
+Spec as_packed(Spec spec) {
+  spec.layout = Layout::packed;
+  spec.kv_layout = Layout::packed;
+  return spec;
+}
+
+Spec as_paged(Spec spec) {
+  spec.layout = Layout::packed;
+  spec.kv_layout = Layout::paged;
+  return spec;
+}
 
 Workload packed_workload(const Spec& spec, const PackedLengths& lengths) {
   const Shape shape = totals_of(lengths);
@@ -72,8 +85,12 @@ verify::PackedInputs adjacent_sequences(const Spec& spec, const PackedLengths& l
       .page_begin = {},
       .page_size = page_size,
       .kv_offset = {}};
+  if (spec.is_paged_x()) {
+    packed.inputs.k = verify::x_pool(packed.inputs.k, true);
+    packed.inputs.v = verify::x_pool(packed.inputs.v, false);
+  }
   if (page_size > 0) {
-    verify::RandomPages pages = verify::random_pages(kv_len, lengths.pages, seed);
+    verify::RandomPages pages = verify::random_pages(lengths.lens_in_pages(), lengths.pages, seed);
     packed.page_table = std::move(pages.page_table);
     packed.page_begin = std::move(pages.page_begin);
   } else {

@@ -6,6 +6,10 @@
 
 namespace tilewright::cli {
 
+/// The same with packed q, k and v; with k and v in pages.
+Spec as_packed(Spec spec);
+Spec as_paged(Spec spec);
+
 /// A packed call whose sequences lie next to each other, without rows of no sequence; of paged k
 /// and v, in pages in random order.
 /// @throws Error with code usage where q or out has no rows; with code tensor for sizes that no

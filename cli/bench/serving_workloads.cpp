@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
-#include "cli/bench/own_workload.hpp"
 #include "cli/bench/packed_workload.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
@@ -17,31 +15,17 @@ namespace {
 
 using verify::PackedLengths;
 
-// The lengths below are written for so many rows in all.
-constexpr std::int64_t kRowsInAll = 16384;
 constexpr double kEqualToDense = 0.97;
-
-struct Heads {
-  std::int64_t of_q, of_kv;
-};
 
 // Sequences of equal lengths.
 struct Group {
   std::int64_t count, length;
 };
 
-Spec as_packed(Spec spec) {
-  spec.layout = Layout::packed;
-  return spec;
-}
-
 class ServingRows {
  public:
-  explicit ServingRows(const BenchArguments& arguments) : arguments_(arguments) {
-    rows_ = arguments.q_len != 0 ? arguments.q_len
-            : on_gpu(arguments)  ? kRowsInAll
-                                 : usual_length(arguments.device);
-  }
+  explicit ServingRows(const BenchArguments& arguments)
+      : arguments_(arguments), rows_(rows_in_all(arguments)) {}
 
   // Three batches of as many rows each: one sequence, a skewed batch, many short sequences.
   void add_batches(const Spec& spec) {
@@ -55,7 +39,7 @@ class ServingRows {
   void add_equal_lengths(DType dtype, std::int64_t head_dim) {
     const Spec spec = causal_variant(dtype, head_dim);
     for (const Spec& tiled : with_fastest_block(as_packed(spec), 4096)) {
-      ServingRow& row = add(tiled, {{4, 4096}}, {16, 16});
+      PackedRow& row = add(tiled, {{4, 4096}}, {16, 16});
       row.reference = {.name = "dense", .workload = dense_of(spec, row.workload)};
       row.least_ratio = kEqualToDense;
     }
@@ -66,17 +50,17 @@ class ServingRows {
     const DType dtype = dtype_of(arguments_);
     const Spec spec = long_variant(name, dtype, head_dim_of(arguments_));
     const Spec plain = causal_variant(dtype, head_dim_of(arguments_));
-    ServingRow& row = add(as_packed(spec), {{4, 4096}}, {16, 16});
+    PackedRow& row = add(as_packed(spec), {{4, 4096}}, {16, 16});
     row.reference = {.name = "packed causal",
                      .workload = packed_workload(as_packed(plain), *row.workload.lengths)};
-    ServingRow& again = add(as_packed(spec), {{4, 4096}}, {16, 16});
+    PackedRow& again = add(as_packed(spec), {{4, 4096}}, {16, 16});
     again.reference = {.name = "dense", .workload = dense_of(spec, again.workload)};
     again.least_ratio = kEqualToDense;
   }
 
   void add_block_sparse(std::int64_t head_dim) {
     const DType dtype = dtype_of(arguments_);
-    ServingRow& row = add(as_packed(block_sparse_variant(dtype, head_dim)), {{1, 16384}}, {40, 40});
+    PackedRow& row = add(as_packed(block_sparse_variant(dtype, head_dim)), {{1, 16384}}, {40, 40});
     row.reference = {.name = "dense, all tiles",
                      .workload = dense_of(dense_variant(dtype, head_dim), row.workload),
                      .of_tiles = true};
@@ -86,16 +70,14 @@ class ServingRows {
   // One head, since the heads share the tiles of a mask that does not name them.
   void add_plans() {
     const Spec causal = as_packed(causal_variant(dtype_of(arguments_), head_dim_of(arguments_)));
-    ServingRow& many = add(causal, {{64, 4096}}, {1, 1});
+    PackedRow& many = add(causal, {{64, 4096}}, {1, 1});
     if (on_gpu(arguments_)) many.most_plan_ms = 0.005;
-    ServingRow& one = add(causal, {{1, 8192}}, {32, 8});
+    PackedRow& one = add(causal, {{1, 8192}}, {32, 8});
     if (on_gpu(arguments_)) one.most_plan_share = 0.02;
   }
 
-  ServingRow& add(const Spec& spec, const std::vector<Group>& groups, Heads heads) {
-    PackedLengths lengths{.num_q_heads = heads.of_q, .num_kv_heads = heads.of_kv};
-    if (arguments_.heads != 0) lengths.num_q_heads = lengths.num_kv_heads = arguments_.heads;
-    if (arguments_.kv_heads != 0) lengths.num_kv_heads = arguments_.kv_heads;
+  PackedRow& add(const Spec& spec, const std::vector<Group>& groups, PackedHeads heads) {
+    PackedLengths lengths = lengths_of_heads(arguments_, heads);
     std::string name;
     for (const Group& group : groups) {
       const std::int64_t length = std::max<std::int64_t>(1, group.length * rows_ / kRowsInAll);
@@ -109,7 +91,7 @@ class ServingRows {
     return all_.back();
   }
 
-  std::vector<ServingRow> take() { return std::move(all_); }
+  std::vector<PackedRow> take() { return std::move(all_); }
 
  private:
   // In its own tiles, and where other ones suit dense calls of the length also in those.
@@ -139,7 +121,7 @@ class ServingRows {
 
   const BenchArguments& arguments_;
   std::int64_t rows_;
-  std::vector<ServingRow> all_;
+  std::vector<PackedRow> all_;
 };
 
 std::vector<std::int64_t> widths_or(const BenchArguments& arguments,
@@ -148,21 +130,9 @@ std::vector<std::int64_t> widths_or(const BenchArguments& arguments,
   return otherwise;
 }
 
-void refuse_sizes(const BenchArguments& arguments) {
-  for (const auto& [name, size] :
-       {std::pair{"--batch", arguments.batch}, std::pair{"--kv-len", arguments.kv_len}}) {
-    if (size == 0) continue;
-    throw Error(ErrorCode::usage, fmt::format("{} is for dense calls", name),
-                "--q-len is the number of rows of all sequences; --inputs random:HQ,HKV/Q:KV,... "
-                "gives each sequence's lengths");
-  }
-}
+}  // namespace
 
-std::vector<ServingRow> all_serving_rows(const BenchArguments& arguments) {
-  if (!arguments.inputs.empty()) {
-    return {{.name = arguments.inputs, .workload = own_workload(arguments)}};
-  }
-  refuse_sizes(arguments);
+std::vector<PackedRow> serving_rows(const BenchArguments& arguments) {
   ServingRows rows(arguments);
   if (arguments.spec) {
     rows.add_batches(*arguments.spec);
@@ -182,20 +152,6 @@ std::vector<ServingRow> all_serving_rows(const BenchArguments& arguments) {
   rows.add(packed_documents_variant(dtype, head_dim), {{1, 16384}}, {32, 8});
   rows.add_plans();
   return rows.take();
-}
-
-std::string description(const ServingRow& row) {
-  std::string text = fmt::format("{}, {}", description_of(row.workload), row.name);
-  if (row.reference) text += " to " + row.reference->name;
-  return text;
-}
-
-}  // namespace
-
-std::vector<ServingRow> serving_rows(const BenchArguments& arguments) {
-  std::vector<ServingRow> rows = all_serving_rows(arguments);
-  keep_wanted(rows, arguments.only, description);
-  return rows;
 }
 
 }  // namespace tilewright::cli

@@ -55,14 +55,21 @@ struct HostCall {
     std::vector<std::int64_t> extents(problem.q.extents().begin(), problem.q.extents().end());
     extents[3] = spec.value_head_dim();
     out = Tensor::zeros(spec.output_dtype(), extents);
-    if (spec.outputs.lse) {
-      lse = Tensor::zeros(DType::f32, {kShape.batch, kShape.num_q_heads, kShape.q_len});
+    const std::initializer_list<std::int64_t> rows = {kShape.batch, kShape.num_q_heads,
+                                                      kShape.q_len};
+    if (spec.outputs.lse) lse = Tensor::zeros(DType::f32, rows);
+    if (spec.outputs.max_scores) max_scores = Tensor::zeros(DType::f32, rows);
+    if (spec.outputs.weights) {
+      weights = Tensor::zeros(spec.output_dtype(),
+                              {kShape.batch, kShape.num_q_heads, kShape.q_len, kShape.kv_len});
     }
   }
 
   ForwardTensors tensors() const {
     ForwardTensors tensors{.q = problem.q, .k = problem.k, .v = problem.v, .out = out, .lse = {}};
     if (lse) tensors.lse = lse->view();
+    if (max_scores) tensors.max_scores = max_scores->view();
+    if (weights) tensors.weights = weights->view();
     return tensors;
   }
 
@@ -70,6 +77,8 @@ struct HostCall {
   verify::Problem problem;
   Tensor out;
   std::optional<Tensor> lse;
+  std::optional<Tensor> max_scores;
+  std::optional<Tensor> weights;
 };
 
 Json start_cuda(const StartSample& sample, const HostCall& host) {

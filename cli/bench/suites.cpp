@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/bench/own_workload.hpp"
+#include "cli/bench/packed_rows.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
 #include "cli/progress.hpp"
@@ -63,7 +64,7 @@ BenchResults masks_suite(const BenchArguments& arguments) {
 
 const std::vector<std::string>& bench_suites() {
   static const std::vector<std::string> kNames = {
-      "dense",   "mods",  "growth",           "masks",   "serving", "launch",
+      "dense",   "mods",  "growth",           "masks",   "serving", "paged", "launch",
       "compile", "start", "context_parallel", "backward"};
   return kNames;
 }
@@ -76,8 +77,8 @@ BenchResults run_suite(const std::string& suite, const BenchArguments& arguments
   if (suite == "context_parallel") return context_parallel_suite(arguments);
   if (suite == "backward") return backward_suite(arguments);
   if (suite == "start") return start_suite(arguments);
-  if (suite == "serving" || (arguments.spec && arguments.spec->is_packed())) {
-    return serving_suite(arguments);
+  if (makes_packed_calls(suite) || (arguments.spec && arguments.spec->is_packed())) {
+    return packed_suite(packed_rows(suite, arguments), arguments);
   }
   return forward_suite(workloads(suite, arguments), arguments);
 }

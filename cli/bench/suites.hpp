@@ -52,7 +52,6 @@ std::vector<int> thread_counts(const BenchArguments& arguments);
 // The suites.
 BenchResults forward_suite(const std::vector<Workload>& workloads, const BenchArguments& arguments);
 BenchResults masks_suite(const BenchArguments& arguments);
-BenchResults serving_suite(const BenchArguments& arguments);
 BenchResults launch_suite(const BenchArguments& arguments);
 BenchResults compile_suite(const BenchArguments& arguments);
 BenchResults context_parallel_suite(const BenchArguments& arguments);

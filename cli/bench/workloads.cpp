@@ -6,11 +6,12 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/bench/own_workload.hpp"
-#include "cli/bench/serving_workloads.hpp"
+#include "cli/bench/packed_rows.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/machine.hpp"
 #include "cli/random_lengths.hpp"
@@ -158,21 +159,24 @@ std::string description_of(const Workload& workload) {
                      workload.lengths ? random_text(*workload.lengths) : workload.shape.describe());
 }
 
-Error no_such_row(const std::string& text) {
-  return Error(ErrorCode::usage, fmt::format("no row of the suite holds \"{}\"", text),
-               "--list shows the suite's specs and sizes");
+Error no_such_row(const std::string& text, const std::vector<std::string>& rows) {
+  return Error({.code = ErrorCode::usage,
+                .message = fmt::format("no row of the suite holds \"{}\"", text),
+                .notes = {fmt::format("the suite's rows:\n{}", fmt::join(rows, "\n"))},
+                .hint = "--only takes any part of a row's text below"});
 }
 
 namespace {
 
 std::vector<Workload> all_workloads(const std::string& suite, const BenchArguments& arguments) {
+  if (suite == "backward") return backward_workloads(arguments);
   if (!arguments.inputs.empty()) return {own_workload(arguments)};
   if (suite == "dense") return dense(arguments);
   if (suite == "mods") return mods(arguments);
   if (suite == "growth") return growth(arguments);
   if (std::ranges::count(bench_suites(), suite) > 0) {
     throw Error(ErrorCode::usage, fmt::format("the suite \"{}\" has no list of calls", suite),
-                "--list shows those of dense, mods, growth and serving");
+                "--list shows those of dense, mods, growth, serving, paged and backward");
   }
   std::string hint = did_you_mean(suite, bench_suites());
   if (hint.empty()) hint = "there are " + one_of(bench_suites());
@@ -183,8 +187,10 @@ std::vector<Workload> all_workloads(const std::string& suite, const BenchArgumen
 
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments) {
   std::vector<Workload> rows;
-  if (suite == "serving") {
-    for (ServingRow& row : serving_rows(arguments)) rows.push_back(std::move(row.workload));
+  if (makes_packed_calls(suite)) {
+    for (PackedRow& row : packed_rows(suite, arguments)) {
+      rows.push_back(std::move(row.workload));
+    }
     return rows;
   }
   rows = all_workloads(suite, arguments);

@@ -10,21 +10,25 @@
 
 namespace tilewright::cli {
 
-/// What the suites dense, mods, growth and serving measure on a device: the user's spec and sizes
-/// where they were given, else the suite's own.
+/// What the suites dense, mods, growth, serving, paged and backward measure on a device: the user's
+/// spec and sizes where they were given, else the suite's own.
 /// @throws Error with code usage for another suite
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments);
+
+/// Those of the suite backward, --only not yet applied: the specs name their gradients.
+/// @throws Error with code usage for a spec of the user's that can have none
+std::vector<Workload> backward_workloads(const BenchArguments& arguments);
 
 /// "causal bf16 d128 batch 4, heads 16/16, q 4096, kv 4096"; of a packed call as --inputs has it.
 std::string description_of(const Workload& workload);
 
 /// Erases the rows whose description does not hold the text.
-/// @throws Error with code usage where none is left
+/// @throws Error with code usage where none is left; it lists the rows
 template <typename Row, typename Describe>
 void keep_wanted(std::vector<Row>& rows, const std::string& text, Describe describe);
 
-/// That error.
-Error no_such_row(const std::string& text);
+/// That error, of a suite whose rows have these descriptions.
+Error no_such_row(const std::string& text, const std::vector<std::string>& rows);
 
 /// The shape of one call, from the arguments and what the suite chooses where they are 0.
 Shape shape_of(const BenchArguments& arguments, const Shape& otherwise);
@@ -50,9 +54,11 @@ bool on_gpu(const BenchArguments& arguments);
 
 template <typename Row, typename Describe>
 void keep_wanted(std::vector<Row>& rows, const std::string& text, Describe describe) {
+  std::vector<std::string> descriptions;
+  for (const Row& row : rows) descriptions.push_back(describe(row));
   std::erase_if(rows,
                 [&](const Row& row) { return describe(row).find(text) == std::string::npos; });
-  if (rows.empty()) throw no_such_row(text);
+  if (rows.empty()) throw no_such_row(text, descriptions);
 }
 
 }  // namespace tilewright::cli

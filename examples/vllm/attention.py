@@ -76,10 +76,10 @@ def blocksparse_flash_attn_varlen_fwd(
     crow, col = (x.cpu() for x in sparse_layout)
     rows, columns = crow.shape[1] - 1, int(col.max()) + 1
     seen = torch.zeros(
-        crow.shape[0], rows, columns + 1, dtype=torch.bool
+        crow.shape[0], rows, columns + 1, dtype=torch.bool, device=crow.device
     )  # the last column: no block, for reads outside
     for head in range(crow.shape[0]):
-        row = torch.repeat_interleave(torch.arange(rows), crow[head].diff())
+        row = torch.repeat_interleave(torch.arange(rows, device=crow.device), crow[head].diff())
         seen[head, row, col[head, : len(row)].long()] = True
     seen, q_block = seen.to(q.device), q_block_size or block_size
 

@@ -154,8 +154,8 @@ class Reporter {
 
   // The snippet that names the function which the linker did not find; none: neither does.
   std::optional<Error> undefined_report(const std::string& symbol) const {
-    for (const SnippetKind kind : {SnippetKind::score_mod, SnippetKind::mask_mod}) {
-      const std::string& text = kind == SnippetKind::score_mod ? spec_.score_mod : spec_.mask_mod;
+    for (const SnippetKind kind : snippet_kinds()) {
+      const std::string& text = snippet_text(spec_, kind);
       for (const SnippetToken& token : tokenize(text, kind)) {
         if (!is_identifier(token) || !names_function(symbol, token.text)) continue;
         return snippet_error(kind, text, token.offset,
@@ -168,9 +168,10 @@ class Reporter {
   }
 
   Error snippet_report(const Blame& blame) const {
-    const bool is_score = blame.origin.file == to_string(SnippetKind::score_mod);
-    const SnippetKind kind = is_score ? SnippetKind::score_mod : SnippetKind::mask_mod;
-    const std::string& text = is_score ? spec_.score_mod : spec_.mask_mod;
+    const auto is_blamed = [&](SnippetKind each) { return blame.origin.file == to_string(each); };
+    const auto found = std::find_if(snippet_kinds().begin(), snippet_kinds().end(), is_blamed);
+    const SnippetKind kind = found == snippet_kinds().end() ? SnippetKind::mask_mod : *found;
+    const std::string& text = snippet_text(spec_, kind);
     const Wording wording = reword(blame.error->text, spec_, kind);
     return Error({.code = ErrorCode::snippet,
                   .message = wording.message,

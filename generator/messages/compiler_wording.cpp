@@ -88,7 +88,7 @@ std::vector<std::string> declared_names(const Spec& spec) {
 
 std::vector<std::string> available(const Spec& spec, SnippetKind kind) {
   std::vector<std::string> names = snippet_variables();
-  if (kind == SnippetKind::mask_mod) std::erase(names, "score");
+  std::erase_if(names, [kind](const std::string& name) { return !sees(kind, name); });
   const std::vector<std::string> declared = declared_names(spec);
   names.insert(names.end(), declared.begin(), declared.end());
   names.insert(names.end(), snippet_functions().begin(), snippet_functions().end());

@@ -48,8 +48,9 @@ constexpr auto kSnippet = std::to_array<Mistake>({
     {"block_size BLOCK_M BLOCK_N BLOCK_SIZE",
      "snippets know positions, not tiles; the tile of the block mask is the spec's \"block\""},
     {"sink sinks attention_sinks s_aux",
-     "a snippet cannot add to the softmax's sum; a first token that is always kept is mask_mod "
-     "\"kv_idx < 4 || ...\""},
+     "a logit that joins the softmax's sum is the spec's \"sink\": \"sinks[h]\"; a first token "
+     "that "
+     "is always kept is mask_mod \"kv_idx < 4 || ...\""},
     {"sm_scale softmax_scale scale scaling",
      "score is scaled already; the spec's \"scale\" is the factor"},
     {"inf Inf INF infinity Infinity inff NEG_INF neg_inf NINF ninf NEG_INFINITY MASK_VALUE "
@@ -131,9 +132,15 @@ constexpr auto kKeys = std::to_array<Mistake>({
     {"params parameters constants", R"(write "scalars")"},
     {"tensors inputs arrays", R"(write "buffers")"},
     {"return_lse lse return_softmax_lse", R"(write "outputs": ["out", "lse"])"},
+    {"max_scores return_max_scores", R"(write "outputs": ["out", "max_scores"])"},
+    {"weights need_weights return_attn_probs output_attentions",
+     R"(write "outputs": ["out", "lse", "weights"])"},
     {"device target", "the device and the target are options of the command: --device, --target"},
     {"dropout_p", R"("dropout" is reserved and not yet supported)"},
-    {"attention_sinks s_aux", R"("sink" is reserved and not yet supported)"},
+    {"sinks attention_sinks s_aux", R"(write "sink": "sinks[h]" with "sinks" under "buffers")"},
+    {"scale_q q_descale descale_q", R"(write "q_scale")"},
+    {"scale_k k_descale descale_k k_scales", R"(write "k_scale")"},
+    {"scale_v v_descale descale_v v_scales", R"(write "v_scale")"},
 });
 
 constexpr auto kOptions = std::to_array<Mistake>({

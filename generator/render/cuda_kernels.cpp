@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "generator/render/derivative_context.hpp"
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
@@ -16,6 +17,7 @@
 #include "generator/tactic/backward_tactic.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/decode_tactic.hpp"
+#include "generator/tactic/hopper_backward_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
@@ -84,7 +86,11 @@ Map common_context(const SpecFacts& facts, const Target& target, ReadAhead read_
   Map context = snippet_context(facts, cuda_reading(facts.spec), read_ahead, form);
   context["reads_are_numbers"] =
       needs_plain_reads(facts.score_facts(form), read_ahead) ||
-      (facts.mask_mod && needs_plain_reads(facts.mask_mod->facts, read_ahead));
+      (facts.mask_mod && needs_plain_reads(facts.mask_mod->facts, read_ahead)) ||
+      std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+        const bool is_of_scores = kind == SnippetKind::score_mod || kind == SnippetKind::mask_mod;
+        return !is_of_scores && facts.of(kind) && facts.of(kind)->facts.needs_plain_reads;
+      });
   context.merge(size_context(facts, target));
   return context;
 }
@@ -105,8 +111,8 @@ Map forward_context(const SpecFacts& facts, const Target& target, const KernelVa
   Map context = common_context(facts, target, read_ahead_of(variant), form);
   context["index_differences"] = facts.score_facts(form).takes_index_difference;
   context["bounds_indices"] = any(facts, form, &snippet::SnippetFacts::needs_bounded_indices);
-  context.merge(Map{{"head_dim", spec.head_dim},
-                    {"value_dim", spec.value_head_dim()},
+  context.merge(Map{{"head_dim", spec.tile_head_dim()},
+                    {"value_dim", spec.tile_value_dim()},
                     {"masked", follows_tiles(spec, variant)},
                     {"lse", variant.lse}});
   context.merge(dtype_context(spec));
@@ -123,8 +129,9 @@ Map portable_context(const SpecFacts& facts, const Target& target, const Portabl
   context.merge(tactic_variables(rendered));
   context.merge(Map{{"row_tiles", row_tiles(spec, tactic)},
                     {"shared_bytes", shared_bytes(spec, tactic)},
-                    {"aligned", variant.aligned},
-                    {"tensor_cores", uses_tensor_cores(spec)}});
+                    {"aligned", variant.aligned && !spec.pads_rows()},
+                    {"tensor_cores", uses_tensor_cores(spec)},
+                    {"tf32", uses_tf32(spec)}});
   return context;
 }
 
@@ -158,7 +165,9 @@ std::string float_literal(double value) {
 Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTactic& tactic,
                    const KernelVariant& variant) {
   const Spec& spec = facts.spec;
-  const auto whole_steps = [](std::int64_t columns) { return (columns + 15) / 16 * 16; };
+  const DType kv = spec.key_value_dtype();
+  constexpr std::int64_t kColumnStep = 16;                        // of a product's results
+  const std::int64_t k_step = multiplies_float8(spec) ? 32 : 16;  // of what it sums over
   const snippet::ScoreReduction& reduction = facts.reduction;
   const std::optional<double> max = facts.fixed_max();
   Map context = forward_context(facts, target, variant, ScoreForm::reduced);
@@ -168,8 +177,13 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
       has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
   context.merge(tactic_variables(tactic));
   context.merge(
-      Map{{"head_pad", whole_steps(spec.head_dim)},
-          {"value_pad", whole_steps(spec.value_head_dim())},
+      Map{{"head_pad", round_up(spec.head_dim, k_step)},
+          {"value_pad", round_up(spec.value_head_dim(), kColumnStep)},
+          {"prepared", prepared_tiles(spec)},
+          {"brought_stages", brought_stages(spec, tactic)},
+          {"preparing_groups", preparing_groups(spec)},
+          {"k_box_panels", spec.is_paged() ? page_box_panels(spec.head_dim, kv) : 1},
+          {"v_box_panels", spec.is_paged() ? page_box_panels(spec.value_head_dim(), kv) : 1},
           {"spans_two_blocks", follows_tiles(spec, variant) && spans_two_blocks(spec, tactic)},
           {"score_factor", float_literal(reduction.of_score.literal)},
           {"result_factor", float_literal(reduction.of_result.literal)},
@@ -260,6 +274,21 @@ KernelSource render_plain(const Spec& spec, const Target& target, const KernelVa
   return source;
 }
 
+// append of a spec with scales, and quantise: they divide by them.
+KernelSource render_dividing(const SpecFacts& facts, const Target& target,
+                             const KernelVariant& variant, const jinja::Loader& loader) {
+  const Spec& spec = facts.spec;
+  Map context = common_context(facts, target, ReadAhead::no, ScoreForm::as_written);
+  context.merge(dtype_context(spec));
+  context["scales_rows"] = true;
+  const std::string name = variant.name();
+  KernelSource source =
+      make_source(spec, target, variant,
+                  jinja::render(loader, fmt::format("cuda/kernels/{}.cu.jinja", name), context));
+  source.entry_points = {"tilewright_" + name};
+  return source;
+}
+
 KernelSource render_portable(const SpecFacts& facts, const Target& target,
                              const KernelVariant& variant, const PortableTactic& tactic,
                              const jinja::Loader& loader) {
@@ -275,33 +304,94 @@ KernelSource render_portable(const SpecFacts& facts, const Target& target,
   return source;
 }
 
-// A forced tactic is for forward kernels.
-KernelSource render_backward(const SpecFacts& facts, const Target& target,
-                             const KernelVariant& variant, const jinja::Loader& loader) {
+// The tiles of the forward kernel for any tensors, which is the portable one whatever the target.
+PortableTactic weights_tactic(const SpecFacts& facts, const Target& target,
+                              const KernelVariant& variant) {
+  const KernelVariant forward = {.masked = variant.masked, .lse = true, .aligned = false};
+  return std::get<PortableTactic>(choose_tactic(facts, target, forward).choice);
+}
+
+KernelSource render_weights(const SpecFacts& facts, const Target& target,
+                            const KernelVariant& variant, const jinja::Loader& loader) {
+  const PortableTactic tactic = weights_tactic(facts, target, variant);
+  Map context = portable_context(facts, target, tactic, variant);
+  context["max_scores"] = false;  // which forward has written
+  KernelSource source = make_source(
+      facts.spec, target, variant, jinja::render(loader, "cuda/kernels/weights.cu.jinja", context));
+  source.entry_points = {"tilewright_weights"};
+  source.launch = {.q_tile = tactic.q_tile,
+                   .threads = 32 * tactic.warps,
+                   .shared_bytes = shared_bytes(facts.spec, tactic)};
+  return source;
+}
+
+// What both templates of backward kernels read.
+Map backward_context(const SpecFacts& facts, const Target& target, const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   constexpr ScoreForm kForm = ScoreForm::as_written;
   Map context = common_context(facts, target, ReadAhead::no, kForm);
   context["reads_are_numbers"] = true;  // a derivative chooses between reads and numbers
   context.merge(derivative_context(facts, cuda_reading(spec)));
+  context.merge(dtype_context(spec));
+  context.merge(
+      Map{{"head_dim", spec.tile_head_dim()},
+          {"value_dim", spec.tile_value_dim()},
+          {"masked", follows_tiles(spec, variant)},
+          {"aligned", variant.aligned && !spec.pads_rows()},
+          {"tensor_cores", backward_uses_tensor_cores(spec)},
+          {"tf32", false},
+          {"bounds_indices", any(facts, kForm, &snippet::SnippetFacts::needs_bounded_indices)},
+          {"gradient_count", static_cast<std::int64_t>(gradient_names(spec).size())}});
+  return context;
+}
+
+KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target,
+                                    const KernelVariant& variant,
+                                    const HopperBackwardTactic& tactic,
+                                    const jinja::Loader& loader) {
+  Map context = backward_context(facts, target, variant);
+  context.merge(Map{{"q_tile", tactic.columns},
+                    {"kv_tile", tactic.rows},
+                    {"stages", tactic.stages},
+                    {"mask_unroll", tactic.mask_unroll},
+                    {"diagonals", tactic.diagonals},
+                    {"own_sums", tactic.own_sums},
+                    {"row_reads", tactic.row_reads},
+                    {"shared_bytes", tactic.shared_bytes}});
+  KernelSource source =
+      make_source(facts.spec, target, variant,
+                  jinja::render(loader, "cuda/kernels/hopper_backward.cu.jinja", context));
+  source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_main",
+                         "tilewright_backward_store_dq"};
+  if (!gradient_names(facts.spec).empty()) {
+    source.entry_points.emplace_back("tilewright_backward_finish");
+  }
+  source.launch = {.q_tile = tactic.rows,
+                   .threads = tactic.threads,
+                   .shared_bytes = tactic.shared_bytes,
+                   .kv_box_rows = tactic.columns};
+  return source;
+}
+
+// A forced tactic's parameters are of forward kernels.
+KernelSource render_backward(const SpecFacts& facts, const Target& target,
+                             const KernelVariant& variant, const jinja::Loader& loader) {
+  if (const auto hopper = hopper_backward_tactic(facts, target, variant)) {
+    return render_hopper_backward(facts, target, variant, *hopper, loader);
+  }
+  const Spec& spec = facts.spec;
+  Map context = backward_context(facts, target, variant);
   const BackwardTactic tactic =
       choose_backward_tactic(facts, target, *context["diagonals"].as_int());
   context.merge(tactic_variables(tactic.tiles));
-  context.merge(dtype_context(spec));
-  context.merge(
-      Map{{"head_dim", spec.head_dim},
-          {"value_dim", spec.value_head_dim()},
-          {"masked", variant.masked},
-          {"aligned", variant.aligned},
-          {"tensor_cores", backward_uses_tensor_cores(spec)},
-          {"bounds_indices", any(facts, kForm, &snippet::SnippetFacts::needs_bounded_indices)},
-          {"splits_columns", splits_backward_columns(spec)},
-          {"gradient_count", static_cast<std::int64_t>(gradient_names(spec).size())},
-          {"shared_bytes", tactic.shared_bytes}});
+  context.merge(Map{{"splits_columns", splits_backward_columns(spec)},
+                    {"shared_bytes", tactic.shared_bytes}});
   KernelSource source =
       make_source(spec, target, variant,
                   jinja::render(loader, "cuda/kernels/portable_backward.cu.jinja", context));
   source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_columns",
                          "tilewright_backward_rows", "tilewright_backward_finish"};
+  if (spec.is_packed()) source.entry_points.emplace_back("tilewright_backward_plan_columns");
   source.launch = {.q_tile = tactic.tiles.q_tile,
                    .threads = 32 * tactic.tiles.warps,
                    .shared_bytes = tactic.shared_bytes};
@@ -334,7 +424,7 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                                                   hopper_context(facts, target, tactic, variant)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
-                   .threads = kWarpgroup + q_tile / 64 * kWarpgroup,
+                   .threads = kWarpgroup * (1 + q_tile / 64 + preparing_groups(spec)),
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.kv_tile,
                    .is_persistent = tactic.persistent};
@@ -355,11 +445,13 @@ KernelSource render_cuda_kernel(const SpecFacts& facts, const Target& target,
                                 const KernelVariant& variant, const jinja::Loader& loader) {
   if (variant.role == KernelRole::mask_lists)
     return render_mask_lists(facts, target, variant, loader);
+  if (divides(variant, facts.spec)) return render_dividing(facts, target, variant, loader);
   if (!variant.has_snippets()) return render_plain(facts.spec, target, variant, loader);
   if (variant.role == KernelRole::plan_exact || variant.role == KernelRole::plan_proved) {
     return render_plan_kernel(facts, target, variant, loader);
   }
   if (variant.role == KernelRole::backward) return render_backward(facts, target, variant, loader);
+  if (variant.role == KernelRole::weights) return render_weights(facts, target, variant, loader);
   if (!variant.is_forward()) return render_mask_kernel(facts, target, variant, loader);
   const Tactic tactic = choose_tactic(facts, target, variant);
   if (const DecodeTactic* decode = tactic.decode()) {

@@ -30,7 +30,7 @@ std::vector<ExtremaTable> extrema_tables(const SpecFacts& facts) {
   std::size_t index = 0;
   for (const auto& [name, buffer] : spec.buffers) {
     if (snippet.mentions(name) && has_table(buffer) && tables.size() < kMaxExtremaTables) {
-      tables.push_back({index, buffer.shape.size(), buffer.dtype == DType::i64});
+      tables.push_back({index, buffer.shape.size(), is_wide_integer(buffer.dtype)});
     }
     ++index;
   }

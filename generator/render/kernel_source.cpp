@@ -29,6 +29,7 @@ struct KernelKind {
 
 constexpr std::string_view kForward = "cpu/kernels/forward.cpp.jinja";
 constexpr std::string_view kBackward = "cpu/kernels/backward.cpp.jinja";
+constexpr std::string_view kWeights = "cpu/kernels/weights.cpp.jinja";
 constexpr std::string_view kMask = "cpu/kernels/mask.cpp.jinja";
 constexpr std::string_view kEvaluate = "cpu/kernels/evaluate.cpp.jinja";
 constexpr std::string_view kSlopes = "cpu/kernels/evaluate_slopes.cpp.jinja";
@@ -48,6 +49,10 @@ KernelKind kernel_kind(KernelRole role) {
               "fast",
               {"tilewright_q_tile", "tilewright_kv_tile", "tilewright_scratch_bytes",
                "tilewright_backward_rows", "tilewright_backward_columns"}};
+    case KernelRole::weights:
+      return {kWeights,
+              "fast",
+              {"tilewright_q_tile", "tilewright_scratch_bytes", "tilewright_weights"}};
     case KernelRole::mask_exact:
     case KernelRole::plan_exact:
       return {kMask, "fast", {kMaskRow}};
@@ -67,6 +72,7 @@ KernelKind kernel_kind(KernelRole role) {
     case KernelRole::mask_lists:
     case KernelRole::merge:
     case KernelRole::append:
+    case KernelRole::quantise:
       break;
   }
   throw Error(ErrorCode::internal, "the kernel has no snippets, or does not exist for a CPU");
@@ -91,6 +97,12 @@ void require_gradients(const Spec& spec) {
   if (!spec.gradients.empty()) return;
   throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward kernel",
               R"(add "gradients": ["q", "k", "v"] to the spec)");
+}
+
+void require_weights(const Spec& spec) {
+  if (spec.outputs.weights) return;
+  throw Error(ErrorCode::usage, "the spec's outputs do not name weights, so it has no such kernel",
+              R"(write "outputs": ["out", "lse", "weights"])");
 }
 
 std::string march(const Target& target) {
@@ -141,7 +153,8 @@ CpuTactic tactic_of(const KernelKind& kind, const SpecFacts& facts, const Target
 }
 
 ReadAhead read_ahead_of(const KernelKind& kind) {
-  if (kind.template_name == kForward) return ReadAhead::lanes_are_rows;
+  const bool has_rows = kind.template_name == kForward || kind.template_name == kWeights;
+  if (has_rows) return ReadAhead::lanes_are_rows;
   return kind.template_name == kMask ? ReadAhead::lanes_are_columns : ReadAhead::no;
 }
 
@@ -160,10 +173,17 @@ bool is_of_packed(KernelRows rows, const Spec& spec, const Target& target) {
   return rows == KernelRows::decode && has_decode_kernel(spec);
 }
 
+// A call of a spec with mask_mod always has a block mask, and the decode kernel follows it.
+bool is_of_dense(const KernelVariant& variant, const Spec& spec, const Target& target) {
+  if (variant.rows == KernelRows::all) return true;
+  return variant.rows == KernelRows::decode && !target.is_cpu() && has_decode_kernel(spec) &&
+         (variant.masked || spec.mask_mod.empty());
+}
+
 // Kernels of packed layouts have no twins with a block mask: the plan decides tiles.
 bool is_forward_of(const KernelVariant& variant, const Spec& spec, const Target& target) {
   if (variant.lse != spec.outputs.lse) return false;
-  if (!spec.is_packed()) return variant.rows == KernelRows::all;
+  if (!spec.is_packed()) return is_of_dense(variant, spec, target);
   return is_of_packed(variant.rows, spec, target) && !variant.masked;
 }
 
@@ -179,6 +199,25 @@ KernelSource render_plain_for_cpu(const Spec& spec, const Target& target,
           .map = std::move(rendered.map),
           .template_files = std::move(rendered.files),
           .options = common_options(target),
+          .entry_points = {"tilewright_" + name}};
+}
+
+// append of a spec with scales, and quantise: they divide by them.
+KernelSource render_dividing_for_cpu(const SpecFacts& facts, const Target& target,
+                                     const KernelVariant& variant, const jinja::Loader& loader) {
+  const Reading& types = reading("fast");
+  jinja::Map context = snippet_context(facts, types, ReadAhead::no);
+  context.merge(dtype_context(facts.spec));
+  context["scales_rows"] = true;
+  const std::string name = variant.name();
+  jinja::Rendered rendered =
+      jinja::render(loader, fmt::format("cpu/kernels/{}.cpp.jinja", name), context);
+  return {.variant = variant,
+          .target = target,
+          .text = std::move(rendered.text),
+          .map = std::move(rendered.map),
+          .template_files = std::move(rendered.files),
+          .options = compile_options(target, types, facts),
           .entry_points = {"tilewright_" + name}};
 }
 
@@ -200,7 +239,9 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
       case KernelRole::forward:
         return is_forward_of(variant, spec, target);
       case KernelRole::backward:
-        return !spec.gradients.empty();
+        return !spec.gradients.empty() && !(spec.is_packed() && variant.masked);
+      case KernelRole::weights:
+        return spec.outputs.weights;
       case KernelRole::mask_lists:
       case KernelRole::mask_exact:
         return has_mask && !spec.is_packed();
@@ -211,9 +252,11 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
       case KernelRole::plan_proved:
         return proves && spec.is_packed();
       case KernelRole::merge:
-        return spec.outputs.lse;
+        return spec.outputs.lse && !is_quantised(spec.output_dtype());
       case KernelRole::append:
         return spec.is_paged();
+      case KernelRole::quantise:
+        return is_quantised(spec.key_value_dtype());
       default:
         return false;
     }
@@ -229,7 +272,12 @@ KernelVariant forward_kernel(const Spec& spec, const Target& target, bool takes_
 }
 
 KernelVariant backward_kernel(const Spec& spec, bool takes_block_mask) {
-  return {.role = KernelRole::backward, .masked = takes_block_mask || !spec.mask_mod.empty()};
+  const bool follows_list = !spec.is_packed() && (takes_block_mask || !spec.mask_mod.empty());
+  return {.role = KernelRole::backward, .masked = follows_list};
+}
+
+KernelVariant weights_kernel(const Spec& spec, bool takes_block_mask) {
+  return {.role = KernelRole::weights, .masked = takes_block_mask || !spec.mask_mod.empty()};
 }
 
 KernelVariant mask_kernel(const SpecFacts& facts) {
@@ -248,7 +296,11 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
                                variant.role == KernelRole::evaluate_slopes_float ||
                                variant.role == KernelRole::evaluate_slopes_double;
   if (needs_gradients) require_gradients(facts.spec);
+  if (variant.role == KernelRole::weights) require_weights(facts.spec);
   if (!target.is_cpu()) return render_cuda_kernel(facts, target, variant, loader);
+  if (divides(variant, facts.spec)) {
+    return render_dividing_for_cpu(facts, target, variant, loader);
+  }
   if (!variant.has_snippets()) return render_plain_for_cpu(facts.spec, target, variant, loader);
   const KernelKind kind = kernel_kind(variant.role);
   const Reading& types = reading(reading_name(kind, facts.spec));
@@ -267,13 +319,23 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
     context["tables"] = kind.proves ? tables_context(facts) : jinja::List();
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
+  std::vector<std::string> entry_points = kind.entry_points;
+  if (kind.template_name == kEvaluate && !types.checked && facts.spec.has_scales_or_sink()) {
+    entry_points.emplace_back("tilewright_evaluate_scale");
+  }
+  if (kind.template_name == kBackward && facts.spec.is_packed()) {
+    entry_points.pop_back();
+    for (const char* const part : {"begin", "add", "store"}) {
+      entry_points.push_back(fmt::format("tilewright_backward_{}_columns", part));
+    }
+  }
   return {.variant = variant,
           .target = target,
           .text = std::move(rendered.text),
           .map = std::move(rendered.map),
           .template_files = std::move(rendered.files),
           .options = compile_options(target, types, facts),
-          .entry_points = kind.entry_points,
+          .entry_points = std::move(entry_points),
           .launch = {},
           .extrema_tables = kind.proves ? extrema_tables(facts) : std::vector<ExtremaTable>(),
           .fallback = fallback_of(variant)};

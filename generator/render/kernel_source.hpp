@@ -73,6 +73,9 @@ KernelVariant forward_kernel(const Spec& spec, const Target& target, bool takes_
 /// The backward kernel of a spec with gradients.
 KernelVariant backward_kernel(const Spec& spec, bool takes_block_mask = false);
 
+/// The kernel of a spec whose outputs name weights.
+KernelVariant weights_kernel(const Spec& spec, bool takes_block_mask = false);
+
 /// Renders one kernel.
 /// @param loader where templates come from; default_template_loader() unless a test passes another
 /// @throws Error with code usage for a kernel that the target does not have, kernel_template for a

@@ -32,7 +32,7 @@ std::string buffer_type(const BufferSpec& buffer, bool has_table) {
                                  : has_table                 ? "table"
                                                              : "unknown";
   return fmt::format("tw_Buffer<{}, {}, {}, RangeRead::{}>", element_type(buffer.dtype),
-                     number_type(buffer.dtype == DType::i64), buffer.shape.size(), range_read);
+                     number_type(is_wide_integer(buffer.dtype)), buffer.shape.size(), range_read);
 }
 
 List buffer_values(const Spec& spec, const Snippet& snippet,
@@ -78,7 +78,7 @@ Map typed_buffer(const Spec& spec, std::size_t index) {
       std::next(spec.buffers.begin(), static_cast<std::ptrdiff_t>(index))->second;
   return {{"buffer", static_cast<std::int64_t>(index)},
           {"element", element_type(buffer.dtype)},
-          {"number", number_type(buffer.dtype == DType::i64)},
+          {"number", number_type(is_wide_integer(buffer.dtype))},
           {"rank", static_cast<std::int64_t>(buffer.shape.size())}};
 }
 

@@ -59,7 +59,7 @@ void append_reduction(const SpecFacts& facts, std::vector<std::string>& lines) {
 
 std::vector<std::string> snippet_comment(const SpecFacts& facts, SnippetKind kind, ScoreForm form) {
   const bool is_score_mod = kind == SnippetKind::score_mod;
-  const std::optional<AnalysedSnippet>& analysed = is_score_mod ? facts.score_mod : facts.mask_mod;
+  const std::optional<AnalysedSnippet>& analysed = facts.of(kind);
   if (!analysed) return {};
   std::vector<std::string> lines = {fmt::format("{} of the spec:", to_string(kind))};
   append_text(analysed->snippet.text, lines);

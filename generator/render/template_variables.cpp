@@ -7,6 +7,7 @@
 
 #include "generator/render/read_ahead.hpp"
 #include "generator/render/snippet_comment.hpp"
+#include "generator/snippet/append_scales.hpp"
 #include "generator/snippet/counted_loops.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/words.hpp"
@@ -22,7 +23,7 @@ using jinja::Value;
 // What a snippet gets of it.
 std::string_view value_type(DType dtype) {
   if (is_floating(dtype)) return "tw_real";
-  return dtype == DType::i64 ? "long long" : "int";
+  return is_wide_integer(dtype) ? "long long" : "int";
 }
 
 // Names that mean what the spec and its snippets say. Compilers predefine macros of such names
@@ -30,9 +31,9 @@ std::string_view value_type(DType dtype) {
 // its locals' versions too.
 List own_names(const SpecFacts& facts, ScoreForm form) {
   std::set<std::string> names;
-  for (const auto* analysed : {&facts.score_mod, &facts.mask_mod}) {
-    if (!*analysed) continue;
-    const std::vector<std::string>& own = (*analysed)->snippet.names;
+  for (const SnippetKind kind : snippet_kinds()) {
+    if (!facts.of(kind)) continue;
+    const std::vector<std::string>& own = facts.of(kind)->snippet.names;
     names.insert(own.begin(), own.end());
   }
   if (const snippet::SnippetTree* const printed = facts.printed(form)) {
@@ -54,8 +55,9 @@ List own_names(const SpecFacts& facts, ScoreForm form) {
 // Whether a snippet mentions a function or constant that templates/math/ has.
 bool calls_functions(const SpecFacts& facts) {
   const auto mentions = [&](const std::string& name) {
-    return (facts.score_mod && facts.score_mod->snippet.mentions(name)) ||
-           (facts.mask_mod && facts.mask_mod->snippet.mentions(name));
+    return std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+      return facts.of(kind) && facts.of(kind)->snippet.mentions(name);
+    });
   };
   return std::any_of(snippet_functions().begin(), snippet_functions().end(), mentions) ||
          mentions("INFINITY") || mentions("NAN");
@@ -118,6 +120,13 @@ KernelSnippet mask_mod_of(const SpecFacts& facts) {
           snippet_comment(facts, SnippetKind::mask_mod, ScoreForm::as_written)};
 }
 
+// A scale or the sink.
+KernelSnippet scale_of(const SpecFacts& facts, SnippetKind kind) {
+  if (!facts.of(kind)) return {};
+  return {&*facts.of(kind), nullptr, &facts.of(kind)->facts,
+          snippet_comment(facts, kind, ScoreForm::as_written)};
+}
+
 // With `ahead`, what can be read ahead of the loop over lanes is added to it.
 Value snippet_value(const Spec& spec, const KernelSnippet& snippet, const Reading& reading,
                     ReadsAhead* ahead) {
@@ -134,6 +143,38 @@ Value snippet_value(const Spec& spec, const KernelSnippet& snippet, const Readin
              {"body", std::move(body)},
              {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
              {"scalars", used_values(spec.scalars, scalar_value, mentioned)}};
+}
+
+// What a kernel is told of the scales and the sink; none where the spec has neither.
+Value scales_value(const SpecFacts& facts, const Reading& reading) {
+  if (!facts.spec.has_scales_or_sink()) return {};
+  List snippets, absent;
+  for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
+                                 SnippetKind::out_scale, SnippetKind::sink}) {
+    const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
+    Map named = {{"key", to_string(kind)}, {"index", is_of_kv ? "kv_idx" : "q_idx"}};
+    if (facts.of(kind)) {
+      const Value snippet = snippet_value(facts.spec, scale_of(facts, kind), reading, nullptr);
+      named.insert(snippet.as_map()->begin(), snippet.as_map()->end());
+      snippets.emplace_back(std::move(named));
+    } else {
+      named["value"] = kind == SnippetKind::sink ? "-__builtin_inff()" : "1";
+      absent.emplace_back(std::move(named));
+    }
+  }
+  const auto has_rows = [&](SnippetKind kind) {
+    return facts.granularity(kind) == Granularity::row;
+  };
+  return Map{{"snippets", std::move(snippets)},
+             {"absent", std::move(absent)},
+             {"of_scores", facts.q_scale || facts.k_scale},
+             {"of_values", facts.v_scale.has_value()},
+             {"q_rows", has_rows(SnippetKind::q_scale)},
+             {"q_heads", facts.granularity(SnippetKind::q_scale) == Granularity::head},
+             {"k_columns", has_rows(SnippetKind::k_scale)},
+             {"v_columns", has_rows(SnippetKind::v_scale)},
+             {"of_out", facts.out_scale.has_value()},
+             {"sink", facts.sink.has_value()}};
 }
 
 List read_values(const Spec& spec, const ReadsAhead& ahead, ReadAhead read_ahead) {
@@ -178,8 +219,11 @@ RegisterBlock register_block(const CpuTactic& tactic) {
   return {4, chunks % 3 == 0 ? 3 : 2};
 }
 
+// A stored i8 is a number times a scale, and no integer of a snippet.
 std::string_view tensor_type(DType dtype) {
-  return dtype == DType::f32 ? "float" : dtype == DType::f16 ? "Half" : "BFloat16";
+  if (dtype == DType::i8) return "Int8";
+  const std::string_view name = element_type(dtype), room = "tw_kernel::";
+  return name.starts_with(room) ? name.substr(room.size()) : name;
 }
 
 }  // namespace
@@ -200,13 +244,36 @@ std::string_view element_type(DType dtype) {
       return "unsigned char";
     case DType::boolean:
       return "tw_kernel::Bool";
+    case DType::f8e4m3:
+      return "tw_kernel::Float8E4M3";
+    case DType::f8e5m2:
+      return "tw_kernel::Float8E5M2";
+    case DType::i8:
+      return "signed char";
+    case DType::f64:
+      return "double";
+    case DType::i16:
+      return "short";
+    case DType::u16:
+      return "unsigned short";
+    case DType::u32:
+      return "unsigned";
   }
   return {};
 }
 
 Map dtype_context(const Spec& spec) {
+  const bool one_byte = is_quantised(spec.dtype) || is_quantised(spec.key_value_dtype()) ||
+                        is_quantised(spec.output_dtype());
   return {{"q_type", tensor_type(spec.dtype)},
           {"kv_type", tensor_type(spec.key_value_dtype())},
+          {"one_byte", one_byte},
+          {"paged_x", spec.is_paged_x()},
+          {"kv_one_byte", is_quantised(spec.key_value_dtype())},
+          {"scales_rows", false},
+          {"padded", spec.pads_rows()},
+          {"head_columns", spec.head_dim},
+          {"value_columns", spec.value_head_dim()},
           {"out_type", tensor_type(spec.output_dtype())}};
 }
 
@@ -215,7 +282,10 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
   const Spec& spec = facts.spec;
   const KernelSnippet score_mod = score_mod_of(facts, form), mask_mod = mask_mod_of(facts);
   const auto mentioned = [&](const std::string& name) {
-    return score_mod.mentions(name) || mask_mod.mentions(name);
+    return score_mod.mentions(name) || mask_mod.mentions(name) ||
+           std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+             return kind != SnippetKind::score_mod && scale_of(facts, kind).mentions(name);
+           });
   };
   ReadsAhead ahead;
   ReadsAhead* const hoisted = read_ahead != ReadAhead::no ? &ahead : nullptr;
@@ -227,10 +297,12 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
                  {"packed", spec.is_packed()},
                  {"paged", spec.is_paged()},
                  {"kv_new", spec.kv_new},
+                 {"max_scores", spec.outputs.max_scores},
                  {"q_token", spec.is_packed() && mentioned("q_token")},
                  {"kv_token", spec.is_packed() && mentioned("kv_token")},
                  {"own_names", own_names(facts, form)},
                  {"calls_functions", calls_functions(facts)},
+                 {"scales", scales_value(facts, reading)},
                  {"score_mod", snippet_value(spec, score_mod, reading, hoisted)},
                  {"mask_mod", snippet_value(spec, mask_mod, reading, hoisted)}};
   context["reads"] = read_values(spec, ahead, read_ahead);
@@ -243,15 +315,24 @@ Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& 
   const RegisterBlock registers = register_block(tactic);
   Map context = snippet_context(facts, reading, read_ahead);
   context.merge(tactic_variables(tactic));
-  context.merge(Map{{"head_dim", spec.head_dim},
-                    {"value_dim", spec.value_head_dim()},
+  // The columns of a tile's row tell which tensor it is of (templates/cpu/padded_rows.hpp).
+  const bool is_ambiguous =
+      spec.tile_head_dim() == spec.tile_value_dim() && spec.head_dim != spec.value_head_dim();
+  context.merge(Map{{"head_dim", spec.tile_head_dim()},
+                    {"value_dim", spec.tile_value_dim() + (is_ambiguous ? 8 : 0)},
                     {"register_rows", registers.rows},
                     {"register_group", registers.group},
                     {"block", List{spec.block[0], spec.block[1]}},
                     {"masked", masked || (spec.is_packed() && !spec.mask_mod.empty())},
                     {"lse", lse}});
   context.merge(dtype_context(spec));
+  if (spec.pads_rows() && spec.key_value_dtype() == f32) context["kv_type"] = "StoredFloat";
   return context;
+}
+
+bool divides(const KernelVariant& variant, const Spec& spec) {
+  return variant.role == KernelRole::quantise ||
+         (variant.role == KernelRole::append && append_divides(spec));
 }
 
 }  // namespace tilewright

@@ -24,7 +24,8 @@ enum class ReadAhead : std::uint8_t {
 std::string_view element_type(DType dtype);
 
 /// What the elements of q, of k and v, and of out are: float, Half or BFloat16 as q_type, kv_type,
-/// out_type.
+/// out_type; whether k and v are in pages of paged_x; and whether rows of tensors have fewer
+/// columns than those of tiles, and how many: padded, head_columns, value_columns.
 jinja::Map dtype_context(const Spec& spec);
 
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
@@ -37,5 +38,9 @@ jinja::Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadA
 /// @param lse whether it writes lse
 jinja::Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& reading,
                        ReadAhead read_ahead, bool masked, bool lse);
+
+/// Whether a kernel stores values divided by the spec's scales: append of a spec with scales, and
+/// quantise.
+bool divides(const KernelVariant& variant, const Spec& spec);
 
 }  // namespace tilewright

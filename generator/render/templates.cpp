@@ -34,7 +34,7 @@ class EmbeddedLoader : public jinja::Loader {
   }
 };
 
-constexpr const char* kExample = "cpu/kernels/forward.cpp.jinja";
+constexpr const char* kTemplateExample = "cpu/kernels/forward.cpp.jinja";
 
 std::set<std::string> embedded_folders() {
   std::set<std::string> folders;
@@ -57,7 +57,9 @@ class FolderLoader : public jinja::Loader {
   }
 
   std::string origin() const override {
-    return fmt::format(" (TILEWRIGHT_TEMPLATES names the folder \"{}\")", root_.native());
+    return fmt::format(
+        "TILEWRIGHT_TEMPLATES names the folder \"{}\", which must hold cpu/ and cuda/",
+        root_.native());
   }
 
   std::vector<std::string> names() const override {
@@ -106,7 +108,7 @@ std::unique_ptr<jinja::Loader> default_template_loader() {
     throw Error(ErrorCode::file,
                 fmt::format("TILEWRIGHT_TEMPLATES names \"{}\", which holds no templates: {} is "
                             "missing, for example",
-                            folder, kExample),
+                            folder, kTemplateExample),
                 "name a copy of the source's folder templates/, or unset it to use the templates "
                 "that are built in");
   }

@@ -63,6 +63,7 @@ class SpecCheck {
       if (snippet_.text(i) == "^" || snippet_.text(i) == "xor") check_power(i);
       if (!is_identifier(snippet_.tokens()[i]) || snippet_.before(i) == ".") continue;
       check_token_name(i);
+      check_visible(i);
       check_read(i);
       check_mistake(i);
     }
@@ -97,6 +98,23 @@ class SpecCheck {
     snippet_.fail(i, fmt::format("'{}' is known in packed layouts only", name),
                   fmt::format("write {}, or \"layout\": \"packed\" in the spec",
                               name == "q_token" ? "q_idx" : "kv_idx"));
+  }
+
+  void check_visible(std::size_t i) const {
+    const std::string_view name = snippet_.text(i);
+    const SnippetKind kind = snippet_.kind();
+    const bool is_of_scores = kind == SnippetKind::score_mod || kind == SnippetKind::mask_mod;
+    if (is_of_scores || !is_one_of(name, snippet_variables()) || sees(kind, name) ||
+        may_declare(snippet_, name)) {
+      return;
+    }
+    std::vector<std::string> seen;
+    for (const std::string& variable : snippet_variables()) {
+      const bool exists = spec_.is_packed() || !is_token_name(variable);
+      if (exists && sees(kind, variable)) seen.push_back(variable);
+    }
+    snippet_.fail(i, fmt::format("{} does not see {}", to_string(kind), name),
+                  fmt::format("it sees {}, buffers and scalars", fmt::join(seen, ", ")));
   }
 
   // doc[b][q_idx]
@@ -134,7 +152,7 @@ class SpecCheck {
 }  // namespace
 
 void check_snippet_of(const Spec& spec, SnippetKind kind) {
-  const std::string& text = kind == SnippetKind::score_mod ? spec.score_mod : spec.mask_mod;
+  const std::string& text = snippet_text(spec, kind);
   if (text.empty()) return;
   check_snippet(kind, text);
   const SnippetBrackets snippet(kind, text, tokenize(text, kind));

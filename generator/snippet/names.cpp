@@ -178,10 +178,10 @@ std::string name_fault(std::string_view name) {
 }
 
 bool is_sequence_tensor(std::string_view name) {
-  constexpr auto kTensors =
+  constexpr auto kTensorNames =
       std::to_array<std::string_view>({"q", "k", "v", "k_new", "v_new", "q_begin", "kv_begin",
                                        "page_table", "page_begin", "q_offset", "kv_offset"});
-  return std::find(kTensors.begin(), kTensors.end(), name) != kTensors.end();
+  return std::find(kTensorNames.begin(), kTensorNames.end(), name) != kTensorNames.end();
 }
 
 const std::vector<std::string>& snippet_variables() {
@@ -210,8 +210,9 @@ const std::vector<std::string>& snippet_functions() {
 std::string names_available(const Spec& spec, SnippetKind kind) {
   std::string text = fmt::format("names available in {}:", to_string(kind));
   for (const std::string& name : snippet_variables()) {
-    if (name == "score" || (is_token_name(name) && !spec.is_packed())) continue;
-    text += (name == "b" ? " " : ", ") + name;
+    const bool exists = spec.is_packed() || !is_token_name(name);
+    if (name == "score" || !exists || !sees(kind, name)) continue;
+    text += (text.ends_with(':') ? " " : ", ") + name;
   }
   if (kind == SnippetKind::score_mod) text += ", score";
   text += list_line("buffers", spec.buffers, buffer_text);

@@ -23,8 +23,9 @@ namespace {
 using Range = SnippetBrackets::Range;
 
 bool is_bitwise(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kOperators = {"&", "|", "^", "bitand", "bitor", "xor"};
-  return is_one_of(text, kOperators);
+  constexpr std::array<std::string_view, 6> kNotedOperators = {"&",      "|",     "^",
+                                                               "bitand", "bitor", "xor"};
+  return is_one_of(text, kNotedOperators);
 }
 
 bool is_and(std::string_view text) {
@@ -282,8 +283,8 @@ std::string to_string(const SnippetNote& note) {
 
 std::vector<SnippetNote> snippet_notes(const Spec& spec) {
   std::vector<SnippetNote> notes;
-  for (const SnippetKind kind : {SnippetKind::score_mod, SnippetKind::mask_mod}) {
-    const std::string& text = kind == SnippetKind::score_mod ? spec.score_mod : spec.mask_mod;
+  for (const SnippetKind kind : snippet_kinds()) {
+    const std::string& text = snippet_text(spec, kind);
     if (text.empty()) continue;
     const SnippetBrackets snippet(kind, text, tokenize(text, kind));
     std::vector<SnippetNote> found = Reader(spec, snippet).run();

@@ -27,7 +27,7 @@ struct NotUnderstood {
 };
 
 // `auto` says no type.
-constexpr std::array<std::pair<Type, std::string_view>, 6> kTypeWords = {
+constexpr std::array<std::pair<Type, std::string_view>, 6> kTypesOfWords = {
     {{Type::integer, "int"},
      {Type::floating, "float"},
      {Type::floating, "double"},
@@ -37,7 +37,7 @@ constexpr std::array<std::pair<Type, std::string_view>, 6> kTypeWords = {
 
 Type type_of(DType dtype) {
   if (is_floating(dtype)) return Type::floating;
-  return dtype == DType::i64 ? Type::wide : Type::integer;
+  return is_wide_integer(dtype) ? Type::wide : Type::integer;
 }
 
 const Operation* find_function(std::string_view name) {
@@ -53,7 +53,7 @@ class Parser {
     for (const auto& [name, buffer] : spec.buffers) fresh(name);
     for (const auto& [name, scalar] : spec.scalars) declare(name, {.type = type_of(scalar.dtype)});
     for (const std::string& name : snippet_variables()) {
-      if (name != "score") declare(name, {});
+      if (name != "score" && sees(kind, name)) declare(name, {});
     }
     if (kind == SnippetKind::score_mod) declare("score", {.type = Type::floating, .depth = 0});
   }
@@ -122,7 +122,7 @@ class Parser {
     std::optional<Type> type;
     names_constant_ = names_constexpr_ = false;
     while (true) {
-      const std::optional<Type> word = value_in(kTypeWords, text());
+      const std::optional<Type> word = value_in(kTypesOfWords, text());
       const bool is_constant = text() == "const" || text() == "constexpr";
       if (!word && !is_constant) break;
       names_constant_ |= is_constant;

@@ -18,7 +18,7 @@
 namespace tilewright {
 namespace {
 
-using Kind = SnippetToken::Kind;
+using TokenKind = SnippetToken::Kind;
 
 constexpr std::array<std::string_view, 5> kDigraphs = {"<:", ":>", "<%", "%>", "%:"};
 
@@ -80,9 +80,9 @@ class Checker {
   void check_token() {
     count_statement();
     check_comment();
-    if (token().kind == Kind::identifier) check_identifier();
-    if (token().kind == Kind::punctuation) check_punctuation();
-    if (token().kind == Kind::number) check_number();
+    if (token().kind == TokenKind::identifier) check_identifier();
+    if (token().kind == TokenKind::punctuation) check_punctuation();
+    if (token().kind == TokenKind::number) check_number();
   }
 
   void check_number() {
@@ -104,8 +104,9 @@ class Checker {
 
   // `q_idx // 2 == 0` divides in Python; here half of it would be a comment.
   void check_comment() const {
-    const bool is_operand = token().kind == Kind::identifier || token().kind == Kind::number ||
-                            token().text == ")" || token().text == "]";
+    const bool is_operand = token().kind == TokenKind::identifier ||
+                            token().kind == TokenKind::number || token().text == ")" ||
+                            token().text == "]";
     const std::size_t end = token().offset + token().text.size();
     const std::size_t slashes = text_.find_first_not_of(" \t", end);
     if (!is_operand || slashes == std::string_view::npos || text_.substr(slashes, 2) != "//") {
@@ -160,7 +161,8 @@ class Checker {
     if (has_next && tokens_[index_ + 1].text == ";") {
       fail("return has no value", kind_ == SnippetKind::mask_mod
                                       ? "write return true; or return false;"
-                                      : "write return score;");
+                                  : kind_ == SnippetKind::score_mod ? "write return score;"
+                                                                    : "write return and the value");
     }
     if (first_return_ == nullptr) first_return_ = &token();
   }
@@ -214,8 +216,8 @@ class Checker {
   bool stands_after_operand() const {
     if (index_ == 0) return false;
     const SnippetToken& before = tokens_[index_ - 1];
-    if (before.kind == Kind::identifier) return before.text != "return";
-    return before.kind != Kind::punctuation || before.text == ")" || before.text == "]";
+    if (before.kind == TokenKind::identifier) return before.text != "return";
+    return before.kind != TokenKind::punctuation || before.text == ")" || before.text == "]";
   }
 
   void close() {
@@ -292,10 +294,6 @@ class Checker {
 };
 
 }  // namespace
-
-std::string_view to_string(SnippetKind kind) {
-  return kind == SnippetKind::score_mod ? "score_mod" : "mask_mod";
-}
 
 bool Snippet::mentions(std::string_view name) const {
   return std::binary_search(names.begin(), names.end(), name);

@@ -9,8 +9,8 @@
 namespace tilewright {
 namespace {
 
-std::optional<AnalysedSnippet> analysed(SnippetKind kind, const std::string& text,
-                                        const Spec& spec) {
+std::optional<AnalysedSnippet> analysed(SnippetKind kind, const Spec& spec) {
+  const std::string& text = snippet_text(spec, kind);
   if (text.empty()) return {};
   std::vector<SnippetToken> tokens;
   AnalysedSnippet analysed{.snippet = check_snippet(kind, text, tokens)};
@@ -45,13 +45,59 @@ std::optional<double> usual_value(const snippet::Factor& factor, const Spec& spe
 
 SpecFacts::SpecFacts(const Spec& given)
     : spec(given),
-      score_mod(analysed(SnippetKind::score_mod, given.score_mod, given)),
-      mask_mod(analysed(SnippetKind::mask_mod, given.mask_mod, given)) {
+      score_mod(analysed(SnippetKind::score_mod, given)),
+      mask_mod(analysed(SnippetKind::mask_mod, given)),
+      q_scale(analysed(SnippetKind::q_scale, given)),
+      k_scale(analysed(SnippetKind::k_scale, given)),
+      v_scale(analysed(SnippetKind::v_scale, given)),
+      out_scale(analysed(SnippetKind::out_scale, given)),
+      sink(analysed(SnippetKind::sink, given)) {
   if (!score_mod) return;
-  reduction = snippet::reduce(score_mod->tree, spec);
+  // A slope is divided by the scale, which scales of q and k are part of: they may have any value.
+  if (q_scale || k_scale) {
+    reduction.rest = score_mod->tree;
+  } else {
+    reduction = snippet::reduce(score_mod->tree, spec);
+  }
   reduced = snippet::find_facts(reduction.rest, spec);
   simple = snippet::simplified(score_mod->tree);
   simple_facts = snippet::find_facts(simple, spec);
+}
+
+const std::optional<AnalysedSnippet>& SpecFacts::of(SnippetKind kind) const {
+  switch (kind) {
+    case SnippetKind::score_mod:
+      return score_mod;
+    case SnippetKind::mask_mod:
+      return mask_mod;
+    case SnippetKind::q_scale:
+      return q_scale;
+    case SnippetKind::k_scale:
+      return k_scale;
+    case SnippetKind::v_scale:
+      return v_scale;
+    case SnippetKind::out_scale:
+      return out_scale;
+    case SnippetKind::sink:
+      break;
+  }
+  return sink;
+}
+
+Granularity SpecFacts::granularity(SnippetKind kind) const {
+  const std::optional<AnalysedSnippet>& analysed = of(kind);
+  if (!analysed) return Granularity::absent;
+  const auto names = [&](auto... each) { return (analysed->snippet.mentions(each) || ...); };
+  const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
+  if ((is_of_kv && spec.kv_new) || names("q_idx", "q_token", "kv_idx", "kv_token")) {
+    return Granularity::row;
+  }
+  return names("h") ? Granularity::head : Granularity::sequence;
+}
+
+bool SpecFacts::scales_kv_rows() const {
+  return granularity(SnippetKind::k_scale) == Granularity::row ||
+         granularity(SnippetKind::v_scale) == Granularity::row;
 }
 
 // Loops and lambdas stay as the user wrote them, and so does what is simple: messages then point
@@ -83,6 +129,7 @@ bool SpecFacts::is_reduced() const {
 
 std::optional<double> SpecFacts::fixed_max() const {
   if (!reduction.is_bounded || spec.dtype != DType::bf16) return {};
+  if (spec.outputs.max_scores) return {};  // somebody wants the maxima
   const std::optional<double> factor = usual_value(reduction.of_result, spec);
   if (!factor || !(*factor > 0 && *factor <= kGreatestBoundedFactor)) return {};
   // Exponents go from -(1 + max) * f to (1 - max) * f, f in units of log2(e). What is right for a

@@ -31,6 +31,15 @@ enum class ScoreForm : std::uint8_t {
 /// in its loop.
 enum class ScoreModReads : std::uint8_t { none, for_heads, more };
 
+/// What a scale or the sink differs between, by what its text names. It costs accordingly: what a
+/// tile's elements share is folded into factors that the kernel has anyway.
+enum class Granularity : std::uint8_t {
+  absent,    ///< the spec has no such snippet
+  sequence,  ///< names at most b, h_kv and lengths: one number for a head of k and v
+  head,      ///< names h: one number for a query head
+  row,       ///< names q_idx, q_token, kv_idx or kv_token: one for each row of its tensor
+};
+
 /// A spec with what its snippets say, found once: kernels, tactics and launches read it. A spec
 /// converts to it, so that what takes one takes the other.
 class SpecFacts {
@@ -45,11 +54,26 @@ class SpecFacts {
   const Spec& spec;
   std::optional<AnalysedSnippet> score_mod = {};
   std::optional<AnalysedSnippet> mask_mod = {};
+  std::optional<AnalysedSnippet> q_scale = {};
+  std::optional<AnalysedSnippet> k_scale = {};
+  std::optional<AnalysedSnippet> v_scale = {};
+  std::optional<AnalysedSnippet> out_scale = {};
+  std::optional<AnalysedSnippet> sink = {};
   /// score_mod without what Hopper's kernels do anyway; empty without a score_mod.
   snippet::ScoreReduction reduction = {};
   snippet::SnippetFacts reduced = {};  ///< of what the reduction leaves
   snippet::SnippetTree simple = {};    ///< score_mod, simplified
   snippet::SnippetFacts simple_facts = {};
+
+  /// That of a kind.
+  const std::optional<AnalysedSnippet>& of(SnippetKind kind) const;
+  /// Of a scale or the sink. With kv_new, k_scale and v_scale are of rows whatever they name: new
+  /// rows have none.
+  Granularity granularity(SnippetKind kind) const;
+
+  /// Whether k_scale or v_scale differs between rows of k or v, so that each score or weight of a
+  /// tile has its own.
+  bool scales_kv_rows() const;
 
   /// The tree that a kernel prints in a form; null where it takes the user's text.
   const snippet::SnippetTree* printed(ScoreForm form) const;

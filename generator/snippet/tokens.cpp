@@ -12,7 +12,7 @@
 namespace tilewright {
 namespace {
 
-using Kind = SnippetToken::Kind;
+using TokenKind = SnippetToken::Kind;
 
 bool is_word(char c) {
   return is_name_start(c) || is_digit(c);
@@ -130,7 +130,7 @@ class Tokenizer {
     return at_ + distance < text_.size() ? text_[at_ + distance] : '\0';
   }
 
-  SnippetToken take(Kind kind, std::size_t bytes) {
+  SnippetToken take(TokenKind kind, std::size_t bytes) {
     const SnippetToken token = {.kind = kind,
                                 .text = text_.substr(at_, bytes),
                                 .offset = at_,
@@ -146,7 +146,7 @@ class Tokenizer {
       if (text_[i] == '\\') {
         ++i;
       } else if (text_[i] == quote) {
-        return take(quote == '"' ? Kind::string : Kind::character, i + 1 - at_);
+        return take(quote == '"' ? TokenKind::string : TokenKind::character, i + 1 - at_);
       }
     }
     const bool is_string = quote == '"';
@@ -174,7 +174,7 @@ class Tokenizer {
                : "write 12, 0x1F, 0b101, 0.5, 1e-3 or 0x1p-4, with the suffixes u and ll for whole "
                  "numbers and f for others");
     }
-    return take(Kind::number, bytes);
+    return take(TokenKind::number, bytes);
   }
 
   SnippetToken word() {
@@ -185,12 +185,12 @@ class Tokenizer {
     if (raw && peek(bytes) == '"') {
       fail(at_, "a raw string is not allowed", "write a plain string, or none");
     }
-    return take(Kind::identifier, bytes);
+    return take(TokenKind::identifier, bytes);
   }
 
   SnippetToken punctuation() {
     const std::size_t bytes = punctuation_bytes();
-    if (bytes > 0) return take(Kind::punctuation, bytes);
+    if (bytes > 0) return take(TokenKind::punctuation, bytes);
     if (!is_ascii(text_[at_])) {
       fail(at_, "a character outside ASCII, which only strings and comments may hold",
            "replace it by its ASCII look-alike, or delete it");

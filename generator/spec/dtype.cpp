@@ -18,12 +18,40 @@ std::size_t size_of(DType dtype) {
       return 1;
     case DType::boolean:
       return 1;
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+    case DType::i8:
+      return 1;
+    case DType::f64:
+      return 8;
+    case DType::i16:
+    case DType::u16:
+      return 2;
+    case DType::u32:
+      return 4;
   }
   return 0;
 }
 
 bool is_floating(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
+         dtype == DType::f64 || is_float8(dtype);
+}
+
+bool is_wide_integer(DType dtype) {
+  return dtype == DType::i64 || dtype == DType::u32;
+}
+
+DType gradient_dtype(DType buffer) {
+  return buffer == DType::f64 ? DType::f32 : buffer;
+}
+
+bool is_float8(DType dtype) {
+  return dtype == DType::f8e4m3 || dtype == DType::f8e5m2;
+}
+
+bool is_quantised(DType dtype) {
+  return is_float8(dtype) || dtype == DType::i8;
 }
 
 std::string_view to_string(DType dtype) {
@@ -42,6 +70,20 @@ std::string_view to_string(DType dtype) {
       return "u8";
     case DType::boolean:
       return "bool";
+    case DType::f8e4m3:
+      return "f8e4m3";
+    case DType::f8e5m2:
+      return "f8e5m2";
+    case DType::i8:
+      return "i8";
+    case DType::f64:
+      return "f64";
+    case DType::i16:
+      return "i16";
+    case DType::u16:
+      return "u16";
+    case DType::u32:
+      return "u32";
   }
   return "";
 }

@@ -29,22 +29,35 @@ class GradientChecker {
 
   void run() const {
     if (spec_.gradients.empty()) return;
+    check_scales();
     for (std::size_t i = 0; i < spec_.gradients.size(); ++i) check(i);
-    if (spec_.is_packed()) {
+    if (spec_.is_paged()) {
       fail_({.path = {"gradients"},
-             .message = "gradients of packed layouts are reserved and not yet supported",
-             .hint = R"(write "layout": "bhsd", or leave gradients out)"});
+             .message = "the spec has gradients, and k and v in pages have none",
+             .hint = R"(write "kv_layout": "packed", or leave gradients out)"});
     }
     if (!spec_.outputs.lse) {
       fail_({.path = {"gradients"},
              .message = "the spec has gradients, and its outputs do not name lse, which they need",
-             .hint = R"(write "outputs": ["out", "lse"])"});
+             .hint = spec_.outputs.max_scores ? R"(write "outputs": ["out", "lse", "max_scores"])"
+                                              : R"(write "outputs": ["out", "lse"])"});
     }
     for (const auto& [name, buffer] : spec_.buffers) check_free("buffers", name);
     for (const auto& [name, scalar] : spec_.scalars) check_free("scalars", name);
   }
 
  private:
+  void check_scales() const {
+    for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
+                                   SnippetKind::out_scale}) {
+      if (snippet_text(spec_, kind).empty()) continue;
+      fail_({.path = {"gradients"},
+             .message = fmt::format(
+                 "gradients of a spec with {} are reserved and not yet supported", to_string(kind)),
+             .hint = fmt::format("leave {} or gradients out", to_string(kind))});
+    }
+  }
+
   void check(std::size_t i) const {
     const std::string& name = spec_.gradients[i];
     const auto first = std::find(spec_.gradients.begin(), spec_.gradients.end(), name);
@@ -65,6 +78,14 @@ class GradientChecker {
                          name, to_string(dtype)),
              "take it out of gradients");
     }
+    if (is_read_by(SnippetKind::sink, name)) {
+      refuse(
+          i,
+          fmt::format("gradients names the {} \"{}\", which sink reads; its gradient is reserved "
+                      "and not yet supported",
+                      kind, name),
+          "take it out of gradients: those of q, k and v go with a sink");
+    }
     if (is_read_by(SnippetKind::score_mod, name)) return;
     refuse(
         i,
@@ -76,7 +97,7 @@ class GradientChecker {
   }
 
   bool is_read_by(SnippetKind kind, const std::string& name) const {
-    const std::string& text = kind == SnippetKind::score_mod ? spec_.score_mod : spec_.mask_mod;
+    const std::string& text = snippet_text(spec_, kind);
     return !text.empty() && check_snippet(kind, text).mentions(name);
   }
 

@@ -28,7 +28,7 @@ constinit const NameList kManifestKeys("targets", "vary", "specs");
 constinit const NameList kEntryKeys("file", "spec", "vary");
 constinit const NameList kVaryingKeys("dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
                                       "kv_new", "kv_dtype", "out_dtype", "block", "outputs",
-                                      "tactic", "precise_math");
+                                      "tactic", "precise_math", "f32_products");
 
 constexpr std::size_t kMaxSpecs = 10'000;
 constexpr const char* kExample = R"(the least manifest is {"specs": ["my.json"]})";

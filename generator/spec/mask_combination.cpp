@@ -13,7 +13,7 @@ namespace {
 
 // How the parts of a combination stand in its text. Each part has lines of its own, so that it
 // keeps its columns and a comment at its end swallows nothing.
-constexpr std::string_view kOpen = "(\n";
+constexpr std::string_view kOpenBracket = "(\n";
 constexpr std::string_view kClose = "\n)";
 // `bool` is the reading's own truth. A body may return numbers and truths, which one type must
 // hold.
@@ -98,7 +98,7 @@ class Combination {
     require_one_meaning(result_.buffers, result_.scalars, name);
     if (count_++ > 0) result_.text += fmt::format(" {} ", sign_);
     only_ = mask;
-    result_.text += kOpen;
+    result_.text += kOpenBracket;
     if (!snippet.is_expression) result_.text += kBodyOpen;
     note_parts(mask, name);
     result_.text += mask.text;

@@ -32,18 +32,20 @@ using Names = std::vector<std::string>;
 
 constinit const NameList kTopKeys("name", "dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
                                   "kv_new", "kv_dtype", "out_dtype", "scale", "score_mod",
-                                  "mask_mod", "buffers", "scalars", "block", "outputs", "gradients",
-                                  "precise_math", "tactic");
-constinit const NameList kReservedKeys("sink", "dropout", "q_scale", "k_scale", "v_scale");
+                                  "mask_mod", "q_scale", "k_scale", "v_scale", "out_scale", "sink",
+                                  "buffers", "scalars", "block", "outputs", "gradients",
+                                  "precise_math", "f32_products", "tactic");
+constinit const NameList kReservedKeys("dropout");
 constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
 constinit const NameList kScalarKeys("dtype", "default");
 constinit const NameList kLayouts("bhsd", "bshd", "packed");
-constinit const NameList kKvLayouts("bhsd", "bshd", "packed", "paged");
+constinit const NameList kKvLayouts("bhsd", "bshd", "packed", "paged", "paged_x");
 constinit const NameList kDims("batch", "num_q_heads", "num_kv_heads", "q_len", "kv_len", "total_q",
                                "total_kv");
 constinit const NameList kBounds("clamped", "trusted");
 constinit const NameList kSortedWords("promised");  // the other values are true and false
-constinit const NameList kOutputs("out", "lse");
+constinit const NameList kOutputs("out", "lse", "max_scores", "weights");
+constinit const NameList kF32Products("ieee", "tf32");
 
 bool is_listed(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -64,18 +66,43 @@ std::string_view kind_of(const Json& value) {
 
 // What other libraries call our dtypes.
 std::string dtype_alias(std::string_view name) {
-  static const auto& kAliases = *new std::map<std::string, std::string, std::less<>>{
-      {"float", "f32"},    {"float32", "f32"},    {"fp32", "f32"}, {"single", "f32"},
-      {"half", "f16"},     {"float16", "f16"},    {"fp16", "f16"}, {"bfloat16", "bf16"},
-      {"bfloat", "bf16"},  {"brain", "bf16"},     {"int", "i32"},  {"int32", "i32"},
-      {"long", "i64"},     {"int64", "i64"},      {"uint8", "u8"}, {"byte", "u8"},
-      {"boolean", "bool"}, {"torch.bool", "bool"}};
+  static const auto& kAliases =
+      *new std::map<std::string, std::string, std::less<>>{{"float", "f32"},
+                                                           {"float32", "f32"},
+                                                           {"fp32", "f32"},
+                                                           {"single", "f32"},
+                                                           {"float64", "f64"},
+                                                           {"double", "f64"},
+                                                           {"short", "i16"},
+                                                           {"int16", "i16"},
+                                                           {"uint16", "u16"},
+                                                           {"uint32", "u32"},
+                                                           {"half", "f16"},
+                                                           {"float16", "f16"},
+                                                           {"fp16", "f16"},
+                                                           {"bfloat16", "bf16"},
+                                                           {"bfloat", "bf16"},
+                                                           {"brain", "bf16"},
+                                                           {"int", "i32"},
+                                                           {"int32", "i32"},
+                                                           {"long", "i64"},
+                                                           {"int64", "i64"},
+                                                           {"uint8", "u8"},
+                                                           {"byte", "u8"},
+                                                           {"boolean", "bool"},
+                                                           {"torch.bool", "bool"},
+                                                           {"fp8", "f8e4m3"},
+                                                           {"float8", "f8e4m3"},
+                                                           {"e4m3", "f8e4m3"},
+                                                           {"fp8_e4m3", "f8e4m3"},
+                                                           {"e5m2", "f8e5m2"},
+                                                           {"fp8_e5m2", "f8e5m2"},
+                                                           {"int8", "i8"},
+                                                           {"float8_e4m3", "f8e4m3"},
+                                                           {"float8_e4m3fn", "f8e4m3"},
+                                                           {"float8_e5m2", "f8e5m2"}};
   const auto alias = kAliases.find(name);
   return alias == kAliases.end() ? std::string() : alias->second;
-}
-
-bool is_fp8(std::string_view name) {
-  return name.starts_with("f8") || name.starts_with("fp8") || name.starts_with("float8");
 }
 
 // Turns a parsed text into a spec. What is wrong is reported where it stands in the text.
@@ -94,8 +121,7 @@ class SpecReader {
     for (const auto& [key, value] : root.items()) read_top(key, value);
     for (const char* key : {"dtype", "head_dim"}) require(root, key);
     check_fields(spec_, [this](const SpecProblem& problem) { report(problem); });
-    check_snippet_at("score_mod", SnippetKind::score_mod);
-    check_snippet_at("mask_mod", SnippetKind::mask_mod);
+    for (const SnippetKind kind : snippet_kinds()) check_snippet_at(kind);
     check_gradients(spec_, [this](const SpecProblem& problem) { report(problem); });
     return std::move(spec_);
   }
@@ -164,20 +190,25 @@ class SpecReader {
       return void(spec_.kv_new = value.get<bool>());
     }
     if (key == "kv_dtype") {
-      return void(spec_.kv_dtype = dtype_at(path, value, tensor_dtype_names()));
+      return void(spec_.kv_dtype = dtype_at(path, value, kv_dtype_names()));
     }
     if (key == "out_dtype") {
       return void(spec_.out_dtype = dtype_at(path, value, tensor_dtype_names()));
     }
     if (key == "scale") return void(spec_.scale = number_at(path, value));
-    if (key == "score_mod") return void(spec_.score_mod = snippet_at(path, value));
-    if (key == "mask_mod") return void(spec_.mask_mod = snippet_at(path, value));
+    for (const SnippetKind kind : snippet_kinds()) {
+      if (key == to_string(kind)) return void(snippet_text(spec_, kind) = snippet_at(path, value));
+    }
     if (key == "buffers") return read_buffers(path, value);
     if (key == "scalars") return read_scalars(path, value);
     if (key == "block") return read_block(path, value);
     if (key == "outputs") return read_outputs(path, value);
     if (key == "gradients") return read_gradients(path, value);
     if (key == "precise_math") return void(spec_.precise_math = bool_at(path, value));
+    if (key == "f32_products") {
+      const bool is_tf32 = name_at(path, value, kF32Products) == "tf32";
+      return void(spec_.f32_products = is_tf32 ? F32Products::tf32 : F32Products::ieee);
+    }
     if (key == "tactic") return read_tactic(path, value);
     if (is_listed(kReservedKeys, key)) {
       fail_key(path, fmt::format("\"{}\" is reserved and not yet supported", key), "leave it out");
@@ -284,12 +315,15 @@ class SpecReader {
   }
 
   void read_outputs(const SpecPath& path, const Json& value) {
-    expect(path, value, value.is_array(), R"(be ["out"] or ["out", "lse"])");
-    spec_.outputs = {.out = false, .lse = false};
+    expect(path, value, value.is_array(), R"(be ["out"], ["out", "lse"] or a longer list)");
+    spec_.outputs = {.out = false};
     for (std::size_t i = 0; i < value.size(); ++i) {
       const SpecPath at = below(path, fmt::format("[{}]", i));
       const std::string name = name_at(at, value[i], kOutputs);
-      bool& wanted = name == "out" ? spec_.outputs.out : spec_.outputs.lse;
+      bool& wanted = name == "out"          ? spec_.outputs.out
+                     : name == "lse"        ? spec_.outputs.lse
+                     : name == "max_scores" ? spec_.outputs.max_scores
+                                            : spec_.outputs.weights;
       if (wanted)
         fail(at, fmt::format("outputs names \"{}\" twice", name), "delete one of the two");
       wanted = true;
@@ -326,7 +360,6 @@ class SpecReader {
   DType dtype_at(const SpecPath& path, const Json& value, const Names& allowed) const {
     expect(path, value, value.is_string(), "be " + one_of(allowed));
     const std::string name = value.get<std::string>();
-    if (is_fp8(name)) fail_not_yet(path, name, allowed);
     const std::optional<DType> dtype = dtype_from_string(name);
     if (dtype && is_listed(allowed, name)) return *dtype;
     const std::string alias = dtype_alias(name);
@@ -336,22 +369,23 @@ class SpecReader {
   }
 
   Layout layout_at(const SpecPath& path, const Json& value, const Names& allowed) const {
-    if (value == "paged_x") fail_not_yet(path, "paged_x", allowed);
-    if (value == "paged" && !is_listed(allowed, "paged")) {
-      fail(path, "layout is \"paged\", which k and v alone can be",
-           R"(write "layout": "packed", "kv_layout": "paged")");
+    const bool is_of_pages = value == "paged" || value == "paged_x";
+    if (is_of_pages && !is_listed(allowed, "paged")) {
+      const std::string name = value.get<std::string>();
+      fail(path, fmt::format("layout is \"{}\", which k and v alone can be", name),
+           fmt::format(R"(write "layout": "packed", "kv_layout": "{}")", name));
     }
     const std::string name = name_at(path, value, allowed);
-    for (const Layout layout : {Layout::bhsd, Layout::bshd, Layout::packed}) {
+    for (const Layout layout : {Layout::bhsd, Layout::bshd, Layout::packed, Layout::paged}) {
       if (name == to_string(layout)) return layout;
     }
-    return Layout::paged;
+    return Layout::paged_x;
   }
 
   // 0 means "not given" in the struct, so it must not pass here.
   std::int64_t head_dim_at(const SpecPath& path, const Json& value) const {
     const std::int64_t head_dim = integer_at(path, value);
-    expect(path, value, head_dim != 0, "be a multiple of 8 from 16 to 256");
+    expect(path, value, head_dim != 0, "be a number from 8 to 256");
     return head_dim;
   }
 
@@ -413,7 +447,8 @@ class SpecReader {
     return name;
   }
 
-  void check_snippet_at(const char* key, SnippetKind kind) const {
+  void check_snippet_at(SnippetKind kind) const {
+    const std::string key(to_string(kind));
     try {
       check_snippet_of(spec_, kind);
     } catch (const Error& error) {
@@ -440,14 +475,6 @@ class SpecReader {
     const bool wants_number = rule.find("number") != std::string_view::npos;
     fail(path, wrong_value(path, fmt::format("{} ({})", shown(value), kind_of(value)), rule),
          wants_number ? quoted : std::string());
-  }
-
-  [[noreturn]] void fail_not_yet(const SpecPath& path, std::string_view name,
-                                 const Names& allowed) const {
-    fail(path,
-         fmt::format("{} is \"{}\", which is reserved and not yet supported", to_string(path),
-                     printable(name)),
-         fmt::format("write {}", one_of(allowed)));
   }
 
   [[noreturn]] void fail_unknown_key(const SpecPath& path, const Names& allowed) const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/float_environment.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "generator/spec/spec_json.hpp"
 
 namespace tilewright {
@@ -144,16 +145,18 @@ std::string to_json(const Spec& spec) {
   if (spec.kv_dtype) add(true, "kv_dtype", name_of(*spec.kv_dtype));
   if (spec.out_dtype) add(true, "out_dtype", name_of(*spec.out_dtype));
   if (spec.scale) add(true, "scale", number(*spec.scale, false));
-  add(!spec.score_mod.empty(), "score_mod", string_text(spec.score_mod));
-  add(!spec.mask_mod.empty(), "mask_mod", string_text(spec.mask_mod));
+  for (const SnippetKind kind : snippet_kinds()) {
+    const std::string& text = snippet_text(spec, kind);
+    add(!text.empty(), to_string(kind), string_text(text));
+  }
   add(!spec.buffers.empty(), "buffers", group_text(spec.buffers, declared_buffer));
   add(!spec.scalars.empty(), "scalars", group_text(spec.scalars, declared_scalar));
   add(spec.block != defaults.block, "block",
       list({std::to_string(spec.block[0]), std::to_string(spec.block[1])}));
-  add(spec.outputs != defaults.outputs, "outputs",
-      spec.outputs.lse ? R"(["out", "lse"])" : R"(["out"])");
+  add(spec.outputs != defaults.outputs, "outputs", names_text(output_names(spec.outputs)));
   add(!spec.gradients.empty(), "gradients", names_text(spec.gradients));
   if (spec.precise_math) add(true, "precise_math", *spec.precise_math ? "true" : "false");
+  add(spec.f32_products != defaults.f32_products, "f32_products", name_of(spec.f32_products));
   if (spec.tactic) add(true, "tactic", tactic_text(*spec.tactic));
 
   std::string text;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
@@ -54,6 +55,20 @@ Limits limits_of(DType dtype) {
       return {0, 255};
     case DType::boolean:
       return {0, 1};
+    case DType::f8e4m3:
+      return {-448, 448};
+    case DType::f8e5m2:
+      return {-57344, 57344};
+    case DType::i8:
+      return {-128, 127};
+    case DType::f64:
+      return {-kMaxF32, kMaxF32};  // snippets read it as a float
+    case DType::i16:
+      return {-32768, 32767};
+    case DType::u16:
+      return {0, 65535};
+    case DType::u32:
+      return {0, 4294967295.0};
   }
   return {0, 0};
 }
@@ -68,21 +83,25 @@ class FieldChecker {
     check_tensor_dtype("dtype", spec_.dtype);
     check_head_dim("head_dim", spec_.head_dim);
     if (spec_.v_head_dim != 0) check_head_dim("v_head_dim", spec_.v_head_dim);
-    if (spec_.kv_dtype) check_tensor_dtype("kv_dtype", *spec_.kv_dtype);
+    if (spec_.kv_dtype) check_kv_dtype(*spec_.kv_dtype);
     if (spec_.out_dtype) check_tensor_dtype("out_dtype", *spec_.out_dtype);
     check_enumerator({"layout"}, spec_.layout, {Layout::bhsd, Layout::bshd, Layout::packed},
                      R"("bhsd", "bshd" or "packed")");
     if (spec_.kv_layout) {
       check_enumerator({"kv_layout"}, *spec_.kv_layout,
-                       {Layout::bhsd, Layout::bshd, Layout::packed, Layout::paged},
-                       R"("bhsd", "bshd", "packed" or "paged")");
+                       {Layout::bhsd, Layout::bshd, Layout::packed, Layout::paged, Layout::paged_x},
+                       R"("bhsd", "bshd", "packed", "paged" or "paged_x")");
     }
     check_layouts_agree();
     check_new_rows();
+    check_blocks_of_k();
+    check_scales_of_one_byte();
+    check_f32_products();
     if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
     for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
     for (const auto& [name, scalar] : spec_.scalars) check_scalar(name, scalar);
     check_block();
+    check_weights();
     if (!spec_.outputs.out) {
       fail({"outputs"}, "outputs lacks \"out\", which is always written", "add \"out\"");
     }
@@ -105,13 +124,28 @@ class FieldChecker {
   }
 
   void check_tensor_dtype(const char* key, DType dtype) const {
-    if (is_floating(dtype)) return;
-    wrong({key}, shown(dtype), "be " + one_of(tensor_dtype_names()));
+    require_among({key}, dtype, tensor_dtype_names());
+  }
+
+  void check_kv_dtype(DType dtype) const { require_among({"kv_dtype"}, dtype, kv_dtype_names()); }
+
+  void check_weights() const {
+    if (!spec_.outputs.weights) return;
+    if (spec_.is_packed()) {
+      fail({"outputs"},
+           "outputs names \"weights\", which sequences in packed or paged layouts do not have",
+           R"(write "layout": "bhsd", or leave "weights" out)");
+    }
+    if (!spec_.outputs.lse) {
+      fail({"outputs"},
+           "outputs names \"weights\", which are made from lse, and does not name that",
+           R"(write "outputs": ["out", "lse", "weights"])");
+    }
   }
 
   void check_layouts_agree() const {
     const Layout kv_layout = spec_.key_value_layout();
-    const bool is_of_packed = kv_layout == Layout::packed || kv_layout == Layout::paged;
+    const bool is_of_packed = kv_layout == Layout::packed || spec_.is_paged();
     if (spec_.is_packed() == is_of_packed) return;
     fail({"kv_layout"},
          fmt::format("kv_layout is \"{}\", but layout is \"{}\"", to_string(kv_layout),
@@ -121,11 +155,76 @@ class FieldChecker {
   }
 
   void check_new_rows() const {
-    if (!spec_.kv_new || spec_.is_paged()) return;
+    if (!spec_.kv_new || spec_.key_value_layout() == Layout::paged) return;
     fail(
         {"kv_new"},
         fmt::format("kv_new is true, but kv_layout is \"{}\"", to_string(spec_.key_value_layout())),
         R"(new rows come beside pages: write "layout": "packed", "kv_layout": "paged")");
+  }
+
+  // K's elements lie in blocks of 16 bytes.
+  void check_blocks_of_k() const {
+    const DType dtype = spec_.key_value_dtype();
+    if (!spec_.is_paged_x() || size_of(dtype) == 0) return;
+    const std::int64_t x = x_of(dtype);
+    if (spec_.head_dim % x == 0) return;
+    fail({"head_dim"},
+         fmt::format(R"(head_dim is {}, but kv_layout is "paged_x", which keeps {} elements of {} )"
+                     "together",
+                     spec_.head_dim, x, shown(dtype)),
+         fmt::format("use a multiple of {}, or \"kv_layout\": \"paged\"", x));
+  }
+
+  void check_f32_products() const {
+    check_enumerator({"f32_products"}, spec_.f32_products, {F32Products::ieee, F32Products::tf32},
+                     R"("ieee" or "tf32")");
+    if (spec_.f32_products == F32Products::ieee) return;
+    if (spec_.dtype != DType::f32) {
+      fail({"f32_products"},
+           fmt::format(R"(f32_products is "tf32", but q is {})", to_string(spec_.dtype)),
+           "leave f32_products out: it is for dtype \"f32\"");
+    }
+    if (!spec_.gradients.empty()) {
+      fail({"f32_products"},
+           R"(f32_products is "tf32", and the spec has gradients, whose products are IEEE's)",
+           "leave f32_products or gradients out");
+    }
+  }
+
+  // A stored number of one byte means little without its scale, so each has one, if only 1.
+  void check_scales_of_one_byte() const {
+    const DType kv = spec_.key_value_dtype(), out = spec_.output_dtype();
+    if (spec_.dtype == DType::f8e4m3) {
+      if (kv != spec_.dtype) {
+        fail({"kv_dtype"}, fmt::format(R"(kv_dtype is {}, but q is "f8e4m3")", shown(kv)),
+             R"(with dtype "f8e4m3" k and v are f8e4m3 too: leave kv_dtype out)");
+      }
+      if (!spec_.out_dtype) {
+        fail({"dtype"}, R"(dtype is "f8e4m3", and out_dtype is missing)",
+             "add \"out_dtype\": " + one_of(tensor_dtype_names()));
+      }
+      require_scale("dtype", spec_.dtype, "q_scale", spec_.q_scale);
+    }
+    if (is_quantised(kv)) {
+      const char* const key = spec_.kv_dtype ? "kv_dtype" : "dtype";
+      require_scale(key, kv, "k_scale", spec_.k_scale);
+      require_scale(key, kv, "v_scale", spec_.v_scale);
+    }
+    if (is_float8(out)) {
+      require_scale(spec_.out_dtype ? "out_dtype" : "dtype", out, "out_scale", spec_.out_scale);
+    } else if (!spec_.out_scale.empty()) {
+      fail({"out_scale"},
+           fmt::format("the spec has out_scale, but out is {}, which is stored without one",
+                       to_string(out)),
+           "leave out_scale out: it goes with an f8 out_dtype");
+    }
+  }
+
+  void require_scale(const char* key, DType dtype, const char* name,
+                     const std::string& scale) const {
+    if (!scale.empty()) return;
+    fail({key}, fmt::format("{} is {}, and {} is missing", key, shown(dtype), name),
+         fmt::format(R"(add "{}": "1.0f" if the values are stored as they are)", name));
   }
 
   // Dimensions that calls of the other layouts have.
@@ -158,9 +257,22 @@ class FieldChecker {
   }
 
   void check_head_dim(const char* key, std::int64_t value) const {
-    if (value >= 16 && value <= 256 && value % 8 == 0) return;
-    wrong({key}, std::to_string(value), "be a multiple of 8 from 16 to 256",
-          near_multiple(value, 8, "pad q, k and v with zeros to "));
+    if (value < 8 || value > 256) {
+      wrong({key}, std::to_string(value), "be a number from 8 to 256",
+            value > 0 && value < 8 ? "pad q, k and v with zeros to 8" : "");
+    }
+    if (value >= 16 && value % 8 == 0) return;
+    if (is_quantised(spec_.key_value_dtype()) || is_quantised(spec_.dtype) ||
+        is_quantised(spec_.output_dtype())) {
+      wrong({key}, std::to_string(value),
+            "be a multiple of 8 from 16 to 256 where q, k, v or out has one byte",
+            near_multiple(value, 8, "pad q, k and v with zeros to "));
+    }
+    if (spec_.is_paged_x()) {
+      wrong({key}, std::to_string(value),
+            "be a multiple of 8 from 16 to 256 in kv_layout \"paged_x\"",
+            near_multiple(value, 8, "use kv_layout \"paged\", or pad to "));
+    }
   }
 
   void check_block() const {
@@ -174,7 +286,7 @@ class FieldChecker {
 
   static std::string near_multiple(std::int64_t value, std::int64_t step, std::string_view what) {
     if (value < 1 || value > 256) return {};
-    return fmt::format("{}{}", what, std::max<std::int64_t>((value + step - 1) / step * step, 16));
+    return fmt::format("{}{}", what, std::max<std::int64_t>(round_up(value, step), 16));
   }
 
   void check_name(const char* group, const std::string& name) const {
@@ -191,9 +303,7 @@ class FieldChecker {
 
   void check_buffer(const std::string& name, const BufferSpec& buffer) const {
     check_name("buffers", name);
-    if (size_of(buffer.dtype) == 0) {
-      wrong({"buffers", name, "dtype"}, shown(buffer.dtype), "be " + one_of(buffer_dtype_names()));
-    }
+    require_among({"buffers", name, "dtype"}, buffer.dtype, buffer_dtype_names());
     check_enumerator({"buffers", name, "bounds"}, buffer.bounds, {Bounds::clamped, Bounds::trusted},
                      R"("clamped" or "trusted")");
     const std::size_t rank = buffer.shape.size();
@@ -287,6 +397,12 @@ class FieldChecker {
     }
   }
 
+  void require_among(const SpecPath& path, DType dtype,
+                     const std::vector<std::string>& names) const {
+    if (std::find(names.begin(), names.end(), to_string(dtype)) != names.end()) return;
+    wrong(path, shown(dtype), "be " + one_of(names));
+  }
+
   static std::string shown(DType dtype) {
     if (size_of(dtype) == 0) return std::to_string(static_cast<int>(dtype));
     return fmt::format("\"{}\"", to_string(dtype));
@@ -335,21 +451,26 @@ void validate(const Spec& spec) {
   check_fields(spec, [](const SpecProblem& problem) {
     throw Error(ErrorCode::spec, problem.message, problem.hint);
   });
-  check_snippet_of(spec, SnippetKind::score_mod);
-  check_snippet_of(spec, SnippetKind::mask_mod);
+  for (const SnippetKind kind : snippet_kinds()) check_snippet_of(spec, kind);
   check_gradients(spec, [](const SpecProblem& problem) {
     throw Error(ErrorCode::spec, problem.message, problem.hint);
   });
 }
 
 const std::vector<std::string>& tensor_dtype_names() {
-  static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, f16, bf16}));
+  static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, f16, bf16, f8e4m3}));
+  return kNames;
+}
+
+const std::vector<std::string>& kv_dtype_names() {
+  static const auto& kNames =
+      *new std::vector<std::string>(dtype_names({f32, f16, bf16, f8e4m3, f8e5m2, i8}));
   return kNames;
 }
 
 const std::vector<std::string>& buffer_dtype_names() {
-  static const auto& kNames =
-      *new std::vector<std::string>(dtype_names({f32, f16, bf16, i32, i64, u8, boolean}));
+  static const auto& kNames = *new std::vector<std::string>(
+      dtype_names({f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, boolean}));
   return kNames;
 }
 

@@ -35,6 +35,7 @@ std::string wrong_value(const SpecPath& path, std::string_view value, std::strin
 
 /// The dtypes of q, k, v and out, of buffers, and of scalars.
 const std::vector<std::string>& tensor_dtype_names();
+const std::vector<std::string>& kv_dtype_names();
 const std::vector<std::string>& buffer_dtype_names();
 const std::vector<std::string>& scalar_dtype_names();
 

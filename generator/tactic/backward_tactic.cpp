@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 
@@ -11,11 +12,7 @@ namespace tilewright {
 namespace {
 
 // Besides the dynamic part, a block has a little static shared memory.
-constexpr std::int64_t kStaticSharedBytes = 1024;
-
-std::int64_t padded(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
+constexpr std::int64_t kStaticBackwardBytes = 1024;
 
 // Tiles that a block of 128 x 128 gets.
 struct BackwardTiles {
@@ -25,9 +22,9 @@ struct BackwardTiles {
 // Bytes of a tile's row of keys and values, as templates/cuda/backward lays them out.
 std::int64_t row_bytes(const Spec& spec) {
   const auto of = [&](std::int64_t dim) {
-    return backward_uses_tensor_cores(spec) ? 2 * padded(dim, 16) : 4 * (padded(dim, 64) + 4);
+    return backward_uses_tensor_cores(spec) ? 2 * round_up(dim, 16) : 4 * (round_up(dim, 64) + 4);
   };
-  return of(spec.head_dim) + of(spec.value_head_dim());
+  return of(spec.tile_head_dim()) + of(spec.tile_value_dim());
 }
 
 std::int64_t sweep_bytes(const Spec& spec, const BackwardTiles& choice, std::int64_t diagonals) {
@@ -39,10 +36,18 @@ std::int64_t sweep_bytes(const Spec& spec, const BackwardTiles& choice, std::int
          diagonals * choice.own * (choice.passing + 8) * 4;
 }
 
-// The greatest multiple of 16 up to `limit` that divides both sides of a block: a tile lies in one
-// row of tiles, whichever side owns it.
-std::int64_t tile_of(const Spec& spec, std::int64_t limit) {
+// What a tile's side divides: both sides of a block, so that a tile lies in one row of tiles,
+// whichever side owns it; of packed sequences also the rows of a plan's rows of tiles and of its
+// entries of work.
+std::int64_t common_side(const SpecFacts& facts, const Target& target) {
+  const Spec& spec = facts.spec;
   const std::int64_t side = std::gcd(spec.block[0], spec.block[1]);
+  if (!spec.is_packed()) return side;
+  return std::gcd(side, std::gcd(plan_row_side(facts, target), plan_work_side(facts, target)));
+}
+
+// The greatest multiple of 16 up to `limit` that divides `side`.
+std::int64_t tile_of(std::int64_t side, std::int64_t limit) {
   std::int64_t best = 16;
   for (std::int64_t tile = 16; tile <= std::min(side, limit); tile += 16) {
     if (side % tile == 0) best = tile;
@@ -52,7 +57,7 @@ std::int64_t tile_of(const Spec& spec, std::int64_t limit) {
 
 // The best first; which of them fits depends on the GPU's shared memory.
 std::vector<BackwardTiles> choices(const Spec& spec) {
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const std::int64_t width = std::max(spec.tile_head_dim(), spec.tile_value_dim());
   if (!backward_uses_tensor_cores(spec)) {
     return {{64, 32, 1, 1}, {32, 32, 1, 1}, {32, 16, 1, 1}, {16, 16, 1, 1}};
   }
@@ -63,7 +68,7 @@ std::vector<BackwardTiles> choices(const Spec& spec) {
 }  // namespace
 
 bool splits_backward_columns(const Spec& spec) {
-  return spec.head_dim + spec.value_head_dim() > 256;
+  return spec.tile_head_dim() + spec.tile_value_dim() > 256;
 }
 
 bool backward_uses_tensor_cores(const Spec& spec) {
@@ -73,12 +78,13 @@ bool backward_uses_tensor_cores(const Spec& spec) {
 BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& target,
                                       std::int64_t diagonals) {
   const Spec& spec = facts.spec;
+  const std::int64_t side = common_side(facts, target);
   const bool on_tensor_cores = backward_uses_tensor_cores(spec);
   for (BackwardTiles choice : choices(spec)) {
-    choice.own = tile_of(spec, choice.own);
-    choice.passing = tile_of(spec, choice.passing);
+    choice.own = tile_of(side, choice.own);
+    choice.passing = tile_of(side, choice.passing);
     const std::int64_t bytes = sweep_bytes(spec, choice, diagonals);
-    if (bytes > max_shared_bytes(target) - kStaticSharedBytes) continue;
+    if (bytes > max_shared_bytes(target) - kStaticBackwardBytes) continue;
     return {.tiles = {.q_tile = choice.own,
                       .kv_tile = choice.passing,
                       .warps = choice.own / (on_tensor_cores ? 16 : 8),

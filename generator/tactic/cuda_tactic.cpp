@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/decode_tactic.hpp"
@@ -24,10 +25,6 @@ constexpr std::int64_t kReservedSharedBytes = 1024;
 constexpr std::int64_t kRoomOfA100 = 163 * 1024;
 constexpr std::int64_t kRoomOfH100 = 227 * 1024;
 
-std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
-
 // The greatest tile up to `limit` that divides the side of a block and is a multiple of `step`; 0
 // where there is none.
 std::int64_t largest_tile(std::int64_t side, std::int64_t limit, std::int64_t step) {
@@ -38,15 +35,21 @@ std::int64_t largest_tile(std::int64_t side, std::int64_t limit, std::int64_t st
   return best;
 }
 
+// Whether a warp owns tiles of 16 rows, as the products of tensor cores have them.
+bool owns_row_tiles(const Spec& spec) {
+  return uses_tensor_cores(spec) || uses_tf32(spec);
+}
+
 // Half a warp owns 4 rows in float32.
 std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_of_warp) {
-  return uses_tensor_cores(spec) ? q_tile / (16 * tiles_of_warp) : q_tile / 8;
+  return owns_row_tiles(spec) ? q_tile / (16 * tiles_of_warp) : q_tile / 8;
 }
 
 // Whether snippets leave no registers for 128 x 64 at head_dim 128 where shared memory has room for
 // it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
 // so, and so does a mask_mod that divides or reads a scalar.
 bool snippets_take_registers(const SpecFacts& facts, const Target& target) {
+  if (facts.scales_kv_rows()) return true;
   const ScoreModReads reads = facts.score_mod_reads();
   if (target.sm() == 90) return reads == ScoreModReads::more;
   return reads != ScoreModReads::none || !facts.spec.scalars.empty() || facts.mask_mod_divides();
@@ -63,15 +66,25 @@ Choice float32_choice(std::int64_t width, std::int64_t room) {
   return room >= kRoomOfA100 ? Choice{64, 32, 1, 1} : Choice{32, 16, 1, 1};
 }
 
+// The accumulators take the registers that they take in 16 bits, and tiles twice the shared memory.
+Choice tf32_choice(std::int64_t width, std::int64_t room) {
+  if (width <= 64) return {128, 64, 2, 1};
+  if (width <= 128) return {128, 32, 2, 1};
+  if (width <= 192) return {64, 32, 1, 1};
+  return {64, room >= kRoomOfA100 ? 32 : 16, 1, 1};
+}
+
 // docs/decisions/0008: what was the fastest of those that spill nothing.
 Choice best_choice(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const std::int64_t width = std::max(spec.tile_head_dim(), spec.tile_value_dim());
   const std::int64_t room = max_shared_bytes(target);
+  if (uses_tf32(spec)) return tf32_choice(width, room);
   if (!uses_tensor_cores(spec)) return float32_choice(width, room);
   if (width <= 64) {
     // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
-    const bool is_narrow = target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more;
+    const bool is_narrow = facts.scales_kv_rows() ||
+                           (target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more);
     return {128, is_narrow ? 32 : 64, 2, 2};
   }
   if (width <= 96) return {128, 64, 2, 1};
@@ -97,13 +110,13 @@ PortableTactic default_tactic(const SpecFacts& facts, const Target& target, std:
     q_tile = largest_tile(side, choice.q_tile, 16);
   }
   const std::int64_t warps = warps_of(spec, q_tile, tiles_of_warp);
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  const bool on_tensor_cores = uses_tensor_cores(spec);
+  const std::int64_t width = std::max(spec.tile_head_dim(), spec.tile_value_dim());
+  const bool on_tensor_cores = owns_row_tiles(spec);
   // One warp with two tiles of rows spills with 64 columns of wider heads.
   const bool is_lone = on_tensor_cores && warps == 1 && tiles_of_warp > 1 && width > 64;
   const std::int64_t kv_limit =
       is_lone ? std::min<std::int64_t>(choice.kv_tile, 32) : choice.kv_tile;
-  const bool keeps_q = on_tensor_cores && tiles_of_warp == 1 && width <= 128;
+  const bool keeps_q = uses_tensor_cores(spec) && tiles_of_warp == 1 && width <= 128;
   const std::int64_t blocks = on_tensor_cores ? std::clamp<std::int64_t>(8 / warps, 1, 4) : 1;
   return {.q_tile = q_tile,
           .kv_tile = largest_tile(spec.block[1], kv_limit, 16),
@@ -116,7 +129,7 @@ PortableTactic default_tactic(const SpecFacts& facts, const Target& target, std:
 
 void check_warps(const Spec& spec, const PortableTactic& tactic) {
   const auto [q_tile, warps] = std::pair(tactic.q_tile, tactic.warps);
-  if (!uses_tensor_cores(spec)) {
+  if (!owns_row_tiles(spec)) {
     if (warps == q_tile / 8) return;
     fail_tactic(
         fmt::format("warps is {}; in float32 a warp owns 8 rows of q, so q_tile {} needs {}", warps,
@@ -131,7 +144,7 @@ void check_warps(const Spec& spec, const PortableTactic& tactic) {
 void check(const Spec& spec, std::int64_t side, const PortableTactic& tactic) {
   require_divides("q_tile", tactic.q_tile, "block[0]", side);
   // A thread's row of a tile is one word of bits.
-  if (uses_tensor_cores(spec)) require_range("kv_tile", tactic.kv_tile, 16, 128, 16);
+  if (owns_row_tiles(spec)) require_range("kv_tile", tactic.kv_tile, 16, 128, 16);
   require_divides("kv_tile", tactic.kv_tile, "block[1]", spec.block[1]);
   check_warps(spec, tactic);
 }
@@ -189,23 +202,36 @@ void force(const Spec& spec, const TacticSpec& forced, PortableTactic& tactic) {
 }  // namespace
 
 bool uses_tensor_cores(const Spec& spec) {
-  return spec.dtype != DType::f32 && spec.key_value_dtype() == spec.dtype;
+  const DType kv = spec.key_value_dtype();
+  return size_of(spec.dtype) == 2 && (kv == spec.dtype || is_quantised(kv));
+}
+
+bool multiplies_float8(const Spec& spec) {
+  return spec.dtype == DType::f8e4m3 && spec.key_value_dtype() == DType::f8e4m3;
+}
+
+bool uses_tf32(const Spec& spec) {
+  return spec.f32_products == F32Products::tf32 && !uses_tensor_cores(spec) && !spec.pads_rows();
 }
 
 std::int64_t row_tiles(const Spec& spec, const PortableTactic& tactic) {
-  return uses_tensor_cores(spec) ? tactic.q_tile / (16 * tactic.warps) : 1;
+  return owns_row_tiles(spec) ? tactic.q_tile / (16 * tactic.warps) : 1;
 }
 
 std::int64_t shared_bytes(const Spec& spec, const PortableTactic& tactic) {
   const std::int64_t q_tile = tactic.q_tile;
   const std::int64_t kv_rows = tactic.stages * tactic.kv_tile;
   if (uses_tensor_cores(spec)) {
-    const std::int64_t head = round_up(spec.head_dim, 16);
-    const std::int64_t value = round_up(spec.value_head_dim(), 16);
+    const std::int64_t head = round_up(spec.tile_head_dim(), 16);
+    const std::int64_t value = round_up(spec.tile_value_dim(), 16);
     return 2 * (q_tile * head + kv_rows * (head + value));
   }
-  const std::int64_t head = spec.head_dim + 4;
-  const std::int64_t value = round_up(spec.value_head_dim(), 64);
+  if (uses_tf32(spec)) {
+    return 4 * (q_tile * spec.tile_head_dim() +
+                kv_rows * (spec.tile_head_dim() + spec.tile_value_dim()));
+  }
+  const std::int64_t head = spec.tile_head_dim() + 4;
+  const std::int64_t value = round_up(spec.tile_value_dim(), 64);
   return 4 * (q_tile * head + kv_rows * (head + value) + q_tile * (tactic.kv_tile + 4));
 }
 

@@ -12,8 +12,15 @@ namespace tilewright {
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& kernel);
 
-/// Whether the spec's products run on tensor cores (16-bit tensors of one type), else in float32.
+/// Whether the spec's products run on tensor cores (16-bit tensors of one type; k and v also
+/// of one byte, whose numbers become 16-bit ones exactly), else in float32.
 bool uses_tensor_cores(const Spec& spec);
+
+/// Whether q, k and v are of f8e4m3, which Hopper's kernel multiplies as they are.
+bool multiplies_float8(const Spec& spec);
+
+/// Whether float32 products are computed in TF32, on tensor cores too.
+bool uses_tf32(const Spec& spec);
 
 /// Tiles of 16 rows that a warp of the tactic "portable" owns on tensor cores; 1 elsewhere.
 std::int64_t row_tiles(const Spec& spec, const PortableTactic& tactic);

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 
 namespace tilewright {
 namespace {
 
-// Columns of a row in shared memory: whole steps of a matrix product.
-std::int64_t padded(std::int64_t columns) {
-  return (columns + 15) / 16 * 16;
+// Columns of a row in shared memory: whole steps of a matrix product, of which ldmatrix brings two
+// where elements have one byte.
+std::int64_t padded(const Spec& spec, std::int64_t columns) {
+  return round_up(columns, is_quantised(spec.key_value_dtype()) ? 32 : 16);
 }
 
 // Beside the dynamic part a block has static shared memory, most of it for the sums of warps
@@ -19,14 +21,17 @@ constexpr std::int64_t kStaticBytes = 12 * 1024;
 }  // namespace
 
 bool has_decode_kernel(const Spec& spec) {
-  return spec.is_packed() && uses_tensor_cores(spec);
+  // New rows and pages of two types do not share a ring.
+  const bool mixes_types = spec.kv_new && spec.key_value_dtype() != spec.dtype;
+  return uses_tensor_cores(spec) && !mixes_types && !spec.is_paged_x() && !spec.pads_rows();
 }
 
 // What counts is how many bytes of K and V are on their way: two blocks on a multiprocessor, or
-// else more stages (notes on an H100: docs/performance.md).
+// else more stages (notes on an H100: docs/lab/performance.md).
 DecodeTactic decode_tactic(const Spec& spec, const Target& target) {
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  const bool is_narrow = width <= 64 && spec.block[1] % 32 == 0;
+  const std::int64_t width = std::max(spec.tile_head_dim(), spec.tile_value_dim());
+  const auto bytes = static_cast<std::int64_t>(size_of(spec.key_value_dtype()));
+  const bool is_narrow = width * bytes <= 128 && spec.block[1] % 32 == 0;
   DecodeTactic tactic = {.kv_tile = is_narrow ? 32 : 16,
                          .warps = 4,
                          .stages = 1,
@@ -48,10 +53,17 @@ DecodeTactic decode_tactic(const Spec& spec, const Target& target) {
   return tactic;
 }
 
+// kWeights of templates/cuda/decode/finish_item.hpp: four warps, each with four rows of a pass.
+std::int64_t most_decode_blocks(const Spec& spec) {
+  const std::int64_t value = padded(spec, spec.tile_value_dim());
+  return 4 * 4 * ((value <= 128 ? value : value / 2) + 4);
+}
+
 std::int64_t shared_bytes(const Spec& spec, const DecodeTactic& tactic) {
-  const std::int64_t head = padded(spec.head_dim);
-  const std::int64_t value = padded(spec.value_head_dim());
-  const std::int64_t ring = 2 * tactic.stages * tactic.kv_tile * (head + value);
+  const std::int64_t head = padded(spec, spec.tile_head_dim());
+  const std::int64_t value = padded(spec, spec.tile_value_dim());
+  const auto bytes = static_cast<std::int64_t>(size_of(spec.key_value_dtype()));
+  const std::int64_t ring = bytes * tactic.stages * tactic.kv_tile * (head + value);
   const std::int64_t q = tactic.q_in_registers ? 0 : 2 * kDecodeRows * head;
   return tactic.warps * ring + q;
 }

@@ -6,6 +6,11 @@
 #include <fmt/format.h>
 
 #include "generator/messages/text_location.hpp"
+#include "generator/snippet/gradient_terms.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
+#include "generator/tactic/decode_tactic.hpp"
+#include "generator/tactic/hopper_backward_tactic.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
 #include "generator/tactic/tactic.hpp"
 
 namespace tilewright {
@@ -31,7 +36,10 @@ std::optional<SnippetToken> type_without_intervals(const AnalysedSnippet& analys
 class Explainer {
  public:
   Explainer(const SpecFacts& facts, const Target& target)
-      : facts_(facts), is_hopper_(choose_tactic(facts, target).hopper() != nullptr) {}
+      : facts_(facts),
+        target_(target),
+        is_gpu_(!target.is_cpu()),
+        is_hopper_(choose_tactic(facts, target).hopper() != nullptr) {}
 
   std::vector<FastPath> run() {
     of_score("score_slope", facts_.has_slope(),
@@ -54,12 +62,51 @@ class Explainer {
              "no read has q_idx and kv_idx in indices of their own, or another read is not at sums "
              "of indices");
     of_mask();
-    add("tensor_maps", is_hopper_, "only Hopper's kernel loads tiles by tensor maps");
-    add("decode", false, "no kernel of this version splits kv for few rows of q");
+    for (const SnippetKind kind :
+         {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale}) {
+      of_scale(kind);
+    }
+    add("tensor_maps", is_hopper_, of_hopper_alone(why_not_tensor_maps()));
+    const bool decodes = facts_.spec.is_packed() && has_decode_kernel(facts_.spec);
+    add("decode", is_gpu_ && decodes, why_not_decode());
+    if (!facts_.spec.gradients.empty()) {
+      of_gradients();
+    }
     return std::move(paths_);
   }
 
  private:
+  static std::string of_hopper_alone(const std::string& why_not) {
+    return why_not.empty() ? why_not : "of Hopper's kernel alone: " + why_not;
+  }
+
+  // Of the kernel that explain names, which choose_tactic takes without a variant.
+  std::string why_not_tensor_maps() const {
+    const Spec& spec = facts_.spec;
+    const std::string why_not =
+        why_not_hopper(facts_, target_, {.masked = !spec.mask_mod.empty(), .aligned = true});
+    if (!why_not.empty() || is_hopper_) return why_not;
+    return fmt::format("the spec's tactic is \"{}\"", spec.tactic ? spec.tactic->name : kPortable);
+  }
+
+  void of_gradients() {
+    const char* const name = "gradients_in_one_sweep";
+    if (const auto unknown = unknown_derivative(facts_)) {
+      const SourceRange range = {unknown->begin, unknown->begin};
+      return add(name, false, unknown->message, place_of(*facts_.score_mod, range));
+    }
+    const std::string why_not = why_not_one_sweep();
+    add(name, why_not.empty(), why_not);
+  }
+
+  // Of the backward kernel for aligned tensors.
+  std::string why_not_one_sweep() const {
+    const Spec& spec = facts_.spec;
+    return of_hopper_alone(why_not_hopper_backward(
+        facts_, target_,
+        {.role = KernelRole::backward, .masked = !spec.is_packed() && !spec.mask_mod.empty()}));
+  }
+
   void add(std::string name, bool used, std::string why_not,
            std::optional<FastPath::SourceLocation> place = {}) {
     paths_.push_back({.name = std::move(name), .used = used});
@@ -94,7 +141,23 @@ class Explainer {
       return "the result is not tanh, sin or cos, with or without a factor";
     }
     if (facts_.spec.dtype != DType::bf16) return "weights relative to it need bf16's exponents";
+    if (facts_.spec.outputs.max_scores) return "outputs name max_scores, which are the maxima";
     return "the factor of the result must be known, by a scalar's default, and at most 55";
+  }
+
+  std::string why_not_decode() const {
+    if (!is_gpu_) return "only GPUs have a kernel for sequences with few rows of q";
+    if (facts_.spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
+    if (facts_.spec.pads_rows()) {
+      return "head_dim and v_head_dim must be multiples of 8 from 16 on";
+    }
+    if (!uses_tensor_cores(facts_.spec)) {
+      return "its products are of f16 or bf16, with k and v of q's dtype or of one byte";
+    }
+    if (!facts_.spec.is_packed()) {
+      return "dense calls, those with few rows of q, take it where AttentionOptions::decode is set";
+    }
+    return "kv_new: new rows and pages of two dtypes do not share its ring";
   }
 
   template <typename Wanted>
@@ -130,7 +193,26 @@ class Explainer {
         "the right operand of && or || may change a variable");
   }
 
+  // Of scales that the spec has.
+  void of_scale(SnippetKind kind) {
+    const std::optional<AnalysedSnippet>& analysed = facts_.of(kind);
+    if (!analysed) return;
+    const bool is_of_q = kind == SnippetKind::q_scale;
+    const bool names_row = analysed->snippet.mentions(is_of_q ? "q_idx" : "kv_idx") ||
+                           analysed->snippet.mentions(is_of_q ? "q_token" : "kv_token");
+    add(fmt::format("folded_{}", to_string(kind)), facts_.granularity(kind) != Granularity::row,
+        names_row ? fmt::format("it is one for each row of {}, so it multiplies each {}",
+                                is_of_q                        ? "q"
+                                : kind == SnippetKind::k_scale ? "k"
+                                                               : "v",
+                                kind == SnippetKind::v_scale ? "weight" : "score")
+                  : "kv_new: new rows have no scale, so those of pages multiply column by column",
+        place_of(*analysed, {0, 0}));
+  }
+
   const SpecFacts& facts_;
+  const Target& target_;
+  bool is_gpu_;
   bool is_hopper_;
   std::vector<FastPath> paths_ = {};
 };

@@ -12,14 +12,14 @@
 namespace tilewright {
 namespace {
 
-// Rows of q that a warpgroup owns, columns of a panel, and bytes of a panel's row:
-// hopper/layout.hpp.
+// Rows of q that a warpgroup owns, and bytes of a panel's row: hopper/layout.hpp.
 constexpr std::int64_t kGroupRows = 64;
-constexpr std::int64_t kPanelColumns = 64;
 constexpr std::int64_t kPanelRowBytes = 128;
-// With three warpgroups that compute, ptxas gives each thread 128 registers. A product that is
-// wider than this holds more of out than fits beside its operands, and does not compile.
-constexpr std::int64_t kWidestValueOfThreeGroups = 192;
+constexpr std::int64_t kCopiedBytes = 16;  // of which the copy engine takes multiples alone
+// With four warpgroups, three of which compute or one widens, ptxas gives each thread 128
+// registers. A product that is wider than this holds more of out than fits beside its operands, and
+// does not compile.
+constexpr std::int64_t kWidestValueOfFourGroups = 192;
 // Barriers and announcements behind the tiles.
 constexpr std::int64_t kControlBytes = 1024;
 // Below this a product is too short to hide anything behind.
@@ -31,8 +31,33 @@ constexpr std::int64_t kShortKvTile = 80;
 // Of which a merged kv tile is a multiple: hopper/two_block_tiles.hpp.
 constexpr std::int64_t kMergedKvStep = 128;
 
-std::int64_t panels(std::int64_t columns) {
-  return ceil_div(columns, kPanelColumns);
+std::int64_t panels(std::int64_t columns, DType dtype) {
+  return ceil_div(columns, kPanelRowBytes / static_cast<std::int64_t>(size_of(dtype)));
+}
+
+// Whether k and v have one byte, and q 16 bits: a warpgroup widens them.
+bool widens(const Spec& spec) {
+  return is_quantised(spec.key_value_dtype()) && size_of(spec.dtype) == 2;
+}
+
+// Bytes of a row of q, k, v or out that are no multiple of the 16 that the copy engine wants from
+// one row to the next; 0 where there are none. Rows of one-byte elements alone can be such.
+std::int64_t uneven_row_bytes(const Spec& spec) {
+  const auto bytes = [](std::int64_t columns, DType dtype) {
+    return columns * static_cast<std::int64_t>(size_of(dtype));
+  };
+  const std::int64_t head = spec.head_dim, value = spec.value_head_dim();
+  for (const std::int64_t row :
+       {bytes(head, spec.dtype), bytes(head, spec.key_value_dtype()),
+        bytes(value, spec.key_value_dtype()), bytes(value, spec.output_dtype())}) {
+    if (row % kCopiedBytes != 0) return row;
+  }
+  return 0;
+}
+
+// Steps of kv tiles: rows of V that one product takes.
+std::int64_t kv_step(const Spec& spec) {
+  return multiplies_float8(spec) ? 32 : 16;
 }
 
 bool divides(std::int64_t tile, std::int64_t side, const KernelVariant& kernel) {
@@ -54,8 +79,9 @@ std::int64_t dividing_q_tile(const Spec& spec, const KernelVariant& kernel) {
 
 // The greatest tile up to `limit` that divides the side of a mask's block.
 std::int64_t largest_kv_tile(const Spec& spec, const KernelVariant& kernel, std::int64_t limit) {
-  std::int64_t tile = limit;
-  while (tile > 0 && !divides(tile, spec.block[1], kernel)) tile -= 16;
+  const std::int64_t step = kv_step(spec);
+  std::int64_t tile = limit / step * step;
+  while (tile > 0 && !divides(tile, spec.block[1], kernel)) tile -= step;
   return tile;
 }
 
@@ -84,6 +110,11 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
   // accumulators.
   if (facts.score_mod_loops()) return 64;
   if (width <= 64) return kNarrowKvTile;
+  if (widens(facts.spec) && width > 128) return 64;  // of shared memory
+  // Weights of 8 bits take half the registers of those of 16.
+  if (multiplies_float8(facts.spec)) {
+    return width <= 128 && q_tile < 3 * kGroupRows ? 128 : 96;
+  }
   if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
   return width <= 192 ? 112 : 80;
 }
@@ -105,12 +136,16 @@ bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t width) {
   const Spec& spec = facts.spec;
+  // Threads that look up pages have too few registers beside them.
+  if (spec.is_paged() || widens(spec)) return false;
   if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
       !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
     return false;
   }
   if (!reads_suit_three_groups(facts, kernel, width)) return false;
   if (width <= 64) return true;
+  // Measured without a mask and a score_mod alone: 1.1 times as fast.
+  if (multiplies_float8(spec)) return width <= 128 && !kernel.masked && spec.score_mod.empty();
   return width <= 128 && has_short_kv_tile(spec, kernel) && !facts.score_mod_loops();
 }
 
@@ -126,8 +161,14 @@ std::int64_t default_q_tile(const SpecFacts& facts, const KernelVariant& kernel,
 std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const Target& target,
                                                   const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
-  if (target.name() != "sm_90a" || !uses_tensor_cores(spec) || !kernel.aligned) return {};
-  if (spec.is_paged()) return {};
+  const bool eight_bits = multiplies_float8(spec);
+  if (target.name() != "sm_90a" || !kernel.aligned) return {};
+  if (!uses_tensor_cores(spec) && !eight_bits) return {};
+  if (spec.pads_rows() || uneven_row_bytes(spec) != 0) return {};
+  if (spec.kv_new || spec.is_paged_x() || facts.scales_kv_rows()) return {};
+  if (spec.key_value_dtype() != spec.dtype && !widens(spec)) return {};
+  if (eight_bits && spec.is_paged()) return {};
+  if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   const std::int64_t q_tile = default_q_tile(facts, kernel, width);
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
@@ -135,25 +176,27 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   const bool fits = divides(q_tile, spec.block[0], kernel) || can_merge(spec, q_tile, kv_tile);
   if (!fits) return {};
   const bool is_wide = width > 128;
-  const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool is_narrow = width <= 64;
+  const bool has_one_q = is_wide || (widens(spec) && !is_narrow);
+  const bool has_three_groups = q_tile == 3 * kGroupRows;
   const bool has_slope = facts.has_slope();
   // A slope takes next to nothing from the softmax (docs/decisions/0030).
   const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_slope;
-  const bool takes_turns =
-      q_tile > kGroupRows &&
-      (kernel.masked ? is_wide || has_three_groups : is_narrow || has_heavy_score_mod);
+  // Products of 8 bits leave the tensor cores idle for so long that turns cost narrow heads 3 %.
+  const bool gains_by_turns =
+      kernel.masked ? is_wide || has_three_groups : is_narrow || has_heavy_score_mod;
+  const bool takes_turns = q_tile > kGroupRows && gains_by_turns && !(eight_bits && is_narrow);
   // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
   // does, and a slope takes some of them.
   const std::int64_t few_at_once = has_slope ? 2 : 4;
   const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? few_at_once : 8;
   return HopperTactic{.q_tile = q_tile,
                       .kv_tile = kv_tile,
-                      .stages = 2,
-                      .q_stages = is_wide ? 1 : 2,
+                      .stages = eight_bits && !is_wide ? 3 : 2,
+                      .q_stages = has_one_q ? 1 : 2,
                       .take_turns = takes_turns,
                       .persistent = true,
-                      .out_over_q = is_wide,
+                      .out_over_q = has_one_q,
                       .mask_unroll = mask_unroll,
                       .bounded_waits = false,
                       .launch_counters = 1024};
@@ -164,12 +207,30 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   const Spec& spec = facts.spec;
   if (default_hopper_tactic(facts, target, kernel)) return {};
   if (target.name() != "sm_90a") return "it is for sm_90a alone";
-  if (spec.dtype == DType::f32) return "its products are of f16 or bf16, and dtype is f32";
-  if (!uses_tensor_cores(spec)) {
-    return fmt::format("q and k must have one dtype, and kv_dtype is {}",
+  if (size_of(spec.dtype) != 2 && !multiplies_float8(spec)) {
+    return fmt::format("its products are of f16, bf16 or f8e4m3, and dtype is {}",
+                       to_string(spec.dtype));
+  }
+  if (spec.key_value_dtype() != spec.dtype && !widens(spec)) {
+    return fmt::format("q and k must have one dtype, or k one byte, and kv_dtype is {}",
                        to_string(spec.key_value_dtype()));
   }
+  if (spec.pads_rows()) return "head_dim and v_head_dim must be multiples of 8 from 16 on";
+  if (const std::int64_t bytes = uneven_row_bytes(spec)) {
+    return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
+  }
+  if (spec.kv_new) return "it does not load new rows beside pages";
+  if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
+  if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {
+    return fmt::format(
+        "with k and v of one byte it has registers for {} columns of v, which has {}",
+        kWidestValueOfFourGroups, spec.value_head_dim());
+  }
+  if (multiplies_float8(spec) && spec.is_paged()) return "it does not turn V of 8 bits in pages";
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
+  if (facts.scales_kv_rows()) {
+    return "it has no registers for a scale of each row of k or v, which k_scale or v_scale names";
+  }
   const std::int64_t limit = kv_tile_limit(facts, dividing_q_tile(spec, kernel),
                                            std::max(spec.head_dim, spec.value_head_dim()));
   if (largest_kv_tile(spec, kernel, limit) < kLeastKvTile) {
@@ -207,15 +268,42 @@ void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& ta
     }
   }
   const std::int64_t value = spec.value_head_dim();
-  if (tactic.q_tile == 3 * kGroupRows && value > kWidestValueOfThreeGroups) {
+  if (tactic.q_tile == 3 * kGroupRows && value > kWidestValueOfFourGroups) {
     fail_tactic(fmt::format("q_tile is 192, but with v_head_dim {} that leaves a thread too few "
                             "registers",
                             value),
                 "force 128 or 64, or leave q_tile out");
   }
+  if (widens(spec) && tactic.q_tile == 3 * kGroupRows) {
+    fail_tactic("q_tile is 192, but with k and v of one byte there is no room for three warpgroups",
+                "force 128 or 64, or leave q_tile out");
+  }
+  if (tactic.kv_tile % kv_step(spec) != 0) {
+    fail_tactic(fmt::format("kv_tile is {}, but products of {} take {} rows of v at a time",
+                            tactic.kv_tile, to_string(spec.dtype), kv_step(spec)));
+  }
   if (tactic.take_turns && tactic.q_tile == kGroupRows) {
     fail_tactic("take_turns is 1, but with q_tile 64 there is only one warpgroup to compute");
   }
+}
+
+std::int64_t page_box_panels(std::int64_t width, DType dtype) {
+  const std::int64_t columns = kPanelRowBytes / static_cast<std::int64_t>(size_of(dtype));
+  return width % columns == 0 ? width / columns : 1;
+}
+
+std::string_view prepared_tiles(const Spec& spec) {
+  if (multiplies_float8(spec)) return "turned_values";
+  return widens(spec) ? "widened_tiles" : "brought_tiles";
+}
+
+std::int64_t preparing_groups(const Spec& spec) {
+  return widens(spec) ? 1 : 0;
+}
+
+std::int64_t brought_stages(const Spec& spec, const HopperTactic& tactic) {
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  return widens(spec) && width > 128 ? 1 : tactic.stages;
 }
 
 bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic) {
@@ -223,14 +311,20 @@ bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic) {
 }
 
 std::int64_t shared_bytes(const Spec& spec, const HopperTactic& tactic) {
-  const std::int64_t head = panels(spec.head_dim);
-  const std::int64_t value = panels(spec.value_head_dim());
-  const bool stages_out = spec.output_dtype() != DType::f32;
+  const std::int64_t head = panels(spec.head_dim, spec.dtype);
+  const std::int64_t value = panels(spec.value_head_dim(), spec.dtype);
+  const std::int64_t out = panels(spec.value_head_dim(), DType::bf16);
+  const bool stages_out = size_of(spec.output_dtype()) == 2;
   const bool over_q = tactic.out_over_q;
-  const std::int64_t q_panels = stages_out && over_q ? std::max(head, value) : head;
-  const std::int64_t out_panels = stages_out && !over_q ? value : 0;
+  const std::int64_t q_panels = stages_out && over_q ? std::max(head, out) : head;
+  const std::int64_t out_panels = stages_out && !over_q ? out : 0;
+  // V of 8 bits is there as it came, and turned, a row for each column.
+  const std::int64_t turned = multiplies_float8(spec) ? round_up(spec.value_head_dim(), 16) : 0;
   const std::int64_t rows = tactic.q_tile * (tactic.q_stages * q_panels + out_panels) +
-                            tactic.stages * tactic.kv_tile * (head + value);
+                            tactic.stages * (tactic.kv_tile * (head + value) + turned) +
+                            (widens(spec) ? brought_stages(spec, tactic) : 0) * tactic.kv_tile *
+                                (panels(spec.head_dim, spec.key_value_dtype()) +
+                                 panels(spec.value_head_dim(), spec.key_value_dtype()));
   return rows * kPanelRowBytes + kControlBytes;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tactic.hpp"
 
@@ -31,5 +32,19 @@ void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& ta
 /// Whether a masked kernel's q tile covers rows of two blocks of the mask, whose lists it merges. A
 /// warpgroup's 64 rows are of one.
 bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic);
+
+/// What becomes of the tiles that the copy engine brings before products take them, as
+/// templates/kernel/prepared_tiles.hpp.jinja names it.
+std::string_view prepared_tiles(const Spec& spec);
+
+/// Warpgroups of a block that do nothing else but prepare tiles.
+std::int64_t preparing_groups(const Spec& spec);
+
+/// Places for tiles that are to be prepared, each of K and of V.
+std::int64_t brought_stages(const Spec& spec, const HopperTactic& tactic);
+
+/// Panels of 128 bytes a row that a box of k or v in pages has, for heads of `width` columns of
+/// `dtype`: all where these are whole panels. Of other k and v it is 1.
+std::int64_t page_box_panels(std::int64_t width, DType dtype);
 
 }  // namespace tilewright

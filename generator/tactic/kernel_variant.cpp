@@ -17,9 +17,10 @@ struct RoleFacts {
   bool on_gpu;
 };
 
-constexpr std::array<RoleFacts, 14> kRoles = {
+constexpr std::array<RoleFacts, 16> kRoles = {
     {{KernelRole::forward, "forward", true, true},
      {KernelRole::backward, "backward", true, true},
+     {KernelRole::weights, "weights", true, true},
      {KernelRole::mask_lists, "mask_lists", false, true},
      {KernelRole::mask_exact, "mask_exact", true, true},
      {KernelRole::mask_proved, "mask_proved", true, true},
@@ -27,6 +28,7 @@ constexpr std::array<RoleFacts, 14> kRoles = {
      {KernelRole::plan_proved, "plan_proved", true, true},
      {KernelRole::merge, "merge", true, true},
      {KernelRole::append, "append", true, true},
+     {KernelRole::quantise, "quantise", true, true},
      {KernelRole::evaluate_float, "evaluate_float", true, false},
      {KernelRole::evaluate_double, "evaluate_double", true, false},
      {KernelRole::evaluate_slopes_float, "evaluate_slopes_float", true, false},
@@ -75,13 +77,21 @@ std::vector<KernelVariant> all_variants() {
       }
     }
   }
-  for (const bool masked : {false, true}) {
+  for (const bool lse : {false, true}) {
     for (const bool aligned : {true, false}) {
-      variants.push_back({.role = KernelRole::backward, .masked = masked, .aligned = aligned});
+      variants.push_back(
+          {.masked = true, .rows = KernelRows::decode, .lse = lse, .aligned = aligned});
+    }
+  }
+  for (const KernelRole role : {KernelRole::backward, KernelRole::weights}) {
+    for (const bool masked : {false, true}) {
+      for (const bool aligned : {true, false}) {
+        variants.push_back({.role = role, .masked = masked, .aligned = aligned});
+      }
     }
   }
   for (const RoleFacts& facts : kRoles) {
-    if (facts.role > KernelRole::backward) variants.push_back({.role = facts.role});
+    if (facts.role > KernelRole::weights) variants.push_back({.role = facts.role});
   }
   return variants;
 }

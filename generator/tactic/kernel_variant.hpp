@@ -14,6 +14,7 @@ namespace tilewright {
 enum class KernelRole : std::uint8_t {
   forward,          ///< attention
   backward,         ///< gradients of what the spec names
+  weights,          ///< the softmax's weights, after a forward kernel has written lse
   mask_lists,       ///< lists the tiles that mask_exact or mask_proved classified; GPUs only
   mask_exact,       ///< classifies the block mask's tiles by evaluating mask_mod
   mask_proved,      ///< the same, by interval arithmetic wherever it decides
@@ -21,6 +22,7 @@ enum class KernelRole : std::uint8_t {
   plan_proved,      ///< the same, by interval arithmetic wherever it decides
   merge,            ///< attention over several parts of the columns becomes one over all of them
   append,           ///< copies new rows of k and v into a pool of pages
+  quantise,         ///< stores q, k or v of 16 or 32 bits as numbers of one byte
   evaluate_float,   ///< the snippets alone, as forward kernels read them; CPUs only, for verify
   evaluate_double,  ///< the snippets alone, in double; CPUs only, for verify
   evaluate_slopes_float,   ///< derivatives of score_mod in float; CPUs only, for verify
@@ -28,10 +30,10 @@ enum class KernelRole : std::uint8_t {
   evaluate_checked,        ///< the snippets alone, each operation checked; CPUs only, for verify
 };
 
-/// The rows of q that a forward kernel of packed sequences computes.
+/// The rows of q that a forward kernel computes.
 enum class KernelRows : std::uint8_t {
   all,
-  prefill,  ///< on GPUs, the rows of sequences with many rows of q
+  prefill,  ///< on GPUs, in packed calls, the rows of sequences with many rows of q
   decode,   ///< on GPUs, those of sequences with few, which share their reads of k and v
 };
 
@@ -39,12 +41,12 @@ enum class KernelRows : std::uint8_t {
 /// new axis of calls is one more field here, whose default gives the names that exist already.
 struct KernelVariant {
   KernelRole role = KernelRole::forward;
-  /// forward, backward: follows a block mask. A forward kernel without one asks mask_mod for every
-  /// element.
+  /// forward, backward, weights: follows a block mask. A forward kernel without one asks mask_mod
+  /// for every element.
   bool masked = false;
   KernelRows rows = KernelRows::all;  ///< forward
   bool lse = false;                   ///< forward: also writes the log-sum-exp of each row
-  bool aligned = true;  ///< both, GPUs: all bases and strides are multiples of 16 bytes
+  bool aligned = true;  ///< these, GPUs: all bases and strides are multiples of 16 bytes
 
   bool is_forward() const { return role == KernelRole::forward; }
   bool has_snippets() const { return role != KernelRole::merge && role != KernelRole::append; }

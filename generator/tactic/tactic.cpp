@@ -38,7 +38,7 @@ std::int64_t default_q_tile(const Spec& spec) {
 
 // The scores of a tile and what is copied of K and V stay in the second-level cache.
 std::int64_t default_kv_tile(const Spec& spec) {
-  return spec.head_dim > 128 || spec.value_head_dim() > 128 ? 64 : 128;
+  return spec.tile_head_dim() > 128 || spec.tile_value_dim() > 128 ? 64 : 128;
 }
 
 void force(CpuTactic& tactic, const TacticSpec& forced) {

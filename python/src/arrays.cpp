@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 
 #include "base/error.hpp"
+#include "dtypes.hpp"
 #include "exchange.hpp"
 
 namespace nb = nanobind;
@@ -22,8 +23,7 @@ namespace {
 }
 
 [[noreturn]] void refuse_dtype(const char* name, const std::string& dtype) {
-  refuse(name, "has dtype " + dtype,
-         "convert it to float32, float16, bfloat16, int32, int64, uint8 or bool");
+  refuse(name, "has dtype " + dtype, kDTypeHint);
 }
 
 void set_rank(TensorView& view, const char* name, std::int64_t rank) {
@@ -56,13 +56,20 @@ std::string text(nb::handle value) {
 // Of PyTorch's and numpy's dtypes.
 std::optional<DType> dtype_named(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
-  constexpr std::array<std::pair<std::string_view, DType>, 7> known = {{{"float32", f32},
-                                                                        {"float16", f16},
-                                                                        {"bfloat16", bf16},
-                                                                        {"int32", i32},
-                                                                        {"int64", i64},
-                                                                        {"uint8", u8},
-                                                                        {"bool", boolean}}};
+  constexpr std::array<std::pair<std::string_view, DType>, 14> known = {{{"float32", f32},
+                                                                         {"float16", f16},
+                                                                         {"bfloat16", bf16},
+                                                                         {"int32", i32},
+                                                                         {"int64", i64},
+                                                                         {"uint8", u8},
+                                                                         {"bool", boolean},
+                                                                         {"float8_e4m3fn", f8e4m3},
+                                                                         {"float8_e5m2", f8e5m2},
+                                                                         {"int8", i8},
+                                                                         {"float64", f64},
+                                                                         {"int16", i16},
+                                                                         {"uint16", u16},
+                                                                         {"uint32", u32}}};
   for (const auto& [known_name, dtype] : known) {
     if (name == known_name) return dtype;
   }
@@ -89,7 +96,12 @@ std::optional<DType> dtype_of_format(const char* format) {
   if (code == "i") return i32;
   if (code == "l" || code == "q") return i64;
   if (code == "B") return u8;
+  if (code == "b") return i8;
   if (code == "?") return boolean;
+  if (code == "d") return f64;
+  if (code == "h") return i16;
+  if (code == "H") return u16;
+  if (code == "I") return u32;
   return std::nullopt;
 }
 
@@ -130,7 +142,7 @@ std::optional<TensorView> view_of_buffer(nb::handle array, const char* name, Use
   return view;
 }
 
-// ml_dtypes.bfloat16, which no buffer and no DLPack of numpy carries.
+// The dtypes of ml_dtypes, which no buffer and no DLPack of numpy carries.
 TensorView view_of_interface(nb::handle array, const char* name, Use use) {
   const DType dtype = dtype_or_refuse(name, array.attr("dtype"));
   const nb::object interface = array.attr("__array_interface__");
@@ -194,22 +206,6 @@ TensorView view_of_torch(nb::handle array, const char* name, const Device& devic
   return view;
 }
 
-DType dtype_of_dlpack(const char* name, nb::dlpack::dtype dtype) {
-  using Code = nb::dlpack::dtype_code;
-  const auto is = [&](Code code, int bits) {
-    return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits && dtype.lanes == 1;
-  };
-  if (is(Code::Float, 32)) return f32;
-  if (is(Code::Float, 16)) return f16;
-  if (is(Code::Bfloat, 16)) return bf16;
-  if (is(Code::Int, 32)) return i32;
-  if (is(Code::Int, 64)) return i64;
-  if (is(Code::UInt, 8)) return u8;
-  if (is(Code::Bool, 8)) return boolean;
-  refuse_dtype(name, "with DLPack's code " + std::to_string(dtype.code) + " and " +
-                         std::to_string(dtype.bits) + " bits");
-}
-
 TensorView view_of_dlpack(nb::handle array, const char* name, const Device& device) {
   nb::ndarray<nb::ro> tensor;
   if (!nb::try_cast(array, tensor)) {
@@ -221,8 +217,13 @@ TensorView view_of_dlpack(nb::handle array, const char* name, const Device& devi
   } else {
     require_device(name, device, false, 0);
   }
-  TensorView view{.data = const_cast<void*>(tensor.data()),
-                  .dtype = dtype_of_dlpack(name, tensor.dtype())};
+  const nb::dlpack::dtype given = tensor.dtype();
+  const std::optional<DType> dtype = dtype_of_dlpack(given);
+  if (!dtype) {
+    refuse_dtype(name, "with DLPack's code " + std::to_string(given.code) + " and " +
+                           std::to_string(given.bits) + " bits");
+  }
+  TensorView view{.data = const_cast<void*>(tensor.data()), .dtype = *dtype};
   set_rank(view, name, static_cast<std::int64_t>(tensor.ndim()));
   for (int i = 0; i < view.rank; ++i) {
     view.shape[i] = static_cast<std::int64_t>(tensor.shape(static_cast<std::size_t>(i)));

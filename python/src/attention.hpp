@@ -18,9 +18,10 @@ void declare_attention(nanobind::module_& module);
 void declare_masks(nanobind::class_<Attention>& attention, nanobind::module_& module);
 void declare_plans(nanobind::class_<Attention>& attention, nanobind::module_& module);
 void declare_backward(nanobind::class_<Attention>& attention);
-/// merge and append.
+/// merge, append and quantise.
 void declare_rows(nanobind::class_<Attention>& attention);
 void declare_tools(nanobind::module_& module);
+void declare_context_parallel(nanobind::module_& module);
 
 inline Stream stream_of(std::uintptr_t address) {
   return reinterpret_cast<Stream>(address);

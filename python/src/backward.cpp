@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "attention.hpp"
+#include "plan.hpp"
 
 namespace nb = nanobind;
 
@@ -35,9 +36,9 @@ void give_gradients(const Arrays& gradients, const Device& device, BackwardTenso
 }
 
 void backward(const Attention& attention, const Arrays& inputs, const Arrays& gradients,
-              const BlockMask* mask, const BoundArrays* bound, std::optional<double> scale,
-              std::int64_t q_offset, std::int64_t kv_offset, std::uintptr_t stream,
-              nb::handle workspace, bool deterministic) {
+              const BlockMask* mask, const PlannedCalls* plan, const BoundArrays* bound,
+              std::optional<double> scale, std::int64_t q_offset, std::int64_t kv_offset,
+              std::uintptr_t stream, nb::handle workspace, bool deterministic) {
   const Device& device = attention.device();
   const auto view = [&](const char* name) { return view_of(inputs.at(name), name, device); };
   BackwardTensors tensors{.q = view("q"),
@@ -59,6 +60,7 @@ void backward(const Attention& attention, const Arrays& inputs, const Arrays& gr
   }
   const Bindings& bindings = bindings_of(bound);
   const nb::gil_scoped_release release;
+  if (plan) return attention.backward(tensors, plan->plan, bindings, named, options);
   if (!mask) return attention.backward(tensors, bindings, named, options);
   if (!mask->has_transposed()) mask->transposed();
   attention.backward(tensors, *mask, bindings, named, options);
@@ -75,9 +77,9 @@ std::int64_t workspace_size(const Attention& attention, std::int64_t batch,
 
 void declare_backward(nb::class_<Attention>& attention) {
   attention.def("backward", &backward, nb::arg("inputs"), nb::arg("gradients"),
-                nb::arg("mask").none(), nb::arg("bindings").none(), nb::arg("scale").none(),
-                nb::arg("q_offset"), nb::arg("kv_offset"), nb::arg("stream"),
-                nb::arg("workspace").none(), nb::arg("deterministic"));
+                nb::arg("mask").none(), nb::arg("plan").none(), nb::arg("bindings").none(),
+                nb::arg("scale").none(), nb::arg("q_offset"), nb::arg("kv_offset"),
+                nb::arg("stream"), nb::arg("workspace").none(), nb::arg("deterministic"));
   attention.def("backward_workspace_size", &workspace_size, nb::arg("batch"),
                 nb::arg("num_q_heads"), nb::arg("num_kv_heads"), nb::arg("q_len"),
                 nb::arg("kv_len"), nb::arg("bindings").none(), nb::arg("deterministic"));

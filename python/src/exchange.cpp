@@ -4,6 +4,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include "dtypes.hpp"
+
 namespace nb = nanobind;
 
 namespace tilewright::py {
@@ -43,22 +45,6 @@ Fill fill_of(PyTypeObject* type) {
   return known.emplace(type, find_fill(type)).first->second;
 }
 
-std::optional<DType> dtype_of(nb::dlpack::dtype dtype) {
-  using Code = nb::dlpack::dtype_code;
-  if (dtype.lanes != 1) return std::nullopt;
-  const auto is = [&](Code code, int bits) {
-    return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits;
-  };
-  if (is(Code::Float, 32)) return f32;
-  if (is(Code::Float, 16)) return f16;
-  if (is(Code::Bfloat, 16)) return bf16;
-  if (is(Code::Int, 32)) return i32;
-  if (is(Code::Int, 64)) return i64;
-  if (is(Code::UInt, 8)) return u8;
-  if (is(Code::Bool, 8)) return boolean;
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<Exchanged> exchange(nb::handle array) {
@@ -70,7 +56,7 @@ std::optional<Exchanged> exchange(nb::handle array) {
     PyErr_Clear();
     return std::nullopt;
   }
-  const std::optional<DType> dtype = dtype_of(tensor.dtype);
+  const std::optional<DType> dtype = dtype_of_dlpack(tensor.dtype);
   const int kind = tensor.device.device_type;
   if (!dtype || tensor.ndim > kMaxRank || !tensor.strides ||
       (kind != kCpu && kind != kCuda && kind != kCudaHost)) {

@@ -1,6 +1,7 @@
 #include "jax_frame.hpp"
 
 #include "base/error.hpp"
+#include "dtypes.hpp"
 
 namespace tilewright::py {
 namespace {
@@ -17,13 +18,27 @@ DType dtype_of(XLA_FFI_DataType dtype) {
       return i32;
     case XLA_FFI_DataType_S64:
       return i64;
+    case XLA_FFI_DataType_F8E4M3FN:
+      return f8e4m3;
+    case XLA_FFI_DataType_F8E5M2:
+      return f8e5m2;
+    case XLA_FFI_DataType_S8:
+      return i8;
     case XLA_FFI_DataType_U8:
       return u8;
     case XLA_FFI_DataType_PRED:
       return boolean;
+    case XLA_FFI_DataType_F64:
+      return f64;
+    case XLA_FFI_DataType_S16:
+      return i16;
+    case XLA_FFI_DataType_U16:
+      return u16;
+    case XLA_FFI_DataType_U32:
+      return u32;
     default:
       throw Error(ErrorCode::tensor, "an array has XLA's dtype " + std::to_string(dtype),
-                  "convert it to float32, float16, bfloat16, int32, int64, uint8 or bool");
+                  kDTypeHint);
   }
 }
 

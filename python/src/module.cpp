@@ -11,5 +11,6 @@ NB_MODULE(_core, module) {
   tilewright::py::declare_errors(module);
   tilewright::py::declare_attention(module);
   tilewright::py::declare_tools(module);
+  tilewright::py::declare_context_parallel(module);
   tilewright::py::declare_jax(module);
 }

@@ -68,8 +68,10 @@ PlannedCalls make_plan(const Attention& attention, const std::map<std::string, s
   const TensorView room = workspace.is_none()
                               ? aligned_memory(memory, attention.workspace_size(shape))
                               : view_of(workspace, "workspace", attention.device(), Use::write);
-  const PlanOptions options{
-      .workspace = room, .stream = stream_of(stream), .count_absent = count_absent};
+  const PlanOptions options{.workspace = room,
+                            .stream = stream_of(stream),
+                            .count_absent = count_absent,
+                            .backward = !attention.spec().gradients.empty()};
   std::vector<nb::object> owners;
   for (const auto& [name, array] : arrays) owners.push_back(array);
   if (!workspace.is_none()) owners.push_back(nb::borrow(workspace));
@@ -101,6 +103,14 @@ void declare_plans(nb::class_<Attention>& attention, nb::module_& module) {
             return self.workspace_size(shape_of(sizes));
           },
           nb::arg("sizes"))
+      .def(
+          "packed_backward_workspace_size",
+          [](const Attention& self, const std::map<std::string, std::int64_t>& sizes,
+             const BoundArrays* bound, bool deterministic) {
+            return self.workspace_size(shape_of(sizes), Pass::backward, bindings_of(bound),
+                                       deterministic);
+          },
+          nb::arg("sizes"), nb::arg("bindings").none(), nb::arg("deterministic"))
       .def("plan", &make_plan, nb::arg("sizes"), nb::arg("arrays"), nb::arg("bindings").none(),
            nb::arg("workspace").none(), nb::arg("stream"), nb::arg("count_absent") = false)
       .def(

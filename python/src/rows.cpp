@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
@@ -43,6 +44,28 @@ void append(const Attention& attention, nb::handle k_new, nb::handle v_new, nb::
   attention.append(rows, k, v, plan ? &plan->plan : nullptr, bindings, stream_of(stream));
 }
 
+// `operand`: "q", "k" or "v". `sizes`: of a dense call, [batch, num_q_heads, num_kv_heads, q_len,
+// kv_len, q_offset, kv_offset]; empty: not given.
+void quantise(const Attention& attention, nb::handle from, nb::handle to,
+              const std::string& operand, const PlannedCalls* plan,
+              const std::vector<std::int64_t>& sizes, const BoundArrays* bound,
+              std::uintptr_t stream) {
+  const Device& device = attention.device();
+  const TensorView source = view_of(from, "array", device);
+  const TensorView stored = view_of(to, "out", device, Use::write);
+  const Operand which = operand == "q" ? Operand::q : operand == "k" ? Operand::k : Operand::v;
+  const Bindings& bindings = bindings_of(bound);
+  const nb::gil_scoped_release release;
+  if (sizes.empty()) {
+    attention.quantise(source, stored, plan ? &plan->plan : nullptr, which, bindings,
+                       stream_of(stream));
+  } else {
+    const Shape shape = {sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3),
+                         sizes.at(4), sizes.at(5), sizes.at(6)};
+    attention.quantise(source, stored, shape, which, bindings, stream_of(stream));
+  }
+}
+
 }  // namespace
 
 void declare_rows(nb::class_<Attention>& attention) {
@@ -51,7 +74,9 @@ void declare_rows(nb::class_<Attention>& attention) {
            nb::arg("stream"))
       .def("append", &append, nb::arg("k_new"), nb::arg("v_new"), nb::arg("k_pool"),
            nb::arg("v_pool"), nb::arg("slots").none(), nb::arg("plan").none(),
-           nb::arg("bindings").none(), nb::arg("stream"));
+           nb::arg("bindings").none(), nb::arg("stream"))
+      .def("quantise", &quantise, nb::arg("array"), nb::arg("out"), nb::arg("operand"),
+           nb::arg("plan").none(), nb::arg("sizes"), nb::arg("bindings").none(), nb::arg("stream"));
 }
 
 }  // namespace tilewright::py

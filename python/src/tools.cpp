@@ -16,8 +16,11 @@
 #include "generator/render/kernel_source.hpp"
 #include "generator/render/templates.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "generator/tactic/decode_tactic.hpp"
 #include "runtime/api/explain.hpp"
 #include "runtime/api/precompile.hpp"
+#include "runtime/call/few_rows.hpp"
+#include "runtime/library/kernel_names.hpp"
 #include "verify/check.hpp"
 #include "verify/gradients.hpp"
 #include "verify/report_json.hpp"
@@ -35,7 +38,8 @@ std::string render(const std::string& spec_json, const std::string& file,
                    const std::string& target_name) {
   const Spec spec = spec_from_json(spec_json, file);
   const Target target = target_of(target_name);
-  return render_kernel(spec, target, forward_kernel(spec, target), *default_template_loader()).text;
+  return named_text(
+      render_kernel(spec, target, forward_kernel(spec, target), *default_template_loader()));
 }
 
 std::string explain_json(const std::string& spec_json, const std::string& file,
@@ -87,7 +91,9 @@ std::string check(const std::string& spec_json, const std::string& file, nb::han
   const verify::Problem problem = problem_of(spec, q, k, v, buffers, scalars, scale);
   const nb::gil_scoped_release release;
   return verify::report_json(
-             verify::check(spec, problem, {.attention = {.device = Device::parse(device)}}))
+             verify::check(spec, problem,
+                           {.attention = {.device = Device::parse(device),
+                                          .decode = has_few_rows(spec, problem.shape)}}))
       .dump();
 }
 
@@ -137,6 +143,8 @@ void declare_tools(nb::module_& module) {
       },
       nb::arg("spec"), nb::arg("file"));
   module.def("automatic_device", [] { return Device::automatic().name(); });
+  module.def("fits_decode_rows", &fits_decode_rows, nb::arg("q_len"), nb::arg("num_q_heads"),
+             nb::arg("num_kv_heads"));
   module.def("render", &render, nb::arg("spec"), nb::arg("file"), nb::arg("target"));
   module.def("explain", &explain_json, nb::arg("spec"), nb::arg("file"), nb::arg("target"));
   module.def("check", &check, nb::arg("spec"), nb::arg("file"), nb::arg("q"), nb::arg("k"),

@@ -8,6 +8,11 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 os.environ.setdefault("TILEWRIGHT_DEVICE", "cpu")
+# scripts/python_gpu.sh: where torch's functions put what they make.
+if device := os.environ.get("TILEWRIGHT_TEST_TORCH_DEVICE"):
+    import torch
+
+    torch.set_default_device(device)
 
 
 @pytest.fixture

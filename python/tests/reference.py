@@ -32,5 +32,10 @@ def attention(q, k, v, score_mod=None, mask_mod=None, scale=None):
 TOLERANCE = 2e-5
 
 
+def host(array):
+    """A numpy array, also of a tensor on a GPU."""
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array, dtype=np.float64)
+
+
 def close(result, wanted):
-    return np.allclose(np.asarray(result, dtype=np.float64), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+    return np.allclose(host(result), host(wanted), rtol=TOLERANCE, atol=TOLERANCE)

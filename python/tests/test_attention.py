@@ -6,6 +6,7 @@ import pytest
 import reference
 
 import tilewright as tw
+from tilewright import _arrays
 
 SPEC = {"dtype": "f32", "head_dim": 16, "score_mod": "score * gain", "mask_mod": "q_idx + 16 >= kv_idx",
         "scalars": {"gain": {"dtype": "f32", "default": 1.0}}, "outputs": ["out", "lse"]}  # fmt: skip
@@ -68,6 +69,24 @@ def test_threads(qkv):
     assert len(results) == 8 and all((result == results[0]).all() for result in results)
 
 
+def test_decode_changes_no_call_on_a_cpu(qkv):
+    spec = {"dtype": "f32", "head_dim": qkv[0].shape[-1]}
+    q = qkv[0][:, :, :1]
+    plain = tw.Attention(spec, device="cpu").forward(q, *qkv[1:])
+    assert (tw.Attention(spec, device="cpu", decode=True).forward(q, *qkv[1:]) == plain).all()
+    with pytest.raises(tw.Error, match="decode is"):
+        tw.Attention(spec, decode="yes")
+
+
+def test_a_workspace_is_zeroed_aligned_and_shared():
+    first = _arrays.zeroed_workspace(np.zeros(1), 5000, "test", 1)
+    assert first.ctypes.data % 256 == 0 and first.shape[0] >= 5000 and not first.any()
+    assert _arrays.zeroed_workspace(np.zeros(1), 4000, "test", 1) is first
+    assert _arrays.zeroed_workspace(np.zeros(1), 4000, "test", 2) is not first
+    greater = _arrays.zeroed_workspace(np.zeros(1), 2 * first.shape[0], "test", 1)
+    assert greater.shape[0] >= 2 * first.shape[0] and greater.ctypes.data % 256 == 0
+
+
 @pytest.mark.parametrize("name", ["mask", "plan", "bindings"])
 def test_arguments_of_the_wrong_kind(qkv, name):
     attention = tw.Attention({"dtype": "f32", "head_dim": 16})
@@ -82,7 +101,9 @@ def test_bind_copies_nothing():
         "score_mod": "score + s[h]",
         "buffers": {"s": {"dtype": "f32", "shape": [None]}},
     }
-    with pytest.raises(tw.Error, match="s has dtype float64"):
+    with pytest.raises(tw.Error, match="s has dtype uint64"):
+        tw.Attention(spec).bind(s=np.zeros(4, np.uint64))
+    with pytest.raises(tw.Error, match="given: f64"):
         tw.Attention(spec).bind(s=np.zeros(4))
     with pytest.raises(tw.Error, match="cpu"):
         tw.Attention(spec, device="cuda:77")

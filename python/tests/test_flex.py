@@ -68,11 +68,31 @@ def test_run_time_scalars(qkv):
         assert reference.close(out, reference.attention(*qkv, None, lambda b, h, i, j: abs(i - j) < n)[0])
 
 
+@pytest.mark.parametrize("heads, kv_heads, most", [(1, 1, 16), (8, 2, 4), (6, 2, 5), (16, 1, 1), (17, 1, 0)])
+def test_few_rows(heads, kv_heads, most):
+    from tilewright._flex import has_few_rows
+
+    key = np.empty((1, kv_heads, 9, 16), np.float32)
+    found = [rows for rows in range(1, 40) if has_few_rows(np.empty((2, heads, rows, 16), np.float32), key)]
+    assert found == list(range(1, most + 1))
+
+
 def test_aux(qkv):
     out, aux = tw.flex_attention(*qkv, return_aux=tw.AuxRequest(lse=True))
     assert reference.close(aux.lse, reference.attention(*qkv)[1])
-    with pytest.raises(tw.Error, match="max_scores"):
-        tw.flex_attention(*qkv, return_aux=tw.AuxRequest(max_scores=True))
+    scores = np.einsum("bhqd,bhkd->bhqk", qkv[0], qkv[1].repeat(qkv[0].shape[1] // qkv[1].shape[1], 1)) / np.sqrt(
+        qkv[0].shape[3]
+    )
+    same, both = tw.flex_attention(*qkv, return_aux=tw.AuxRequest(lse=True, max_scores=True))
+    assert np.array_equal(same, out) and np.array_equal(both.lse, aux.lse)
+    assert reference.close(both.max_scores, scores.max(-1))
+    mask = tw.create_block_mask(lambda b, h, i, j: (i >= j) & (i > 0), None, None, 40, 56)
+    _, alone = tw.flex_attention(
+        *qkv, lambda score, b, h, i, j: score * 2 + 1, mask, return_aux=tw.AuxRequest(max_scores=True)
+    )
+    kept = np.where(np.tri(40, 56, dtype=bool) & (np.arange(40)[:, None] > 0), scores * 2 + 1, -np.inf)
+    assert alone.lse is None and reference.close(alone.max_scores, kept.max(-1))
+    assert np.all(np.isneginf(alone.max_scores[:, :, 0]))
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_of_a_captured_tensor_alone_and_of_a_mask(leaves):
 def test_of_run_time_scalars_and_converted_tensors(leaves):
     mine, wanted = leaves
     gain, exact = torch.tensor(0.5, requires_grad=True), torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
-    table = torch.linspace(0, 1, H, dtype=torch.float64).requires_grad_()  # read as float32
+    table = torch.linspace(0, 1, H, dtype=torch.float64).requires_grad_()  # read as float
     same = table.detach().clone().requires_grad_()
     out = tw.flex_attention(
         *mine, lambda s, b, h, i, j: s * tw.scalar("gain", 1.0) + table[h] * j, enable_gqa=True, scalars={"gain": gain}
@@ -179,6 +179,45 @@ def test_parameters_without_gradients_are_traced_once(monkeypatch):
     close(first, naive(q.double(), k.double(), v.double(), lambda s, b, h, i, j: s + 1)[0].detach())
 
 
+def test_packed_attention():
+    random = torch.Generator().manual_seed(5)
+    lengths, total = [(7, 12), (0, 3), (20, 20)], 30  # three rows of q belong to no sequence
+    q, k, v = (torch.randn(n, heads, D, generator=random).requires_grad_() for n, heads in ((total, H), (35, G), (35, G)))
+    spec = {"dtype": "f32", "head_dim": D, "layout": "packed", "score_mod": "score + slopes[h] * (kv_idx - q_idx)",
+            "mask_mod": "q_idx >= kv_idx", "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]}},
+            "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes"]}  # fmt: skip
+    attention = tw.Attention(spec, device="cpu")
+    slopes = torch.full((H,), 0.1, requires_grad=True)
+    bindings = attention.bind(slopes=slopes)
+    begins = [np.cumsum([0, *(pair[i] for pair in lengths)]).astype(np.int32) for i in (0, 1)]
+    plan = attention.plan(
+        torch.from_numpy(begins[0]), num_q_heads=H, num_kv_heads=G, total_q=total,
+        kv_begin=torch.from_numpy(begins[1]), total_kv=35, bindings=bindings,
+    )  # fmt: skip
+    out, _ = attention.forward(q, k, v, plan=plan, bindings=bindings)
+    dout = torch.randn(total, H, D, generator=random)
+    (out[:27] * dout[:27]).sum().backward()
+    same = [x.detach().double().requires_grad_() for x in (q, k, v, slopes)]
+    loss = 0
+    for (rows, columns), row, column in zip(lengths, *begins):
+        if rows == 0:
+            continue
+        one = [x[at : at + n].transpose(0, 1)[None] for x, at, n in
+               ((same[0], row, rows), (same[1], column, columns), (same[2], column, columns))]  # fmt: skip
+        shift = columns - rows
+        found, _ = naive(
+            *one,
+            lambda s, b, h, i, j, shift=shift: s + same[3][h] * (j - i - shift),
+            lambda b, h, i, j, shift=shift: i + shift >= j,
+        )
+        loss = loss + (found[0].transpose(0, 1) * dout[row : row + rows].double()).sum()
+    loss.backward()
+    for mine, wanted in zip((q, k, v, slopes), same):
+        close(mine.grad, wanted.grad)
+    with pytest.raises(tw.Error, match="backward was given no plan"):
+        attention.backward(q.detach(), k.detach(), v.detach(), out.detach(), _.detach(), dout, bindings=bindings)
+
+
 def test_attention(leaves):
     mine, wanted = leaves
     spec = {"dtype": "f32", "head_dim": D, "score_mod": "score * gain + slopes[h] * (kv_idx - q_idx)", "mask_mod": "q_idx + 16 >= kv_idx",
@@ -221,7 +260,7 @@ def test_refusals(leaves):
     with pytest.raises(tw.Error, match="k requires gradients, which the spec does not name"):
         tw.Attention({**spec, "gradients": ["q"]}, device="cpu").forward(q, k, v)
     attention = tw.Attention({**spec, "gradients": ["q", "k", "v"]}, device="cpu")
-    with pytest.raises(tw.Error, match="out= and lse= are given"):
+    with pytest.raises(tw.Error, match="out= or lse= is given"):
         attention.forward(q, k, v, out=torch.empty(q.shape))
     with pytest.raises(tw.Error, match="names no gradients"):
         tw.Attention(spec, device="cpu").backward(q, k, v, q, q, q)

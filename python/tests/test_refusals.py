@@ -110,11 +110,11 @@ def test_buffers_that_nothing_reads():
 
 
 def test_arguments_have_the_names_of_the_function():
-    with pytest.raises(tw.Error, match="v_head_dim is 9") as raised:
-        tw.flex_attention(Q, Q, Q[..., :9])
+    with pytest.raises(tw.Error, match="v_head_dim is 7") as raised:
+        tw.flex_attention(Q, Q, Q[..., :7])
     assert "query, key and value" in raised.value.hint
-    with pytest.raises(tw.Error, match="head_dim is 9") as raised:
-        tw.paged_attention(ROWS[..., :9], POOL[..., :9], POOL[..., :9], [0, 8], [8], [[0, 1]])
+    with pytest.raises(tw.Error, match="head_dim is 7") as raised:
+        tw.paged_attention(ROWS[..., :7], POOL[..., :7], POOL[..., :7], [0, 8], [8], [[0, 1]])
     assert "q, k_pool and v_pool" in raised.value.hint
     narrow = Q.astype(np.float16)
     with pytest.raises(tw.Error, match="query has dtype float64") as raised:

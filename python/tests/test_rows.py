@@ -75,3 +75,47 @@ def test_refusals_of_append():
     ):
         with pytest.raises(tw.Error, match=words):
             attention.append(*arrays, **options)
+
+
+QUANTISED = {"dtype": "f32", "head_dim": 16, "kv_dtype": "i8", "k_scale": "0.5f", "v_scale": "1.0f * (1 + kv_idx)"}
+
+
+def test_tensors_of_one_byte(rng):
+    attention = tw.Attention(QUANTISED, device="cpu", quantise=True)
+    k = (rng.standard_normal((1, 2, 7, 16)) * 40).astype(np.float32)
+    wanted = np.clip(np.rint(k / np.float32(0.5)), -128, 127).astype(np.int8)
+    stored = attention.quantise(k, "k")
+    assert stored.dtype == np.int8 and (stored == wanted).all()
+    given = np.zeros_like(stored)
+    assert attention.quantise(k, "k", out=given) is given and (given == wanted).all()
+    by_position = np.rint(k / np.arange(4, 11, dtype=np.float32)[:, None]).astype(np.int8)
+    assert (attention.quantise(k, "v", shape=(1, 2, 2, 1, 7), kv_offset=3) == by_position).all()
+
+
+def test_a_plan_says_which_rows_become_one_byte(rng):
+    spec = {**QUANTISED, "layout": "packed"}
+    attention = tw.Attention(spec, device="cpu", quantise=True)
+    begins = np.array([0, 2, 5], np.int32)
+    plan = attention.plan(begins, kv_begin=begins, num_q_heads=2, num_kv_heads=2, total_q=6, total_kv=6)
+    v = (rng.standard_normal((6, 2, 16)) * 40).astype(np.float32)
+    stored = attention.quantise(v, "v", out=np.full(v.shape, 77, np.int8), plan=plan)
+    scales = np.array([1, 2, 1, 2, 3], np.float32)[:, None, None]
+    assert (stored[:5] == np.clip(np.rint(v[:5] / scales), -128, 127)).all() and (stored[5] == 77).all()
+
+
+def test_refusals_of_quantise():
+    k = np.zeros((1, 2, 7, 16), np.float32)
+    attention = tw.Attention(QUANTISED, device="cpu", quantise=True)
+    with pytest.raises(tw.Error, match="quantise=True"):
+        tw.Attention(QUANTISED, device="cpu").quantise(k, "k")
+    for array, operand, options, words in (
+        (k, "p", {}, "operand is 'p'"),
+        (k, "q", {}, "q is f32"),
+        (None, "k", {}, "array is None"),
+        (k, "k", {"out": k.copy()}, "to is f32"),
+        (k, "k", {"kv_offset": 1}, "without a shape"),
+        (k, "k", {"shape": (1, 2)}, r"shape is \(1, 2\)"),
+        (k, "k", {"shape": (1, 2, 2, 1, 8)}, "kv_len 7"),
+    ):
+        with pytest.raises(tw.Error, match=words):
+            attention.quantise(array, operand, **options)

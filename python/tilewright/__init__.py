@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from ._attention import Attention, Bindings
+    from ._context import ContextParallel, ContextPlan, TorchTransport, context_parallel
     from ._create_mask import and_masks, create_block_mask, or_masks
     from ._error import Error, Place
     from ._flex import AuxOutput, AuxRequest, flex_attention
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from ._varlen import paged_attention, varlen_attention
 
 __all__ = [
-    "Attention", "AuxOutput", "AuxRequest", "Bindings", "BlockMask", "Error", "Place", "Plan", "Snippet", "and_masks",
-    "check", "create_block_mask", "flex_attention", "or_masks", "paged_attention", "precompile", "record", "render",
+    "Attention", "AuxOutput", "AuxRequest", "Bindings", "BlockMask", "ContextParallel", "ContextPlan", "Error", "Place",
+    "Plan", "Snippet", "TorchTransport", "and_masks", "check", "context_parallel", "create_block_mask", "flex_attention", "or_masks", "paged_attention", "precompile", "record", "render",
     "scalar", "trace", "varlen_attention",
 ]  # fmt: skip
 
 # Each name is imported when it is first asked for, so that the package is imported in a few milliseconds.
 _HOMES = {
     "_attention": "Attention Bindings",
+    "_context": "ContextParallel ContextPlan TorchTransport context_parallel",
     "_create_mask": "and_masks create_block_mask or_masks",
     "_error": "Error Place",
     "_flex": "AuxOutput AuxRequest flex_attention",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ._arguments import require_module
 from ._error import Error
@@ -12,17 +12,21 @@ DTYPES = {
     "float32": "f32",
     "float16": "f16",
     "bfloat16": "bf16",
-    "int32": "i32",
-    "int64": "i64",
+    "float64": "f64",
+    "int8": "i8",
     "uint8": "u8",
+    "int16": "i16",
+    "uint16": "u16",
+    "int32": "i32",
+    "uint32": "u32",
+    "int64": "i64",
     "bool": "bool",
 }
-_NAMES = {short: name for name, short in DTYPES.items()}
+# Of k and v; f8e4m3 of q and out too.
+QUANTISED = {"float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "int8": "i8"}
+_NAMES = {short: name for name, short in (*DTYPES.items(), *QUANTISED.items())}
 
 _torch_dtypes: Dict[str, Any] = {}
-
-# Read as another dtype that holds every value (f64: rounded to float, as scores are).
-CONVERTED = {"float64": "float32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64"}
 
 
 _frameworks: Dict[type, str] = {}
@@ -68,6 +72,11 @@ def float_dtype(array: Any, name: str) -> str:
     return short
 
 
+def stored_dtype(array: Any, name: str) -> str:
+    """The same of k or v, which may have one byte: "f8e4m3", "f8e5m2" or "i8"."""
+    return QUANTISED.get(dtype_name(array)) or float_dtype(array, name)
+
+
 def device_of(array: Any) -> str:
     """ "cpu" or "cuda:0"."""
     kind = framework(array)
@@ -104,6 +113,29 @@ def dense_like(array: Any, shape: Sequence[int], dtype: str) -> Any:
     return empty_like(array, shape, dtype)
 
 
+_workspaces: Dict[Tuple[str, int], Any] = {}  # the one in use of each device and stream
+_outgrown: List[Any] = []  # which graphs may still use
+
+
+def zeroed_workspace(array: Any, size: int, device: str, stream: int) -> Any:
+    """Memory for calls in one stream of a device, zeroed once and shared by all attentions: at least `size` bytes."""
+    found = _workspaces.get((device, stream))
+    if found is not None and found.shape[0] >= size:
+        return found
+    if found is not None:
+        _outgrown.append(found)
+    size = max(1 << 20, 1 << (size - 1).bit_length())
+    if framework(array) == "torch":
+        made = array.new_zeros((size,), dtype=_torch_dtypes.get("u8") or _torch_dtype("u8"))
+    else:
+        numpy = require_module("numpy")
+        memory = numpy.zeros(size + 256, numpy.uint8)
+        after = memory.ctypes.data % 256
+        made = memory[256 - after : 256 - after + size]
+    _workspaces[device, stream] = made
+    return made
+
+
 _numpy_dtypes: Dict[str, Any] = {}
 _numpy_empty: Any = None
 _empty_like: Any = None
@@ -113,7 +145,8 @@ def _numpy_dtype(dtype: str) -> Any:
     global _numpy_empty
     numpy = require_module("numpy")
     _numpy_empty = numpy.empty
-    found = numpy.dtype(require_module("ml_dtypes").bfloat16 if dtype == "bf16" else _NAMES[dtype])
+    of_ml_dtypes = dtype in ("bf16", "f8e4m3", "f8e5m2")
+    found = numpy.dtype(getattr(require_module("ml_dtypes"), _NAMES[dtype]) if of_ml_dtypes else _NAMES[dtype])
     return _numpy_dtypes.setdefault(dtype, found)
 
 
@@ -125,16 +158,12 @@ def _torch_dtype(dtype: str) -> Any:
 
 
 def readable(array: Any) -> Any:
-    """The array in a dtype that buffers have. Copies only dtypes of CONVERTED, and jax arrays not at all on a CPU."""
-    kind = framework(array)
-    if kind == "jax" and not is_traced(array):
+    """The array as the extension reads it: jax's as numpy's, which copies nothing on a CPU."""
+    if framework(array) == "jax" and not is_traced(array):
         import numpy
 
-        array = numpy.asarray(array)
-    target = CONVERTED.get(dtype_name(array))
-    if target is None:
-        return array
-    return array.to(getattr(sys.modules["torch"], target)) if kind == "torch" else array.astype(target)
+        return numpy.asarray(array)
+    return array
 
 
 def stream_of(array: Any) -> int:

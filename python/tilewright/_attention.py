@@ -8,7 +8,17 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _core, _recorder
 from ._arguments import flag, real, scalars_of, whole
-from ._arrays import dtype_name, dense_like, empty_like, framework, readable, require_array, shape_of, stream_of
+from ._arrays import (
+    dtype_name,
+    dense_like,
+    empty_like,
+    framework,
+    readable,
+    require_array,
+    shape_of,
+    stream_of,
+    zeroed_workspace,
+)
 from ._error import Error
 from ._mask import BlockMask
 from ._plan import Plan
@@ -48,8 +58,9 @@ class Bindings:
 class Attention:
     """One attention variant. Making it checks the spec (docs/spec.md) and compiles kernels that no cache holds.
 
-    spec: a dict, JSON text, or the path of a JSON file. device: "auto", "cpu", "cuda" or "cuda:N". merge, append: makes the
-    kernels of these calls too.
+    spec: a dict, JSON text, or the path of a JSON file. device: "auto", "cpu", "cuda" or "cuda:N". merge, append,
+    quantise: makes the kernels of these calls too. decode: makes kernels for dense calls with few rows of q too, which
+    a GPU splits over their columns (docs/paged.md#dense-calls).
     """
 
     def __init__(
@@ -59,22 +70,30 @@ class Attention:
         *,
         merge: bool = False,
         append: bool = False,
+        decode: bool = False,
+        quantise: bool = False,
         takes_block_mask: bool = False,
     ) -> None:
         text, file = spec_text(spec)
         self._merges, self._appends = flag("merge", merge), flag("append", append)
+        decodes, self._quantises = flag("decode", decode), flag("quantise", quantise)
         self._core = _core.Attention(
-            text, file, str(device), takes_block_mask=takes_block_mask, merge=self._merges, append=self._appends
-        )
+            text, file, str(device), takes_block_mask=takes_block_mask, merge=self._merges, append=self._appends,
+            decode=decodes, quantise=self._quantises,
+        )  # fmt: skip
         self._spec: Dict[str, Any] = json.loads(self._core.spec)
         self.device: str = self._core.device
         self.target: str = self._core.target
         self._packed = self._spec.get("layout") == "packed"
+        self._decodes = decodes and not self._packed and self.device != "cpu"
+        self._workspaces: Dict[Tuple[Any, Any], int] = {}  # bytes, by the shapes of q and k
         self._gradients: Tuple[str, ...] = tuple(self._spec.get("gradients", ()))
         buffers, scalars = self._spec.get("buffers", {}), self._spec.get("scalars", {})
         named = [[name for name in sorted(names) if name in self._gradients] for names in (buffers, scalars)]
         self.named_gradients: List[str] = named[0] + named[1]
         self._lse = "lse" in self._spec.get("outputs", ())
+        self._max_scores = "max_scores" in self._spec.get("outputs", ())
+        self._weights = "weights" in self._spec.get("outputs", ())
         self._masked = "mask_mod" in self._spec and not self._packed
         self._v_head_dim: int = self._spec.get("v_head_dim", self._spec["head_dim"])
         self._out_dtype: str = self._spec.get("out_dtype", self._spec["dtype"])
@@ -252,18 +271,20 @@ class Attention:
         k_new: Any = None,
         v_new: Any = None,
     ) -> Any:
-        """softmax(mask_mod(score_mod(q k^T * scale))) v: out, or (out, lse) if the spec's outputs name lse.
+        """softmax(mask_mod(score_mod(q k^T * scale))) v: out, or (out, lse, max_scores, weights) as outputs say.
 
         Shapes as in the spec's layout; outputs are allocated by the framework of q where they are not given. A spec
         with mask_mod makes its mask where none is given. k_new and v_new: of a spec with kv_new (docs/paged.md).
         """
         if _torch is not None and _torch.is_compiling():
+            self._refuse_other_outputs("torch.compile")
             if out is not None or lse is not None:
                 raise Error("usage", "torch.compile takes no out= or lse=", "use what forward returns")
             return _torch.compiled_forward(self, q, k, v, mask, plan, bindings, scale, q_offset, kv_offset)
         if framework(q) == "jax":
             from . import _jax
 
+            self._refuse_other_outputs("jax")
             return _jax.forward(self, q, k, v, mask, bindings, scale, q_offset, kv_offset)
         kinds = type(mask), type(plan), type(bindings)
         if not (kinds[0] in _MASKS and kinds[1] in _PLANS and kinds[2] in _BINDINGS) or type(scale) not in _SCALES:
@@ -273,8 +294,9 @@ class Attention:
         if self._masked and mask is None:
             mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
         if self._gradients and self._is_differentiated(q, k, v, bindings):
+            self._refuse_other_outputs("autograd", ", or call it under torch.no_grad()")
             if out is not None or lse is not None:
-                raise Error("usage", "out= and lse= are given, but gradients are wanted", "use what forward returns")
+                raise Error("usage", "out= or lse= is given, but gradients are wanted", "use what forward returns")
             return _torch.differentiable(self, q, k, v, mask, plan, bindings, scale, q_offset, kv_offset)
         return self._run(
             q, k, v, out, lse,
@@ -299,13 +321,43 @@ class Attention:
                 out = empty_like(q, shape, self._out_dtype)
             if lse is None and self._lse:
                 lse = empty_like(q, self._lse_shape(q), "f32")
+            stream = stream_of(q)
+            workspace = self._workspace(q, k, stream) if self._decodes else None
+            if self._max_scores or self._weights:
+                max_scores = empty_like(q, self._lse_shape(q), "f32") if self._max_scores else None
+                weights = empty_like(q, self._weights_shape(q, k), self._out_dtype) if self._weights else None
+                self._core.forward(
+                    q, k, v, out, lse, mask, plan, bindings, scale, q_offset, kv_offset, stream, k_new, v_new,
+                    workspace, max_scores, weights,
+                )  # fmt: skip
+                return (out, *(array for array in (lse, max_scores, weights) if array is not None))
             self._core.forward(
-                q, k, v, out, lse, mask, plan, bindings, scale, q_offset, kv_offset, stream_of(q), k_new, v_new
+                q, k, v, out, lse, mask, plan, bindings, scale, q_offset, kv_offset, stream, k_new, v_new, workspace
             )
         except (TypeError, AttributeError, IndexError):
             self._refuse_arrays(q, k, v, q_offset, kv_offset)
             raise
         return out if lse is None else (out, lse)
+
+    def _workspace(self, q: Any, k: Any, stream: int) -> Any:
+        """Memory with which a call with few rows is split; None for other calls."""
+        shapes = (tuple(q.shape), tuple(k.shape))
+        size = self._workspaces.get(shapes)
+        if size is None:
+            heads, kv_heads = self._heads, self._kv_heads
+            size = self._core.dense_workspace_size(
+                shapes[0][0], shapes[0][heads], shapes[1][kv_heads], shapes[0][3 - heads], shapes[1][3 - kv_heads]
+            )
+            if len(self._workspaces) >= 4096:
+                self._workspaces.clear()
+            self._workspaces[shapes] = size
+        return zeroed_workspace(q, size, self.device, stream) if size > 0 else None
+
+    def _refuse_other_outputs(self, where: str, remedy: str = "") -> None:
+        for name, wanted in (("max_scores", self._max_scores), ("weights", self._weights)):
+            if wanted:
+                hint = f'leave "{name}" out of the spec\'s outputs{remedy}'
+                raise Error("usage", f"{where} takes no {name} yet", hint)
 
     def _require(self, mask: Any, plan: Any, bindings: Any, scale: Any) -> Optional[float]:
         _require(mask, BlockMask, "mask", "attention.block_mask(...) or create_block_mask(...)")
@@ -327,13 +379,7 @@ class Attention:
         load_torch_op()  # torch may have come after the attention
         if not _torch.wants_gradients(q, k, v, *(() if bindings is None else bindings.named.values())):
             return False
-        for name, array in (("q", q), ("k", k), ("v", v)):
-            if name not in self._gradients and array.requires_grad:
-                raise Error(
-                    "tensor",
-                    f"{name} requires gradients, which the spec does not name",
-                    f'add "{name}" to its gradients, or pass {name}.detach()',
-                )
+        _torch.refuse_unnamed_gradients(self._gradients, q, k, v)
         return True
 
     def backward(
@@ -347,6 +393,7 @@ class Attention:
         *,
         dlse: Any = None,
         mask: Optional[BlockMask] = None,
+        plan: Optional[Plan] = None,
         bindings: Optional[Bindings] = None,
         scale: Optional[float] = None,
         q_offset: int = 0,
@@ -356,33 +403,51 @@ class Attention:
         """The gradients that the spec names (docs/gradients.md), by those names: {"q": ..., "slopes": ...}.
 
         out and lse: what forward returned for the same call; dout and dlse (None: zeros): the gradients of a number by
-        them. torch's autograd calls this by itself. Gradients have the dtypes of what they belong to; a scalar's is [1].
-        deterministic: equal bits over runs on a GPU too.
+        them. torch's autograd calls this by itself. Gradients have the dtypes of what they belong to, float32 of float64; a
+        scalar's is [1].
+        plan: of a packed spec, the forward call's; rows of no sequence get 0. deterministic: equal bits over runs on a GPU
+        too.
         """
         if not self._gradients:
             raise Error("usage", "the spec names no gradients", 'add "gradients": ["q", "k", "v"] to it')
-        scale = self._require(mask, None, bindings, scale)
+        scale = self._require(mask, plan, bindings, scale)
+        if self._packed and plan is None:
+            raise Error("usage", "the spec is packed, and backward was given no plan", "pass the forward call's plan")
+        if plan is not None and mask is not None:
+            raise Error("usage", "both mask and plan are given", "packed calls take a plan alone, dense ones a mask")
         _require_offsets(q_offset, kv_offset)
         inputs = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "dout": dout}
         if dlse is not None:
             inputs["dlse"] = dlse
+        rank = 3 if self._packed else 4
         for name, array in inputs.items():
-            require_array(name, array, 3 if name.endswith("lse") else 4)
+            require_array(name, array, rank - 1 if name.endswith("lse") else rank)
         if self._masked and mask is None:
             mask = self._mask_of(q, k, q_offset, kv_offset, bindings)
         results = self._empty_gradients(q, k, v, bindings)
+        if self._packed and "q" in results:
+            results["q"][...] = 0
         self._core.backward(
             inputs, {f"d{name}" if name in "qkv" else f"d_{name}": array for name, array in results.items()},
-            None if mask is None else mask._core_mask(), None if bindings is None else bindings._core,
-            scale, q_offset, kv_offset, stream_of(q), self._backward_workspace(q, k, bindings, deterministic), deterministic,
+            None if mask is None else mask._core_mask(), None if plan is None else plan._for_call(self, k),
+            None if bindings is None else bindings._core, scale, q_offset, kv_offset, stream_of(q),
+            self._backward_workspace(q, k, plan, bindings, deterministic), deterministic,
         )  # fmt: skip
         return results
 
-    def _backward_workspace(self, q: Any, k: Any, bindings: Optional[Bindings], deterministic: bool) -> Any:
+    def _backward_workspace(
+        self, q: Any, k: Any, plan: Optional[Plan], bindings: Optional[Bindings], deterministic: bool
+    ) -> Any:
         """Memory of a GPU for sums; None on a CPU."""
         flag("deterministic", deterministic)
         if self.device == "cpu":
             return None
+        if plan is not None:
+            sizes = {"batch": plan.batch, "num_q_heads": q.shape[1], "num_kv_heads": k.shape[1]}
+            sizes.update(total_q=q.shape[0], total_kv=k.shape[0])
+            bound = None if bindings is None else bindings._core
+            size = self._core.packed_backward_workspace_size(sizes, bound, deterministic)
+            return dense_like(q, (max(size, 1),), "u8")
         heads, kv_heads = self._heads, self._kv_heads
         size = self._core.backward_workspace_size(
             q.shape[0], q.shape[heads], k.shape[kv_heads], q.shape[3 - heads], k.shape[3 - kv_heads],
@@ -432,13 +497,59 @@ class Attention:
             )
         self._require(None, plan, bindings, None)
         for name, array in (("k_new", k_new), ("v_new", v_new), ("k_pool", k_pool), ("v_pool", v_pool)):
-            require_array(name, array, 4 if name.endswith("pool") else 3)
+            pool_rank = 5 if name == "k_pool" and self._spec.get("kv_layout") == "paged_x" else 4
+            require_array(name, array, pool_rank if name.endswith("pool") else 3)
         if slots is not None:
             require_array("slots", slots, 1)
         self._core.append(
             k_new, v_new, k_pool, v_pool, slots, None if plan is None else plan._for_call(self, k_pool),
             None if bindings is None else bindings._core, stream_of(k_new),
         )  # fmt: skip
+
+    def quantise(
+        self,
+        array: Any,
+        operand: str,
+        *,
+        out: Any = None,
+        plan: Optional[Plan] = None,
+        shape: Optional[Tuple[int, int, int, int, int]] = None,
+        q_offset: int = 0,
+        kv_offset: int = 0,
+        bindings: Optional[Bindings] = None,
+    ) -> Any:
+        """Stores q, k or v as numbers of one byte (docs/quantised.md): value / scale, rounded and clamped.
+
+        array: float32, float16 or bfloat16, in the layout of a call. operand: "q", "k" or "v". plan: its sequences' rows are
+        stored, others stay as they are; without one all rows. shape: of a dense call, (batch, num_q_heads, num_kv_heads,
+        q_len, kv_len), where q_scale names h_kv or offsets are not 0. Needs quantise=True. Returns out.
+        """
+        if not self._quantises:
+            raise Error(
+                "usage", "this Attention does not quantise", "make it with tilewright.Attention(spec, quantise=True)"
+            )
+        if operand not in ("q", "k", "v"):
+            raise Error("usage", f"operand is {operand!r}", 'pass "q", "k" or "v"')
+        self._require(None, plan, bindings, None)
+        _require_offsets(q_offset, kv_offset)
+        require_array("array", array)
+        if shape is None and (q_offset or kv_offset):
+            raise Error("usage", "quantise was given an offset without a shape", "pass shape=(batch, ...) too")
+        if plan is not None and shape is not None:
+            raise Error("usage", "quantise was given a plan and a shape", "a packed call has a plan, a dense one a shape")
+        if shape is not None and (len(shape) != 5 or not all(isinstance(size, int) for size in shape)):
+            raise Error("usage", f"shape is {shape!r}", "pass (batch, num_q_heads, num_kv_heads, q_len, kv_len)")
+        if out is None:
+            out = dense_like(array, array.shape, self._spec.get("kv_dtype", self._spec["dtype"]))
+        core_plan = None
+        if plan is not None:
+            core_plan = plan._for_q(self) if operand == "q" else plan._for_call(self, out)
+        self._core.quantise(
+            array, out, operand, core_plan,
+            [] if shape is None else [*shape, q_offset, kv_offset],
+            None if bindings is None else bindings._core, stream_of(array),
+        )  # fmt: skip
+        return out
 
     def _empty_gradients(self, q: Any, k: Any, v: Any, bindings: Optional[Bindings]) -> Dict[str, Any]:
         kv_dtype = self._spec.get("kv_dtype", self._spec["dtype"])
@@ -449,7 +560,8 @@ class Attention:
         arrays = {} if bindings is None else bindings.arrays
         for name in self.named_gradients:
             if name in arrays:
-                results[name] = dense_like(q, arrays[name].shape, self._spec["buffers"][name]["dtype"])
+                dtype = self._spec["buffers"][name]["dtype"]
+                results[name] = dense_like(q, arrays[name].shape, "f32" if dtype == "f64" else dtype)
             else:
                 results[name] = dense_like(q, (1,), "f32")
         return results
@@ -459,6 +571,9 @@ class Attention:
         if self._packed:
             return (shape[1], shape[0])
         return (shape[0], shape[self._heads], shape[3 - self._heads])
+
+    def _weights_shape(self, q: Any, k: Any) -> Tuple[int, ...]:
+        return (*self._lse_shape(q), shape_of(k)[3 - self._kv_heads])
 
     def _mask_of(self, q: Any, k: Any, q_offset: int, kv_offset: int, bindings: Optional[Bindings]) -> BlockMask:
         heads, kv_heads = self._heads, self._kv_heads

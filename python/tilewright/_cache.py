@@ -11,19 +11,19 @@ from ._attention import Attention
 from ._error import Error
 
 _LIMIT = 1024
-_attentions: "Dict[Tuple[str, str], Attention]" = {}
+_attentions: "Dict[Tuple[str, str, bool], Attention]" = {}
 _lock = threading.Lock()
 
 
-def attention_for(spec: Dict[str, Any], device: str, names: Mapping[str, str]) -> Attention:
+def attention_for(spec: Dict[str, Any], device: str, names: Mapping[str, str], decode: bool = False) -> Attention:
     """The attention of a spec, made once. Kernels of the oldest are loaded again where there are very many.
 
-    names: of q, k and v where the function that is called has other ones."""
-    key = (json.dumps(spec), device)
+    names: of q, k and v where the function that is called has other ones. decode: the call has few rows of q."""
+    key = (json.dumps(spec), device, decode)
     found = _attentions.get(key)
     if found is None:
         try:
-            found = Attention(spec, device)
+            found = Attention(spec, device, decode=decode)
         except Error as error:
             raise (error.renamed(names) if names else error) from None
         with _lock:

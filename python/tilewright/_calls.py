@@ -6,7 +6,7 @@ import sys
 import weakref
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ._arrays import CONVERTED, dtype_name, framework, readable
+from ._arrays import framework, readable
 from ._trace.cache import Traced, identity, keep_in, the_mod
 
 _calls: Dict[Any, Tuple["Call", ...]] = {}
@@ -85,7 +85,7 @@ class Call:
             return bound[2]
         names = [name for name, _ in self._names]
         core = self._attention._core
-        if any(dtype_name(array) in CONVERTED or framework(array) == "" for array in arrays):
+        if any(framework(array) == "" for array in arrays):
             return core.bind({name: readable(array) for name, array in zip(names, arrays)}, self._scalars)
         bindings = core.bind(dict(zip(names, arrays)), self._scalars, owned=False)
         try:

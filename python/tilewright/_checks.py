@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
-from ._arrays import device_of, float_dtype, framework, is_traced, require_array, same_framework, shape_of
+from ._arrays import (
+    device_of, float_dtype, framework, is_traced, require_array, same_framework, shape_of, stored_dtype,
+)  # fmt: skip
 from ._error import Error
 
 Names = Tuple[str, str, str]
@@ -35,12 +37,19 @@ def same_place(**arrays: Any) -> None:
             )
 
 
-def check_arrays(names: Names, arrays: Tuple[Any, Any, Any], rank: int, *, may_want_gradients: bool = False) -> str:
-    """Framework, rank, dtype and device. Returns the framework."""
+def check_arrays(
+    names: Names,
+    arrays: Tuple[Any, Any, Any],
+    rank: int,
+    *,
+    first_rank: Optional[int] = None,
+    may_want_gradients: bool = False,
+) -> str:
+    """Framework, rank (of the first, where it differs, first_rank), dtype and device. Returns the framework."""
     kind = same_framework(**dict(zip(names, arrays)))
     for name, array in zip(names, arrays):
-        require_array(name, array, rank)
-        float_dtype(array, name)
+        require_array(name, array, first_rank if first_rank and name == names[0] else rank)
+        (float_dtype if name == names[0] else stored_dtype)(array, name)
         if not may_want_gradients:
             _refuse_gradients(name, array)
     same_place(**dict(zip(names, arrays)))

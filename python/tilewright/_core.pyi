@@ -7,6 +7,7 @@ def report(
 ) -> str: ...
 def canonical(spec: str, file: str) -> str: ...
 def automatic_device() -> str: ...
+def fits_decode_rows(q_len: int, num_q_heads: int, num_kv_heads: int) -> bool: ...
 def render(spec: str, file: str, target: str) -> str: ...
 def explain(spec: str, file: str, target: str) -> str: ...
 def check(
@@ -77,6 +78,8 @@ class Attention:
         positions: bool = False,
         merge: bool = False,
         append: bool = False,
+        decode: bool = False,
+        quantise: bool = False,
     ) -> None: ...
     @property
     def spec(self) -> str: ...
@@ -91,6 +94,7 @@ class Attention:
         inputs: Dict[str, Any],
         gradients: Dict[str, Any],
         mask: Optional[BlockMask],
+        plan: Optional[Plan],
         bindings: Optional[Bindings],
         scale: Optional[float],
         q_offset: int,
@@ -109,6 +113,9 @@ class Attention:
         bindings: Optional[Bindings],
         deterministic: bool,
     ) -> int: ...
+    def packed_backward_workspace_size(
+        self, sizes: Dict[str, int], bindings: Optional[Bindings], deterministic: bool
+    ) -> int: ...
     def merge(self, outs: Sequence[Any], lses: Sequence[Any], out: Any, lse: Any, stream: int) -> None: ...
     def append(
         self,
@@ -118,6 +125,16 @@ class Attention:
         v_pool: Any,
         slots: Any,
         plan: Optional[Plan],
+        bindings: Optional[Bindings],
+        stream: int,
+    ) -> None: ...
+    def quantise(
+        self,
+        array: Any,
+        out: Any,
+        operand: str,
+        plan: Optional[Plan],
+        sizes: Sequence[int],
         bindings: Optional[Bindings],
         stream: int,
     ) -> None: ...
@@ -137,7 +154,13 @@ class Attention:
         stream: int,
         k_new: Any,
         v_new: Any,
+        workspace: Any,
+        max_scores: Any = None,
+        weights: Any = None,
     ) -> None: ...
+    def dense_workspace_size(
+        self, batch: int, num_q_heads: int, num_kv_heads: int, q_len: int, kv_len: int
+    ) -> int: ...
     def block_mask(
         self,
         batch: int,
@@ -175,3 +198,69 @@ class Attention:
         count_absent: bool = False,
     ) -> Plan: ...
     def rebuild_plan(self, plan: Plan, bindings: Optional[Bindings], stream: int) -> None: ...
+
+class Communicator:
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+def transport_communicator(transport: Any) -> Communicator: ...
+def device_name(name: str) -> str: ...
+def nccl_id() -> bytes: ...
+def nccl_communicator(id: Optional[bytes], rank: int, size: int, device: str, timeout_ms: int) -> Communicator: ...
+
+class ContextPlan:
+    @property
+    def sharding(self) -> str: ...
+    @property
+    def shards(self) -> List[Tuple[int, int, int, int]]: ...
+    @property
+    def q_rows(self) -> int: ...
+    @property
+    def kv_rows(self) -> int: ...
+    @property
+    def traffic(self) -> Dict[str, Any]: ...
+
+class ContextParallel:
+    def __init__(self, spec: str, file: str, device: str, communicator: Communicator) -> None: ...
+    @property
+    def spec(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    def bind(self, whole: Sequence[int], buffers: Dict[str, Any], scalars: Dict[str, float]) -> Bindings: ...
+    def plan(
+        self,
+        whole: Sequence[int],
+        bindings: Optional[Bindings],
+        sharding: str,
+        q_lengths: Sequence[int],
+        kv_lengths: Sequence[int],
+        stream: int,
+    ) -> ContextPlan: ...
+    def workspace_size(self, plan: ContextPlan, backward: bool) -> int: ...
+    def forward(
+        self,
+        plan: ContextPlan,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any,
+        lse: Any,
+        bindings: Optional[Bindings],
+        scale: Optional[float],
+        stream: int,
+        workspace: Any,
+    ) -> None: ...
+    def backward(
+        self,
+        plan: ContextPlan,
+        inputs: Dict[str, Any],
+        gradients: Dict[str, Any],
+        bindings: Optional[Bindings],
+        scale: Optional[float],
+        stream: int,
+        workspace: Any,
+        deterministic: bool,
+    ) -> None: ...
+    def wait(self, stream: int) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from . import _attention, _calls
+from . import _attention, _calls, _core
 from ._arguments import flag, mapping, real, require_read, scalars_of
 from ._arrays import device_of, readable, shape_of, float_dtype, stream_of
 from ._cache import attention_for
@@ -78,9 +78,11 @@ def flex_attention(
         else:
             if not _calls.is_miss(result):
                 return result
-    lse = _wants_lse(return_lse, return_aux)
+    lse, max_scores = _wanted(return_lse, return_aux)
     scale = real("scale", scale)
     if _attention._torch is not None and _attention._torch.is_compiling():
+        if max_scores:
+            raise _no_max_scores("inside torch.compile")
         if buffers is not None or scalars is not None:
             raise Error("usage", "torch.compile takes no buffers= or scalars=", "capture the arrays in the mod")
         found = _attention._torch.compiled_flex(query, key, value, score_mod, block_mask, scale, lse)
@@ -97,14 +99,18 @@ def flex_attention(
     if kind == "torch":
         _attention.load_torch_op()  # torch may have come after this module
     traced: List[Any] = []
-    problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars, traced)
+    problem = describe(query, key, value, score_mod, mask, lse, buffers, scalars, traced, max_scores)
     if kind == "jax":
+        if max_scores:
+            raise _no_max_scores("of jax arrays")
         from . import _jax
 
         result = _jax.call_problem(problem, query, key, value, mask, scale)
     else:
         problem, differentiated = with_gradients(problem, kind, (query, key, value), scalars)
-        attention = attention_for(problem.spec, problem.device, _OF_FORWARD)
+        if differentiated and max_scores:
+            raise _no_max_scores("of tensors that require gradients")
+        attention = attention_for(problem.spec, problem.device, _OF_FORWARD, has_few_rows(query, key))
         bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
         if mask is not None:
             heads = (query.shape[0], query.shape[1], key.shape[1])
@@ -122,8 +128,17 @@ def flex_attention(
             )
     if return_aux is None:
         return result
-    out, values = result if lse else (result, None)
-    return out, AuxOutput(lse=values)
+    if not lse and not max_scores:
+        return result, AuxOutput()
+    return result[0], AuxOutput(lse=result[1] if lse else None, max_scores=result[-1] if max_scores else None)
+
+
+def has_few_rows(query: Any, key: Any) -> bool:
+    """Whether the library's kernels for few rows of q serve a call of these sizes."""
+    heads, rows, kv_heads = query.shape[1], query.shape[2], key.shape[1]
+    if not all(type(size) is int and size > 0 for size in (heads, rows, kv_heads)):
+        return False  # a size that torch.compile leaves open
+    return _core.fits_decode_rows(rows, heads, kv_heads)
 
 
 def with_gradients(
@@ -158,17 +173,20 @@ def _may_be_ready(block_mask: Any, *arrays: Any) -> bool:
     return not torch.wants_gradients(*arrays)
 
 
-def _wants_lse(return_lse: bool, return_aux: Any) -> bool:
+def _no_max_scores(where: str) -> Error:
+    return Error("usage", f"return_aux.max_scores is not there yet {where}", "ask for lse alone")
+
+
+def _wanted(return_lse: bool, return_aux: Any) -> Tuple[bool, bool]:
+    """Whether lse and max_scores are asked for."""
     flag("return_lse", return_lse)
     if return_aux is None:
-        return bool(return_lse)
+        return bool(return_lse), False
     if return_lse:
         raise Error("usage", "return_lse and return_aux are both given", "pass return_aux=AuxRequest(lse=True)")
     if not hasattr(return_aux, "lse"):
         raise Error("usage", f"return_aux is {return_aux!r}", "pass tw.AuxRequest(lse=True)")
-    if getattr(return_aux, "max_scores", False):
-        raise Error("usage", "return_aux.max_scores is not there yet", "ask for lse alone")
-    return bool(return_aux.lse)
+    return bool(return_aux.lse), bool(getattr(return_aux, "max_scores", False))
 
 
 def _block_mask(block_mask: Any) -> Optional[BlockMask]:
@@ -217,7 +235,7 @@ def ready(score_mod: Any, mask: Optional[BlockMask], lse: bool, facts: Mapping[s
             )
     if facts["differentiated"]:
         problem = problem._replace(spec={**problem.spec, "outputs": ["out", "lse"], "gradients": ["q", "k", "v"]})
-    attention = attention_for(problem.spec, facts["device"], _OF_FORWARD)
+    attention = attention_for(problem.spec, facts["device"], _OF_FORWARD, has_few_rows(q, k))
     bound = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
     return attention, bound
 
@@ -232,6 +250,7 @@ def describe(
     buffers: Optional[Mapping[str, Any]],
     scalars: Optional[Mapping[str, float]],
     traced: Optional[List[Any]] = None,
+    max_scores: bool = False,
 ) -> Problem:
     """The spec of a call, and what its snippets read. traced: takes the trace of score_mod, None of one that holds once."""
     B, H, L, E = shape_of(query)
@@ -240,8 +259,8 @@ def describe(
         spec["v_head_dim"] = int(value.shape[3])
     if key.dtype != query.dtype:
         spec["kv_dtype"] = float_dtype(key, "key")
-    if lse:
-        spec["outputs"] = ["out", "lse"]
+    if lse or max_scores:
+        spec["outputs"] = ["out", *(["lse"] if lse else []), *(["max_scores"] if max_scores else [])]
     arrays: Dict[str, Any] = {}
     values, buffers = scalars_of(scalars), mapping("buffers", buffers)
     if mask is not None:

@@ -13,7 +13,7 @@ from ._error import Error
 from ._mask import BlockMask
 
 _FORWARD, _BACKWARD = "tilewright_forward", "tilewright_backward"
-_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn"}
 _registered = False
 
 
@@ -80,7 +80,7 @@ def _differentiated(spec: Dict[str, Any]) -> Dict[str, Any]:
     if "gradients" in spec:
         return spec
     read = set(re.findall(r"\w+", spec.get("score_mod", "")))
-    floats = [name for name, b in spec.get("buffers", {}).items() if b["dtype"] in _DTYPES and name in read]
+    floats = [name for name, b in spec.get("buffers", {}).items() if b["dtype"] in (*_DTYPES, "f64") and name in read]
     return {**spec, "outputs": ["out", "lse"], "gradients": ["q", "k", "v", *floats]}
 
 
@@ -117,7 +117,11 @@ def _backward(spec: Dict[str, Any], options: _Options, inputs: Tuple[Any, ...], 
 
     names = ["q", "k", "v", *sorted(spec.get("buffers", {}))]
     wanted = [name for name in names if name in spec["gradients"]]
-    shapes = {name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in zip(names, inputs) if name in wanted}
+
+    def summed(dtype: Any) -> Any:
+        return "float32" if dtype == "float64" else dtype
+
+    shapes = {name: jax.ShapeDtypeStruct(x.shape, summed(x.dtype)) for name, x in zip(names, inputs) if name in wanted}
     of_scalars = [
         jax.ShapeDtypeStruct((1,), "float32") for name in spec.get("scalars", {}) if name in spec["gradients"]
     ]
@@ -129,7 +133,7 @@ def _backward(spec: Dict[str, Any], options: _Options, inputs: Tuple[Any, ...], 
         floating = jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
         return jax.numpy.zeros_like(x) if floating else numpy.zeros(x.shape, jax.dtypes.float0)
 
-    return tuple(given[name] if name in given else zeros(x) for name, x in zip(names, inputs))
+    return tuple(given[name].astype(x.dtype) if name in given else zeros(x) for name, x in zip(names, inputs))
 
 
 def call_problem(

@@ -42,9 +42,22 @@ class Plan:
 
     def _for_call(self, attention: Any, k: Any) -> _core.Plan:
         shape = shape_of(k)
+        if len(shape) == 5 or self._spec.get("kv_layout") == "paged_x":  # v has rank 4 there
+            return self._for(attention, shape[0] * shape[3], shape[3])
         if len(shape) == 4:
             return self._for(attention, shape[0] * shape[1], shape[1])
         return self._for(attention, shape[0] if shape else 0, 0)
+
+    def _for_q(self, attention: Any) -> _core.Plan:
+        """A plan for rows of q, which are the same whatever rows k has."""
+        for made_by, plan in self._built.values():
+            if made_by is attention:
+                return plan
+        raise Error(
+            "usage",
+            "the plan does not know the rows of k yet",
+            "give total_kv, or page_size and pages, to attention.plan()",
+        )
 
     def _rebuild(self, bindings: Any, stream: int) -> None:
         self._bindings = bindings

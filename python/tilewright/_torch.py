@@ -3,7 +3,7 @@ flex_attention. Attentions, masks, plans and bindings are numbers in it (_regist
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from ._error import Error
 from ._registry import find
 
-_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f8e4m3": torch.float8_e4m3fn}
 _kept: List[Any] = []  # of compiled calls of flex_attention
 
 
@@ -53,12 +53,12 @@ _op.register_fake(_forward_fake)
 
 def _backward(
     q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, dout: Tensor, dlse: Optional[Tensor], named: List[Tensor],
-    attention: int, mask: int, bindings: int, scale: Optional[float], q_offset: int, kv_offset: int,
+    attention: int, mask: int, plan: int, bindings: int, scale: Optional[float], q_offset: int, kv_offset: int,
 ) -> List[Tensor]:  # fmt: skip
     """The gradients that the spec names: of q, k, v, then of `named`."""
     variant = find(attention)
     found = variant.backward(
-        q, k, v, out, lse, dout, dlse=dlse, mask=find(mask), bindings=find(bindings),
+        q, k, v, out, lse, dout, dlse=dlse, mask=find(mask), plan=find(plan), bindings=find(bindings),
         scale=scale, q_offset=q_offset, kv_offset=kv_offset,
         deterministic=torch.are_deterministic_algorithms_enabled(),
     )  # fmt: skip
@@ -69,7 +69,7 @@ def _backward(
 
 def _backward_fake(
     q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, dout: Tensor, dlse: Optional[Tensor], named: List[Tensor],
-    attention: int, mask: int, bindings: int, scale: Optional[float], q_offset: int, kv_offset: int,
+    attention: int, mask: int, plan: int, bindings: int, scale: Optional[float], q_offset: int, kv_offset: int,
 ) -> List[Tensor]:  # fmt: skip
     wanted = find(attention)._spec.get("gradients", ())
     inputs = [tensor for name, tensor in (("q", q), ("k", k), ("v", v)) if name in wanted]
@@ -81,16 +81,16 @@ _backward_op: Any = torch.library.custom_op(
     _backward,
     mutates_args=(),
     schema="(Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor? dlse, Tensor[] named, "
-    "int attention, int mask, int bindings, float? scale, SymInt q_offset, SymInt kv_offset) -> Tensor[]",
+    "int attention, int mask, int plan, int bindings, float? scale, SymInt q_offset, SymInt kv_offset) -> Tensor[]",
 )
 _backward_op.register_fake(_backward_fake)
 
 
 def _keep_for_backward(ctx: Any, inputs: Any, output: List[Tensor]) -> None:
-    q, k, v, attention, mask, _, bindings, scale, q_offset, kv_offset, named = (*inputs, None)[:11]
+    q, k, v, attention, mask, plan, bindings, scale, q_offset, kv_offset, named = (*inputs, None)[:11]
     named = list(named or ())
-    ctx.numbers = (attention, mask, bindings, scale, q_offset, kv_offset)
-    ctx.kept_alive = tuple(map(find, ctx.numbers[:3]))
+    ctx.numbers = (attention, mask, plan, bindings, scale, q_offset, kv_offset)
+    ctx.kept_alive = tuple(map(find, ctx.numbers[:4]))
     ctx.has_named = inputs[10] is not None if len(inputs) > 10 else False
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, *output, *named)
@@ -118,6 +118,17 @@ _op.register_autograd(_backward_of_op, setup_context=_keep_for_backward)
 def wants_gradients(*tensors: Any) -> bool:
     """Whether gradients of one of the tensors are wanted."""
     return any(isinstance(t, Tensor) and t.requires_grad for t in tensors) and torch.is_grad_enabled()
+
+
+def refuse_unnamed_gradients(named: Sequence[str], q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Refuses tensors whose gradients torch wants and the spec does not name."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if name not in named and tensor.requires_grad:
+            raise Error(
+                "tensor",
+                f"{name} requires gradients, which the spec does not name",
+                f'add "{name}" to its gradients, or pass {name}.detach()',
+            )
 
 
 def differentiable(

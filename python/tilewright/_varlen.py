@@ -6,11 +6,12 @@ import warnings
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ._arguments import flag, mapping, real, require_module, require_read, scalars_of
-from ._arrays import device_of, framework, readable, shape_of, float_dtype
+from ._arrays import device_of, framework, readable, shape_of, float_dtype, stored_dtype
 from ._attention import Attention
 from ._cache import attention_for
 from ._checks import check_arrays, same_place
 from ._error import Error
+from ._factors import factors_of
 from ._names import arrays_by_name, require_known, scalars_by_name
 from ._plan import Plan
 from ._trace import Snippet, trace_mod
@@ -58,9 +59,13 @@ def _int32(name: str, value: Any) -> Any:
 
 
 def _snippets(
-    score_mod: Any, mask_mod: Any, buffers: Optional[Mapping[str, Any]], sizes: Mapping[str, int]
+    score_mod: Any,
+    mask_mod: Any,
+    buffers: Optional[Mapping[str, Any]],
+    sizes: Mapping[str, int],
+    factors: Optional[Mapping[str, Snippet]] = None,
 ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """The spec's keys of both mods, and the arrays that they read."""
+    """The spec's keys of both mods and of `factors`, and the arrays that they read."""
     spec: Dict[str, Any] = {}
     given = dict(mapping("buffers", buffers))
     arrays: Dict[str, Any] = dict(given)
@@ -73,7 +78,11 @@ def _snippets(
         spec.setdefault("buffers", {}).update(new)
         spec["scalars"] = scalars_by_name(spec.get("scalars", {}), snippet.scalar_declarations())
         arrays = arrays_by_name(arrays, snippet.buffers)
-    require_read(given, (spec.get("mask_mod", ""), spec.get("score_mod", "")))
+    for key, snippet in (factors or {}).items():
+        spec[key] = snippet.code
+        spec.setdefault("buffers", {}).update(snippet.declarations(sizes))
+        arrays = arrays_by_name(arrays, snippet.buffers)
+    require_read(given, [text for text in spec.values() if isinstance(text, str)])
     spec.setdefault("buffers", {}).update(Snippet("", given, {}).declarations(sizes))
     return {key: value for key, value in spec.items() if value}, arrays
 
@@ -88,12 +97,14 @@ def _attention(
         **mods,
         **more,
     }
-    if v.shape[-1] != q.shape[-1]:
-        spec["v_head_dim"] = int(v.shape[-1])
+    is_x = paged and len(k.shape) == 5
+    v_head_dim = v.shape[2 if is_x else -1]
+    if v_head_dim != q.shape[-1]:
+        spec["v_head_dim"] = int(v_head_dim)
     if k.dtype != q.dtype:
-        spec["kv_dtype"] = float_dtype(k, "k")
+        spec["kv_dtype"] = stored_dtype(k, "k")
     if paged:
-        spec["kv_layout"] = "paged"
+        spec["kv_layout"] = "paged_x" if is_x else "paged"
     if flag("return_lse", return_lse):
         spec["outputs"] = ["out", "lse"]
     return attention_for(spec, device_of(q), _OF_POOLS if paged else {})
@@ -179,12 +190,6 @@ def _require_batch(plan: Optional[Plan], batch: int) -> None:
         raise Error("usage", f"plan was made for {plan.batch} sequences, but q_begin has {batch}", "plan this call")
 
 
-def _not_yet(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise Error("usage", f"{name} is not yet supported", "leave it out; docs/paged.md says what is there")
-
-
 def paged_attention(
     q: Any,
     k_pool: Any,
@@ -210,13 +215,15 @@ def paged_attention(
 ) -> Any:
     """Attention of packed queries over K and V in pages (docs/paged.md): out [total_q, HQ, DV], or (out, lse).
 
-    q [total_q, HQ, D], k_pool and v_pool [pages, page_size, HKV, D and DV], kv_len [batch]: columns of each sequence,
+    q [total_q, HQ, D], k_pool and v_pool [pages, page_size, HKV, D and DV], or as kv_layout "paged_x" has them, with
+    x elements of 16 bytes: [pages, HKV, D / x, page_size, x] and [pages, HKV, DV, page_size]; kv_len [batch]: columns of each sequence,
     whose rows lie in the pages page_table[b]; with k_new and v_new [total_q, HKV, D and DV] its last columns lie there.
-    sink, k_scale and v_scale are not there yet.
+    sink: one more logit of each row, k_scale and v_scale: what stored values are multiplied by; each a number, an array
+    by head, of a scale also [HKV, pages * page_size] by head and slot, or C++ as a string that reads `buffers`.
     """
-    _not_yet(sink=sink, k_scale=k_scale, v_scale=v_scale)
     scale = real("scale", scale)
-    kind = check_arrays(("k_pool", "v_pool", "v_pool"), (k_pool, v_pool, v_pool), 4)
+    is_x = len(getattr(k_pool, "shape", ())) == 5
+    kind = check_arrays(("k_pool", "v_pool", "v_pool"), (k_pool, v_pool, v_pool), 4, first_rank=5 if is_x else None)
     check_arrays(("q", "q", "q"), (q, q, q), 3)
     same_place(q=q, k_pool=k_pool)
     _require_plan(plan)
@@ -235,16 +242,17 @@ def paged_attention(
             ("page_begin", page_begin),
         )
     )
-    sizes = {"batch": _batch(q_begin), "num_q_heads": int(q.shape[1])}
+    pages, page_size, heads = (shape_of(k_pool)[i] for i in ((0, 3, 1) if is_x else (0, 1, 2)))
+    sizes = {"batch": _batch(q_begin), "num_q_heads": int(q.shape[1]), "num_kv_heads": heads}
     _require_batch(plan, sizes["batch"])
-    mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes)
+    factors = factors_of({"sink": sink, "k_scale": k_scale, "v_scale": v_scale}, sizes, pages * page_size)
+    mods, arrays = _snippets(score_mod, mask_mod, buffers, sizes, factors)
     if (k_new is None) != (v_new is None):
         raise Error("usage", "only one of k_new and v_new is given", "pass both, or neither")
     new_rows = {} if k_new is None else {"kv_new": True}
     attention = _attention(q, k_pool, v_pool, True, mods, return_lse, new_rows)
     bindings = _bind(attention, arrays, scalars)
     if plan is None:
-        pages, page_size, heads = shape_of(k_pool)[:3]
         plan = attention.plan(
             q_begin, kv_len, num_q_heads=q.shape[1], num_kv_heads=heads, total_q=q.shape[0],
             page_table=page_table, page_begin=page_begin, page_size=page_size, pages=pages, bindings=bindings,

@@ -1,6 +1,8 @@
 #include "runtime/api/attention.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -10,18 +12,24 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
+#include "base/nvtx.hpp"
 #include "generator/render/promised_buffers.hpp"
+#include "generator/snippet/append_scales.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "runtime/api/device_kind.hpp"
 #include "runtime/call/append_call.hpp"
 #include "runtime/call/backward_call.hpp"
 #include "runtime/call/merge_call.hpp"
 #include "runtime/call/output_shapes.hpp"
 #include "runtime/call/positions.hpp"
+#include "runtime/call/quantise_call.hpp"
+#include "runtime/call/workspace.hpp"
 #include "runtime/call/written_apart.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/library/events.hpp"
+#include "runtime/library/tuned_tactic.hpp"
 
 namespace tilewright {
 namespace {
@@ -98,14 +106,21 @@ auto enter_library(Body body) {
 class Attention::Implementation {
  public:
   Implementation(Spec spec, const AttentionOptions& options)
-      : spec_(std::move(spec)),
+      : spec_(tuned(std::move(spec), options)),
         device_(options.device),
         masks_only_(options.masks_only),
         takes_positions_(options.positions),
         merges_(options.merge),
-        appends_(options.append) {
-    validate(spec_);
-    if (appends_) require_pools();
+        appends_(options.append),
+        quantises_(options.quantise) {
+    if (quantises_) {
+      require_one_byte();
+      named_beyond_tensors_ = named_beyond_tensors(spec_);
+    }
+    if (appends_) {
+      require_pools();
+      named_beside_slots_ = named_beside_slots(spec_);
+    }
     if (merges_) require_lse_output();
     if (takes_positions_) require_takes_positions(spec_);
     if (needs_no_inputs(spec_)) default_bindings_.emplace(spec_, SnippetInputs{});
@@ -177,21 +192,20 @@ class Attention::Implementation {
 
   void forward(const ForwardTensors& tensors, const BlockMask* mask, const Bindings& given,
                const ForwardOptions& options) const {
-    if (spec_.is_packed()) {
-      if (!mask) {
-        throw Error(ErrorCode::usage, "the spec is packed, and the call has no plan",
-                    "make one with attention.plan(shape, sequences, ...) and pass it to forward");
-      }
-      throw Error(ErrorCode::usage, "a packed call takes no block mask of a shape",
-                  "pass the plan to forward");
-    }
+    if (spec_.is_packed()) refuse_packed(mask);
     require_forward();
-    const ForwardCall call = resolve_call(spec_, tensors, options);
+    ForwardCall call = resolve_call(spec_, tensors, options);
     const Bindings& bindings = bindings_or_default(given);
     bindings.check(spec_, call.shape);
     require_written_apart(spec_, tensors, bindings);
     check_mask(mask, call.shape, bindings);
+    if (options.workspace.data != nullptr) lend_workspace(tensors, bindings, options, call);
     backend_->forward(call, mask, bindings);
+  }
+
+  std::int64_t workspace_size(const Shape& shape) const {
+    validate(shape);
+    return backend_->forward_workspace(shape);
   }
 
   void merge(std::span<const Part> parts, const TensorView& out,
@@ -205,7 +219,7 @@ class Attention::Implementation {
   }
 
   void append(const NewRows& rows, const TensorView& k, const TensorView& v, const Plan* plan,
-              Stream stream) const {
+              const Bindings& given, Stream stream) const {
     if (!appends_) {
       throw Error(ErrorCode::usage, "this Attention has no kernel that appends",
                   "make it with .append = true in its options");
@@ -215,16 +229,61 @@ class Attention::Implementation {
                   "give slots, one for each new row, or the plan of the step");
     }
     if (plan != nullptr) require_own(*plan);
+    if (rows.slots) require_slots_suffice();
     const PlanState* const state = rows.slots ? nullptr : &plan->state();
     const abi::AppendArguments call = resolve_append(spec_, rows, k, v, state);
-    if (has_work(call) && (state == nullptr || state->shape.batch > 0)) {
-      backend_->append(call, state, stream);
+    const Bindings& bindings = append_divides(spec_) ? bindings_or_default(given) : given;
+    if (append_divides(spec_) && state != nullptr) {
+      bindings.check(spec_, shape_of_totals(state->shape));
     }
+    if (has_work(call) && (state == nullptr || state->shape.batch > 0)) {
+      backend_->append(call, state, bindings, stream);
+    }
+  }
+
+  /// @param plan, shape at most one of them
+  void quantise(const TensorView& from, const TensorView& to, const Plan* plan, const Shape* shape,
+                Operand which, const Bindings& given, Stream stream) const {
+    if (!quantises_) {
+      throw Error(ErrorCode::usage, "this Attention has no kernel that quantises",
+                  "make it with .quantise = true in its options");
+    }
+    if (plan != nullptr) require_own(*plan);
+    if (shape != nullptr) require_dense(*shape);
+    if (plan == nullptr && shape == nullptr) require_tensor_suffices(which);
+    const PlanState* const state = plan != nullptr ? &plan->state() : nullptr;
+    const QuantiseCall call = resolve_quantise(spec_, from, to, state, shape, which);
+    const Bindings& bindings = bindings_or_default(given);
+    bindings.check_known(spec_, call.shape);
+    if (call.blocks > 0) backend_->quantise(call, state, bindings, stream);
+  }
+
+  void require_dense(const Shape& shape) const {
+    if (spec_.is_packed()) {
+      throw Error(ErrorCode::usage, "the spec is packed, and quantise was given a shape",
+                  "give the plan of the step, or none");
+    }
+    tilewright::validate(shape);
+  }
+
+  void require_tensor_suffices(Operand which) const {
+    const std::string& named = named_beyond_tensors_[static_cast<std::size_t>(which)];
+    if (named.empty()) return;
+    throw Error(ErrorCode::usage, named + ", which its tensor alone does not say",
+                spec_.is_packed() ? "give quantise the plan of the step"
+                                  : "give quantise the shape of the call in the plan's place");
+  }
+
+  void require_slots_suffice() const {
+    if (named_beside_slots_.empty()) return;
+    throw Error(ErrorCode::usage, fmt::format("{}, which slots do not say", named_beside_slots_),
+                "append through the plan, or name h_kv and kv_token alone");
   }
 
   void backward(const BackwardTensors& tensors, const BlockMask* mask, const Bindings& given,
                 const GradientBuffers& gradients, const BackwardOptions& options) const {
     require_forward();
+    if (spec_.is_packed()) refuse_packed(mask);
     const Bindings& bindings = bindings_or_default(given);
     const BackwardCall call = resolve_backward_call(spec_, tensors, bindings, gradients, options);
     check_mask(mask, call.forward.shape, bindings);
@@ -236,12 +295,42 @@ class Attention::Implementation {
     backend_->backward(call, mask, bindings);
   }
 
+  void backward(const BackwardTensors& tensors, const Plan& plan, const Bindings& given,
+                const GradientBuffers& gradients, const BackwardOptions& options) const {
+    require_forward();
+    require_gradients(spec_);
+    require_own(plan);
+    const PlanState& state = plan.state();
+    if (!state.serves_backward) {
+      throw Error(ErrorCode::usage, "the plan was made for forward alone",
+                  "make it with PlanOptions{.backward = true}");
+    }
+    const Bindings& bindings = bindings_or_default(given);
+    const BackwardCall call = resolve_packed_backward(
+        spec_, tensors, state.shape, workspace_of(state), bindings, gradients, options);
+    require_same_mask_scalars(state, bindings);
+    backend_->backward(call, state, bindings);
+  }
+
+  std::int64_t backward_workspace(const PackedShape& shape, const Bindings* given,
+                                  bool deterministic) const {
+    if (!spec_.is_packed()) {
+      throw Error(ErrorCode::usage, "the spec is dense, and the shape is one of packed calls",
+                  "give a Shape");
+    }
+    require_gradients(spec_);
+    validate(shape);
+    return backend_->backward_workspace(
+        one_batch(shape), given ? &bindings_or_default(*given) : nullptr, deterministic);
+  }
+
   std::int64_t backward_workspace(const Shape& shape, const Bindings* given,
                                   bool deterministic) const {
-    if (spec_.gradients.empty()) {
-      throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
-                  R"(add "gradients": ["q", "k", "v"] to the spec)");
+    if (spec_.is_packed()) {
+      throw Error(ErrorCode::usage, "the spec is packed, and the shape is one of dense calls",
+                  "give a PackedShape");
     }
+    require_gradients(spec_);
     validate(shape);
     return backend_->backward_workspace(shape, given ? &bindings_or_default(*given) : nullptr,
                                         deterministic);
@@ -259,10 +348,13 @@ class Attention::Implementation {
 
   Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& given,
             const PlanOptions& options) const {
+    if (options.backward) require_gradients(spec_);
     const PlanGeometry geometry = geometry_of(shape, tile_source(options.positions));
     require_sequences(sequences, shape);
     if (options.positions) require_positions_alone(sequences);
-    require_workspace(options.workspace, geometry.bytes);
+    require_workspace(options.workspace, geometry.bytes, "this plan",
+                      "attention.workspace_size(shape) says it; with positions, "
+                      "workspace_size(shape, &positions)");
     auto state = std::make_shared<PlanState>();
     state->identity = identity_;
     state->shape = with_bounds(shape, spec_.kv_new);
@@ -272,6 +364,7 @@ class Attention::Implementation {
     state->counts_absent = options.count_absent;
     state->has_new_rows = spec_.kv_new;
     state->batch_invariant = options.batch_invariant;
+    state->serves_backward = options.backward;
     if (options.positions) state->positions = *options.positions;
     state->promised = PromisedOrder(promised_);
     build(*state, given, options.stream);
@@ -298,6 +391,21 @@ class Attention::Implementation {
   }
 
  private:
+  static Spec tuned(Spec spec, const AttentionOptions& options) {
+    validate(spec);
+    return with_tuned_tactic(
+        std::move(spec), [&] { return device_kind(options.device); }, options);
+  }
+
+  [[noreturn]] static void refuse_packed(const BlockMask* mask) {
+    if (mask == nullptr) {
+      throw Error(ErrorCode::usage, "the spec is packed, and the call has no plan",
+                  "make one with attention.plan(shape, sequences, ...) and pass it to the call");
+    }
+    throw Error(ErrorCode::usage, "a packed call takes no block mask of a shape",
+                "pass the plan to the call");
+  }
+
   void require_pools() const {
     if (spec_.is_paged()) return;
     throw Error(ErrorCode::usage,
@@ -306,7 +414,21 @@ class Attention::Implementation {
                 R"(write "kv_layout": "paged" in the spec, or leave append out of the options)");
   }
 
+  void require_one_byte() const {
+    if (is_quantised(spec_.key_value_dtype())) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("quantise stores numbers of one byte, and k and v are {}",
+                            to_string(spec_.key_value_dtype())),
+                R"(write "kv_dtype": "f8e4m3" in the spec, or leave quantise out of the options)");
+  }
+
   void require_lse_output() const {
+    if (is_quantised(spec_.output_dtype())) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("merge joins results of 16 or 32 bits, and out is {}",
+                              to_string(spec_.output_dtype())),
+                  R"(write "out_dtype": "bf16" in the spec of the parts)");
+    }
     if (spec_.outputs.lse) return;
     throw Error(ErrorCode::usage,
                 "merge needs the lse of each part, which the spec's outputs leave out",
@@ -326,7 +448,8 @@ class Attention::Implementation {
             .has_mask = has_mask,
             .per_head = positions ? positions->heads() > 1 : has_mask && mask_use_->per_head,
             .in_positions = positions != nullptr,
-            .decode = backend_->decode_launch()};
+            .decode = backend_->decode_launch(),
+            .column_side = backend_->column_side()};
   }
 
   static void require_positions_alone(const Sequences& sequences) {
@@ -349,8 +472,14 @@ class Attention::Implementation {
 
   void require_page_size(const PackedShape& shape) const {
     if (spec_.is_paged() && shape.page_size == 0) {
-      throw Error(ErrorCode::tensor, "kv_layout is \"paged\", and the shape has no page_size",
-                  "page_size is the second extent of k and v: [pages, page_size, heads, head_dim]");
+      const Layout layout = spec_.key_value_layout();
+      throw Error(
+          ErrorCode::tensor,
+          fmt::format("kv_layout is \"{}\", and the shape has no page_size", to_string(layout)),
+          layout == Layout::paged
+              ? "page_size is the second extent of k and v: [pages, page_size, heads, "
+                "head_dim]"
+              : "page_size is the last extent of v: [pages, heads, v_head_dim, page_size]");
     }
     if (!spec_.is_paged() && shape.page_size != 0) {
       throw Error(ErrorCode::tensor,
@@ -374,6 +503,18 @@ class Attention::Implementation {
     require_plan_apart(spec_, workspace_of(state), state.sequences, bindings);
     state.promised.bind(bindings);
     if (state.shape.batch > 0) backend_->build(state, bindings, stream);
+  }
+
+  void lend_workspace(const ForwardTensors& tensors, const Bindings& bindings,
+                      const ForwardOptions& options, ForwardCall& call) const {
+    const std::int64_t bytes = backend_->forward_workspace(call.shape);
+    if (bytes == 0) return;
+    require_workspace(options.workspace, bytes, "this call",
+                      "attention.workspace_size(shape) says it; without a workspace the call runs "
+                      "unsplit");
+    require_workspace_apart(spec_, tensors, bindings,
+                            TensorView::contiguous(options.workspace.data, DType::u8, {bytes}));
+    call.workspace = static_cast<std::byte*>(options.workspace.data);
   }
 
   // Its bytes that the plan uses.
@@ -460,9 +601,12 @@ class Attention::Implementation {
   bool takes_positions_;
   bool merges_;
   bool appends_;
-  std::optional<Bindings> default_bindings_;  // where the spec needs nothing from the caller
-  std::optional<MaskUse> mask_use_;           // where the spec has a mask_mod
-  std::vector<PromisedBuffer> promised_;      // where the spec is packed
+  bool quantises_;
+  std::string named_beside_slots_;                   // what a scale needs that slots do not say
+  std::array<std::string, 3> named_beyond_tensors_;  // what a scale needs that q, k or v do not say
+  std::optional<Bindings> default_bindings_;         // where the spec needs nothing from the caller
+  std::optional<MaskUse> mask_use_;                  // where the spec has a mask_mod
+  std::vector<PromisedBuffer> promised_;             // where the spec is packed
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<const int> identity_ = std::make_shared<const int>(0);  // of its plans
 };
@@ -502,12 +646,14 @@ BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings, St
 
 BlockMask Attention::block_mask(const Shape& shape, const Bindings& bindings,
                                 const BlockMaskOptions& options) const {
+  const NvtxRange range(spec().name, " block_mask");
   return enter_library(
       [&] { return checked(implementation_).block_mask(shape, bindings, options); });
 }
 
 void Attention::rebuild(BlockMask& mask, const Shape& shape, const Bindings& bindings,
                         Stream stream) const {
+  const NvtxRange range(spec().name, " block_mask");
   enter_library([&] { checked(implementation_).rebuild(mask, shape, bindings, stream); });
 }
 
@@ -517,18 +663,21 @@ MaskFingerprint Attention::mask_fingerprint(const Shape& shape, const Bindings& 
 
 void Attention::forward(const ForwardTensors& tensors, const Bindings& bindings,
                         const ForwardOptions& options) const {
+  const NvtxRange range(spec().name);
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, nullptr, bindings, options);
 }
 
 void Attention::forward(const ForwardTensors& tensors, const BlockMask& mask,
                         const Bindings& bindings, const ForwardOptions& options) const {
+  const NvtxRange range(spec().name);
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, &mask, bindings, options);
 }
 
 void Attention::backward(const BackwardTensors& tensors, const Bindings& bindings,
                          const GradientBuffers& gradients, const BackwardOptions& options) const {
+  const NvtxRange range(spec().name, " backward");
   enter_library(
       [&] { checked(implementation_).backward(tensors, nullptr, bindings, gradients, options); });
 }
@@ -536,6 +685,7 @@ void Attention::backward(const BackwardTensors& tensors, const Bindings& binding
 void Attention::backward(const BackwardTensors& tensors, const BlockMask& mask,
                          const Bindings& bindings, const GradientBuffers& gradients,
                          const BackwardOptions& options) const {
+  const NvtxRange range(spec().name, " backward");
   enter_library(
       [&] { checked(implementation_).backward(tensors, &mask, bindings, gradients, options); });
 }
@@ -549,6 +699,26 @@ std::int64_t Attention::workspace_size(const Shape& shape, Pass pass, const Bind
                                        bool deterministic) const {
   if (pass == Pass::forward) return workspace_size(shape);
   return checked(implementation_).backward_workspace(shape, &bindings, deterministic);
+}
+
+void Attention::backward(const BackwardTensors& tensors, const Plan& plan, const Bindings& bindings,
+                         const GradientBuffers& gradients, const BackwardOptions& options) const {
+  const NvtxRange range(spec().name, " backward");
+  enter_library(
+      [&] { checked(implementation_).backward(tensors, plan, bindings, gradients, options); });
+}
+
+std::int64_t Attention::workspace_size(const PackedShape& shape, Pass pass) const {
+  if (pass == Pass::forward) return workspace_size(shape);
+  return enter_library(
+      [&] { return checked(implementation_).backward_workspace(shape, nullptr, false); });
+}
+
+std::int64_t Attention::workspace_size(const PackedShape& shape, Pass pass,
+                                       const Bindings& bindings, bool deterministic) const {
+  if (pass == Pass::forward) return workspace_size(shape);
+  return enter_library(
+      [&] { return checked(implementation_).backward_workspace(shape, &bindings, deterministic); });
 }
 
 std::int64_t Attention::workspace_size(const PackedShape& shape) const {
@@ -572,30 +742,49 @@ MaskFingerprint Attention::position_fingerprint(std::int64_t length, std::int64_
 
 Plan Attention::plan(const PackedShape& shape, const Sequences& sequences, const Bindings& bindings,
                      const PlanOptions& options) const {
+  const NvtxRange range(spec().name, " plan");
   return enter_library(
       [&] { return checked(implementation_).plan(shape, sequences, bindings, options); });
 }
 
 void Attention::rebuild(Plan& plan, const Bindings& bindings, Stream stream) const {
+  const NvtxRange range(spec().name, " plan");
   enter_library([&] { checked(implementation_).rebuild(plan, bindings, stream); });
 }
 
 void Attention::forward(const ForwardTensors& tensors, const Plan& plan, const Bindings& bindings,
                         const ForwardOptions& options) const {
+  const NvtxRange range(spec().name);
   const DefaultFloatEnvironment floats;
   checked(implementation_).forward(tensors, plan, bindings, options);
 }
 
 void Attention::merge(std::span<const Part> parts, const TensorView& out,
                       const std::optional<TensorView>& lse, Stream stream) const {
+  const NvtxRange range(spec().name, " merge");
   const DefaultFloatEnvironment floats;
   checked(implementation_).merge(parts, out, lse, stream);
 }
 
 void Attention::append(const NewRows& rows, const TensorView& k, const TensorView& v,
-                       const Plan* plan, const Bindings&, Stream stream) const {
+                       const Plan* plan, const Bindings& bindings, Stream stream) const {
+  const NvtxRange range(spec().name, " append");
   const DefaultFloatEnvironment floats;
-  checked(implementation_).append(rows, k, v, plan, stream);
+  checked(implementation_).append(rows, k, v, plan, bindings, stream);
+}
+
+void Attention::quantise(const TensorView& from, const TensorView& to, const Plan* plan,
+                         Operand which, const Bindings& bindings, Stream stream) const {
+  const NvtxRange range(spec().name, " quantise");
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).quantise(from, to, plan, nullptr, which, bindings, stream);
+}
+
+void Attention::quantise(const TensorView& from, const TensorView& to, const Shape& shape,
+                         Operand which, const Bindings& bindings, Stream stream) const {
+  const NvtxRange range(spec().name, " quantise");
+  const DefaultFloatEnvironment floats;
+  checked(implementation_).quantise(from, to, nullptr, &shape, which, bindings, stream);
 }
 
 OutputShapes Attention::output_shapes(const Shape& shape) const {
@@ -607,9 +796,7 @@ OutputShapes Attention::output_shapes(const PackedShape& shape) const {
 }
 
 std::int64_t Attention::workspace_size(const Shape& shape) const {
-  checked(implementation_);
-  validate(shape);
-  return 0;
+  return enter_library([&] { return checked(implementation_).workspace_size(shape); });
 }
 
 }  // namespace tilewright

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,13 +42,22 @@ struct AttentionOptions {
   bool merge = false;
   /// Makes the kernel of Attention::append too, for a spec with paged k and v.
   bool append = false;
+  /// On a GPU, makes kernels for dense calls with few rows too: those whose q_len times query heads
+  /// of a head of k and v are at most 16, with 16-bit q, read k and v once for all of these heads,
+  /// and may be split over the columns (ForwardOptions::workspace). Packed calls have them without
+  /// it.
+  bool decode = false;
+  /// Makes the kernel of Attention::quantise too, for a spec whose k and v have elements of one
+  /// byte.
+  bool quantise = false;
 };
 
 /// The tensors of one call, in the spec's dtypes; on a GPU their data are device pointers. Shapes
 /// as in the spec's layouts; for bhsd:
 ///   q, out [batch, num_q_heads, q_len, head_dim; v_head_dim in out]
 ///   k, v   [batch or 1, num_kv_heads, kv_len, head_dim; v_head_dim in v]
-///   lse    [batch, num_q_heads, q_len] f32, contiguous
+///   lse, max_scores [batch, num_q_heads, q_len] f32, contiguous
+///   weights [batch, num_q_heads, q_len, kv_len] in out's dtype, contiguous, of both dense layouts
 /// For bshd the middle dimensions of q and out (by kv_layout: of k and v) change places; lse keeps
 /// its order. Of packed and paged calls see forward with a Plan. Any strides with a contiguous last
 /// dimension; 0 broadcasts q, k and v. No byte of out or lse belongs to another element, tensor or
@@ -63,6 +73,11 @@ struct ForwardTensors {
   /// dtype.
   std::optional<TensorView> k_new = {};
   std::optional<TensorView> v_new = {};
+  /// Where the spec's outputs name it: the greatest kept score of each row, in lse's shape.
+  std::optional<TensorView> max_scores = {};
+  /// Where the spec's outputs name it: the softmax's weights. Out may then not be q's memory: their
+  /// kernel reads q after forward has written out.
+  std::optional<TensorView> weights = {};
 };
 
 /// Run-time values of a call that no kernel depends on.
@@ -71,6 +86,12 @@ struct ForwardOptions {
   std::int64_t kv_offset = 0;        ///< kv_idx = column + kv_offset
   std::optional<double> scale = {};  ///< none: the spec's
   Stream stream = nullptr;           ///< of a GPU
+  /// Of a dense call of an Attention with options.decode: workspace_size(shape) bytes of device
+  /// memory at a multiple of 256, with which a call of few rows is split over its columns. Filled
+  /// with zeros once by the caller; each call leaves its first 16 KiB zero, and anything after
+  /// them. It belongs to one call at a time: one for each stream, for calls of any shapes, specs
+  /// and Attentions. None: such a call runs unsplit, each head of k and v on one multiprocessor.
+  TensorView workspace = {};
 };
 
 /// Rows of k and v that a step has made.
@@ -82,6 +103,9 @@ struct NewRows {
   std::optional<TensorView> slots = {};
 };
 
+/// One of a call's tensors that may have elements of one byte.
+enum class Operand : std::uint8_t { q, k, v };
+
 /// What a call over some of the columns gave.
 struct Part {
   TensorView out = {};  ///< as ForwardTensors::out, in the same dtype
@@ -91,12 +115,16 @@ struct Part {
 /// Tensors that a call writes: dtype, shape and dense strides, without data.
 struct OutputShapes {
   TensorView out = {};
-  std::optional<TensorView> lse = {};  ///< where the spec's outputs name it
+  std::optional<TensorView> lse = {};         ///< where the spec's outputs name it
+  std::optional<TensorView> max_scores = {};  ///< likewise
+  std::optional<TensorView> weights = {};     ///< likewise
 };
 
 /// One attention variant, ready to run. Immutable; may be used from many threads at once, and in
-/// many CUDA contexts, each of which must outlive it and its block masks. May be called while the
-/// process or a thread ends, and on a CPU in a forked child (docs/troubleshooting.md).
+/// many CUDA contexts, each of which must outlive it and its block masks. On a GPU it must outlive
+/// the work of its calls in their streams, and the graphs that captured them: its kernels go with
+/// it. May be called while the process or a thread ends, and on a CPU in a forked child
+/// (docs/troubleshooting.md).
 ///     Attention attention({.dtype = bf16, .head_dim = 128, .mask_mod = "q_idx >= kv_idx"});
 ///     BlockMask mask = attention.block_mask({.q_len = n, .kv_len = n});
 ///     attention.forward({.q = q, .k = k, .v = v, .out = out}, mask);
@@ -109,6 +137,8 @@ class Attention {
   Attention& operator=(Attention&&) noexcept;
   ~Attention();
 
+  /// As given. Where `tilewright tune` remembered a tactic for it and this device, with that
+  /// tactic (docs/howto/tune.md).
   const Spec& spec() const;
   const Device& device() const;  ///< where it runs
   const Target& target() const;  ///< what its kernels were compiled for
@@ -165,8 +195,8 @@ class Attention {
   /// nothing kept give out 0 and lse -inf. Never compiles. On a GPU it neither waits nor allocates,
   /// works in the calling thread's current CUDA context, else in the GPU's primary one, and may be
   /// captured in a CUDA graph.
-  /// @throws Error with code tensor for a wrong rank, shape, dtype, stride or a missing or extra
-  /// lse;
+  /// @throws Error with code tensor for a wrong rank, shape, dtype, stride, a missing or extra lse,
+  ///         or a workspace that is too small, misaligned, or overlaps a tensor;
   ///         with code block_mask where the spec has a mask_mod, or options.takes_block_mask is set
   void forward(const ForwardTensors& tensors, const Bindings& bindings = {},
                const ForwardOptions& options = {}) const;
@@ -195,13 +225,28 @@ class Attention {
                 const Bindings& bindings = {}, const GradientBuffers& gradients = {},
                 const BackwardOptions& options = {}) const;
 
+  /// The same of packed sequences, with the forward call's plan, made with PlanOptions::backward.
+  /// Shapes: dq, dk, dv as q, k, v; dout as out; lse, dlse [num_q_heads, total_q].
+  ///     Plan plan = attention.plan(shape, sequences, {}, {.workspace = memory, .backward = true});
+  ///     attention.forward({.q = q, .k = k, .v = v, .out = out, .lse = lse}, plan);
+  ///     attention.backward({.q = q, .k = k, .v = v, .out = out, .lse = lse, .dout = dout,
+  ///                         .dq = dq, .dk = dk, .dv = dv}, plan);
+  /// @throws Error also with code usage for a plan of another Attention or one without
+  ///         PlanOptions::backward, for offsets in `options`, or where scalars that mask_mod reads
+  ///         differ from the plan's
+  void backward(const BackwardTensors& tensors, const Plan& plan, const Bindings& bindings = {},
+                const GradientBuffers& gradients = {}, const BackwardOptions& options = {}) const;
+
   /// What a call of this shape writes, for programs that allocate it.
   /// @throws Error with code tensor as validate(shape); with code usage for a Shape where the spec
   ///         is packed, and for a PackedShape where it is not
   OutputShapes output_shapes(const Shape& shape) const;
   OutputShapes output_shapes(const PackedShape& shape) const;
 
-  /// Bytes of device memory that a call needs from its caller: 0 today.
+  /// Bytes of device memory with which a dense call of this shape may be split over its columns
+  /// (ForwardOptions::workspace). 0 on a CPU, without options.decode, and where a call has more
+  /// rows than decoding serves or too few columns to split.
+  /// @throws Error with code tensor as validate(shape)
   std::int64_t workspace_size(const Shape& shape) const;
 
   /// The same of a pass. Backward needs none on a CPU. On a GPU it needs 8 bytes for each row of
@@ -216,7 +261,14 @@ class Attention {
   std::int64_t workspace_size(const Shape& shape, Pass pass, const Bindings& bindings,
                               bool deterministic) const;
 
-  /// Bytes of device memory that the plan of packed calls takes. Host arithmetic: lengths of
+  /// The same of packed calls: what BackwardOptions::workspace takes. The plan's own workspace is
+  /// workspace_size(shape).
+  std::int64_t workspace_size(const PackedShape& shape, Pass pass) const;
+  std::int64_t workspace_size(const PackedShape& shape, Pass pass, const Bindings& bindings,
+                              bool deterministic) const;
+
+  /// Bytes of device memory that the plan of packed calls takes, those that PlanOptions::backward
+  /// asks for included. Host arithmetic: lengths of
   /// sequences are not asked. With options.positions enough for any positions; without it a plan
   /// with positions needs what the function below says.
   /// @throws Error with code usage where the spec is not packed; with code tensor as
@@ -277,17 +329,44 @@ class Attention {
   /// Copies new rows of k and v into the pools: each to its slot, or without slots the rows of each
   /// sequence of the plan, [total_q, ...] as q has them, to its last q_len columns. Rows that have
   /// no column, or whose page is freed or absent, are skipped, as are slots out of range; all other
-  /// memory of the pools stays as it is. Values are rounded to kv_dtype, and finite ones stay
-  /// finite. On a GPU as forward: neither waits nor allocates. Needs options.append.
+  /// memory of the pools stays as it is. Values are divided by k_scale and v_scale, if the spec has
+  /// them, and rounded to kv_dtype; finite ones stay finite. On a GPU as forward: neither waits nor
+  /// allocates. Needs options.append.
   ///     attention.append({.k_new = k, .v_new = v}, layer.k, layer.v, &plan);
   /// @param k, v pools, as forward takes them; no two elements share bytes
   /// @param plan null if rows have slots; else one of this Attention
-  /// @throws Error with code usage without options.append, for neither slots nor a plan, or a plan
-  /// of
-  ///         another Attention; with code tensor for a wrong shape, dtype or stride, or an overlap
+  /// @param bindings what k_scale and v_scale read. With slots these name h_kv and kv_token alone
+  /// @throws Error with code usage without options.append, for neither slots nor a plan, a plan of
+  ///         another Attention, or slots where a scale names more than they say; with code tensor
+  ///         for a wrong shape, dtype or stride, or an overlap
   void append(const NewRows& rows, const TensorView& k, const TensorView& v,
               const Plan* plan = nullptr, const Bindings& bindings = {},
               Stream stream = nullptr) const;
+
+  /// Stores q, k or v as numbers of one byte: value / scale, with the spec's q_scale, k_scale or
+  /// v_scale, rounded to the nearest (ties to even) and clamped to what the dtype holds: +-448 in
+  /// f8e4m3, +-57344 in f8e5m2, -128 to 127 in i8. An infinity becomes the greatest number if the
+  /// dtype has none. NaN stays NaN, and becomes 0 in i8. With a plan, quantise stores only the rows
+  /// of its sequences, by their positions and lengths. It finds rows of paged k and v by the page
+  /// table, and skips new rows of a spec with kv_new. Without a plan it stores every row: in dense
+  /// layouts a row's position is its index; in packed layouts a scale may name q_token or kv_token,
+  /// but no sequence, position or length. Neither waits nor allocates on a GPU. Needs
+  /// options.quantise.
+  ///     attention.quantise(k_in_bf16, k_in_f8, nullptr, Operand::k, bindings);
+  /// @param from f32, f16 or bf16, in the layout and shape of `to`, with any strides
+  /// @param to   q, k or v as forward takes it; no two elements share bytes
+  /// @param plan null, or one of this Attention
+  /// @throws Error with code usage without options.quantise, for q of a wider dtype, a plan of
+  ///         another Attention, or a scale that names what its tensor alone does not say: in packed
+  ///         layouts give a plan, in dense ones the shape; with code tensor for a wrong shape,
+  ///         dtype or stride, or an overlap
+  void quantise(const TensorView& from, const TensorView& to, const Plan* plan, Operand which,
+                const Bindings& bindings = {}, Stream stream = nullptr) const;
+
+  /// The same for a dense spec, with the sizes and offsets of the call that `to` is for: a q_scale
+  /// may name h_kv, and positions count from the offsets.
+  void quantise(const TensorView& from, const TensorView& to, const Shape& shape, Operand which,
+                const Bindings& bindings = {}, Stream stream = nullptr) const;
 
  private:
   class Implementation;

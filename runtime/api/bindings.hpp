@@ -48,6 +48,10 @@ class Bindings {
   ///         declares other names, dtypes or shapes
   void check(const Spec& spec, const Shape& shape) const;
 
+  /// The same where some sizes of the call are not known: those that are 0 in `shape` are not
+  /// compared.
+  void check_known(const Spec& spec, const Shape& shape) const;
+
   bool is_default() const { return buffers_.empty() && scalars_.empty(); }
 
   /// In the order of their names in the spec.
@@ -70,6 +74,7 @@ class Bindings {
     DType dtype;
   };
   void require_same_declarations(const Spec& spec) const;
+  void compare(const Spec& spec, const Shape& shape, bool skips_zeros) const;
 
   std::vector<DeclaredBuffer> declared_buffers_;
   std::vector<DeclaredScalar> declared_scalars_;

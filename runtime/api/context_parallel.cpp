@@ -1,5 +1,6 @@
 #include "runtime/api/context_parallel.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -9,7 +10,9 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "runtime/call/backward_call.hpp"
 #include "runtime/parallel/agreement.hpp"
+#include "runtime/parallel/backward.hpp"
 #include "runtime/parallel/forward.hpp"
 #include "runtime/parallel/make_plan.hpp"
 #include "runtime/parallel/shard_spec.hpp"
@@ -24,10 +27,11 @@ Communicator& given_communicator(const std::shared_ptr<Communicator>& communicat
 }
 
 AttentionOptions pair_options(AttentionOptions options) {
-  if (options.takes_block_mask || options.masks_only || options.positions || options.append) {
+  if (options.takes_block_mask || options.masks_only || options.positions || options.append ||
+      options.quantise) {
     throw Error(ErrorCode::usage,
                 "context parallel was given options of another use: takes_block_mask, masks_only, "
-                "positions or append",
+                "positions, append or quantise",
                 "leave them out of its options");
   }
   options.merge = true;
@@ -69,7 +73,12 @@ class ContextParallel::Implementation {
       : spec_(std::move(spec)),
         communicator_(std::move(communicator)),
         shard_spec_(parallel::shard_spec(spec_)),
-        attention_(agreed_spec(), pair_options(options)) {}
+        attention_(agreed_spec(), pair_options(options)),
+        threads_(options.threads) {
+    if (!spec_.gradients.empty()) {
+      sum_kernel_ = parallel::RowSums::compile(attention_, options.kernels);
+    }
+  }
 
   const Spec& spec() const { return spec_; }
   Communicator& communicator() const { return *communicator_; }
@@ -87,6 +96,9 @@ class ContextParallel::Implementation {
         parallel::make_plan(attention_, *communicator_, whole, made ? *made : given, options);
     state->owner = this;
     state->bindings = std::move(made);
+    if (state->gradients) {
+      state->sums = parallel::RowSums::make(attention_.device(), sum_kernel_, threads_);
+    }
     connect(*state);
     return ContextPlan(std::move(state));
   }
@@ -101,9 +113,21 @@ class ContextParallel::Implementation {
                           state.bindings ? *state.bindings : given, options);
   }
 
-  std::int64_t workspace_size(const ContextPlan& plan) const {
+  void backward(const BackwardTensors& tensors, const ContextPlan& plan, const Bindings& given,
+                const ContextCallOptions& options) const {
+    ContextPlanState& state = plan.state();
+    require_own(state);
+    require_gradients(spec_);
+    parallel::require_backward_tensors(attention_.spec(), tensors, state, options.workspace);
+    parallel::run_backward(attention_, *communicator_, tensors, state,
+                           state.bindings ? *state.bindings : given, options);
+  }
+
+  std::int64_t workspace_size(const ContextPlan& plan, Pass pass) const {
     require_own(plan.state());
-    return plan.state().schedule.workspace_bytes;
+    if (pass == Pass::forward) return plan.state().schedule.workspace_bytes;
+    require_gradients(spec_);
+    return plan.state().gradients->workspace_bytes;
   }
 
  private:
@@ -134,6 +158,15 @@ class ContextParallel::Implementation {
       if (!step.sends.empty()) to.push_back(step.sends.front().peer);
       if (!step.receives.empty()) from.push_back(step.receives.front().peer);
     }
+    if (state.gradients) {
+      // Gradients travel the other way.
+      std::vector<int> both = to;
+      both.insert(both.end(), from.begin(), from.end());
+      std::sort(both.begin(), both.end());
+      both.erase(std::unique(both.begin(), both.end()), both.end());
+      to = both;
+      from = both;
+    }
     communicator_->connect(to, from);
   }
 
@@ -141,6 +174,8 @@ class ContextParallel::Implementation {
   std::shared_ptr<Communicator> communicator_;
   parallel::ShardSpec shard_spec_;
   Attention attention_;
+  Executor* threads_;
+  std::vector<std::byte> sum_kernel_;  // of a spec with gradients, on a GPU
 };
 
 ContextParallel::ContextParallel(Spec spec, std::shared_ptr<Communicator> communicator,
@@ -174,14 +209,21 @@ ContextPlan ContextParallel::plan(const Shape& whole, const Bindings& bindings,
                      [&] { return implementation_->plan(whole, bindings, options); });
 }
 
-std::int64_t ContextParallel::workspace_size(const ContextPlan& plan) const {
-  return implementation_->workspace_size(plan);
+std::int64_t ContextParallel::workspace_size(const ContextPlan& plan, Pass pass) const {
+  return naming_rank(implementation_->rank(),
+                     [&] { return implementation_->workspace_size(plan, pass); });
 }
 
 void ContextParallel::forward(const ForwardTensors& tensors, const ContextPlan& plan,
                               const Bindings& bindings, const ContextCallOptions& options) const {
   naming_rank(implementation_->rank(),
               [&] { implementation_->forward(tensors, plan, bindings, options); });
+}
+
+void ContextParallel::backward(const BackwardTensors& tensors, const ContextPlan& plan,
+                               const Bindings& bindings, const ContextCallOptions& options) const {
+  naming_rank(implementation_->rank(),
+              [&] { implementation_->backward(tensors, plan, bindings, options); });
 }
 
 void ContextParallel::wait(Stream stream) const {

@@ -42,6 +42,8 @@ struct ContextTraffic {
   std::int64_t bytes_received = 0;
   /// What the rank would send if each rank sent all its k and v to each other one.
   std::int64_t bytes_of_full_ring = 0;
+  std::int64_t backward_bytes_sent = 0;  ///< of backward: k, v and gradients; 0 without gradients
+  std::int64_t backward_bytes_received = 0;
   std::int64_t calls = 0;                ///< of forward, over a pair of shards
   std::vector<std::int64_t> tiles = {};  ///< of the mask, that each rank visits
 };
@@ -74,13 +76,16 @@ struct ContextCallOptions {
   TensorView workspace = {};
   std::optional<double> scale = {};  ///< none: the spec's
   Stream stream = nullptr;           ///< of a GPU
+  /// Of backward: equal bits over runs with as many ranks. On a CPU they always are.
+  bool deterministic = false;
 };
 
 /// Attention over a sequence that several ranks share, each with some rows of q, k, v and out. Any
 /// dense spec serves: snippets see positions in the whole sequence, and q_len and kv_len of the
 /// whole. Shards of k and v travel to the ranks whose mask keeps something of them, as far as it
-/// does; results over different columns are joined by Attention::merge. Every rank makes one, with
-/// the same spec, and makes the same calls in the same order.
+/// does; results over different columns are joined by Attention::merge, and gradients of shards
+/// that travelled come back and are added up in f32. Every rank makes one, with the same spec, and
+/// makes the same calls in the same order.
 ///     ContextParallel context(spec, communicator, {.device = Device::parse("cuda:3")});
 ///     Bindings bindings = context.bind(shape, {.buffers = ...});
 ///     ContextPlan plan = context.plan(shape, bindings);
@@ -92,9 +97,10 @@ class ContextParallel {
   /// Buffers whose dimensions are named q_len and kv_len have the whole sequence's lengths, on each
   /// rank; dimensions named by heads have the rank's heads.
   /// @param options as for Attention; merge is set by itself
-  /// @throws Error as Attention; with code usage for a packed spec, one with gradients, or for a
-  ///         communicator that is null; with code spec, naming the rank and both values, where a
-  ///         rank has another spec; with code device where a rank is gone
+  /// @throws Error as Attention; with code usage for a packed spec, for one with gradients of
+  ///         buffers or scalars, and for a communicator that is null; with code spec, naming the
+  ///         rank and both values, where a rank has another spec; with code device where a rank is
+  ///         gone
   ContextParallel(Spec spec, std::shared_ptr<Communicator> communicator,
                   AttentionOptions options = {});
   ContextParallel(ContextParallel&&) noexcept;
@@ -117,8 +123,10 @@ class ContextParallel {
   ContextPlan plan(const Shape& whole, const Bindings& bindings = {},
                    const ContextPlanOptions& options = {}) const;
 
-  /// Bytes that forward needs: room for shards of peers and for results over some columns.
-  std::int64_t workspace_size(const ContextPlan& plan) const;
+  /// Bytes that a pass needs: forward has room for shards of peers and for results over some
+  /// columns, backward for shards of peers, for gradients of theirs and for sums in f32.
+  /// @throws Error with code usage for backward where the spec has no gradients
+  std::int64_t workspace_size(const ContextPlan& plan, Pass pass = Pass::forward) const;
 
   /// out = attention of this rank's rows over the whole sequence. Tensors have the spec's layouts
   /// and this rank's rows: those of its first shard, then those of its second one. k and v of a
@@ -130,6 +138,17 @@ class ContextParallel {
   ///         q, k or v, or a workspace that is too small; with code device where a rank is gone
   void forward(const ForwardTensors& tensors, const ContextPlan& plan,
                const Bindings& bindings = {}, const ContextCallOptions& options = {}) const;
+
+  /// The gradients that the spec names, of q, k and v: of this rank's rows, over the whole
+  /// sequence. Each is written, not added to. q, k, v, out and lse are what forward read and wrote,
+  /// dout and dlse have this rank's rows, as out and lse. k and v travel again, as in forward;
+  /// gradients of a peer's columns go back to it, one part for each of this rank's shards in the
+  /// dtype of k and v, and their owner adds the parts up in f32. On a GPU as forward.
+  /// @throws Error as Attention::backward, naming the rank; with code usage where the spec has no
+  ///         gradients; with code tensor for a gradient that overlaps another tensor, or a
+  ///         workspace that is too small; with code device where a rank is gone
+  void backward(const BackwardTensors& tensors, const ContextPlan& plan,
+                const Bindings& bindings = {}, const ContextCallOptions& options = {}) const;
 
   /// Waits for the calls in a stream of a GPU, at most for the communicator's time-out: a plain
   /// wait would last for ever where a peer is gone.

@@ -2,8 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "generator/messages/text_location.hpp"
 #include "generator/render/kernel_source.hpp"
+#include "generator/snippet/gradient_terms.hpp"
 #include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/describe_backward.hpp"
 #include "generator/tactic/fast_paths.hpp"
 #include "generator/tactic/tactic.hpp"
 
@@ -20,15 +23,42 @@ Explanation::Path explained(const FastPath& path) {
   return result;
 }
 
-nlohmann::ordered_json json_of(const Explanation::Path& path) {
-  nlohmann::ordered_json place, why_not;
-  if (path.place) {
-    place = {{"snippet", path.place->snippet},
-             {"line", path.place->line},
-             {"column", path.place->column}};
+Explanation::Backward backward_of(const SpecFacts& facts, const Target& target) {
+  const KernelVariant kernel = backward_kernel(facts.spec);
+  Explanation::Backward result{.kernel = kernel.name()};
+  if (const auto unknown = unknown_derivative(facts)) {
+    const std::string name(to_string(SnippetKind::score_mod));
+    const SourceLocation place = place_at(name, facts.score_mod->snippet.text, unknown->begin);
+    result.why_not = unknown->message;
+    result.place = {.snippet = name, .line = place.line, .column = place.column};
+    return result;
   }
-  if (!path.used) why_not = path.why_not;
-  return {{"name", path.name}, {"used", path.used}, {"why_not", why_not}, {"place", place}};
+  result.tactic = describe_backward(facts, target, kernel);
+  return result;
+}
+
+nlohmann::ordered_json json_of(const std::optional<Explanation::Place>& place) {
+  if (!place) return nullptr;
+  return {{"snippet", place->snippet}, {"line", place->line}, {"column", place->column}};
+}
+
+// "" as null.
+nlohmann::ordered_json json_of_text(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+}
+
+nlohmann::ordered_json json_of(const Explanation::Path& path) {
+  return {{"name", path.name},
+          {"used", path.used},
+          {"why_not", path.used ? nlohmann::ordered_json() : nlohmann::ordered_json(path.why_not)},
+          {"place", json_of(path.place)}};
+}
+
+nlohmann::ordered_json json_of(const Explanation::Backward& backward) {
+  return {{"kernel", backward.kernel},
+          {"tactic", json_of_text(backward.tactic)},
+          {"why_not", json_of_text(backward.why_not)},
+          {"place", json_of(backward.place)}};
 }
 
 }  // namespace
@@ -37,7 +67,10 @@ std::string Explanation::to_json() const {
   nlohmann::ordered_json paths = nlohmann::ordered_json::array();
   for (const Path& path : fast_paths) paths.push_back(json_of(path));
   const nlohmann::ordered_json all = {
-      {"fast_paths", paths}, {"kernel", kernel}, {"tactic", tactic}};
+      {"backward", backward ? json_of(*backward) : nlohmann::ordered_json()},
+      {"fast_paths", paths},
+      {"kernel", kernel},
+      {"tactic", tactic}};
   return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -51,6 +84,7 @@ Explanation explain(const Spec& spec, const Target& target) {
   for (const FastPath& path : fast_paths(facts, target)) {
     result.fast_paths.push_back(explained(path));
   }
+  if (!spec.gradients.empty()) result.backward = backward_of(facts, target);
   return result;
 }
 

@@ -9,8 +9,8 @@
 
 namespace tilewright {
 
-/// How a spec is computed on one target: its forward kernel for aligned tensors, and the fast paths
-/// that this kernel and the mask's take or do not take.
+/// How a spec is computed on one target: its forward kernel for aligned tensors, the fast paths
+/// that this kernel and the mask's take or do not take, and its backward kernel.
 struct Explanation {
   /// Where in a snippet a fast path ends.
   struct Place {
@@ -33,7 +33,16 @@ struct Explanation {
   std::string tactic;  ///< "hopper q_tile=128 ..."
   std::vector<Path> fast_paths;
 
-  /// The keys of `tilewright explain --json`: fast_paths, kernel, tactic. Two spaces of
+  /// Of a spec with gradients: its backward kernel for aligned tensors.
+  struct Backward {
+    std::string kernel;        ///< "backward_masked"
+    std::string tactic = {};   ///< "hopper columns=128 rows=64"; empty where it cannot be made
+    std::string why_not = {};  ///< why it cannot: score_mod's derivative is unknown
+    std::optional<Place> place = {};
+  };
+  std::optional<Backward> backward = {};
+
+  /// The keys of `tilewright explain --json`: backward, fast_paths, kernel, tactic. Two spaces of
   /// indentation, no newline at the end.
   std::string to_json() const;
 };

@@ -22,10 +22,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kKey = "tilewright_block_mask";  // in the file's metadata
-constexpr int kVersion = 1;
+constexpr int kMaskFileVersion = 1;
 
 // JSON has no infinities and no NaN.
-Json number(double value) {
+Json json_number(double value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
 
@@ -35,10 +35,10 @@ std::string describe(const BlockMask& mask) {
   for (std::size_t i = 0; i < built.scalars.size(); ++i) {
     const MaskSource::Scalar& scalar = built.source.scalars[i];
     scalars.push_back(
-        {{"name", scalar.name}, {"index", scalar.index}, {"value", number(built.scalars[i])}});
+        {{"name", scalar.name}, {"index", scalar.index}, {"value", json_number(built.scalars[i])}});
   }
   const Shape& shape = built.shape;
-  return Json({{"version", kVersion},
+  return Json({{"version", kMaskFileVersion},
                {"mask_mod", built.source.mask_mod},
                {"block", built.source.block},
                {"batch", shape.batch},
@@ -97,10 +97,10 @@ class Reader {
     Json facts = Json::parse(words, nullptr, false);
     if (!facts.is_object()) fail(fmt::format("its \"{}\" is no JSON object", kKey));
     const std::int64_t version = integer(facts, "version");
-    if (version != kVersion) {
+    if (version != kMaskFileVersion) {
       fail(fmt::format("it is of version {}", version),
            fmt::format("this tilewright reads version {}: write the mask with the same one",
-                       kVersion));
+                       kMaskFileVersion));
     }
     return facts;
   }

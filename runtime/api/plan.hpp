@@ -20,8 +20,9 @@ struct PlanOptions {
   TensorView workspace = {};
   Stream stream = nullptr;
   /// The bits of a row then depend on its own sequence, the spec, the target and the version alone,
-  /// whatever other sequences the call has and whatever its bounds are. All calls of this version
-  /// keep to that, so it costs nothing.
+  /// whatever other sequences the call has and whatever its bounds are. Without it a GPU cuts the
+  /// columns of decoded sequences where the work of the whole batch says; with it a call of few
+  /// long sequences is slower, as each head of a sequence is computed by one block of threads.
   bool batch_invariant = false;
   /// Lists of tiles over positions, in place of what mask_mod decides; null: mask_mod does. Then
   /// rows of tiles of a sequence begin at multiples of block[0] in q_idx, and a row's list is the
@@ -35,6 +36,9 @@ struct PlanOptions {
   /// Counts entries of the page table that are neither a page nor -1 in the plan's report. Each
   /// build then reads the whole table; for tests and tools.
   bool count_absent = false;
+  /// Of a spec with gradients: backward can use the plan too. It then also says which sequences
+  /// each tile of rows of k has, for dk and dv.
+  bool backward = false;
 };
 
 /// What was wrong with the contents of a plan's tensors when it was last built. Kernels clamp such
@@ -51,6 +55,7 @@ struct PlanReport {
     position_rows,     ///< `value` is where the sequence's rows end, `limit` the rows of the lists
     position_columns,  ///< likewise
     unsorted,          ///< an element of a buffer that the spec promises to be sorted
+    q_len,             ///< more rows of q than PackedShape::max_q_len; `place` is the sequence
   };
 
   struct Value {
@@ -69,8 +74,8 @@ struct PlanReport {
   /// Of count: elements of buffers that the spec promises to be sorted and that are less than the
   /// one before. Such a plan may keep wrong tiles. Counted where mask_mod's proofs read the buffer.
   std::int64_t unsorted = 0;
-  /// The first sequence's first, in the order of Kind (but kv_offset before q_offset); if there is
-  /// none, the first unsorted element.
+  /// The first sequence's first, in the order of Kind (but kv_offset before q_offset, and q_len
+  /// behind q_begin); if there is none, the first unsorted element.
   std::optional<Value> first = {};
   /// Rows of q after the last sequence. They are allowed, and kernels leave them as they are.
   std::int64_t unplanned_rows = 0;

@@ -104,7 +104,7 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data_start, const Safete
     throw Error(ErrorCode::file,
                 fmt::format("tensor {} in \"{}\" has the dtype {}", quoted_name(entry.name),
                             path.native(), entry.dtype_name),
-                "convert it to F32, F16, BF16, I32, I64, U8 or BOOL");
+                "convert it to F64, F32, F16, BF16, I8 to I64, U8 to U32 or BOOL");
   }
   if (entry.shape.size() > kMaxRank) {
     throw Error(ErrorCode::file,

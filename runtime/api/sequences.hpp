@@ -44,7 +44,9 @@ struct PackedShape {
   std::int64_t total_q = 0;    ///< rows of q, out and lse
   std::int64_t total_kv = 0;   ///< rows of k and v; of paged ones pages * page_size
   std::int64_t page_size = 0;  ///< rows of a page; 0 where k and v are packed
-  /// A bound of each sequence's rows of q, of which no kernel makes use yet; 0: total_q.
+  /// A bound of each sequence's rows of q; 0: total_q. A longer sequence is cut and reported: its
+  /// other rows of out and lse stay as they are. On a GPU a call whose sequences are all short
+  /// enough to be decoded is one launch.
   std::int64_t max_q_len = 0;
   /// A bound of each sequence's columns; 0: total_kv. A longer sequence is cut and reported.
   std::int64_t max_kv_len = 0;

@@ -13,7 +13,7 @@
 namespace tilewright {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kDataAlignment = 64;
 constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
 std::string describe_shape(DType dtype, std::span<const std::int64_t> shape) {
@@ -27,7 +27,7 @@ std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> shape) {
   if (bytes == 0) {
     throw Error(ErrorCode::tensor,
                 fmt::format("a tensor has dtype {}, which is none", static_cast<int>(dtype)),
-                "dtypes are f32, f16, bf16, i32, i64, u8 and boolean");
+                "tilewright::kAllDTypes lists the dtypes");
   }
   bool empty = false;
   for (std::int64_t extent : shape) {
@@ -175,7 +175,7 @@ Tensor Tensor::zeros(DType dtype, std::span<const std::int64_t> shape) {
   Tensor tensor;
   tensor.view_ = TensorView::contiguous(static_cast<void*>(nullptr), dtype, shape);
   // calloc, not aligned_alloc: untouched pages cost neither time nor memory.
-  std::size_t room = static_cast<std::size_t>(tensor.bytes()) + kAlignment;
+  std::size_t room = static_cast<std::size_t>(tensor.bytes()) + kDataAlignment;
   tensor.memory_.reset(std::calloc(1, room));
   if (!tensor.memory_) {
     throw Error(ErrorCode::memory,
@@ -183,7 +183,7 @@ Tensor Tensor::zeros(DType dtype, std::span<const std::int64_t> shape) {
                 "use a smaller shape, or raise the memory limit of this process");
   }
   void* start = tensor.memory_.get();
-  tensor.view_.data = std::align(kAlignment, room - kAlignment, start, room);
+  tensor.view_.data = std::align(kDataAlignment, room - kDataAlignment, start, room);
   return tensor;
 }
 

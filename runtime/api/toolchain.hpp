@@ -39,6 +39,10 @@ struct Toolchain {
   std::shared_ptr<const cache::Bundles> bundles = {};
   /// Whether kernels may be compiled; none: unless TILEWRIGHT_JIT is "off".
   std::optional<bool> jit = {};
+  /// Whether kernels for GPUs that are compiled tell profilers the lines of their source; none:
+  /// where TILEWRIGHT_LINEINFO is "1". Without jit it is ignored, with an event. Such kernels have
+  /// entries of their own in the cache.
+  std::optional<bool> line_info = {};
   /// Options of the compiler that kernels for the CPU get besides their own, for tests of the
   /// kernels themselves: `-fsanitize=...`. Never what a user wrote: nothing checks them.
   std::vector<std::string> instrumentation = {};
@@ -63,6 +67,9 @@ struct KernelBuild {
   double load_ms = 0;                    ///< look-up, verification and dlopen
   std::size_t bytes = 0;                 ///< of the binary; 0 where it does not compile
   std::optional<GpuResources> gpu = {};  ///< of a kernel for a GPU
+  /// What profilers show: the names of a GPU kernel's functions, "tw_forward_masked_1a2b3c4d", or
+  /// of a CPU kernel's shared object.
+  std::vector<std::string> names = {};
 };
 
 }  // namespace tilewright

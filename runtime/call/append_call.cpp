@@ -21,17 +21,19 @@ TensorRole role_of_new(const Spec& spec, std::string_view name, std::string_view
   return {name, spec.dtype, Layout::packed, "num_kv_heads", "rows", width};
 }
 
-TensorRole role_of_pool(const Spec& spec, std::string_view name, std::string_view width) {
-  return {name, spec.key_value_dtype(), Layout::paged, "num_kv_heads", "page_size", width};
+TensorRole role_of_pool(const Spec& spec, std::string_view name, std::string_view width,
+                        std::int64_t x) {
+  return {name, spec.key_value_dtype(), spec.key_value_layout(), "num_kv_heads", "page_size", width,
+          x};
 }
 
-abi::AppendTensor append_argument(const TensorView& view, Layout layout) {
+abi::AppendTensor append_argument(const TensorView& view, Layout layout, std::int64_t width) {
   const ResolvedTensor tensor = resolved(view, layout);
   return {.data = tensor.data,
           .page_stride = tensor.batch_stride,
           .row_stride = tensor.row_stride,
           .head_stride = tensor.head_stride,
-          .width = static_cast<int>(view.shape[view.rank - 1]),
+          .width = static_cast<int>(width),
           .is_aligned = is_aligned(tensor, view.dtype) ? 1 : 0};
 }
 
@@ -90,8 +92,8 @@ abi::AppendArguments resolve_append(const Spec& spec, const NewRows& rows, const
                                     const TensorView& v, const PlanState* plan) {
   const TensorRole k_new_role = role_of_new(spec, "k_new", "head_dim");
   const TensorRole v_new_role = role_of_new(spec, "v_new", "v_head_dim");
-  const TensorRole k_role = role_of_pool(spec, "k", "head_dim");
-  const TensorRole v_role = role_of_pool(spec, "v", "v_head_dim");
+  const TensorRole k_role = role_of_pool(spec, "k", "head_dim", x_of(spec.key_value_dtype()));
+  const TensorRole v_role = role_of_pool(spec, "v", "v_head_dim", 1);
   const TensorSizes k_new = sizes_of(k_new_role, rows.k_new);
   const TensorSizes v_new = sizes_of(v_new_role, rows.v_new);
   const TensorSizes k_sizes = sizes_of(k_role, k), v_sizes = sizes_of(v_role, v);
@@ -120,10 +122,10 @@ abi::AppendArguments resolve_append(const Spec& spec, const NewRows& rows, const
   require_pools_apart(rows, k, v, rows.slots ? nullptr : plan);
 
   abi::AppendArguments call = {};
-  call.k_new = append_argument(rows.k_new, Layout::packed);
-  call.v_new = append_argument(rows.v_new, Layout::packed);
-  call.k = append_argument(k, Layout::paged);
-  call.v = append_argument(v, Layout::paged);
+  call.k_new = append_argument(rows.k_new, Layout::packed, k_width);
+  call.v_new = append_argument(rows.v_new, Layout::packed, v_width);
+  call.k = append_argument(k, k_role.layout, k_width);
+  call.v = append_argument(v, v_role.layout, v_width);
   call.heads = static_cast<int>(k_sizes.heads);
   call.rows = k_new.rows;
   if (rows.slots) {
@@ -133,7 +135,7 @@ abi::AppendArguments resolve_append(const Spec& spec, const NewRows& rows, const
                   .first_page = 0,
                   .pages = static_cast<int>(k_sizes.batch),
                   .page_size = abi::make_divisor(static_cast<int>(k_sizes.rows)),
-                  .reserved = 0};
+                  .box_shift = 0};
   } else {
     call.pages = plan->pages();
   }

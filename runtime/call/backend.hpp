@@ -9,6 +9,7 @@
 #include "backward_call.hpp"
 #include "forward_call.hpp"
 #include "plan_state.hpp"
+#include "quantise_call.hpp"
 
 namespace tilewright {
 
@@ -54,19 +55,37 @@ class Backend {
   virtual void forward(const ForwardCall& call, const BlockMask* mask,
                        const Bindings& bindings) const = 0;
 
+  /// Bytes of workspace that a dense call may split with; 0: it takes none.
+  virtual std::int64_t forward_workspace(const Shape&) const { return 0; }
+
   /// @param call from resolve_append, with work
   /// @param plan null: the call has slots
+  /// @param bindings read by the spec's k_scale and v_scale
   virtual void append(const abi::AppendArguments& call, const PlanState* plan,
-                      Stream stream) const = 0;
+                      const Bindings& bindings, Stream stream) const = 0;
+
+  /// @param call from resolve_quantise, with blocks
+  /// @param plan null: all rows of the tensor
+  virtual void quantise(const QuantiseCall& call, const PlanState* plan, const Bindings& bindings,
+                        Stream stream) const = 0;
 
   /// @param call from resolve_merge, with rows
   virtual void merge(const abi::MergeArguments& call, Stream stream) const = 0;
 
-  /// @param mask null where the call has none; with its transposed lists
+  /// @param mask with its transposed lists; null if the call has none
   virtual void backward(const BackwardCall& call, const BlockMask* mask,
                         const Bindings& bindings) const = 0;
 
-  /// Bytes of workspace that backward needs. null: of calls whose buffers are not known.
+  /// Rows of k in a gradient tile; 0 if the spec has no gradients.
+  virtual std::int64_t column_side() const { return 0; }
+
+  /// @param call from resolve_packed_backward
+  /// @param plan made with PlanOptions::backward
+  virtual void backward(const BackwardCall& call, const PlanState& plan,
+                        const Bindings& bindings) const = 0;
+
+  /// Bytes of workspace that backward needs. A packed call passes one_batch(shape). Bindings are
+  /// null while the buffers are unknown.
   virtual std::int64_t backward_workspace(const Shape&, const Bindings*,
                                           bool /*deterministic*/) const {
     return 0;

@@ -12,6 +12,7 @@
 #include "base/nearest_name.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/call/overlap.hpp"
+#include "runtime/call/tensor_role.hpp"
 
 namespace tilewright {
 namespace {
@@ -57,49 +58,56 @@ void require_own_elements(std::string_view name, const TensorView& view) {
   refuse(name, "overlaps itself: two of its elements share bytes", "given: " + view.describe());
 }
 
-ResolvedTensor resolved_gradient(const TensorView& view, Layout layout) {
-  const int head = layout == Layout::bshd ? 2 : 1;
-  const int row = layout == Layout::bshd ? 1 : 2;
-  return {.data = view.data,
-          .batch_stride = view.shape[0] <= 1 ? 0 : view.strides[0],
-          .head_stride = view.strides[static_cast<std::size_t>(head)],
-          .row_stride = view.strides[static_cast<std::size_t>(row)]};
-}
-
 class Resolver {
  public:
   Resolver(const Spec& spec, const BackwardTensors& tensors, const Bindings& bindings,
            const GradientBuffers& gradients)
       : spec_(spec), tensors_(tensors), bindings_(bindings), gradients_(gradients) {}
 
-  BackwardCall run(const BackwardOptions& options) {
-    if (spec_.gradients.empty()) {
-      throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
-                  R"(add "gradients": ["q", "k", "v"] to the spec)");
-    }
+  BackwardCall dense(const BackwardOptions& options) {
+    return run(resolve_call(spec_, forward_tensors(), forward_options(options), Pass::backward),
+               options);
+  }
+
+  BackwardCall packed(const PackedShape& shape, const TensorView& plan,
+                      const BackwardOptions& options) {
+    read_.push_back({"the plan's workspace", plan});
+    return run(resolve_packed_call(spec_, forward_tensors(), shape, forward_options(options),
+                                   Pass::backward),
+               options);
+  }
+
+ private:
+  ForwardTensors forward_tensors() const {
+    return {.q = tensors_.q,
+            .k = tensors_.k,
+            .v = tensors_.v,
+            .out = tensors_.out,
+            .lse = tensors_.lse};
+  }
+
+  static ForwardOptions forward_options(const BackwardOptions& options) {
+    return {.q_offset = options.q_offset,
+            .kv_offset = options.kv_offset,
+            .scale = options.scale,
+            .stream = options.stream};
+  }
+
+  BackwardCall run(const ForwardCall& forward, const BackwardOptions& options) {
     BackwardCall call;
-    call.forward = resolve_call(spec_,
-                                {.q = tensors_.q,
-                                 .k = tensors_.k,
-                                 .v = tensors_.v,
-                                 .out = tensors_.out,
-                                 .lse = tensors_.lse},
-                                {.q_offset = options.q_offset,
-                                 .kv_offset = options.kv_offset,
-                                 .scale = options.scale,
-                                 .stream = options.stream});
+    call.forward = forward;
     bindings_.check(spec_, call.forward.shape);
     require_like("dout", tensors_.dout, "out", tensors_.out, spec_.output_dtype());
     require_contiguous_rows("dout", tensors_.dout);
-    call.dout = resolved_gradient(tensors_.dout, spec_.layout);
+    call.dout = resolved(tensors_.dout, spec_.layout);
     call.dlse = dlse();
     call.dq = gradient_of("q", tensors_.dq, tensors_.q, spec_.dtype, spec_.layout);
     call.dk = gradient_of("k", tensors_.dk, tensors_.k, spec_.key_value_dtype(),
                           spec_.key_value_layout());
     call.dv = gradient_of("v", tensors_.dv, tensors_.v, spec_.key_value_dtype(),
                           spec_.key_value_layout());
-    call.sums_dk = tensors_.dk && tensors_.k.shape[0] == 1;
-    call.sums_dv = tensors_.dv && tensors_.v.shape[0] == 1;
+    call.sums_dk = tensors_.dk && !spec_.is_packed() && tensors_.k.shape[0] == 1;
+    call.sums_dv = tensors_.dv && !spec_.is_packed() && tensors_.v.shape[0] == 1;
     take_named(call);
     call.deterministic = options.deterministic;
     call.workspace = options.workspace;
@@ -108,7 +116,6 @@ class Resolver {
     return call;
   }
 
- private:
   const float* dlse() const {
     if (!tensors_.dlse) return nullptr;
     require_like("dlse", *tensors_.dlse, "lse", tensors_.lse, DType::f32);
@@ -134,7 +141,7 @@ class Resolver {
     require_contiguous_rows(own, *gradient);
     require_own_elements(own, *gradient);
     written_.push_back({own, *gradient});
-    return resolved_gradient(*gradient, layout);
+    return resolved(*gradient, layout);
   }
 
   void take_named(BackwardCall& call) {
@@ -172,14 +179,19 @@ class Resolver {
     }
     const auto index = std::distance(spec_.buffers.begin(), buffer);
     const TensorView& bound = bindings_.buffers()[static_cast<std::size_t>(index)];
-    const DType dtype = view.dtype == buffer->second.dtype ? buffer->second.dtype : DType::f32;
+    const bool is_as_stored = view.dtype == gradient_dtype(buffer->second.dtype);
+    const DType dtype = is_as_stored ? view.dtype : DType::f32;
     require_like(own, view, fmt::format("buffer \"{}\"", name), bound, dtype);
   }
 
   void require_written_apart() const {
-    std::vector<NamedTensor> others = {{"q", tensors_.q},     {"k", tensors_.k},
-                                       {"v", tensors_.v},     {"out", tensors_.out},
-                                       {"lse", tensors_.lse}, {"dout", tensors_.dout}};
+    std::vector<NamedTensor> others = read_;
+    others.insert(others.end(), {{"q", tensors_.q},
+                                 {"k", tensors_.k},
+                                 {"v", tensors_.v},
+                                 {"out", tensors_.out},
+                                 {"lse", tensors_.lse},
+                                 {"dout", tensors_.dout}});
     if (tensors_.dlse) others.push_back({"dlse", *tensors_.dlse});
     std::size_t index = 0;
     for (const auto& [name, buffer] : spec_.buffers) {
@@ -199,15 +211,39 @@ class Resolver {
   const BackwardTensors& tensors_;
   const Bindings& bindings_;
   const GradientBuffers& gradients_;
+  std::vector<NamedTensor> read_ = {};  // besides the call's tensors and buffers
   std::vector<NamedTensor> written_ = {};
 };
 
 }  // namespace
 
+void require_gradients(const Spec& spec) {
+  if (!spec.gradients.empty()) return;
+  throw Error(ErrorCode::usage, "the spec names no gradients, so it has no backward pass",
+              R"(add "gradients": ["q", "k", "v"] to the spec)");
+}
+
 BackwardCall resolve_backward_call(const Spec& spec, const BackwardTensors& tensors,
                                    const Bindings& bindings, const GradientBuffers& gradients,
                                    const BackwardOptions& options) {
-  return Resolver(spec, tensors, bindings, gradients).run(options);
+  require_gradients(spec);
+  return Resolver(spec, tensors, bindings, gradients).dense(options);
+}
+
+BackwardCall resolve_packed_backward(const Spec& spec, const BackwardTensors& tensors,
+                                     const PackedShape& shape, const TensorView& plan,
+                                     const Bindings& bindings, const GradientBuffers& gradients,
+                                     const BackwardOptions& options) {
+  require_gradients(spec);
+  return Resolver(spec, tensors, bindings, gradients).packed(shape, plan, options);
+}
+
+Shape one_batch(const PackedShape& shape) {
+  return {.batch = 1,
+          .num_q_heads = shape.num_q_heads,
+          .num_kv_heads = shape.num_kv_heads,
+          .q_len = shape.total_q,
+          .kv_len = shape.total_kv};
 }
 
 }  // namespace tilewright

@@ -27,4 +27,19 @@ BackwardCall resolve_backward_call(const Spec& spec, const BackwardTensors& tens
                                    const Bindings& bindings, const GradientBuffers& gradients,
                                    const BackwardOptions& options);
 
+/// The same of a packed call, whose sizes must be the plan's. In the call's shape q_len is total_q,
+/// kv_len is total_kv, and batch the number of sequences; batch strides are 0.
+/// @param plan the bytes of memory that the plan uses, which the call must not write to
+/// @throws Error as above; with code usage where the options have offsets
+BackwardCall resolve_packed_backward(const Spec& spec, const BackwardTensors& tensors,
+                                     const PackedShape& shape, const TensorView& plan,
+                                     const Bindings& bindings, const GradientBuffers& gradients,
+                                     const BackwardOptions& options);
+
+/// @throws Error with code usage where the spec names no gradients
+void require_gradients(const Spec& spec);
+
+/// A packed call as a dense one of batch 1: total_q rows of q and total_kv rows of k and v.
+Shape one_batch(const PackedShape& shape);
+
 }  // namespace tilewright

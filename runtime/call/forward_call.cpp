@@ -29,27 +29,44 @@ std::string extents_text(std::span<const std::int64_t> extents) {
   return fmt::format("[{}]", fmt::join(extents, ", "));
 }
 
-// wanted: its extents.
-float* resolve_lse(const Spec& spec, const std::optional<TensorView>& lse,
-                   std::span<const std::int64_t> wanted) {
-  if (!spec.outputs.lse) {
-    if (!lse) return nullptr;
-    throw Error(ErrorCode::tensor, "lse was given, but the spec's outputs do not name it",
-                "add \"lse\" to the spec's outputs");
+// lse, max_scores or weights. wanted: its extents.
+void* resolve_output(std::string_view name, bool is_output, const std::optional<TensorView>& tensor,
+                     DType dtype, std::span<const std::int64_t> wanted) {
+  if (!is_output) {
+    if (!tensor) return nullptr;
+    throw Error(ErrorCode::tensor,
+                fmt::format("{} was given, but the spec's outputs do not name it", name),
+                fmt::format("add \"{}\" to the spec's outputs", name));
   }
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::tensor, "lse " + why,
-                fmt::format("wanted: f32 {}, contiguous", extents_text(wanted)));
+    throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why),
+                fmt::format("wanted: {} {}, contiguous", to_string(dtype), extents_text(wanted)));
   };
-  if (!lse || lse->data == nullptr) refuse("is missing, but the spec's outputs name it");
-  const std::span<const std::int64_t> given = lse->extents();
-  const bool same_shape = lse->rank == static_cast<int>(wanted.size()) &&
+  if (!tensor || tensor->data == nullptr) refuse("is missing, but the spec's outputs name it");
+  const std::span<const std::int64_t> given = tensor->extents();
+  const bool same_shape = tensor->rank == static_cast<int>(wanted.size()) &&
                           std::equal(given.begin(), given.end(), wanted.begin());
-  if (lse->dtype != DType::f32 || !same_shape || !lse->is_contiguous()) {
-    refuse("does not fit: given " + lse->describe());
+  if (tensor->dtype != dtype || !same_shape || !tensor->is_contiguous()) {
+    refuse("does not fit: given " + tensor->describe());
   }
-  if (const std::string fault = lse->fault(); !fault.empty()) refuse(fault);
-  return static_cast<float*>(lse->data);
+  if (const std::string fault = tensor->fault(); !fault.empty()) refuse(fault);
+  return tensor->data;
+}
+
+float* resolve_rows(std::string_view name, bool is_output, const std::optional<TensorView>& tensor,
+                    std::span<const std::int64_t> wanted) {
+  return static_cast<float*>(resolve_output(name, is_output, tensor, DType::f32, wanted));
+}
+
+void resolve_outputs_of_rows(const Spec& spec, const ForwardTensors& tensors, Pass pass,
+                             std::span<const std::int64_t> wanted, ForwardCall& call) {
+  call.lse = resolve_rows("lse", spec.outputs.lse, tensors.lse, wanted);
+  if (pass == Pass::backward) return;
+  call.max_scores = resolve_rows("max_scores", spec.outputs.max_scores, tensors.max_scores, wanted);
+  const std::array weights = {call.shape.batch, call.shape.num_q_heads, call.shape.q_len,
+                              call.shape.kv_len};
+  call.weights = resolve_output("weights", spec.outputs.weights, tensors.weights,
+                                spec.output_dtype(), weights);
 }
 
 double resolved_scale(const Spec& spec, const ForwardOptions& options) {
@@ -95,7 +112,8 @@ void resolve_new_rows(const Spec& spec, const ForwardTensors& tensors, ForwardCa
       resolve_new(spec, "v_new", tensors.v_new, "v_head_dim", spec.value_head_dim(), call.shape);
 }
 
-// All but lse. Sizes are read off the tensors; a packed call counts as one batch.
+// All but lse, max_scores and weights. Sizes are read off the tensors; a packed call counts as one
+// batch.
 ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
   const Layout kv_layout = spec.key_value_layout();
   const std::string_view q_rows = spec.is_packed() ? "total_q" : "q_len";
@@ -103,10 +121,10 @@ ForwardCall resolve_tensors(const Spec& spec, const ForwardTensors& tensors) {
                                    : spec.is_packed() ? "total_kv"
                                                       : "kv_len";
   const TensorRole q_role{"q", spec.dtype, spec.layout, "num_q_heads", q_rows, "head_dim"};
-  const TensorRole k_role{"k",       spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows,
-                          "head_dim"};
-  const TensorRole v_role{"v",         spec.key_value_dtype(), kv_layout, "num_kv_heads", kv_rows,
-                          "v_head_dim"};
+  const DType kv_dtype = spec.key_value_dtype();
+  const TensorRole k_role{"k",     kv_dtype,   kv_layout,     "num_kv_heads",
+                          kv_rows, "head_dim", x_of(kv_dtype)};
+  const TensorRole v_role{"v", kv_dtype, kv_layout, "num_kv_heads", kv_rows, "v_head_dim", 1};
   const TensorRole out_role{"out",  spec.output_dtype(), spec.layout, "num_q_heads",
                             q_rows, "v_head_dim"};
 
@@ -162,23 +180,28 @@ void require_of_plan(std::string_view what, std::int64_t given, std::int64_t pla
 }  // namespace
 
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
-                         const ForwardOptions& options) {
+                         const ForwardOptions& options, Pass pass) {
   ForwardCall call = resolve_tensors(spec, tensors);
   call.shape.q_offset = options.q_offset;
   call.shape.kv_offset = options.kv_offset;
   validate(call.shape);
   const std::array wanted = {call.shape.batch, call.shape.num_q_heads, call.shape.q_len};
-  call.lse = resolve_lse(spec, tensors.lse, wanted);
+  resolve_outputs_of_rows(spec, tensors, pass, wanted, call);
   call.stream = options.stream;
   call.scale = resolved_scale(spec, options);
   return call;
 }
 
 ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
-                                const PackedShape& shape, const ForwardOptions& options) {
+                                const PackedShape& shape, const ForwardOptions& options,
+                                Pass pass) {
   if (options.q_offset != 0 || options.kv_offset != 0) {
-    throw Error(ErrorCode::usage, "a packed call has no offsets of its own",
-                "give them for each sequence: Sequences::q_offset, Sequences::kv_offset");
+    throw Error(ErrorCode::usage, "a packed call takes no offsets",
+                "set the offsets of each sequence: Sequences::q_offset, Sequences::kv_offset");
+  }
+  if (options.workspace.data != nullptr) {
+    throw Error(ErrorCode::usage, "a packed call takes no workspace",
+                "give the workspace to its plan: PlanOptions::workspace");
   }
   ForwardCall call = resolve_tensors(spec, tensors);
   require_of_plan("num_q_heads", call.shape.num_q_heads, shape.num_q_heads);
@@ -188,7 +211,7 @@ ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
   require_of_plan("total_kv", call.shape.kv_len, shape.total_kv);
   call.shape.batch = shape.batch;
   const std::array wanted = {shape.num_q_heads, shape.total_q};
-  call.lse = resolve_lse(spec, tensors.lse, wanted);
+  resolve_outputs_of_rows(spec, tensors, pass, wanted, call);
   call.stream = options.stream;
   call.scale = resolved_scale(spec, options);
   return call;

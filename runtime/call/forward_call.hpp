@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+
 #include "../api/attention.hpp"
+#include "../api/backward.hpp"
 #include "../api/sequences.hpp"
 
 namespace tilewright {
@@ -21,21 +24,27 @@ struct ForwardCall {
   ResolvedTensor q, k, v, out;
   ResolvedTensor k_new, v_new;  ///< of a spec with kv_new
   float* lse = nullptr;
+  float* max_scores = nullptr;
+  void* weights = nullptr;
   double scale = 1;
+  /// What a dense call may split with, where its backend asks for some; null: none.
+  std::byte* workspace = nullptr;
   Stream stream = nullptr;
 };
 
 /// Reads the sizes of a call off its tensors and checks every one of them.
+/// @param pass backward takes what forward read and wrote, and of its results out and lse alone
 /// @throws Error with code tensor
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
-                         const ForwardOptions& options);
+                         const ForwardOptions& options, Pass pass = Pass::forward);
 
 /// The same for packed tensors, whose sizes must be the plan's. In the call's shape q_len is
 /// total_q, kv_len is total_kv, and batch the number of sequences; batch strides are 0, or a
 /// page's.
 /// @throws Error with code tensor, usage
 ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
-                                const PackedShape& shape, const ForwardOptions& options);
+                                const PackedShape& shape, const ForwardOptions& options,
+                                Pass pass = Pass::forward);
 
 /// What named dimensions of buffers are in a packed call.
 Shape shape_of_totals(const PackedShape& shape);

@@ -27,6 +27,9 @@ OutputShapes output_shapes(const Spec& spec, const Shape& shape) {
   result.out = spec.layout == Layout::bhsd ? without_data(dtype, {batch, heads, rows, width})
                                            : without_data(dtype, {batch, rows, heads, width});
   if (spec.outputs.lse) result.lse = without_data(f32, {batch, heads, rows});
+  if (spec.outputs.max_scores) result.max_scores = without_data(f32, {batch, heads, rows});
+  if (spec.outputs.weights)
+    result.weights = without_data(dtype, {batch, heads, rows, shape.kv_len});
   return result;
 }
 
@@ -39,7 +42,9 @@ OutputShapes output_shapes(const Spec& spec, const PackedShape& shape) {
   OutputShapes result;
   result.out =
       without_data(spec.output_dtype(), {shape.total_q, shape.num_q_heads, spec.value_head_dim()});
-  if (spec.outputs.lse) result.lse = without_data(f32, {shape.num_q_heads, shape.total_q});
+  const auto rows = without_data(f32, {shape.num_q_heads, shape.total_q});
+  if (spec.outputs.lse) result.lse = rows;
+  if (spec.outputs.max_scores) result.max_scores = rows;
   return result;
 }
 

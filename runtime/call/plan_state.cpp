@@ -63,6 +63,7 @@ std::string_view name_of(PlanReport::Kind kind) {
     case PlanReport::Kind::position_rows:
     case PlanReport::Kind::position_columns:
     case PlanReport::Kind::unsorted:
+    case PlanReport::Kind::q_len:
       break;
   }
   return {};
@@ -108,6 +109,9 @@ std::string describe(const PlanReport::Value& found) {
     case PlanReport::Kind::unsorted:
       return fmt::format("{} is {} after {}, but the spec promises that it is sorted",
                          found.element, found.value, found.limit);
+    case PlanReport::Kind::q_len:
+      return fmt::format("sequence {} has {} rows of q, but max_q_len is {}", found.sequence,
+                         found.value, found.limit);
   }
   return value;
 }
@@ -225,13 +229,14 @@ abi::SequencePages PlanState::pages() const {
           .first_page = 0,
           .pages = static_cast<int>(shape.pages()),
           .page_size = abi::make_divisor(static_cast<int>(shape.page_size)),
-          .reserved = 0};
+          .box_shift = 0};
 }
 
 abi::PlanBounds PlanState::bounds() const {
   return {
       .total_q = static_cast<int>(shape.total_q),
       .total_kv = static_cast<int>(shape.total_kv),
+      .max_q_len = static_cast<int>(std::min(shape.max_q_len, shape.total_q)),
       .max_kv_len = shape.total_kv > 0 || has_new_rows ? static_cast<int>(shape.max_kv_len) : 0,
       .side = static_cast<int>(geometry.block[0]),
       .position_rows = positions ? static_cast<int>(positions->fingerprint().shape.q_len) : 0,
@@ -270,7 +275,15 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
                            .spans_of_row = static_cast<int>(spans),
                            .layout = abi::plan_layout(shape.batch, heads, rows, spans, blocks)};
   geometry.bytes = geometry.layout.bytes;
-  if (blocks == 0) return geometry;
+  geometry.column_side = static_cast<int>(source.column_side);
+  const auto add_columns = [&] {
+    geometry.column_sequences = geometry.bytes;
+    const std::int64_t bytes =
+        geometry.column_tiles(shape) * std::int64_t{sizeof(abi::ColumnSequences)};
+    geometry.bytes += abi::plan_aligned(bytes);
+    return geometry;
+  };
+  if (blocks == 0) return add_columns();
   geometry.decode_blocks = blocks;
   geometry.decode_lists = heads == 1 ? 1 : static_cast<int>(shape.num_kv_heads);
   geometry.decode_q_len =
@@ -278,7 +291,7 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   geometry.decode = abi::decode_layout(geometry.layout, shape.batch, geometry.decode_lists, blocks,
                                        source.decode.value_dim);
   geometry.bytes = geometry.decode.bytes;
-  return geometry;
+  return add_columns();
 }
 
 void require_sequences(const Sequences& sequences, const PackedShape& shape) {
@@ -294,24 +307,6 @@ void require_sequences(const Sequences& sequences, const PackedShape& shape) {
   if (sequences.kv_offset) {
     require_tensor("kv_offset", *sequences.kv_offset, batch, batch, per_sequence);
   }
-}
-
-void require_workspace(const TensorView& workspace, std::int64_t bytes) {
-  constexpr std::uintptr_t kPlanAlignment = 256;
-  const std::int64_t given = workspace.data == nullptr ? 0 : workspace.bytes();
-  if (given < bytes) {
-    throw Error(ErrorCode::tensor,
-                fmt::format("the workspace has {} bytes; this plan needs {}", given, bytes),
-                "attention.workspace_size(shape) says it; with positions, workspace_size(shape, "
-                "&positions)");
-  }
-  if (!workspace.is_contiguous()) {
-    throw Error(ErrorCode::tensor, "the workspace is not contiguous",
-                "give one block of memory, for example u8 [workspace_size(shape)]");
-  }
-  if (reinterpret_cast<std::uintptr_t>(workspace.data) % kPlanAlignment == 0) return;
-  throw Error(ErrorCode::tensor, "the workspace begins at no multiple of 256 bytes",
-              "align it to 256 bytes");
 }
 
 const PackedShape& Plan::shape() const {

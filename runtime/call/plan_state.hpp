@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "../../templates/abi/column_sequences.hpp"
 #include "../../templates/abi/decode.hpp"
 #include "../../templates/abi/plan.hpp"
 #include "../api/block_mask.hpp"
@@ -33,7 +34,13 @@ struct PlanGeometry {
   int decode_lists = 0;   ///< abi::DecodeWork::lists
   int decode_q_len = 0;   ///< abi::PlanBounds::decode_q_len
   abi::DecodeLayout decode = {};
-  std::int64_t bytes = 0;  ///< of all of the plan
+  int column_side = 0;                ///< rows of k of a tile of gradients; 0: the spec has none
+  std::int64_t column_sequences = 0;  ///< where abi::ColumnSequences[column_tiles] begin, in bytes
+  std::int64_t bytes = 0;             ///< of all of the plan
+
+  std::int64_t column_tiles(const PackedShape& shape) const {
+    return column_side == 0 ? 0 : abi::column_tiles(shape.total_kv, column_side);
+  }
 };
 
 /// What a Plan stands for.
@@ -50,6 +57,7 @@ struct PlanState {
   bool has_new_rows = false;                ///< Spec::kv_new
   bool counts_absent = false;               ///< PlanOptions::count_absent
   bool batch_invariant = false;             ///< PlanOptions::batch_invariant
+  bool serves_backward = false;             ///< PlanOptions::backward
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
   std::optional<std::int64_t> tiles_evaluated = {};
@@ -74,6 +82,7 @@ struct TileSource {
   bool per_head = false;      ///< mask_mod or lists of positions tell heads apart
   bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx
   DecodeLaunch decode = {};
+  std::int64_t column_side = 0;  ///< as PlanGeometry has it
 };
 
 PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source);
@@ -81,8 +90,5 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source);
 /// Checks the tensors of a plan.
 /// @throws Error with code tensor, usage
 void require_sequences(const Sequences& sequences, const PackedShape& shape);
-
-/// @throws Error with code tensor
-void require_workspace(const TensorView& workspace, std::int64_t bytes);
 
 }  // namespace tilewright

@@ -91,9 +91,23 @@ abi::UnsortedElements find_unsorted(const TensorView& tensor, std::size_t buffer
                             [data = static_cast<const std::uint8_t*>(tensor.data)](std::int64_t i) {
                               return data[i] != 0 ? 1 : 0;
                             });
+    case DType::i8:
+      return scan_rows<int>(tensor, buffer,
+                            [data = static_cast<const std::int8_t*>(tensor.data)](std::int64_t i) {
+                              return static_cast<int>(data[i]);
+                            });
+    case DType::i16:
+      return scan_rows<int>(tensor, buffer, reader_of<std::int16_t>(tensor));
+    case DType::u16:
+      return scan_rows<int>(tensor, buffer, reader_of<std::uint16_t>(tensor));
+    case DType::u32:
+      return scan_rows<std::int64_t>(tensor, buffer, reader_of<std::uint32_t>(tensor));
+    case DType::f64:
     case DType::f32:
     case DType::f16:
     case DType::bf16:
+    case DType::f8e4m3:
+    case DType::f8e5m2:
       break;
   }
   return scan_rows<double>(

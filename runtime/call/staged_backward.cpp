@@ -17,7 +17,20 @@ StagedBackward::StagedBackward(const Attention& attention, const Shape& shape,
                                const BackwardTensors& host, const ForwardTensors& forward,
                                const GradientBuffers& gradients, const Bindings& bindings,
                                bool deterministic)
-    : device_(attention.device()), tensors_(host), gradients_(gradients) {
+    : StagedBackward(attention.device(), host, forward, gradients,
+                     attention.workspace_size(shape, Pass::backward, bindings, deterministic)) {}
+
+StagedBackward::StagedBackward(const Attention& attention, const PackedShape& shape,
+                               const BackwardTensors& host, const ForwardTensors& forward,
+                               const GradientBuffers& gradients, const Bindings& bindings,
+                               bool deterministic)
+    : StagedBackward(attention.device(), host, forward, gradients,
+                     attention.workspace_size(shape, Pass::backward, bindings, deterministic)) {}
+
+StagedBackward::StagedBackward(const Device& device, const BackwardTensors& host,
+                               const ForwardTensors& forward, const GradientBuffers& gradients,
+                               std::int64_t workspace_bytes)
+    : device_(device), tensors_(host), gradients_(gradients) {
   tensors_.q = forward.q;
   tensors_.k = forward.k;
   tensors_.v = forward.v;
@@ -34,12 +47,10 @@ StagedBackward::StagedBackward(const Attention& attention, const Shape& shape,
     if (*gradient) stage(copies_->outputs, **gradient);
   }
   for (auto& [name, view] : gradients_) stage(copies_->outputs, view);
-  const std::int64_t bytes =
-      attention.workspace_size(shape, Pass::backward, bindings, deterministic);
-  if (bytes == 0) return;
-  copies_->workspace = cuda::DeviceMemory(device_, static_cast<std::size_t>(bytes));
+  if (workspace_bytes == 0) return;
+  copies_->workspace = cuda::DeviceMemory(device_, static_cast<std::size_t>(workspace_bytes));
   copies_->workspace.fill(0xff);  // a kernel that relies on zeros finds NaN
-  workspace_ = TensorView::contiguous(copies_->workspace.data(), DType::u8, {bytes});
+  workspace_ = TensorView::contiguous(copies_->workspace.data(), DType::u8, {workspace_bytes});
 }
 
 StagedBackward::~StagedBackward() = default;

@@ -18,6 +18,10 @@ class StagedBackward {
   StagedBackward(const Attention& attention, const Shape& shape, const BackwardTensors& host,
                  const ForwardTensors& forward, const GradientBuffers& gradients,
                  const Bindings& bindings, bool deterministic);
+  /// The same of a packed call.
+  StagedBackward(const Attention& attention, const PackedShape& shape, const BackwardTensors& host,
+                 const ForwardTensors& forward, const GradientBuffers& gradients,
+                 const Bindings& bindings, bool deterministic);
   ~StagedBackward();
 
   const BackwardTensors& tensors() const { return tensors_; }
@@ -31,6 +35,9 @@ class StagedBackward {
 
  private:
   struct Copies;
+
+  StagedBackward(const Device& device, const BackwardTensors& host, const ForwardTensors& forward,
+                 const GradientBuffers& gradients, std::int64_t workspace_bytes);
 
   Device device_;
   BackwardTensors tensors_;

@@ -25,6 +25,8 @@ StagedCall::StagedCall(const Device& device, const ForwardTensors& host,
   if (host.v_new) tensors_.v_new = stage("v_new", *host.v_new);
   tensors_.out = stage_output(host.out, guard_bytes);
   if (host.lse) tensors_.lse = stage_output(*host.lse, guard_bytes);
+  if (host.max_scores) tensors_.max_scores = stage_output(*host.max_scores, guard_bytes);
+  if (host.weights) tensors_.weights = stage_output(*host.weights, guard_bytes);
 }
 
 StagedCall::StagedCall(const Device& device, const SnippetInputs& inputs)

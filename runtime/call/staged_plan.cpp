@@ -7,12 +7,12 @@
 #include "base/error.hpp"
 #include "runtime/call/plan_state.hpp"
 #include "runtime/call/staged_call.hpp"
+#include "runtime/call/workspace.hpp"
 #include "runtime/cuda/device_memory.hpp"
 
 namespace tilewright {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 4096;
 constexpr std::byte kGarbage{0xa5};
 
@@ -62,7 +62,8 @@ void StagedPlan::make(const Attention& attention, const PackedShape& shape,
                                {.workspace = workspace_,
                                 .batch_invariant = batch_invariant_,
                                 .positions = positions_,
-                                .count_absent = on_faults != OnFaults::clamp}));
+                                .count_absent = on_faults != OnFaults::clamp,
+                                .backward = !attention.spec().gradients.empty()}));
   const PlanReport report = plan_->report();
   const bool takes_unsorted = on_faults == OnFaults::take_unsorted;
   const std::int64_t refused = report.count - (takes_unsorted ? report.unsorted : 0);
@@ -93,13 +94,14 @@ Sequences StagedPlan::stage(const Sequences& host) {
 // the memory, which the device's addresses decide.
 TensorView StagedPlan::make_workspace(std::int64_t bytes) {
   bytes_ = static_cast<std::size_t>(bytes);
-  memory_.assign(bytes_ + 2 * kGuard + kAlignment, kGarbage);
+  memory_.assign(bytes_ + 2 * kGuard + kWorkspaceAlignment, kGarbage);
   TensorView all = TensorView::contiguous(memory_.data(), DType::u8,
                                           {static_cast<std::int64_t>(memory_.size())});
   if (device_.kind() == Device::Kind::cuda) all = device_memory_.emplace_back(device_, all).view();
   auto* const base = static_cast<std::byte*>(all.data);
-  const std::uintptr_t misaligned = (reinterpret_cast<std::uintptr_t>(base) + kGuard) % kAlignment;
-  offset_ = kGuard + (kAlignment - misaligned) % kAlignment;
+  const std::uintptr_t misaligned =
+      (reinterpret_cast<std::uintptr_t>(base) + kGuard) % kWorkspaceAlignment;
+  offset_ = kGuard + (kWorkspaceAlignment - misaligned) % kWorkspaceAlignment;
   return TensorView::contiguous(base + offset_, DType::u8, {bytes});
 }
 

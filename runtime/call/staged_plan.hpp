@@ -16,7 +16,8 @@ class DeviceTensor;
 namespace tilewright {
 
 /// The sequences of a packed call, whose tensors lie on the host, and the workspace of its plan,
-/// for an Attention on any device. What StagedCall is for a call's other tensors.
+/// for an Attention on any device. What StagedCall is for a call's other tensors. The plan of a
+/// spec with gradients serves backward.
 class StagedPlan {
  public:
   /// What becomes of a plan whose report names a value.

@@ -11,12 +11,13 @@
 
 #include "base/error.hpp"
 #include "runtime/call/overlap.hpp"
+#include "runtime/call/x_pools.hpp"
 
 namespace tilewright {
 namespace {
 
 std::string dimension_names(Layout layout, std::string_view heads, std::string_view rows,
-                            std::string_view width) {
+                            std::string_view width, std::int64_t x) {
   switch (layout) {
     case Layout::bhsd:
       return fmt::format("[batch, {}, {}, {}]", heads, rows, width);
@@ -24,6 +25,9 @@ std::string dimension_names(Layout layout, std::string_view heads, std::string_v
       return fmt::format("[batch, {}, {}, {}]", rows, heads, width);
     case Layout::paged:
       return fmt::format("[pages, page_size, {}, {}]", heads, width);
+    case Layout::paged_x:
+      if (x > 1) return fmt::format("[pages, {0}, {1} / {2}, page_size, {2}]", heads, width, x);
+      return fmt::format("[pages, {}, {}, page_size]", heads, width);
     case Layout::packed:
       break;
   }
@@ -68,7 +72,7 @@ bool nest(const TensorView& view, std::initializer_list<int> order) {
 void TensorRole::refuse(const TensorView& view, const std::string& why) const {
   throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why),
               fmt::format("given: {}; wanted: {} {}", view.describe(), to_string(dtype),
-                          dimension_names(layout, heads, rows, width)));
+                          dimension_names(layout, heads, rows, width, x)));
 }
 
 TensorSizes sizes_of(const TensorRole& role, const TensorView& view) {
@@ -77,6 +81,7 @@ TensorSizes sizes_of(const TensorRole& role, const TensorView& view) {
     role.refuse(view, fmt::format("is {}, but the spec says {}", to_string(view.dtype),
                                   to_string(role.dtype)));
   }
+  if (role.layout == Layout::paged_x) return sizes_of_x_pool(role, view);
   const int rank = rank_of(role.layout);
   if (view.rank != rank) {
     const std::string_view kind = is_packed(role.layout)         ? "packed "
@@ -106,6 +111,7 @@ void require_size(const TensorRole& role, const TensorView& view, std::string_vi
 }
 
 ResolvedTensor resolved(const TensorView& view, Layout layout) {
+  if (layout == Layout::paged_x) return resolved_x_pool(view);
   return {.data = view.data,
           .batch_stride = is_packed(layout) || view.shape[0] <= 1 ? 0 : view.strides[0],
           .head_stride = view.strides[head_dimension(layout)],
@@ -113,8 +119,9 @@ ResolvedTensor resolved(const TensorView& view, Layout layout) {
 }
 
 void require_own_elements(const TensorRole& role, const TensorView& view) {
-  const bool nests = view.rank == 3 ? nest(view, {1, 0}) || nest(view, {0, 1})
-                                    : nest(view, {2, 1, 0}) || nest(view, {1, 2, 0});
+  const bool nests = view.rank == 3   ? nest(view, {1, 0}) || nest(view, {0, 1})
+                     : view.rank == 4 ? nest(view, {2, 1, 0}) || nest(view, {1, 2, 0})
+                                      : nest(view, {3, 2, 1, 0});
   if (nests) return;
   const std::optional<SharedElements> shared = find_shared_elements(view);
   if (!shared) return;

@@ -27,6 +27,8 @@ struct TensorRole {
   std::string_view heads;  ///< "num_q_heads"
   std::string_view rows;
   std::string_view width;
+  /// Of paged_x alone: elements of a row that lie together, x of k and 1 of v.
+  std::int64_t x = 0;
 
   /// @param why the end of a sentence: "has rank 4"
   [[noreturn]] void refuse(const TensorView& view, const std::string& why) const;
@@ -48,7 +50,7 @@ void require_own_elements(const TensorRole& role, const TensorView& view);
 /// @throws Error with code tensor where they have more than 31 bits
 std::int64_t rows_of_pool(const TensorView& k, const TensorSizes& sizes);
 
-/// @param view that sizes_of took
+/// @param view that sizes_of took. The stride of rows in paged_x is the role's x
 ResolvedTensor resolved(const TensorView& view, Layout layout);
 
 /// Whether every row begins at a multiple of the 16 bytes that a GPU copies at once.

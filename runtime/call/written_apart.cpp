@@ -1,8 +1,10 @@
 #include "runtime/call/written_apart.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +37,24 @@ void require_apart(std::string_view output, const TensorView& written, std::stri
   if (overlap(written, given)) refuse_overlap(output, written, other, given);
 }
 
+struct NamedRows {
+  std::string_view name;
+  const std::optional<TensorView>* rows;
+};
+
+// What is written besides out: a number for each row, or for each row and column.
+std::array<NamedRows, 3> outputs_of_rows(const ForwardTensors& tensors) {
+  return {
+      {{"lse", &tensors.lse}, {"max_scores", &tensors.max_scores}, {"weights", &tensors.weights}}};
+}
+
+// Of a contiguous tensor.
+ByteRange range_of_rows(const std::optional<TensorView>& rows) {
+  if (!rows) return {};
+  const auto begin = reinterpret_cast<std::uintptr_t>(rows->data);
+  return {begin, begin + static_cast<std::uintptr_t>(rows->numel()) * size_of(rows->dtype)};
+}
+
 // As byte_range(), for a tensor of a call: of rank 4, or 3 where it is packed, with a contiguous
 // last dimension.
 ByteRange range_of(const TensorView& view) {
@@ -53,21 +73,32 @@ ByteRange range_of(const TensorView& view) {
 }
 
 // Each kernel reads a row of q only while it computes the same row of out, and before it writes it,
-// so out may be q itself. Any other row may be read later, or by another thread.
+// so out may be q itself, unless the weights' kernel reads q afterwards. Any other row may be read
+// later, or by another thread.
 void require_apart_from_inputs(const ForwardTensors& tensors) {
-  if (!is_same_memory(tensors.out, tensors.q)) require_apart("out", tensors.out, "q", tensors.q);
+  if (tensors.weights || !is_same_memory(tensors.out, tensors.q)) {
+    require_apart("out", tensors.out, "q", tensors.q);
+  }
   require_apart("out", tensors.out, "k", tensors.k);
   require_apart("out", tensors.out, "v", tensors.v);
   if (tensors.k_new) require_apart("out", tensors.out, "k_new", *tensors.k_new);
   if (tensors.v_new) require_apart("out", tensors.out, "v_new", *tensors.v_new);
-  if (!tensors.lse) return;
-  const TensorView& lse = *tensors.lse;
-  require_apart("lse", lse, "q", tensors.q);
-  require_apart("lse", lse, "k", tensors.k);
-  require_apart("lse", lse, "v", tensors.v);
-  if (tensors.k_new) require_apart("lse", lse, "k_new", *tensors.k_new);
-  if (tensors.v_new) require_apart("lse", lse, "v_new", *tensors.v_new);
-  require_apart("lse", lse, "out", tensors.out);
+  for (const auto& [name, rows] : outputs_of_rows(tensors)) {
+    if (!*rows) continue;
+    require_apart(name, **rows, "q", tensors.q);
+    require_apart(name, **rows, "k", tensors.k);
+    require_apart(name, **rows, "v", tensors.v);
+    if (tensors.k_new) require_apart(name, **rows, "k_new", *tensors.k_new);
+    if (tensors.v_new) require_apart(name, **rows, "v_new", *tensors.v_new);
+    require_apart(name, **rows, "out", tensors.out);
+  }
+  const auto require = [](std::string_view name, const std::optional<TensorView>& tensor,
+                          std::string_view other_name, const std::optional<TensorView>& other) {
+    if (tensor && other) require_apart(name, *tensor, other_name, *other);
+  };
+  require("max_scores", tensors.max_scores, "lse", tensors.lse);
+  require("weights", tensors.weights, "lse", tensors.lse);
+  require("weights", tensors.weights, "max_scores", tensors.max_scores);
 }
 
 void require_apart_from_buffers(const Spec& spec, const ForwardTensors& tensors,
@@ -81,7 +112,9 @@ void require_apart_from_buffers(const Spec& spec, const ForwardTensors& tensors,
       refuse_overlap(output, written, fmt::format("buffer \"{}\"", buffer_name), view);
     };
     require("out", tensors.out);
-    if (tensors.lse) require("lse", *tensors.lse);
+    for (const auto& [output, rows] : outputs_of_rows(tensors)) {
+      if (*rows) require(output, **rows);
+    }
   }
 }
 
@@ -92,38 +125,58 @@ void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
                            const Bindings& bindings) {
   const ByteRange out = range_of(tensors.out), q = range_of(tensors.q);
   const ByteRange k = range_of(tensors.k), v = range_of(tensors.v);
-  ByteRange lse;
-  if (tensors.lse) {
-    lse.begin = reinterpret_cast<std::uintptr_t>(tensors.lse->data);
-    lse.end = lse.begin + static_cast<std::uintptr_t>(tensors.lse->numel()) * sizeof(float);
-  }
+  const ByteRange lse = range_of_rows(tensors.lse), max = range_of_rows(tensors.max_scores);
+  const ByteRange weights = range_of_rows(tensors.weights);
   // Sums of comparisons: `||` would branch after each.
   const int shared = out.meets(q) + out.meets(k) + out.meets(v) + lse.meets(q) + lse.meets(k) +
-                     lse.meets(v) + lse.meets(out);
+                     lse.meets(v) + lse.meets(out) + max.meets(q) + max.meets(k) + max.meets(v) +
+                     max.meets(out) + max.meets(lse) + weights.meets(q) + weights.meets(k) +
+                     weights.meets(v) + weights.meets(out) + weights.meets(lse) +
+                     weights.meets(max);
   int shared_with_new = 0;
   for (const std::optional<TensorView>* fresh : {&tensors.k_new, &tensors.v_new}) {
     if (!*fresh) continue;
     const ByteRange range = range_of(**fresh);
-    shared_with_new += range.meets(out) + range.meets(lse);
+    shared_with_new += range.meets(out) + range.meets(lse) + range.meets(max);
   }
   if (shared + shared_with_new != 0) require_apart_from_inputs(tensors);
   int shared_with_buffers = 0;
   for (const TensorView& buffer : bindings.buffers()) {
     const ByteRange range = byte_range(buffer);
-    shared_with_buffers += range.meets(out) + range.meets(lse);
+    shared_with_buffers +=
+        range.meets(out) + range.meets(lse) + range.meets(max) + range.meets(weights);
   }
   if (shared_with_buffers != 0) require_apart_from_buffers(spec, tensors, bindings);
+}
+
+void require_workspace_apart(const Spec& spec, const ForwardTensors& tensors,
+                             const Bindings& bindings, const TensorView& workspace) {
+  const ByteRange range = byte_range(workspace);
+  const auto require = [&](std::string_view name, const TensorView& tensor) {
+    if (range.meets(byte_range(tensor))) require_apart("the workspace", workspace, name, tensor);
+  };
+  require("q", tensors.q);
+  require("k", tensors.k);
+  require("v", tensors.v);
+  require("out", tensors.out);
+  for (const auto& [name, rows] : outputs_of_rows(tensors)) {
+    if (*rows) require(name, **rows);
+  }
+  std::size_t index = 0;
+  for (const auto& [name, buffer] : spec.buffers) require(name, bindings.buffers()[index++]);
 }
 
 void require_apart_from_plan(const ForwardTensors& tensors, const TensorView& workspace,
                              const std::optional<TensorView>& page_table) {
   const ByteRange out = range_of(tensors.out);
-  const ByteRange lse = tensors.lse ? byte_range(*tensors.lse) : ByteRange{};
+  const ByteRange lse = range_of_rows(tensors.lse), max = range_of_rows(tensors.max_scores);
   const auto require = [&](std::string_view name, const TensorView& read) {
     const ByteRange range = byte_range(read);
-    if (!range.meets(out) && !range.meets(lse)) return;
+    if (!range.meets(out) && !range.meets(lse) && !range.meets(max)) return;
     require_apart("out", tensors.out, name, read);
-    if (tensors.lse) require_apart("lse", *tensors.lse, name, read);
+    for (const auto& [output, rows] : outputs_of_rows(tensors)) {
+      if (*rows) require_apart(output, **rows, name, read);
+    }
   };
   require(kWorkspace, workspace);
   if (page_table) require("page_table", *page_table);

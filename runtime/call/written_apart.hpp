@@ -16,6 +16,12 @@ namespace tilewright {
 void require_written_apart(const Spec& spec, const ForwardTensors& tensors,
                            const Bindings& bindings);
 
+/// Refuses a dense call whose workspace shares a byte with one of its tensors or buffers.
+/// @param workspace the bytes that the call uses
+/// @throws Error as above
+void require_workspace_apart(const Spec& spec, const ForwardTensors& tensors,
+                             const Bindings& bindings, const TensorView& workspace);
+
 /// Refuses a packed call whose out or lse shares a byte with what its plan lends it: the workspace,
 /// and the page_table of paged k and v.
 /// @param workspace the bytes that the plan uses

@@ -42,7 +42,7 @@ rlim_t cpu_seconds_used() {
   return static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + 1);
 }
 
-constexpr rlim_t kMiB = rlim_t{1} << 20;
+constexpr rlim_t kMebibyte = rlim_t{1} << 20;
 
 }  // namespace
 
@@ -61,9 +61,9 @@ CompileLimits compile_limits() {
 
 void apply_to_this_process(const CompileLimits& limits) {
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_FSIZE, limits.output * kMiB);
+  limit(RLIMIT_FSIZE, limits.output * kMebibyte);
   limit(RLIMIT_CPU, cpu_seconds_used() + static_cast<rlim_t>(limits.cpu.count()));
-  if (!kHasSanitizer) limit(RLIMIT_AS, limits.address_space * kMiB);
+  if (!kHasSanitizer) limit(RLIMIT_AS, limits.address_space * kMebibyte);
 }
 
 std::string advice_for_time(const CompileLimits& limits) {

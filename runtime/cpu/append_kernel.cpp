@@ -12,12 +12,15 @@ namespace tilewright::cpu {
 AppendKernel::AppendKernel(std::shared_ptr<const LoadedKernel> kernel)
     : kernel_(std::move(kernel)), entry_(kernel_->entry<Entry>("tilewright_append")) {}
 
-void AppendKernel::run(abi::AppendArguments call, const PlanState* plan, Executor& threads) const {
+void AppendKernel::run(abi::AppendArguments call, const PlanState* plan,
+                       const BindingArguments& bindings, Executor& threads) const {
   if (plan == nullptr) {
+    const abi::SnippetArguments snippet = snippet_arguments(
+        bindings, {.num_q_heads = call.heads, .num_kv_heads = call.heads, .q_len = call.rows});
     constexpr std::int64_t kRows = abi::kAppendRowsOfBlock;
     threads.parallel_for(ceil_div(call.rows, kRows), [&](std::int64_t item, int) {
       const std::int64_t first = item * kRows;
-      entry_(&call, first, std::min<std::int64_t>(kRows, call.rows - first));
+      entry_(&call, &snippet, first, std::min<std::int64_t>(kRows, call.rows - first));
     });
     return;
   }
@@ -26,7 +29,9 @@ void AppendKernel::run(abi::AppendArguments call, const PlanState* plan, Executo
   call.sequences = view.sequences;
   call.work = view.work;
   call.side = call.work_side = static_cast<int>(plan->geometry.block[0]);
-  threads.parallel_for(view.header->rows, [&](std::int64_t item, int) { entry_(&call, item, 1); });
+  const abi::SnippetArguments snippet = packed_arguments(bindings, *plan);
+  threads.parallel_for(view.header->rows,
+                       [&](std::int64_t item, int) { entry_(&call, &snippet, item, 1); });
 }
 
 }  // namespace tilewright::cpu

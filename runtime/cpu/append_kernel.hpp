@@ -6,6 +6,7 @@
 #include "../api/executor.hpp"
 #include "../call/plan_state.hpp"
 #include "../library/kernel_library.hpp"
+#include "arguments.hpp"
 
 namespace tilewright::cpu {
 
@@ -17,10 +18,12 @@ class AppendKernel {
   const KernelBuild& build() const { return kernel_->build; }
 
   /// @param plan null: the call has slots
-  void run(abi::AppendArguments call, const PlanState* plan, Executor& threads) const;
+  void run(abi::AppendArguments call, const PlanState* plan, const BindingArguments& bindings,
+           Executor& threads) const;
 
  private:
-  using Entry = void(const abi::AppendArguments*, long long first, long long count);
+  using Entry = void(const abi::AppendArguments*, const abi::SnippetArguments*, long long first,
+                     long long count);
 
   std::shared_ptr<const LoadedKernel> kernel_;
   Entry* entry_;

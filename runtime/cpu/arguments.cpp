@@ -56,6 +56,13 @@ abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
   return {tensor.data, tensor.batch_stride, tensor.head_stride, tensor.row_stride};
 }
 
+abi::TensorArgument from_row(abi::TensorArgument tensor, DType dtype, std::int64_t row) {
+  if (tensor.data == nullptr) return tensor;
+  const std::int64_t bytes = row * tensor.row_stride * static_cast<std::int64_t>(size_of(dtype));
+  tensor.data = static_cast<std::byte*>(tensor.data) + bytes;
+  return tensor;
+}
+
 abi::BlockMaskArgument lists_argument(const BlockMask& mask, const TileLists& lists,
                                       std::int64_t blocks) {
   static_assert(sizeof(long long) == sizeof(std::int64_t));

@@ -23,6 +23,9 @@ abi::SnippetArguments snippet_arguments(const BindingArguments& bindings, const 
 
 abi::TensorArgument tensor_argument(const ResolvedTensor& tensor);
 
+/// The tensor from a row on; one without data stays without.
+abi::TensorArgument from_row(abi::TensorArgument tensor, DType dtype, std::int64_t row);
+
 /// A mask's lists by rows or columns of tiles. @param blocks as many as there are lists of a head
 abi::BlockMaskArgument lists_argument(const BlockMask& mask, const TileLists& lists,
                                       std::int64_t blocks);

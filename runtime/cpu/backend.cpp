@@ -11,7 +11,9 @@
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/mask_kernel.hpp"
 #include "runtime/cpu/merge_kernel.hpp"
+#include "runtime/cpu/packed_backward.hpp"
 #include "runtime/cpu/plan.hpp"
+#include "runtime/cpu/quantise_kernel.hpp"
 
 namespace tilewright::cpu {
 namespace {
@@ -24,6 +26,9 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
     ids.push_back(forward_kernel(spec, Target::host_cpu(), options.takes_block_mask));
   if (options.merge) ids.push_back({.role = KernelRole::merge});
   if (options.append) ids.push_back({.role = KernelRole::append});
+  if (options.quantise) ids.push_back({.role = KernelRole::quantise});
+  if (!options.masks_only && spec.outputs.weights)
+    ids.push_back(weights_kernel(spec, options.takes_block_mask));
   if (!options.masks_only && !spec.gradients.empty())
     ids.push_back(backward_kernel(spec, options.takes_block_mask));
   return ids;
@@ -50,10 +55,13 @@ class CpuBackend final : public Backend {
   std::vector<KernelBuild> builds() const override {
     std::vector<KernelBuild> builds;
     if (forward_) builds.push_back(forward_->build());
+    if (weights_) builds.push_back(weights_->build());
     if (backward_) builds.push_back(backward_->build());
+    if (packed_backward_) builds.push_back(packed_backward_->build());
     if (mask_) builds.push_back(mask_->build());
     if (merge_) builds.push_back(merge_->build());
     if (append_) builds.push_back(append_->build());
+    if (quantise_) builds.push_back(quantise_->build());
     return builds;
   }
 
@@ -88,12 +96,18 @@ class CpuBackend final : public Backend {
 
   void forward(const ForwardCall& call, const BlockMask* mask,
                const Bindings& bindings) const override {
-    if (mask) return forward_->run(call, *mask, bindings.cpu_arguments(), threads_);
-    forward_->run(call, bindings.cpu_arguments(), threads_);
+    run(*forward_, call, mask, bindings);
+    if (weights_) run(*weights_, call, mask, bindings);
   }
 
-  void append(const abi::AppendArguments& call, const PlanState* plan, Stream) const override {
-    append_->run(call, plan, threads_);
+  void append(const abi::AppendArguments& call, const PlanState* plan, const Bindings& bindings,
+              Stream) const override {
+    append_->run(call, plan, bindings.cpu_arguments(), threads_);
+  }
+
+  void quantise(const QuantiseCall& call, const PlanState* plan, const Bindings& bindings,
+                Stream) const override {
+    quantise_->run(call, plan, bindings.cpu_arguments(), threads_);
   }
 
   void merge(const abi::MergeArguments& call, Stream) const override {
@@ -105,20 +119,42 @@ class CpuBackend final : public Backend {
     backward_->run(call, mask, spec_, bindings, threads_);
   }
 
+  std::int64_t column_side() const override {
+    return packed_backward_ ? packed_backward_->column_side() : 0;
+  }
+
+  void backward(const BackwardCall& call, const PlanState& plan,
+                const Bindings& bindings) const override {
+    packed_backward_->run(spec_, call, plan, bindings.cpu_arguments(), threads_);
+  }
+
  private:
+  void run(const ForwardKernel& kernel, const ForwardCall& call, const BlockMask* mask,
+           const Bindings& bindings) const {
+    if (mask) return kernel.run(call, *mask, bindings.cpu_arguments(), threads_);
+    kernel.run(call, bindings.cpu_arguments(), threads_);
+  }
+
   void take(const std::shared_ptr<const LoadedKernel>& kernel) {
     switch (kernel->source.variant.role) {
       case KernelRole::forward:
-        forward_.emplace(kernel);
+        forward_.emplace(kernel, "tilewright_forward");
+        break;
+      case KernelRole::weights:
+        weights_.emplace(kernel, "tilewright_weights");
         break;
       case KernelRole::backward:
-        backward_.emplace(kernel);
+        spec_.is_packed() ? void(packed_backward_.emplace(kernel))
+                          : void(backward_.emplace(kernel));
         break;
       case KernelRole::merge:
         merge_.emplace(kernel);
         break;
       case KernelRole::append:
         append_.emplace(kernel);
+        break;
+      case KernelRole::quantise:
+        quantise_.emplace(kernel);
         break;
       default:
         mask_.emplace(kernel);
@@ -129,10 +165,13 @@ class CpuBackend final : public Backend {
   Target target_;
   Executor& threads_;
   std::optional<ForwardKernel> forward_;
-  std::optional<BackwardKernel> backward_;
+  std::optional<ForwardKernel> weights_;
+  std::optional<BackwardKernel> backward_;               // of dense calls
+  std::optional<PackedBackwardKernel> packed_backward_;  // of packed ones
   std::optional<MaskKernel> mask_;
   std::optional<MergeKernel> merge_;
   std::optional<AppendKernel> append_;
+  std::optional<QuantiseKernel> quantise_;
 };
 
 }  // namespace

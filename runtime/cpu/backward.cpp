@@ -1,57 +1,14 @@
 #include "runtime/cpu/backward.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "base/ceil_div.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/cpu/thread_memory.hpp"
-#include "runtime/io/float16.hpp"
 
 namespace tilewright::cpu {
-namespace {
-
-// Parts of a call whose gradients of buffers are summed apart and then in order: as many as their
-// sums have room for, whatever the number of threads.
-constexpr std::int64_t kMostParts = 32;
-constexpr std::int64_t kMostBytesOfParts = std::int64_t{64} << 20;
-
-// Dense arrays, one after the other.
-struct SumsLayout {
-  std::vector<abi::GradientArgument> gradients = {};
-  std::int64_t cells = 0;
-
-  explicit SumsLayout(const std::vector<TensorView>& views) {
-    for (const TensorView& view : views) {
-      abi::GradientArgument gradient{.first = cells, .size = {1, 1, 1, 1, 1}, .stride = {}};
-      std::int64_t stride = 1;
-      for (std::size_t d = static_cast<std::size_t>(view.rank); d-- > 0;) {
-        gradient.size[d] = view.shape[d];
-        gradient.stride[d] = view.shape[d] == 1 ? 0 : stride;
-        stride *= view.shape[d];
-      }
-      gradients.push_back(gradient);
-      cells += stride;
-    }
-  }
-};
-
-// The cell of a dense array as an element of a tensor of the same extents.
-std::int64_t element_of(const TensorView& view, std::int64_t cell) {
-  std::int64_t element = 0;
-  for (std::size_t d = static_cast<std::size_t>(view.rank); d-- > 0;) {
-    element += cell % view.shape[d] * view.strides[d];
-    cell /= view.shape[d];
-  }
-  return element;
-}
-
-}  // namespace
-
 BackwardKernel::BackwardKernel(std::shared_ptr<const LoadedKernel> kernel)
     : kernel_(std::move(kernel)),
       rows_(kernel_->entry<Rows>("tilewright_backward_rows")),
@@ -87,9 +44,9 @@ void BackwardKernel::run(const BackwardCall& call, const BlockMask* mask, const 
   }
   if (call.dk.data != nullptr || call.dv.data != nullptr) run_columns(call, arguments, threads);
   if (call.dq.data == nullptr && gradient_names(spec).empty()) return;
-  const SumsLayout sums(call.gradients);
-  arguments.gradients = sums.gradients.data();
-  run_rows(call, arguments, sums.cells, threads);
+  const GradientSums sums(call.gradients);
+  arguments.gradients = sums.arguments();
+  run_rows(call, arguments, sums, threads);
 }
 
 void BackwardKernel::run_columns(const BackwardCall& call, const abi::BackwardArguments& arguments,
@@ -109,39 +66,17 @@ void BackwardKernel::run_columns(const BackwardCall& call, const abi::BackwardAr
 }
 
 void BackwardKernel::run_rows(const BackwardCall& call, const abi::BackwardArguments& arguments,
-                              std::int64_t cells, Executor& threads) const {
+                              const GradientSums& sums, Executor& threads) const {
   const Shape& shape = call.forward.shape;
   const std::int64_t tiles = ceil_div(shape.q_len, q_tile_);
   const std::int64_t items = shape.batch * shape.num_q_heads * tiles;
-  const auto run = [&](std::int64_t item, double* sums) {
+  const auto run = [&](std::int64_t item, double* own_sums) {
     const std::int64_t head = item / tiles;
     rows_(&arguments, static_cast<int>(head / shape.num_q_heads),
-          static_cast<int>(head % shape.num_q_heads), static_cast<int>(item % tiles), sums,
+          static_cast<int>(head % shape.num_q_heads), static_cast<int>(item % tiles), own_sums,
           thread_memory(ThreadMemory::tile_scratch, scratch_bytes_));
   };
-  if (cells == 0) {
-    return threads.parallel_for(items, [&](std::int64_t item, int) { run(item, nullptr); });
-  }
-  const std::int64_t bytes = cells * static_cast<std::int64_t>(sizeof(double));
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(kMostBytesOfParts / bytes, 1, std::min(items, kMostParts));
-  auto* const sums =
-      static_cast<double*>(thread_memory(ThreadMemory::gradient_sums, parts * bytes));
-  threads.parallel_for(parts, [&](std::int64_t part, int) {
-    double* const own = sums + part * cells;
-    std::fill_n(own, cells, 0.0);
-    const std::int64_t end = items * (part + 1) / parts;
-    for (std::int64_t item = items * part / parts; item < end; ++item) run(item, own);
-  });
-  std::int64_t first = 0;
-  for (const TensorView& view : call.gradients) {
-    for (std::int64_t cell = 0; cell < view.numel(); ++cell) {
-      double sum = 0;
-      for (std::int64_t part = 0; part < parts; ++part) sum += sums[part * cells + first + cell];
-      write_element(view.data, view.dtype, element_of(view, cell), sum);
-    }
-    first += view.numel();
-  }
+  sums.collect(items, threads, run);
 }
 
 }  // namespace tilewright::cpu

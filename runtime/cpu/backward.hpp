@@ -8,6 +8,7 @@
 #include "../call/backward_call.hpp"
 #include "../library/kernel_library.hpp"
 #include "arguments.hpp"
+#include "gradient_sums.hpp"
 
 namespace tilewright::cpu {
 
@@ -32,7 +33,7 @@ class BackwardKernel {
   void run_columns(const BackwardCall& call, const abi::BackwardArguments& arguments,
                    Executor& threads) const;
   void run_rows(const BackwardCall& call, const abi::BackwardArguments& arguments,
-                std::int64_t cells, Executor& threads) const;
+                const GradientSums& sums, Executor& threads) const;
 
   std::shared_ptr<const LoadedKernel> kernel_;
   Rows* rows_;

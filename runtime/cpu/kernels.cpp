@@ -24,13 +24,9 @@ abi::ForwardArguments forward_arguments(const ForwardCall& call,
           .scale = static_cast<float>(call.scale),
           .mask = {},
           .map = {},
-          .rows = 0};
-}
-
-abi::TensorArgument from_row(abi::TensorArgument tensor, DType dtype, std::int64_t row) {
-  const std::int64_t bytes = row * tensor.row_stride * static_cast<std::int64_t>(size_of(dtype));
-  tensor.data = static_cast<std::byte*>(tensor.data) + bytes;
-  return tensor;
+          .rows = 0,
+          .max_scores = call.max_scores,
+          .weights = call.weights};
 }
 
 // The calls of a packed call's rows of tiles.
@@ -64,10 +60,9 @@ class CallsOfRows {
     }
     arguments.out = from_row(packed_.out, spec_.output_dtype(), first);
     if (packed_.lse != nullptr) arguments.lse = packed_.lse + first;
+    if (packed_.max_scores != nullptr) arguments.max_scores = packed_.max_scores + first;
     arguments.map = {.spans = view_.spans_of(geometry, 0, row),
-                     .head_stride = geometry.heads == 1
-                                        ? 0
-                                        : std::int64_t{geometry.rows} * geometry.spans_of_row};
+                     .head_stride = map_head_stride(geometry)};
     return arguments;
   }
 
@@ -80,9 +75,9 @@ class CallsOfRows {
 
 }  // namespace
 
-ForwardKernel::ForwardKernel(std::shared_ptr<const LoadedKernel> kernel)
+ForwardKernel::ForwardKernel(std::shared_ptr<const LoadedKernel> kernel, const char* entry)
     : kernel_(std::move(kernel)),
-      entry_(kernel_->entry<Entry>("tilewright_forward")),
+      entry_(kernel_->entry<Entry>(entry)),
       q_tile_(*kernel_->entry<const int>("tilewright_q_tile")),
       scratch_bytes_(*kernel_->entry<const long long>("tilewright_scratch_bytes")) {}
 

@@ -11,10 +11,11 @@
 
 namespace tilewright::cpu {
 
-/// A loaded forward kernel and how it is spread over threads.
+/// A loaded forward kernel, or one of weights, and how it is spread over threads.
 class ForwardKernel {
  public:
-  explicit ForwardKernel(std::shared_ptr<const LoadedKernel> kernel);
+  /// @param entry "tilewright_forward" or "tilewright_weights"
+  ForwardKernel(std::shared_ptr<const LoadedKernel> kernel, const char* entry);
 
   const KernelBuild& build() const { return kernel_->build; }
 

@@ -40,6 +40,21 @@ int list_rows(const PlanState& plan, const PlanView& view) {
   return count;
 }
 
+// Which sequences each tile of rows of k has.
+void find_column_sequences(const PlanState& plan, const PlanView& view) {
+  const auto batch = static_cast<int>(plan.shape.batch);
+  const int side = plan.geometry.column_side;
+  std::fill_n(view.columns, plan.geometry.column_tiles(plan.shape), abi::ColumnSequences{batch, 0});
+  for (int b = 0; b < batch; ++b) {
+    const abi::PlannedSequence& sequence = view.sequences[b];
+    for (std::int64_t tile = sequence.kv_begin / side; abi::has_rows_of_tile(sequence, tile, side);
+         ++tile) {
+      abi::ColumnSequences& found = view.columns[tile];
+      found = {std::min(found.first, b), b + 1};
+    }
+  }
+}
+
 // Has mask_mod decide the tiles of one row of one list.
 class RowDecider {
  public:
@@ -110,7 +125,9 @@ PlanView::PlanView(const PlanState& plan)
       sequences(
           reinterpret_cast<abi::PlannedSequence*>(plan.memory + plan.geometry.layout.sequences)),
       spans(reinterpret_cast<abi::TileSpan*>(plan.memory + plan.geometry.layout.spans)),
-      work(reinterpret_cast<abi::PlannedRow*>(plan.memory + plan.geometry.layout.work)) {}
+      work(reinterpret_cast<abi::PlannedRow*>(plan.memory + plan.geometry.layout.work)),
+      columns(
+          reinterpret_cast<abi::ColumnSequences*>(plan.memory + plan.geometry.column_sequences)) {}
 
 abi::TileSpan* PlanView::spans_of(const PlanGeometry& geometry, int head,
                                   const abi::PlannedRow& row) const {
@@ -156,6 +173,7 @@ std::int64_t build_plan(const PlanState& plan, const MaskKernel* mask,
                         const BindingArguments& bindings, Executor& threads) {
   const PlanView view(plan);
   plan_sequences(plan, view);
+  if (plan.serves_backward) find_column_sequences(plan, view);
   const int rows = view.header->rows = view.header->all_rows = list_rows(plan, view);
   std::fill(std::begin(view.header->group_begin) + 1, std::end(view.header->group_begin), rows);
   if (mask != nullptr && mask->proves() && !plan.positions) {

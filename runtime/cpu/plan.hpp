@@ -14,6 +14,7 @@ struct PlanView {
   abi::PlannedSequence* sequences;  ///< [batch]
   abi::TileSpan* spans;             ///< [heads][rows][spans_of_row]
   abi::PlannedRow* work;            ///< [heads][rows], of which header->rows are used
+  abi::ColumnSequences* columns;    ///< [column_tiles], where the plan serves backward
 
   explicit PlanView(const PlanState& plan);
 
@@ -23,6 +24,11 @@ struct PlanView {
   /// Rows of q of a row of tiles, from the sequence's first on.
   abi::RowsOfTiles rows_of(const PlanGeometry& geometry, const abi::PlannedRow& row) const;
 };
+
+/// Spans of the map from one head's row to the next one's; 0 where all heads share theirs.
+inline std::int64_t map_head_stride(const PlanGeometry& geometry) {
+  return geometry.heads == 1 ? 0 : std::int64_t{geometry.rows} * geometry.spans_of_row;
+}
 
 /// Marks tiles of a row of the map, which must not be marked yet.
 void set_tiles(abi::TileSpan* spans, int begin, int end, bool partial);

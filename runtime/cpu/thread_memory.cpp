@@ -12,7 +12,7 @@
 namespace tilewright::cpu {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kBlockAlignment{64};
 
 struct Block {
   void* data = nullptr;
@@ -26,7 +26,7 @@ constinit thread_local Block t_blocks[3];
 static_assert(std::is_trivially_destructible_v<Block>);
 
 void free_block(Block& block) {
-  ::operator delete(std::exchange(block, {}).data, kAlignment);
+  ::operator delete(std::exchange(block, {}).data, kBlockAlignment);
 }
 
 extern "C" void tilewright_free_thread_memory(void*) {
@@ -51,7 +51,7 @@ void* thread_memory(ThreadMemory kind, std::int64_t bytes) {
   if (bytes <= block.bytes) return block.data;
   free_block(block);
   free_at_end_of_thread();
-  void* const data = ::operator new(static_cast<std::size_t>(bytes), kAlignment, std::nothrow);
+  void* const data = ::operator new(static_cast<std::size_t>(bytes), kBlockAlignment, std::nothrow);
   if (!data) throw Error(ErrorCode::memory, "no memory for a thread's scratch space");
   block = {data, bytes};
   return data;

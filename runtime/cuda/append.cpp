@@ -1,15 +1,18 @@
 #include "runtime/cuda/append.hpp"
 
 #include <limits>
+#include <optional>
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "runtime/cuda/arguments.hpp"
 #include "runtime/cuda/plan.hpp"
 
 namespace tilewright::cuda {
 
 void launch_append(const Driver& driver, const Kernel& kernel, abi::AppendArguments call,
-                   const PlanState* plan, std::int64_t work_side, Stream stream) {
+                   const PlanState* plan, std::int64_t work_side, const Bindings* bindings,
+                   Stream stream) {
   std::int64_t blocks = ceil_div(call.rows, abi::kAppendRowsOfBlock);
   if (plan != nullptr) {
     const abi::cuda::PlanArguments planned = plan_arguments(*plan);
@@ -25,7 +28,13 @@ void launch_append(const Driver& driver, const Kernel& kernel, abi::AppendArgume
     throw Error(ErrorCode::tensor, "the call has more new rows than a launch takes",
                 "split the batch");
   }
-  void* parameters[] = {&call};
+  const Shape shape =
+      plan != nullptr
+          ? shape_of_totals(plan->shape)
+          : Shape{.num_q_heads = call.heads, .num_kv_heads = call.heads, .q_len = call.rows};
+  std::optional<SnippetParameter> snippet;
+  if (bindings != nullptr) snippet.emplace(bindings->cuda_arguments(), shape, call.pages);
+  void* parameters[] = {&call, snippet ? snippet->data() : nullptr};
   driver.check(driver.functions().launch(kernel.function, static_cast<unsigned>(blocks), 1, 1,
                                          abi::kAppendThreads, 1, 1, 0, stream, parameters, nullptr),
                "launching append");

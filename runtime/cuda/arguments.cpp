@@ -85,9 +85,12 @@ void require_room(const Spec& spec) {
       sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);
   constexpr std::size_t kNewRowsBytes =
       sizeof(cuda_abi::NewRowsForwardArguments) - sizeof(cuda_abi::PackedForwardArguments);
+  constexpr std::size_t kPagedMapBytes =
+      sizeof(cuda_abi::PagedTensorMaps) - sizeof(cuda_abi::TensorMaps);
   const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0) -
-                           (spec.is_paged() ? sizeof(abi::SequencePages) : 0) -
-                           (spec.kv_new ? kNewRowsBytes : 0);
+                           (spec.is_paged() ? sizeof(abi::SequencePages) + kPagedMapBytes : 0) -
+                           (spec.kv_new ? kNewRowsBytes : 0) -
+                           (spec.outputs.max_scores ? sizeof(float*) : 0);
   if (bytes <= static_cast<long long>(room)) return;
   throw Error(ErrorCode::spec,
               fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
@@ -143,7 +146,8 @@ cuda_abi::TensorArgument tensor_argument(const ResolvedTensor& tensor) {
 bool is_aligned(const Spec& spec, const ForwardCall& call) {
   return tilewright::is_aligned(call.q, spec.dtype) &&
          tilewright::is_aligned(call.k, spec.key_value_dtype()) &&
-         tilewright::is_aligned(call.v, spec.key_value_dtype()) &&
+         // Elements of a row of v lie apart in paged_x, and are read one by one.
+         (spec.is_paged_x() || tilewright::is_aligned(call.v, spec.key_value_dtype())) &&
          tilewright::is_aligned(call.k_new, spec.dtype) &&
          tilewright::is_aligned(call.v_new, spec.dtype) &&
          tilewright::is_aligned(call.out, spec.output_dtype());

@@ -10,20 +10,26 @@
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
+#include "generator/snippet/append_scales.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/spec/gradients.hpp"
 #include "generator/tactic/decode_tactic.hpp"
 #include "runtime/cuda/append.hpp"
 #include "runtime/cuda/backward.hpp"
+#include "runtime/cuda/dense_decode.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/head_groups.hpp"
+#include "runtime/cuda/hopper_backward.hpp"
 #include "runtime/cuda/mask_builder.hpp"
 #include "runtime/cuda/memory_pool.hpp"
 #include "runtime/cuda/merge.hpp"
 #include "runtime/cuda/plan.hpp"
+#include "runtime/cuda/quantise.hpp"
 #include "runtime/cuda/score_factors.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/cuda/tile_lists.hpp"
+#include "templates/abi/cuda_max_scores.hpp"
+#include "templates/abi/cuda_weights.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -38,8 +44,15 @@ Target any_gpu() {
   return Target::parse("sm_80");
 }
 
-KernelVariant decode_kernel(const Spec& spec) {
-  return {.rows = KernelRows::decode, .lse = spec.outputs.lse};
+// Packed kernels have a tile map instead of a block mask.
+KernelVariant decode_kernel(const Spec& spec, bool takes_block_mask) {
+  return {.masked = !spec.is_packed() && (takes_block_mask || !spec.mask_mod.empty()),
+          .rows = KernelRows::decode,
+          .lse = spec.outputs.lse};
+}
+
+bool decodes(const Spec& spec, const AttentionOptions& options) {
+  return has_decode_kernel(spec) && !options.masks_only && (spec.is_packed() || options.decode);
 }
 
 KernelVariant unaligned(KernelVariant variant) {
@@ -52,8 +65,8 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   const KernelVariant forward = forward_kernel(spec, any_gpu(), options.takes_block_mask);
   std::vector<KernelVariant> ids;
   if (!options.masks_only) ids = {forward, unaligned(forward)};
-  if (!options.masks_only && has_decode_kernel(spec)) {
-    const KernelVariant decode = decode_kernel(spec);
+  if (decodes(spec, options)) {
+    const KernelVariant decode = decode_kernel(spec, options.takes_block_mask);
     ids.insert(ids.end(), {decode, unaligned(decode)});
   }
   if (spec.is_packed()) {
@@ -61,12 +74,17 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   } else if (!spec.mask_mod.empty()) {
     ids.insert(ids.end(), {kMaskLists, mask_kernel(facts)});
   }
+  if (!options.masks_only && spec.outputs.weights) {
+    const KernelVariant weights = weights_kernel(spec, options.takes_block_mask);
+    ids.insert(ids.end(), {weights, unaligned(weights)});
+  }
   if (!options.masks_only && !spec.gradients.empty()) {
     const KernelVariant backward = backward_kernel(spec, options.takes_block_mask);
     ids.insert(ids.end(), {backward, unaligned(backward)});
   }
   if (options.merge) ids.push_back({.role = KernelRole::merge});
   if (options.append) ids.push_back({.role = KernelRole::append});
+  if (options.quantise) ids.push_back({.role = KernelRole::quantise});
   return ids;
 }
 
@@ -89,7 +107,10 @@ class CudaBackend final : public Backend {
         factors_(facts_),
         forward_(forward_kernel(spec, any_gpu(), options.takes_block_mask)),
         backward_(backward_kernel(spec, options.takes_block_mask)),
-        decodes_(has_decode_kernel(spec) && !options.masks_only),
+        weights_(weights_kernel(spec, options.takes_block_mask)),
+        decode_(decode_kernel(spec, options.takes_block_mask)),
+        decodes_(decodes(spec, options)),
+        masks_only_(options.masks_only),
         ordinal_(options.device.index()),
         nvrtc_found_(will_compile(options.kernels) ? finding_nvrtc() : std::future<void>()),
         driver_(Driver::get()) {
@@ -105,7 +126,10 @@ class CudaBackend final : public Backend {
     modules_ = std::make_unique<Modules>(driver_, binaries.get());
     plan_row_side_ = tilewright::plan_row_side(facts_, *target_);
     plan_work_side_ = tilewright::plan_work_side(facts_, *target_);
-    modules_->in(scope);
+    const ContextKernels& kernels = modules_->in(scope);
+    if (decodes_ && !spec.is_packed()) {
+      dense_decode_.emplace(spec_, *target_, decode_.masked, most_blocks_of_decode(kernels));
+    }
   }
 
   const Target& target() const override { return *target_; }
@@ -141,12 +165,8 @@ class CudaBackend final : public Backend {
   DecodeLaunch decode_launch() const override {
     if (!decodes_) return {};
     const ContextScope scope(driver_, ordinal_);
-    const ContextKernels& kernels = modules_->in(scope);
-    const Kernel* const kernel = kernels.find(decode_kernel(spec_), kForwardEntry);
-    if (kernel == nullptr) return {};
-    return {
-        .blocks = static_cast<int>(kernel->launch.blocks_per_sm) * kernels.gpu().multiprocessors,
-        .value_dim = spec_.value_head_dim()};
+    return {.blocks = static_cast<int>(most_blocks_of_decode(modules_->in(scope))),
+            .value_dim = spec_.value_head_dim()};
   }
 
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
@@ -162,6 +182,9 @@ class CudaBackend final : public Backend {
     }
     launch_plan(driver_, ordinal_, plan_kernel(kernels), plan, groups, bindings, positions,
                 static_cast<Stream>(stream));
+    if (!plan.serves_backward) return;
+    launch_column_plan(driver_, kernels.kernel(backward_, "tilewright_backward_plan_columns"), plan,
+                       static_cast<Stream>(stream));
   }
 
   void forward(const ForwardCall& call, const PlanState& plan,
@@ -175,10 +198,9 @@ class CudaBackend final : public Backend {
     arguments.v_new = tensor_argument(call.v_new);
     arguments.heads_in_group =
         static_cast<int>(packed_groups(spec_, call.shape, kernels.gpu().l2_bytes).heads);
-    SnippetParameter snippet(bindings.cuda_arguments(), call.shape, plan.pages());
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape, pages_of(call, plan, kernels));
     if (plan.geometry.decode_blocks > 0) {
-      const KernelVariant decode = decode_kernel(spec_);
-      launch(kernels.kernel(is_aligned(spec_, call) ? decode : unaligned(decode), kForwardEntry),
+      launch(kernels.kernel(is_aligned(spec_, call) ? decode_ : unaligned(decode_), kForwardEntry),
              plan.geometry.decode_blocks, arguments, call, snippet);
     }
     if (all_are_decoded(plan)) return;
@@ -195,55 +217,84 @@ class CudaBackend final : public Backend {
                 const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
-    BackwardMask lists;
+    BackwardTiles lists;
     std::shared_ptr<const TileListMemory> memory;  // until the launches stand in the stream
     if (mask) {
       memory = transposed_lists_of(*mask, scope);
-      lists = {mask_arguments(*mask, *memory, 0), column_arguments(*mask, *memory)};
+      lists = {.rows = mask_arguments(*mask, *memory, 0),
+               .columns = column_arguments(*mask, *memory)};
     }
+    const bool takes_maps = kernels.find(backward_, kHopperBackwardEntry) != nullptr;
     const bool aligned = is_aligned(spec_, call);
-    launch_backward(driver_, kernels, aligned ? backward_ : unaligned(backward_), spec_, call,
-                    lists, bindings);
+    if (aligned && takes_maps && hopper_backward_serves(spec_, call)) {
+      return launch_hopper_backward(driver_, kernels, backward_, spec_, call, lists, bindings);
+    }
+    const KernelVariant portable = aligned && !takes_maps ? backward_ : unaligned(backward_);
+    launch_backward(driver_, kernels, portable, spec_, call, lists, bindings);
+  }
+
+  std::int64_t column_side() const override {
+    if (!spec_.is_packed() || spec_.gradients.empty() || masks_only_) return 0;
+    const ContextScope scope(driver_, ordinal_);
+    return modules_->in(scope).kernel(backward_, "tilewright_backward_rows").launch.q_tile;
+  }
+
+  void backward(const BackwardCall& call, const PlanState& plan,
+                const Bindings& bindings) const override {
+    const ContextScope scope(driver_, ordinal_);
+    launch_backward(driver_, modules_->in(scope),
+                    is_aligned(spec_, call) ? backward_ : unaligned(backward_), spec_, call,
+                    {.plan = &plan, .work_side = plan_work_side_}, bindings);
   }
 
   std::int64_t backward_workspace(const Shape& shape, const Bindings* bindings,
                                   bool deterministic) const override {
-    if (bindings == nullptr) return cuda::backward_workspace(spec_, shape);
-    return cuda::backward_workspace(shape, gradient_shapes(*bindings), deterministic);
+    const std::int64_t portable =
+        bindings == nullptr
+            ? cuda::backward_workspace(spec_, shape)
+            : cuda::backward_workspace(shape, gradient_shapes(*bindings), deterministic);
+    const ContextScope scope(driver_, ordinal_);
+    const Kernel* hopper = modules_->in(scope).find(backward_, kHopperBackwardEntry);
+    if (hopper == nullptr || deterministic) return portable;
+    const std::int64_t rows = hopper->launch.q_tile;
+    return std::max(
+        portable, bindings == nullptr
+                      ? hopper_backward_workspace(spec_, shape, rows)
+                      : hopper_backward_workspace(spec_, shape, rows, gradient_shapes(*bindings)));
   }
 
   void forward(const ForwardCall& call, const BlockMask* mask,
                const Bindings& bindings) const override {
     const ContextScope scope(driver_, ordinal_);
     const ContextKernels& kernels = modules_->in(scope);
-    abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels);
-    const FoldedFactors folded = factors_.fold(bindings.scalars());
-    const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
-    take_factors(kernel, folded, arguments.scaling);
-    std::int64_t q_tiles = ceil_div(call.shape.q_len, kernel.launch.q_tile);
-    std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
-    if (mask) {
-      lists = lists_of(*mask, scope);
-      arguments.mask = mask_arguments(*mask, *lists, kernel.launch.q_tile);
-      const std::int64_t side = mask->block()[0];
-      if (side >= kernel.launch.q_tile) q_tiles = mask->q_blocks() * (side / kernel.launch.q_tile);
+    if (dense_decode_ && dense_decode_->serves(call.shape)) {
+      decode(call, mask, bindings, kernels, scope);
+    } else {
+      forward(call, mask, bindings, kernels, scope);
     }
-    const HeadGroups groups = head_groups(spec_, call.shape, kernels.gpu().l2_bytes);
-    arguments.q_tiles = static_cast<int>(q_tiles);
-    arguments.heads_in_group = static_cast<int>(groups.heads);
-    arguments.whole_groups = static_cast<int>(groups.count);
-    const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
-    require_launchable(all_tiles);
-    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
-    launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call, snippet);
+    if (spec_.outputs.weights) write_weights(call, mask, bindings, kernels, scope);
   }
 
-  void append(const abi::AppendArguments& call, const PlanState* plan,
+  std::int64_t forward_workspace(const Shape& shape) const override {
+    return dense_decode_ ? dense_decode_->workspace_bytes(shape) : 0;
+  }
+
+  void append(const abi::AppendArguments& call, const PlanState* plan, const Bindings& bindings,
               tilewright::Stream stream) const override {
     const ContextScope scope(driver_, ordinal_);
     launch_append(driver_,
                   modules_->in(scope).kernel({.role = KernelRole::append}, "tilewright_append"),
-                  call, plan, plan_work_side_, static_cast<Stream>(stream));
+                  call, plan, plan_work_side_, append_divides(spec_) ? &bindings : nullptr,
+                  static_cast<Stream>(stream));
+  }
+
+  void quantise(const QuantiseCall& call, const PlanState* plan, const Bindings& bindings,
+                tilewright::Stream stream) const override {
+    const ContextScope scope(driver_, ordinal_);
+    const Kernel& kernel =
+        modules_->in(scope).kernel({.role = KernelRole::quantise}, "tilewright_quantise");
+    launch_quantise(driver_, kernel, call, plan, spec_.is_paged(), bindings,
+                    static_cast<Stream>(stream));
   }
 
   void merge(const abi::MergeArguments& call, tilewright::Stream stream) const override {
@@ -324,6 +375,82 @@ class CudaBackend final : public Backend {
     return std::max(spec_.block[0], forward ? forward->launch.q_tile : 0);
   }
 
+  std::int64_t most_blocks_of_decode(const ContextKernels& kernels) const {
+    const Kernel& kernel = kernels.kernel(decode_, kForwardEntry);
+    return std::min(kernel.launch.blocks_per_sm * kernels.gpu().multiprocessors,
+                    most_decode_blocks(spec_));
+  }
+
+  // A dense call with few rows of q.
+  void decode(const ForwardCall& call, const BlockMask* mask, const Bindings& bindings,
+              const ContextKernels& kernels, const ContextScope& scope) const {
+    abi::cuda::DecodeForwardArguments arguments;
+    static_cast<abi::cuda::ForwardArguments&>(arguments) = forward_arguments(call, kernels);
+    std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
+    if (mask) {
+      lists = lists_of(*mask, scope);
+      arguments.mask = mask_arguments(*mask, *lists, 0);
+    }
+    arguments.decode = dense_decode_->work(call.shape, call.workspace);
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
+    launch_with(
+        kernels.kernel(is_aligned(spec_, call) ? decode_ : unaligned(decode_), kForwardEntry),
+        arguments.decode.blocks, arguments, call, snippet);
+  }
+
+  // A dense call of the forward kernel.
+  void forward(const ForwardCall& call, const BlockMask* mask, const Bindings& bindings,
+               const ContextKernels& kernels, const ContextScope& scope) const {
+    abi::cuda::ForwardArguments arguments = forward_arguments(call, kernels);
+    const FoldedFactors folded = factors_.fold(bindings.scalars());
+    const Kernel& kernel = kernel_for(call, arguments.scaling, folded, kernels);
+    take_factors(kernel, folded, arguments.scaling);
+    std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
+    const std::int64_t all_tiles =
+        place_tiles(call, mask, kernel.launch.q_tile, kernels, scope, arguments, lists);
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
+    launch(kernel, blocks_of(kernel, all_tiles, kernels), arguments, call, snippet);
+  }
+
+  // After forward, which writes lse.
+  void write_weights(const ForwardCall& call, const BlockMask* mask, const Bindings& bindings,
+                     const ContextKernels& kernels, const ContextScope& scope) const {
+    const Kernel& kernel = kernels.kernel(is_aligned(spec_, call) ? weights_ : unaligned(weights_),
+                                          "tilewright_weights");
+    abi::cuda::WeightsArguments arguments;
+    static_cast<abi::cuda::ForwardArguments&>(arguments) = forward_arguments(call, kernels);
+    arguments.weights = call.weights;
+    arguments.scaling = {.factor = static_cast<float>(call.scale), .to_log2 = 0};
+    std::shared_ptr<const TileListMemory> lists;  // until the launch stands in the stream
+    const std::int64_t all_tiles =
+        place_tiles(call, mask, kernel.launch.q_tile, kernels, scope, arguments, lists);
+    SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
+    void* parameters[] = {&arguments, snippet.data()};
+    launch(kernel, all_tiles, call.stream, parameters);
+  }
+
+  // Says which q tiles a dense call has, and returns their number.
+  // lists: of the mask, which must live until the launch stands in the stream
+  std::int64_t place_tiles(const ForwardCall& call, const BlockMask* mask, std::int64_t q_tile,
+                           const ContextKernels& kernels, const ContextScope& scope,
+                           abi::cuda::ForwardArguments& arguments,
+                           std::shared_ptr<const TileListMemory>& lists) const {
+    std::int64_t q_tiles = ceil_div(call.shape.q_len, q_tile);
+    if (mask) {
+      lists = lists_of(*mask, scope);
+      arguments.mask = mask_arguments(*mask, *lists, q_tile);
+      const std::int64_t side = mask->block()[0];
+      if (side >= q_tile) q_tiles = mask->q_blocks() * (side / q_tile);
+    }
+    const HeadGroups groups = head_groups(spec_, call.shape, kernels.gpu().l2_bytes);
+    arguments.q_tiles = static_cast<int>(q_tiles);
+    arguments.heads_in_group = static_cast<int>(groups.heads);
+    arguments.whole_groups = static_cast<int>(groups.count);
+    const std::int64_t all_tiles = q_tiles * call.shape.batch * call.shape.num_q_heads;
+    require_launchable(all_tiles);
+    return all_tiles;
+  }
+
   // What dense and packed calls have in common.
   abi::cuda::ForwardArguments forward_arguments(const ForwardCall& call,
                                                 const ContextKernels& kernels) const {
@@ -343,31 +470,31 @@ class CudaBackend final : public Backend {
   // A mask made from lists, or in another context, is copied to this one at its first use.
   std::shared_ptr<const TileListMemory> lists_of(const BlockMask& mask,
                                                  const ContextScope& scope) const {
-    return std::static_pointer_cast<const TileListMemory>(
-        MaskPlacement::on_device(mask, scope.id(), [&](const HostTileLists& host) {
-          const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
-          auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(),
-                                                       ordered_rows(modules_->in(scope)), nullptr);
-          copy->reserve_indices(scope, static_cast<std::int64_t>(tiles), nullptr);
-          copy->upload(host.lists, mask);
-          return copy;
-        }));
+    return std::static_pointer_cast<const TileListMemory>(MaskPlacement::on_device(
+        mask, scope.id(),
+        [&](const HostTileLists& host) { return copied_lists(host, mask, scope, false); }));
   }
 
   // The same with the lists by columns.
   std::shared_ptr<const TileListMemory> transposed_lists_of(const BlockMask& mask,
                                                             const ContextScope& scope) const {
-    return std::static_pointer_cast<const TileListMemory>(
-        MaskPlacement::transposed_on_device(mask, scope.id(), [&](const HostTileLists& host) {
-          const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
-          auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(),
-                                                       ordered_rows(modules_->in(scope)), nullptr);
-          copy->add_transposed(scope, mask.batch() * mask.heads() * mask.kv_blocks(), nullptr);
-          copy->reserve_indices(scope, static_cast<std::int64_t>(tiles), nullptr);
-          copy->upload(host.lists, mask);
-          copy->upload_transposed(mask.transposed());
-          return copy;
-        }));
+    return std::static_pointer_cast<const TileListMemory>(MaskPlacement::transposed_on_device(
+        mask, scope.id(),
+        [&](const HostTileLists& host) { return copied_lists(host, mask, scope, true); }));
+  }
+
+  std::shared_ptr<TileListMemory> copied_lists(const HostTileLists& host, const BlockMask& mask,
+                                               const ContextScope& scope, bool transposed) const {
+    const std::size_t tiles = host.lists.indices.size() + host.lists.full_indices.size();
+    auto copy = std::make_shared<TileListMemory>(driver_, scope, mask.rows(),
+                                                 ordered_rows(modules_->in(scope)), nullptr);
+    if (transposed) {
+      copy->add_transposed(scope, mask.batch() * mask.heads() * mask.kv_blocks(), nullptr);
+    }
+    copy->reserve_indices(scope, static_cast<std::int64_t>(tiles), nullptr);
+    copy->upload(host.lists, mask);
+    if (transposed) copy->upload_transposed(mask.transposed());
+    return copy;
   }
 
   // What gradients of buffers and scalars are like.
@@ -382,6 +509,14 @@ class CudaBackend final : public Backend {
                            : TensorView::contiguous(static_cast<void*>(nullptr), DType::f32, {1}));
     }
     return shapes;
+  }
+
+  abi::SequencePages pages_of(const ForwardCall& call, const PlanState& plan,
+                              const ContextKernels& kernels) const {
+    abi::SequencePages pages = plan.pages();
+    const std::int64_t kv_tile = kernels.kernel(forward_, kForwardEntry).launch.kv_box_rows;
+    if (spec_.is_paged() && kv_tile > 0) pages.box_shift = page_box_shift(call.page_size, kv_tile);
+    return pages;
   }
 
   // Whether no sequence is left for prefill, whatever the device's lengths are. Where rows of tiles
@@ -428,10 +563,32 @@ class CudaBackend final : public Backend {
                 "split the batch");
   }
 
-  template <typename Arguments>
-  void launch(const Kernel& kernel, std::int64_t blocks, Arguments& arguments,
+  // Packed calls have the arguments of kv_new, of which other kernels take the first part.
+  void launch(const Kernel& kernel, std::int64_t blocks,
+              abi::cuda::NewRowsForwardArguments& arguments, const ForwardCall& call,
+              SnippetParameter& snippet) const {
+    if (spec_.kv_new) return launch_with(kernel, blocks, arguments, call, snippet);
+    abi::cuda::PackedForwardArguments& first = arguments;
+    launch_with(kernel, blocks, first, call, snippet);
+  }
+
+  void launch(const Kernel& kernel, std::int64_t blocks, abi::cuda::ForwardArguments& arguments,
               const ForwardCall& call, SnippetParameter& snippet) const {
-    abi::cuda::TensorMaps maps;
+    launch_with(kernel, blocks, arguments, call, snippet);
+  }
+
+  template <typename Arguments>
+  void launch_with(const Kernel& kernel, std::int64_t blocks, Arguments& arguments,
+                   const ForwardCall& call, SnippetParameter& snippet) const {
+    if (!spec_.outputs.max_scores) return launch_final(kernel, blocks, arguments, call, snippet);
+    abi::cuda::WithMaxScores<Arguments> with_max_scores{arguments, call.max_scores};
+    launch_final(kernel, blocks, with_max_scores, call, snippet);
+  }
+
+  template <typename Arguments>
+  void launch_final(const Kernel& kernel, std::int64_t blocks, Arguments& arguments,
+                    const ForwardCall& call, SnippetParameter& snippet) const {
+    abi::cuda::PagedTensorMaps maps;
     void* parameters[] = {&arguments, snippet.data(), nullptr};
     if (kernel.launch.kv_box_rows > 0) {
       make_tensor_maps(driver_, spec_, call, kernel.launch.kv_box_rows, maps);
@@ -455,11 +612,15 @@ class CudaBackend final : public Backend {
   ScoreFactors factors_;
   KernelVariant forward_;   // what calls with aligned tensors launch
   KernelVariant backward_;  // likewise, where the spec has gradients
+  KernelVariant weights_;   // likewise, where its outputs name weights
+  KernelVariant decode_;    // likewise, where it decodes
   bool decodes_;
+  bool masks_only_;
   int ordinal_;
   std::future<void> nvrtc_found_;  // while the driver starts
   const Driver& driver_;
   std::optional<Target> target_;
+  std::optional<DenseDecode> dense_decode_;
   std::int64_t plan_row_side_ = 0;
   std::int64_t plan_work_side_ = 0;
   std::unique_ptr<Modules> modules_;

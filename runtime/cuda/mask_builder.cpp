@@ -13,7 +13,7 @@ namespace tilewright::cuda {
 namespace {
 
 constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max();  // of a launch
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 void require_launchable(const TileGrid& grid) {
   if (grid.rows() <= kMaxBlocks - grid.batch * grid.heads) return;
@@ -122,7 +122,7 @@ BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
   Builder builder(driver, kernels, kernels.ordered_rows, *workspace, snippet, stream);
   builder.prepare();
   std::optional<TileCounts> counts;
-  std::int64_t room = options.capacity.value_or(kUnlimited);
+  std::int64_t room = options.capacity.value_or(kNoLimit);
   builder.count(by_rows, lists->by_rows(), room);
   if (!options.capacity) {
     counts = read_totals(driver, workspace->totals(false), stream);

@@ -64,12 +64,21 @@ void ContextKernels::load(const KernelBinary& binary) {
   if (is_misfit(result)) refuse_cubin(driver_, gpu_, binary, result);
   driver_.check(result, "loading a kernel");
   modules_.push_back(module);
-  for (const std::string& entry : binary.source.entry_points) {
+  const std::vector<std::string>& entries = binary.source.entry_points;
+  const std::vector<std::string>& names = binary.build.names;
+  if (names.size() != entries.size()) {
+    throw Error(ErrorCode::internal,
+                fmt::format("the binary of kernel {} has {} names for {} entry points",
+                            binary.source.variant.name(), names.size(), entries.size()));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string& entry = entries[i];
     Kernel kernel{.variant = binary.source.variant,
                   .entry = entry,
                   .function = nullptr,
                   .launch = binary.source.launch};
-    driver_.check(f.module_function(&kernel.function, module, entry.c_str()), "finding a kernel");
+    driver_.check(f.module_function(&kernel.function, module, names[i].c_str()),
+                  "finding a kernel");
     if (kernel.launch.shared_bytes > gpu_.max_shared_bytes) {
       throw Error(ErrorCode::device,
                   fmt::format("{} has {} bytes of shared memory for a block of threads, and kernel "

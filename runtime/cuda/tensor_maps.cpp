@@ -1,8 +1,13 @@
 #include "runtime/cuda/tensor_maps.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <limits>
 
+#include "base/ceil_div.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
 #include "runtime/cuda/arguments.hpp"
 
 namespace tilewright::cuda {
@@ -11,6 +16,7 @@ namespace {
 using abi::cuda::TensorMap;
 
 // Of cuda.h.
+constexpr int kUint8 = 0;
 constexpr int kFloat16 = 6;
 constexpr int kBFloat16 = 9;
 constexpr int kNotInterleaved = 0;
@@ -18,34 +24,72 @@ constexpr int kSwizzle128Bytes = 3;
 constexpr int kPromoteTo256Bytes = 3;
 constexpr int kOutsideIsZero = 0;
 
-constexpr std::uint32_t kBoxColumns = 64;
-constexpr std::uint32_t kQBoxRows = 64;    // a warpgroup's
-constexpr std::uint32_t kOutBoxRows = 16;  // a warp's
-constexpr std::int64_t kElementBytes = 2;
+constexpr std::uint32_t kBoxBytes = 128;      // of a row
+constexpr std::uint32_t kQBoxRows = 64;       // a warpgroup's
+constexpr std::uint32_t kOutBoxRows = 16;     // a warp's
+constexpr std::uint32_t kColumnBoxRows = 64;  // of dk and dv: a warpgroup's
 constexpr std::int64_t kGreatestStride = (std::int64_t{1} << 40) - 1;  // in bytes
 // A packed tensor's rows, whose stride is taken from that of a turn.
 constexpr std::int64_t kGreatestRaggedStride = abi::cuda::kRaggedTurn - 16;
+
+std::int64_t bytes_of(DType dtype) {
+  return static_cast<std::int64_t>(size_of(dtype));
+}
+
+std::uint32_t box_columns(DType dtype) {
+  return kBoxBytes / static_cast<std::uint32_t>(size_of(dtype));
+}
+
+// Bytes are copied as they are.
+int type_of(DType dtype) {
+  if (size_of(dtype) == 1) return kUint8;
+  return dtype == DType::f16 ? kFloat16 : kBFloat16;
+}
 
 struct Extents {
   std::int64_t columns, rows, heads, batch;
 };
 
-bool fits(const Spec& spec, const ResolvedTensor& tensor, std::int64_t rows) {
-  if (spec.is_packed() && (rows > abi::cuda::kRaggedRows ||
-                           tensor.row_stride > kGreatestRaggedStride / kElementBytes)) {
+bool fits(const Spec& spec, DType dtype, const ResolvedTensor& tensor, std::int64_t rows) {
+  const std::int64_t bytes = bytes_of(dtype);
+  if (spec.is_packed() &&
+      (rows > abi::cuda::kRaggedRows || tensor.row_stride > kGreatestRaggedStride / bytes)) {
     return false;
   }
-  const auto is_stride = [](std::int64_t elements) {
-    return elements >= 0 && elements <= kGreatestStride / kElementBytes;
+  const auto is_stride = [bytes](std::int64_t elements) {
+    return elements >= 0 && elements <= kGreatestStride / bytes;
   };
   return (tensor.row_stride > 0 || rows == 1) && is_stride(tensor.row_stride) &&
          is_stride(tensor.head_stride) && is_stride(tensor.batch_stride);
 }
 
+// Boxes of pages: see templates/cuda/hopper/paged_kv_boxes.hpp.
+constexpr std::int64_t kLeastPageBoxRows = 16;
+constexpr std::uint32_t kRowsOfGroup = 8;  // which the swizzle of shared memory repeats after
+
+// From a page to the next, in rows of one head.
+std::int64_t page_rows(const ResolvedTensor& pool) {
+  return pool.batch_stride / pool.row_stride;
+}
+
+// The pool's rows count on from page to page, in steps of a row of one head.
+bool pages_fit(const ResolvedTensor& pool, std::int64_t page_size, std::int64_t pages) {
+  if (page_size % kLeastPageBoxRows != 0) return false;
+  if (pages == 0) return true;
+  return pool.batch_stride % pool.row_stride == 0 && page_rows(pool) % kRowsOfGroup == 0 &&
+         pool.batch_stride <= std::numeric_limits<std::int32_t>::max() &&
+         page_rows(pool) <= (abi::cuda::kRaggedExtent - page_size) / pages;
+}
+
+bool pools_fit(const ForwardCall& call) {
+  const std::int64_t pages = call.shape.kv_len / call.page_size;
+  return pages_fit(call.k, call.page_size, pages) && pages_fit(call.v, call.page_size, pages);
+}
+
 // A dimension that is broadcast has extent 1, and its stride does not matter; 0 is no stride.
-std::uint64_t stride_bytes(std::int64_t elements) {
+std::uint64_t stride_bytes(DType dtype, std::int64_t elements) {
   constexpr std::uint64_t kAnyStride = 16;
-  return elements == 0 ? kAnyStride : static_cast<std::uint64_t>(elements * kElementBytes);
+  return elements == 0 ? kAnyStride : static_cast<std::uint64_t>(elements * bytes_of(dtype));
 }
 
 std::uint64_t extent(std::int64_t size, std::int64_t stride) {
@@ -59,7 +103,7 @@ struct MapRequest {
   void* data = nullptr;
   std::array<std::uint64_t, 5> extents = {};
   std::array<std::uint64_t, 4> strides = {};  // in bytes
-  std::array<std::uint32_t, 5> box = {};
+  std::array<std::uint32_t, 5> box = {1, 1, 1, 1, 1};
 
   friend bool operator==(const MapRequest&, const MapRequest&) = default;
 };
@@ -67,28 +111,57 @@ struct MapRequest {
 MapRequest make_request(DType dtype, const ResolvedTensor& tensor, const Extents& size,
                         std::uint32_t box_rows) {
   return {
-      .type = dtype == DType::f16 ? kFloat16 : kBFloat16,
+      .type = type_of(dtype),
       .rank = 4,
       .data = tensor.data,
       .extents = {static_cast<std::uint64_t>(size.columns), static_cast<std::uint64_t>(size.rows),
                   extent(size.heads, tensor.head_stride), extent(size.batch, tensor.batch_stride)},
-      .strides = {stride_bytes(tensor.row_stride), stride_bytes(tensor.head_stride),
-                  stride_bytes(tensor.batch_stride)},
-      .box = {kBoxColumns, box_rows, 1, 1}};
+      .strides = {stride_bytes(dtype, tensor.row_stride), stride_bytes(dtype, tensor.head_stride),
+                  stride_bytes(dtype, tensor.batch_stride)},
+      .box = {box_columns(dtype), box_rows, 1, 1}};
 }
 
 // Rows twice, so that a box can say where its sequence ends: abi/cuda_tensor_maps.hpp.
 MapRequest make_ragged_request(DType dtype, const ResolvedTensor& tensor, const Extents& size,
                                std::uint32_t box_rows) {
-  const std::uint64_t row = stride_bytes(tensor.row_stride);
-  return {.type = dtype == DType::f16 ? kFloat16 : kBFloat16,
-          .rank = 5,
-          .data = tensor.data,
-          .extents = {static_cast<std::uint64_t>(size.columns), abi::cuda::kRaggedRows,
-                      extent(size.heads, tensor.head_stride), abi::cuda::kRaggedExtent,
-                      abi::cuda::kRaggedExtent},
-          .strides = {row, stride_bytes(tensor.head_stride), row, abi::cuda::kRaggedTurn - row},
-          .box = {kBoxColumns, box_rows, 1, 1, 1}};
+  const std::uint64_t row = stride_bytes(dtype, tensor.row_stride);
+  return {
+      .type = type_of(dtype),
+      .rank = 5,
+      .data = tensor.data,
+      .extents = {static_cast<std::uint64_t>(size.columns), abi::cuda::kRaggedRows,
+                  extent(size.heads, tensor.head_stride), abi::cuda::kRaggedExtent,
+                  abi::cuda::kRaggedExtent},
+      .strides = {row, stride_bytes(dtype, tensor.head_stride), row, abi::cuda::kRaggedTurn - row},
+      .box = {box_columns(dtype), box_rows, 1, 1, 1}};
+}
+
+// Rows of the pool, counted as if all were of one page, in groups of 8.
+MapRequest make_page_request(DType dtype, const ResolvedTensor& pool, const Extents& size,
+                             std::int64_t page_size, std::uint32_t box_rows) {
+  const std::uint64_t row = stride_bytes(dtype, pool.row_stride),
+                      head = stride_bytes(dtype, pool.head_stride);
+  const std::int64_t pages = size.rows / page_size;
+  const std::int64_t rows = pages == 0 ? 1 : (pages - 1) * page_rows(pool) + page_size;
+  const auto groups = static_cast<std::uint64_t>(ceil_div(rows, std::int64_t{kRowsOfGroup}));
+  const auto columns = static_cast<std::uint64_t>(size.columns);
+  const auto panels = static_cast<std::uint32_t>(page_box_panels(size.columns, dtype));
+  const std::uint64_t heads = extent(size.heads, pool.head_stride);
+  const std::uint32_t box_groups = box_rows / kRowsOfGroup;
+  MapRequest request = {.type = type_of(dtype), .data = pool.data};
+  if (panels > 1 || columns <= box_columns(dtype)) {
+    request.rank = 5;
+    request.extents = {std::min<std::uint64_t>(columns, box_columns(dtype)), kRowsOfGroup, panels,
+                       heads, groups};
+    request.strides = {row, kBoxBytes, head, kRowsOfGroup * row};
+    request.box = {box_columns(dtype), kRowsOfGroup, panels, 1, box_groups};
+  } else {
+    request.rank = 4;
+    request.extents = {columns, kRowsOfGroup, heads, groups};
+    request.strides = {row, head, kRowsOfGroup * row};
+    request.box = {box_columns(dtype), kRowsOfGroup, 1, box_groups};
+  }
+  return request;
 }
 
 void encode(const Driver& driver, const MapRequest& request, TensorMap& map) {
@@ -119,27 +192,77 @@ void find_or_encode(const Driver& driver, const MapRequest& request, LastMap& la
 }  // namespace
 
 bool fit_tensor_maps(const Spec& spec, const ForwardCall& call) {
-  return is_aligned(spec, call) && fits(spec, call.q, call.shape.q_len) &&
-         fits(spec, call.k, call.shape.kv_len) && fits(spec, call.v, call.shape.kv_len) &&
-         fits(spec, call.out, call.shape.q_len);
+  const DType kv = spec.key_value_dtype();
+  return is_aligned(spec, call) && fits(spec, spec.dtype, call.q, call.shape.q_len) &&
+         fits(spec, kv, call.k, call.shape.kv_len) && fits(spec, kv, call.v, call.shape.kv_len) &&
+         fits(spec, spec.output_dtype(), call.out, call.shape.q_len) &&
+         (!spec.is_paged() || pools_fit(call));
+}
+
+int page_box_shift(std::int64_t page_size, std::int64_t kv_tile) {
+  constexpr int kMostRows = 256;  // of a box, as the copy engine has it
+  const auto both = static_cast<std::uint64_t>(page_size | kv_tile | kMostRows);
+  return std::countr_zero(both);
 }
 
 void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
-                      std::int64_t kv_box_rows, abi::cuda::TensorMaps& maps) {
-  thread_local LastMap last[4];
+                      std::int64_t kv_tile, abi::cuda::PagedTensorMaps& maps) {
+  thread_local LastMap last[5];
   const Shape& shape = call.shape;
-  const auto kv_rows = static_cast<std::uint32_t>(kv_box_rows);
+  const auto kv_rows = static_cast<std::uint32_t>(
+      spec.is_paged() ? 1 << page_box_shift(call.page_size, kv_tile) : kv_tile);
   const Extents q = {spec.head_dim, shape.q_len, shape.num_q_heads, shape.batch};
   const Extents k = {spec.head_dim, shape.kv_len, shape.num_kv_heads, shape.batch};
   const Extents v = {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch};
   const Extents out = {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch};
+  const DType kv = spec.key_value_dtype();
   const auto request = spec.is_packed() ? make_ragged_request : make_request;
   find_or_encode(driver, request(spec.dtype, call.q, q, kQBoxRows), last[0], maps.q);
-  find_or_encode(driver, request(spec.dtype, call.k, k, kv_rows), last[1], maps.k);
-  find_or_encode(driver, request(spec.dtype, call.v, v, kv_rows), last[2], maps.v);
-  if (spec.output_dtype() == DType::f32) return;
+  if (spec.is_paged()) {
+    const auto paged = [&](const ResolvedTensor& pool, const Extents& size) {
+      return make_page_request(kv, pool, size, call.page_size, kv_rows);
+    };
+    find_or_encode(driver, paged(call.k, k), last[1], maps.k);
+    find_or_encode(driver, paged(call.v, v), last[2], maps.v);
+    find_or_encode(driver, request(kv, call.v, v, kRowsOfGroup), last[4], maps.v_end);
+  } else {
+    find_or_encode(driver, request(kv, call.k, k, kv_rows), last[1], maps.k);
+    find_or_encode(driver, request(kv, call.v, v, kv_rows), last[2], maps.v);
+  }
+  if (size_of(spec.output_dtype()) != 2) return;  // stored from registers
   find_or_encode(driver, request(spec.output_dtype(), call.out, out, kOutBoxRows), last[3],
                  maps.out);
+}
+
+bool fit_backward_maps(const Spec& spec, const BackwardCall& call) {
+  const ForwardCall& forward = call.forward;
+  const Shape& shape = forward.shape;
+  return fits(spec, spec.dtype, forward.q, shape.q_len) &&
+         fits(spec, spec.dtype, call.dout, shape.q_len) &&
+         fits(spec, spec.dtype, forward.k, shape.kv_len) &&
+         fits(spec, spec.dtype, forward.v, shape.kv_len) &&
+         fits(spec, spec.dtype, call.dk, shape.kv_len) &&
+         fits(spec, spec.dtype, call.dv, shape.kv_len);
+}
+
+void make_backward_maps(const Driver& driver, const Spec& spec, const BackwardCall& call,
+                        std::int64_t rows, std::int64_t columns, abi::cuda::BackwardMaps& maps) {
+  thread_local LastMap last[6];
+  const ForwardCall& forward = call.forward;
+  const Shape& shape = forward.shape;
+  const auto q_rows = static_cast<std::uint32_t>(rows),
+             kv_rows = static_cast<std::uint32_t>(columns);
+  const Extents q = {spec.head_dim, shape.q_len, shape.num_q_heads, shape.batch};
+  const Extents k = {spec.head_dim, shape.kv_len, shape.num_kv_heads, shape.batch};
+  const Extents v = {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch};
+  const Extents out = {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch};
+  const DType dtype = spec.dtype;
+  find_or_encode(driver, make_request(dtype, forward.q, q, q_rows), last[0], maps.q);
+  find_or_encode(driver, make_request(dtype, call.dout, out, q_rows), last[1], maps.dout);
+  find_or_encode(driver, make_request(dtype, forward.k, k, kv_rows), last[2], maps.k);
+  find_or_encode(driver, make_request(dtype, forward.v, v, kv_rows), last[3], maps.v);
+  find_or_encode(driver, make_request(dtype, call.dk, k, kColumnBoxRows), last[4], maps.dk);
+  find_or_encode(driver, make_request(dtype, call.dv, v, kColumnBoxRows), last[5], maps.dv);
 }
 
 }  // namespace tilewright::cuda

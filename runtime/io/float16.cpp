@@ -7,9 +7,13 @@
 #include <limits>
 
 #include "base/float_environment.hpp"
+#include "runtime/io/float8.hpp"
 
 namespace tilewright {
 namespace {
+
+constexpr double kGreatestE4M3 = 448;
+constexpr double kGreatestE5M2 = 57344;
 
 struct Format {
   int mantissa_bits;  // stored ones
@@ -23,6 +27,12 @@ Format format_of(DType dtype) {
       return {10, -14, 15};
     case DType::bf16:
       return {7, -126, 127};
+    case DType::f8e4m3:
+      return {3, -6, 8};
+    case DType::f8e5m2:
+      return {2, -14, 15};
+    case DType::f64:
+      return {52, -1022, 1023};
     default:
       return {23, -126, 127};
   }
@@ -61,9 +71,14 @@ double round_floating(DType dtype, double value) {
     return round_normal(format.mantissa_bits, value);
   }
   const DefaultFloatEnvironment floats;
+  if (dtype == DType::f8e4m3 && std::isinf(value)) return std::copysign(kGreatestE4M3, value);
   if (!std::isfinite(value) || value == 0) return value;
   const int spacing = spacing_exponent(format, value);
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -spacing)), spacing);
+  if (is_float8(dtype)) {
+    const double greatest = dtype == DType::f8e4m3 ? kGreatestE4M3 : kGreatestE5M2;
+    return std::clamp(rounded, -greatest, greatest);
+  }
   const double limit = std::ldexp(1.0, format.max_exponent + 1);
   if (std::abs(rounded) < limit) return rounded;
   return std::copysign(std::numeric_limits<double>::infinity(), value);
@@ -171,6 +186,8 @@ double round_to(DType dtype, double value) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
+    case DType::f8e4m3:
+    case DType::f8e5m2:
       return round_floating(dtype, value);
     case DType::i32:
       return round_integer(value, -0x1p31, 0x1p31 - 1);
@@ -180,6 +197,16 @@ double round_to(DType dtype, double value) {
       return round_integer(value, 0, 255);
     case DType::boolean:
       return value != 0;
+    case DType::i8:
+      return round_integer(value, -128, 127);
+    case DType::f64:
+      return value;
+    case DType::i16:
+      return round_integer(value, -0x1p15, 0x1p15 - 1);
+    case DType::u16:
+      return round_integer(value, 0, 0x1p16 - 1);
+    case DType::u32:
+      return round_integer(value, 0, 0x1p32 - 1);
   }
   return value;
 }
@@ -208,6 +235,20 @@ double read_element(const void* data, DType dtype, std::int64_t index) {
       return load<std::uint8_t>(data, index);
     case DType::boolean:
       return load<std::uint8_t>(data, index) != 0;
+    case DType::f8e4m3:
+      return static_cast<double>(f8e4m3_to_float(load<std::uint8_t>(data, index)));
+    case DType::f8e5m2:
+      return static_cast<double>(f8e5m2_to_float(load<std::uint8_t>(data, index)));
+    case DType::i8:
+      return load<std::int8_t>(data, index);
+    case DType::f64:
+      return load<double>(data, index);
+    case DType::i16:
+      return load<std::int16_t>(data, index);
+    case DType::u16:
+      return load<std::uint16_t>(data, index);
+    case DType::u32:
+      return load<std::uint32_t>(data, index);
   }
   return 0;
 }
@@ -229,6 +270,20 @@ void write_element(void* data, DType dtype, std::int64_t index, double value) {
       return store(data, index, static_cast<std::uint8_t>(rounded));
     case DType::boolean:
       return store(data, index, static_cast<std::uint8_t>(rounded));
+    case DType::f8e4m3:
+      return store(data, index, float_to_f8e4m3(narrowed(rounded)));
+    case DType::f8e5m2:
+      return store(data, index, float_to_f8e5m2(narrowed(rounded)));
+    case DType::i8:
+      return store(data, index, static_cast<std::int8_t>(rounded));
+    case DType::f64:
+      return store(data, index, rounded);
+    case DType::i16:
+      return store(data, index, static_cast<std::int16_t>(rounded));
+    case DType::u16:
+      return store(data, index, static_cast<std::uint16_t>(rounded));
+    case DType::u32:
+      return store(data, index, static_cast<std::uint32_t>(rounded));
   }
 }
 

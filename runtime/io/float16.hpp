@@ -13,8 +13,9 @@ float f16_to_float(std::uint16_t bits);
 std::uint16_t float_to_bf16(float value);
 float bf16_to_float(std::uint16_t bits);
 
-/// The value of `dtype` that is nearest to `value`, ties to even, rounded once. Floating formats
-/// overflow to infinity; integers saturate and read NaN as 0; bool is 1 for all but 0.
+/// The value of `dtype` that is nearest to `value`, ties to even, rounded once. f32, f16 and bf16
+/// overflow to infinity, the 8-bit formats to their greatest number (float8.hpp); integers saturate
+/// and read NaN as 0; bool is 1 for all but 0.
 double round_to(DType dtype, double value);
 
 /// Distance from `magnitude` (sign ignored) to the next larger value of `dtype`, for a magnitude

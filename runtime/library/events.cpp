@@ -1,6 +1,9 @@
 #include "runtime/library/events.hpp"
 
+#include <atomic>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/log_file.hpp"
 #include "generator/tactic/fast_paths.hpp"
@@ -37,9 +40,10 @@ void tell_kernel(const SpecFacts& facts, const Target& target, const KernelBuild
   if (!is_wanted(EventLevel::info, context)) return;
   tell(EventLevel::info,
        fmt::format("kernel spec={} kernel={} target={} source={} key={} render_ms={:.2f} "
-                   "compile_ms={:.1f} load_ms={:.2f} bytes={}",
+                   "compile_ms={:.1f} load_ms={:.2f} bytes={} names={}",
                    in_quotes(facts.spec.name), build.kernel, target.name(), build.source, key.hex(),
-                   build.render_ms, build.compile_ms, build.load_ms, build.bytes),
+                   build.render_ms, build.compile_ms, build.load_ms, build.bytes,
+                   fmt::join(build.names, ",")),
        context);
 }
 
@@ -49,6 +53,12 @@ void log_miss(const SpecFacts& facts, const Target& target, std::string_view ker
   if (!log.is_open()) return;
   log.write("info", fmt::format("miss spec={} kernel={} target={} key={}",
                                 in_quotes(facts.spec.name), kernel, target.name(), key.hex()));
+}
+
+void tell_ignored_line_info(const Toolchain& context) {
+  static std::atomic<bool> is_told = false;
+  if (!is_wanted(EventLevel::info, context) || is_told.exchange(true)) return;
+  tell(EventLevel::info, "line_info ignored=\"nothing may be compiled\"", context);
 }
 
 void tell_attention(const Spec& spec, const Target& target, std::string_view device,

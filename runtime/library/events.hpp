@@ -22,6 +22,9 @@ void tell_kernel(const SpecFacts& facts, const Target& target, const KernelBuild
 void log_miss(const SpecFacts& facts, const Target& target, std::string_view kernel,
               const cache::Digest& key);
 
+/// Toolchain::line_info is ignored, as nothing may be compiled. Once a process.
+void tell_ignored_line_info(const Toolchain& context);
+
 /// An Attention is ready: its tactic and fast paths; for debug each that it does not take, and why.
 void tell_attention(const Spec& spec, const Target& target, std::string_view device,
                     const Toolchain& context);

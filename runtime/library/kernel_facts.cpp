@@ -9,18 +9,20 @@
 #include <fmt/ranges.h>
 
 #include "generator/render/generator_digest.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/compile/cpu_identity.hpp"
+#include "runtime/library/kernel_names.hpp"
 
 namespace tilewright {
 namespace {
 
 // Raised when a binary of the same source could not serve any more: another layout of
 // templates/abi, another set of entry points.
-constexpr std::string_view kBinaryFormat = "1";
+constexpr std::string_view kBinaryFormat = "2";
 
 // How the ingredients of a request are called in the metadata.
-constexpr std::string_view kPrefix = "request.";
+constexpr std::string_view kFactsPrefix = "request.";
 constexpr std::string_view kTags[] = {"format", "kernel", "options", "source", "target"};
 
 // No option of ours undoes another, so their order says nothing.
@@ -75,9 +77,10 @@ cache::Metadata kernel_metadata(const Spec& spec, const KernelSource& source) {
   cache::Metadata metadata = {{"kernel", source.variant.name()},
                               {"spec", spec.name},
                               {"target", source.target.name()},
-                              {"generator", std::string(generator_digest())}};
+                              {"generator", std::string(generator_digest())},
+                              {"names", fmt::format("{}", fmt::join(kernel_names(source), " "))}};
   for (const cache::Ingredient& ingredient : kernel_request(source).ingredients) {
-    metadata.emplace(std::string(kPrefix) + ingredient.tag, ingredient.value);
+    metadata.emplace(std::string(kFactsPrefix) + ingredient.tag, ingredient.value);
   }
   // What "cpu" means is in the compiler's identity alone; without a compiler this must tell.
   if (source.target == Target::host_cpu()) {
@@ -91,7 +94,7 @@ cache::Metadata kernel_metadata(const Spec& spec, const KernelSource& source) {
 std::optional<cache::Request> recorded_request(const cache::Metadata& metadata) {
   std::vector<cache::Ingredient> ingredients;
   for (const std::string_view tag : kTags) {
-    const auto found = metadata.find(std::string(kPrefix) + std::string(tag));
+    const auto found = metadata.find(std::string(kFactsPrefix) + std::string(tag));
     if (found == metadata.end()) return std::nullopt;
     ingredients.push_back({std::string(tag), found->second});
   }
@@ -123,13 +126,19 @@ std::vector<cache::Ingredient> spec_ingredients(const Spec& spec) {
       {"score_mod", spec.score_mod.empty() ? "none" : spec.score_mod},
       {"mask_mod", spec.mask_mod.empty() ? "none" : spec.mask_mod},
       {"block", fmt::format("[{}, {}]", spec.block[0], spec.block[1])},
-      {"outputs", spec.outputs.lse ? "out, lse" : "out"},
+      {"outputs", fmt::format("{}", fmt::join(output_names(spec.outputs), ", "))},
       {"gradients",
        spec.gradients.empty() ? "none" : fmt::format("{}", fmt::join(spec.gradients, ", "))},
       {"precise_math", !spec.precise_math   ? "not set"
                        : *spec.precise_math ? "true"
                                             : "false"},
+      {"f32_products", text(spec.f32_products)},
       {"tactic", tactic_text(spec.tactic)}};
+  for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
+                                 SnippetKind::out_scale, SnippetKind::sink}) {
+    const std::string& snippet = snippet_text(spec, kind);
+    if (!snippet.empty()) fields.push_back({std::string(to_string(kind)), snippet});
+  }
   for (const auto& [name, buffer] : spec.buffers) {
     fields.push_back({"buffers." + name, buffer_text(buffer)});
   }

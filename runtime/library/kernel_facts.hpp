@@ -18,8 +18,9 @@ cache::Request kernel_request(const KernelSource& source);
 /// templates that are embedded.
 cache::Digest kernel_memo(const Spec& spec, const Target& target, const KernelVariant& id);
 
-/// What is recorded beside a binary, so that people can find it and a miss can be explained:
-/// kernel, target, spec (its name), spec_json, generator, and the ingredients of the request.
+/// What is recorded with a binary, so that it can be loaded and found, and a miss explained:
+/// kernel, target, names, spec (its name), spec_json, generator, and the ingredients of the
+/// request.
 cache::Metadata kernel_metadata(const Spec& spec, const KernelSource& source);
 
 /// The request whose ingredients kernel_metadata() recorded; nothing where they are not all there.

@@ -24,6 +24,7 @@
 #include "runtime/compile/compile_limits.hpp"
 #include "runtime/library/events.hpp"
 #include "runtime/library/kernel_facts.hpp"
+#include "runtime/library/kernel_names.hpp"
 #include "runtime/library/kernel_search.hpp"
 
 namespace tilewright {
@@ -89,7 +90,9 @@ KernelCompiler::Output compile_or_remember(const Spec& spec, const KernelSource&
 
 cache::Entry compile(const Spec& spec, const KernelSource& source, const cache::Key& key,
                      const KernelCompiler& compiler) {
-  KernelCompiler::Output output = compile_or_remember(spec, source, compiler);
+  KernelSource named = source;
+  named.text = named_text(source);
+  KernelCompiler::Output output = compile_or_remember(spec, named, compiler);
   cache::Metadata metadata = kernel_metadata(spec, source);
   metadata.merge(output.facts);
   return {.key = key, .metadata = std::move(metadata), .payload = std::move(output.binary)};
@@ -107,6 +110,8 @@ Rendered render(const SpecFacts& facts, const Target& target, const KernelVarian
   if (target.is_cpu()) {
     source.options.insert(source.options.end(), context.instrumentation.begin(),
                           context.instrumentation.end());
+  } else if (*context.line_info) {
+    source.options.emplace_back("-lineinfo");
   }
   return {std::move(source), watch.milliseconds()};
 }
@@ -115,6 +120,11 @@ Rendered render(const SpecFacts& facts, const Target& target, const KernelVarian
 bool may_be_bundled(const Target& target, const Toolchain& context) {
   return !context.bundles->empty() && context.instrumentation.empty() &&
          target != Target::host_cpu() && context.bundles->has_ingredient("target", target.name());
+}
+
+// A memo is that of a kernel as it is rendered, without what a profiler wants.
+bool has_memo(const Target& target, const Toolchain& context) {
+  return is_embedded(*context.templates) && (target.is_cpu() || !*context.line_info);
 }
 
 // A binary that was found, not compiled.
@@ -126,7 +136,8 @@ KernelBinary kept(std::shared_ptr<const cache::Entry> entry, std::string where, 
                     .compile_ms = 0,
                     .load_ms = load_ms,
                     .bytes = entry->payload.size(),
-                    .gpu = gpu_resources(rendered.source, entry->metadata)};
+                    .gpu = gpu_resources(rendered.source, entry->metadata),
+                    .names = recorded_names(entry->metadata)};
   return {std::move(entry), std::move(rendered.source), std::move(build)};
 }
 
@@ -150,7 +161,7 @@ std::unique_ptr<const KernelCompiler> compiler_or_reason(const Target& target,
 std::optional<KernelBinary> find_without_rendering(const SpecFacts& facts, const Target& target,
                                                    const KernelVariant& id,
                                                    const Toolchain& context) {
-  if (!may_be_bundled(target, context) || !is_embedded(*context.templates)) return std::nullopt;
+  if (!may_be_bundled(target, context) || !has_memo(target, context)) return std::nullopt;
   const Stopwatch watch;
   cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(facts, target, id));
   if (!loaded.entry) return std::nullopt;
@@ -197,7 +208,8 @@ KernelBinary find_or_compile(const SpecFacts& facts, const Target& target, const
                     .compile_ms = compile_ms,
                     .load_ms = watch.milliseconds() - compile_ms,
                     .bytes = result.entry->payload.size(),
-                    .gpu = gpu_resources(source, result.entry->metadata)};
+                    .gpu = gpu_resources(source, result.entry->metadata),
+                    .names = recorded_names(result.entry->metadata)};
   return {std::move(result.entry), std::move(rendered.source), std::move(build)};
 }
 
@@ -210,11 +222,10 @@ KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVar
 
 bool is_bundled(const SpecFacts& facts, const Target& target, const KernelVariant& id,
                 const Toolchain& context) {
-  if (is_embedded(*context.templates) &&
-      context.bundles->find_memo(kernel_memo(facts, target, id))) {
+  if (has_memo(target, context) && context.bundles->find_memo(kernel_memo(facts, target, id))) {
     return true;
   }
-  const KernelSource source = render_kernel(facts, target, id, *context.templates);
+  const KernelSource source = render(facts, target, id, context).source;
   return static_cast<bool>(context.bundles->find(kernel_request(source).digest));
 }
 
@@ -265,7 +276,7 @@ std::shared_ptr<const LoadedKernel> load(const SpecFacts& facts, const Target& t
   KernelBinary binary = build_or_fallback(facts, target, id, context);
   const Stopwatch watch;
   std::shared_ptr<const SharedObject> object =
-      shared_object(*binary.entry, binary.source.variant.name());
+      shared_object(*binary.entry, binary.build.names.empty() ? id.name() : binary.build.names[0]);
   binary.build.load_ms += watch.milliseconds();
   return std::make_shared<const LoadedKernel>(
       LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});
@@ -317,6 +328,11 @@ Toolchain with_defaults(Toolchain context) {
   if (!context.templates) context.templates = default_templates();
   if (!context.bundles) context.bundles = default_bundles(context.diagnostics);
   if (!context.jit) context.jit = jit_is_allowed();
+  if (!context.line_info) context.line_info = line_info_is_wanted();
+  if (*context.line_info && !*context.jit) {
+    context.line_info = false;
+    tell_ignored_line_info(context);
+  }
   return context;
 }
 
@@ -341,12 +357,26 @@ bool jit_is_allowed() {
               "set it to \"off\" to forbid compiling, or unset it");
 }
 
+bool line_info_is_wanted() {
+  const char* const value = std::getenv("TILEWRIGHT_LINEINFO");
+  const std::string_view text = value ? value : "";
+  if (text == "1") return true;
+  if (text.empty() || text == "0") return false;
+  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_LINEINFO is \"{}\"", text),
+              "set it to 1 for the lines of GPU kernels in profilers, or unset it");
+}
+
+KernelSource requested_source(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                              const Toolchain& context) {
+  return render(facts, target, id, with_defaults(context)).source;
+}
+
 std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
                                     std::span<const KernelVariant> ids, const Toolchain& given) {
   const Toolchain context = with_defaults(given);
   for (const Target& target : targets) {
     const auto holds = [&](const KernelVariant& id) {
-      const KernelSource source = render_kernel(facts, target, id, *context.templates);
+      const KernelSource source = render(facts, target, id, context).source;
       return find_by_request(*context.store, kernel_request(source)) != nullptr;
     };
     const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelVariant& id) {

@@ -29,6 +29,14 @@ std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& dia
 /// @throws Error with code usage for anything else
 bool jit_is_allowed();
 
+/// Whether TILEWRIGHT_LINEINFO asks for the lines of GPU kernels: unset, "0" or "1".
+/// @throws Error with code usage for anything else
+bool line_info_is_wanted();
+
+/// A kernel as caches are asked for it, with the options that the toolchain adds.
+KernelSource requested_source(const SpecFacts& facts, const Target& target, const KernelVariant& id,
+                              const Toolchain& context);
+
 /// The binary of one kernel.
 struct KernelBinary {
   std::shared_ptr<const cache::Entry> entry;

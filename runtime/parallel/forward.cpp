@@ -4,13 +4,15 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <tuple>
 
+#include "runtime/parallel/columns.hpp"
 #include "runtime/parallel/views.hpp"
 
 namespace tilewright::parallel {
 namespace {
 
-constexpr std::size_t kMostParts = 16;  // that Attention::merge takes
+constexpr std::size_t kMostMerged = 16;  // that Attention::merge takes
 
 // One call of one rank.
 class ForwardRun {
@@ -24,6 +26,7 @@ class ForwardRun {
         plan_(plan),
         bindings_(bindings),
         options_(options),
+        columns_(spec_, plan, tensors.k, tensors.v, options.workspace),
         workspace_(static_cast<std::byte*>(options.workspace.data)) {}
 
   // An exchange begins before the kernels that it runs beside, and waits for those that read the
@@ -57,33 +60,12 @@ class ForwardRun {
   }
 
   void exchange(std::size_t i) {
-    const Layout layout = spec_.key_value_layout();
     plan_.sends.clear();
     plan_.receives.clear();
-    for (const Transfer& sent : step(i).sends) {
-      const std::int64_t row = plan_.kv_row(sent.shard) + sent.first_column;
-      append_messages(plan_.sends, rows_of(tensors_.k, layout, row, sent.columns), layout,
-                      sent.peer);
-      append_messages(plan_.sends, rows_of(tensors_.v, layout, row, sent.columns), layout,
-                      sent.peer);
-    }
-    for (const Transfer& received : step(i).receives) {
-      append_messages(plan_.receives, received_k(received), layout, received.peer);
-      append_messages(plan_.receives, received_v(received), layout, received.peer);
-    }
+    columns_.append_sends(step(i), plan_.sends);
+    columns_.append_receives(step(i), plan_.receives);
     communicator_.exchange(plan_.sends, plan_.receives, plan_.lane->stream());
     plan_.lane->mark(static_cast<int>(i % 2));
-  }
-
-  TensorView received_k(const Transfer& from) const {
-    return received(from.k_offset, from.columns, spec_.head_dim);
-  }
-  TensorView received_v(const Transfer& from) const {
-    return received(from.v_offset, from.columns, spec_.value_head_dim());
-  }
-  TensorView received(std::int64_t offset, std::int64_t columns, std::int64_t width) const {
-    return dense_view(workspace_ + offset, spec_.key_value_dtype(), spec_.key_value_layout(),
-                      batch(), plan_.whole.num_kv_heads, columns, width);
   }
 
   void compute(std::size_t i) {
@@ -108,17 +90,7 @@ class ForwardRun {
   ForwardTensors tensors_of(const Step& step, const PairCall& call) const {
     const std::int64_t row = plan_.q_row(call.q_shard) + call.first_row;
     ForwardTensors tensors = {.q = rows_of(tensors_.q, spec_.layout, row, call.rows)};
-    TensorView k = tensors_.k;
-    TensorView v = tensors_.v;
-    std::int64_t column = plan_.kv_row(call.kv_shard) + call.first_column;
-    if (call.transfer >= 0) {
-      const Transfer& from = step.receives[static_cast<std::size_t>(call.transfer)];
-      k = received_k(from);
-      v = received_v(from);
-      column = call.first_column - from.first_column;
-    }
-    tensors.k = rows_of(k, spec_.key_value_layout(), column, call.columns);
-    tensors.v = rows_of(v, spec_.key_value_layout(), column, call.columns);
+    std::tie(tensors.k, tensors.v) = columns_.of(step, call);
     const Part part = part_of(call);
     tensors.out = part.out;
     tensors.lse = part.lse;
@@ -150,10 +122,10 @@ class ForwardRun {
 
   void merge(const MergedRows& merged) {
     const PairCall& first = call_that_writes_out(merged.q_shard);
-    std::array<Part, kMostParts> parts;
+    std::array<Part, kMostMerged> parts;
     parts[0] = merged_part(first, merged, 0);
-    for (std::size_t done = 0; done < merged.parts.size(); done += kMostParts - 1) {
-      const std::size_t count = std::min(merged.parts.size() - done, kMostParts - 1);
+    for (std::size_t done = 0; done < merged.parts.size(); done += kMostMerged - 1) {
+      const std::size_t count = std::min(merged.parts.size() - done, kMostMerged - 1);
       for (std::size_t i = 0; i < count; ++i) {
         parts[i + 1] = merged_part(*merged.parts[done + i], merged, done + i + 1);
       }
@@ -210,6 +182,7 @@ class ForwardRun {
   ContextPlanState& plan_;
   const Bindings& bindings_;
   const ContextCallOptions& options_;
+  Columns columns_;
   std::byte* workspace_;
 };
 

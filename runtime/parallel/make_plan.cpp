@@ -37,6 +37,7 @@ class PlanMaker {
     state->schedule =
         make_schedule(state->list, meetings, sizes, communicator_.rank(), communicator_.size());
     add_masks(*state);
+    if (has_gradients()) add_gradients(*state, sizes);
     add_traffic(*state, meetings, sizes);
     state->lane = TransferLane::make(attention_.device());
     reserve_messages(*state);
@@ -66,6 +67,7 @@ class PlanMaker {
     return facts;
   }
 
+  bool has_gradients() const { return !attention_.spec().gradients.empty(); }
   bool has_mask() const { return !attention_.spec().mask_mod.empty(); }
 
   ShardList shard_list() const {
@@ -118,6 +120,8 @@ class PlanMaker {
   }
 
   void add_masks(ContextPlanState& state) const {
+    const BlockMaskOptions mask_options = {.stream = options_.stream,
+                                           .transposed = has_gradients()};
     for (const Step& step : state.schedule.steps) {
       std::vector<std::optional<BlockMask>>& masks = state.masks.emplace_back();
       for (const PairCall& call : step.calls) {
@@ -126,9 +130,23 @@ class PlanMaker {
         const std::int64_t row = state.shard(call.q_shard).q_begin + call.first_row;
         const std::int64_t column = state.shard(call.kv_shard).kv_begin + call.first_column;
         masks.back() = attention_.block_mask(shape_of(row, call.rows, column, call.columns),
-                                             bindings_, options_.stream);
+                                             bindings_, mask_options);
       }
     }
+  }
+
+  void add_gradients(ContextPlanState& state, const ScheduleSizes& sizes) const {
+    std::int64_t kernel_bytes = 0;
+    for (const Step& step : state.schedule.steps) {
+      for (const PairCall& call : step.calls) {
+        kernel_bytes = std::max(
+            kernel_bytes,
+            attention_.workspace_size(shape_of(0, call.rows, 0, call.columns), Pass::backward));
+      }
+    }
+    state.gradients =
+        make_gradient_schedule(attention_.spec(), state.list, state.schedule, sizes,
+                               communicator_.rank(), communicator_.size(), kernel_bytes);
   }
 
   void add_traffic(ContextPlanState& state, const Meetings& meetings,
@@ -149,6 +167,10 @@ class PlanMaker {
     state.traffic.bytes_received = state.schedule.bytes_received;
     state.traffic.bytes_of_full_ring =
         (communicator_.size() - 1) * (sizes.k_bytes(own) + sizes.v_bytes(own));
+    if (state.gradients) {
+      state.traffic.backward_bytes_sent = state.gradients->bytes_sent;
+      state.traffic.backward_bytes_received = state.gradients->bytes_received;
+    }
     state.traffic.calls = state.schedule.calls();
   }
 
@@ -156,11 +178,15 @@ class PlanMaker {
     const auto of_transfer =
         static_cast<std::size_t>(2 * count_messages(attention_.spec().key_value_layout(),
                                                     whole_.batch, whole_.num_kv_heads));
+    std::size_t transfers = 0;
+    std::size_t parts = 0;
     for (const Step& step : state.schedule.steps) {
-      state.sends.reserve(std::max(state.sends.capacity(), step.sends.size() * of_transfer));
-      state.receives.reserve(
-          std::max(state.receives.capacity(), step.receives.size() * of_transfer));
+      transfers = std::max({transfers, step.sends.size(), step.receives.size()});
+      parts = std::max({parts, step.calls.size(), step.returns.size()});
     }
+    const std::size_t of_gradients = has_gradients() ? 2 * parts : 0;
+    state.sends.reserve(transfers * of_transfer + of_gradients);
+    state.receives.reserve(transfers * of_transfer + of_gradients);
   }
 
   const Attention& attention_;

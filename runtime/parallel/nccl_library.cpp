@@ -14,7 +14,7 @@
 namespace tilewright::parallel {
 namespace {
 
-constexpr const char* kFileName = "libnccl.so.2";
+constexpr const char* kNcclFile = "libnccl.so.2";
 constexpr int kOldestVersion = 21400;  // of ncclCommInitRankConfig
 
 }  // namespace
@@ -23,12 +23,12 @@ std::vector<std::string> NcclLibrary::candidates() {
   if (const char* given = std::getenv("TILEWRIGHT_NCCL"); given && *given) {
     // What the user names is taken or refused, never passed over.
     if (!std::filesystem::is_directory(given)) return {given};
-    return {(std::filesystem::path(given) / kFileName).string()};
+    return {(std::filesystem::path(given) / kNcclFile).string()};
   }
-  std::vector<std::string> paths = {kFileName};
+  std::vector<std::string> paths = {kNcclFile};
   for (const std::filesystem::path& packages : cuda::python_packages()) {
     for (const char* folder : {"nvidia/nccl/lib", "nvidia/cu13/lib"}) {
-      const std::filesystem::path path = packages / folder / kFileName;
+      const std::filesystem::path path = packages / folder / kNcclFile;
       std::error_code error;
       if (std::filesystem::exists(path, error)) paths.push_back(path.string());
     }

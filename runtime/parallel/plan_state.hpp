@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "../api/context_parallel.hpp"
+#include "gradient_schedule.hpp"
+#include "row_sums.hpp"
 #include "schedule.hpp"
 #include "transfer_lane.hpp"
 
@@ -16,12 +18,14 @@ struct ContextPlanState {
   int rank = 0;
   parallel::ShardList list;
   parallel::Schedule schedule;
+  std::optional<parallel::GradientSchedule> gradients;       ///< of a spec with gradients
   std::vector<std::vector<std::optional<BlockMask>>> masks;  ///< of each step's calls
   ContextTraffic traffic;
   std::optional<Bindings> bindings;  ///< of a spec that takes no inputs and reads a length
   std::unique_ptr<parallel::TransferLane> lane;
-  std::vector<Message> sends;     ///< of one exchange, with room for the longest
-  std::vector<Message> receives;  ///< likewise
+  std::unique_ptr<parallel::RowSums> sums;  ///< of a spec with gradients
+  std::vector<Message> sends;               ///< of one exchange, with room for the longest
+  std::vector<Message> receives;            ///< likewise
 
   const Shard& shard(int i) const { return list.shards[static_cast<std::size_t>(i)].shard; }
   /// Rows of the rank's tensors before those of a shard.

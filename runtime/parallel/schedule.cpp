@@ -9,7 +9,7 @@ namespace tilewright::parallel {
 namespace {
 
 std::int64_t aligned(std::int64_t bytes) {
-  return ceil_div(bytes, kAlignment) * kAlignment;
+  return round_up(bytes, kAlignment);
 }
 
 class Scheduler {
@@ -70,8 +70,13 @@ class Scheduler {
   void add_step(int distance) {
     const int to = (rank_ + distance) % ranks_;
     const int from = (rank_ + ranks_ - distance) % ranks_;
-    Step step{.distance = distance, .sends = {}, .receives = {}, .calls = {}};
-    for (const int j : list_.of_rank(rank_)) add_transfer(step.sends, to, to, j);
+    Step step{.distance = distance, .sends = {}, .receives = {}, .calls = {}, .returns = {}};
+    for (const int j : list_.of_rank(rank_)) {
+      if (!add_transfer(step.sends, to, to, j)) continue;
+      for (const int i : list_.of_rank(to)) {
+        if (meeting(i, j).tiles > 0) step.returns.push_back(call_of_part(i, j));
+      }
+    }
     for (const int j : list_.of_rank(from)) {
       if (!add_transfer(step.receives, rank_, from, j)) continue;
       for (const int i : list_.of_rank(rank_)) {
@@ -124,6 +129,7 @@ class Scheduler {
       turn = 1 - turn;
     }
     end_ = sizes[0] + sizes[1];
+    schedule_.receive_bytes = end_;
   }
 
   std::int64_t bytes(const Transfer& transfer) const {

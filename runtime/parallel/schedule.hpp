@@ -22,7 +22,7 @@ struct Transfer {
   std::int64_t v_offset = 0;
 };
 
-/// A forward over rows of one shard and columns of another.
+/// A call over rows of one shard and columns of another.
 struct PairCall {
   int q_shard = 0;             ///< in the list
   int kv_shard = 0;            ///< in the list
@@ -43,6 +43,9 @@ struct Step {
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
   std::vector<PairCall> calls;
+  /// Calls of the rank that is `distance` after, over what it is sent, as that rank lists them:
+  /// their gradients of k and v come back.
+  std::vector<PairCall> returns;
 };
 
 /// Rows of a shard that several calls have parts of.
@@ -83,6 +86,7 @@ struct Schedule {
 
   std::vector<Step> steps;  ///< step 0, then those with an exchange, rising
   std::vector<MergedRows> merges;
+  std::int64_t receive_bytes = 0;  ///< of the workspace, at its begin: columns of peers
   std::int64_t workspace_bytes = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;

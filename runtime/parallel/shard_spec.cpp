@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "generator/spec/gradients.hpp"
 
 namespace tilewright::parallel {
 namespace {
@@ -17,9 +19,26 @@ void require_served(const Spec& spec) {
     throw Error(ErrorCode::usage, "context parallel does not take packed sequences yet",
                 R"(use the layout "bhsd" or "bshd")");
   }
-  if (!spec.gradients.empty()) {
-    throw Error(ErrorCode::usage, "context parallel has no backward pass yet",
-                "leave \"gradients\" out of the spec");
+  if (const std::vector<std::string> names = gradient_names(spec); !names.empty()) {
+    throw Error(ErrorCode::usage,
+                fmt::format("context parallel computes gradients of q, k and v, and the spec names "
+                            "\"{}\": each rank would have a share of it",
+                            names.front()),
+                fmt::format("leave \"{}\" out of the spec's gradients", names.front()));
+  }
+  if (spec.outputs.max_scores) {
+    throw Error(ErrorCode::usage, "context parallel does not join max_scores yet",
+                R"(leave "max_scores" out of the spec's outputs)");
+  }
+  if (spec.outputs.weights) {
+    throw Error(ErrorCode::usage, "context parallel does not give weights yet",
+                R"(leave "weights" out of the spec's outputs)");
+  }
+  if (spec.has_scales_or_sink()) {
+    throw Error(ErrorCode::usage,
+                "context parallel takes neither scales nor a sink yet: each rank's part would have "
+                "the sink, and it must count once",
+                "leave q_scale, k_scale, v_scale and sink out of the spec");
   }
 }
 

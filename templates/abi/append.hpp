@@ -11,12 +11,12 @@ constexpr int kAppendThreads = 256;      // of a block of threads on a GPU
 constexpr int kAppendRowsOfBlock = 16;   // new rows that it copies
 constexpr int kAppendElements = 8;       // that a thread copies at a time; widths are multiples of it
 
-/// New rows [rows, heads, width], or a pool [pages, page_size, heads, width]. Strides are in elements;
-/// the last dimension is contiguous.
+/// New rows [rows, heads, width], or a pool [pages, page_size, heads, width], or one of paged_x. Strides are in
+/// elements; the last dimension is contiguous.
 struct AppendTensor {
   void* data;
   long long page_stride;  // of a pool
-  long long row_stride;
+  long long row_stride;   // in paged_x x: 16 bytes of k, one element of v
   long long head_stride;
   int width;
   int is_aligned;  // whether base and strides are multiples of 16 bytes
@@ -25,8 +25,9 @@ struct AppendTensor {
 /// append: with slots grid (ceil(rows / kAppendRowsOfBlock), 1, 1), else (work_rows * parts_of_work, 1, 1), of
 /// kAppendThreads
 ///   void tilewright_append(AppendArguments)
+///   void tilewright_append(AppendArguments, SnippetArguments)   where the spec has k_scale or v_scale
 /// on a CPU, of the rows of one entry of the plan's work, or with slots of rows [first, first + count):
-///   void tilewright_append(const AppendArguments*, long long first, long long count)
+///   void tilewright_append(const AppendArguments*, const SnippetArguments*, long long first, long long count)
 struct AppendArguments {
   AppendTensor k_new, v_new;
   AppendTensor k, v;
@@ -51,6 +52,12 @@ struct AppendPlace {
   int row;  // of the page
 };
 constexpr AppendPlace kNoPlace = {0, -1, 0};
+
+/// Which row of its sequence a new row is.
+struct AppendedRow {
+  int sequence;  // -1: slots do not say
+  int row;       // of the sequence's rows of q
+};
 
 constexpr AppendPlace place_of_slot(const AppendArguments& call, long long new_row) {
   const long long slot = call.slot_bytes == 8 ? static_cast<const long long*>(call.slots)[new_row]

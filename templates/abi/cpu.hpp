@@ -76,6 +76,8 @@ struct ForwardArguments {
   BlockMaskArgument mask;  // read by masked kernels only
   TileMapRow map;          // kernels of packed layouts read it instead of mask
   int rows;                // likewise instead of q_len: the rows of the row of tiles
+  float* max_scores;       // as lse: greatest kept scores; null where the kernel writes none
+  void* weights;           // [batch, num_q_heads, q_len, kv_len] in out's dtype; read by weights kernels only
 };
 
 /// Where gradients of one buffer or scalar are summed: a dense array of the given tensor's extents, or
@@ -113,6 +115,8 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 // forward*:  const int tilewright_q_tile;              rows of q that one call of the kernel handles
 //            const long long tilewright_scratch_bytes; private memory that a call needs, aligned to 64
 //            void tilewright_forward(const ForwardArguments*, int b, int h, int q_tile, void* scratch);
+//
+// weights*:  the same with tilewright_weights, after the forward kernel has written lse
 //
 // backward*: const int tilewright_q_tile;              rows of q that one call of backward_rows handles
 //            const int tilewright_kv_tile;             columns that one call of backward_columns handles

@@ -23,6 +23,14 @@ struct TensorMaps {
   TensorMap out;  // not read where out is float32
 };
 
+/// The same where k and v are in pages. Their dimensions: columns of a panel of 64, 8 rows, panels, heads, and
+/// groups of 8 rows, counted over the pool in steps of a row of one head; boxes are 64 columns wide and have
+/// all panels. Where a head's columns are no whole panels: columns, 8 rows, heads, groups.
+///   void tilewright_forward(ForwardArguments, PagedTensorMaps, SnippetArguments<buffers, scalars>)
+struct PagedTensorMaps : TensorMaps {
+  TensorMap v_end;  // as in packed calls, in boxes of 8 rows: of the rows before a sequence's last
+};
+
 constexpr int kRaggedRows = 1 << 30;  // as many as a packed tensor may have
 constexpr long long kRaggedTurn = 1LL << 34;
 constexpr int kRaggedExtent = 0x7fff0000;  // of the last two dimensions: more than any index there

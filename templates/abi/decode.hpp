@@ -2,8 +2,8 @@
 
 #include "plan.hpp"
 
-// The work of a decode kernel: sequences with few rows of q, whose columns are cut into ranges of equal
-// size for the blocks of threads of a launch. Runtime and kernels share this file.
+// The work of a decode kernel: sequences with few rows of q, or a dense call with few, whose columns are cut
+// into ranges of equal size for the blocks of threads of a launch. Runtime and kernels share this file.
 
 namespace tilewright::abi {
 
@@ -16,12 +16,12 @@ constexpr int kDecodeRows = 16;
 /// An item that several blocks share has a partial result for each: of the block that begins it the second,
 /// of the others the first.
 struct DecodeWork {
-  int* units_before;        // [batch * lists + 1]: of all items before each entry; an entry is the items of a
+  int* units_before;        // of a plan, [batch * lists + 1]: of all items before each entry; an entry is the items of a
                             // sequence whose lists are alike, and of a list; 0 for sequences of prefill
   float* partial;           // [blocks][2][kDecodeRows][value_dim], relative to the row's maximum
   float* ends;              // [blocks][2][kDecodeRows][2]: maximum, sum
   unsigned* arrived;        // [blocks]: partial results of the item that the block begins; 0 between launches
-  int lists;                // of a sequence: 1, or num_kv_heads where the tile map tells heads apart
+  int lists;                // of a plan, of a sequence: 1, or num_kv_heads where the tile map tells heads apart
   int blocks;               // of threads
   int keeps_items_whole;    // an item goes to the block that its begin falls to
   int reserved;             // 0
@@ -72,6 +72,29 @@ constexpr DecodeLayout decode_layout(const PlanLayout& layout, long long batch, 
   decode.ends = decode.partial + plan_aligned(rows * value_dim * kFloat);
   decode.bytes = decode.ends + plan_aligned(rows * 2 * kFloat);
   return decode;
+}
+
+/// Counters at the begin of every workspace of a dense call, whatever its shape or spec, so that calls of one
+/// stream can share one. A launch has at most as many blocks.
+constexpr int kMostSplitBlocks = 4096;
+
+/// Where the parts of a dense call's workspace lie, in bytes. arrived: at its begin, 0 before and after a call.
+struct SplitLayout {
+  long long partial;
+  long long ends;
+  long long bytes;  // of all
+};
+
+/// @param blocks    of threads
+/// @param value_dim v_head_dim
+constexpr SplitLayout split_layout(long long blocks, long long value_dim) {
+  constexpr long long kFloat = sizeof(float);
+  const long long rows = blocks * 2 * kDecodeRows;
+  SplitLayout layout = {};
+  layout.partial = plan_aligned(kMostSplitBlocks * static_cast<long long>(sizeof(unsigned)));
+  layout.ends = layout.partial + plan_aligned(rows * value_dim * kFloat);
+  layout.bytes = layout.ends + plan_aligned(rows * 2 * kFloat);
+  return layout;
 }
 
 }  // namespace tilewright::abi

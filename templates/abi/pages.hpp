@@ -34,7 +34,7 @@ struct SequencePages {
   int first_page;     // used if table is null
   int pages;          // of the pool
   Divisor page_size;  // rows of a page
-  int reserved;       // 0
+  int box_shift;      // log2 of the rows of boxes of k and v, for kernels that take tensor maps
 };
 
 /// @param call of all sequences

@@ -20,6 +20,7 @@ enum PlanFaultKind : int {
   kFaultOfKvOffset = 7,
   kFaultOfRows = 8,     // rows end at position `value`, and lists of positions have `limit` rows
   kFaultOfColumns = 9,  // likewise
+  kFaultOfQLen = 11,    // sequence `place` has `value` rows of q, and may have `limit`. 10 is a report's unsorted element
 };
 
 /// The first value of a sequence that was clamped.
@@ -210,6 +211,7 @@ struct PageBounds {
 struct PlanBounds {
   int total_q;
   int total_kv;
+  int max_q_len;
   int max_kv_len;        // 0 where total_kv is, but for new rows: a pool without pages has no row to read
   int side;              // block[0]
   int position_rows;     // of lists of positions; 0: there are none
@@ -330,7 +332,8 @@ constexpr PlannedSequence plan_sequence(const SequenceTensors& tensors, const Pl
       of_begin.clamped(q_first, 0, bounds.total_q, kFaultOfQBegin, b, bounds.total_q);
   const int q_end = faults.clamped(q_next, sequence.q_begin, bounds.total_q, kFaultOfQBegin, b + 1,
                                    q_next < sequence.q_begin ? sequence.q_begin : bounds.total_q);
-  sequence.q_len = q_end - sequence.q_begin;
+  sequence.q_len = faults.clamped(q_end - sequence.q_begin, 0, bounds.max_q_len, kFaultOfQLen, b,
+                                  bounds.max_q_len);
 
   long long rows_left = 0;
   if (has_pages(bounds)) {

@@ -27,4 +27,23 @@ TW_INLINE void store_number(Element from, Element* to) {
   *to = from;
 }
 
+// The same divided by a scale, or by none.
+struct NoScale {};
+template <typename From, typename To>
+TW_INLINE void store_scaled(From from, NoScale, To* to) {
+  store_number(from, to);
+}
+// To the nearest, whatever a kernel's divisions are compiled to.
+TW_INLINE float quotient_of(float x, float divisor) {
+#ifdef __CUDACC__
+  return __fdiv_rn(x, divisor);
+#else
+  return x / divisor;
+#endif
+}
+template <typename From, typename To>
+TW_INLINE void store_scaled(From from, float scale, To* to) {
+  store_number(quotient_of(to_float(from), scale), to);
+}
+
 }  // namespace tw_kernel

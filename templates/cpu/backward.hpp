@@ -7,7 +7,9 @@
 #include "cpu/gemm.hpp"
 #include "cpu/head.hpp"
 #include "cpu/inline.hpp"
+#include "cpu/load_lanes.hpp"
 #include "cpu/vector.hpp"
+#include "kernel/backward_call.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/snippets.hpp"
 
@@ -20,9 +22,6 @@
 //   dQ = scale * dX K,  dK = scale * dX^T Q,  dV = P^T dO
 
 namespace tw_kernel {
-
-using tilewright::abi::BackwardArguments;
-using tilewright::abi::BlockMaskArgument;
 
 // A tile's side along the lanes, in chunks of kLanes.
 constexpr int kMostChunks = (kQTile > kKvLanes ? kQTile : kKvLanes) / kLanes;
@@ -62,8 +61,7 @@ struct Head {
         b(batch),
         h(head),
         h_kv(head / (all.snippet.num_q_heads / all.snippet.num_kv_heads)),
-        first_lse((static_cast<long long>(batch) * all.snippet.num_q_heads + head) *
-                  all.snippet.q_len) {}
+        first_lse(lse_begin(all, batch, head)) {}
 
   // lse and delta of a row.
   TW_MEMBER RowFacts facts_of(int row, Scratch& scratch) const {
@@ -82,25 +80,6 @@ struct Head {
             call.kv_offset};
   }
 };
-
-// Calls visit(begin, end, is_partial) for each listed block of a row of tiles: partial ones first.
-template <typename Visit>
-TW_INLINE void visit_lists(const BlockMaskArgument& lists, const Head& head, int block, int side,
-                           int length, Visit&& visit) {
-  const int b = lists.batch == 1 ? 0 : head.b;
-  const int h = lists.heads == 1 ? 0 : head.h;
-  const long long row = (static_cast<long long>(b) * lists.heads + h) * lists.q_blocks + block;
-  const auto visit_block = [&](int index, bool is_partial) {
-    const int begin = index * side;
-    visit(begin, begin + side < length ? begin + side : length, is_partial);
-  };
-  for (long long i = lists.row_offsets[row]; i < lists.row_offsets[row + 1]; ++i) {
-    visit_block(lists.indices[i], true);
-  }
-  for (long long i = lists.full_row_offsets[row]; i < lists.full_row_offsets[row + 1]; ++i) {
-    visit_block(lists.full_indices[i], false);
-  }
-}
 
 template <bool kLanesAreRows>
 TW_INLINE void differentiate_chunk(const Head& head, const BackwardPlace& place, int count,
@@ -157,7 +136,8 @@ TW_NOINLINE void backward_rows(const BackwardArguments& arguments, int b, int h,
   const tilewright::abi::SnippetArguments& call = arguments.snippet;
   const Head head(arguments, b, h);
   const int first_row = q_tile * kQTile;
-  const int rows = call.q_len - first_row < kQTile ? call.q_len - first_row : kQTile;
+  const int rows_left = row_count(arguments) - first_row;
+  const int rows = rows_left < kQTile ? rows_left : kQTile;
   const int chunks = (rows + kLanes - 1) / kLanes;
 
   load_lanes<kHeadDim>(row_of<const QElement>(arguments.q, b, h, first_row), arguments.q.row_stride,
@@ -177,7 +157,7 @@ TW_NOINLINE void backward_rows(const BackwardArguments& arguments, int b, int h,
     }
   };
   if (kMasked) {
-    visit_lists(arguments.mask, head, first_row / kBlockQ, kBlockKv, call.kv_len, visit);
+    visit_kept_columns(arguments, b, h, first_row, visit);
   } else {
     visit(0, call.kv_len, true);
   }
@@ -191,10 +171,21 @@ TW_NOINLINE void backward_rows(const BackwardArguments& arguments, int b, int h,
 
 // ---- columns: dk and dv
 
+// Which lanes of a tile are columns that take part: all, as those past the last are not stored.
+struct AllLanes {
+  int chunks;
+
+  TW_MEMBER int first_chunk() const { return 0; }
+  TW_MEMBER int end_chunk() const { return chunks; }
+  TW_MEMBER Vector kept(int, Vector x) const { return x; }
+};
+
 // Rows [first, first + count) of q.
-TW_NOINLINE void visit_rows(const Head& head, int first_column, int chunks, int first, int count,
-                            bool is_partial, Scratch& scratch) {
+template <typename Lanes>
+TW_NOINLINE void visit_rows(const Head& head, int first_column, const Lanes& lanes, int first,
+                            int count, bool is_partial, Scratch& scratch) {
   const BackwardArguments& arguments = head.arguments;
+  const int first_chunk = lanes.first_chunk(), chunks = lanes.end_chunk() - first_chunk;
   stage_rows<kHeadDim>(row_of<const QElement>(arguments.q, head.b, head.h, first), arguments.q.row_stride,
                   count, scratch.key_rows);
   stage_rows<kValueDim>(row_of<const OutElement>(arguments.dout, head.b, head.h, first),
@@ -204,85 +195,28 @@ TW_NOINLINE void visit_rows(const Head& head, int first_column, int chunks, int 
     if (scratch.facts[i].lse != kInfinity) continue;
     for (int d = 0; d < kValueDim; ++d) scratch.value_rows[i * kValueDim + d] = 0.0f;
   }
-  score_tile<kHeadDim>(scratch.key_rows, kHeadDim, count, chunks, scratch.keys, scratch.s,
-                       arguments.scale);
-  score_tile<kValueDim>(scratch.value_rows, kValueDim, count, chunks, scratch.values, scratch.d,
-                        1.0f);
-  BackwardPlace place = head.place(first, first_column);
+  score_tile<kHeadDim>(scratch.key_rows, kHeadDim, count, chunks,
+                       scratch.keys + first_chunk * kHeadDim, scratch.s, arguments.scale);
+  score_tile<kValueDim>(scratch.value_rows, kValueDim, count, chunks,
+                        scratch.values + first_chunk * kValueDim, scratch.d, 1.0f);
+  BackwardPlace place = head.place(first, first_column + first_chunk * kLanes);
   for (int chunk = 0; chunk < chunks; ++chunk) {
     Vector* const s = scratch.s + chunk * kKvTile;
     Vector* const d = scratch.d + chunk * kKvTile;
     differentiate_chunk<false>(head, place, count, is_partial, s, scratch.slope);
     for (int i = 0; i < count; ++i) {
-      s[i] = weight(s[i], broadcast(scratch.facts[i].lse));
+      s[i] = lanes.kept(first_chunk + chunk, weight(s[i], broadcast(scratch.facts[i].lse)));
       d[i] = s[i] == 0.0f ? Vector{} : s[i] * (d[i] - scratch.facts[i].delta) * scratch.slope[i];
     }
     place.first_column += kLanes;
   }
   if (arguments.dv.data != nullptr) {
     value_tile<kValueDim>(scratch.value_rows, kValueDim, count, chunks, scratch.s,
-                          scratch.sum_values, scratch.ones);
+                          scratch.sum_values + first_chunk * kValueDim, scratch.ones);
   }
   if (arguments.dk.data != nullptr) {
-    value_tile<kHeadDim>(scratch.key_rows, kHeadDim, count, chunks, scratch.d, scratch.sum_keys,
-                         scratch.ones);
-  }
-}
-
-TW_NOINLINE void visit_batch(const BackwardArguments& arguments, int b, int h_kv, int first_column,
-                             int columns, int chunks, Scratch& scratch) {
-  const tilewright::abi::SnippetArguments& call = arguments.snippet;
-  load_lanes<kHeadDim>(row_of<const KvElement>(arguments.k, b, h_kv, first_column),
-                       arguments.k.row_stride, columns, chunks, scratch.keys, scratch.row);
-  load_lanes<kValueDim>(row_of<const KvElement>(arguments.v, b, h_kv, first_column),
-                        arguments.v.row_stride, columns, chunks, scratch.values, scratch.row);
-  const int group = call.num_q_heads / call.num_kv_heads;
-  for (int h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-    const Head head(arguments, b, h);
-    const auto visit = [&](int begin, int end, bool is_partial) {
-      for (int first = begin; first < end; first += kKvTile) {
-        const int count = end - first < kKvTile ? end - first : kKvTile;
-        visit_rows(head, first_column, chunks, first, count, is_partial, scratch);
-      }
-    };
-    if (kMasked) {
-      visit_lists(arguments.columns, head, first_column / kBlockKv, kBlockQ, call.q_len, visit);
-    } else {
-      visit(0, call.q_len, true);
-    }
-  }
-}
-
-// A broadcast k or v has batch stride 0, and its gradient is the sum over the batch.
-TW_NOINLINE void backward_columns(const BackwardArguments& arguments, int first_b, int count_b,
-                                  int h_kv, int kv_tile, Scratch& scratch) {
-  const tilewright::abi::SnippetArguments& call = arguments.snippet;
-  const int first_column = kv_tile * kKvLanes;
-  const int left = call.kv_len - first_column;
-  const int columns = left < kKvLanes ? left : kKvLanes;
-  const int chunks = (columns + kLanes - 1) / kLanes;
-  for (int i = 0; i < chunks; ++i) scratch.ones[i] = broadcast(1.0f);
-  for (int b = first_b; b < first_b + count_b; ++b) {
-    const bool is_first = b == first_b, is_last = b + 1 == first_b + count_b;
-    const bool sums_k = arguments.dk.batch_stride == 0, sums_v = arguments.dv.batch_stride == 0;
-    for (int i = 0; (is_first || !sums_k) && i < chunks * kHeadDim; ++i) {
-      scratch.sum_keys[i] = Vector{};
-    }
-    for (int i = 0; (is_first || !sums_v) && i < chunks * kValueDim; ++i) {
-      scratch.sum_values[i] = Vector{};
-    }
-    visit_batch(arguments, b, h_kv, first_column, columns, chunks, scratch);
-    for (int i = 0; i < columns; ++i) {
-      const int column = first_column + i;
-      if (arguments.dk.data != nullptr && (is_last || !sums_k)) {
-        store_lane<kHeadDim>(scratch.sum_keys, i, arguments.scale, false, scratch.row,
-                             row_of<KvElement>(arguments.dk, b, h_kv, column));
-      }
-      if (arguments.dv.data != nullptr && (is_last || !sums_v)) {
-        store_lane<kValueDim>(scratch.sum_values, i, 1.0f, false, scratch.row,
-                              row_of<KvElement>(arguments.dv, b, h_kv, column));
-      }
-    }
+    value_tile<kHeadDim>(scratch.key_rows, kHeadDim, count, chunks, scratch.d,
+                         scratch.sum_keys + first_chunk * kHeadDim, scratch.ones);
   }
 }
 

@@ -47,18 +47,6 @@ TW_NOINLINE void stage_rows(const Element* rows, long long stride, int count, fl
   for (int i = 0; i < count; ++i) load_row<kDim>(rows + i * stride, staged + i * kDim);
 }
 
-// Rows as lanes of chunks: [chunks][kDim]; lanes past the last row are 0.
-template <int kDim, typename Element>
-TW_NOINLINE void load_lanes(const Element* rows, long long stride, int count, int chunks,
-                            Vector* lanes, float* row) {
-  for (int i = 0; i < chunks * kDim; ++i) lanes[i] = Vector{};
-  for (int i = 0; i < count; ++i) {
-    load_row<kDim>(rows + i * stride, row);
-    float* const lane = reinterpret_cast<float*>(lanes + i / kLanes * kDim) + i % kLanes;
-    for (int d = 0; d < kDim; ++d) lane[d * kLanes] = row[d];
-  }
-}
-
 // One lane of chunks times a factor, as a row; zeros where it is empty, whatever the lane holds.
 template <int kDim, typename Element>
 TW_NOINLINE void store_lane(const Vector* lanes, int i, float factor, bool is_empty, float* row,

@@ -13,7 +13,7 @@ namespace tw_kernel {
 using tilewright::abi::GradientArgument;
 
 // Where a chunk of scores lies in the call. Lanes and tile rows past the last one are computed as if
-// they were it.
+// they were it, and columns before the first likewise.
 struct BackwardPlace {
   int b;
   int h;
@@ -34,7 +34,8 @@ struct ElementOf {
 
   TW_MEMBER ElementOf(const BackwardPlace& place, int lane, int tile_row) {
     const int row = place.first_row + (kLanesAreRows ? lane : tile_row);
-    const int column = place.first_column + (kLanesAreRows ? tile_row : lane);
+    int column = place.first_column + (kLanesAreRows ? tile_row : lane);
+    if (kPacked && !kLanesAreRows) column = column < 0 ? 0 : column;
     q_idx = (row < place.last_row ? row : place.last_row) + place.q_offset;
     kv_idx = (column < place.last_column ? column : place.last_column) + place.kv_offset;
   }

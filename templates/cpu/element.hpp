@@ -42,7 +42,12 @@ TW_INLINE float to_number(float x) { return x; }
 TW_INLINE float to_number(Half x) { return to_float(x); }
 TW_INLINE float to_number(BFloat16 x) { return to_float(x); }
 TW_INLINE int to_number(int x) { return x; }
+TW_INLINE float to_number(double x) { return static_cast<float>(x); }
+TW_INLINE int to_number(signed char x) { return x; }
 TW_INLINE int to_number(unsigned char x) { return x; }
+TW_INLINE int to_number(short x) { return x; }
+TW_INLINE int to_number(unsigned short x) { return x; }
+TW_INLINE long long to_number(unsigned x) { return x; }
 TW_INLINE long long to_number(long long x) { return x; }
 TW_INLINE int to_number(Bool x) { return x.byte != 0; }
 

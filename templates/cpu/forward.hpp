@@ -2,16 +2,21 @@
 
 #include "abi/cpu.hpp"
 #include "abi/tile_map.hpp"
+#include "attention/row_sum.hpp"
 #include "cpu/element.hpp"
+#include "cpu/finish_scores.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/head.hpp"
 #include "cpu/inline.hpp"
+#include "cpu/load_lanes.hpp"
 #include "cpu/modify.hpp"
 #include "cpu/softmax.hpp"
 #include "cpu/staged_rows.hpp"
 #include "cpu/vector.hpp"
+#include "cpu/visit_lists.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/kv_rows.hpp"
+#include "kernel/scales.hpp"
 #include "math/elementary.hpp"
 #include "snippet/snippets.hpp"
 
@@ -19,7 +24,6 @@
 
 namespace tw_kernel {
 
-using tilewright::abi::BlockMaskArgument;
 using tilewright::abi::TileMapRow;
 using tilewright::abi::TileSpan;
 
@@ -51,16 +55,6 @@ struct Item {
   float scale;
 };
 
-TW_NOINLINE void load_q(const QElement* q, long long stride, int rows, int chunks,
-                        Scratch& scratch) {
-  for (int i = 0; i < chunks * kHeadDim; ++i) scratch.q[i] = Vector{};
-  for (int row = 0; row < rows; ++row) {
-    load_row<kHeadDim>(q + row * stride, scratch.row);
-    float* lane = reinterpret_cast<float*>(scratch.q + row / kLanes * kHeadDim) + row % kLanes;
-    for (int d = 0; d < kHeadDim; ++d) lane[d * kLanes] = scratch.row[d];
-  }
-}
-
 // One tile: kv rows [first, first + count).
 TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial,
                             Scratch& scratch) {
@@ -73,12 +67,10 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
   place.first_kv_idx = first + item.kv_offset;
   for (int chunk = 0; chunk < item.chunks; ++chunk) {
     Vector* const s = scratch.s + chunk * kKvTile;
-    if (kHasMaskMod && partial) {
-      modify_scores<kHasMaskMod>(item.state, place, count, reinterpret_cast<float*>(s));
-    } else if (kHasScoreMod) {
-      modify_scores<kHasMaskMod && !kMasked>(item.state, place, count, reinterpret_cast<float*>(s));
-    }
+    float* const lanes = reinterpret_cast<float*>(s);
+    finish_scores(item.state, place, first, count, partial, lanes);
     scratch.alpha[chunk] = update_softmax(s, count, scratch.rows[chunk]);
+    scale_weights(item.state, place, first, count, lanes);
     place.first_row += kLanes;
   }
   const StagedRows v = item.v.template stage<kValueDim>(first, count, kNearStride, scratch.v);
@@ -90,22 +82,6 @@ TW_INLINE void visit_range(const Item& item, int begin, int end, bool partial, S
   for (int first = begin; first < end; first += kKvTile) {
     const int count = end - first < kKvTile ? end - first : kKvTile;
     visit_tile(item, first, count, partial, scratch);
-  }
-}
-
-// Partial tiles first, then full ones, as the block mask lists them.
-TW_INLINE void visit_blocks(const Item& item, const BlockMaskArgument& mask, Scratch& scratch) {
-  const int b = mask.batch == 1 ? 0 : item.place.b;
-  const int h = mask.heads == 1 ? 0 : item.place.h;
-  const long long row =
-      (static_cast<long long>(b) * mask.heads + h) * mask.q_blocks + item.place.first_row / kBlockQ;
-  for (long long i = mask.row_offsets[row]; i < mask.row_offsets[row + 1]; ++i) {
-    const int begin = mask.indices[i] * kBlockKv;
-    visit_range(item, begin, begin + kBlockKv, true, scratch);
-  }
-  for (long long i = mask.full_row_offsets[row]; i < mask.full_row_offsets[row + 1]; ++i) {
-    const int begin = mask.full_indices[i] * kBlockKv;
-    visit_range(item, begin, begin + kBlockKv, false, scratch);
   }
 }
 
@@ -123,8 +99,20 @@ TW_INLINE void visit_map(const Item& item, const TileMapRow& map, Scratch& scrat
   }
 }
 
-TW_NOINLINE void store_rows(const Item& item, OutElement* out, long long stride, float* lse,
-                            Scratch& scratch) {
+// Where the rows of an item are stored.
+struct ItemRows {
+  OutElement* out;
+  long long stride;   // of out
+  float* lse;         // read where kHasLse
+  float* max_scores;  // likewise, kHasMaxScores
+};
+
+// Without the sink. sum: NaN where a kept score is NaN or infinity.
+TW_INLINE float max_score(float sum, float greatest) {
+  return sum == 0.0f ? -kInfinity : sum == sum ? greatest : sum;
+}
+
+TW_NOINLINE void store_rows(const Item& item, const ItemRows& rows, Scratch& scratch) {
   const float* o = reinterpret_cast<const float*>(scratch.o);
   for (int row = 0; row < item.rows; ++row) {
     const RowState& state = scratch.rows[row / kLanes];
@@ -132,13 +120,15 @@ TW_NOINLINE void store_rows(const Item& item, OutElement* out, long long stride,
     const float* lane = o + row / kLanes * kValueDim * kLanes + row % kLanes;
     // Nothing kept: 0 whatever V holds. A NaN sum is none of these and stays.
     const bool empty = sum == 0.0f;
-    const float inverse = empty ? 0.0f : 1.0f / sum;
+    if (kHasMaxScores) rows.max_scores[row] = max_score(sum, state.max[row % kLanes]);
+    RowSum end = {state.max[row % kLanes], sum, empty ? 0.0f : 1.0f / sum, empty};
+    finish_row(item.state, item.place, item.place.first_row + row, sum, end);
     for (int d = 0; d < kValueDim; ++d) {
-      scratch.row[d] = empty ? 0.0f : lane[d * kLanes] * inverse;
+      scratch.row[d] = end.empty ? 0.0f : lane[d * kLanes] * end.factor;
     }
-    store_row<kValueDim>(scratch.row, out + row * stride);
+    store_row<kValueDim>(scratch.row, rows.out + row * rows.stride);
     if (kHasLse) {
-      lse[row] = empty ? -kInfinity : state.max[row % kLanes] + tw_math::log(sum);
+      rows.lse[row] = end.sum == 0.0f ? -kInfinity : end.greatest + tw_math::log(end.sum);
     }
   }
 }
@@ -159,29 +149,32 @@ TW_INLINE void forward(const ForwardArguments& arguments, int b, int h, int q_ti
   item.kv_len = snippet.kv_len;
   item.rows = rows_left < kQTile ? rows_left : kQTile;
   item.chunks = (item.rows + kLanes - 1) / kLanes;
-  item.scale = arguments.scale;
+  item.scale = find_scale(item.state, item.place, arguments.scale);
 
-  load_q(head_of<const QElement>(arguments.q, b, h) + first_row * arguments.q.row_stride,
-         arguments.q.row_stride, item.rows, item.chunks, scratch);
+  load_lanes<kHeadDim>(head_of<const QElement>(arguments.q, b, h) + first_row * arguments.q.row_stride,
+                       arguments.q.row_stride, item.rows, item.chunks, scratch.q, scratch.row);
   for (int i = 0; i < item.chunks * kValueDim; ++i) scratch.o[i] = Vector{};
   for (int i = 0; i < item.chunks; ++i) scratch.rows[i] = {broadcast(-kInfinity), Vector{}};
 
   if (kMasked && kPacked) {
     visit_map(item, arguments.map, scratch);
   } else if (kMasked) {
-    visit_blocks(item, arguments.mask, scratch);
+    visit_lists(arguments.mask, b, h, first_row / kBlockQ, kBlockKv, item.kv_len,
+                [&](int begin, int end, bool partial) { visit_range(item, begin, end, partial, scratch); });
   } else {
     visit_range(item, 0, item.kv_len, kHasMaskMod, scratch);
   }
 
-  float* const lse =
-      kHasLse ? arguments.lse +
-                    ((kPacked ? 0 : static_cast<long long>(b) * snippet.num_q_heads) + h) *
-                        arguments.lse_head_stride +
-                    first_row
-              : nullptr;
-  store_rows(item, head_of<OutElement>(arguments.out, b, h) + first_row * arguments.out.row_stride,
-             arguments.out.row_stride, lse, scratch);
+  const long long first =
+      ((kPacked ? 0 : static_cast<long long>(b) * snippet.num_q_heads) + h) *
+          arguments.lse_head_stride +
+      first_row;
+  const ItemRows stored = {
+      .out = head_of<OutElement>(arguments.out, b, h) + first_row * arguments.out.row_stride,
+      .stride = arguments.out.row_stride,
+      .lse = kHasLse ? arguments.lse + first : nullptr,
+      .max_scores = kHasMaxScores ? arguments.max_scores + first : nullptr};
+  store_rows(item, stored, scratch);
 }
 
 }  // namespace tw_kernel

@@ -34,7 +34,22 @@ TW_INLINE float to_number(BFloat16 x) {
 TW_INLINE int to_number(int x) {
   return x;
 }
+TW_INLINE float to_number(double x) {
+  return static_cast<float>(x);
+}
+TW_INLINE int to_number(signed char x) {
+  return x;
+}
 TW_INLINE int to_number(unsigned char x) {
+  return x;
+}
+TW_INLINE int to_number(short x) {
+  return x;
+}
+TW_INLINE int to_number(unsigned short x) {
+  return x;
+}
+TW_INLINE long long to_number(unsigned x) {
   return x;
 }
 TW_INLINE long long to_number(long long x) {

@@ -90,6 +90,60 @@ TEST_CASE("C: the program's threads serve, and no other ones") {
              ContainsSubstring("pool_size is NULL"));
 }
 
+TEST_CASE("C: lent threads are asked for on the thread of the call, before each loop") {
+  struct Lent {
+    std::thread::id caller = std::this_thread::get_id();
+    int size = 0, loops = 0, elsewhere = 0;
+  } lent;
+  tw_options options = cpu_options();
+  options.pool = &lent;
+  options.pool_size = [](void* pool) -> std::int32_t {
+    auto& it = *static_cast<Lent*>(pool);
+    it.elsewhere += std::this_thread::get_id() != it.caller;
+    return it.size = 2 + it.loops % 3;
+  };
+  options.parallel_for = [](void* pool, std::int64_t items,
+                            void (*body)(void*, std::int64_t, std::int32_t), void* context) {
+    auto& it = *static_cast<Lent*>(pool);
+    it.elsewhere += std::this_thread::get_id() != it.caller;
+    ++it.loops;
+    for (std::int64_t item = 0; item < items; ++item) body(context, item, it.size - 1);
+  };
+  const AttentionHandle made = attention(
+      R"({"dtype": "f32", "head_dim": 32, "mask_mod": "(q_idx * kv_idx) % 3 == 0"})", options);
+  const tw_shape sizes = shape(4, 200, 200);
+  const MaskHandle mask = make<MaskHandle>(tw_mask_create, made.get(), &sizes, nullptr, nullptr);
+  const int loops = lent.loops;
+  CHECK(loops > 0);
+  std::vector<float> x = numbers(4 * 200 * 32), out(x.size());
+  auto call = sized<tw_call>();
+  call.q = call.k = call.v = tensor(x, {1, 4, 200, 32});
+  call.out = tensor(out, {1, 4, 200, 32});
+  call.mask = mask.get();
+  succeed(tw_forward, made.get(), &call);
+  CHECK(lent.loops > loops);
+  succeed(tw_forward, made.get(), &call);
+  CHECK(lent.elsewhere == 0);
+}
+
+TEST_CASE("C: decode is an option, which changes no call on a CPU") {
+  tw_options options = cpu_options();
+  options.decode = 1;
+  const AttentionHandle decodes = attention(kPlain, options), plain = attention(kPlain);
+  std::vector<float> q = numbers(4 * 32), x = numbers(4 * 200 * 32), a(q.size()), b(q.size());
+  auto call = sized<tw_call>();
+  call.q = tensor(q, {1, 4, 1, 32});
+  call.k = call.v = tensor(x, {1, 4, 200, 32});
+  call.out = tensor(a, {1, 4, 1, 32});
+  call.workspace = x.data();  // of no use on a CPU
+  call.workspace_bytes = 1;
+  succeed(tw_forward, decodes.get(), &call);
+  call.workspace = nullptr;
+  call.out = tensor(b, {1, 4, 1, 32});
+  succeed(tw_forward, plain.get(), &call);
+  CHECK(a == b);
+}
+
 TEST_CASE("C: an executor that leaves items out, or throws, is an error") {
   tw_options options = cpu_options();
   options.pool_size = Pool::size;

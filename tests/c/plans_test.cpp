@@ -251,3 +251,63 @@ TEST_CASE("C: pages of a packed spec are refused, and a plan with a mask") {
   succeed(tw_packed_output_shape, made.get(), &sizes, &out, &lse);
   CHECK((out.rank == 3 && out.shape[0] == sizes.total_q && lse.rank == 2));
 }
+
+TEST_CASE("C: gradients of a packed call are the C++ API's") {
+  const char* const text = R"({
+    "dtype": "f32", "head_dim": 16, "layout": "packed", "outputs": ["out", "lse"],
+    "mask_mod": "q_idx >= kv_idx", "block": [32, 32], "gradients": ["k"]})";
+  const auto made = attention(text);
+  Step step;
+  auto options = sized<tw_plan_options>();
+  const tw_packed_shape shape = step.shape();
+  succeed(tw_plan_workspace_size, made.get(), &shape, nullptr, &options.workspace_bytes);
+  packed_calls::Workspace memory(options.workspace_bytes);
+  options.workspace = memory.view().data;
+  const tw_sequences sequences = step.sequences();
+  const auto plan_with = [&](int backward) {
+    options.backward = backward;
+    tw_plan* plan = nullptr;
+    succeed(tw_plan_create, made.get(), &shape, &sequences, nullptr, &options, &plan);
+    return plan;
+  };
+  tw_plan* const plan = plan_with(1);
+  tw_call forward = step.call();
+  forward.plan = plan;
+  succeed(tw_forward, made.get(), &forward);
+  Tensor dk = Tensor::zeros(f32, step.batch.k.shape()), wanted = Tensor::zeros(f32, dk.shape());
+  auto call = sized<tw_backward_call>();
+  call.q = forward.q;
+  call.k = forward.k;
+  call.v = forward.v;
+  call.out = forward.out;
+  call.lse = forward.lse;
+  call.dout = forward.out;
+  call.dk = c_tensor(dk);
+  call.plan = plan;
+  succeed(tw_backward, made.get(), &call);
+  std::int64_t bytes = -1;
+  succeed(tw_packed_backward_workspace_size, made.get(), &shape, nullptr, 1, &bytes);
+  CHECK(bytes == 0);
+
+  const Attention same_spec(spec_from_json(text), {.device = Device::cpu()});
+  packed_calls::Workspace own(same_spec.workspace_size(step.batch.shape()));
+  const Plan own_plan = same_spec.plan(
+      step.batch.shape(),
+      {.q_begin = step.q_begin, .kv_begin = step.kv_begin.view(), .kv_len = step.kv_len.view()}, {},
+      {.workspace = own.view(), .backward = true});
+  same_spec.backward({.q = step.batch.q,
+                      .k = step.batch.k,
+                      .v = step.batch.v,
+                      .out = step.batch.out,
+                      .lse = step.batch.lse,
+                      .dout = step.batch.out,
+                      .dk = wanted.view()},
+                     own_plan);
+  CHECK(same(dk, wanted));
+  tw_plan_destroy(plan);
+
+  tw_plan* const forward_alone = plan_with(0);
+  call.plan = forward_alone;
+  fail(TW_USAGE, tw_backward, made.get(), &call);
+  tw_plan_destroy(forward_alone);
+}

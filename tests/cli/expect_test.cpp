@@ -16,11 +16,11 @@ const std::string kShape = "random:1,2,2,33,40";
 
 struct Setup {
   Folder folder;
-  std::string spec = folder.write("s.json", kSpec);
+  std::string spec;
   std::string result = folder.path("out.safetensors");
   std::string theirs = folder.path("theirs.safetensors");
 
-  Setup() {
+  explicit Setup(const std::string& text = kSpec) : spec(folder.write("s.json", text)) {
     const Ended ended =
         start({"run", spec, "--inputs", kShape, "--outputs", result, "--device", "cpu"});
     INFO(ended.err);
@@ -42,6 +42,32 @@ struct Setup {
 };
 
 }  // namespace
+
+TEST_CASE("cli: check --expect judges max_scores and weights") {
+  const Setup setup(R"json({"dtype": "f32", "head_dim": 16,
+    "outputs": ["out", "lse", "max_scores", "weights"]})json");
+  TensorFile file = setup.ours();
+  const auto write = [&] {
+    std::map<std::string, TensorView> tensors;
+    for (const auto& [name, tensor] : file.tensors) tensors.emplace(name, tensor.view());
+    setup.write(tensors);
+  };
+  write();
+  const std::string right = setup.check().out;
+  CHECK_THAT(right, ContainsSubstring(", max_scores "));
+  CHECK_THAT(right, ContainsSubstring(", weights "));
+  for (const char* name : {"max_scores", "weights"}) {
+    CAPTURE(name);
+    float& element = static_cast<float*>(file.tensors.at(name).data())[5];
+    element += 0.1f;
+    write();
+    element -= 0.1f;
+    const Ended wrong = setup.check({"--json"});
+    CHECK(wrong.status == 1);
+    const nlohmann::json expected = wrong.json()["expected"];
+    CHECK(expected[std::string(name) + "_error"] > expected[std::string(name) + "_bound"]);
+  }
+}
 
 TEST_CASE("cli: check --expect judges a right result, and a wrong element of it") {
   const Setup setup;

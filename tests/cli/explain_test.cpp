@@ -52,6 +52,7 @@ TEST_CASE("cli: explain names every fast path once, with why and where it is not
                                        "own_elements", "proved_mask", "tensor_maps", "decode"});
   CHECK(report.at("fast_paths").size() == names.size());
   CHECK(report.at("kernel") == "forward_masked");
+  CHECK(report.at("backward").is_null());
   CHECK_THAT(report.at("tactic").get<std::string>(), ContainsSubstring("hopper"));
   for (const char* used : {"score_factors", "fixed_maximum", "reads_by_row", "reads_by_column",
                            "proved_mask", "tensor_maps"}) {
@@ -63,6 +64,17 @@ TEST_CASE("cli: explain names every fast path once, with why and where it is not
         nlohmann::json({{"snippet", "score_mod"}, {"line", 1}, {"column", 1}}));
 }
 
+TEST_CASE("cli: explain says who decodes") {
+  const Folder folder;
+  const std::string paged = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 64,
+    "layout": "packed", "kv_layout": "paged"})json");
+  CHECK(path(explained(paged, "sm_90a"), "decode").at("used") == true);
+  CHECK(path(explained(paged, "cpu-x86-64-v3"), "decode").at("used") == false);
+  const std::string dense = folder.write("d.json", kSoftcap);
+  CHECK_THAT(path(explained(dense, "sm_90a"), "decode").at("why_not").get<std::string>(),
+             ContainsSubstring("AttentionOptions::decode"));
+}
+
 TEST_CASE("cli: explain on other targets") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kSoftcap);
@@ -72,6 +84,44 @@ TEST_CASE("cli: explain on other targets") {
     CHECK(path(report, "reads_by_row").at("used") == true);
     CHECK(path(report, "tensor_maps").at("used") == false);
   }
+}
+
+TEST_CASE("cli: explain says why a spec has not Hopper's kernel") {
+  const Folder folder;
+  const auto why_not = [&](const char* spec) {
+    const nlohmann::json maps =
+        path(explained(folder.write("s.json", spec), "sm_90a"), "tensor_maps");
+    REQUIRE(maps.at("used") == false);
+    return maps.at("why_not").get<std::string>();
+  };
+  CHECK(why_not(R"({"dtype": "f32", "head_dim": 64})") ==
+        "of Hopper's kernel alone: its products are of f16, bf16 or f8e4m3, and dtype is f32");
+  CHECK_THAT(why_not(R"({"dtype": "bf16", "head_dim": 64, "block": [96, 128],
+               "mask_mod": "q_idx >= kv_idx"})"),
+             ContainsSubstring("divides block[0], which is 96"));
+  CHECK_THAT(why_not(R"({"dtype": "bf16", "kv_dtype": "i8", "head_dim": 64,
+               "k_scale": "s[kv_idx]", "v_scale": "1",
+               "buffers": {"s": {"dtype": "f32", "shape": ["kv_len"]}}})"),
+             ContainsSubstring("a scale of each row of k or v"));
+  CHECK_THAT(why_not(R"({"dtype": "bf16", "head_dim": 64, "tactic": {"name": "portable"}})"),
+             ContainsSubstring("the spec's tactic is \"portable\""));
+  CHECK_THAT(why_not(R"({"dtype": "bf16", "head_dim": 94})"),
+             ContainsSubstring("must be multiples of 8 from 16 on"));
+  CHECK_THAT(why_not(R"({"dtype": "f8e4m3", "out_dtype": "bf16", "head_dim": 24,
+               "q_scale": "1", "k_scale": "1", "v_scale": "1"})"),
+             ContainsSubstring("rows must be multiples of 16 bytes, and some have 24"));
+}
+
+TEST_CASE("cli: explain says that max_scores take no fixed maximum, and padded dims no decoding") {
+  const Folder folder;
+  const std::string capped = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 64,
+    "score_mod": "30 * tanh(score / 30)", "outputs": ["out", "max_scores"]})json");
+  CHECK_THAT(path(explained(capped, "sm_90a"), "fixed_maximum").at("why_not").get<std::string>(),
+             ContainsSubstring("outputs name max_scores"));
+  const std::string padded = folder.write("p.json", R"json({"dtype": "bf16", "head_dim": 64,
+    "v_head_dim": 17, "layout": "packed", "kv_layout": "paged"})json");
+  CHECK_THAT(path(explained(padded, "sm_90a"), "decode").at("why_not").get<std::string>(),
+             ContainsSubstring("must be multiples of 8 from 16 on"));
 }
 
 TEST_CASE("cli: explain says where a snippet is no longer understood") {
@@ -87,6 +137,57 @@ TEST_CASE("cli: explain says where a snippet is no longer understood") {
   CHECK_THAT(text.out, ContainsSubstring("score_slope      no: nothing is known"));
   CHECK_THAT(text.out, ContainsSubstring("(score_mod:2:3)"));
   CHECK_THAT(text.out, ContainsSubstring("tensor_maps      yes"));
+}
+
+TEST_CASE("cli: explain of a spec with gradients says which kernel computes them") {
+  const Folder folder;
+  const std::string text = R"json({"dtype": "bf16", "head_dim": HEAD_DIM, "outputs": ["out", "lse"],
+                                  "gradients": ["q", "k", "v"]})json";
+  const auto of = [&](const std::string& head_dim) {
+    std::string spec = text;
+    spec.replace(spec.find("HEAD_DIM"), 8, head_dim);
+    return path(explained(folder.write("s.json", spec), "sm_90a"), "gradients_in_one_sweep");
+  };
+  CHECK(of("128").at("used") == true);
+  CHECK(of("96").at("used") == false);
+  CHECK_THAT(of("96").at("why_not").get<std::string>(), ContainsSubstring("head_dim is 96"));
+}
+
+TEST_CASE("cli: explain names the backward kernel of a spec with gradients") {
+  const Folder folder;
+  const auto of = [&](const std::string& score_mod, const std::string& target) {
+    const std::string spec =
+        folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128, "score_mod": ")json" +
+                                   score_mod + R"json(",
+          "buffers": {"x": {"dtype": "f32", "shape": ["kv_len"]}},
+          "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "x"]})json");
+    return explained(spec, target).at("backward");
+  };
+  const nlohmann::json summed = of("score + x[kv_idx]", "sm_90a");
+  CHECK(summed.at("kernel") == "backward");
+  CHECK(summed.at("tactic") == "hopper columns=128 rows=64");
+  CHECK(summed.at("why_not").is_null());
+  CHECK_THAT(of("score * x[kv_idx]", "sm_90a").at("tactic").get<std::string>(),
+             ContainsSubstring("portable q_tile="));
+  CHECK_THAT(of("score + x[kv_idx]", "cpu-x86-64-v3").at("tactic").get<std::string>(),
+             ContainsSubstring("cpu q_tile="));
+}
+
+TEST_CASE("cli: explain says where a spec's gradients have no derivative") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 64,
+    "score_mod": "float s = score;\n  unsigned u = 3;\nreturn s * u;",
+    "outputs": ["out", "lse"], "gradients": ["q", "k", "v"]})json");
+  const nlohmann::json report = explained(spec, "sm_90a");
+  const nlohmann::json place = {{"snippet", "score_mod"}, {"line", 2}, {"column", 3}};
+  CHECK(report.at("backward").at("tactic").is_null());
+  CHECK(report.at("backward").at("place") == place);
+  const nlohmann::json sweep = path(report, "gradients_in_one_sweep");
+  CHECK(sweep.at("used") == false);
+  CHECK(sweep.at("place") == place);
+  CHECK_THAT(start({"explain", spec, "--target", "sm_90a"}).out,
+             ContainsSubstring("backward for sm_90a: none: no derivative of this snippet by the "
+                               "score is known (score_mod:2:3)"));
 }
 
 TEST_CASE("cli: explain of a packed spec says whether its plan proves tiles") {

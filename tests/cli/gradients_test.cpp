@@ -18,7 +18,7 @@ std::string spec_of(const std::string& dtype) {
   "score_mod": "cap * tanh((score + slopes[h] * (kv_idx - q_idx)) / cap) + bias(q_idx, kv_idx)",
   "mask_mod": "q_idx >= kv_idx",
   "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]},
-              "bias": {"dtype": "f32", "shape": ["q_len", "kv_len"]}},
+              "bias": {"dtype": "f64", "shape": ["q_len", "kv_len"]}},
   "scalars": {"cap": {"dtype": "f32", "default": 5}},
   "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes", "bias", "cap"]})json";
 }
@@ -55,6 +55,36 @@ TEST_CASE("cli: run writes the gradients that a spec names, and check judges the
   CHECK(outputs.tensors.at("dk").view().describe() == outputs.tensors.at("dv").view().describe());
   CHECK(outputs.tensors.at("d_cap").numel() == 1);
   CHECK(outputs.tensors.at("d_bias").dtype() == f32);
+}
+
+TEST_CASE("cli: gradients of packed specs") {
+  const Folder folder;
+  const auto write_spec = [&](const std::string& dtype) {
+    return folder.write("s.json", R"json({"dtype": ")json" + dtype + R"json(", "head_dim": 16,
+  "layout": "packed", "block": [32, 32], "mask_mod": "q_idx >= kv_idx",
+  "score_mod": "cap * tanh((score + slopes[h] * (kv_idx - q_idx)) / cap) + of_q[q_token] * of_kv[kv_token]",
+  "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]},
+              "of_q": {"dtype": "f32", "shape": ["total_q"]},
+              "of_kv": {"dtype": "f32", "shape": ["total_kv"]}},
+  "scalars": {"cap": {"dtype": "f32", "default": 5}},
+  "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes", "of_q", "of_kv", "cap"]})json");
+  };
+  const std::string random = "random:4,2/1:43,50:50,35:18,0:9";
+  for (const char* const dtype : {"f32", "bf16"}) {
+    CAPTURE(dtype);
+    const Ended checked = on_cpu({"check", write_spec(dtype), "--inputs", random, "--json"});
+    INFO(checked.out << checked.err);
+    REQUIRE(checked.status == 0);
+    CHECK(checked.json()["gradients"].size() == 7);
+  }
+  const std::string file = folder.path("out.safetensors");
+  const Ended ran =
+      on_cpu({"run", write_spec("f32"), "--inputs", random, "--outputs", file, "--json"});
+  INFO(ran.err);
+  REQUIRE(ran.status == 0);
+  const TensorFile outputs = read_safetensors(file);
+  CHECK(outputs.tensors.at("dq").view().describe() == outputs.tensors.at("out").view().describe());
+  CHECK(outputs.tensors.at("d_of_kv").numel() == outputs.tensors.at("dk").shape()[0]);
 }
 
 TEST_CASE("cli: dout and dlse come from the file of a spec with gradients alone") {

@@ -136,6 +136,36 @@ TEST_CASE("cli packed bench: the suite serving on a CPU") {
   REQUIRE(rows[1]["inputs"] == "random:2,2/128:128,64:64,32:32,16:16,2:2x8");
 }
 
+TEST_CASE("cli packed bench: the suite paged on a CPU") {
+  const nlohmann::json rows =
+      rows_of(start({"bench", "--suite", "paged", "--q-len", "256", "--heads", "2", "--head-dim",
+                     "16", "--budget-ms", "1", "--threads", "1", "--device", "cpu", "--json"},
+                    {}, std::chrono::minutes(10)));
+  REQUIRE(rows.size() == 18);
+  std::set<std::string> compared;
+  for (const nlohmann::json& row : rows) {
+    CAPTURE(row.dump());
+    REQUIRE(row["kv_gbytes_per_s"].get<double>() > 0);
+    if (row.contains("ratio")) compared.insert(row["reference"]);
+  }
+  REQUIRE(compared == std::set<std::string>{"decode", "decode of 1k", "packed"});
+  REQUIRE(rows[5]["inputs"] == "random:2,2/1:128x64/page=16");
+  // K and V of 64 sequences of 128 columns, 2 heads and 16 numbers of 4 bytes.
+  const double bytes = rows[5]["kv_gbytes_per_s"].get<double>() * rows[5]["ms"].get<double>() * 1e6;
+  REQUIRE_THAT(bytes, WithinAbs(64.0 * 128 * 2 * 2 * 16 * 4, 1));
+  require_refused(bench({"--suite", "paged", "--batch", "2"}), "--batch is for dense calls");
+}
+
+TEST_CASE("cli packed bench: new rows beside pages") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "layout": "packed", "kv_layout": "paged", "kv_new": true})json");
+  const nlohmann::json rows =
+      rows_of(bench({"--spec", spec, "--inputs", "random:2,1/8:40,1:33x2/page=16", "--json"}));
+  REQUIRE(rows.size() == 1);
+  REQUIRE(rows[0]["ms"].get<double>() > 0);
+}
+
 TEST_CASE("cli packed bench: a row of the suite that is compared with a dense call") {
   const nlohmann::json rows =
       rows_of(bench({"--suite", "serving", "--only", "block_sparse", "--head-dim", "16", "--q-len",
@@ -159,6 +189,9 @@ TEST_CASE("cli packed bench: --only leaves rows out") {
   REQUIRE(listed("serving", "packed causal").json().size() == 3);
   REQUIRE(listed("dense", "f16 d64").json().size() == 2);  // bf16 too
   require_refused(listed("mods", "nothing"), "no row of the suite holds \"nothing\"");
+  // The error lists what there is.
+  REQUIRE_THAT(listed("mods", "nothing").err, ContainsSubstring("causal f32 d64 batch 1"));
+  REQUIRE_THAT(listed("serving", "nothing").err, ContainsSubstring("block_sparse"));
   require_refused(start({"bench", "--suite", "launch", "--only", "dense"}), "takes no --only");
 }
 
@@ -179,6 +212,21 @@ TEST_CASE("cli packed bench: host time of forward and rebuild") {
       rows_of(bench({"--suite", "launch", "--spec", folder.write("s.json", kPacked), "--json"}));
   REQUIRE(rows[0]["variant"] == "packed");
   REQUIRE(rows[0]["ms"].get<double>() > 0);
+}
+
+TEST_CASE("cli packed bench: the backward pass of one call") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"({
+    "name": "learnt", "dtype": "f32", "head_dim": 16, "layout": "packed", "mask_mod": "q_idx >= kv_idx"})");
+  const std::string lengths = "random:2,1/40:60,7:7";
+  const nlohmann::json rows =
+      rows_of(bench({"--suite", "backward", "--spec", spec, "--inputs", lengths, "--json"}));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0]["gradients"] == nlohmann::json({"q", "k", "v"}));
+  CHECK(rows[0]["total_kv"] == 67);
+  CHECK(rows[0]["inputs"] == lengths);
+  CHECK(rows[0]["gflops"].get<double>() > 0);
+  require_refused(bench({"--suite", "backward", "--spec", spec}), "and the spec is packed");
 }
 
 TEST_CASE("cli packed bench: what cannot be measured is refused") {

@@ -7,9 +7,9 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",     "check",      "render", "explain",
-                                         "compile", "mask",       "bench",  "cache",
-                                         "doctor",  "precompile", "fuzz"};
+const std::vector<std::string> kVerbs = {"run",  "check",       "render", "explain", "compile",
+                                         "mask", "bench",       "cache",  "doctor",  "precompile",
+                                         "fuzz", "completions", "manual"};
 
 void require_usage_error(const Ended& ended, const std::string& text) {
   REQUIRE(ended.status == 2);
@@ -59,7 +59,7 @@ TEST_CASE("cli: an unknown option names the nearest one, also where a required o
 
 TEST_CASE("cli: --list of a suite that has none says which have") {
   require_usage_error(start({"bench", "--suite", "compile", "--list", "--device", "cpu"}),
-                      "--list shows those of dense, mods, growth and serving");
+                      "--list shows those of dense, mods, growth, serving, paged and backward");
   require_usage_error(start({"bench", "--suite", "compiles", "--list", "--device", "cpu"}),
                       "did you mean \"compile\"?");
 }

@@ -9,6 +9,8 @@
 #include "base/error.hpp"
 #include "generator/render/cuda_kernels.hpp"
 #include "generator/render/templates.hpp"
+#include "generator/spec/gradients.hpp"
+#include "generator/tactic/hopper_backward_tactic.hpp"
 #include "generator/tactic/tactic.hpp"
 #include "tests/compile_matrix/operands.hpp"
 #include "tests/compile_matrix/sass.hpp"
@@ -30,9 +32,14 @@ std::string ptxas_version(const std::vector<std::byte>& cubin) {
 }
 
 // Promised are head_dim 64 and 128 at the tactic that is chosen; a template for one architecture
-// promises it for whatever it is chosen for. Kernels of block masks have no tactic that could be
-// chosen otherwise, and run for tens of microseconds.
+// promises it for whatever it is chosen for, that of the backward pass for the gradient of one
+// buffer at most. Other kernels of the backward pass promise nothing;
+// kernels of block masks have no tactic that could be chosen otherwise, and run for tens of
+// microseconds.
 bool must_not_spill(const Wish& wish) {
+  if (hopper_backward_tactic(wish.spec, wish.target, wish.kernel)) {
+    return gradient_names(wish.spec).size() <= 1;
+  }
   if (!wish.kernel.is_forward()) return false;
   if (wish.spec.tactic && !wish.spec.tactic->parameters.empty()) return false;
   if (tactic_of(wish).name() != "portable") return true;

@@ -8,7 +8,7 @@
 
 namespace tilewright::compile_matrix {
 
-/// docs/kernel_resources.md: what the kernels of each tactic take of a multiprocessor. Rows are
+/// kernel_resources.tsv: what the kernels of each tactic take of a multiprocessor. Rows are
 /// told apart by dtype, head_dim, snippets, kernel, target and tactic.
 class ResourceTable {
  public:
@@ -20,11 +20,11 @@ class ResourceTable {
   /// masks, which follow every change of the interval reading.
   static bool is_in_sample(const Wish& wish);
 
-  /// @throws Error with code file where there is no table in it
+  /// @throws Error with code file if the file holds no table
   static ResourceTable read(const std::string& path);
 
   void add(const Wish& wish, const Outcome& outcome);
-  /// The table as Markdown.
+  /// The table as tab-separated values.
   std::string text() const;
 
   const std::string& compiler() const { return compiler_; }  ///< "V13.0.88"

@@ -31,7 +31,7 @@ Outcome outcome_of(std::int64_t registers, const char* compiler = "V13.0.88") {
 // What comes back of a table that is written to a file.
 ResourceTable reread(const std::string& text) {
   const std::string path = std::filesystem::temp_directory_path() /
-                           ("tilewright_table_" + std::to_string(getpid()) + ".md");
+                           ("tilewright_table_" + std::to_string(getpid()) + ".tsv");
   write_text_file(path, text);
   const ResourceTable table = ResourceTable::read(path);
   std::filesystem::remove(path);
@@ -49,7 +49,7 @@ TEST_CASE("kernel resources: a table that was written is read back equal") {
   REQUIRE(again.text() == table.text());
   REQUIRE(again.differences(table, {wish_of(kCausal), wish_of(kCausal, "sm_90a", "mask_exact")})
               .empty());
-  REQUIRE_THAT(table.text(), ContainsSubstring("| bf16  | 64       | causal"));
+  REQUIRE_THAT(table.text(), ContainsSubstring("\nbf16\t64\tcausal\t"));
 }
 
 TEST_CASE("kernel resources: a changed figure, a missing row and a stale one are differences") {

@@ -9,6 +9,7 @@
 #include "base/file_io.hpp"
 #include "cli/bench/variants.hpp"
 #include "generator/render/cuda_kernels.hpp"
+#include "generator/render/kernel_source.hpp"
 
 namespace tilewright::compile_matrix {
 namespace {
@@ -44,6 +45,24 @@ std::vector<Spec> dense_specs() {
   return specs;
 }
 
+// Backward kernels that take tensor maps.
+std::vector<Spec> gradient_specs() {
+  std::vector<Spec> specs;
+  for (const std::int64_t head_dim : {64, 128}) {
+    Spec spec = cli::dense_variant(bf16, head_dim);
+    spec.outputs.lse = true;
+    spec.gradients = {"q", "k", "v"};
+    specs.push_back(spec);
+    spec.name = "causal";
+    spec.mask_mod = "q_idx >= kv_idx";
+    specs.push_back(spec);
+    spec.name = "softcap_causal";
+    spec.score_mod = "50.0 * tanh(score / 50.0)";
+    specs.push_back(spec);
+  }
+  return specs;
+}
+
 }  // namespace
 
 std::vector<Wish> guarded_wishes() {
@@ -61,6 +80,9 @@ std::vector<Wish> guarded_wishes() {
         wishes.push_back({spec, target, KernelVariant::parse(kernel)});
       }
     }
+  }
+  for (const Spec& spec : gradient_specs()) {
+    wishes.push_back({spec, Target::parse("sm_90a"), backward_kernel(spec)});
   }
   return wishes;
 }

@@ -19,7 +19,7 @@ TEST_CASE("append on a GPU: pools hold the new rows, and the rest is unchanged")
   check_append(mixed, 140, TableForm::none);
 }
 
-TEST_CASE("append on a GPU: rows of absent pages are skipped", "[each-day]") {
+TEST_CASE("append on a GPU: rows of absent pages are skipped", "[every-kind]") {
   check_absent_pages(appending(f32, f32));
 }
 

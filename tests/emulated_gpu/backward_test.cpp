@@ -75,7 +75,8 @@ class Call {
       if (name == "cap") tensors_.emplace("d_cap", Tensor::zeros(f32, {1}));
       const auto buffer = problem_.snippet.buffers.find(name);
       if (buffer != problem_.snippet.buffers.end()) {
-        tensors_.emplace("d_" + name, like(buffer->second));
+        tensors_.emplace("d_" + name, Tensor::zeros(gradient_dtype(buffer->second.dtype),
+                                                    buffer->second.extents()));
       }
     }
   }
@@ -141,7 +142,7 @@ class Call {
 
 }  // namespace
 
-TEST_CASE("emulated GPU: gradients on tensor cores, of each pattern of an index", "[each-day]") {
+TEST_CASE("emulated GPU: gradients on tensor cores, of each pattern of an index", "[every-kind]") {
   const Attention attention(
       spec_of(bf16, {"q", "k", "v", "gain", "bias", "column", "row", "own", "cap"}),
       {.device = Device::parse("cuda")});
@@ -164,9 +165,10 @@ TEST_CASE("emulated GPU: gradients on tensor cores, of each pattern of an index"
   CHECK_THROWS_WITH(call.run(true, 1), ContainsSubstring("bytes; this call of backward needs"));
 }
 
-TEST_CASE("emulated GPU: gradients in float32", "[each-day]") {
-  const Attention attention(spec_of(f32, {"k", "column", "bias"}),
-                            {.device = Device::parse("cuda")});
+TEST_CASE("emulated GPU: gradients in float32, one of a buffer of f64", "[every-kind]") {
+  Spec spec = spec_of(f32, {"k", "column", "bias"});
+  spec.buffers.at("bias").dtype = f64;
+  const Attention attention(spec, {.device = Device::parse("cuda")});
   Call call(attention);
   call.run();
   call.judge();

@@ -5,13 +5,16 @@
 #include <thread>
 
 #include "runtime/api/nccl.hpp"
-#include "tests/support/divided_call.hpp"
+#include "runtime/parallel/row_sums.hpp"
+#include "tests/support/divided_gradients.hpp"
 
 namespace tilewright {
 namespace {
 
+using test::RankGradients;
 using test::RankTensors;
 using test::WholeCall;
+using test::WholeGradients;
 
 const Device kGpu = Device::parse("cuda");
 
@@ -47,7 +50,7 @@ std::vector<std::string> on_gpus(
 }  // namespace
 
 TEST_CASE("context parallel on a GPU: NCCL, two shardings, against the undivided call",
-          "[each-day]") {
+          "[every-kind]") {
   const Spec spec = causal();
   const Shape shape = {
       .batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 300, .kv_len = 300};
@@ -70,6 +73,79 @@ TEST_CASE("context parallel on a GPU: NCCL, two shardings, against the undivided
     CHECK(test::distance(got.out, wanted.out) <= 5 * 0x1p-8);
     CHECK(test::distance(got.lse, wanted.lse) <= 2 * (2e-3 + 0x1p-19 * 10));
   }
+}
+
+TEST_CASE("context parallel on a GPU: gradients, against the undivided call", "[every-kind]") {
+  const Spec spec = {.dtype = f32,
+                     .head_dim = 16,
+                     .mask_mod = "q_idx >= kv_idx",
+                     .block = {16, 16},
+                     .outputs = {.lse = true},
+                     .gradients = {"q", "k", "v"}};
+  const Shape shape = {
+      .batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 100, .kv_len = 100};
+  const Attention undivided(spec, {.device = kGpu});
+  const BlockMask mask = undivided.block_mask(shape, {}, {.transposed = true});
+  WholeCall call(spec, shape);
+  undivided.forward(call.tensors(), mask);
+  packed_calls::Workspace memory(undivided.workspace_size(shape, Pass::backward));
+  const auto backward = [&](WholeGradients& gradients) {
+    undivided.backward(gradients.tensors(call), mask, {}, {}, {.workspace = memory.view()});
+  };
+  WholeGradients ones(call), wanted(call), got(call);
+  packed_calls::fill(ones.dout, 1);
+  backward(ones);  // whose dv is the sum of P
+  backward(wanted);
+  for (const std::string& error : on_gpus(3, {}, [&](int, const auto& communicator) {
+         const ContextParallel context(spec, communicator, {.device = kGpu});
+         const ContextPlan plan = context.plan(shape, {}, {.sharding = Sharding::zigzag});
+         const RankTensors own(call, plan);
+         const RankGradients gradients(call, got, own, plan);
+         packed_calls::Workspace forward(context.workspace_size(plan));
+         context.forward(own.tensors(), plan, {}, {.workspace = forward.view()});
+         packed_calls::Workspace more(context.workspace_size(plan, Pass::backward));
+         context.backward(gradients.tensors(own), plan, {}, {.workspace = more.view()});
+         context.wait();
+         gradients.put_into(call, got, plan);
+       })) {
+    CHECK(error == "");
+  }
+  const test::GradientBounds bounds(spec, shape, test::greatest(ones.dv));
+  CHECK(test::distance(got.dq, wanted.dq) <= bounds.dq);
+  CHECK(test::distance(got.dk, wanted.dk) <= bounds.dk);
+  CHECK(test::distance(got.dv, wanted.dv) <= bounds.dv);
+}
+
+TEST_CASE("context parallel on a GPU: rows are added up and converted as on a CPU",
+          "[every-kind]") {
+  const Attention attention({.dtype = f32, .head_dim = 16}, {.device = kGpu});
+  const std::vector<std::byte> kernel = parallel::RowSums::compile(attention, {});
+  const auto on_gpu = parallel::RowSums::make(kGpu, kernel, nullptr);
+  const auto on_cpu = parallel::RowSums::make(Device::cpu(), {}, nullptr);
+  const std::vector<std::int64_t> dims = {2, 3, 5, 40};
+  for (const DType from : {f32, f16, bf16}) {
+    for (const DType to : {f32, f16, bf16}) {
+      for (const bool adds : {false, true}) {
+        const Tensor added = packed_calls::in_dtype(packed_calls::random_tensor(dims, 1), from);
+        Tensor got = packed_calls::in_dtype(packed_calls::random_tensor(dims, 2), to);
+        Tensor wanted = packed_calls::in_dtype(packed_calls::random_tensor(dims, 2), to);
+        // Rows in another order, and a part of each row.
+        const auto part = [](TensorView view) {
+          std::swap(view.shape[1], view.shape[2]);
+          std::swap(view.strides[1], view.strides[2]);
+          view.shape[3] = 33;
+          return view;
+        };
+        on_gpu->add(part(added), part(got), adds, nullptr);
+        on_cpu->add(part(added), part(wanted), adds, nullptr);
+        CAPTURE(to_string(from), to_string(to), adds);
+        CHECK(std::memcmp(got.data(), wanted.data(), static_cast<std::size_t>(got.bytes())) == 0);
+      }
+    }
+  }
+  Tensor cleared = packed_calls::random_tensor(dims, 3);
+  on_gpu->add({}, cleared, false, nullptr);
+  CHECK(test::distance(cleared, Tensor::zeros(f32, dims)) == 0);
 }
 
 TEST_CASE("context parallel on a GPU: a peer that stays away ends in an error, not in a hang") {

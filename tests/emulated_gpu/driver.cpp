@@ -215,20 +215,23 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t coun
   return 0;
 }
 
-int cuTensorMapEncodeTiled(void* map, int, unsigned rank, void* base, const std::uint64_t* extents,
-                           const std::uint64_t* strides, const std::uint32_t* box,
-                           const std::uint32_t*, int, int, int, int) {
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base,
+                           const std::uint64_t* extents, const std::uint64_t* strides,
+                           const std::uint32_t* box, const std::uint32_t*, int, int, int, int) {
   if (rank < 4 || rank > 5 || reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
     return kInvalidValue;
-  emulated::TensorMap made = {emulated::TensorMap::kMagic,
-                              {box[0], box[1]},
-                              rank,
-                              static_cast<unsigned char*>(base),
-                              {},
-                              {}};
+  constexpr int kUint8 = 0;
+  emulated::TensorMap made = {.magic = emulated::TensorMap::kMagic,
+                              .box = {},
+                              .rank = rank,
+                              .element_bytes = type == kUint8 ? 1u : 2u,
+                              .base = static_cast<unsigned char*>(base),
+                              .extents = {},
+                              .strides = {}};
   for (unsigned i = 0; i < rank; ++i) {
     if (extents[i] == 0 || box[i] == 0 || box[i] > 256) return kInvalidValue;
     made.extents[i] = extents[i];
+    made.box[i] = box[i];
   }
   for (unsigned i = 0; i + 1 < rank; ++i) {
     if (strides[i] == 0 || strides[i] % 16 != 0) return kInvalidValue;

@@ -1,20 +1,14 @@
 // Faults planted in kernels for GPUs, run on the emulated one: each must be seen. What the emulator
 // does not show (a missing fence, two warps that race within one instruction) only a GPU can.
 
-#include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/error.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
+#include "tests/emulated_gpu/findings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
@@ -26,8 +20,6 @@ using test::Fault;
 using test::FaultyTemplates;
 
 namespace {
-
-constexpr std::string_view kNotTried = "not tried: ";
 
 Spec causal(const char* tactic) {
   return {.name = "causal",
@@ -79,55 +71,12 @@ Spec with_short_tiles() {
           .tactic = TacticSpec{"portable", {{"kv_tile", 16}}}};
 }
 
-// Empty where the call is right, else what was noticed.
-std::string findings_here(const Spec& spec, const Shape& shape,
-                          std::shared_ptr<const jinja::Loader> templates) {
-  verify::CheckOptions options;
-  options.attention.device = Device::parse("cuda");
-  options.attention.kernels.templates = std::move(templates);
-  options.readings = Toolchain();
-  options.check_undefined = false;
-  try {
-    const auto inputs = verify::random_inputs(spec, shape, 7, {.q_factor = 8});
-    const verify::Report report = verify::check(spec, inputs.problem(), options);
-    return report.ok ? "" : report.reasons().at(0);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::device) return error.message();
-    throw;
-  } catch (const std::length_error&) {  // of the host's copy of lists
-    return "the kernels counted more tiles than a vector holds";
-  } catch (const std::bad_alloc&) {
-    return "the kernels counted more tiles than memory holds";
-  }
-}
-
-// The same in a process of its own, as a faulty kernel may write anywhere.
 std::string findings(const Spec& spec, const Shape& shape,
                      const std::shared_ptr<const jinja::Loader>& templates) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGSEGV, SIG_DFL);
-    std::signal(SIGABRT, SIG_DFL);
-    std::signal(SIGILL, SIG_DFL);  // an array's bounds, see nvrtc.cpp
-    std::string found;
-    try {
-      found = findings_here(spec, shape, templates);
-    } catch (const std::exception& error) {
-      found = std::string(kNotTried) + error.what();
-    }
-    const bool is_written = write(ends[1], found.data(), found.size()) >= 0;
-    _exit(is_written ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string found(4096, '\0');
-  found.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read(ends[0], found.data(), 4096))));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (found.starts_with(kNotTried)) FAIL(found);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? found : "it crashed";
+  return test::findings_of([&] {
+    const auto inputs = verify::random_inputs(spec, shape, 7, {.q_factor = 8});
+    return verify::check(spec, inputs.problem(), test::check_options(templates));
+  });
 }
 
 // What the first order of threads shows that shows anything.
@@ -156,23 +105,16 @@ const Shape kSeveralLongRows = shape_of(4, 300, 1100);
 using Findings = std::string (*)(const Spec&, const Shape&,
                                  const std::shared_ptr<const jinja::Loader>&);
 
-// Each kernel with a fault is compiled: a run takes the day's share of them.
 void check_each_is_seen(const std::vector<Fault>& faults, const Spec& spec, const Shape& shape,
                         Findings findings_of) {
-  for (std::size_t i = 0; i < faults.size(); ++i) {
-    if (!is_due(i, is_full_run() ? 2 : 4)) continue;
-    const Fault& fault = faults[i];
-    CAPTURE(fault.what);
-    const std::string found =
-        findings_of(spec, shape, std::make_shared<const FaultyTemplates>(fault));
-    INFO(found);
-    CHECK(!found.empty());
-  }
+  test::check_each_is_seen(faults, [&](const std::shared_ptr<const jinja::Loader>& templates) {
+    return findings_of(spec, shape, templates);
+  });
 }
 
 }  // namespace
 
-TEST_CASE("emulated GPU: sound kernels are right", "[each-day]") {
+TEST_CASE("emulated GPU: sound kernels are right", "[every-kind]") {
   const std::shared_ptr<const jinja::Loader> templates = default_template_loader();
   for (const char* tactic : {"hopper", "portable"}) {
     CAPTURE(tactic);
@@ -185,9 +127,8 @@ TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
   const std::string forward = "cuda/portable/forward.hpp";
   const std::vector<Fault> faults = {
       {"nobody waits for a tile's copies", forward,
-       "    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();\n    __syncthreads();  // the tile "
-       "is",
-       "    __syncthreads();  // the tile is"},
+       "    wait_for_groups<kStages == 1 ? 0 : kStages - 2>();\n    settle_k(shared.k + stage",
+       "    settle_k(shared.k + stage"},
       {"a tile is read before all threads' copies of it are there", forward,
        "__syncthreads();  // the tile is visible to all, and the stage before is no longer read by "
        "any",
@@ -213,12 +154,12 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"V's place is given back while it is read", consumer,
        "    wait_for_values(out, p);\n    if (has_before) release(control.v_empty[before.stage]);",
        "    if (has_before) release(control.v_empty[before.stage]);\n    wait_for_values(out, p);"},
-      {"half of a tile's bytes are announced", producer,
+      {"half of a tile's bytes are announced", "cuda/hopper/whole_kv_boxes.hpp",
        "arrive_and_expect(full, kPanels * kPanelBytes)",
        "arrive_and_expect(full, kPanels * kPanelBytes / 2)"},
       {"K's place is filled before it is empty", producer,
-       "wait(shared_address(&control.k_empty[stage]), k_place_.parity() ^ 1",
-       "wait(shared_address(&control.k_empty[stage]), k_place_.parity() ^ 0 * 1"},
+       "wait(shared_address(&to.empty), k_place_.parity() ^ 1",
+       "wait(shared_address(&to.empty), k_place_.parity() ^ 0 * 1"},
       {"Q's place is filled before it is empty", producer,
        "wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 1",
        "wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 0 * 1"},

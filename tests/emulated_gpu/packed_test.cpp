@@ -39,7 +39,7 @@ TEST_CASE("packed on a GPU: without snippets") {
 }
 
 TEST_CASE("packed on a GPU: causal, bottom right, rows and sequences without columns",
-          "[each-day]") {
+          "[every-kind]") {
   check(packed_spec(32, "q_idx >= kv_idx", true),
         {.lengths = {{1, 332}, {5, 18}, {129, 263}, {0, 9}, {7, 3}, {64, 0}, {140, 30}},
          .heads = 4,
@@ -216,7 +216,8 @@ TEST_CASE("packed on a GPU: lengths that lie are clamped and reported as on the 
   Tensor q_begin = int_tensor({0, 20, 30, 40}), kv_begin = int_tensor({0, 10, 20, 50});
   Tensor kv_len = int_tensor({10, 10, 10}), q_offset = int_tensor({0, 0, 0});
   Tensor kv_offset = int_tensor({0, 0, 0});
-  const PackedShape shape = {.batch = 3, .total_q = 40, .total_kv = 50, .max_kv_len = 25};
+  const PackedShape shape = {
+      .batch = 3, .total_q = 40, .total_kv = 50, .max_q_len = 18, .max_kv_len = 25};
   Plans plans(packed_spec(16, "q_idx >= kv_idx", false), shape,
               {.q_begin = q_begin,
                .kv_begin = kv_begin.view(),

@@ -62,14 +62,17 @@ void check(const Spec& spec, Batch& batch, std::int64_t page_size, TableForm for
     return view;
   };
   Tensor lse = Tensor::zeros(f32, batch.lse.shape()), found = Tensor::zeros(f32, batch.out.shape());
-  fill(lse, -9.0f);
-  fill(found, -7.0f);
-  Tensor out = in_dtype(found, spec.dtype);
-  attention.forward({.q = staged.q, .k = pool(k), .v = pool(v), .out = out, .lse = lse.view()},
-                    plan);
-  read_back(out, found);
-  require_near(found, batch.out, spec.dtype == f16 ? kF16Tolerance : 2e-5f);
-  require_near(lse, batch.lse, spec.dtype == f16 ? 2e-3f : 2e-5f);
+  // Twice, as a call leaves a plan's counters as they were.
+  for (int call = 0; call < 2; ++call) {
+    fill(lse, -9.0f);
+    fill(found, -7.0f);
+    Tensor out = in_dtype(found, spec.dtype);
+    attention.forward({.q = staged.q, .k = pool(k), .v = pool(v), .out = out, .lse = lse.view()},
+                      plan);
+    read_back(out, found);
+    require_near(found, batch.out, spec.dtype == f16 ? kF16Tolerance : 2e-5f);
+    require_near(lse, batch.lse, spec.dtype == f16 ? 2e-3f : 2e-5f);
+  }
 }
 
 Batch mixed_batch() {
@@ -83,7 +86,7 @@ Batch mixed_batch() {
 
 }  // namespace
 
-TEST_CASE("paged on a GPU: sizes of pages and forms of tables", "[each-day]") {
+TEST_CASE("paged on a GPU: sizes of pages and forms of tables", "[every-kind]") {
   const DType dtype = GENERATE(f32, f16);
   const Spec spec = paged_spec(dtype, 32, "q_idx >= kv_idx");
   for (const std::int64_t page_size : {1, 3, 16, 17, 64}) {

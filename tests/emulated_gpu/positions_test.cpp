@@ -29,7 +29,7 @@ TEST_CASE("packed on a GPU: positions from vLLM's lists with a causal mask_mod")
   check_sparse_lists(spec, spec.dtype == f16 ? kF16Tolerance : 2e-5, Device::parse("cuda"));
 }
 
-TEST_CASE("packed on a GPU: positions from a dense Attention", "[each-day]") {
+TEST_CASE("packed on a GPU: positions from a dense Attention", "[every-kind]") {
   const Spec spec = spec_of(16, {128, 64});
   CAPTURE(to_string(spec.dtype), spec.tactic.has_value());
   check_dense_lists(spec, spec.dtype == f16 ? kF16Tolerance : 2e-5, Device::parse("cuda"));

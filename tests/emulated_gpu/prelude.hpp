@@ -221,6 +221,18 @@ inline unsigned __float_as_uint(float x) {
 inline float __uint_as_float(unsigned x) {
   return __builtin_bit_cast(float, x);
 }
+inline float __fadd_rn(float a, float b) {
+  return a + b;
+}
+// Each digit of `selector` names a byte of the result: 0 to 3 those of a, 4 to 7 those of b.
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned which = selector >> (4 * i) & 7u;
+    result |= ((which < 4 ? a : b) >> (which % 4 * 8) & 0xffu) << (8 * i);
+  }
+  return result;
+}
 // As the instruction does: the nearest int, and 0 for a NaN.
 inline int __float2int_rz(float x) {
   if (std::isnan(x)) return 0;

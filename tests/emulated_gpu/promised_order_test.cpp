@@ -13,13 +13,17 @@ TEST_CASE("promised order on a GPU: a plan finds each element that breaks it") {
   check_finds_unsorted<std::int32_t>(i32, device);
   check_finds_unsorted<std::int64_t>(DType::i64, device);
   check_finds_unsorted<std::uint8_t>(boolean, device);
+  check_finds_unsorted<std::int8_t>(DType::i8, device);
+  check_finds_unsorted<std::int16_t>(i16, device);
+  check_finds_unsorted<std::uint16_t>(u16, device);
+  check_finds_unsorted<std::uint32_t>(u32, device);
 }
 
 TEST_CASE("promised order on a GPU: a plan names what it clamped first") {
   check_counts_beside_lengths(Device::parse("cuda"));
 }
 
-TEST_CASE("promised order on a GPU: a plan's tiles are those of the CPU's", "[each-day]") {
+TEST_CASE("promised order on a GPU: a plan's tiles are those of the CPU's", "[every-kind]") {
   Tensor documents = Tensor::zeros(i32, {400});
   for (int i = 0; i < 400; ++i) static_cast<int*>(documents.data())[i] = (i + 20) / 45;
   Spec spec = promised_spec(i32, {NamedDim::total_kv}, "x[q_token] == x[kv_token]");

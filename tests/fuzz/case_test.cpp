@@ -51,6 +51,7 @@ FuzzCase full_case() {
   fuzz_case.shape = {.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 17, .kv_len = 33};
   fuzz_case.shape.q_offset = -5;
   fuzz_case.one_kv_head_for_all = true;
+  fuzz_case.decode = fuzz_case.split = true;
   fuzz_case.scale = 0.1;
   fuzz_case.scalars = {{"window", 3}};
   fuzz_case.k = {.row_padding = 3, .offset = 1};
@@ -95,6 +96,8 @@ TEST_CASE("fuzz: a case is the same after a round trip through JSON") {
   CHECK(again.scalars == fuzz_case.scalars);
   CHECK(again.k.row_padding == 3);
   CHECK(again.one_kv_head_for_all);
+  CHECK(again.decode);
+  CHECK(again.split);
 }
 
 TEST_CASE("fuzz: what is no case is refused") {

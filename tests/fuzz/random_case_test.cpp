@@ -159,7 +159,7 @@ TEST_CASE("fuzz: a user's snippets stay, the rest varies") {
       lengths.insert(fuzz_case.shape.q_len);
     }
   }
-  CHECK(dtypes.size() == 3);
+  CHECK(dtypes.size() == 4);
   CHECK(dims.size() > 5);
   CHECK(lengths.size() > 10);
 }

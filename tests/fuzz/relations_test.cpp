@@ -107,6 +107,32 @@ TEST_CASE("relations: all of them hold for the library's kernels") {
   }
 }
 
+TEST_CASE("relations: those that say something of scales and sinks hold, and find faults") {
+  Spec spec = rich_spec(DType::f32);
+  spec.q_scale = "0.5f + 0.1f * h";
+  spec.k_scale = "1 + 0.01f * kv_idx";
+  spec.v_scale = "h_kv == 0 ? 0.5f : -2";
+  spec.sink = "0.3f * h - 0.02f * q_idx";
+  const Inputs inputs = rich_inputs(spec);
+  KernelRelationRunner kernels(Device::cpu());
+  int applied = 0;
+  for (const Relation relation : all_relations()) {
+    if (is_of_packed(relation)) continue;
+    const RelationResult result = check_relation(relation, spec, inputs, kernels);
+    CAPTURE(to_string(relation), result.message);
+    CHECK(result.holds());
+    applied += result.applies ? 1 : 0;
+  }
+  CHECK(applied == 12);
+  FaultyRunner runner;
+  runner.before = [](Spec& used, Problem&) {
+    if (used.v_scale.find('[') != std::string::npos) used.v_scale = "1";
+    if (!used.sink.empty()) used.sink = "1";
+  };
+  expect_broken(Relation::equal_scales, runner);
+  expect_broken(Relation::no_sink, runner);
+}
+
 TEST_CASE("relations: v + w is rounded to the dtype of v, out of 2 v to that of out") {
   Spec spec = rich_spec(DType::f32);
   KernelRelationRunner runner(Device::cpu());
@@ -201,7 +227,7 @@ TEST_CASE("relations: names are read back") {
   for (const Relation relation : all_relations()) {
     CHECK(relation_from_string(to_string(relation)) == relation);
   }
-  CHECK(all_relations().size() == 23);
+  CHECK(all_relations().size() == 25);
 }
 
 TEST_CASE("relations: each is broken by a fault that it is there for") {

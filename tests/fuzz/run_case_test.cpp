@@ -14,6 +14,7 @@
 #include "generator/render/engine/engine.hpp"
 #include "generator/render/templates.hpp"
 #include "generator/spec/spec.hpp"
+#include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -94,6 +95,33 @@ TEST_CASE("fuzz: a case's relation is checked where it applies, and one that bre
   std::string text = to_json(fuzz_case);
   text.replace(text.find("linear_in_v"), 11, "linear_in_w");
   CHECK_THROWS_AS(case_from_json(text), Error);
+}
+
+TEST_CASE("fuzz: max_scores and weights are judged") {
+  struct Planted {
+    Outputs outputs;
+    test::Fault fault;
+    const char* found;
+  };
+  for (const Planted& planted : {Planted{{.max_scores = true},
+                                         {"max_scores of another row", "cpu/forward.hpp",
+                                          "state.max[row % kLanes]);", "state.max[0]);"},
+                                         "max_scores is off by"},
+                                 Planted{{.lse = true, .weights = true},
+                                         {"weights of the first chunk's lse", "cpu/weights.hpp",
+                                          "scratch.lse + chunk * kLanes", "scratch.lse"},
+                                         "weights are off by"}}) {
+    CAPTURE(planted.fault.what);
+    const FuzzCase fuzz_case =
+        user_case({.mask_mod = "q_idx >= kv_idx", .outputs = planted.outputs});
+    CaseRunner honest(with_own_store());
+    CHECK(honest.run(fuzz_case).message.empty());
+    RunOptions options = with_own_store();
+    options.kernels.templates = std::make_shared<test::FaultyTemplates>(planted.fault);
+    const Outcome outcome = CaseRunner(options).run(fuzz_case);
+    CHECK(outcome.failure == Failure::wrong_result);
+    CHECK_THAT(outcome.message, ContainsSubstring(planted.found));
+  }
 }
 
 TEST_CASE("fuzz: kernels that trap undefined behaviour are kernels of their own") {

@@ -1,6 +1,7 @@
 #include "fuzz/workers.hpp"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,9 +10,12 @@
 #include <thread>
 
 #include <signal.h>
+#include <unistd.h>
 
+#include "base/error.hpp"
 #include "cache/store.hpp"
 #include "fuzz/outcome.hpp"
+#include "fuzz/relations.hpp"
 #include "generator/spec/spec.hpp"
 #include "runtime/compile/temporary_directory.hpp"
 #include "tests/support/catch.hpp"
@@ -36,7 +40,39 @@ fs::path make_endless_compiler(const fs::path& directory) {
   return program;
 }
 
+// A GPU whose kernel says something and traps; the process that has it is good for nothing more.
+class TrappingRunner : public KernelRelationRunner {
+ public:
+  TrappingRunner() : KernelRelationRunner(Device::cpu()) {}
+  verify::AttentionValues forward(const Spec&, const verify::Problem&, Way) override {
+    std::printf("block 0 waits; process %d\n", static_cast<int>(::getpid()));
+    throw Error(ErrorCode::device, "an illegal instruction was encountered");
+  }
+};
+
 }  // namespace
+
+TEST_CASE("workers: an error of the device ends the process, and has what the kernel said") {
+  RunOptions options;
+  options.relations = [](const Device&, const Toolchain&) {
+    return std::make_unique<TrappingRunner>();
+  };
+  FuzzCase fuzz_case;
+  fuzz_case.spec = Spec{.head_dim = 16};
+  fuzz_case.shape = {.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 4, .kv_len = 4};
+  fuzz_case.relation = std::string(to_string(Relation::added_constant));
+  Workers workers({.run = options, .count = 1, .time_limit = 60s});
+  workers.submit({fuzz_case, fuzz_case});
+  std::vector<std::string> messages;
+  while (messages.size() < 2) {
+    if (const auto finished = workers.wait(1s)) messages.push_back(finished->outcome.message);
+  }
+  for (const std::string& message : messages) {
+    CHECK_THAT(message, ContainsSubstring("an illegal instruction was encountered") &&
+                            ContainsSubstring("kernels printed: block 0 waits; process "));
+  }
+  CHECK(messages[0] != messages[1]);
+}
 
 TEST_CASE("workers: what takes too long ends with the compiler that it waits for") {
   const TemporaryDirectory directory("workers");

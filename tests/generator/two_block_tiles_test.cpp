@@ -27,7 +27,7 @@ unsigned thread_number() {
   return 32 + current_lane;
 }
 
-// Blocks of one tile; merged_tiles_long_blocks_test.cpp has others.
+// Blocks of one tile; two_block_tiles_long_blocks_test.cpp has others.
 #ifndef BLOCK_KV
 #define BLOCK_KV 128
 #define BLOCK_NAME ""

@@ -11,7 +11,7 @@
 //
 // TILEWRIGHT_TEST_DEVICE   cpu (default), cuda, cuda:N
 // TILEWRIGHT_TEST_FULL     all: as --full, then as --faults
-//                          1: 8,000 masks, half of the variants, a third of the faults
+//                          1: 5,000 masks, half of the variants, a third of the faults
 // TILEWRIGHT_TEST_SEED     which half, and which third
 // TILEWRIGHT_TEST_BATCHES  compiles of random masks
 // TILEWRIGHT_TEST_FIRST    the first one's number: others are other masks
@@ -48,7 +48,7 @@ using namespace tilewright;
 
 constexpr int kMasksOfBatch = 100;
 constexpr int kMasksOfAll = 20'000;
-constexpr int kMasksOfDay = 8'000;
+constexpr int kMasksOfDay = 5'000;
 constexpr std::size_t kSharesOfVariants = 2;
 constexpr std::size_t kSharesOfFaults = 3;
 constexpr int kMasksOfSample = 40;

@@ -53,7 +53,8 @@ Spec fenced_spec(DType dtype, std::int64_t head_dim, std::int64_t v_head_dim) {
 
 std::vector<Spec> fenced_specs() {
   return {fenced_spec(DType::f32, 128, 64), fenced_spec(DType::f32, 64, 128),
-          fenced_spec(DType::bf16, 64, 64), fenced_spec(DType::f16, 128, 64)};
+          fenced_spec(DType::bf16, 64, 64), fenced_spec(DType::f16, 128, 64),
+          fenced_spec(DType::f32, 20, 13)};
 }
 
 std::string wrong_between_fences(const Attention& attention, const Toolchain& kernels) {

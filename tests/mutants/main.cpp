@@ -23,13 +23,14 @@
 // --hopper-calls N  the same for Hopper's mutants
 //
 // TILEWRIGHT_TEST_FULL=1: five times as many as --sample says; all: ten times.
-// Exit status 1 where fewer than 95 in 100 of the mutants that are not equivalent are killed; of a
-// sample one may survive.
+// Exit status 1 where the templates as they are do not survive, or fewer than 95 in 100 of the
+// mutants that are not equivalent are killed; of a sample some more may survive (most_alive).
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -265,8 +266,8 @@ int run_one(const Settings& settings) {
 }
 
 // In a child process. A crash and a time-out kill the mutant.
-Attempt try_apart(const Settings& settings, const Mutant& mutant) {
-  std::vector<std::string> arguments = {settings.program, "--one", mutant.mutation.id(), "--device",
+Attempt try_apart(const Settings& settings, const std::string& id) {
+  std::vector<std::string> arguments = {settings.program, "--one", id, "--device",
                                         settings.device.name()};
   if (settings.compile) arguments.emplace_back("--compile");
   if (settings.special) arguments.emplace_back("--special");
@@ -333,7 +334,7 @@ class Campaign {
 
   Attempt attempt(const Mutant& mutant) {
     try {
-      Attempt attempted = try_apart(settings_, mutant);
+      Attempt attempted = try_apart(settings_, mutant.mutation.id());
       if (attempted.trial.fate == Fate::survived && !settings_.compile) {
         const std::string found = second_look_.at(mutant);
         if (!found.empty()) attempted.trial = {Fate::killed, attempted.trial.calls, found};
@@ -363,6 +364,21 @@ class Campaign {
   std::vector<Mutant> slow_;
 };
 
+// As many of a sample may be alive as one in a hundred samples would exceed if 95 of 100 mutants of
+// the population were killed: the least k for which P(Binomial(sample, 0.05) > k) < 0.01.
+int most_alive(int sample) {
+  constexpr double kAlive = 0.05, kMissed = 0.01;
+  double exactly = std::pow(1 - kAlive, sample);  // P(k)
+  double at_most = exactly;
+  int k = 0;
+  while (1 - at_most >= kMissed) {
+    exactly *= (sample - k) * kAlive / ((k + 1) * (1 - kAlive));
+    at_most += exactly;
+    ++k;
+  }
+  return k;
+}
+
 // 0 where enough were killed.
 int judge_killing(const std::vector<Ended>& ended, bool is_sample) {
   std::map<Group, std::map<Fate, int>> counts;
@@ -389,8 +405,7 @@ int judge_killing(const std::vector<Ended>& ended, bool is_sample) {
   if (wrongly_listed > 0) {
     fmt::print("{} are listed as equivalent, and were killed\n", wrongly_listed);
   }
-  // A sample may hold the few that are known to survive (docs/mutants.md): of 40 it held three.
-  const int may_live = std::max(1, (killed + alive) / 10);
+  const int may_live = most_alive(killed + alive);
   const bool enough = rate >= 95 || (is_sample && killed > 0 && alive <= may_live);
   return enough && wrongly_listed == 0 ? 0 : 1;
 }
@@ -426,6 +441,13 @@ int run(Settings settings) {
   const bool shares_gpu = !settings.on_cpu() && environment("TILEWRIGHT_EMULATED_SM").empty();
   if (shares_gpu) settings.lock = (folder.path() / "gpu.lock").string();
   const auto start = std::chrono::steady_clock::now();
+  if (!settings.compile) {
+    const Trial original = try_apart(settings, "original").trial;
+    if (original.fate != Fate::survived) {
+      fmt::print("the templates as they are do not survive: {}\n", original.detail);
+      return 1;
+    }
+  }
   const std::vector<Ended> ended = Campaign(settings, equivalents).run(mutants);
   const int status =
       settings.compile ? judge_compiling(ended) : judge_killing(ended, settings.sample > 0);

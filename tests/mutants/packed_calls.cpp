@@ -13,7 +13,6 @@
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
 #include "verify/check.hpp"
-#include "verify/random_sequences.hpp"
 
 namespace tilewright::mutants {
 namespace {
@@ -52,19 +51,7 @@ FuzzCase placed_call(const Spec& spec) {
   return call;
 }
 
-std::string wrong_by_reference(const verify::Problem& problem, const Attention& attention,
-                               const Toolchain& kernels) {
-  verify::CheckOptions options;
-  options.attention.device = attention.device();
-  options.attention.kernels = kernels;
-  options.readings = Toolchain{};
-  options.check_undefined = false;
-  const verify::Report report = verify::check(attention.spec(), problem, options);
-  return report.ok ? "" : report.reasons().front();
-}
-
-std::string wrong_by_reference(const FuzzCase& call, const Attention& attention,
-                               const Toolchain& kernels) {
+std::string wrong_case(const FuzzCase& call, const Attention& attention, const Toolchain& kernels) {
   const verify::fuzz::CaseInputs inputs(call);
   return wrong_by_reference(inputs.problem(), attention, kernels);
 }
@@ -106,12 +93,23 @@ Spec causal_spec() {
 
 }  // namespace
 
+std::string wrong_by_reference(const verify::Problem& problem, const Attention& attention,
+                               const Toolchain& kernels) {
+  verify::CheckOptions options;
+  options.attention.device = attention.device();
+  options.attention.kernels = kernels;
+  options.readings = Toolchain{};
+  options.check_undefined = false;
+  const verify::Report report = verify::check(attention.spec(), problem, options);
+  return report.ok ? "" : report.reasons().front();
+}
+
 Spec spec_that_names_tokens() {
   Spec heads = causal_spec();
   heads.name = "packed heads";
   heads.dtype = DType::f32;
   heads.head_dim = 16;
-  heads.block = {16, 16};
+  heads.block = {32, 16};
   heads.mask_mod =
       "(q_token * 7 + kv_token * 13) % 5 != h && q_idx - kv_idx < 200 + 64 * h + 16 * b";
   heads.score_mod = "score + 0.01 * (kv_token - q_token) + 0.1 * b";
@@ -148,10 +146,10 @@ std::vector<Spec> packed_specs() {
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels) {
   try {
     const FuzzCase call = packed_call(attention.spec());
-    std::string wrong = wrong_by_reference(call, attention, kernels);
+    std::string wrong = wrong_case(call, attention, kernels);
     // In float32 one element of it is at its bound.
     if (wrong.empty() && call.spec.dtype == DType::f16) {
-      wrong = wrong_by_reference(placed_call(call.spec), attention, kernels);
+      wrong = wrong_case(placed_call(call.spec), attention, kernels);
     }
     verify::fuzz::KernelRelationRunner runner(attention.device(), kernels);
     for (const Relation relation :
@@ -163,36 +161,6 @@ std::string wrong_packed_call(const Attention& attention, const Toolchain& kerne
     return wrong;
   } catch (const Error& error) {
     return error.message();  // a plan that reports what is not so
-  }
-}
-
-std::vector<Spec> paged_specs() {
-  Spec pages = spec_that_names_tokens();
-  pages.name = "paged";
-  // Tiles before row 40 are proved to be empty, others follow from an evaluation.
-  pages.mask_mod = "q_token >= 40 && (kv_token * 13 + q_idx) % 5 != h";
-  pages.kv_layout = Layout::paged;
-  pages.score_mod = "score + 0.1 * by_token[q_token] * (kv_idx % 7) + 0.01 * kv_token";
-  pages.buffers = {{"by_token", {.dtype = DType::f32, .shape = {NamedDim::total_q}}}};
-  Spec new_rows = pages;
-  new_rows.name = "paged with new rows";
-  new_rows.kv_new = true;
-  return {pages, new_rows};
-}
-
-std::string wrong_paged_call(const Attention& attention, const Toolchain& kernels) {
-  const verify::PackedLengths lengths = {
-      .num_q_heads = 4,
-      .num_kv_heads = 2,
-      .sequences = {{1, 83}, {5, 18}, {33, 150}, {0, 9}, {64, 0}, {40, 30}},
-      .kv_offset = 0,
-      .pages = {.page_size = 17},
-      .has_new_rows = attention.spec().kv_new};
-  const verify::PackedInputs inputs = random_packed_inputs(attention.spec(), lengths, 1);
-  try {
-    return wrong_by_reference(inputs.problem(), attention, kernels);
-  } catch (const Error& error) {
-    return error.message();
   }
 }
 

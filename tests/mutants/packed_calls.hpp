@@ -5,6 +5,7 @@
 
 #include "generator/spec/spec.hpp"
 #include "runtime/api/attention.hpp"
+#include "verify/problem.hpp"
 
 namespace tilewright::mutants {
 
@@ -22,9 +23,8 @@ inline constexpr int kPackedLaunches = 24;
 /// sorted.
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels);
 
-/// K and V in pages, and with new rows beside them.
-std::vector<Spec> paged_specs();
-/// What is wrong with a paged call, by the reference; empty where nothing is.
-std::string wrong_paged_call(const Attention& attention, const Toolchain& kernels);
+/// What is wrong with a call's outputs by the reference, as a sentence; empty where nothing is.
+std::string wrong_by_reference(const verify::Problem& problem, const Attention& attention,
+                               const Toolchain& kernels);
 
 }  // namespace tilewright::mutants

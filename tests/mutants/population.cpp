@@ -30,15 +30,18 @@ std::optional<Group> group_of(std::string_view file) {
              "cuda/attention/packed_sequence", "cuda/attention/planned_places"})) {
     return Group::plan;
   }
-  if (is_in({"abi/", "cpu/evaluate", "cpu/kernels/evaluate", "cuda/kernels/empty", "kernel/"})) {
+  if (is_in({"abi/", "cpu/evaluate", "cpu/kernels/evaluate", "cuda/kernels/empty",
+             "cuda/kernels/add_rows", "kernel/"})) {
     return std::nullopt;
   }
   // No call of a mutant makes these kernels yet (docs/mutants.md).
-  if (is_in({"cpu/backward", "cpu/differentiate", "cpu/kernels/backward", "snippet/derivative",
-             "attention/merge", "cpu/merge/", "cpu/kernels/merge", "cuda/merge/",
-             "cuda/kernels/merge", "cpu/append/", "cpu/kernels/append", "cuda/append/",
-             "cuda/kernels/append"})) {
+  if (is_in({"cpu/backward", "cpu/packed_backward", "cpu/differentiate", "cpu/kernels/backward",
+             "snippet/derivative", "cuda/merge/", "cuda/kernels/merge", "cuda/append/",
+             "cuda/kernels/append", "cuda/quantise/", "cuda/kernels/quantise"})) {
     return std::nullopt;
+  }
+  if (is_in({"attention/merge", "attention/quantise", "attention/stored_number"})) {
+    return Group::cpu;
   }
   if (is_in({"readings/interval", "snippet/proved", "cpu/mask/prove"})) return Group::proofs;
   if (is_in({"cuda/mask/", "cuda/kernels/mask"})) return Group::gpu_mask;

@@ -14,7 +14,7 @@ std::vector<std::string> options_for_lanes();
 ///
 /// Hazards between warps are passed by: where a warp's first lane arrives at a barrier of the copy
 /// engine's for all of them, after __syncwarp, racecheck takes what the other lanes read before for
-/// a race with what comes after the barrier (docs/performance.md). Blocks of threads have one
+/// a race with what comes after the barrier (docs/lab/performance.md). Blocks of threads have one
 /// dimension.
 std::string lanes_that_race(std::string_view report);
 

@@ -9,10 +9,12 @@
 
 #include "runtime/api/mask_lists.hpp"
 #include "runtime/call/staged_call.hpp"
+#include "tests/mutants/cache_calls.hpp"
 #include "tests/mutants/fenced_call.hpp"
 #include "tests/mutants/functions.hpp"
 #include "tests/mutants/one_key.hpp"
 #include "tests/mutants/packed_calls.hpp"
+#include "tests/mutants/paged_calls.hpp"
 #include "tests/mutants/slow_hardware.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_inputs.hpp"
@@ -144,8 +146,14 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   calls.push_back({empty_rows_spec(), 1, wrong_with_empty_rows, true});
   if (device == Device::Kind::cpu) {
     add_fenced_calls(calls);
+    for (Spec& spec : cache_specs()) {
+      calls.push_back({std::move(spec), kCacheLaunches, wrong_cache_calls, false, true});
+    }
+    calls.push_back({spec_with_scales_of_sequences(), 2, wrong_quantise_by_plan, false, true});
     calls.push_back({spec_that_names_tokens(), kPackedLaunches, wrong_packed_call});
-    for (Spec& spec : paged_specs()) calls.push_back({std::move(spec), 1, wrong_paged_call});
+    for (Spec& spec : paged_specs()) {
+      calls.push_back({std::move(spec), kPagedLaunches, wrong_paged_call});
+    }
   }
   if (device == Device::Kind::cuda) {
     add_slow_calls(calls);

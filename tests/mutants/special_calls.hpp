@@ -16,6 +16,7 @@ struct SpecialCall {
   /// What is wrong, as a sentence; empty where nothing is. A crash is an answer too.
   std::string (*run)(const Attention& attention, const Toolchain& kernels);
   bool takes_block_mask = false;  ///< AttentionOptions'
+  bool serves_caches = false;  ///< the attention has the kernels of append, merge and quantise too
 };
 
 /// All of them for a device:
@@ -24,6 +25,7 @@ struct SpecialCall {
 ///   empty rows   without a mask_mod, rows of a user's lists with no tile give 0
 ///   slow         copies and warps that are late change nothing (slow_hardware.hpp)
 ///   functions    a CPU's elementary functions are as exact as docs/math.md says (functions.hpp)
+///   caches       append, merge and quantise by their definitions, on a CPU (cache_calls.hpp)
 ///   packed       sequences of all kinds, on a CPU of one spec (packed_calls.hpp)
 ///   fences       a CPU kernel's tensors, buffers and scratch memory end where memory ends
 std::vector<SpecialCall> special_calls(Device::Kind device);

@@ -57,7 +57,15 @@ constexpr std::array kSpecs = {"examples/alibi",
                                "tests/mutants/specs/product_in_mask",
                                "tests/mutants/specs/unknown_in_mask",
                                "tests/mutants/specs/remainder_in_mask",
-                               "tests/mutants/specs/floor_in_mask"};
+                               "tests/mutants/specs/floor_in_mask",
+                               "tests/mutants/specs/one_byte_keys",
+                               "tests/mutants/specs/one_byte_integers",
+                               "tests/mutants/specs/one_byte_out",
+                               "tests/battery/variants/tf32",
+                               "tests/battery/variants/scales_by_row",
+                               "tests/battery/variants/sinks_of_rows",
+                               "tests/mutants/specs/fewer_columns",
+                               "tests/battery/variants/promised_order"};
 
 // A spec with a single call of two heads.
 struct LastSubject {
@@ -81,7 +89,10 @@ constexpr std::array kLastGpuSubjects = {
     // list.
     LastSubject{"tests/mutants/specs/late_rows", 3'265, 100},
     // Q tiles over rows of two blocks, some of them without a tile, others with holes.
-    LastSubject{"tests/mutants/specs/hopper_holes", 900, 700}};
+    LastSubject{"tests/mutants/specs/hopper_holes", 900, 700},
+    // V of 8 bits, turned, and k and v of one byte, widened, in more tiles than there are places.
+    LastSubject{"tests/mutants/specs/hopper_float8", 300, 700},
+    LastSubject{"tests/mutants/specs/hopper_widened", 300, 700}};
 
 battery::Case long_call(std::int64_t heads, std::int64_t kv_heads, std::int64_t q_len,
                         std::int64_t kv_len) {

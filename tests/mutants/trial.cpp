@@ -33,12 +33,13 @@ constexpr std::array<std::pair<Fate, std::string_view>, 5> kFates = {
      {Fate::same_kernels, "same kernels"},
      {Fate::not_reached, "not reached"}}};
 
-// The kernels of a spec whose text is another with the mutated templates.
-std::vector<KernelSource> changed_kernels(const Spec& spec, const Target& target,
-                                          const jinja::Loader& mutated) {
+// Those of the kernels of a spec whose text is another with the mutated templates.
+std::vector<KernelSource> changed_kernels(const Spec& spec,
+                                          const std::vector<KernelVariant>& variants,
+                                          const Target& target, const jinja::Loader& mutated) {
   static const std::unique_ptr<jinja::Loader> original = default_template_loader();
   std::vector<KernelSource> changed;
-  for (const KernelVariant& id : kernel_set(spec, target)) {
+  for (const KernelVariant& id : variants) {
     KernelSource source = render_kernel(spec, target, id, mutated);
     if (source.text != render_kernel(spec, target, id, *original).text) {
       changed.push_back(std::move(source));
@@ -211,7 +212,16 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const TrialOpti
   for (const SpecialCall& call : special_calls(device.kind())) {
     AttentionOptions options = options_for(mutation, trial_options).attention;
     options.takes_block_mask = call.takes_block_mask;
-    const std::vector<KernelSource> changed = changed_kernels(call.spec, target, *templates);
+    std::vector<KernelVariant> variants = kernel_set(call.spec, target);
+    if (call.serves_caches) {
+      options.append = options.merge = true;
+      options.quantise = call.spec.kv_dtype.has_value();
+      for (const char* name : {"append", "merge", "quantise"}) {
+        if (*name != 'q' || options.quantise) variants.push_back(KernelVariant::parse(name));
+      }
+    }
+    const std::vector<KernelSource> changed =
+        changed_kernels(call.spec, variants, target, *templates);
     if (changed.empty()) continue;
     if (trial.fate == Fate::not_reached) trial.fate = Fate::same_kernels;
     const TimeLimit limit(kSecondsOfBuild);
@@ -258,7 +268,8 @@ Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,
   Trial trial{Fate::not_reached, 0, {}};
   const Target target = target_of(options.device);
   for (const Subject& subject : subjects) {
-    const std::vector<KernelSource> changed = changed_kernels(subject.spec, target, *templates);
+    const std::vector<KernelSource> changed =
+        changed_kernels(subject.spec, kernel_set(subject.spec, target), target, *templates);
     if (changed.empty()) continue;
     if (trial.fate == Fate::not_reached) trial.fate = Fate::same_kernels;
     const auto end = try_subject(mutation, subject, changed, options, trial);
@@ -275,7 +286,8 @@ Trial compile_mutant(const Mutation& mutation, const std::vector<Subject>& subje
   for (const Subject& subject : subjects) {
     const bool needs_hopper = subject.spec.tactic && subject.spec.tactic->name == "hopper";
     if (needs_hopper && target.name() != "sm_90a") continue;
-    const std::vector<KernelSource> kernels = changed_kernels(subject.spec, target, *templates);
+    const std::vector<KernelSource> kernels =
+        changed_kernels(subject.spec, kernel_set(subject.spec, target), target, *templates);
     if (kernels.empty()) continue;
     try {
       find_compiler(target)->compile(subject.spec, kernels.back());

@@ -82,33 +82,10 @@ cmake -S added -B with_verify -G Ninja -DTILEWRIGHT_BUILD_VERIFY=ON -DCMAKE_CXX_
 ninja -C with_verify -t commands all | grep -E " -o [^ ]*/verify/" >/dev/null || { echo "TILEWRIGHT_BUILD_VERIFY=ON builds no verify/" >&2; exit 1; }
 echo "add_subdirectory: the library alone"
 
-# The README's C++: the program of examples/cpp, then a piece with buffers and scalars.
-program=$source_dir/examples/cpp/main.cpp
-program_lines=$(wc -l <"$program")
-sed -n '/^```cpp$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d' >readme.cpp
-diff <(head -n "$program_lines" readme.cpp) "$program" >&2 ||
+# The README's C++ is the program of examples/cpp. tests/docs runs it.
+diff <(sed -n '/^```cpp title="main.cpp"$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d') "$source_dir/examples/cpp/main.cpp" >&2 ||
   { echo "the program in README.md differs from examples/cpp/main.cpp" >&2; exit 1; }
 echo "README: the same program"
-
-cat >bindings.cpp <<END
-#include <cstdio>
-#include <vector>
-#include <tilewright.hpp>
-int main() {
-  using namespace tilewright;
-  std::vector<float> q(8 * 512 * 64, 0.5f), k = q, v = q, out(q.size()), slopes(8, 0.25f);
-  const auto view = [](auto& x) { return TensorView::contiguous(x.data(), f32, {1, 8, 512, 64}); };
-$(tail -n "+$((program_lines + 1))" readme.cpp)
-  std::printf("out[0] = %g, %.0f %% of the tiles visited\n", out[0], 100 * mask.density());
-}
-END
-# shellcheck disable=SC2086
-"$cxx" -std=c++20 bindings.cpp $flags -o by_bindings
-# A window of 128: of 4 x 4 tiles the diagonal and those before it.
-result=$(TILEWRIGHT_DEVICE=cpu ./by_bindings)
-[ "$result" = "out[0] = 0.5, 44 % of the tiles visited" ] ||
-  { echo "the second piece of C++ in README.md gives: $result" >&2; exit 1; }
-echo "README: buffers and scalars"
 
 # The C++ of docs/cache.md, with the installed headers of the cache.
 sed -n '/^## From C++$/,$p' "$source_dir/docs/cache.md" | sed -n '/^```cpp$/,/^```$/p' | sed '/^```/d' >cache.cpp
@@ -132,7 +109,7 @@ END
 echo "docs/cache.md: a store alone"
 
 # The spec in the README is this one.
-diff <(sed -n '/^```json$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d') "$source_dir/examples/alibi_documents.json" >&2 ||
+diff <(sed -n '/^```json title="alibi_documents.json"$/,/^```$/p' "$source_dir/README.md" | sed '/^```/d') "$source_dir/examples/alibi_documents.json" >&2 ||
   { echo "the spec in README.md differs from examples/alibi_documents.json" >&2; exit 1; }
 echo "README: the same spec"
 

@@ -64,17 +64,17 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0;
 }
 
-inline Batch mixed_batch() {
+inline Batch mixed_batch(int dim = 24) {
   Batch batch = {.lengths = {{1, 132}, {5, 18}, {70, 103}, {0, 9}, {7, 0}, {9, 4}, {3, 64}},
                  .heads = 4,
                  .kv_heads = 2,
-                 .dim = 24};
+                 .dim = dim};
   batch.make();
   return batch;
 }
 
-inline Spec append_spec(DType dtype, DType kv_dtype) {
-  Spec spec = paged_spec(dtype, 24, "q_idx >= kv_idx");
+inline Spec append_spec(DType dtype, DType kv_dtype, int dim = 24) {
+  Spec spec = paged_spec(dtype, dim, "q_idx >= kv_idx");
   if (kv_dtype != dtype) spec.kv_dtype = kv_dtype;
   return spec;
 }
@@ -85,7 +85,7 @@ inline void check_append(const Attention& attention, std::int64_t page_size, Tab
   const Spec& spec = attention.spec();
   CAPTURE(to_string(spec.dtype), to_string(spec.key_value_dtype()), page_size,
           static_cast<int>(form));
-  const Batch batch = mixed_batch();
+  const Batch batch = mixed_batch(static_cast<int>(spec.head_dim));
   const PagedBatch paged(batch, page_size, form);
   const Step step(batch, paged);
   const Tensor k_new = in_dtype(step.k_new, spec.dtype), v_new = in_dtype(step.v_new, spec.dtype);

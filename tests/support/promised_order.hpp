@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "runtime/api/attention.hpp"
 #include "tests/support/catch.hpp"
@@ -47,9 +50,14 @@ void check_finds_unsorted(DType dtype, const Device& device) {
   CAPTURE(to_string(dtype), device.name());
   Tensor x = Tensor::zeros(dtype, {2, 400});
   auto* const data = static_cast<Stored*>(x.data());
+  // In order only with their signs and all their bits.
+  const Stored least = std::numeric_limits<Stored>::lowest(),
+               greatest = dtype == boolean ? Stored{1} : std::numeric_limits<Stored>::max();
+  const std::string words = fmt::format(" is {} after {}, but the spec promises that it is sorted",
+                                        std::int64_t{least}, std::int64_t{greatest});
   const auto fill = [&] {
     // The second row begins below the end of the first.
-    for (int i = 0; i < 800; ++i) data[i] = static_cast<Stored>(i % 400 < 380 ? 0 : 1);
+    for (int i = 0; i < 800; ++i) data[i] = i % 400 < 380 ? least : greatest;
   };
   fill();
   PromisedPlan made(
@@ -57,22 +65,20 @@ void check_finds_unsorted(DType dtype, const Device& device) {
       device);
   CHECK(made.plan.report().count == 0);
   CHECK(made.plan.report().text().empty());
-  data[100] = 1;
-  data[400 + 399] = 0;
+  data[100] = greatest;
+  data[400 + 399] = least;
   PlanReport report = made.rebuilt_report();
   CHECK(report.count == 2);
   CHECK(report.unsorted == 2);
   REQUIRE(report.first);
   CHECK(report.first->kind == PlanReport::Kind::unsorted);
   CHECK(report.first->place == 101);
-  CHECK(report.text() ==
-        "x(0, 101) is 0 after 1, but the spec promises that it is sorted (2 elements are less than "
-        "the one before)");
+  CHECK(report.text() == "x(0, 101)" + words + " (2 elements are less than the one before)");
   fill();
-  data[400 + 399] = 0;
+  data[400 + 399] = least;
   report = made.rebuilt_report();
   CHECK(report.count == 1);
-  CHECK(report.text() == "x(1, 399) is 0 after 1, but the spec promises that it is sorted");
+  CHECK(report.text() == "x(1, 399)" + words);
   fill();
   CHECK(made.rebuilt_report().count == 0);
 }

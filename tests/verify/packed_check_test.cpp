@@ -70,10 +70,10 @@ CheckOptions on_device() {
   return options;
 }
 
-// Outside of a full run a GPU, which may be an emulated one, has the day's third.
+// A GPU, which may be an emulated one, has the day's third, and all only in a whole run.
 bool is_due(std::size_t number) {
   const bool is_cpu = on_device().attention.device.kind() == Device::Kind::cpu;
-  return is_cpu || is_full_run() || is_in_share(number, 3);
+  return is_cpu || is_whole_run() || is_in_share(number, 3);
 }
 
 Report check_case(const Case& c, const CheckOptions& options = on_cpu()) {
@@ -280,8 +280,8 @@ TEST_CASE("packed check: a sequence of small values is judged alone too") {
   options.attention.kernels.templates = std::make_shared<test::FaultyTemplates>(
       test::Fault{.what = "out is off by a constant",
                   .file = "cpu/forward.hpp",
-                  .text = "lane[d * kLanes] * inverse;",
-                  .replacement = "lane[d * kLanes] * inverse + 1e-4f;"});
+                  .text = "lane[d * kLanes] * end.factor;",
+                  .replacement = "lane[d * kLanes] * end.factor + 1e-4f;"});
   options.readings = Toolchain();
   const Report report = check(c.spec, inputs.problem(), options);
   CHECK(report.verdict.ok);

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -15,14 +13,8 @@
 namespace tilewright::jinja {
 
 struct Expression;
-struct Filter;     // filters.hpp
-struct ValueTest;  // value_tests.hpp
+struct Filter;  // filters.hpp
 using ExpressionPtr = std::unique_ptr<Expression>;
-
-struct CallArguments {
-  std::vector<ExpressionPtr> positional;
-  std::vector<std::pair<std::string_view, ExpressionPtr>> named;
-};
 
 struct Literal {
   Value value;
@@ -30,13 +22,9 @@ struct Literal {
 struct Name {
   std::string_view name;
 };
-/// [a, b], and (a, b): tuples are lists.
+/// [a, b]
 struct ListLiteral {
   std::vector<ExpressionPtr> items;
-};
-/// {"key": value}
-struct MapLiteral {
-  std::vector<std::pair<ExpressionPtr, ExpressionPtr>> items;
 };
 /// a.name
 struct Attribute {
@@ -48,70 +36,32 @@ struct Index {
   ExpressionPtr object;
   ExpressionPtr index;
 };
-/// a[begin:end]; either may be absent
-struct Slice {
-  ExpressionPtr object;
-  ExpressionPtr begin;
-  ExpressionPtr end;
+/// range(end), range(begin, end) or range(begin, end, step)
+struct Range {
+  std::vector<ExpressionPtr> bounds;
 };
-struct Call {
-  ExpressionPtr callee;
-  CallArguments arguments;
-};
-/// a|filter(arguments)
+/// a|filter or a|filter(argument)
 struct FilterCall {
   ExpressionPtr input;
   const Filter* filter;
-  CallArguments arguments;
+  ExpressionPtr argument;  ///< null: the filter takes none
 };
-/// a is [not] test argument
-struct TestCall {
+/// a is none, a is not none
+struct IsNone {
   ExpressionPtr input;
-  const ValueTest* test;
-  ExpressionPtr argument;
   bool negated;
 };
-enum class UnaryOperator : std::uint8_t { plus, minus, logical_not };
-struct Unary {
-  UnaryOperator op;
+/// not a
+struct Not {
   ExpressionPtr operand;
 };
-enum class BinaryOperator : std::uint8_t {
-  add,
-  subtract,
-  multiply,
-  divide,
-  floor_divide,
-  modulo,
-  power
-};
+/// a + b; -a is 0 - a
 struct Binary {
-  BinaryOperator op;
+  std::string_view op;  ///< as it is written: "and", "//"
   ExpressionPtr left;
   ExpressionPtr right;
 };
-/// a and b, a or b: the value of one of them, as in Jinja
-struct Logical {
-  bool is_and;
-  ExpressionPtr left;
-  ExpressionPtr right;
-};
-enum class Comparison : std::uint8_t { eq, ne, lt, le, gt, ge, in, not_in };
-/// a < b <= c: each neighbour with the next
-struct Compare {
-  struct Link {
-    Comparison op;
-    std::uint32_t offset;  ///< of the operator
-    ExpressionPtr right;
-  };
-  ExpressionPtr first;
-  std::vector<Link> links;
-};
-/// a ~ b ~ c
-struct Concatenation {
-  std::vector<ExpressionPtr> parts;
-};
-/// a if condition else b; without else the value is undefined where the condition is false
+/// a if condition else b
 struct InlineIf {
   ExpressionPtr condition;
   ExpressionPtr then;
@@ -119,11 +69,9 @@ struct InlineIf {
 };
 
 struct Expression {
-  using Node =
-      std::variant<Literal, Name, ListLiteral, MapLiteral, Attribute, Index, Slice, Call,
-                   FilterCall, TestCall, Unary, Binary, Logical, Compare, Concatenation, InlineIf>;
+  using Node = std::variant<Literal, Name, ListLiteral, Attribute, Index, Range, FilterCall, IsNone,
+                            Not, Binary, InlineIf>;
   std::uint32_t offset;  ///< what an error about this node points at: a name, an operator
-  int depth;             ///< levels of nodes, itself included; bounded by the parser
   Node node;
 };
 
@@ -144,17 +92,14 @@ struct If {
   std::vector<Branch> branches;
 };
 struct For {
-  std::vector<std::string_view> targets;  ///< more than one: each item is unpacked
+  std::string_view variable;
   ExpressionPtr items;
   std::uint32_t items_begin;
-  ExpressionPtr condition;  ///< null: every item
   Block body;
-  Block otherwise;
 };
 struct Set {
-  std::vector<std::string_view> targets;
+  std::string_view variable;
   ExpressionPtr value;
-  std::uint32_t value_begin;
 };
 struct Include {
   ExpressionPtr name;
@@ -181,5 +126,8 @@ struct Template {
   Block body;
   bool is_header = false;  ///< it says `#pragma once`
 };
+
+/// Parses a template. @throws PlacedComplaint with the first thing that is wrong
+std::unique_ptr<const Template> parse_template(TemplateText source);
 
 }  // namespace tilewright::jinja

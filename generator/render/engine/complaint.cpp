@@ -9,7 +9,7 @@ void Budget::complain() {
                   "is a loop inside a loop larger than it was meant to be?"};
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   std::string result = "\"";
   for (const char c : text.substr(0, kLongest)) {

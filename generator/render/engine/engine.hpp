@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../source_map.hpp"
@@ -29,8 +31,15 @@ class MapLoader : public Loader {
  public:
   explicit MapLoader(std::map<std::string, std::string> templates)
       : templates_(std::move(templates)) {}
-  std::optional<std::string> load(std::string_view name) const override;
-  std::vector<std::string> names() const override;
+  std::optional<std::string> load(std::string_view name) const override {
+    const auto found = templates_.find(std::string(name));
+    return found == templates_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, text] : templates_) names.push_back(name);
+    return names;
+  }
 
  private:
   std::map<std::string, std::string> templates_;

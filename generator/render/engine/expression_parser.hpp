@@ -3,52 +3,43 @@
 #include <string_view>
 
 #include "ast.hpp"
+#include "complaint.hpp"
 #include "token_stream.hpp"
 
 namespace tilewright::jinja {
 
+/// Whether a name is a word of the language and thus not a variable's: `and`, `true`, `loop`.
+bool is_reserved(std::string_view name);
+
 /// Parses expressions with Jinja's precedence, from loosest to tightest: inline if, or, and, not,
-/// comparisons, + -, ~, * / // %, ** (from the left), unary + -, then filters, tests, calls, a.b,
-/// a[i].
+/// comparisons, + -, ~, * // %, unary -, then filters and `is none`, then a.b and a[i].
 class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
+  /// @param no_else  what is wrong where an inline `if` has no `else`
   /// @throws PlacedComplaint
-  ExpressionPtr parse();
-  /// An expression without a trailing inline if, as `for x in items if condition` needs it.
-  ExpressionPtr parse_without_inline_if() { return parse_or(); }
-  /// One expression, or several with commas: a list.
-  ExpressionPtr parse_tuple();
+  ExpressionPtr parse(const Complaint& no_else = {"this `if` has no `else`",
+                                                  "add one, as in: a if c else \"\""});
 
  private:
-  class Level;
-
-  ExpressionPtr parse_or();
-  ExpressionPtr parse_and();
-  ExpressionPtr parse_not();
-  ExpressionPtr parse_comparison();
-  bool parse_comparison_operator(Comparison& op);
-  ExpressionPtr parse_sum();
-  ExpressionPtr parse_concatenation();
-  ExpressionPtr parse_product();
-  ExpressionPtr parse_power();
-  ExpressionPtr parse_unary(bool with_filters);
+  int level_here() const;
+  ExpressionPtr parse_infix(int loosest);
+  ExpressionPtr parse_not(int loosest);
+  ExpressionPtr parse_filtered();
+  ExpressionPtr parse_minus();
+  bool is_map_literal() const;
   ExpressionPtr parse_primary();
-  ExpressionPtr parse_parentheses();
+  ExpressionPtr parse_name();
   ExpressionPtr parse_list();
-  ExpressionPtr parse_map();
+  ExpressionPtr parse_range(std::uint32_t offset);
   ExpressionPtr parse_postfix(ExpressionPtr object);
-  ExpressionPtr parse_subscript(ExpressionPtr object);
-  ExpressionPtr parse_filters_and_tests(ExpressionPtr input);
+  ExpressionPtr parse_attribute(ExpressionPtr object);
+  ExpressionPtr parse_index(ExpressionPtr object);
   ExpressionPtr parse_filter(ExpressionPtr input);
   ExpressionPtr parse_test(ExpressionPtr input);
-  CallArguments parse_arguments();
-
-  ExpressionPtr make(std::uint32_t offset, Expression::Node node, int depth_of_children) const;
 
   TokenStream& tokens_;
-  int nesting_ = 0;
 };
 
 }  // namespace tilewright::jinja

@@ -9,7 +9,7 @@
 namespace tilewright::jinja {
 
 enum class TokenKind : std::uint8_t {
-  text,            ///< copied to the output; white space control has been applied
+  text,            ///< copied to the output; trim_blocks and lstrip_blocks have been applied
   variable_begin,  ///< {{
   variable_end,    ///< }}
   block_begin,     ///< {%
@@ -17,7 +17,6 @@ enum class TokenKind : std::uint8_t {
   name,
   string,  ///< with its quotes
   integer,
-  floating,
   symbol,  ///< an operator or a bracket
   end,     ///< of the template
   error,   ///< what cannot be a token; Tokens::error says why
@@ -36,8 +35,8 @@ struct Tokens {
   Complaint error;
 };
 
-/// Splits a template. White space control is Jinja's with trim_blocks, lstrip_blocks and
-/// keep_trailing_newline.
+/// Splits a template. White space is Jinja's with trim_blocks, lstrip_blocks and
+/// keep_trailing_newline: a tag alone on its line leaves no trace.
 Tokens tokenize(std::string_view text);
 
 }  // namespace tilewright::jinja

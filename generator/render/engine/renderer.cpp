@@ -8,11 +8,12 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.hpp"
-#include "generator/render/engine/literals.hpp"
-#include "generator/render/engine/operators.hpp"
-#include "generator/render/engine/parser.hpp"
 
 namespace tilewright::jinja {
+
+Rendered render(const Loader& loader, std::string_view name, const Map& context) {
+  return Renderer(loader, context).render(name);
+}
 
 Rendered Renderer::render(std::string_view name) {
   try {
@@ -22,7 +23,7 @@ Rendered Renderer::render(std::string_view name) {
   } catch (const PlacedComplaint& complaint) {
     throw located(complaint);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::memory, fmt::format("no memory is left to render {}", quoted(name)));
+    throw Error(ErrorCode::memory, fmt::format("no memory is left to render {}", in_quotes(name)));
   }
   return {output_.take_text(), output_.take_map(), evaluator_.variables_read(), std::move(files_)};
 }
@@ -37,7 +38,7 @@ void Renderer::render_template(const Template& parsed, std::uint32_t include_off
   frames_.pop_back();
 }
 
-// As in Jinja, the included template sees every variable but `loop`.
+// The included template sees every variable; what it sets ends with it.
 void Renderer::render_included(const Template& parsed, std::uint32_t include_offset,
                                bool is_header) {
   if (frames_.size() >= static_cast<std::size_t>(kMaxIncludeDepth)) {
@@ -45,13 +46,10 @@ void Renderer::render_included(const Template& parsed, std::uint32_t include_off
                           {fmt::format("includes nest deeper than {} levels", kMaxIncludeDepth),
                            "does a template include itself?"}};
   }
-  std::vector<LoopState> hidden_loops;
-  hidden_loops.swap(evaluator_.loops());
   evaluator_.scopes().push();
   is_between_headers_ |= is_header;
   render_template(parsed, include_offset, is_header);
   evaluator_.scopes().pop();
-  hidden_loops.swap(evaluator_.loops());
 }
 
 const Template& Renderer::load(std::string_view name, std::uint32_t include_offset) {
@@ -91,9 +89,11 @@ const Template* Renderer::find(const std::string& name, std::uint32_t include_of
 }
 
 void Renderer::fail_missing(std::string_view name, std::uint32_t include_offset) const {
-  throw PlacedComplaint{include_offset,
-                        {fmt::format("no template is called {}", quoted(name)),
-                         did_you_mean(name, loader_.names()) + loader_.origin()}};
+  const std::string origin = loader_.origin();
+  std::string hint = did_you_mean(name, loader_.names());
+  if (!origin.empty()) hint += hint.empty() ? origin : fmt::format(" ({})", origin);
+  throw PlacedComplaint{
+      include_offset, {fmt::format("no template is called {}", in_quotes(name)), std::move(hint)}};
 }
 
 void Renderer::refuse_circle(const Template& header, std::uint32_t include_offset) const {
@@ -155,74 +155,43 @@ void Renderer::run(const Statement& statement, const Print& print) {
   if (const Splice* splice = value.as_splice()) {
     output_.add_splice(*splice, origin, evaluator_.budget());
   } else {
-    output_.add_value(to_text(value), origin);
+    output_.add_value(value.text(), origin);
   }
 }
 
 void Renderer::run(const Statement&, const If& node) {
   for (const If::Branch& branch : node.branches) {
-    if (branch.condition && !evaluator_.is_true(*branch.condition)) continue;
+    if (branch.condition && !evaluator_.evaluate(*branch.condition).is_true()) continue;
     return run(branch.body);
   }
 }
 
 void Renderer::run(const Statement&, const For& node) {
-  const List items = loop_items(node);
-  if (items.empty()) return run(node.otherwise);
-  evaluator_.loops().push_back({&items, 0});
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    evaluator_.loops().back().index = i;
+  const Value value = evaluator_.evaluate(*node.items);
+  const List* const items = value.as_list();
+  if (!items) {
+    throw PlacedComplaint{node.items_begin,
+                          {fmt::format("a loop needs a list and got {}", value.a_type()),
+                           value.as_int() ? "write range(...) to count" : ""}};
+  }
+  evaluator_.budget().charge(static_cast<std::int64_t>(items->size()));
+  for (std::size_t i = 0; i < items->size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
     evaluator_.scopes().push();
-    assign(node.targets, items[i], node.items_begin);
+    set(node.variable, (*items)[i]);
+    set("loop", Map{{"index0", index}, {"last", i + 1 == items->size()}});
     run(node.body);
     evaluator_.scopes().pop();
   }
-  evaluator_.loops().pop_back();
 }
 
-List Renderer::loop_items(const For& node) {
-  const Value value = evaluator_.evaluate(*node.items);
-  List items;
-  if (const List* list = value.as_list()) {
-    items = *list;
-  } else if (const Map* map = value.as_map()) {
-    for (const auto& [key, item] : *map) items.emplace_back(key);
-  } else {
-    throw PlacedComplaint{node.items_begin,
-                          {fmt::format("a loop needs a list and got {}", a_type(value)),
-                           value.as_int() ? "write range(...) to count" : ""}};
-  }
-  evaluator_.budget().charge(static_cast<std::int64_t>(items.size()));
-  if (!node.condition) return items;
-  List kept;
-  for (Value& item : items) {
-    evaluator_.scopes().push();
-    assign(node.targets, item, node.items_begin);
-    const bool keep = evaluator_.is_true(*node.condition);
-    evaluator_.scopes().pop();
-    if (keep) kept.push_back(std::move(item));
-  }
-  return kept;
-}
-
-void Renderer::assign(const std::vector<std::string_view>& targets, const Value& value,
-                      std::uint32_t offset) {
+void Renderer::set(std::string_view variable, const Value& value) {
   if (const auto* text = value.as_string()) evaluator_.budget().charge_bytes(text->size());
-  if (targets.size() == 1) return evaluator_.scopes().set(targets[0], value);
-  const List* const parts = value.as_list();
-  if (!parts || parts->size() != targets.size()) {
-    const std::string got =
-        parts ? fmt::format("a list of {}", parts->size()) : std::string(a_type(value));
-    throw PlacedComplaint{
-        offset,
-        {fmt::format("{} names need a list of {} and got {}", targets.size(), targets.size(), got),
-         value.as_string() ? "write map.items() for pairs" : ""}};
-  }
-  for (std::size_t i = 0; i < targets.size(); ++i) evaluator_.scopes().set(targets[i], (*parts)[i]);
+  evaluator_.scopes().set(variable, value);
 }
 
 void Renderer::run(const Statement&, const Set& node) {
-  assign(node.targets, evaluator_.evaluate(*node.value), node.value_begin);
+  set(node.variable, evaluator_.evaluate(*node.value));
 }
 
 void Renderer::run(const Statement&, const Include& node) {
@@ -230,7 +199,7 @@ void Renderer::run(const Statement&, const Include& node) {
   const Value name = evaluator_.evaluate(*node.name);
   if (!name.as_string()) {
     throw PlacedComplaint{offset,
-                          {fmt::format("a template's name is a string and not {}", a_type(name))}};
+                          {fmt::format("a template's name is a string and not {}", name.a_type())}};
   }
   const Template& parsed = load(*name.as_string(), offset);
   if (parsed.is_header && headers_.contains(&parsed)) return;

@@ -51,9 +51,7 @@ class Renderer {
   void run(const Statement& statement, const Include& node);
   void run(const Statement& statement, const HeaderInclude& node);
 
-  List loop_items(const For& node);
-  void assign(const std::vector<std::string_view>& targets, const Value& value,
-              std::uint32_t offset);
+  void set(std::string_view variable, const Value& value);
   Origin origin_of(std::uint32_t offset) const;
   Error located(const PlacedComplaint& complaint) const;
 

@@ -1,44 +1,37 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "value.hpp"
 
 namespace tilewright::jinja {
 
-/// What `loop` holds in one round of a for. Points at the loop's items, which outlive it.
-struct LoopState {
-  const List* items = nullptr;
-  std::size_t index = 0;
-
-  /// One attribute, or nothing where there is none: loop.previtem in the first round.
-  std::optional<Value> attribute(std::string_view name) const;
-  /// Every attribute.
-  Value as_map() const;
-};
-
 /// Variables that the template itself sets, in nested scopes: a scope's variables end with it.
 class Scopes {
  public:
-  void push() { starts_.push_back(variables_.size()); }
-  void pop();
+  // Names point into a template, which outlives the rendering.
+  using Variables = std::map<std::string_view, Value>;
+
+  void push() { scopes_.emplace_back(); }
+  void pop() { scopes_.pop_back(); }
   /// Sets a variable in the innermost scope.
-  void set(std::string_view name, Value value);
+  void set(std::string_view name, Value value) {
+    scopes_.back().insert_or_assign(name, std::move(value));
+  }
   /// The innermost variable of that name, or nullptr.
-  const Value* find(std::string_view name) const;
-  void append_names(std::vector<std::string>& names) const;
+  const Value* find(std::string_view name) const {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      if (const auto found = scope->find(name); found != scope->end()) return &found->second;
+    }
+    return nullptr;
+  }
+  const std::vector<Variables>& all() const { return scopes_; }
 
  private:
-  struct Variable {
-    std::string_view name;  // points into a template, which outlives the rendering
-    Value value;
-  };
-  std::vector<Variable> variables_;
-  std::vector<std::size_t> starts_ = {0};
+  std::vector<Variables> scopes_ = {{}};
 };
 
 }  // namespace tilewright::jinja

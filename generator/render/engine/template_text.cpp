@@ -28,7 +28,7 @@ TemplateText::TemplateText(std::string name, std::string_view text)
   }
 }
 
-Position TemplateText::position(std::uint32_t offset) const {
+Position TemplateText::position(std::size_t offset) const {
   const auto next = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
   return {static_cast<int>(next - line_starts_.begin()),
           static_cast<int>(offset - *(next - 1)) + 1};

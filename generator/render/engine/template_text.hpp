@@ -21,7 +21,7 @@ class TemplateText {
 
   const std::string& name() const { return name_; }
   std::string_view text() const { return text_; }
-  Position position(std::uint32_t offset) const;
+  Position position(std::size_t offset) const;
   /// One line without its end, from 1.
   std::string_view line(int number) const;
 

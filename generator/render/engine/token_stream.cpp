@@ -19,7 +19,6 @@ std::string describe(const Token& token) {
 // What people who think in C++ or Python write.
 std::string hint_for(const Token& found, bool in_print) {
   if (found.text == "=") return "`=` assigns, in {% set %} only; `==` compares";
-  if (found.text == "|") return "a filter's name follows `|`; write `or` for a condition";
   if (in_print && (found.text == "," || found.text == "}" || found.text == ";")) {
     return "for C++ braces put a space between them: { {";
   }
@@ -40,32 +39,18 @@ Token TokenStream::next() {
   return token;
 }
 
-bool TokenStream::at_symbol(std::string_view symbol) const {
-  return at(TokenKind::symbol) && peek().text == symbol;
+bool TokenStream::at(std::string_view text) const {
+  return (at(TokenKind::symbol) || at(TokenKind::name)) && peek().text == text;
 }
 
-bool TokenStream::at_word(std::string_view word) const {
-  return at(TokenKind::name) && peek().text == word;
-}
-
-bool TokenStream::skip_symbol(std::string_view symbol) {
-  const bool found = at_symbol(symbol);
+bool TokenStream::skip(std::string_view text) {
+  const bool found = at(text);
   if (found) next();
   return found;
 }
 
-bool TokenStream::skip_word(std::string_view word) {
-  const bool found = at_word(word);
-  if (found) next();
-  return found;
-}
-
-void TokenStream::expect_symbol(std::string_view symbol, std::string_view hint) {
-  if (!skip_symbol(symbol)) fail_expected(fmt::format("`{}`", symbol), hint);
-}
-
-void TokenStream::expect_word(std::string_view word, std::string_view hint) {
-  if (!skip_word(word)) fail_expected(fmt::format("`{}`", word), hint);
+void TokenStream::expect(std::string_view text, std::string_view hint) {
+  if (!skip(text)) fail_expected(fmt::format("`{}`", text), hint);
 }
 
 void TokenStream::expect_end_of(TokenKind tag_end) {
@@ -75,11 +60,11 @@ void TokenStream::expect_end_of(TokenKind tag_end) {
 }
 
 void TokenStream::fail_expected(std::string_view what, std::string_view hint) const {
-  fail(peek(), fmt::format("expected {}, found {}", what, describe(peek())), std::string(hint));
+  fail(peek(), {fmt::format("expected {}, found {}", what, describe(peek())), std::string(hint)});
 }
 
-void TokenStream::fail(const Token& token, std::string message, std::string hint) {
-  throw PlacedComplaint{token.offset, {std::move(message), std::move(hint)}};
+void TokenStream::fail(const Token& token, Complaint complaint) {
+  throw PlacedComplaint{token.offset, std::move(complaint)};
 }
 
 }  // namespace tilewright::jinja

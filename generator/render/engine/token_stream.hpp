@@ -9,12 +9,6 @@
 
 namespace tilewright::jinja {
 
-/// A complaint and where in the template's text it points.
-struct PlacedComplaint {
-  std::uint32_t offset;
-  Complaint complaint;
-};
-
 /// Tokens with a cursor, and the messages for what was not expected.
 class TokenStream {
  public:
@@ -26,19 +20,17 @@ class TokenStream {
   Token next();
 
   bool at(TokenKind kind) const { return peek().kind == kind; }
-  bool at_symbol(std::string_view symbol) const;
-  bool at_word(std::string_view word) const;
-  bool skip_symbol(std::string_view symbol);
-  bool skip_word(std::string_view word);
+  /// Whether an operator, a bracket or a name of that text comes next.
+  bool at(std::string_view text) const;
+  bool skip(std::string_view text);
 
-  /// @throws PlacedComplaint where something else stands there
-  void expect_symbol(std::string_view symbol, std::string_view hint = {});
-  void expect_word(std::string_view word, std::string_view hint = {});
+  /// @throws PlacedComplaint if something else comes next
+  void expect(std::string_view text, std::string_view hint = {});
   void expect_end_of(TokenKind tag_end);
 
   /// "expected X, found Y"
   [[noreturn]] void fail_expected(std::string_view what, std::string_view hint = {}) const;
-  [[noreturn]] static void fail(const Token& token, std::string message, std::string hint = {});
+  [[noreturn]] static void fail(const Token& token, Complaint complaint);
 
  private:
   Tokens tokens_;

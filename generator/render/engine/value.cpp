@@ -1,45 +1,42 @@
 #include "generator/render/engine/value.hpp"
 
-#include <algorithm>
 #include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "generator/render/engine/complaint.hpp"
 
 namespace tilewright::jinja {
-namespace {
 
-int depth_of(const List& list) {
-  int deepest = 0;
-  for (const Value& item : list) deepest = std::max(deepest, item.depth());
-  return deepest + 1;
+std::string_view Value::a_type() const {
+  static constexpr std::array<std::string_view, 7> kValueTypes = {
+      "none", "a bool", "an int", "a string", "a list", "a map", "a splice"};
+  return kValueTypes[data_.index()];
 }
 
-int depth_of(const Map& map) {
-  int deepest = 0;
-  for (const auto& [key, item] : map) deepest = std::max(deepest, item.depth());
-  return deepest + 1;
+bool Value::is_true() const {
+  if (const auto* truth = as_bool()) return *truth;
+  if (const auto* number = as_int()) return *number != 0;
+  if (const auto* text = as_string()) return !text->empty();
+  if (const auto* list = as_list()) return !list->empty();
+  if (const auto* map = as_map()) return !map->empty();
+  return !is_none();
 }
 
-}  // namespace
-
-Value::Value(List value) {
-  const int depth = depth_of(value);
-  data_ = std::make_shared<const Nested<List>>(Nested<List>{std::move(value), depth});
-}
-
-Value::Value(Map value) {
-  const int depth = depth_of(value);
-  data_ = std::make_shared<const Nested<Map>>(Nested<Map>{std::move(value), depth});
-}
-
-int Value::depth() const {
-  if (const auto* list = pointer<Nested<List>>()) return list->depth;
-  if (const auto* map = pointer<Nested<Map>>()) return map->depth;
-  return 0;
-}
-
-std::string_view Value::type_name() const {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "none", "bool", "int", "float", "string", "list", "map", "function", "splice"};
-  return kNames[data_.index()];
+std::string Value::text() const {
+  if (const auto* string = as_string()) return *string;
+  if (const auto* number = as_int()) {
+    // C++ has no literal for the least integer: it would be a negated, too large number.
+    const bool is_least = *number == std::numeric_limits<std::int64_t>::min();
+    return is_least ? "(-9223372036854775807 - 1)" : std::to_string(*number);
+  }
+  if (const auto* truth = as_bool()) return *truth ? "true" : "false";
+  throw Complaint{fmt::format("{} cannot be printed", a_type()),
+                  is_none()   ? "test it with `is none`"
+                  : as_list() ? "write `|join(\", \")`"
+                  : as_map()  ? "print one of its values: map.name"
+                              : "a splice can only be printed by itself: {{ it }}"};
 }
 
 }  // namespace tilewright::jinja

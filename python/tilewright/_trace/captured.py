@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
-from .._arrays import CONVERTED, DTYPES, dtype_name, is_array, shape_of
+from .._arrays import DTYPES, dtype_name, is_array, shape_of
 from .expr import BOOL, FLOAT, INT, LONG, Expr, cast, is_literal, literal
 from .once import once
 from .refuse import refuse
 from .values import Row, lift
 
-_KINDS = {"bool": BOOL, "i32": INT, "u8": INT, "i64": LONG}
+_KINDS = {"bool": BOOL, "u32": LONG, "i64": LONG, **dict.fromkeys(("i8", "u8", "i16", "u16", "i32"), INT)}
 _BOUNDS = {"uint8": (0, 255), "uint16": (0, 65535), "uint32": (0, 2**32 - 1), "bool": (0, 1)}
 
 
@@ -100,7 +100,7 @@ class Captured:
                 else Row([self[i].value() for i in range(len(self))])
             )
         name = dtype_name(self.array)
-        short = DTYPES.get(CONVERTED.get(name, name))
+        short = DTYPES.get(name)
         if short is None:
             refuse(f"a mod reads a tensor of dtype {name}", f"convert it to one of {', '.join(DTYPES)}")
         kind = _KINDS.get(short, FLOAT)

@@ -8,7 +8,7 @@ import re
 from contextlib import contextmanager, nullcontext
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from .._arrays import CONVERTED, DTYPES, dtype_name, shape_of
+from .._arrays import DTYPES, dtype_name, shape_of
 from .._error import Error
 from .._names import scalars_by_name
 from .cache import Traced, identity, keep, kept, lasts, the_mod
@@ -81,7 +81,7 @@ class Snippet:
 
 def _read_as(array: Any, name: str) -> str:
     dtype = dtype_name(array)
-    short = DTYPES.get(CONVERTED.get(dtype, dtype))
+    short = DTYPES.get(dtype)
     if short is None:
         raise Error("tensor", f"{name} has dtype {dtype}", f"convert it to one of {', '.join(DTYPES)}")
     return short

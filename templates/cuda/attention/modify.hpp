@@ -107,7 +107,7 @@ TW_INLINE SplitIndex find_column_index(const SnippetInputs& scene, int column, i
 }
 
 // An index as score_mod takes it: an int, or with its base's distance from the tile's first column,
-// `origin` (device/index.hpp).
+// `origin` (cuda/snippet/index.hpp).
 template <typename Index>
 TW_INLINE Index make_index(const SplitIndex& index, int origin) {
   return {index.base, index.offset, static_cast<float>(index.base - origin)};

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "abi/cuda_forward.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dense_arguments.hpp"
 #include "snippet/snippets.hpp"
 
 // The sequences of a dense call: all have the call's lengths, and q and k begin with them.
 
 namespace tw_kernel {
 
-using tilewright::abi::cuda::ForwardArguments;
+using ForwardArguments = DenseArguments;
 
 struct PlacedSequence {
   __forceinline__ int q_len(const SnippetArguments& call) const { return call.q_len; }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "cuda/constants.hpp"
-#include "cuda/float16.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/max_scores.hpp"
 
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
@@ -17,7 +17,7 @@ namespace tw_kernel {
 
 struct Softmax {
   float max[kRows];   // greatest score so far of the whole row, in the scores' units, or kFixedMax
-  float sum[kRows];   // of 2^((s - max) * to_log2), over this thread's columns
+  float sum[kRows];   // of weights 2^((s - max) * to_log2 + kWeightExponent), over this thread's columns
   float lost[kRows];  // what rounding took from `sum`; 0 unless kExactSoftmax
   bool is_coarse;     // whether one of max is (see below); false where kExactSoftmax
 };
@@ -48,12 +48,13 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 }
 
 // A row's p are relative to a number that its greatest score may exceed by this many powers of 2
-// until all that was summed is rescaled: after a row's first tiles it hardly ever is.
-constexpr float kRescaleAbove = 8.0f;
+// until all that was summed is rescaled: after a row's first tiles it hardly ever is. Weights of 8 bits end at
+// 448: 2^8.75 is 431. By none where the greatest scores are stored.
+constexpr float kRescaleAbove = has_max_scores() ? 0.0f : kWeightExponent == 0 ? 8.0f : 0.75f;
 
 // Exponents beyond this are rounded by float32, by 2^-24 of their size, by more than an eighth of what
 // rounding a weight of 1 takes at most. A row with one key has the weight 1, whatever its score.
-constexpr float kCoarse = 0x1p21f / (1 << kDigits<QElement>);
+constexpr float kCoarse = 0x1p21f / (1 << kWeightDigits);
 
 // Whether a score is coarse in units of the exponent. A multiply-add s * to_log2 - score * to_log2 is off by
 // its rounding, from 2^28 on it overflows f16, and from 2^128 / to_log2 on the product is infinite.
@@ -149,17 +150,19 @@ TW_INLINE void sum_weights(const float (&p)[kRows][kColumns], const float (&befo
   }
 }
 
-// s: scores, replaced by p = 2^((s - reference) * to_log2), to_log2 > 0. One multiply-add an element
+// s: scores, replaced by p = 2^((s - reference) * to_log2 + kWeightExponent), to_log2 > 0. One multiply-add an element
 // (the compiler makes one of the product and the difference) rounds reference * to_log2, which float32
 // shows: there the difference is taken first. Coarse references were taken from s before.
 TW_INLINE void exponentiate(float (&s)[kRows][kColumns], const float (&reference)[kRows],
                             Softmax& softmax, float to_log2) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float subtracted = reference[i] * to_log2;
+    const float scaled = reference[i] * to_log2;
+    const float subtracted = kWeightExponent == 0 ? scaled : scaled - static_cast<float>(kWeightExponent);
     float sum = kExactSoftmax ? 0.0f : softmax.sum[i];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
+      static_assert(!kExactSoftmax || kWeightExponent == 0, "the exponent is not added there");
       s[i][j] = kExactSoftmax ? tw_math::exp2((s[i][j] - reference[i]) * to_log2)
                               : tw_math::exp2(s[i][j] * to_log2 - subtracted);
       sum += s[i][j];

@@ -1,16 +1,17 @@
 #pragma once
 
-#include "abi/cuda_backward.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/backward/gather.hpp"
 #include "cuda/backward/scene.hpp"
 #include "cuda/backward/sweep.hpp"
 #include "cuda/backward/walk.hpp"
 #include "cuda/language.hpp"
+#include "kernel/backward_engine.hpp"
+#include "kernel/backward_places.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/snippets.hpp"
 
-// A block that owns columns: dK = scale * dX^T Q and dV = P^T dO, over all query heads of a kv head, and
+// A block that owns columns of a dense call: dK = scale * dX^T Q and dV = P^T dO, over all query heads of a kv head, and
 // gradients of buffers by column.
 
 namespace tw_kernel {
@@ -43,7 +44,7 @@ TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const Snipp
   const int group = call.num_q_heads / call.num_kv_heads;
 #pragma unroll 1
   for (int h = own.h_kv * group; h < (own.h_kv + 1) * group; ++h) {
-    const ElementScene scene = {&call, tw_snippet::tw_make_state(call), b, h, own.h_kv, own.first,
+    const ElementScene scene = {&call, {}, tw_snippet::tw_make_state(call), b, h, own.h_kv, own.first,
                                 score_factor(arguments.scale)};
     const long long head = static_cast<long long>(b) * call.num_q_heads + h;
     const PassingRows<false> rows = {head_of<const QElement>(arguments.q, b, h),
@@ -83,12 +84,12 @@ TW_INLINE void backward_columns(const BackwardArguments& arguments, const Snippe
     visit_query_heads<kKeys, kValues>(arguments, call, sums, memory, b, own, dk, dv);
   }
   if (kKeys && arguments.dk.data != nullptr) {
-    store_sums<kHeadDim, KvElement>(dk.of, scale, arguments.dk, own.first_b, own.h_kv, own.first,
-                                    call.kv_len);
+    store_sums<KeyTile, KvElement>(dk.of, scale, arguments.dk, own.first_b, own.h_kv, 0,
+                                    own.first, call.kv_len);
   }
   if (kValues && arguments.dv.data != nullptr) {
-    store_sums<kValueDim, KvElement>(dv.of, one, arguments.dv, own.first_b, own.h_kv, own.first,
-                                     call.kv_len);
+    store_sums<ValueTile, KvElement>(dv.of, one, arguments.dv, own.first_b, own.h_kv, 0,
+                                     own.first, call.kv_len);
   }
 }
 

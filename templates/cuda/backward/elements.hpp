@@ -2,11 +2,11 @@
 
 #include "abi/cuda_backward.hpp"
 #include "cuda/backward/gather.hpp"
+#include "cuda/backward/passing_tile.hpp"
 #include "cuda/backward/scene.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/special_functions.hpp"
-#include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "snippet/derivative.hpp"
@@ -38,8 +38,8 @@ TW_INLINE constexpr int kept_group() {
 }
 
 // passing: how many of the passing rows exist.
-template <bool kOwnsRows>
-TW_INLINE KeptElements find_kept_elements(const ElementScene& scene, const KvTile& tile, int passing) {
+template <bool kOwnsRows, typename Tile>
+TW_INLINE KeptElements find_kept_elements(const ElementScene& scene, const Tile& tile, int passing) {
   KeptElements kept = {};
 #pragma unroll 1
   for (int group = 0; group < kColumns; group += kept_group()) {
@@ -49,8 +49,8 @@ TW_INLINE KeptElements find_kept_elements(const ElementScene& scene, const KvTil
       const bool exists = at.passing(j) < passing;
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        bool keep = exists;
-        if (kHasMaskMod && tile.partial()) {
+        bool keep = exists && has_own_row(tile, i);
+        if (kHasMaskMod && is_partial(tile, i)) {
           keep = keep && tw_snippet::tw_mask_mod(scene.state, {}, scene.b, scene.h, scene.h_kv,
                                                  at.q_idx(i, j), at.kv_idx(i, j));
         }
@@ -97,8 +97,8 @@ struct FactsOfColumns {
 };
 
 // s: q.k, becomes P; d: dO V^T, becomes dX. Gradients of buffers and scalars go to `gathered`.
-template <bool kOwnsRows, typename Facts>
-TW_INLINE void differentiate_tile(const ElementScene& scene, const KvTile& tile, const Facts& facts,
+template <bool kOwnsRows, typename Tile, typename Facts>
+TW_INLINE void differentiate_tile(const ElementScene& scene, const Tile& tile, const Facts& facts,
                                   const KeptElements& kept, bool some_dropped,
                                   float (&s)[kRows][kColumns], float (&d)[kRows][kColumns],
                                   Gathered<kOwnsRows>& gathered) {

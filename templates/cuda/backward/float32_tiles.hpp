@@ -12,6 +12,7 @@ namespace tw_kernel {
 
 template <int kDim>
 struct BackwardTile {
+  static constexpr int kColumns = kDim;  // of a tensor's row
   static constexpr int kPad = (kDim + 63) / 64 * 64;
   static constexpr int kPitch = kPad + 4;
   static constexpr int kRowBytes = kPitch * 4;
@@ -28,5 +29,8 @@ struct BackwardTile {
     value_tile<kPad, kPitch>(weights, tile, sums);
   }
 };
+
+using KeyTile = BackwardTile<kHeadDim>;
+using ValueTile = BackwardTile<kValueDim>;
 
 }  // namespace tw_kernel

@@ -130,8 +130,8 @@ class Gathered {
             sum += load_shared(terms_of<kSlot>() + (row * kTermPitch + row + difference) * 4);
           }
           if (sum == 0.0f) continue;
-          const int q_idx = scene.first_own + first + scene.call->q_offset;
-          const int kv_idx = first_passing + first + difference + scene.call->kv_offset;
+          const int q_idx = scene.first_own + first + scene.q_offset();
+          const int kv_idx = first_passing + first + difference + scene.kv_offset();
           add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
         }
       }
@@ -164,8 +164,8 @@ class Gathered {
     const float sum = reduce_row_sum(own_[kSlot][i]);
     const int own = scene.first_own + row_of(i);
     if (column_of(0) != 0 || own >= own_length || sum == 0.0f) return;
-    const int q_idx = kOwnsRows ? own + scene.call->q_offset : 0;
-    const int kv_idx = kOwnsRows ? 0 : own + scene.call->kv_offset;
+    const int q_idx = kOwnsRows ? own + scene.q_offset() : 0;
+    const int kv_idx = kOwnsRows ? 0 : own + scene.kv_offset();
     add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
   }
 

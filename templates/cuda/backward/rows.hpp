@@ -1,17 +1,17 @@
 #pragma once
 
-#include "abi/cuda_backward.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/backward/elements.hpp"
 #include "cuda/backward/gather.hpp"
 #include "cuda/backward/scene.hpp"
 #include "cuda/backward/sweep.hpp"
-#include "cuda/backward/walk.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/language.hpp"
+#include "kernel/backward_engine.hpp"
+#include "kernel/backward_places.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
-#include "snippet/snippets.hpp"
+#include "kernel/sequence.hpp"
 
 // A block that owns rows of q: dQ = scale * dX K, and gradients of buffers and scalars.
 
@@ -31,45 +31,45 @@ TW_INLINE FactsOfRows facts_of_own_rows(const RowFacts* facts, int first_own, in
 TW_INLINE void backward_rows(const BackwardArguments& arguments, const SnippetArguments& call,
                              const Gathered<true>::Sums& sums, unsigned shared_memory) {
   const SweepMemory memory(shared_memory);
-  const int tiles = (call.q_len + kQTile - 1) / kQTile;
-  const int head = static_cast<int>(blockIdx.x) / tiles;
-  const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;  // of causal masks, the longest first
-  const int b = head / call.num_q_heads, h = head % call.num_q_heads;
-  const int h_kv = h / (call.num_q_heads / call.num_kv_heads);
-  const ElementScene scene = {&call, tw_snippet::tw_make_state(call), b, h, h_kv, tile * kQTile,
+  const OwnRows own = find_own_rows(arguments, call, blockIdx.x);
+  if (kPacked && own.first >= own.end) return;
+  const PlacedSequence& sequence = own.sequence;
+  const int kv_len = sequence.kv_len(call);
+  const ElementScene scene = {&call, sequence, sequence.state(call), own.b, own.h, own.h_kv, own.first,
                               score_factor(arguments.scale)};
-  const int left = call.q_len - scene.first_own;
+  const int left = own.end - scene.first_own;
+  const long long first = sequence.q_begin() + scene.first_own;
   KeyTile::load<kQTile>(
       memory.own_keys(),
-      head_of<const QElement>(arguments.q, b, h) + scene.first_own * arguments.q.row_stride,
+      head_of<const QElement>(arguments.q, own.b, own.h) + first * arguments.q.row_stride,
       arguments.q.row_stride, left);
   ValueTile::load<kQTile>(
       memory.own_values(),
-      head_of<const OutElement>(arguments.dout, b, h) + scene.first_own * arguments.dout.row_stride,
+      head_of<const OutElement>(arguments.dout, own.b, own.h) + first * arguments.dout.row_stride,
       arguments.dout.row_stride, left);
   const FactsOfRows facts =
-      facts_of_own_rows(arguments.facts + static_cast<long long>(head) * arguments.facts_rows,
-                        scene.first_own, call.q_len);
-  const PassingRows<true> columns = {head_of<const KvElement>(arguments.k, b, h_kv),
-                                     head_of<const KvElement>(arguments.v, b, h_kv),
-                                     arguments.k.row_stride,
-                                     arguments.v.row_stride,
-                                     nullptr,
-                                     call.kv_len};
-  const TileWalk<kBlockKv> walk(
-      arguments.mask, kMasked ? list_row(arguments.mask, b, h, scene.first_own / kBlockQ) : 0,
-      call.kv_len);
+      facts_of_own_rows(arguments.facts + own.fact_row, scene.first_own, own.end);
+  const long long kv_first = sequence.kv_begin();
+  const PassingRows<true> columns = {
+      head_of<const KvElement>(arguments.k, own.b, own.h_kv) + kv_first * arguments.k.row_stride,
+      head_of<const KvElement>(arguments.v, own.b, own.h_kv) + kv_first * arguments.v.row_stride,
+      arguments.k.row_stride,
+      arguments.v.row_stride,
+      nullptr,
+      kv_len};
   RowSums<KeyTile> dq;
   RowSums<ValueTile> none;
   dq.clear();
   Gathered<true> gathered(sums, memory.terms());
-  visit_tiles<true, true, false>(memory, scene, walk, columns, facts, dq, none, gathered);
-  gathered.end_block(scene, call.q_len);
+  visit_tiles<true, true, false>(memory, scene, walk_columns(arguments, own, kv_len), columns, facts, dq,
+                                 none, gathered);
+  gathered.end_block(scene, own.end);
   if (arguments.dq.data == nullptr) return;
   float factor[kRows];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) factor[i] = facts.of[i].lse == kInfinity ? 0.0f : arguments.scale;
-  store_sums<kHeadDim, QElement>(dq.of, factor, arguments.dq, b, h, scene.first_own, call.q_len);
+  store_sums<KeyTile, QElement>(dq.of, factor, arguments.dq, own.b, own.h, sequence.q_begin(),
+                                 scene.first_own, own.end);
 }
 
 }  // namespace tw_kernel

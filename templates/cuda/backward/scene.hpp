@@ -3,6 +3,7 @@
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/sequence.hpp"
 #include "snippet/snippets.hpp"
 
 // Where the elements of a block's tiles lie in the call.
@@ -13,12 +14,18 @@ namespace tw_kernel {
 // owns columns and tiles of rows pass by.
 struct ElementScene {
   const SnippetArguments* call;
+  PlacedSequence sequence;
   tw_snippet::tw_State state;
   int b;
   int h;
   int h_kv;
   int first_own;
   float factor;  // scores are q.k times this
+
+  __forceinline__ int q_len() const { return sequence.q_len(*call); }
+  __forceinline__ int kv_len() const { return sequence.kv_len(*call); }
+  __forceinline__ int q_offset() const { return sequence.q_offset(*call); }
+  __forceinline__ int kv_offset() const { return sequence.kv_offset(*call); }
 };
 
 constexpr float kLog2E = 1.44269504088896341f;
@@ -35,25 +42,27 @@ class ElementIndices {
   __forceinline__ ElementIndices(const ElementScene& scene, int first_passing)
       : own_(scene.first_own + row_of(0)),
         passing_(first_passing + column_of(0)),
-        call_(*scene.call) {}
+        scene_(scene) {}
 
   __forceinline__ int q_idx(int i, int j) const {
-    return bounded(kOwnsRows ? own(i) : passing(j), call_.q_len) + call_.q_offset;
+    return bounded(kOwnsRows ? own(i) : passing(j), scene_.q_len()) + scene_.q_offset();
   }
   __forceinline__ int kv_idx(int i, int j) const {
-    return bounded(kOwnsRows ? passing(j) : own(i), call_.kv_len) + call_.kv_offset;
+    return bounded(kOwnsRows ? passing(j) : own(i), scene_.kv_len()) + scene_.kv_offset();
   }
   __forceinline__ int own(int i) const { return own_ + row_offset(i); }
   __forceinline__ int passing(int j) const { return passing_ + column_offset(j); }
 
  private:
+  // Columns of packed sequences may also be before the first.
   static __forceinline__ int bounded(int index, int length) {
-    return kBoundsIndices ? min(index, length - 1) : index;
+    if (!kBoundsIndices) return index;
+    return kPacked ? max(min(index, length - 1), 0) : min(index, length - 1);
   }
 
   int own_;
   int passing_;
-  const SnippetArguments& call_;
+  const ElementScene& scene_;
 };
 
 }  // namespace tw_kernel

@@ -1,21 +1,22 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
+#include "abi/cuda_forward.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/backward/elements.hpp"
 #include "cuda/backward/gather.hpp"
+#include "cuda/backward/passing_tile.hpp"
 #include "cuda/backward/scene.hpp"
-#include "cuda/backward/walk.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/shared_memory.hpp"
-#include "cuda/tile/kv_tile.hpp"
 #include "kernel/backward_engine.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/row_facts.hpp"
 
 // One block's walk over the tiles that its rows meet. A block owns kQTile rows of q, and tiles of kKvTile
 // columns pass by; or it owns as many columns, and tiles of rows pass by. Keys are rows of q and k, values
@@ -24,11 +25,6 @@
 //   scores  = own keys * passing keys^T        products = own values * passing values^T
 
 namespace tw_kernel {
-
-using tilewright::abi::cuda::BackwardArguments;
-
-using KeyTile = BackwardTile<kHeadDim>;
-using ValueTile = BackwardTile<kValueDim>;
 
 // Shared memory: the own keys and values, stages of those that pass by with the facts of their rows, P in
 // float32, terms of diagonals.
@@ -84,31 +80,24 @@ struct PassingRows {
   const RowFacts* facts;  // of the head's rows of q; null where columns pass by
   int count;
 
-  __forceinline__ void load(const SweepMemory& memory, int stage, const KvTile& tile) const {
+  template <typename Tile>
+  __forceinline__ void load(const SweepMemory& memory, int stage, const Tile& tile) const {
     if (!tile.exists()) return;
-    const int left = count - tile.first();
+    const int left = end_of_rows(tile, count) - tile.first();
     KeyTile::load<kKvTile>(memory.keys(stage), keys + tile.first() * key_stride, key_stride, left);
     ValueTile::load<kKvTile>(memory.values(stage), values + tile.first() * value_stride, value_stride,
                              left);
-    if (kOwnsRows || threadIdx.x >= kKvTile / 2) return;
-    copy_async_16(memory.facts(stage) + threadIdx.x * 16, facts + tile.first() + threadIdx.x * 2, true);
+    if (!kOwnsRows) copy_facts(memory.facts(stage), facts + tile.first());
   }
 };
 
 // What the loop over tiles needs now and then. It lies in shared memory, as the accumulators leave no
 // registers for it.
-template <bool kOwnsRows>
+template <bool kOwnsRows, typename Walk>
 struct Passing {
-  TileWalk<kOwnsRows ? kBlockKv : kBlockQ> walk;
+  Walk walk;
   PassingRows<kOwnsRows> rows;
 };
-
-// Of the rows of q of a stage that has arrived, whether nothing is kept in one that the thread loaded.
-TW_INLINE bool loaded_dead_row(const SweepMemory& memory, int stage) {
-  if (threadIdx.x >= kKvTile / 2) return false;
-  const float4 pair = load_shared_4(memory.facts(stage) + threadIdx.x * 16);
-  return pair.x == kInfinity || pair.z == kInfinity;
-}
 
 // dO of a row with nothing kept counts as 0, whatever it holds: in a sum over rows, 0 * NaN would be NaN.
 TW_INLINE void clear_dead_rows(const SweepMemory& memory, int stage) {
@@ -136,13 +125,14 @@ struct RowSums {
 
 // kKeys, kValues: which sums are wanted, of dX times the passing keys, and of P times the passing values.
 // A block that owns rows wants those of keys alone.
-template <bool kOwnsRows, bool kKeys, bool kValues, typename Facts>
+template <bool kOwnsRows, bool kKeys, bool kValues, typename Tile, typename Facts>
 TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementScene& scene,
-                            const KvTile& tile, int passing, const Facts& facts,
+                            const Tile& tile, int passing, const Facts& facts,
                             RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
                             Gathered<kOwnsRows>& gathered) {
   constexpr bool kWantsProducts = kKeys;
-  const bool some_dropped = (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > passing;
+  passing = end_of_rows(tile, passing);
+  const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   KeptElements kept;
   if (some_dropped) kept = find_kept_elements<kOwnsRows>(scene, tile, passing);
   float s[kRows][kColumns], d[kRows][kColumns];
@@ -165,29 +155,31 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementS
 }
 
 // All tiles of one head.
-template <bool kOwnsRows, bool kKeys, bool kValues>
+template <bool kOwnsRows, bool kKeys, bool kValues, typename Walk>
 TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementScene& scene,
-                           const TileWalk<kOwnsRows ? kBlockKv : kBlockQ>& found_walk,
-                           const PassingRows<kOwnsRows>& found_rows, const FactsOfRows& own_facts,
-                           RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
+                           const Walk& found_walk, const PassingRows<kOwnsRows>& found_rows,
+                           const FactsOfRows& own_facts, RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
                            Gathered<kOwnsRows>& gathered) {
-  __shared__ Passing<kOwnsRows> passing;
+  using Tile = typename Walk::Tile;
+  __shared__ Passing<kOwnsRows, Walk> passing;
   if (threadIdx.x == 0) passing = {found_walk, found_rows};
   __syncthreads();
-  const TileWalk<kOwnsRows ? kBlockKv : kBlockQ>& walk = passing.walk;
+  const Walk& walk = passing.walk;
   const PassingRows<kOwnsRows>& rows = passing.rows;
-  KvTile tile = walk.at(0), next = walk.at(1);
+  typename Walk::Cursor cursor;
+  Tile tile = walk.next(cursor);
+  Tile next = walk.next(cursor);
   int stage = 0;
   rows.load(memory, stage, tile);
   commit_copies();
 #pragma unroll 1
-  for (int i = 0; tile.exists(); ++i) {
-    const KvTile after = walk.at(i + 2);
+  while (tile.exists()) {
+    const Tile after = walk.next(cursor);
     wait_for_groups<0>();
     // The tile is visible to all, and the stage before is no longer read by any.
     if (kOwnsRows) {
       __syncthreads();
-    } else if (__syncthreads_or(loaded_dead_row(memory, stage))) {
+    } else if (__syncthreads_or(copied_dead_row(memory.facts(stage)))) {
       clear_dead_rows(memory, stage);
       __syncthreads();
     }
@@ -219,20 +211,21 @@ TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementScene& scene,
 }
 
 // A thread's rows of sums as rows of a gradient.
-template <int kDim, typename Element>
-TW_INLINE void store_sums(const float (&sums)[kRows][BackwardTile<kDim>::kSumColumns],
+// begin: of the tensor, the row that first_own and length are counted from
+template <typename Tile, typename Element>
+TW_INLINE void store_sums(const float (&sums)[kRows][Tile::kSumColumns],
                           const float (&factor)[kRows], const TensorArgument& to, int b, int h,
-                          int first_own, int length) {
-  Element* const head = head_of<Element>(to, b, h);
+                          int begin, int first_own, int length) {
+  Element* const head = head_of<Element>(to, b, h) + begin * to.row_stride;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const int row = first_own + row_of(i);
     if (row >= length) continue;
     Element* const at = head + row * to.row_stride;
 #pragma unroll
-    for (int j = 0; j < BackwardTile<kDim>::kSumColumns; j += 2) {
+    for (int j = 0; j < Tile::kSumColumns; j += 2) {
       const int column = out_column_of(j);
-      if (kDim != BackwardTile<kDim>::kPad && column >= kDim) continue;
+      if (Tile::kColumns != Tile::kPad && column >= Tile::kColumns) continue;
       // A factor of 0 stands for a row with nothing kept, whatever its sums are.
       const float x = factor[i] == 0.0f ? 0.0f : sums[i][j] * factor[i];
       const float y = factor[i] == 0.0f ? 0.0f : sums[i][j + 1] * factor[i];
@@ -240,7 +233,7 @@ TW_INLINE void store_sums(const float (&sums)[kRows][BackwardTile<kDim>::kSumCol
         store_pair(x, y, at + column);
       } else {
         from_float(x, at + column);
-        from_float(y, at + column + 1);
+        if (Tile::kColumns % 2 == 0 || column + 1 < Tile::kColumns) from_float(y, at + column + 1);
       }
     }
   }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include "cuda/attention/strided_rows.hpp"
+#include "cuda/portable/half_weights.hpp"
 #include "cuda/portable/load_tensor_cores.hpp"
+#include "cuda/portable/score_fragments.hpp"
+#include "cuda/portable/score_products.hpp"
 #include "cuda/portable/tensor_cores.hpp"
 #include "kernel/configuration.hpp"
 
@@ -11,6 +14,7 @@ namespace tw_kernel {
 
 template <int kDim>
 struct BackwardTile {
+  static constexpr int kColumns = kDim;  // of a tensor's row
   static constexpr int kPad = (kDim + 15) / 16 * 16;
   static constexpr int kRowBytes = kPad * 2;
   static constexpr int kSumColumns = kPad / 4;  // of a thread's row of sums
@@ -26,5 +30,8 @@ struct BackwardTile {
     value_tile<kPad>(weights, tile, sums);
   }
 };
+
+using KeyTile = BackwardTile<kHeadDim>;
+using ValueTile = BackwardTile<kValueDim>;
 
 }  // namespace tw_kernel

@@ -21,6 +21,11 @@ TW_INLINE int list_row(const BlockMaskArguments& lists, int b, int h, int block)
 template <int kSide>
 class TileWalk {
  public:
+  using Tile = KvTile;
+  struct Cursor {
+    int i = 0;
+  };
+
   TileWalk() = default;
   __forceinline__ TileWalk(const BlockMaskArguments& lists, int row, int length) : length_(length) {
     if (!kMasked) return;
@@ -28,6 +33,10 @@ class TileWalk {
     full_ = List(lists.full_row_offsets, lists.full_indices, row, length);
   }
 
+  // The tiles one after another, and then none.
+  __forceinline__ KvTile next(Cursor& cursor) const { return at(cursor.i++); }
+
+ private:
   __forceinline__ KvTile at(int i) const {
     if (!kMasked) {
       return i * kKvTile < length_ ? KvTile(i * kKvTile, kHasMaskMod) : KvTile::none();
@@ -37,7 +46,6 @@ class TileWalk {
     return i < full_.tiles ? KvTile(full_.first_of(i), false) : KvTile::none();
   }
 
- private:
   static constexpr int kTilesOfBlock = kSide / kKvTile;
 
   // Only the last block may have fewer tiles than others, and it is the last of a list.

@@ -2,38 +2,22 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
-#include "abi/plan.hpp"
 #include "cuda/attention/place.hpp"
-#include "cuda/decode/unit_tiles.hpp"
-#include "cuda/decode/units.hpp"
+#include "cuda/decode/segment.hpp"
 #include "cuda/decode/work_range.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/decode_items.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/kv_rows.hpp"
 #include "kernel/load.hpp"
+#include "kernel/unit_tiles.hpp"
 
 // K and V of a warp's tiles, copied kStages tiles before they are used, whatever item they are of.
 
 namespace tw_kernel {
-
-// Where an item is. All of its rows of q are in the tile.
-TW_INLINE Place place_of_item(const ForwardArguments& arguments, const SnippetArguments& call,
-                              const Segment& segment) {
-  const tilewright::abi::PlannedSequence& sequence = arguments.plan.sequences[segment.b];
-  Place place;
-  place.b = segment.b;
-  place.h_kv = segment.h_kv;
-  place.h = segment.h_kv * (call.num_q_heads / call.num_kv_heads);
-  place.take(call, sequence, segment.b);
-  place.end_of_rows = sequence.q_len;
-  place.begin_in_block = 0;
-  place.first_row = 0;
-  place.mask_row = sequence.tile_row;
-  return place;
-}
 
 // What a warp works on: a segment of an item, and where its tensors are.
 struct WarpItem {
@@ -60,7 +44,7 @@ class CopiesAhead {
         announced_(announced),
         ring_(ring),
         team_(team),
-        range_(arguments.plan.decode, arguments.plan.batch, call.num_kv_heads) {}
+        range_(arguments, call) {}
 
   // Asks for the next tile, and makes it a group of copies; without a tile the group is empty. No lane
   // reads the tile's place in the ring any more. After the last item one without units is announced.
@@ -95,10 +79,7 @@ class CopiesAhead {
     }
     if (has_ended_) return false;
     __syncwarp();  // the item is there
-    const TileMap& map = arguments_.plan.map;
-    walk_.begin(map,
-                heads_of_list(map, call_.num_q_heads, segment.h_kv, arguments_.plan.decode.lists),
-                task().place.mask_row, task().place.rows.kv_len, segment.first, team_);
+    walk_.begin(arguments_, call_, task().place, segment, team_);
     left_ = segment.count;
     find_next();
     return true;
@@ -113,7 +94,7 @@ class CopiesAhead {
   }
 
   __forceinline__ void copy(const KvTile& tile) const {
-    const int first = tile.first(), count = task().place.rows.kv_len - first;
+    const int first = tile.first(), count = task().place.kv_len(call_) - first;
     const unsigned k = ring_ + stage_ * (kKBytes + kVBytes);
     load_found(found_, task().k, k_of(arguments_), task().place, first, count,
                [&](const auto& rows, int existing) { load_k(k, rows, existing); });

@@ -14,7 +14,9 @@
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/decode_items.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/scales.hpp"
 #include "snippet/snippets.hpp"
 
 // Attention of sequences with few rows of q, at the speed of memory. A tile has the rows of all query heads
@@ -45,14 +47,15 @@ TW_INLINE void decode(const ForwardArguments& arguments, const SnippetArguments&
   __shared__ RowEnd ends[kTeams][kQTile];
   __shared__ __align__(16) float sums[kTeams][kRowsOfPass][kPassStride];
   const auto team = static_cast<int>(__shfl_sync(~0u, threadIdx.x / 32, 0));
-  const int group = call.num_q_heads / call.num_kv_heads;
+  const int group = group_of_items(arguments, call);
   const unsigned ring = shared_memory + team * kRingBytes;
   const unsigned shared_q = shared_memory + kTeams * kRingBytes;
-  const TileRows rows = rows_of_group(group, arguments.plan.map);
+  const TileRows rows = rows_of_group(arguments, group);
   const tw_snippet::tw_Reads no_reads = {};
 
   CopiesAhead ahead(arguments, call, announced[team], ring, team);
   ItemQ q;
+  Scales scales;
   Softmax softmax;
   float out[kRows][kOutColumns];
   int item = 0;   // of those announced, that comes next
@@ -68,7 +71,8 @@ TW_INLINE void decode(const ForwardArguments& arguments, const SnippetArguments&
     if (left == 0) {
       left = current.segment.count;
       if (left == 0) break;
-      q.load(arguments, place, rows, group, shared_q);
+      q.load(arguments, call, place, rows, group, shared_q);
+      scales = find_scales(arguments, make_scene(call, place, no_reads, rows));
       softmax = start_softmax();
       clear(out);
     }
@@ -78,14 +82,14 @@ TW_INLINE void decode(const ForwardArguments& arguments, const SnippetArguments&
     const unsigned k = ring + stage * (kKBytes + kVBytes);
     if (tile.exists()) {
       const SnippetInputs scene = make_scene(call, place, no_reads, rows);
-      const Weights weights = weigh_tile(arguments, scene, tile, q, k, 0, softmax, out);
+      const Weights weights = weigh_tile(arguments, scene, scales, tile, q, k, 0, softmax, out);
       value_tile(weights, k + kKBytes, out);
     }
     __syncwarp();  // no lane reads the tile any more
     stage = stage == kStages - 1 ? 0 : stage + 1;
     if (--left > 0) continue;
     finish_segment(arguments, call, current, ahead.cuts(), group, team, softmax,
-                   {ends, sums, arguments.scaling.to_log2}, out);
+                   {ends, sums, scaling_of(arguments, scales).to_log2}, out);
     item = next_item(item);
   }
 }

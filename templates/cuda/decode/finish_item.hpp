@@ -2,34 +2,53 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
+#include "attention/row_sum.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/decode/copies_ahead.hpp"
 #include "cuda/decode/sum_of_warps.hpp"
-#include "cuda/decode/work_range.hpp"
+#include "cuda/decode/segment.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/atomics.hpp"
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/decode_items.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/max_scores.hpp"
+#include "kernel/scales.hpp"
 
-// The end of a segment. A whole item goes to out; parts of one go to the plan's memory, and the block whose
+// The end of a segment. A whole item goes to out; parts of one go to the caller's memory, and the block whose
 // part comes last adds them up in the order of their columns, whichever block that is.
 
 namespace tw_kernel {
 
-using tilewright::abi::DecodeWork;
-
 // What a row of O is divided by. The weight of a sequence's only key may be near 1: the row is that key's
 // value only if its sum is rounded as the weight in O is.
-TW_INLINE float divisor_of(const Place& place, float sum) {
-  if (place.rows.kv_len != 1) return sum;
-  QElement rounded;
+TW_INLINE float divisor_of(const SnippetArguments& call, const Place& place, float sum) {
+  if (place.kv_len(call) != 1) return sum;
+  WeightElement rounded;
   from_float(sum, &rounded);
   return to_float(rounded);
+}
+
+// A row's greatest score, in units of score_mod's results.
+TW_INLINE float greatest_score(const ForwardArguments& arguments, const SnippetArguments& call,
+                               const Place& place, const RowEnd& end) {
+  const float to_log2 = find_scaling(arguments, call, place).to_log2;
+  return kHasScoreMod ? end.max * (to_log2 * kLn2) : end.max * to_log2 * kLn2;
+}
+
+// What a row of O is divided by, with the sink and the scale of v. row: of the sequence. h: its head
+TW_INLINE RowSum total_of_row(const ForwardArguments& arguments, const SnippetArguments& call,
+                              const Place& place, int row, int h, const RowEnd& end) {
+  const float greatest = greatest_score(arguments, call, place, end);
+  const float divisor = divisor_of(call, place, end.sum);
+  RowSum total = {greatest, end.sum, tw_math::reciprocal(divisor), end.sum == 0.0f};
+  if constexpr (changes_row_ends()) finish_row(call, place, row, h, divisor, total);
+  return total;
 }
 
 // Four columns of row r of an item's tile. o: relative to end.max. Called where code is cold, so it stands
@@ -39,17 +58,25 @@ __noinline__ void store_out(const ForwardArguments& arguments, const SnippetArgu
                          const RowEnd& end) {
   const int q_row = row / group, h = place.h + row % group;
   if (kHasLse && column == 0) {
-    const float to_log2 = arguments.scaling.to_log2;
-    const float greatest = kHasScoreMod ? end.max * (to_log2 * kLn2) : end.max * to_log2 * kLn2;
+    const RowSum total = total_of_row(arguments, call, place, q_row, h, end);
     arguments.lse[place.lse_begin(call, place.b, h) + q_row] =
-        end.sum == 0.0f ? -kInfinity : greatest + ::logf(end.sum);
+        total.sum == 0.0f ? -kInfinity : total.greatest + ::logf(total.sum);
+  }
+  if (has_max_scores() && column == 0) {
+    store_max_score(arguments, place.lse_begin(call, place.b, h) + q_row, end.sum,
+                    greatest_score(arguments, call, place, end));
   }
   if (kValueDim != kValuePad && column >= kValueDim) return;
   // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
-  const bool empty = end.sum == 0.0f;
-  const float factor = empty ? 0.0f : tw_math::reciprocal(divisor_of(place, end.sum));
+  bool empty = end.sum == 0.0f;
+  float factor = empty ? 0.0f : tw_math::reciprocal(divisor_of(call, place, end.sum));
+  if constexpr (changes_row_ends()) {
+    const RowSum total = total_of_row(arguments, call, place, q_row, h, end);
+    empty = total.empty;
+    factor = total.factor;
+  }
   const float values[4] = {o.x, o.y, o.z, o.w};
-  OutElement* const to = head_of<OutElement>(arguments.out, 0, h) +
+  OutElement* const to = head_of<OutElement>(arguments.out, batch_of_rows(place), h) +
                          (place.q_begin() + q_row) * arguments.out.row_stride + column;
 #pragma unroll
   for (int i = 0; i < 4; i += 2) {
@@ -140,15 +167,16 @@ TW_INLINE void merge_parts(const ForwardArguments& arguments, const SnippetArgum
                            const Place& place, const ItemParts& parts, int group, int count, int team,
                            RowEnd* ends, float* weights) {
   constexpr int kColumns4 = kValueDim / 4;
-  const DecodeWork& work = arguments.plan.decode;
+  const DecodeWork& work = work_of(arguments);
+  const float to_log2 = find_scaling(arguments, call, place).to_log2;
   const int rows_at_once = min(count, kWeights / parts.count);
 #pragma unroll 1
   for (int first = 0; first < count; first += rows_at_once) {
     const int rows = min(rows_at_once, count - first);
 #pragma unroll 1
     for (int row = team; row < rows; row += kTeams) {
-      const RowEnd end = weigh_parts(work, parts, first + row, arguments.scaling.to_log2,
-                                     weights + row * parts.count);
+      const RowEnd end =
+          weigh_parts(work, parts, first + row, to_log2, weights + row * parts.count);
       if (lane() == 0) ends[row] = end;
     }
     __syncthreads();  // the weights are there
@@ -175,10 +203,10 @@ TW_INLINE void finish_segment(const ForwardArguments& arguments, const SnippetAr
                               const WarpItem& item, const tilewright::abi::UnitCuts& cuts, int group,
                               int team, const Softmax& softmax, const SumsOfWarps& sums,
                               float (&out)[kRows][kOutColumns]) {
-  const DecodeWork& work = arguments.plan.decode;
+  const DecodeWork& work = work_of(arguments);
   const Place& place = item.task.place;
   const Segment& segment = item.segment;
-  const int count = place.end_of_rows * group;  // rows
+  const int count = place.q_len(call) * group;  // rows
   const bool whole = segment.is_whole();
   const long long rows = partial_rows(static_cast<int>(blockIdx.x), segment.first == 0);
   sum_warps(softmax, sums, count, team, out,

@@ -8,17 +8,18 @@
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/tile/shared_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/decode_items.hpp"
 #include "kernel/engine.hpp"
 
-// Q of an item: the rows of q of the heads that share a head of k and v.
+// Q of an item: the rows of q of its heads.
 
 namespace tw_kernel {
 
 // A row of q, counted from the sequence's first, of one of the group's heads; null after the last one.
-TW_INLINE const QElement* find_q_row(const ForwardArguments& arguments, const Place& place, int q_row,
-                                     int head_in_group) {
-  if (q_row >= place.end_of_rows) return nullptr;
-  return head_of<const QElement>(arguments.q, 0, place.h + head_in_group) +
+TW_INLINE const QElement* find_q_row(const ForwardArguments& arguments, const SnippetArguments& call,
+                                     const Place& place, int q_row, int head_in_group) {
+  if (q_row >= place.q_len(call)) return nullptr;
+  return head_of<const QElement>(arguments.q, batch_of_rows(place), place.h + head_in_group) +
          (place.q_begin() + q_row) * arguments.q.row_stride;
 }
 
@@ -34,19 +35,21 @@ class GroupQFragments {
  public:
   static constexpr int kSteps = kHeadPad / 16;
 
-  __forceinline__ void load(const ForwardArguments& arguments, const Place& place,
-                            const TileRows& rows, int, unsigned) {
+  __forceinline__ void load(const ForwardArguments& arguments, const SnippetArguments& call,
+                            const Place& place, const TileRows& rows, int, unsigned) {
     const QElement* const upper =
-        find_q_row(arguments, place, rows.q_row[0], rows.head_in_group[0]);
+        find_q_row(arguments, call, place, rows.q_row[0], rows.head_in_group[0]);
     const QElement* const lower =
-        find_q_row(arguments, place, rows.q_row[1], rows.head_in_group[1]);
+        find_q_row(arguments, call, place, rows.q_row[1], rows.head_in_group[1]);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const int column = step * 16 + static_cast<int>(lane() % 4 * 2);
-      kept_[step][0] = load_pair(upper, column);
-      kept_[step][1] = load_pair(lower, column);
-      kept_[step][2] = load_pair(upper, column + 8);
-      kept_[step][3] = load_pair(lower, column + 8);
+      const auto quad = static_cast<int>(lane() % 4);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int column = q_pair_column(step, half, quad);
+        kept_[step][2 * half] = load_pair(upper, column);
+        kept_[step][2 * half + 1] = load_pair(lower, column);
+      }
     }
   }
 
@@ -65,17 +68,18 @@ class SharedGroupQ {
   static constexpr int kSteps = kHeadPad / 16;
 
   // By all threads of the block.
-  __forceinline__ void load(const ForwardArguments& arguments, const Place& place,
-                            const TileRows&, int group, unsigned tile) {
+  __forceinline__ void load(const ForwardArguments& arguments, const SnippetArguments& call,
+                            const Place& place, const TileRows&, int group, unsigned tile) {
     __syncthreads();  // no warp reads the item before any more
 #pragma unroll 1
     for (int id = threadIdx.x; id < kQTile * SharedTile<kHeadPad>::kChunks; id += kBlockThreads) {
       const int row = id / SharedTile<kHeadPad>::kChunks, chunk = id % SharedTile<kHeadPad>::kChunks;
-      const QElement* const from = find_q_row(arguments, place, row / group, row % group);
-      const int column = chunk * 8;
+      const QElement* const from = find_q_row(arguments, call, place, row / group, row % group);
+      const int column = kQInOrder ? chunk * 8 : q_pair_column(chunk / 2, chunk % 2, 0);
+      constexpr int kStep = kQInOrder ? 2 : 4;
       store_shared_16(tile + SharedTile<kHeadPad>::offset(row, chunk), load_pair(from, column),
-                      load_pair(from, column + 2), load_pair(from, column + 4),
-                      load_pair(from, column + 6));
+                      load_pair(from, column + kStep), load_pair(from, column + 2 * kStep),
+                      load_pair(from, column + 3 * kStep));
     }
     __syncthreads();  // Q is there
     tile_ = tile;

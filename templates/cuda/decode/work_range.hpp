@@ -1,37 +1,28 @@
 #pragma once
 
+#include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
+#include "cuda/decode/segment.hpp"
 #include "cuda/ptx/thread.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/decode_items.hpp"
 
 // Which units of which items a block of threads has. Every warp finds them for itself, all lanes together.
 
 namespace tw_kernel {
 
-using tilewright::abi::DecodeWork;
-
-// Units of one item that follow each other.
-struct Segment {
-  int b;
-  int h_kv;
-  int first;  // unit of the item
-  int count;
-  int units;  // of the item
-  int begin;  // the item's first unit, of all
-  __forceinline__ bool is_whole() const { return count == units; }
-};
-
 class WorkRange {
  public:
-  __forceinline__ WorkRange(const DecodeWork& work, int batch, int num_kv_heads)
-      : work_(work), entries_(batch * work.lists), items_of_entry_(num_kv_heads / work.lists) {
-    const Probes probes(work.units_before, 0, entries_);
-    cuts_ = tilewright::abi::cut_units(probes.end(), work.blocks);
+  __forceinline__ WorkRange(const ForwardArguments& arguments, const SnippetArguments& call)
+      : work_(work_of(arguments)), items_(arguments, call) {
+    const Probes probes(items_, 0, items_.entries());
+    cuts_ = tilewright::abi::cut_units(probes.end(), work_.blocks);
     const int block = min(static_cast<int>(blockIdx.x), cuts_.blocks);
     next_ = cuts_.begin_of(block);
     end_ = cuts_.begin_of(min(block + 1, cuts_.blocks));
     if (next_ == end_) return;
     find_entry(next_, probes);
-    if (work.keeps_items_whole == 0) return;
+    if (work_.keeps_items_whole == 0) return;
     const Segment segment = segment_at(next_);
     if (segment.first > 0) next_ = segment.begin + segment.units;
   }
@@ -39,7 +30,7 @@ class WorkRange {
   // The next units; false where there are none.
   __forceinline__ bool take(Segment& segment) {
     if (next_ >= end_) return false;
-    if (next_ >= entry_end_) find_entry(next_, Probes(work_.units_before, 0, entries_));
+    if (next_ >= entry_end_) find_entry(next_, Probes(items_, 0, items_.entries()));
     segment = segment_at(next_);
     segment.count = segment.units - segment.first;
     if (work_.keeps_items_whole == 0) segment.count = min(segment.count, end_ - next_);
@@ -53,10 +44,10 @@ class WorkRange {
   // Units before 31 entries of a range, and before its end: a lane has one.
   class Probes {
    public:
-    __forceinline__ Probes(const int* units_before, int first, int count)
+    __forceinline__ Probes(const Items& items, int first, int count)
         : first_(first), step_((count + 30) / 31), count_(count) {
       at_ = min(static_cast<int>(thread_number<32>()) * step_, count);
-      value_ = units_before[first + (thread_number<32>() == 31 ? count : at_)];
+      value_ = items.units_before(first + (thread_number<32>() == 31 ? count : at_));
     }
     __forceinline__ int end() const { return __shfl_sync(~0u, value_, 31); }
     // The last probe that has not more units before it.
@@ -87,17 +78,16 @@ class WorkRange {
       entry_end_ = probes.after(probe);
       entry_ = first;
       if (count == 1) return;
-      probes = Probes(work_.units_before, first, count);
+      probes = Probes(items_, first, count);
     }
   }
 
   __forceinline__ Segment segment_at(int unit) const {
     const unsigned in_entry = unit - entry_begin_;
-    const unsigned units = static_cast<unsigned>(entry_end_ - entry_begin_) / items_of_entry_;
+    const unsigned units = static_cast<unsigned>(entry_end_ - entry_begin_) / items_.items_of_entry();
     const unsigned item = in_entry / units;
     Segment segment;
-    segment.b = entry_ / work_.lists;
-    segment.h_kv = work_.lists == 1 ? static_cast<int>(item) : entry_ % work_.lists;
+    items_.name(entry_, static_cast<int>(item), segment);
     segment.first = static_cast<int>(in_entry - item * units);
     segment.units = static_cast<int>(units);
     segment.begin = unit - segment.first;
@@ -106,8 +96,7 @@ class WorkRange {
   }
 
   const DecodeWork& work_;
-  int entries_;
-  int items_of_entry_;
+  Items items_;
   tilewright::abi::UnitCuts cuts_;
   int next_, end_;
   int entry_ = 0;

@@ -7,9 +7,11 @@
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/products.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
+#include "cuda/ptx/convert_e4m3.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
@@ -18,6 +20,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/scales.hpp"
 #include "kernel/slope.hpp"
 #include "kernel/store_out.hpp"
 #include "kernel/tiles.hpp"
@@ -42,13 +45,22 @@ struct WarpgroupOrder {
   }
 };
 
+// A register of P, from a row's column j on.
+template <typename Element>
+TW_INLINE unsigned pack_word(const float (&s)[kColumns], int j) {
+  if constexpr (sizeof(Element) == 1) return pack_e4m3(s[j], s[j + 1], s[j + 2], s[j + 3]);
+  else return pack<Element>(s[j], s[j + 1]);
+}
+
 // P as the first operand of the second product: a score's accumulators are where that operand's
-// elements must be, so nothing moves between lanes.
-TW_INLINE void pack_weights(const float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+// elements must be, so nothing moves between lanes. Of 8 bits a lane's four neighbouring rows of V are those of its
+// columns 0, 1, 8 and 9 of 16: V is turned to that order (turned_values.hpp).
+TW_INLINE void pack_weights(const float (&s)[kRows][kColumns], unsigned (&p)[kWeightWords]) {
+  constexpr int kOfWord = 4 / kQBytes;
 #pragma unroll
-  for (int j = 0; j < kColumns / 2; ++j) {
-    p[2 * j] = pack<QElement>(s[0][2 * j], s[0][2 * j + 1]);
-    p[2 * j + 1] = pack<QElement>(s[1][2 * j], s[1][2 * j + 1]);
+  for (int j = 0; j < kColumns / kOfWord; ++j) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) p[2 * j + i] = pack_word<QElement>(s[i], kOfWord * j);
   }
 }
 
@@ -64,8 +76,8 @@ class Consumer {
         shared_(shared),
         number_(number),
         q_(make_descriptor(shared.q(0, number), 0)),
-        k_(make_descriptor(shared.k(0), 0)),
-        v_(make_descriptor(shared.v(0), kPanelBytes)) {}
+        k_(make_descriptor(shared.k(0), 0, group_distance(kKTilePanels))),
+        v_(make_descriptor(shared.v(0), panel_distance(kVTilePanels), group_distance(kVTilePanels))) {}
 
   __forceinline__ void run() {
     WarpgroupOrder::start(number_);
@@ -107,6 +119,7 @@ class Consumer {
     }
     const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
     const SnippetInputs scene = make_scene(call_, work.place, head_reads);
+    scales_ = find_scales(arguments_, scene);
     if (kHasSlope) slope_ = find_slope(scene, scale(), to_log2());
     if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
 
@@ -131,7 +144,7 @@ class Consumer {
                                     float (&out)[kRows][kOutColumns]) {
     const int kv_tiles = work.kv_tiles;
     const int masked_tiles = work.masked_tiles;
-    unsigned p[kColumns];  // not set: zeros that live up to the first tile make ptxas spill
+    unsigned p[kWeightWords];  // not set: zeros that live up to the first tile make ptxas spill
     KvPlace before;
     int i = 0;
     int left_out = 0;  // the first tiles; never all, as the last product needs one
@@ -164,7 +177,7 @@ class Consumer {
     RowEnds ends = end(scene, softmax);
 #pragma unroll 1
     while (find_run()) {
-      unsigned p[kColumns];
+      unsigned p[kWeightWords];
       KvPlace before;
       bool has_before = false;
 #pragma unroll 1
@@ -201,7 +214,7 @@ class Consumer {
 
   // The values of the last tile that was visited.
   __forceinline__ RowEnds finish(const SnippetInputs& scene, const KvPlace& before, const Softmax& softmax,
-                                 float (&out)[kRows][kOutColumns], unsigned (&p)[kColumns]) {
+                                 float (&out)[kRows][kOutColumns], unsigned (&p)[kWeightWords]) {
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
     const RowEnds ends = end(scene, softmax);
@@ -258,7 +271,7 @@ class Consumer {
   __forceinline__ bool visit(const SnippetInputs& scene, unsigned long long q, bool masked,
                              bool may_leave_out, bool has_before, KvPlace& before,
                              Softmax& softmax, float (&out)[kRows][kOutColumns],
-                             unsigned (&p)[kColumns]) {
+                             unsigned (&p)[kWeightWords]) {
     Control& control = *shared_.control;
     const float to_log2 = this->to_log2();
     const int stage = place_.stage;
@@ -299,6 +312,7 @@ class Consumer {
                        : kHasLinearReads && tile_reads_inside(scene, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
+    scale_scores(scene, scales_, tile.first(), s);
     float shift = 0.0f;
     if (kHasSlope) {
       shift = slope_shift(scene, slope_, tile.first());
@@ -309,6 +323,8 @@ class Consumer {
       } else {
         modify_scores<kInside>(scene, tile.first(), scale, s);
       }
+    } else if (scales_scores() && scale() != 1.0f) {  // what the exponent cannot take
+      multiply_scores(scale(), s);
     }
     if (masked && !kHasFixedMax) drop(scene, tile, kept, -kInfinity, s);
     float greatest[kRows];
@@ -347,10 +363,12 @@ class Consumer {
 
   // The exponent of 2 that one unit of a score stands for: of q.k, where score_mod adds a slope.
   __forceinline__ float to_log2() const {
-    const float of_result = arguments_.scaling.to_log2 * kResultFactor;
+    const float of_result = scaling_of(arguments_, scales_).to_log2 * kResultFactor;
     return kHasSlope ? scale() * of_result : of_result;
   }
-  __forceinline__ float scale() const { return arguments_.scaling.factor * kScoreFactor; }
+  __forceinline__ float scale() const {
+    return scaling_of(arguments_, scales_).factor * kScoreFactor;
+  }
 
   // Whether score_mod's reads stay inside its buffers at this warpgroup's rows: in a tile, and in all
   // tiles, or those that need no care. Else columns that do not exist and the tile of an empty row
@@ -391,6 +409,7 @@ class Consumer {
   const unsigned long long v_;
   QPlace q_place_;
   Slope slope_;                // of the q tile
+  Scales scales_;              // likewise
   bool reads_inside_ = false;  // see all_read_inside
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
   // Where kSpansTwoBlocks:

@@ -6,10 +6,13 @@
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/planner.hpp"
 #include "cuda/hopper/producer.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/kv_boxes.hpp"
+#include "kernel/prepared_tiles.hpp"
 #include "kernel/tiles.hpp"
 
 // The roles of a block of threads.
@@ -26,8 +29,12 @@ TW_INLINE void forward(const ForwardArguments& arguments, const TensorMaps& maps
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / kWarpgroup), 0);
   if (warpgroup == 0) {
     decrease_registers<kProducerRegisters>();
-    if (threadIdx.x == 0) Producer(arguments, maps, call, shared).run();
+    if (Loader::takes_part()) Producer(arguments, maps, call, shared).run();
     else if (Planner::takes_part()) Planner(arguments, call, shared).run();  // of another warp
+    else if (Preparer::takes_part()) Preparer(shared).run();                 // of others
+  } else if (kPreparingGroups > 0 && warpgroup > kConsumers) {
+    decrease_registers<kPreparerRegisters>();
+    Preparer(shared).run();
   } else {
     increase_registers<kConsumerRegisters>();
     Consumer<Tiles::Tile>(arguments, maps, call, shared, warpgroup - 1).run();

@@ -1,78 +1,93 @@
 #pragma once
 
+#include "cuda/float16.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
-#include "cuda/tile/fragment.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
 // Who owns which rows, and where everything lies in shared memory.
 //
 // A block has one warpgroup that brings tiles and kConsumers that compute; each of those owns 64
-// rows of the q tile. Q lies in shared memory warpgroup by warpgroup, each [panels][64 rows][128
-// bytes], so that a warpgroup may put its rows of the output over its rows of Q. A tile of K or V
-// is [panels][kKvTile rows][128 bytes]; columns behind the head dimension are 0.
+// rows of the q tile. Behind them it may have one that prepares tiles. Q lies in shared memory
+// warpgroup by warpgroup, each [panels][64 rows][128 bytes], so that a warpgroup may put its rows of
+// the output over its rows of Q. A tile of K or V is [panels][kKvTile rows][128 bytes], or
+// [kKvTile / 8][panels][8 rows][128 bytes] where a box brings several panels; columns behind the head
+// dimension are 0.
+//
+// Where kPreparesV, tiles of V come to places of their own, as their elements lie in memory, and warps make
+// operands of them; where kPreparesK, tiles of K too.
 
 namespace tw_kernel {
 
-constexpr int kWarpgroup = 128;  // threads
 constexpr int kConsumers = kQTile / 64;
-constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+constexpr int kThreads = (1 + kConsumers + kPreparingGroups) * kWarpgroup;
 static_assert(kQTile % 64 == 0, "a warpgroup owns 64 rows of q");
 static_assert(kKvTile % 16 == 0 && kKvTile <= 256, "a product takes up to 256 columns");
 // Named barriers: 0 is __syncthreads(), 1 to kConsumers are turns, then each warpgroup has its own.
 constexpr int kOwnBarrier = 1 + kConsumers;
 constexpr bool kExactSoftmax = false;  // see softmax.hpp
+constexpr int kWeightDigits = kDigits<QElement>;  // significant bits of a weight where it meets V
+// Of 8 bits they are multiplied by 2^8, so that small ones are numbers of e4m3.
+constexpr int kWeightExponent = sizeof(QElement) == 1 ? 8 : 0;
 
 // Registers of a thread. At launch all threads have alike. More than a multiprocessor has would wait for
 // ever.
 constexpr int kProducerRegisters = kConsumers == 1 ? 56 : kConsumers == 2 ? 40 : 32;
-constexpr int kConsumerRegisters = kConsumers == 1 ? 240 : kConsumers == 2 ? 232 : 160;
-static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * kWarpgroup <= 65536);
+constexpr int kPreparerRegisters = 56;
+constexpr int kConsumerRegisters = kConsumers == 1 ? 240 : kConsumers == 3 ? 160 : kPreparingGroups == 0 ? 232 : 208;
+static_assert((kProducerRegisters + kPreparingGroups * kPreparerRegisters + kConsumers * kConsumerRegisters) *
+                  kWarpgroup <=
+              65536);
 
-constexpr int panels(int columns) {
-  return (columns + kPanelColumns - 1) / kPanelColumns;
+// Of elements of so many bytes.
+constexpr int panel_columns(int bytes) { return kPanelRowBytes / bytes; }
+constexpr int panels(int columns, int bytes) {
+  return (columns + panel_columns(bytes) - 1) / panel_columns(bytes);
 }
-constexpr int kHeadPanels = panels(kHeadDim);
-constexpr int kValuePanels = panels(kValueDim);
+constexpr int kQBytes = sizeof(QElement);    // of an element
+constexpr int kKvBytes = sizeof(KvElement);  // likewise
+constexpr int kHeadPanels = panels(kHeadDim, kQBytes);
 constexpr int kValuePad = (kValueDim + 15) / 16 * 16;
+constexpr int kOutPanels = panels(kValueDim, 2);
+// Of tiles of K and V as the copy engine brings them.
+constexpr int kBroughtKPanels = panels(kHeadDim, kKvBytes);
+constexpr int kBroughtVPanels = panels(kValueDim, kKvBytes);
 
 constexpr int kBoxBytes = 64 * kPanelRowBytes;  // 64 rows of a panel
 constexpr int kQGroupPanels =
-    kStoresBoxes && kOutOverQ && kValuePanels > kHeadPanels ? kValuePanels : kHeadPanels;
+    kStoresBoxes && kOutOverQ && kOutPanels > kHeadPanels ? kOutPanels : kHeadPanels;
 constexpr int kQGroupBytes = kQGroupPanels * kBoxBytes;
-constexpr int kOutGroupBytes = kStoresBoxes && !kOutOverQ ? kValuePanels * kBoxBytes : 0;
+constexpr int kOutGroupBytes = kStoresBoxes && !kOutOverQ ? kOutPanels * kBoxBytes : 0;
 constexpr int kPanelBytes = kKvTile * kPanelRowBytes;
+// From a panel to the next, and from 8 rows to the next 8, of a tile whose boxes have so many panels.
+constexpr int panel_distance(int box_panels) { return box_panels == 1 ? kPanelBytes : kRowGroupBytes; }
+constexpr int group_distance(int box_panels) { return box_panels * kRowGroupBytes; }
+// Panels that lie beside each other in tiles as products take them.
+constexpr int kKTilePanels = kPreparesK ? 1 : kKBoxPanels;
+constexpr int kVTilePanels = kPreparesV ? 1 : kVBoxPanels;
 constexpr int kKBytes = kHeadPanels * kPanelBytes;
-constexpr int kVBytes = kValuePanels * kPanelBytes;
+// Of 8 bits V lies transposed, a row of 128 bytes for each of its columns.
+constexpr bool kTurnsV = kQBytes == 1;
+static_assert(!kTurnsV || kKvTile <= kPanelRowBytes, "a column of V is a row of a panel");
+constexpr int kVBytes =
+    kTurnsV ? kValuePad * kPanelRowBytes : panels(kValueDim, kQBytes) * kPanelBytes;
+constexpr int kBroughtKBytes = kPreparesK ? kBroughtKPanels * kPanelBytes : 0;
+constexpr int kBroughtVBytes = kPreparesV ? kBroughtVPanels * kPanelBytes : 0;
 
 constexpr int kQOffset = 0;
 constexpr int kKOffset = kQOffset + kQStages * kConsumers * kQGroupBytes;
 constexpr int kVOffset = kKOffset + kStages * kKBytes;
 constexpr int kOutOffset = kVOffset + kStages * kVBytes;
-constexpr int kControlOffset = kOutOffset + kConsumers * kOutGroupBytes;
+constexpr int kBroughtKOffset = kOutOffset + kConsumers * kOutGroupBytes;
+constexpr int kBroughtVOffset = kBroughtKOffset + kBroughtStages * kBroughtKBytes;
+constexpr int kControlOffset = kBroughtVOffset + kBroughtStages * kBroughtVBytes;
 
-// Of a thread: see fragment.hpp. A warp owns 16 rows.
-constexpr int kRows = 2;
+// Of a thread: see fragment.hpp.
 constexpr int kColumns = kKvTile / 4;
 constexpr int kOutColumns = kValuePad / 4;
+constexpr int kWeightWords = kColumns * kQBytes / 2;  // of P, registers
 
-TW_INLINE unsigned lane() {
-  return threadIdx.x % 32;
-}
-// Among the threads that compute.
-TW_INLINE unsigned consumer_thread() {
-  return threadIdx.x - kWarpgroup;
-}
-TW_INLINE constexpr int row_offset(int i) {
-  return i * 8;
-}
-TW_INLINE int row_of(int i) {
-  const unsigned thread = consumer_thread();
-  return static_cast<int>(thread / 32 * 16 + thread % 32 / 4) + row_offset(i);
-}
-TW_INLINE int column_of(int j) {
-  return static_cast<int>(lane() % 4 * 2) + column_offset(j);
-}
 TW_INLINE int out_column_of(int j) {
   return column_of(j);
 }

@@ -3,6 +3,7 @@
 #include "cuda/attention/modify.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
 

@@ -6,14 +6,15 @@
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/kv_boxes.hpp"
 #include "kernel/tiles.hpp"
 
 // How tiles travel from the copy engine to the products, through two rings of kStages places, one
 // of K and one of V, and one of kQStages places for Q. Every place has a barrier for "full", which
 // the copies complete, and one for "empty", at which every consuming warp arrives when it is done
-// with it. Plans go from the planner to the producer, a thread each, one at a time and when asked for:
-// who asks late gets the q tile that is due then, and no multiprocessor holds one that another could
-// begin.
+// with it. Tiles that are prepared (layout.hpp) come to rings of their own before. Plans go from the
+// planner to the producer, a thread each, one at a time and when asked for: who asks late gets the q
+// tile that is due then, and no multiprocessor holds one that another could begin.
 
 namespace tw_kernel {
 
@@ -24,6 +25,17 @@ struct TileRun {
   WorkItem work;
   Tiles::Lists lists;
   Tiles::Tile instead;  // what to visit where the lists are empty; else none
+};
+
+// Barriers of a ring of tiles that are to be prepared, where there are such tiles; and which of its places
+// says that no tile comes any more.
+template <bool kExists>
+struct BroughtRing {};
+template <>
+struct BroughtRing<true> {
+  unsigned long long full[kBroughtStages], empty[kBroughtStages];
+  bool is_end[kBroughtStages];
+  Tiles::Tile kv_tile[kBroughtStages];  // of K
 };
 
 // In shared memory behind the tiles.
@@ -37,6 +49,8 @@ struct Control {
   // place, while the consumers still store the one whose place it was.
   WorkItem work[kQStages + 1];
   TileRun plan[kPlans];
+  BroughtRing<kPreparesK> brought_k;
+  BroughtRing<kPreparesV> brought_v;
 };
 static_assert(kControlOffset + sizeof(Control) <= kLaunchSharedBytes,
               "a launch has the tactic's shared_bytes");
@@ -50,10 +64,23 @@ struct Shared {
   }
   __forceinline__ unsigned k(int stage) const { return tiles + kKOffset + stage * kKBytes; }
   __forceinline__ unsigned v(int stage) const { return tiles + kVOffset + stage * kVBytes; }
+  __forceinline__ unsigned brought_k(int stage) const {
+    return tiles + kBroughtKOffset + stage * kBroughtKBytes;
+  }
+  __forceinline__ unsigned brought_v(int stage) const {
+    return tiles + kBroughtVOffset + stage * kBroughtVBytes;
+  }
   // q_stage: where the q tile's Q was.
   __forceinline__ unsigned out(int q_stage, int consumer) const {
     return kOutOverQ ? q(q_stage, consumer) : tiles + kOutOffset + consumer * kOutGroupBytes;
   }
+};
+
+// Where the copy engine's tiles go: a place of a ring, with its barriers.
+struct BroughtPlace {
+  unsigned tile;
+  unsigned long long& full;
+  unsigned long long& empty;
 };
 
 // A place in a ring, by how many were before it, and the parity of the phase in which it becomes full
@@ -91,6 +118,16 @@ struct KvPlace {
   }
 };
 
+// preparers: warps that read a tile of the ring.
+TW_INLINE void make_ring(BroughtRing<true>& ring, unsigned preparers) {
+#pragma unroll 1
+  for (int i = 0; i < kBroughtStages; ++i) {
+    init_barrier(shared_address(&ring.full[i]), Loader::kCount);
+    init_barrier(shared_address(&ring.empty[i]), preparers);
+  }
+}
+TW_INLINE void make_ring(BroughtRing<false>&, unsigned) {}
+
 TW_INLINE void make_pipeline(const Shared& shared) {
   constexpr int kWarpsThatRead = kConsumers * 4;
   Control& control = *shared.control;
@@ -101,23 +138,48 @@ TW_INLINE void make_pipeline(const Shared& shared) {
   }
 #pragma unroll 1
   for (int i = 0; i < kStages; ++i) {
-    init_barrier(shared_address(&control.k_full[i]), 1);
+    init_barrier(shared_address(&control.k_full[i]), kPreparesK ? kPreparersOfK : Loader::kCount);
     init_barrier(shared_address(&control.k_empty[i]), kWarpsThatRead);
-    init_barrier(shared_address(&control.v_full[i]), 1);
+    init_barrier(shared_address(&control.v_full[i]), kPreparesV ? kPreparersOfV : Loader::kCount);
     init_barrier(shared_address(&control.v_empty[i]), kWarpsThatRead);
   }
 #pragma unroll 1
   for (int i = 0; i < kPlans; ++i) {
-    init_barrier(shared_address(&control.plan_asked[i]), 1);
+    init_barrier(shared_address(&control.plan_asked[i]), Loader::kCount);
     init_barrier(shared_address(&control.plan_full[i]), 1);
   }
+  make_ring(control.brought_k, kPreparersOfK);
+  make_ring(control.brought_v, kPreparersOfV);
   publish_barriers();
 }
 
-// The calling warp is done with a place: all of its lanes have read what they wanted.
-TW_INLINE void release(unsigned long long& empty) {
-  __syncwarp();
-  if (lane() == 0) arrive(shared_address(&empty));
+// A stage of the ring to which the copy engine brings tiles: that of tiles to prepare where there is one, else
+// that of `ready` ones.
+TW_INLINE BroughtPlace place_in(BroughtRing<true>& ring, unsigned brought, int stage, const BroughtPlace&) {
+  return {brought, ring.full[stage], ring.empty[stage]};
 }
+TW_INLINE BroughtPlace place_in(BroughtRing<false>&, unsigned, int, const BroughtPlace& ready) {
+  return ready;
+}
+TW_INLINE BroughtPlace place_of_k(const Shared& shared, int stage) {
+  Control& control = *shared.control;
+  return place_in(control.brought_k, shared.brought_k(stage), stage,
+                  {shared.k(stage), control.k_full[stage], control.k_empty[stage]});
+}
+TW_INLINE BroughtPlace place_of_v(const Shared& shared, int stage) {
+  Control& control = *shared.control;
+  return place_in(control.brought_v, shared.brought_v(stage), stage,
+                  {shared.v(stage), control.v_full[stage], control.v_empty[stage]});
+}
+
+// Where it is said which tile a stage has: the consumers hear it from whoever prepares it.
+TW_INLINE Tiles::Tile& tile_in(BroughtRing<true>& ring, int stage, Tiles::Tile&) {
+  return ring.kv_tile[stage];
+}
+TW_INLINE Tiles::Tile& tile_in(BroughtRing<false>&, int, Tiles::Tile& ready) { return ready; }
+
+// Says of a stage whether a tile comes to it, or none any more.
+TW_INLINE void tell_end(BroughtRing<true>& ring, int stage, bool is_end) { ring.is_end[stage] = is_end; }
+TW_INLINE void tell_end(BroughtRing<false>&, int, bool) {}
 
 }  // namespace tw_kernel

@@ -2,9 +2,9 @@
 
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/place.hpp"
-#include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/schedule.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"

@@ -8,12 +8,13 @@
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
-#include "cuda/tile/panel.hpp"
 #include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/kv_boxes.hpp"
 #include "kernel/tiles.hpp"
 
-// The thread that brings tiles: it runs ahead of the consumers as far as there are empty places.
+// The thread that brings tiles, or one of several: it runs ahead of the consumers as far as there are
+// empty places.
 
 namespace tw_kernel {
 
@@ -29,7 +30,7 @@ class Producer {
  public:
   __forceinline__ Producer(const ForwardArguments& arguments, const TensorMaps& maps,
                            const SnippetArguments& call, const Shared& shared)
-      : arguments_(arguments), maps_(maps), call_(call), shared_(shared) {}
+      : arguments_(arguments), maps_(maps), call_(call), shared_(shared), loader_(arguments) {}
 
   __forceinline__ void run() {
     prefetch_map(maps_.q);
@@ -59,8 +60,12 @@ class Producer {
     const Place& place = plan.work.place;
     if (plan.work.kv_tiles == 0) {
       if (kCarriesV && place_.count > 0) load_v(tile_, plan_before().work.place);
-      announce(plan.work);
-      arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
+      end_ring(shared_.control->brought_k, k_place_);
+      end_ring(shared_.control->brought_v, v_place_);
+      if (Loader::leads()) {
+        announce(plan.work);
+        arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
+      }
       return false;
     }
     Tiles tiles(plan.lists, place.kv_len(call_));
@@ -73,7 +78,7 @@ class Producer {
         tile_ = i == 0 && plan.instead.exists() ? plan.instead : tiles.next();
         load_k(tile_, place);
       }
-      if (i == 0) {
+      if (i == 0 && Loader::leads()) {
         // K first: it finds an empty place before Q does.
         announce(plan.work);
         load_q(place);
@@ -89,7 +94,19 @@ class Producer {
     return true;
   }
 
+  // No tile comes any more to those that prepare them.
+  template <typename Place>
+  static __forceinline__ void end_ring(BroughtRing<false>&, const Place&) {}
+  static __forceinline__ void end_ring(BroughtRing<true>& ring, const PlaceInRing<kBroughtStages>& place) {
+    if (!Loader::speaks()) return;
+    const int stage = place.stage();
+    wait(shared_address(&ring.empty[stage]), place.parity() ^ 1, "an empty place for the end, stage", stage);
+    if (Loader::leads()) tell_end(ring, stage, true);
+    arrive(shared_address(&ring.full[stage]));
+  }
+
   __forceinline__ void ask_for_plan() const {
+    if (!Loader::speaks()) return;
     arrive(shared_address(&shared_.control->plan_asked[place_.plan().stage()]));
   }
 
@@ -136,7 +153,7 @@ class Producer {
 #pragma unroll
       for (int panel = 0; panel < kHeadPanels; ++panel) {
         load_rows(shared_.q(stage, consumer) + panel * kBoxBytes, maps_.q, full,
-                  panel * kPanelColumns,
+                  panel * panel_columns(kQBytes),
                   box_row(place.q_begin(), place.q_len(call_), place.first_row + consumer * 64), h, b);
       }
     }
@@ -147,10 +164,14 @@ class Producer {
     const int stage = k_place_.stage();
     const int b = batch_in(arguments_.k, place);
     const int h = head_in(arguments_.k, place.h_kv);
-    wait(shared_address(&control.k_empty[stage]), k_place_.parity() ^ 1, "an empty place for K, stage",
-         stage);
-    control.kv_tile[stage] = tile;
-    fill<kHeadPanels>(maps_.k, control.k_full[stage], shared_.k(stage), row_of(tile, place), b, h);
+    const KvBox box = k_box(loader_, place, place.kv_len(call_), tile.first());
+    const BroughtPlace to = place_of_k(shared_, stage);
+    wait(shared_address(&to.empty), k_place_.parity() ^ 1, "an empty place for K, stage", stage);
+    if (Loader::leads()) {
+      tile_in(control.brought_k, stage, control.kv_tile[stage]) = tile;
+      tell_end(control.brought_k, stage, false);
+    }
+    box.load_k(to.tile, maps_, shared_address(&to.full), h, b);
     k_place_.advance();
   }
 
@@ -159,14 +180,12 @@ class Producer {
     const int stage = v_place_.stage();
     const int b = batch_in(arguments_.v, place);
     const int h = head_in(arguments_.v, place.h_kv);
-    wait(shared_address(&control.v_empty[stage]), v_place_.parity() ^ 1, "an empty place for V, stage",
-         stage);
-    fill<kValuePanels>(maps_.v, control.v_full[stage], shared_.v(stage), row_of(tile, place), b, h);
+    const KvBox box = v_box(loader_, place, place.kv_len(call_), tile.first());
+    const BroughtPlace to = place_of_v(shared_, stage);
+    wait(shared_address(&to.empty), v_place_.parity() ^ 1, "an empty place for V, stage", stage);
+    if (Loader::leads()) tell_end(control.brought_v, stage, false);
+    box.load_v(to.tile, maps_, shared_address(&to.full), h, b);
     v_place_.advance();
-  }
-
-  __forceinline__ BoxRow row_of(const Tiles::Tile& tile, const Place& place) const {
-    return box_row(place.kv_begin(), place.kv_len(call_), tile.first());
   }
 
   // A dimension that is broadcast has extent 1 in its map.
@@ -177,26 +196,15 @@ class Producer {
     return tensor.head_stride == 0 ? 0 : h;
   }
 
-  // Brings a tile of K or V into an empty place of its ring.
-  template <int kPanels>
-  __forceinline__ void fill(const TensorMap& map, unsigned long long& full_barrier, unsigned to,
-                            BoxRow row, int b, int h) {
-    const unsigned full = shared_address(&full_barrier);
-    arrive_and_expect(full, kPanels * kPanelBytes);
-#pragma unroll
-    for (int panel = 0; panel < kPanels; ++panel) {
-      load_rows(to + panel * kPanelBytes, map, full, panel * kPanelColumns, row, h, b);
-    }
-  }
-
   const ForwardArguments& arguments_;
   const TensorMaps& maps_;
   const SnippetArguments& call_;
   const Shared shared_;
+  const Loader loader_;
   QPlace place_;
   Tiles::Tile tile_;  // the last one whose K was brought
-  PlaceInRing<kStages> k_place_;  // of the next tile of K
-  PlaceInRing<kStages> v_place_;  // of the next tile of V
+  PlaceInRing<kPreparesK ? kBroughtStages : kStages> k_place_;  // of the next tile of K
+  PlaceInRing<kPreparesV ? kBroughtStages : kStages> v_place_;  // of the next tile of V
 };
 
 }  // namespace tw_kernel

@@ -4,6 +4,7 @@
 #include "cuda/attention/softmax.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "cuda/tile/fragment.hpp"

@@ -4,6 +4,7 @@
 #include "cuda/attention/place.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
@@ -48,8 +49,8 @@ TW_INLINE void send_out(unsigned staged, const TensorMap& map, const SnippetArgu
                         const Place& place, int first_row) {
   const BoxRow row = box_row(place.q_begin(), place.q_len(call), first_row);
 #pragma unroll
-  for (int panel = 0; panel < kValuePanels; ++panel) {
-    send_rows(map, staged + panel * kBoxBytes, panel * kPanelColumns, row, place.h, place.b);
+  for (int panel = 0; panel < kOutPanels; ++panel) {
+    send_rows(map, staged + panel * kBoxBytes, panel * panel_columns(2), row, place.h, place.b);
   }
   commit_stores();
 }

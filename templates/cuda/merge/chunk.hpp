@@ -4,7 +4,7 @@
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
 
-// 16 bytes of a row, as floats.
+// 16 bytes of a row, or one element, as floats.
 
 namespace tw_kernel {
 
@@ -42,6 +42,16 @@ TW_INLINE void load_chunk(const Element* from, bool is_aligned,
 #pragma unroll
     for (int i = 0; i < kChunkElements<Element>; ++i) to[i] = to_float(from[i]);
   }
+}
+
+template <typename Element>
+TW_INLINE void load_chunk(const Element* from, bool, float (&to)[1]) {
+  to[0] = to_float(from[0]);
+}
+
+template <typename Element>
+TW_INLINE void store_chunk(const float (&from)[1], bool, Element* to) {
+  from_float(from[0], to);
 }
 
 template <typename Element>

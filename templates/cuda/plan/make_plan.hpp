@@ -60,7 +60,9 @@ TW_INLINE void make_plan(const PlanKernelArguments& arguments, const SnippetArgu
   const int rows = read_chunk(arguments, 0, 0, chunk, writes ? &sums : nullptr);
   if (writes) write_sequences(arguments, rows, chunk, sums);
   if (is_last) order_rows(arguments, list, chunk);
-  if (kDecodes && is_last_of_all) count_decode_units(arguments, call, chunk);
+  // A plan for masks alone has no room for what is decoded.
+  const bool decodes = kDecodes && arguments.plan.decode.lists > 0;
+  if (decodes && is_last_of_all) count_decode_units(arguments, call, chunk);
 }
 
 }  // namespace tw_kernel

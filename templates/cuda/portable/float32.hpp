@@ -13,6 +13,8 @@ namespace tw_kernel {
 
 constexpr int kThreads = kWarps * 32;
 constexpr bool kExactSoftmax = true;  // see softmax.hpp
+constexpr int kWeightExponent = 0;  // likewise
+constexpr int kWeightDigits = 24;     // significant bits of a weight where it meets V
 constexpr int kRows = 4;
 constexpr int kColumns = kKvTile / 16;
 constexpr int kValuePad = (kValueDim + 63) / 64 * 64;

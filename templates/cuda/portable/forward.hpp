@@ -8,13 +8,14 @@
 #include "cuda/portable/weigh_tile.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/store/row_ends.hpp"
-#include "cuda/store/rows.hpp"
+#include "kernel/store_rows.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/find_place.hpp"
 #include "kernel/kv_rows.hpp"
 #include "kernel/load.hpp"
+#include "kernel/scales.hpp"
 #include "kernel/tiles.hpp"
 #include "snippet/snippets.hpp"
 
@@ -85,19 +86,23 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     commit_copies();
   }
 
-  if (kQInRegisters) {
+  if (kQInRegisters || kSettlesTiles) {
     wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
-    __syncthreads();  // Q is visible to all
+    settle_q(shared.q);
   }
+  if (kQInRegisters) __syncthreads();  // Q is visible to all
   const QFragments q(shared.q);
 
   const SnippetInputs scene = make_scene(call, task.place, head_reads);
+  const Scales scales = find_scales(arguments, scene);
   Softmax softmax = start_softmax();
   float out[kRows][kOutColumns] = {};
   int stage = 0;
 #pragma unroll 1
   for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
     wait_for_groups<kStages == 1 ? 0 : kStages - 2>();
+    settle_k(shared.k + stage * kKBytes);
+    if (kStages > 1) settle_v(shared.v + stage * kVBytes);
     __syncthreads();  // the tile is visible to all, and the stage before is no longer read by any
     tiles.refill();
     if (kStages == 1) {
@@ -109,11 +114,12 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     commit_copies();
 
-    const Weights weights = weigh_tile(arguments, scene, tile, q, shared.k + stage * kKBytes,
-                                       shared.p, softmax, out);
+    const Weights weights = weigh_tile(arguments, scene, scales, tile, q,
+                                       shared.k + stage * kKBytes, shared.p, softmax, out);
 
     if (kStages == 1) {
       wait_for_groups<0>();
+      settle_v(shared.v);
       __syncthreads();  // V is visible to all, and K is no longer read by any
       load_k(shared, 0, k_of(arguments), kv_len, tiles.ahead(1));
       commit_copies();
@@ -123,8 +129,9 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     tiles.advance();
     stage = stage == kStages - 1 ? 0 : stage + 1;
   }
-  const RowEnds ends =
-      end_rows(arguments, call, task.place, softmax, greatest_scores(softmax, arguments.scaling.to_log2));
+  const GreatestScores greatest =
+      greatest_scores(softmax, scaling_of(arguments, scales).to_log2);
+  const RowEnds ends = end_rows(arguments, call, task.place, softmax, greatest);
   store_rows(arguments, call, task.place, ends, out);
 }
 

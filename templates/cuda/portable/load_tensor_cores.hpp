@@ -2,14 +2,15 @@
 
 #include "cuda/attention/strided_rows.hpp"
 #include "cuda/language.hpp"
-#include "cuda/portable/tensor_cores.hpp"
+#include "cuda/portable/score_fragments.hpp"
+#include "cuda/portable/score_products.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/thread.hpp"
 #include "cuda/tile/shared_tile.hpp"
 #include "kernel/configuration.hpp"
 
-// Rows of Q, K and V from global to shared memory, for tensor cores.
+// Rows of Q, and of K and V of its type, from global to shared memory, for tensor cores.
 
 namespace tw_kernel {
 
@@ -65,14 +66,6 @@ TW_INLINE void load_tile(unsigned tile, const Rows& rows, int count) {
 
 TW_INLINE void load_q(unsigned tile, const QElement* rows, long long stride, int count) {
   load_tile<kQTile, kHeadDim, kHeadPad, QElement>(tile, StridedRows<QElement>(rows, stride), count);
-}
-template <typename Rows>
-TW_INLINE void load_k(unsigned tile, const Rows& rows, int count) {
-  load_tile<kKvTile, kHeadDim, kHeadPad, KvElement>(tile, rows, count);
-}
-template <typename Rows>
-TW_INLINE void load_v(unsigned tile, const Rows& rows, int count) {
-  load_tile<kKvTile, kValueDim, kValuePad, KvElement>(tile, rows, count);
 }
 
 }  // namespace tw_kernel

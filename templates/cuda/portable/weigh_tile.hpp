@@ -8,6 +8,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/scales.hpp"
 
 // One kv tile of the online softmax: from K to the weights that V is multiplied by.
 
@@ -16,9 +17,11 @@ namespace tw_kernel {
 // k_tile, p_tile: in shared memory; K has arrived. `out` is rescaled where the rows' maxima rise.
 template <typename Fragments>
 TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInputs& scene,
-                             const KvTile& tile, const Fragments& q, unsigned k_tile,
-                             unsigned p_tile, Softmax& softmax, float (&out)[kRows][kOutColumns]) {
-  const float to_log2 = arguments.scaling.to_log2;
+                             const Scales& scales, const KvTile& tile, const Fragments& q,
+                             unsigned k_tile, unsigned p_tile, Softmax& softmax,
+                             float (&out)[kRows][kOutColumns]) {
+  const Scaling& scaling = scaling_of(arguments, scales);
+  const float to_log2 = scaling.to_log2;
   const bool some_dropped =
       (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > scene.kv_len;
   Kept kept;
@@ -26,10 +29,11 @@ TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInp
 
   float s[kRows][kColumns];
   score_tile(q, k_tile, s);
+  scale_scores(scene, scales, tile.first(), s);
   if (kHasScoreMod) {
-    modify_scores<false>(scene, tile.first(), arguments.scaling.factor, s);
-  } else if (arguments.scaling.factor != 1.0f) {
-    multiply_scores(arguments.scaling.factor, s);
+    modify_scores<false>(scene, tile.first(), scaling.factor, s);
+  } else if (scaling.factor != 1.0f) {
+    multiply_scores(scaling.factor, s);
   }
   if (some_dropped) drop(kept, -kInfinity, s);
   float greatest[kRows];
@@ -43,6 +47,7 @@ TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInp
   find_references(softmax, 0.0f, reference);
   if (raises) subtract_coarse(to_log2, reference, s);
   exponentiate(s, reference, softmax, to_log2);
+  scale_weights(scene, tile.first(), s);
   return make_weights(p_tile, s);
 }
 

@@ -3,7 +3,7 @@
 #include "cuda/float16.hpp"
 #include "cuda/language.hpp"
 
-// The instructions that convert elements of 16 bits (sm_80).
+// The instructions that convert elements of 16 bits and of TF32 (sm_80).
 
 namespace tw_kernel {
 
@@ -37,6 +37,13 @@ unsigned pack<BFloat16>(float low, float high) {
   unsigned packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
+}
+
+// A float32 with 11 significant bits, as tensor cores see it. Round to nearest, ties away from zero.
+TW_INLINE unsigned to_tf32(float x) {
+  unsigned bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
 }
 
 }  // namespace tw_kernel

@@ -18,6 +18,13 @@ TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
                : "memory");
 }
 
+// The first `bytes` of 16; zeros after them.
+TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(bytes)
+               : "memory");
+}
+
 TW_INLINE void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

@@ -29,7 +29,13 @@ TW_INLINE void store_shared(unsigned to, float x) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
 }
 
-// 16 bytes from registers.
+// 16 bytes to registers, and from them.
+TW_INLINE void load_shared_16(unsigned from, unsigned (&words)[4]) {
+  asm volatile("ld.shared.v4.b32 { %0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from)
+               : "memory");
+}
 TW_INLINE void store_shared_16(unsigned to, unsigned a, unsigned b, unsigned c, unsigned d) {
   asm volatile("st.shared.v4.b32 [%0], { %1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");

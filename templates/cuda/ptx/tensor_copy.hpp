@@ -29,7 +29,7 @@ TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int
       : "memory");
 }
 
-// The same of a map with five dimensions: the last two are in `begin` and `turn`.
+// The same of a map with five dimensions, packed ones or pages (abi/cuda_tensor_maps.hpp).
 TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int column, int row,
                         int h, int begin, int turn) {
   asm volatile(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
+#include "attention/row_sum.hpp"
 #include "cuda/attention/place.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/constants.hpp"
@@ -10,6 +11,8 @@
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
+#include "kernel/max_scores.hpp"
+#include "kernel/scales.hpp"
 
 // The end of a q tile: out = O / sum, lse = max + ln(sum).
 
@@ -29,6 +32,11 @@ TW_INLINE GreatestScores greatest_scores(const Softmax& softmax, float to_log2) 
                                      : softmax.max[i] * to_log2 * kLn2;
   }
   return greatest;
+}
+
+// Whether this thread stores what belongs to row i as a whole.
+TW_INLINE bool stores_row(const SnippetArguments& call, const Place& place, int i) {
+  return out_column_of(0) == 0 && place.first_row + row_of(i) < place.q_len(call);
 }
 
 // sum: of the whole row i. greatest: its greatest score.
@@ -62,12 +70,27 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
   RowEnds ends;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float sum = row_sum(softmax, i);
+    constexpr float kUnit = 1.0f / (1 << kWeightExponent);  // of weights
+    const float of_weights = row_sum(softmax, i);
+    const float sum = kWeightExponent == 0 ? of_weights : of_weights * kUnit;
     // Rounding to nearest takes NVRTC 20 ms; beside weights of 16 bits an ulp of float32 is nothing.
     const float divisor = divisor_of(call, place, sum);
     ends.factor[i] = kExactSoftmax ? __frcp_rn(divisor) : tw_math::reciprocal(divisor);
     ends.empty[i] = sum == 0.0f;
-    store_lse(arguments, call, place, i, sum, greatest.value[i]);
+    if (has_max_scores() && stores_row(call, place, i)) {
+      const long long head = place.lse_begin(call, place.b, place.h);
+      store_max_score(arguments, head + place.first_row + row_of(i), sum, greatest.value[i]);
+    }
+    if constexpr (changes_row_ends()) {
+      RowSum row = {greatest.value[i], sum, ends.factor[i], ends.empty[i]};
+      finish_row(call, place, place.first_row + row_of(i), place.h, divisor, row);
+      ends.factor[i] = row.factor;
+      ends.empty[i] = row.empty;
+      store_lse(arguments, call, place, i, row.sum, row.greatest);
+    } else {
+      store_lse(arguments, call, place, i, sum, greatest.value[i]);
+    }
+    if (kWeightExponent != 0) ends.factor[i] *= kUnit;
   }
   return ends;
 }

@@ -18,14 +18,10 @@ const Map& context() {
   static const Map map = {
       {"flag", true},
       {"n", 3},
-      {"x", 0.5},
       {"name", "sliding_window"},
       {"nothing", Value()},
       {"list", List{1, 2, 3}},
       {"map", Map{{"a", 1}, {"b", List{"c", true}}}},
-      {"f", Function([](const Arguments& arguments) {
-         return Value(static_cast<std::int64_t>(arguments.positional.size()));
-       })},
       {"snippet",
        Splice{.origin = "score_mod", .pieces = {{.text = "score\n  + 1", .line = 1, .column = 1}}}},
   };
@@ -34,7 +30,7 @@ const Map& context() {
 
 }  // namespace
 
-// The template "main", and behind a byte 0 the template "other", which it may include.
+// The template "main", and after a byte 0 the template "other", which it may include.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = fuzz::as_text(data, size);
   const std::size_t end = std::min(text.find('\0'), text.size());

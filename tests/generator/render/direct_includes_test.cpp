@@ -84,7 +84,8 @@ bool is_plain_word(const std::string& name) {
 
 // What is included for the user's text.
 bool takes_snippets(const std::string& file) {
-  return file == "snippet/snippets.hpp.jinja" || file == "snippet/proved.hpp.jinja";
+  return file == "snippet/snippets.hpp.jinja" || file == "snippet/proved.hpp.jinja" ||
+         file == "snippet/scales.hpp.jinja";
 }
 
 Names declared_in(const std::string& code) {
@@ -169,6 +170,10 @@ std::map<std::string, Header> headers() {
     }
   }
   all.at("kernel/configuration.hpp.jinja").declared = configuration();
+  for (const char* const key :
+       {"tw_q_scale", "tw_k_scale", "tw_v_scale", "tw_out_scale", "tw_sink"}) {
+    all.at("snippet/scales.hpp.jinja").declared.insert(key);
+  }
   return all;
 }
 

@@ -77,12 +77,47 @@ std::vector<Wish> wishes() {
   paged.kv_layout = Layout::paged;
   Spec with_new_rows = paged;
   with_new_rows.kv_new = true;
+  Spec scaled{.dtype = bf16, .head_dim = 64, .k_scale = "2", .v_scale = "3", .sink = "1"};
+  Spec one_byte = paged;
+  one_byte.kv_dtype = f8e4m3;
+  one_byte.k_scale = one_byte.v_scale = "2";
+  Spec float8{.dtype = f8e4m3,
+              .head_dim = 64,
+              .out_dtype = f8e4m3,
+              .q_scale = "2",
+              .k_scale = "2",
+              .v_scale = "2",
+              .out_scale = "2"};
+  Spec in_blocks = paged;
+  in_blocks.kv_layout = Layout::paged_x;
   Spec with_gradients = tabled;
   with_gradients.outputs.lse = true;
   with_gradients.gradients = {"q", "k", "v", "table"};
   Spec float_gradients = with_gradients;
   float_gradients.dtype = f32;
+  Spec hopper_gradients = sloped;
+  hopper_gradients.outputs.lse = true;
+  hopper_gradients.gradients = {"q", "k", "v"};
+  Spec in_tf32 = causal;
+  in_tf32.dtype = f32;
+  in_tf32.f32_products = F32Products::tf32;
+  Spec padded = paged;  // head dims that are no multiple of 8
+  padded.head_dim = 17;
+  Spec padded_in_float = padded;
+  padded_in_float.dtype = f32;
+  Spec packed_gradients = packed;
+  packed_gradients.outputs.lse = true;
+  packed_gradients.gradients = {"q", "k", "v"};
+  Spec padded_gradients = packed_gradients;
+  padded_gradients.head_dim = 17;
+  Spec padded_float_gradients = padded_gradients;
+  padded_float_gradients.dtype = f32;
+  Spec with_max_scores{.dtype = bf16, .head_dim = 64};
+  with_max_scores.outputs.max_scores = true;
+  Spec with_weights = causal;
+  with_weights.outputs = {.lse = true, .weights = true};
   return {{plain, "forward"},
+          {scaled, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
           {tabled, "forward"},
@@ -90,6 +125,10 @@ std::vector<Wish> wishes() {
           {sloped, "forward_unaligned"},
           {in_float, "forward"},
           {in_float, "forward_masked"},
+          {padded, "forward"},
+          {padded, "append"},
+          {padded, "merge"},
+          {padded_in_float, "forward"},
           {plain, "mask_proved"},
           {in_float, "mask_exact"},
           {plain, "mask_lists"},
@@ -97,6 +136,8 @@ std::vector<Wish> wishes() {
           {packed_wide, "forward_prefill"},
           {packed_in_float, "forward_prefill"},
           {packed, "forward_decode"},
+          {plain, "forward_decode"},
+          {causal, "forward_masked_decode"},
           {packed, "plan_proved"},
           {promised, "plan_proved"},
           {paged, "forward_prefill"},
@@ -107,8 +148,26 @@ std::vector<Wish> wishes() {
           {paged, "append"},
           {with_new_rows, "forward_prefill"},
           {with_new_rows, "forward_decode"},
+          {one_byte, "forward_prefill"},
+          {one_byte, "forward_prefill_unaligned"},
+          {float8, "forward"},
+          {float8, "forward_unaligned"},
+          {one_byte, "forward_decode"},
+          {one_byte, "append"},
+          {one_byte, "quantise"},
+          {in_blocks, "forward_prefill"},
+          {in_blocks, "append"},
+          {with_max_scores, "forward"},
+          {with_max_scores, "forward_decode"},
+          {with_weights, "weights_masked"},
           {with_gradients, "backward_masked"},
-          {float_gradients, "backward"}};
+          {with_gradients, "backward_masked_unaligned"},
+          {float_gradients, "backward"},
+          {hopper_gradients, "backward_masked"},
+          {padded_gradients, "backward"},
+          {padded_float_gradients, "backward"},
+          {in_tf32, "forward_masked"},
+          {packed_gradients, "backward"}};
 }
 
 struct Alone {
@@ -166,24 +225,52 @@ TEST_CASE("CUDA kernels: each header compiles behind its own includes") {
 
 TEST_CASE("cpu kernel: each header compiles behind its own includes") {
   std::set<std::string> seen;
-  const Spec tabled = wishes()[3].spec;
-  Spec paged = wishes()[1].spec;
+  const Spec tabled = wishes()[4].spec, scaled = wishes()[1].spec;
+  Spec paged = wishes()[2].spec;
   paged.layout = Layout::packed;
   paged.kv_layout = Layout::paged;
   Spec with_new_rows = paged;
   with_new_rows.kv_new = true;
-  Spec with_gradients = wishes()[3].spec;
+  Spec one_byte = paged;
+  one_byte.kv_dtype = i8;
+  one_byte.k_scale = one_byte.v_scale = "2";
+  Spec float8{.dtype = f8e4m3,
+              .head_dim = 64,
+              .out_dtype = f8e4m3,
+              .q_scale = "2",
+              .k_scale = "2",
+              .v_scale = "2",
+              .out_scale = "2"};
+  Spec in_blocks = paged;
+  in_blocks.kv_layout = Layout::paged_x;
+  Spec padded = paged;
+  padded.dtype = f32;
+  padded.head_dim = 17;
+  Spec with_gradients = wishes()[4].spec;
   with_gradients.outputs.lse = true;
   with_gradients.gradients = {"q", "k", "v"};
+  Spec packed_gradients = wishes().back().spec;
+  Spec with_weights = tabled;
+  with_weights.outputs = {.lse = true, .weights = true};
   const std::vector<Wish> cpu_wishes = {{tabled, "forward_masked"},
                                         {tabled, "mask_proved"},
                                         {tabled, "evaluate_double"},
+                                        {scaled, "forward"},
+                                        {scaled, "evaluate_double"},
                                         {tabled, "evaluate_checked"},
                                         {paged, "forward"},
+                                        {padded, "forward"},
                                         {paged, "merge"},
                                         {paged, "append"},
+                                        {one_byte, "forward"},
+                                        {one_byte, "append"},
+                                        {one_byte, "quantise"},
+                                        {in_blocks, "forward"},
+                                        {in_blocks, "append"},
                                         {with_new_rows, "forward"},
                                         {with_gradients, "backward_masked"},
+                                        {packed_gradients, "backward"},
+                                        {with_weights, "weights_masked"},
                                         {with_gradients, "evaluate_slopes_double"}};
   for (const Wish& wish : cpu_wishes) {
     for (const Alone& alone : headers_of(wish, Target::host_cpu(), seen)) {

@@ -68,8 +68,11 @@ TEST_CASE("gradients: need lse, a dense layout, and their own names") {
   };
   CHECK_THAT(refusal(of(R"("outputs": ["out"])")),
              ContainsSubstring("\"outputs\": [\"out\", \"lse\"]"));
-  CHECK_THAT(refusal(of(R"("outputs": ["out", "lse"], "layout": "packed")")),
-             ContainsSubstring("packed layouts are reserved"));
+  CHECK_THAT(refusal(of(R"("outputs": ["out", "max_scores"])")),
+             ContainsSubstring("\"outputs\": [\"out\", \"lse\", \"max_scores\"]"));
+  CHECK_NOTHROW(of(R"("outputs": ["out", "lse"], "layout": "packed")"));
+  CHECK_THAT(refusal(of(R"("outputs": ["out", "lse"], "layout": "packed", "kv_layout": "paged")")),
+             ContainsSubstring("k and v in pages have none"));
   for (const char* const name : {"q", "dout", "dlse", "lse", "out", "dq", "d_x"}) {
     CAPTURE(name);
     const std::string buffer = R"("outputs": ["out", "lse"], "buffers": {")" + std::string(name) +

@@ -72,7 +72,7 @@ TEST_CASE("spec: every key is read") {
     "buffers": {"x": {"dtype": "bool", "shape": [3, null, "batch", "kv_len"], "bounds": "trusted",
                       "range": [0, 1], "sorted": true}},
     "scalars": {"cap": {"dtype": "i32", "default": -7}, "free": {"dtype": "f32"}},
-    "block": [16, 256], "outputs": ["lse", "out"], "precise_math": true,
+    "block": [16, 256], "outputs": ["lse", "out", "max_scores", "weights"], "precise_math": true,
     "tactic": {"name": "cpu", "q_tile": 32}})");
   CHECK(spec.name == "everything");
   CHECK(spec.dtype == f16);
@@ -94,7 +94,7 @@ TEST_CASE("spec: every key is read") {
   CHECK(spec.scalars.at("cap") == ScalarSpec{.dtype = i32, .default_value = -7});
   CHECK(spec.scalars.at("free") == ScalarSpec{.dtype = f32, .default_value = {}});
   CHECK(spec.block == std::array<std::int64_t, 2>{16, 256});
-  CHECK(spec.outputs.lse);
+  CHECK(spec.outputs == Outputs{.out = true, .lse = true, .max_scores = true, .weights = true});
   CHECK(spec.precise_math == true);
   CHECK(spec.tactic == TacticSpec{.name = "cpu", .parameters = {{"q_tile", 32}}});
   CHECK(spec_from_json(to_json(spec)) == spec);
@@ -149,11 +149,13 @@ TEST_CASE("spec: the report names key, value, what is allowed and the place") {
 TEST_CASE("spec: unknown and reserved keys") {
   check_refusals({
       {R"("mask_mode": "true")", 1, "unknown key \"mask_mode\"", "\"mask_mod\""},
-      {R"("sink": true)", 1, "\"sink\" is reserved and not yet supported", "leave it out"},
-      {R"("dropout": 0.1)", 1, "not yet supported", ""},
-      {R"("q_scale": 1)", 1, "not yet supported", ""},
-      {R"("k_scale": 1)", 1, "not yet supported", ""},
-      {R"("v_scale": 1)", 1, "not yet supported", ""},
+      {R"("dropout": 0.1)", 1, "\"dropout\" is reserved and not yet supported", "leave it out"},
+      {R"("sink": true)", 9, "sink is true (true or false), but must be a string", ""},
+      {R"("q_scale": 1)", 12, "q_scale is 1 (a number), but must be a string", ""},
+      {R"("k_scale": "")", 12, "k_scale is empty", "leave k_scale out"},
+      {R"("out_scale": "1.0f")", 14, "out is bf16, which is stored without one", "f8 out_dtype"},
+      {R"("k_scal": "1.0f")", 1, "unknown key \"k_scal\"", "\"k_scale\""},
+      {R"("attention_sinks": "1.0f")", 1, "unknown key", "\"sink\": \"sinks[h]\""},
       {R"("buffers": {"x": {"dtyp": "f32", "shape": [1]}})", 19,
        "unknown key \"dtyp\" in buffers.x; allowed are \"dtype\", \"shape\"", "\"dtype\""},
       {R"("scalars": {"x": {"dtype": "f32", "value": 1}})", 35,
@@ -162,10 +164,17 @@ TEST_CASE("spec: unknown and reserved keys") {
        "\"kv_layout\": \"paged\""},
       {R"("kv_layout": "paged")", 14, "kv_layout is \"paged\", but layout is \"bhsd\"",
        "\"layout\": \"packed\""},
-      {R"("kv_layout": "paged_x")", 14, "kv_layout is \"paged_x\", which is reserved", "\"bshd\""},
-      {R"("kv_dtype": "f8e4m3")", 13, "kv_dtype is \"f8e4m3\", which is reserved", "\"bf16\""},
-      {R"("out_dtype": "fp8")", 14, "not yet supported", ""},
-      {R"("buffers": {"x": {"dtype": "float8_e5m2", "shape": [1]}})", 28, "not yet supported", ""},
+      {R"("kv_layout": "paged_x")", 14, "kv_layout is \"paged_x\", but layout is \"bhsd\"",
+       "\"layout\": \"packed\""},
+      {R"("layout": "paged_x")", 11, "layout is \"paged_x\", which k and v alone can be",
+       "\"kv_layout\": \"paged_x\""},
+      {R"("layout": "packed", "kv_layout": "paged_x", "kv_new": true)", 55,
+       "kv_new is true, but kv_layout is \"paged_x\"", "\"paged\""},
+      {R"("kv_dtype": "f8e4m3")", 13, "kv_dtype is \"f8e4m3\", and k_scale is missing", "\"1.0f\""},
+      {R"("kv_dtype": "float8_e5m2")", 13, "kv_dtype is \"float8_e5m2\"", "write \"f8e5m2\""},
+      {R"("out_dtype": "fp8")", 14, "out_dtype is \"fp8\"", "write \"f8e4m3\""},
+      {R"("buffers": {"x": {"dtype": "float8_e5m2", "shape": [1]}})", 28, "but must be \"f32\"",
+       ""},
   });
 }
 
@@ -205,6 +214,8 @@ TEST_CASE("spec: values of a wrong type") {
       {R"("mask_mod": null)", 13, "mask_mod is null (null), but must be a string", ""},
       {R"("mask_mod": true)", 13, "must be a string", ""},
       {R"("precise_math": 1)", 17, "must be true or false", ""},
+      {R"("f32_products": true)", 17, "but must be \"ieee\" or \"tf32\"", ""},
+      {R"("f32_products": "tf23")", 17, "f32_products is \"tf23\"", "tf32"},
       {R"("name": 7)", 9, "must be a string", ""},
       {R"("buffers": [])", 12, "must be an object", ""},
       {R"("buffers": {"x": "f32"})", 18, "must be an object like", ""},
@@ -238,9 +249,9 @@ TEST_CASE("spec: values of a wrong type") {
 
 TEST_CASE("spec: values out of range, and names that nothing has") {
   check_refusals({
-      {R"("v_head_dim": 100)", 15, "v_head_dim is 100, but must be a multiple of 8 from 16 to 256",
-       "zeros to 104"},
-      {R"("v_head_dim": 0)", 15, "must be a multiple of 8", ""},
+      {R"("v_head_dim": 7)", 15, "v_head_dim is 7, but must be a number from 8 to 256",
+       "pad q, k and v with zeros to 8"},
+      {R"("v_head_dim": 0)", 15, "must be a number from 8", ""},
       {R"("v_head_dim": -64)", 15, "v_head_dim is -64", ""},
       {R"("v_head_dim": 264)", 15, "v_head_dim is 264", ""},
       {R"("v_head_dim": 18446744073709551615)", 15, "64 bits with a sign", ""},
@@ -249,7 +260,8 @@ TEST_CASE("spec: values out of range, and names that nothing has") {
       {R"("block": [0, 16])", 11, "block[0] is 0", ""},
       {R"("scale": 1e300)", 10, "scale is 1e+300, but must be a finite number", ""},
       {R"("scale": 1e999)", 10, "no double can hold the number 1e999", ""},
-      {R"("kv_dtype": "float16")", 13, "must be \"f32\", \"f16\" or \"bf16\"", "write \"f16\""},
+      {R"("kv_dtype": "float16")", 13,
+       "must be \"f32\", \"f16\", \"bf16\", \"f8e4m3\", \"f8e5m2\" or \"i8\"", "write \"f16\""},
       {R"("kv_dtype": "bf61")", 13, "kv_dtype is \"bf61\"", "did you mean \"bf16\"?"},
       {R"("kv_dtype": "i32")", 13, "kv_dtype is \"i32\"", ""},
       {R"("layout": "bsdh")", 11,
@@ -384,11 +396,9 @@ TEST_CASE(
   for (const auto& path : examples()) {
     const Spec spec = spec_from_file(path);
     std::vector<std::string> mentioned;
-    if (!spec.score_mod.empty()) {
-      mentioned = check_snippet(SnippetKind::score_mod, spec.score_mod).names;
-    }
-    if (!spec.mask_mod.empty()) {
-      const auto names = check_snippet(SnippetKind::mask_mod, spec.mask_mod).names;
+    for (const SnippetKind kind : snippet_kinds()) {
+      if (snippet_text(spec, kind).empty()) continue;
+      const auto names = check_snippet(kind, snippet_text(spec, kind)).names;
       mentioned.insert(mentioned.end(), names.begin(), names.end());
     }
     const auto is_used = [&](const std::string& name) {
@@ -415,6 +425,30 @@ TEST_CASE("spec: a file that cannot be read is an error of that file") {
   CHECK_THAT(missing.hint(), ContainsSubstring("no such file"));
   CHECK(refused(std::filesystem::temp_directory_path()).code() == ErrorCode::file);
   CHECK(refused("/dev/zero").code() == ErrorCode::spec);
+}
+
+TEST_CASE("spec: f32_products is ieee or tf32, and stays so in JSON") {
+  const std::string head = R"({"dtype": "f32", "head_dim": 64)";
+  const Spec unset = spec_from_json(head + "}");
+  const Spec ieee = spec_from_json(head + R"(, "f32_products": "ieee"})");
+  const Spec tf32 = spec_from_json(head + R"(, "f32_products": "tf32"})");
+  CHECK(unset == ieee);
+  CHECK(to_json(ieee).find("f32_products") == std::string::npos);
+  CHECK(tf32.f32_products == F32Products::tf32);
+  CHECK(spec_from_json(to_json(tf32)) == tf32);
+}
+
+TEST_CASE("spec: f32_products goes with f32, and not with gradients") {
+  Spec spec{.dtype = bf16, .head_dim = 64, .f32_products = F32Products::tf32};
+  CHECK_THROWS_WITH(validate(spec), ContainsSubstring("f32_products is \"tf32\", but q is bf16"));
+  spec.dtype = f32;
+  CHECK_NOTHROW(validate(spec));
+  spec.kv_dtype = bf16;
+  CHECK_NOTHROW(validate(spec));
+  spec.kv_dtype.reset();
+  spec.outputs.lse = true;
+  spec.gradients = {"q"};
+  CHECK_THROWS_WITH(validate(spec), ContainsSubstring("the spec has gradients"));
 }
 
 TEST_CASE("spec: precise_math is true, false or not set, and stays so in JSON") {

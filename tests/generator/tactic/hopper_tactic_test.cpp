@@ -33,7 +33,7 @@ std::string refusal(const TacticSpec& forced, const KernelVariant& kernel = {},
 
 }  // namespace
 
-TEST_CASE("tactic hopper: serves aligned 16-bit tensors on sm_90a, and nothing else") {
+TEST_CASE("tactic hopper: serves aligned tensors of 8 and 16 bits on sm_90a, and nothing else") {
   const Spec spec{.dtype = bf16, .head_dim = 128};
   CHECK(choose(spec).name() == "hopper");
   CHECK(choose(spec, {.masked = true}).name() == "hopper");
@@ -43,6 +43,43 @@ TEST_CASE("tactic hopper: serves aligned 16-bit tensors on sm_90a, and nothing e
   }
   CHECK(choose({.dtype = f32, .head_dim = 128}).name() == "portable");
   CHECK(choose({.dtype = bf16, .head_dim = 128, .kv_dtype = f16}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 192, .kv_dtype = f8e5m2}).name() == "hopper");
+  CHECK(choose({.dtype = bf16, .head_dim = 200, .kv_dtype = f8e5m2}).name() == "portable");
+  CHECK(choose({.dtype = f32, .head_dim = 64, .kv_dtype = i8}).name() == "portable");
+  CHECK(choose({.dtype = f8e4m3, .head_dim = 256, .out_dtype = bf16}).name() == "hopper");
+  CHECK(choose({.dtype = bf16, .head_dim = 64, .v_head_dim = 94}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 8}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 24}).name() == "hopper");
+  // Rows of 24 bytes lie at no multiples of 16.
+  CHECK(choose({.dtype = f8e4m3, .head_dim = 24, .out_dtype = bf16}).name() == "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 64, .v_head_dim = 24, .kv_dtype = i8}).name() ==
+        "portable");
+  CHECK(choose({.dtype = bf16, .head_dim = 24, .out_dtype = f8e4m3}).name() == "portable");
+  CHECK(choose({.dtype = f8e4m3,
+                .head_dim = 64,
+                .layout = Layout::packed,
+                .kv_layout = Layout::paged,
+                .out_dtype = bf16})
+            .name() == "portable");
+}
+
+TEST_CASE("tactic hopper: tiles of 8 bits") {
+  using List = std::vector<std::int64_t>;
+  const auto tiles = [](DType dtype, std::int64_t head_dim, bool masked) {
+    Spec spec{.dtype = dtype, .head_dim = head_dim};
+    if (dtype != f8e4m3) spec.kv_dtype = f8e4m3;
+    const auto parameters = choose(spec, {.masked = masked}).parameters();
+    return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("stages"),
+                parameters.at("q_stages")};
+  };
+  CHECK(tiles(f8e4m3, 64, false) == List{192, 128, 3, 2});
+  CHECK(tiles(f8e4m3, 128, false) == List{192, 96, 3, 2});
+  CHECK(tiles(f8e4m3, 128, true) == List{128, 128, 3, 2});
+  CHECK(tiles(f8e4m3, 256, false) == List{128, 96, 2, 1});
+  CHECK(tiles(f8e4m3, 256, true) == List{128, 64, 2, 1});
+  CHECK(tiles(bf16, 64, false) == List{128, 128, 2, 2});
+  CHECK(tiles(bf16, 128, false) == List{128, 128, 2, 1});
+  CHECK(tiles(bf16, 192, false) == List{128, 64, 2, 1});
 }
 
 TEST_CASE("tactic hopper: only a mask's kernel heeds the sides of blocks") {
@@ -150,15 +187,30 @@ TEST_CASE("tactic hopper: where it does not serve, the refusal says why") {
   CHECK(why(spec) == "accepted");
   CHECK_THAT(why(spec, "sm_100a"), ContainsSubstring(": it is for sm_90a alone"));
   spec.kv_dtype = f16;
-  CHECK_THAT(why(spec), ContainsSubstring("one dtype, and kv_dtype is f16"));
-  spec.kv_dtype = {};
+  CHECK_THAT(why(spec), ContainsSubstring("or k one byte, and kv_dtype is f16"));
+  spec.kv_dtype = i8;
+  CHECK(why(spec) == "accepted");
+  spec.v_head_dim = 208;
+  CHECK_THAT(why(spec), ContainsSubstring("registers for 192 columns of v, which has 208"));
+  spec.v_head_dim = {};
+  spec.dtype = f32;
+  CHECK_THAT(why(spec), ContainsSubstring("of f16, bf16 or f8e4m3, and dtype is f32"));
+  spec = {.dtype = f8e4m3,
+          .head_dim = 64,
+          .layout = Layout::packed,
+          .kv_layout = Layout::paged,
+          .out_dtype = bf16};
+  CHECK_THAT(why(spec), ContainsSubstring("does not turn V of 8 bits in pages"));
+  spec = {.dtype = f8e4m3, .head_dim = 40, .out_dtype = bf16};
+  CHECK_THAT(why(spec), ContainsSubstring("multiples of 16 bytes, and some have 40"));
+  spec = {.dtype = bf16, .head_dim = 64};
   spec.mask_mod = "q_idx >= kv_idx";
   spec.block = {96, 128};
   CHECK_THAT(why(spec), ContainsSubstring("128 or 192 rows divides block[0], which is 96"));
   spec.block = {128, 144};
   CHECK_THAT(why(spec), ContainsSubstring("64 to 128 columns divides block[1], which is 144"));
   spec.dtype = f32;
-  CHECK_THAT(why(spec), ContainsSubstring("of f16 or bf16, and dtype is f32"));
+  CHECK_THAT(why(spec), ContainsSubstring("of f16, bf16 or f8e4m3, and dtype is f32"));
 }
 
 TEST_CASE("tactic: a name that is nearly right has a hint") {
@@ -206,6 +258,16 @@ TEST_CASE("tactic hopper: what cannot run is refused with what could") {
   CHECK_THROWS_WITH(choose(wide), ContainsSubstring("too few registers"));
   wide.tactic->parameters["q_tile"] = 128;
   CHECK_NOTHROW(choose(wide));
+  wide.v_head_dim = 64;
+  wide.kv_dtype = i8;
+  CHECK_NOTHROW(choose(wide));
+  wide.tactic->parameters["q_tile"] = 192;
+  CHECK_THROWS_WITH(choose(wide), ContainsSubstring("no room for three warpgroups"));
+  Spec eight{.dtype = f8e4m3,
+             .head_dim = 64,
+             .out_dtype = bf16,
+             .tactic = TacticSpec{"hopper", {{"kv_tile", 80}}}};
+  CHECK_THROWS_WITH(choose(eight), ContainsSubstring("products of f8e4m3 take 32 rows of v"));
   // What needs aligned tensors says nothing of the kernels for others.
   CHECK(refusal({"hopper", {{"q_tile", 64}}}, {.aligned = false}) == "accepted");
 }

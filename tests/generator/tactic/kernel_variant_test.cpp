@@ -17,12 +17,15 @@ const std::vector<std::string> kCpuNames = {"forward",
                                             "forward_masked_lse",
                                             "backward",
                                             "backward_masked",
+                                            "weights",
+                                            "weights_masked",
                                             "mask_exact",
                                             "mask_proved",
                                             "plan_exact",
                                             "plan_proved",
                                             "merge",
                                             "append",
+                                            "quantise",
                                             "evaluate_float",
                                             "evaluate_double",
                                             "evaluate_slopes_float",
@@ -45,17 +48,26 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_decode_unaligned",
                                             "forward_decode_lse",
                                             "forward_decode_lse_unaligned",
+                                            "forward_masked_decode",
+                                            "forward_masked_decode_unaligned",
+                                            "forward_masked_decode_lse",
+                                            "forward_masked_decode_lse_unaligned",
                                             "backward",
                                             "backward_unaligned",
                                             "backward_masked",
                                             "backward_masked_unaligned",
+                                            "weights",
+                                            "weights_unaligned",
+                                            "weights_masked",
+                                            "weights_masked_unaligned",
                                             "mask_lists",
                                             "mask_exact",
                                             "mask_proved",
                                             "plan_exact",
                                             "plan_proved",
                                             "merge",
-                                            "append"};
+                                            "append",
+                                            "quantise"};
 
 std::vector<std::string> names_for(const std::string& target) {
   std::vector<std::string> names;
@@ -90,7 +102,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 32);
+  CHECK(names.size() == 41);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

@@ -343,6 +343,51 @@ std::string message_of(const std::function<void()>& body) {
   return "nothing";
 }
 
+TEST_CASE("backward: a spec that also names max_scores or weights gives the same gradients") {
+  Spec spec{.dtype = f32,
+            .head_dim = 16,
+            .mask_mod = "q_idx >= kv_idx",
+            .outputs = {.lse = true},
+            .gradients = {"q", "k", "v"}};
+  const std::vector<std::int64_t> extents = {1, 2, 30, 16};
+  Values q(f32, extents, "q"), k(f32, extents, "k"), v(f32, extents, "v"),
+      dout(f32, extents, "dout");
+  std::vector<std::vector<double>> results;
+  for (const std::string other : {"none", "max_scores", "weights"}) {
+    spec.outputs.max_scores = other == "max_scores";
+    spec.outputs.weights = other == "weights";
+    const Attention attention(spec, {.device = Device::cpu()});
+    const Shape shape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 30, .kv_len = 30};
+    const BlockMask mask = attention.block_mask(shape, {}, {.transposed = true});
+    Values out(f32, extents, "out"), dq(f32, extents, "a"), dk(f32, extents, "b"),
+        dv(f32, extents, "c");
+    Values lse(f32, {1, 2, 30}, "lse"), max_scores(f32, {1, 2, 30}, "max"),
+        weights(f32, {1, 2, 30, 30}, "weights");
+    ForwardTensors forward{
+        .q = q.tensor, .k = k.tensor, .v = v.tensor, .out = out.tensor, .lse = lse.tensor.view()};
+    if (spec.outputs.max_scores) forward.max_scores = max_scores.tensor.view();
+    if (spec.outputs.weights) forward.weights = weights.tensor.view();
+    attention.forward(forward, mask);
+    attention.backward({.q = q.tensor,
+                        .k = k.tensor,
+                        .v = v.tensor,
+                        .out = out.tensor,
+                        .lse = lse.tensor,
+                        .dout = dout.tensor,
+                        .dq = dq.tensor.view(),
+                        .dk = dk.tensor.view(),
+                        .dv = dv.tensor.view()},
+                       mask);
+    std::vector<double> all;
+    for (const Values* one : {&dq, &dk, &dv}) {
+      for (std::size_t i = 0; i < one->data.size(); ++i) all.push_back(one->got(i));
+    }
+    results.push_back(std::move(all));
+  }
+  CHECK(results[0] == results[1]);
+  CHECK(results[0] == results[2]);
+}
+
 TEST_CASE("backward: calls that do not fit are refused by the name of the tensor") {
   using Catch::Matchers::Contains;
   const Attention attention(
@@ -350,13 +395,13 @@ TEST_CASE("backward: calls that do not fit are refused by the name of the tensor
        .head_dim = 16,
        .score_mod = "score + slopes[h]",
        .mask_mod = "q_idx >= kv_idx",
-       .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}},
+       .buffers = {{"slopes", {.dtype = f64, .shape = {NamedDim::num_q_heads}}}},
        .outputs = {.lse = true},
        .gradients = {"q", "slopes"}},
       {.device = Device::cpu()});
   const auto zeros = [] { return Tensor::zeros(f32, {1, 1, 4, 16}); };
   Tensor x = zeros(), out = zeros(), dout = zeros(), dq = zeros(), dk = zeros();
-  Tensor lse = Tensor::zeros(f32, {1, 1, 4}), slopes = Tensor::zeros(f32, {1});
+  Tensor lse = Tensor::zeros(f32, {1, 1, 4}), slopes = Tensor::zeros(f64, {1});
   Tensor d_slopes = Tensor::zeros(f32, {1});
   const Bindings bindings = attention.bind({.buffers = {{"slopes", slopes}}});
   const BlockMask plain = attention.block_mask({.q_len = 4, .kv_len = 4}, bindings);
@@ -371,6 +416,8 @@ TEST_CASE("backward: calls that do not fit are refused by the name of the tensor
   CHECK_THAT(run(tensors, {}), Contains("d_slopes is missing"));
   CHECK_THAT(run(tensors, {{"slopes", d_slopes}, {"slope", d_slopes}}), Contains("\"slope\""));
   CHECK_THAT(run(tensors, {{"slopes", lse}}), Contains("d_slopes does not have the shape"));
+  Tensor wide = Tensor::zeros(f64, {1});
+  CHECK_THAT(run(tensors, {{"slopes", wide}}), Contains("d_slopes is f64, but f32 is wanted"));
   BackwardTensors wrong = tensors;
   wrong.dq.reset();
   CHECK_THAT(run(wrong, buffers), Contains("dq is missing"));
@@ -381,7 +428,7 @@ TEST_CASE("backward: calls that do not fit are refused by the name of the tensor
   wrong.dout = {};
   CHECK_THAT(run(wrong, buffers), Contains("dout has no data"));
   wrong = tensors;
-  wrong.dlse = slopes;
+  wrong.dlse = d_slopes;
   CHECK_THAT(run(wrong, buffers), Contains("dlse does not have the shape of lse"));
   wrong = tensors;
   wrong.dq = wrong.q;

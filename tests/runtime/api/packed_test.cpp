@@ -121,6 +121,26 @@ TEST_CASE("packed: lengths that lie are clamped and reported, and nothing else i
   CHECK(text_of({0, 40, 0, 40}, {10, 10, 10}) == "q_begin[2] is 0 after 40");
 }
 
+TEST_CASE("packed: a sequence of more rows than max_q_len is cut and reported") {
+  const Attention attention(packed_spec(32, "q_idx >= kv_idx", false), {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 2, .total_q = 9, .total_kv = 20, .max_q_len = 4};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor q = random_tensor({9, 1, 32}, 1), k = random_tensor({20, 1, 32}, 2);
+  const Tensor q_begin = int_tensor({0, 4, 9}), kv_begin = int_tensor({0, 10, 20});
+  Tensor out = Tensor::zeros(f32, {9, 1, 32});
+  fill(out, kPoison);
+  const Plan plan = attention.plan(shape, {.q_begin = q_begin, .kv_begin = kv_begin.view()}, {},
+                                   {.workspace = workspace.view()});
+  attention.forward({.q = q, .k = k, .v = k, .out = out}, plan);
+  const PlanReport report = plan.report();
+  CHECK(report.text() == "sequence 1 has 5 rows of q, but max_q_len is 4");
+  REQUIRE(report.first);
+  CHECK(report.first->kind == PlanReport::Kind::q_len);
+  const auto is_poison = [](float x) { return std::isnan(x); };
+  CHECK(std::none_of(floats(out), floats(out) + 8 * 32, is_poison));
+  CHECK(std::all_of(floats(out) + 8 * 32, floats(out) + 9 * 32, is_poison));
+}
+
 TEST_CASE("packed: what the host can see is refused before anything is launched") {
   const Attention attention(packed_spec(32, "", false), {.device = Device::cpu()});
   const PackedShape shape = {.batch = 1, .total_q = 8, .total_kv = 8};
@@ -158,7 +178,7 @@ TEST_CASE("packed: what the host can see is refused before anything is launched"
         "the spec is packed, and the call has no plan");
   CHECK(message_of([&] {
           attention.forward({.q = q, .k = q, .v = q, .out = out}, plan, {}, {.q_offset = 1});
-        }) == "a packed call has no offsets of its own");
+        }) == "a packed call takes no offsets");
   const Attention other(packed_spec(32, "", false), {.device = Device::cpu()});
   CHECK(message_of([&] { other.forward({.q = q, .k = q, .v = q, .out = out}, plan); }) ==
         "the plan was made by another Attention");

@@ -12,6 +12,10 @@ TEST_CASE("promised order: a plan finds each element that breaks it") {
   check_finds_unsorted<std::int64_t>(DType::i64, device);
   check_finds_unsorted<std::uint8_t>(u8, device);
   check_finds_unsorted<std::uint8_t>(boolean, device);
+  check_finds_unsorted<std::int8_t>(DType::i8, device);
+  check_finds_unsorted<std::int16_t>(i16, device);
+  check_finds_unsorted<std::uint16_t>(u16, device);
+  check_finds_unsorted<std::uint32_t>(u32, device);
 }
 
 TEST_CASE("promised order: a plan names what it clamped first") {

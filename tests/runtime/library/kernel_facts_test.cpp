@@ -38,7 +38,8 @@ cache::Digest request(const Spec& spec) {
 struct Mutation {
   const char* name;
   std::function<void(Spec&)> apply;
-  bool is_rendered = true;  // false: extents are run-time values, so only the memo tells it
+  // false: only the memo tells it. Extents are run-time values, and a CPU has products of one kind.
+  bool is_rendered = true;
 };
 
 // Each must give other kernels.
@@ -63,6 +64,7 @@ const std::vector<Mutation> kThatMatter = {
        s.block = {64, 64};
      }},
     {"precise_math", [](Spec& s) { s.precise_math = true; }},
+    {"f32_products", [](Spec& s) { s.f32_products = F32Products::tf32; }, false},
 };
 
 // None may give another kernel.

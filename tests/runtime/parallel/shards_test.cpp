@@ -102,6 +102,9 @@ TEST_CASE("schedule: columns that a rank needs travel straight to it, and no oth
   CHECK(reader.merges.size() == 1);
   CHECK(other.steps.size() == 1);
   CHECK(other.bytes_sent == 0);
+  REQUIRE(sender.steps[1].returns.size() == 1);
+  CHECK(sender.steps[1].returns[0].first_column == reader.steps[1].calls[0].first_column);
+  CHECK(sender.steps[1].returns[0].columns == reader.steps[1].calls[0].columns);
 }
 
 TEST_CASE("schedule: rows are cut where a quarter is left out, and merged in pieces") {
@@ -142,9 +145,13 @@ TEST_CASE("shard spec: lengths are scalars with as many letters, and dimensions 
 TEST_CASE("shard spec: what is not served yet") {
   CHECK_THAT(refusal([] { shard_spec({.head_dim = 16, .layout = Layout::packed}); }),
              Catch::Contains("does not take packed sequences yet"));
-  CHECK_THAT(
-      refusal([] { shard_spec({.head_dim = 16, .outputs = {.lse = true}, .gradients = {"q"}}); }),
-      Catch::Contains("no backward pass yet"));
+  const Spec slopes = {.head_dim = 16,
+                       .score_mod = "score + slopes[h]",
+                       .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}},
+                       .outputs = {.lse = true},
+                       .gradients = {"q", "slopes"}};
+  CHECK_THAT(refusal([&] { shard_spec(slopes); }),
+             Catch::Contains("the spec names \"slopes\": each rank would have a share of it"));
 }
 
 }  // namespace tilewright::parallel

@@ -29,4 +29,9 @@ TW_INLINE unsigned pack(float low, float high) {
   return pair[0].bits | static_cast<unsigned>(pair[1].bits) << 16;
 }
 
+TW_INLINE unsigned to_tf32(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return x - x == 0.0f ? (bits + 0x1000u) & ~0x1fffu : bits;
+}
+
 }  // namespace tw_kernel

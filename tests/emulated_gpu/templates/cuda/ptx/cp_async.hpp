@@ -6,17 +6,17 @@
 
 namespace tw_kernel {
 
-TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
+TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes) {
   if (to % 16 != 0 || reinterpret_cast<unsigned long long>(from) % 16 != 0) {
     emulated_core->fail("cp.async: an address is no multiple of 16");
   }
   emulated::thread().copies.push_back([=] {
-    if (present) {
-      std::memcpy(emulated::at_shared(to), from, 16);
-    } else {
-      std::memset(emulated::at_shared(to), 0, 16);
-    }
+    std::memset(emulated::at_shared(to), 0, 16);
+    if (bytes > 0) std::memcpy(emulated::at_shared(to), from, bytes);
   });
+}
+TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
+  copy_async_up_to_16(to, from, present ? 16 : 0);
 }
 
 TW_INLINE void commit_copies() {

@@ -8,10 +8,18 @@
 
 namespace tw_kernel {
 
+// Two elements of 16 bits, or one of TF32.
 template <typename Element>
-TW_INLINE float half_of(unsigned pair, int which) {
-  return to_float(Element{static_cast<unsigned short>(pair >> 16 * which)});
-}
+struct Operand {
+  static constexpr int kElements = 4 / sizeof(Element);
+  static float element(unsigned operand, int which) {
+    if constexpr (sizeof(Element) == 4) {
+      return __uint_as_float(operand & ~0x1fffu);  // the others are not looked at
+    } else {
+      return to_float(Element{static_cast<unsigned short>(operand >> 16 * which)});
+    }
+  }
+};
 
 template <typename Element>
 TW_INLINE void multiply_add(float& c0, float& c1, float& c2, float& c3, const unsigned (&a)[4],
@@ -33,11 +41,13 @@ TW_INLINE void multiply_add(float& c0, float& c1, float& c2, float& c3, const un
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 2; ++j) {
       float sum = *c[2 * i + j];
-      for (int k = 0; k < 16; ++k) {
-        const Fragments& row = all.of[lane / 4 * 4 + k % 8 / 2];
-        const Fragments& column = all.of[(lane % 4 * 2 + j) * 4 + k % 8 / 2];
-        sum += half_of<Element>(row.a[i + 2 * (k / 8)], k % 2) *
-               half_of<Element>(column.b[k / 8], k % 2);
+      // A lane has kEach neighbouring elements of each half of the sum.
+      constexpr int kEach = Operand<Element>::kElements, kHalf = 4 * kEach;
+      for (int k = 0; k < 2 * kHalf; ++k) {
+        const Fragments& row = all.of[lane / 4 * 4 + k % kHalf / kEach];
+        const Fragments& column = all.of[(lane % 4 * 2 + j) * 4 + k % kHalf / kEach];
+        sum += Operand<Element>::element(row.a[i + 2 * (k / kHalf)], k % kEach) *
+               Operand<Element>::element(column.b[k / kHalf], k % kEach);
       }
       *c[2 * i + j] = sum;
     }

@@ -24,9 +24,14 @@ TW_INLINE float load_shared(unsigned from) {
 TW_INLINE void store_shared(unsigned to, float x) {
   std::memcpy(emulated::at_shared(to), &x, sizeof x);
 }
+TW_INLINE void load_shared_16(unsigned from, unsigned (&words)[4]) {
+  if (from % 16 != 0) emulated_core->fail("ld.shared.v4: an address is no multiple of 16");
+  std::memcpy(words, emulated::at_shared(from), sizeof words);
+}
 TW_INLINE void store_shared_16(unsigned to, unsigned a, unsigned b, unsigned c, unsigned d) {
   const unsigned x[4] = {a, b, c, d};
   std::memcpy(emulated::at_shared(to), x, sizeof x);
+  for (unsigned i = 0; i < 4; ++i) emulated::mark_unfenced(to + 4 * i);
 }
 
 }  // namespace tw_kernel

@@ -18,18 +18,21 @@ struct BoxBegin {
   std::int64_t index[5];
 };
 
-// Calls move(in shared memory, in global memory or null) for every 16 bytes of a box.
+// Calls move(in shared memory, in global memory or null) for every element of a box.
 template <typename Move>
 TW_INLINE void for_each_chunk(const emulated::TensorMap& map, unsigned address,
                               const BoxBegin& begin, Move&& move) {
-  for (unsigned r = 0; r < map.box[1]; ++r) {
+  for (unsigned r = 0; r < map.box_rows(); ++r) {
+    BoxBegin row = begin;
+    unsigned rest = r;
+    for (unsigned d = 1; d < map.rank; rest /= map.box[d++]) row.index[d] += rest % map.box[d];
     for (unsigned chunk = 0; chunk < 8; ++chunk) {
       unsigned char* const shared = emulated::at_shared(address + r * 128 + (chunk ^ r % 8) * 16);
-      for (unsigned i = 0; i < 8; ++i) {
-        BoxBegin element = begin;
-        element.index[0] += chunk * 8 + i;
-        element.index[1] += r;
-        move(shared + 2 * i, map.at(element.index));
+      const unsigned count = 16 / map.element_bytes;
+      for (unsigned i = 0; i < count; ++i) {
+        BoxBegin element = row;
+        element.index[0] += chunk * count + i;
+        move(shared + map.element_bytes * i, map.at(element.index));
       }
     }
   }
@@ -39,7 +42,8 @@ TW_INLINE emulated::TensorMap box_map(const TensorMap& map, unsigned rank, unsig
   if (address % 1024 != 0) emulated_core->fail("a box does not begin at a multiple of 1024 bytes");
   emulated::TensorMap known;
   std::memcpy(&known, &map, sizeof known);
-  if (!known.is_made() || known.rank != rank || known.box[0] != kPanelColumns)
+  if (!known.is_made() || known.rank != rank ||
+      known.box[0] * known.element_bytes != kPanelRowBytes)
     emulated_core->fail("no map of such boxes");
   return known;
 }
@@ -50,11 +54,11 @@ TW_INLINE void bring_box(unsigned to, const emulated::TensorMap& map, unsigned b
     emulated_core->fail("the copy engine is given a barrier that was not published");
   }
   emulated::thread().block->in_flight.push_back([=] {
-    for_each_chunk(map, to, begin, [](unsigned char* shared, const void* global) {
-      if (global) std::memcpy(shared, global, 2);
-      if (!global) std::memset(shared, 0, 2);
+    for_each_chunk(map, to, begin, [&](unsigned char* shared, const void* global) {
+      if (global) std::memcpy(shared, global, map.element_bytes);
+      if (!global) std::memset(shared, 0, map.element_bytes);
     });
-    complete_bytes(barrier, map.box[1] * kPanelRowBytes);
+    complete_bytes(barrier, map.box_rows() * kPanelRowBytes);
   });
 }
 
@@ -68,13 +72,13 @@ TW_INLINE void load_box(unsigned to, const TensorMap& map, unsigned barrier, int
 }
 
 TW_INLINE void send_box(const emulated::TensorMap& map, unsigned from, const BoxBegin& begin) {
-  if (!emulated::is_fenced(from, map.box[1] * kPanelRowBytes)) {
+  if (!emulated::is_fenced(from, map.box_rows() * kPanelRowBytes)) {
     emulated_core->fail("the copy engine reads what was written and not fenced");
   }
   emulated::Thread& thread = emulated::thread();
   thread.stores.push_back([=, &thread] {
-    for_each_chunk(map, from, begin, [](unsigned char* shared, void* global) {
-      if (global) std::memcpy(global, shared, 2);
+    for_each_chunk(map, from, begin, [&](unsigned char* shared, void* global) {
+      if (global) std::memcpy(global, shared, map.element_bytes);
     });
     --thread.stores_in_flight;
   });

@@ -1,0 +1,47 @@
+# `cpack -G DEB` in the build folder makes libtilewright1 (or what a shared library calls for), libtilewright-dev and
+# tilewright. packaging/python_deb.sh makes python3-tilewright of a wheel.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME tilewright)
+set(CPACK_PACKAGE_VENDOR "Tilewright")
+set(CPACK_PACKAGE_CONTACT "Tilewright's maintainers <tilewright@localhost>")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_COMPONENTS_ALL dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libtilewright-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Attention kernels from C++ snippets: headers, archive, CMake and pkg-config files")
+# What find_package(tilewright) looks for.
+set(dev_depends libssl-dev)
+if(NOT TILEWRIGHT_FMT_HEADER_ONLY)
+  list(APPEND dev_depends libfmt-dev)
+endif()
+
+if(TARGET tilewright_c OR BUILD_SHARED_LIBS)
+  list(APPEND CPACK_COMPONENTS_ALL runtime)
+  list(APPEND dev_depends "libtilewright1 (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libtilewright1)
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS tilewright)
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packages/triggers)
+  set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Attention kernels from C++ snippets: shared library")
+  # The loader's cache, as Debian's own libraries ask for it.
+  file(WRITE ${PROJECT_BINARY_DIR}/packages/triggers "activate-noawait ldconfig\n")
+endif()
+list(JOIN dev_depends ", " CPACK_DEBIAN_DEV_PACKAGE_DEPENDS)
+
+if(TARGET tilewright_cli)
+  list(APPEND CPACK_COMPONENTS_ALL tool)
+  set(CPACK_DEBIAN_TOOL_PACKAGE_NAME tilewright)
+  set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION science)
+  # It compiles kernels for CPUs with the machine's compiler.
+  set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS "g++ | c++-compiler")
+  set(CPACK_COMPONENT_TOOL_DESCRIPTION "Attention kernels from C++ snippets: command line, examples and documentation")
+endif()
+# A shared C++ library is found by dpkg-shlibdeps in the build folder, as no package has it yet.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
+include(CPack)

@@ -1,0 +1,157 @@
+#include "generator/tactic/hopper_backward_tactic.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "generator/snippet/gradient_terms.hpp"
+#include "generator/spec/gradients.hpp"
+#include "generator/tactic/backward_tactic.hpp"
+
+namespace tilewright {
+namespace {
+
+// Of templates/cuda/hopper/backward/layout.hpp.
+constexpr std::int64_t kOwnColumns = 128;
+constexpr std::int64_t kStageCount = 2;
+constexpr std::int64_t kBackwardThreads = 384;
+// Barriers and the plan behind the tiles.
+constexpr std::int64_t kBackwardControlBytes = 512;
+constexpr std::int64_t kMostSharedBytes = 232448;  // of a block on sm_90
+// A launch takes 4096 bytes of parameters, of which tensor maps and places leave so many.
+constexpr std::size_t kParameterBytes = 3200;
+constexpr std::size_t kBufferBytes = 72, kScalarBytes = 4, kSumsBytes = 16;  // at most
+// Of a read by the difference of indices: eight warps' terms.
+constexpr std::int64_t kDiagonalBytes = 8 * 8 * 92 * 4;
+// Of a read at indices of neither row nor column, or of the column alone: two sums of each thread.
+constexpr std::int64_t kOwnSumBytes = 2 * 256 * 4;
+// At indices of the row alone, of each row of a tile: eight warps' sums, twice.
+constexpr std::int64_t kRowSumBytes = 2 * 8 * 4;
+
+std::int64_t tile_rows(const Spec& spec) {
+  return spec.head_dim <= 64 ? 128 : 64;
+}
+
+std::int64_t tile_bytes(const Spec& spec) {
+  constexpr std::int64_t kBytesOf16Bits = 2, kBytesOfFloat = 4, kFactsOfRow = 2;
+  const std::int64_t rows = tile_rows(spec);
+  const std::int64_t own = 2 * kOwnColumns * spec.head_dim * kBytesOf16Bits;         // K, V
+  const std::int64_t passing = 2 * rows * spec.head_dim * kBytesOf16Bits;            // Q, dO
+  const std::int64_t gradients = kStageCount * rows * kOwnColumns * kBytesOf16Bits;  // dX
+  return own + kStageCount * (passing + kFactsOfRow * rows * kBytesOfFloat) + gradients +
+         rows * spec.head_dim * kBytesOfFloat;  // dQ
+}
+
+bool names_all_tensors(const Spec& spec) {
+  return has_gradient(spec, "q") && has_gradient(spec, "k") && has_gradient(spec, "v");
+}
+
+std::size_t parameter_bytes(const Spec& spec) {
+  return kBufferBytes * spec.buffers.size() + kScalarBytes * spec.scalars.size() +
+         kSumsBytes * gradient_names(spec).size();
+}
+
+std::int64_t count(const GradientTerms& terms, GradientPattern pattern) {
+  return std::count(terms.patterns.begin(), terms.patterns.end(), pattern);
+}
+
+std::int64_t count_own_sums(const GradientTerms& terms) {
+  return count(terms, GradientPattern::head) + count(terms, GradientPattern::column);
+}
+
+std::int64_t sums_bytes(const Spec& spec, const GradientTerms& terms) {
+  return count(terms, GradientPattern::difference) * kDiagonalBytes +
+         count_own_sums(terms) * kOwnSumBytes +
+         count(terms, GradientPattern::row) * tile_rows(spec) * kRowSumBytes;
+}
+
+// Of gradients of buffers and scalars.
+std::string why_not_sums(const SpecFacts& facts) {
+  const std::vector<std::string> names = gradient_names(facts.spec);
+  if (names.empty()) return {};
+  const std::optional<GradientTerms> terms = gradient_terms(facts);
+  if (!terms) return fmt::format("the derivative of score_mod by {} is not known", names.front());
+  if (!terms->adds_to_score) {
+    return fmt::format(
+        "it sums gradients of what score_mod's text adds to the score, as \"score + x[h]\" and "
+        "\"select(c, score + x[h], score)\" do, and with {} there is more",
+        names.front());
+  }
+  const std::int64_t differences = count(*terms, GradientPattern::difference);
+  if (differences > 1) {
+    return fmt::format(
+        "it sums the gradient of one read by the difference of q_idx and kv_idx, and score_mod has "
+        "{}",
+        differences);
+  }
+  if (tile_bytes(facts.spec) + sums_bytes(facts.spec, *terms) + kBackwardControlBytes >
+      kMostSharedBytes) {
+    return fmt::format("its shared memory has no room for the sums of {} reads",
+                       terms->patterns.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target,
+                                    const KernelVariant& kernel) {
+  const Spec& spec = facts.spec;
+  if (kernel.role != KernelRole::backward) return "it is a backward kernel";
+  if (target.name() != "sm_90a") return "it is for sm_90a alone";
+  if (spec.tactic && spec.tactic->name != kHopper) {
+    return fmt::format("the spec's tactic is \"{}\"", spec.tactic->name);
+  }
+  if (spec.is_packed()) return "it serves dense layouts";
+  if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
+    return "q, k, v and out must have one dtype, f16 or bf16";
+  }
+  if (spec.head_dim != 64 && spec.head_dim != 128) {
+    return fmt::format("it has tiles for head_dim 64 and 128, and head_dim is {}", spec.head_dim);
+  }
+  if (spec.value_head_dim() != spec.head_dim) {
+    return fmt::format("v_head_dim must be head_dim, {}, and is {}", spec.head_dim,
+                       spec.value_head_dim());
+  }
+  if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
+  if (!names_all_tensors(spec)) return "it computes the gradients of q, k and v together";
+  if (std::string why = why_not_sums(facts); !why.empty()) return why;
+  if (parameter_bytes(spec) > kParameterBytes) {
+    return fmt::format(
+        "a launch has {} bytes for buffers, scalars and their gradients beside its tensor maps, "
+        "and the "
+        "spec's need {}",
+        kParameterBytes, parameter_bytes(spec));
+  }
+  if (kernel.masked && spec.block[0] % tile_rows(spec) != 0) {
+    return fmt::format("its tiles of {} rows do not divide block[0], which is {}", tile_rows(spec),
+                       spec.block[0]);
+  }
+  if (kernel.masked && spec.block[1] % kOwnColumns != 0) {
+    return fmt::format("its {} columns do not divide block[1], which is {}", kOwnColumns,
+                       spec.block[1]);
+  }
+  return {};
+}
+
+std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& facts,
+                                                           const Target& target,
+                                                           const KernelVariant& kernel) {
+  if (!why_not_hopper_backward(facts, target, kernel).empty()) return std::nullopt;
+  const std::optional<GradientTerms> terms = gradient_terms(facts);
+  return HopperBackwardTactic{
+      .columns = kOwnColumns,
+      .rows = tile_rows(facts.spec),
+      .stages = kStageCount,
+      .mask_unroll = 8,
+      .threads = kBackwardThreads,
+      .shared_bytes =
+          tile_bytes(facts.spec) + sums_bytes(facts.spec, *terms) + kBackwardControlBytes,
+      .diagonals = count(*terms, GradientPattern::difference),
+      .own_sums = count_own_sums(*terms),
+      .row_reads = count(*terms, GradientPattern::row)};
+}
+
+}  // namespace tilewright

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tactic.hpp"
+
+namespace tilewright {
+
+/// How templates/cuda/kernels/hopper_backward.cu.jinja runs a spec on sm_90a.
+struct HopperBackwardTactic {
+  std::int64_t columns = 0;      ///< that a block of threads owns
+  std::int64_t rows = 0;         ///< of q, of a tile that passes by
+  std::int64_t stages = 0;       ///< tiles of Q, and of dO, in shared memory
+  std::int64_t mask_unroll = 0;  ///< rows of q that mask_mod is compiled for at once
+  std::int64_t threads = 0;
+  std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a launch
+  std::int64_t diagonals = 0;     ///< reads whose gradients are summed along a tile's diagonals
+  std::int64_t own_sums = 0;      ///< over a head's tiles
+  std::int64_t row_reads = 0;     ///< over a tile's columns
+};
+
+/// The tactic of a spec's backward kernel, or nothing where the portable one serves.
+std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& facts,
+                                                           const Target& target,
+                                                           const KernelVariant& kernel);
+
+/// Why the portable kernel serves; empty where it does not.
+std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target,
+                                    const KernelVariant& kernel);
+
+}  // namespace tilewright

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "backward.hpp"
+#include "driver.hpp"
+#include "modules.hpp"
+
+namespace tilewright::cuda {
+
+/// The entry point that a backward binary for sm_90a has, and the portable ones have not.
+inline constexpr std::string_view kHopperBackwardEntry = "tilewright_backward_main";
+
+/// Whether it serves a call whose tensors are aligned: one that wants the gradients of q, k and v,
+/// none of them a sum over the batch, in whatever bits.
+bool hopper_backward_serves(const Spec& spec, const BackwardCall& call);
+
+/// Bytes of workspace of a call: facts of rows, float32 sums of dq, and of gradients that are not
+/// written in place.
+/// @param rows       of q, of a tile: KernelLaunch::q_tile
+/// @param gradients  the shapes of those of buffers and scalars
+std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t rows,
+                                       const std::vector<TensorView>& gradients);
+
+/// The same for calls whose buffers are not known: gradients in 16 bits of more cells than a head
+/// has rows and columns need more.
+std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t rows);
+
+/// Launches the backward pass that takes tensor maps.
+/// @param variant of the binary
+/// @throws Error with code tensor where call.workspace is too small
+void launch_hopper_backward(const Driver& driver, const ContextKernels& kernels,
+                            const KernelVariant& variant, const Spec& spec,
+                            const BackwardCall& call, const BackwardTiles& tiles,
+                            const Bindings& bindings);
+
+}  // namespace tilewright::cuda

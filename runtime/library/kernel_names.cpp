@@ -1,0 +1,81 @@
+#include "runtime/library/kernel_names.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/characters.hpp"
+#include "runtime/library/kernel_facts.hpp"
+
+namespace tilewright {
+namespace {
+
+// How every entry point of a template begins.
+constexpr std::string_view kNameBeginning = "tilewright_";
+
+// "plan_columns" of "tilewright_backward_plan_columns".
+std::string_view own_words(std::string_view entry_point) {
+  return entry_point.substr(entry_point.find('_', kNameBeginning.size()) + 1);
+}
+
+std::size_t end_of_identifier(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && is_name_part(text[end])) ++end;
+  return end;
+}
+
+}  // namespace
+
+std::string name_digits(const std::vector<cache::Ingredient>& ingredients) {
+  std::vector<cache::Ingredient> named;
+  for (const cache::Ingredient& i : ingredients) {
+    if (i.tag == "source" || i.tag == "target" || i.tag == "options") named.push_back(i);
+  }
+  return cache::digest_of(named).hex().substr(0, kNameDigits);
+}
+
+std::vector<std::string> kernel_names(const KernelSource& source) {
+  const std::string variant = source.variant.name();
+  const std::string digits = name_digits(kernel_request(source).ingredients);
+  if (source.target.is_cpu() || source.entry_points.size() == 1) {
+    return {fmt::format("tw_{}_{}", variant, digits)};
+  }
+  std::vector<std::string> names;
+  for (const std::string& entry : source.entry_points) {
+    names.push_back(fmt::format("tw_{}_{}_{}", variant, own_words(entry), digits));
+  }
+  return names;
+}
+
+std::string named_text(const KernelSource& source) {
+  if (source.target.is_cpu()) return source.text;
+  const std::vector<std::string> names = kernel_names(source);
+  const std::string_view text = source.text;
+  std::string named;
+  std::size_t copied = 0;
+  for (std::size_t begin = text.find(kNameBeginning); begin != std::string_view::npos;
+       begin = text.find(kNameBeginning, begin + 1)) {
+    if (begin > 0 && is_name_part(text[begin - 1])) continue;
+    const std::size_t end = end_of_identifier(text, begin);
+    const auto entry = std::find(source.entry_points.begin(), source.entry_points.end(),
+                                 text.substr(begin, end - begin));
+    if (entry == source.entry_points.end()) continue;
+    named += text.substr(copied, begin - copied);
+    named += names[static_cast<std::size_t>(entry - source.entry_points.begin())];
+    copied = end;
+  }
+  return named += text.substr(copied);
+}
+
+std::vector<std::string> recorded_names(const cache::Metadata& metadata) {
+  const auto found = metadata.find("names");
+  if (found == metadata.end()) return {};
+  std::istringstream words(found->second);
+  std::vector<std::string> names;
+  for (std::string name; words >> name;) names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,182 @@
+#include "runtime/library/tuned_tactic.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cache/bundles.hpp"
+#include "cache/key.hpp"
+#include "cache/sha256.hpp"
+#include "cache/store.hpp"
+#include "generator/render/generator_digest.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/snippet/spec_facts.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "runtime/library/kernel_facts.hpp"
+#include "runtime/library/kernel_library.hpp"
+
+namespace tilewright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "1";               // of a record
+constexpr const char* kAnyNote = "tuned tactics";  // kept where a store has ever had a record
+
+// What a record is found by.
+std::vector<cache::Ingredient> ingredients_of(const Spec& spec, const DeviceKind& device) {
+  Spec free = kernel_spec(spec);
+  free.tactic.reset();
+  return {{"device", device.name},
+          {"generator", std::string(generator_digest())},
+          {"spec", cache::sha256(to_json(free)).hex()},
+          {"tuned_tactic", kFormat}};
+}
+
+std::string note_name(const Spec& spec, const DeviceKind& device) {
+  return "tuned tactic " + cache::digest_of(ingredients_of(spec, device)).hex();
+}
+
+std::string text_of(const TunedTactic& tuned) {
+  Json record = {{"gain", tuned.gain}, {"shapes", tuned.shapes}, {"date", tuned.date}};
+  if (tuned.tactic) {
+    record["tactic"] = {{"name", tuned.tactic->name}, {"parameters", tuned.tactic->parameters}};
+  }
+  return record.dump();
+}
+
+// Nothing for a text that is no record: it counts as if nothing was remembered.
+std::optional<TunedTactic> record_of(std::string_view text) {
+  try {
+    const Json record = Json::parse(text);
+    TunedTactic tuned{.gain = record.at("gain").get<double>(),
+                      .shapes = record.at("shapes").get<std::string>(),
+                      .date = record.at("date").get<std::string>()};
+    if (record.contains("tactic")) {
+      const Json& tactic = record.at("tactic");
+      tuned.tactic = {
+          .name = tactic.at("name").get<std::string>(),
+          .parameters = tactic.at("parameters").get<std::map<std::string, std::int64_t>>()};
+    }
+    if (tuned.date.empty()) return std::nullopt;  // what was remembered is forgotten
+    return tuned;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+cache::BundleItem record_item(const Spec& spec, const DeviceKind& device,
+                              const TunedTactic& tuned) {
+  const std::string text = text_of(tuned);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
+  auto entry = std::make_shared<cache::Entry>();
+  entry->payload.assign(bytes, bytes + text.size());
+  return {.request = cache::make_request(ingredients_of(spec, device)),
+          .memos = {},
+          .metadata = {{"kernel", "tuned_tactic"},
+                       {"spec", spec.name},
+                       {"target", device.targets.back().name()},
+                       {"device", device.name}},
+          .entry = std::move(entry)};
+}
+
+bool fits(const Spec& spec, const Target& target, bool takes_block_mask) {
+  const SpecFacts facts(spec);
+  KernelVariant kernel = forward_kernel(spec, target, takes_block_mask);
+  try {
+    static_cast<void>(choose_tactic(facts, target, kernel));
+    kernel.aligned = false;
+    static_cast<void>(choose_tactic(facts, target, kernel));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Whatever the device.
+bool may_have_tuned_tactic(const Spec& spec, const AttentionOptions& options) {
+  if (spec.tactic || spec.is_packed() || options.masks_only || !uses_tuned_tactics()) return false;
+  const Toolchain context = with_defaults(options.kernels);
+  if (*context.jit && context.store->note(kAnyNote)) return true;
+  return !context.bundles->empty() && context.bundles->has_ingredient("tuned_tactic", kFormat);
+}
+
+}  // namespace
+
+bool uses_tuned_tactics() {
+  const char* const value = std::getenv("TILEWRIGHT_TUNED");
+  if (!value) return true;
+  const std::string_view text = value;
+  if (text == "1" || text == "on") return true;
+  if (text == "0" || text == "off") return false;
+  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_TUNED is \"{}\"", text),
+              "set it to \"0\" to use no remembered tactic, or unset it");
+}
+
+std::optional<TunedTactic> remembered_tactic(const Spec& spec, const DeviceKind& device,
+                                             const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
+  if (!context.bundles->empty()) {
+    const cache::Request request = cache::make_request(ingredients_of(spec, device));
+    if (const auto entry = context.bundles->load(request.digest).entry) {
+      const auto* const text = reinterpret_cast<const char*>(entry->payload.data());
+      return record_of({text, entry->payload.size()});
+    }
+  }
+  if (!*context.jit) return std::nullopt;
+  const std::optional<std::string> note = context.store->note(note_name(spec, device));
+  return note ? record_of(*note) : std::nullopt;
+}
+
+void remember_tactic(const Spec& spec, const DeviceKind& device, const TunedTactic& tuned,
+                     const Toolchain& given) {
+  const Toolchain context = with_defaults(given);
+  const std::string name = note_name(spec, device), text = text_of(tuned);
+  context.store->keep_note(kAnyNote, kFormat);
+  context.store->keep_note(name, text);
+  if (context.store->note(name) == text) return;
+  const auto& directory = context.store->directory();
+  throw Error(ErrorCode::disk,
+              directory ? fmt::format("the tactic could not be kept in {}", directory->string())
+                        : "the tactic could not be kept: no cache directory is known",
+              "set TILEWRIGHT_CACHE to a folder of yours with room, or write the tactic into the "
+              "spec");
+}
+
+TunedSpecs tuned_specs(std::span<const ManifestSpec> specs, const DeviceKind& device,
+                       const Toolchain& context) {
+  TunedSpecs found;
+  for (const ManifestSpec& one : specs) {
+    if (one.spec.tactic || one.spec.is_packed()) continue;
+    const std::optional<TunedTactic> tuned = remembered_tactic(one.spec, device, context);
+    if (!tuned || !tuned->tactic) continue;
+    found.specs.push_back(one);
+    found.specs.back().spec.tactic = tuned->tactic;
+    found.records.push_back(record_item(one.spec, device, *tuned));
+  }
+  // A CPU's own target has no place in a bundle. An older target of a GPU may lack the tactic.
+  const bool is_cpu = device.targets.front().is_cpu();
+  const auto first = device.targets.begin() + (is_cpu ? 1 : 0);
+  found.targets.assign(first, is_cpu ? device.targets.end() : first + 1);
+  return found;
+}
+
+Spec with_tuned_tactic(Spec spec, const std::function<DeviceKind()>& device_kind,
+                       const AttentionOptions& options) {
+  if (!may_have_tuned_tactic(spec, options)) return spec;
+  const DeviceKind device = device_kind();
+  std::optional<TunedTactic> tuned = remembered_tactic(spec, device, options.kernels);
+  if (!tuned || !tuned->tactic) return spec;
+  Spec forced = spec;
+  forced.tactic = std::move(tuned->tactic);
+  return fits(forced, device.targets.front(), options.takes_block_mask) ? forced : spec;
+}
+
+}  // namespace tilewright

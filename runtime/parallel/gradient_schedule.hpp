@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../../generator/spec/spec.hpp"
+#include "schedule.hpp"
+
+namespace tilewright::parallel {
+
+/// Where the gradients of k and v of one call's columns lie in the workspace, dense, in the dtype
+/// of k and v. Those that the spec does not name have no room.
+struct GradientPart {
+  std::int64_t k_offset = 0;
+  std::int64_t v_offset = 0;
+};
+
+/// What backward does with the rank at one distance.
+struct GradientStep {
+  int step = -1;                       ///< of the schedule; -1: nothing at this distance
+  std::vector<GradientPart> parts;     ///< of its calls, which go to the rank that owns the columns
+  std::vector<GradientPart> returned;  ///< of its returns, which come from the rank that read them
+};
+
+/// What one rank does in one call of backward, beside the schedule of forward, whose calls and
+/// columns it has. Sums in f32 hold the rank's own rows; what is of one call alone is used again by
+/// the next.
+struct GradientSchedule {
+  bool has_q = false;  ///< the spec names it
+  bool has_k = false;
+  bool has_v = false;
+  std::vector<GradientStep> steps;  ///< by distance, from 0
+  std::int64_t q_sum_offset = 0;    ///< in the workspace, f32
+  std::int64_t k_sum_offset = 0;
+  std::int64_t v_sum_offset = 0;
+  std::int64_t q_part_offset = 0;  ///< dq of one call
+  std::int64_t lse_offset = 0;     ///< of one call's rows, contiguous
+  std::int64_t dlse_offset = 0;    ///< likewise
+  std::int64_t kernel_offset = 0;  ///< the workspace of Attention::backward
+  std::int64_t kernel_bytes = 0;
+  std::int64_t workspace_bytes = 0;
+  std::int64_t bytes_sent = 0;  ///< k, v and gradients
+  std::int64_t bytes_received = 0;
+};
+
+/// @param forward of the same rank
+/// @param kernel_bytes that Attention::backward needs for the greatest of the calls
+GradientSchedule make_gradient_schedule(const Spec& spec, const ShardList& list,
+                                        const Schedule& forward, const ScheduleSizes& sizes,
+                                        int rank, int ranks, std::int64_t kernel_bytes);
+
+}  // namespace tilewright::parallel

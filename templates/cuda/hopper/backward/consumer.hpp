@@ -1,0 +1,165 @@
+#pragma once
+
+#include "cuda/backward/elements.hpp"
+#include "cuda/backward/passing_tile.hpp"
+#include "cuda/backward/scene.hpp"
+#include "cuda/hopper/backward/dq_sums.hpp"
+#include "cuda/hopper/backward/elements.hpp"
+#include "cuda/hopper/backward/gather.hpp"
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
+#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/products.hpp"
+#include "cuda/hopper/backward/store.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/ptx/unknown_zero.hpp"
+#include "cuda/ptx/warpgroup.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/snippets.hpp"
+
+// A warpgroup that computes 64 columns of the block.
+
+namespace tw_kernel {
+
+// Zeros that the compiler does not know to be such: it would set a constant between products that run.
+TW_INLINE void clear_sums(float (&sums)[kRows][kGradientColumns]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kGradientColumns; ++j) sums[i][j] = unknown_zero();
+  }
+}
+
+class Consumer {
+ public:
+  __forceinline__ Consumer(const HopperBackwardArguments& arguments, const SnippetArguments& call,
+                           const GradientSums& sums, const Shared& shared, const OwnColumns& own,
+                           int number)
+      : arguments_(arguments),
+        call_(call),
+        shared_(shared),
+        own_(own),
+        number_(number),
+        k_(operand_at(shared.k() + number * kOwnRows * kPanelRowBytes, 16)),
+        v_(operand_at(shared.v() + number * kOwnRows * kPanelRowBytes, 16)),
+        gradient_address_(gradient_address(shared, number)),
+        gathered_(sums, shared) {}
+
+  __forceinline__ void run(const BackwardMaps& maps) {
+    float dk[kRows][kGradientColumns], dv[kRows][kGradientColumns];
+    clear_sums(dk);
+    clear_sums(dv);
+    PassingTile tile = next_tile();
+    if (tile.rows.exists()) {
+#pragma unroll 1
+      do {
+        compute(tile, dk, dv);
+        const int h = tile.h;
+        tile = next_tile();
+        if (kGathers && (!tile.rows.exists() || tile.h != h)) gathered_.end_head(scene_of(h));
+      } while (tile.rows.exists());
+    }
+    hand_over_nothing(number_);
+    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
+    store_sums(shared_.v(), maps.dv, own_, number_, 1.0f, dv);
+    store_sums(shared_.k(), maps.dk, own_, number_, arguments_.scale, dk);
+    wait_for_stores();
+  }
+
+ private:
+  // Its Q has arrived.
+  __forceinline__ PassingTile next_tile() const {
+    wait(shared_address(&shared_.control->q_full[place_.stage]), place_.parity, "Q, stage", place_.stage);
+    return shared_.control->plan[place_.plan];
+  }
+
+  // The order is FlashAttention-3's: the measurements of others were slower (decision 67).
+  __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kGradientColumns],
+                               float (&dv)[kRows][kGradientColumns]) {
+    Control& control = *shared_.control;
+    const int stage = place_.stage;
+    float s[kRows][kColumns], d[kRows][kColumns], dq[kRows][kDqColumns];
+    unsigned p[kColumns], dx[kColumns];
+    issue_scores(s, k_, operand_at(shared_.q(stage), 16));
+    wait(shared_address(&control.do_full[stage]), place_.parity, "dO, stage", stage);
+    issue_scores(d, v_, operand_at(shared_.dout(stage), 16));
+
+    const ElementScene scene = scene_of(tile.h);
+    const bool some_dropped = drops_elements(tile.rows) || own_.first + kQTile > call_.kv_len ||
+                              (kHasScoreMod && tile.rows.first() + kKvTile > call_.q_len);
+    KeptElements kept;
+    if (some_dropped) kept = find_own_kept_elements(scene, tile.rows);
+    const unsigned lse = shared_.lse(stage), delta = shared_.delta(stage);
+    const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
+    gathered_.begin_tile(gradient_stage_);
+    wait_for_scores<kWaitsForBoth ? 0 : 1>(s);
+    if constexpr (kWaitsForBoth) {
+      wait_for_scores<0>(d);
+      if (some_dropped) {
+        weigh_and_differentiate_tile<true>(scene, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
+      } else {
+        weigh_and_differentiate_tile<false>(scene, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
+      }
+    } else {
+      if (some_dropped) {
+        weigh_tile<true>(scene, tile.rows, lse, kept, s, p);
+      } else {
+        weigh_tile<false>(scene, tile.rows, lse, kept, s, p);
+      }
+      wait_for_scores<0>(d);
+      differentiate_tile(scene, tile.rows, s, d, delta, to, dx, p, gathered_);
+    }
+    issue_sums(dv, p, operand_at(shared_.dout(stage), kTilePanelBytes));
+    fence_for_copies();
+    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);
+    const unsigned gradients = shared_.gradients(gradient_stage_);
+    issue_dq(dq,
+             operand_at(gradients + (kSplitsDqRows ? number_ * 64 * kPanelRowBytes : 0), 16),
+             operand_at(shared_.k() + (kSplitsDqRows ? 0 : number_ * kOwnPanelBytes), kOwnPanelBytes));
+    issue_sums(dk, dx, operand_at(shared_.q(stage), kTilePanelBytes));
+    wait_for_sums<2>(dv, p);
+    release(control.do_empty[stage]);
+    wait_for_dq<1>(dq);
+    hand_over_dq(shared_, number_, dq);  // while dK runs
+    gathered_.end_tile(scene, tile.rows.first());  // while dK runs too
+    gradient_stage_ ^= 1;
+    place_.advance();
+    wait_for_sums<0>(dk, dx);
+    release(control.q_empty[stage]);
+  }
+
+  __forceinline__ ElementScene scene_of(int h) const {
+    return {&call_, {},        tw_snippet::tw_make_state(call_),
+            own_.b, h,         own_.h_kv,
+            own_.first, score_factor(arguments_.scale)};
+  }
+
+  // Columns past kv_len take no part: their K is 0, but e^-lse may be infinite.
+  __forceinline__ KeptElements find_own_kept_elements(const ElementScene& scene, const KvTile& tile) const {
+    KeptElements kept = find_kept_elements<false>(scene, tile, call_.q_len);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (own_.first + row_of(i) >= call_.kv_len) kept.word[i] = 0;
+    }
+    return kept;
+  }
+
+  const HopperBackwardArguments& arguments_;
+  const SnippetArguments& call_;
+  const Shared shared_;
+  const OwnColumns own_;
+  const int number_;
+  const unsigned k_;  // operands: the warpgroup's rows of K and V
+  const unsigned v_;
+  const unsigned gradient_address_;
+  TilePlace place_;
+  int gradient_stage_ = 0;
+  GatheredTerms gathered_;
+};
+
+}  // namespace tw_kernel

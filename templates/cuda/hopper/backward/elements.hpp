@@ -1,0 +1,159 @@
+#pragma once
+
+#include "cuda/backward/elements.hpp"
+#include "cuda/backward/scene.hpp"
+#include "cuda/hopper/backward/diagonals.hpp"
+#include "cuda/hopper/backward/gather.hpp"
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/store_transposed.hpp"
+#include "cuda/ptx/unknown_zero.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/derivative.hpp"
+
+// From a thread's scores and products of one tile to what the other products multiply (elements.hpp has
+// the formulas), in two steps, as dP^T comes later than S^T.
+
+namespace tw_kernel {
+
+TW_INLINE float4 facts_of_group(unsigned facts, int group) {
+  return load_shared_4(facts + (group * 4 + lane() % 4) * 16);
+}
+TW_INLINE float fact_of(const float4& facts, int j) {
+  return j == 0 ? facts.x : j == 1 ? facts.y : j == 2 ? facts.z : facts.w;
+}
+
+// Fragments of the first operand of the next product: a score's accumulators are where that operand's
+// elements must be, so nothing moves between lanes.
+TW_INLINE void pack_group(const float (&x)[kRows][4], unsigned* packed) {
+  packed[0] = pack<QElement>(x[0][0], x[0][1]);
+  packed[1] = pack<QElement>(x[1][0], x[1][1]);
+  packed[2] = pack<QElement>(x[0][2], x[0][3]);
+  packed[3] = pack<QElement>(x[1][2], x[1][3]);
+}
+
+// What there are no registers for. Where P f' is P, P^T may be packed together with dX^T: the scores' registers
+// hold it until then. Else elements of tiles of 128 rows wait for both products. Kernels that gather terms
+// spill the least with the first, but for terms of rows in tiles of 128.
+constexpr bool kPacksLate =
+    kGathers ? kKvTile == 64 || kOwnSums == tw_slot_count : !kHasScoreMod && kKvTile == 128;
+constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
+
+// Columns of a group: weights P, and s, q.k, becomes P f', the factor of dX.
+// kDrops: `kept` says which elements take part.
+template <bool kDrops>
+TW_INLINE void weigh_group(const ElementScene& scene, const ElementIndices<false>& at, unsigned lse,
+                           const KeptElements& kept, int group, float (&s)[kRows][kColumns],
+                           float (&weights)[kRows][4]) {
+  const float4 facts = facts_of_group(lse, group);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int j = group * 4 + k;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const float x = s[i][j] * scene.factor;
+      float y = x, slope = 1.0f;
+      if (kHasScoreMod) {
+        y = tw_snippet::tw_differentiate(scene.state, x, scene.b, scene.h, scene.h_kv, at.q_idx(i, j),
+                                         at.kv_idx(i, j), slope);
+      }
+      float weight = element_weight(y, fact_of(facts, k));
+      if (kDrops) weight = (kept.word[i] >> j & 1u) != 0 ? weight : 0.0f;
+      weights[i][k] = weight;
+      // f' may be infinite or NaN where nothing is kept.
+      s[i][j] = kHasScoreMod ? (weight == 0.0f ? 0.0f : weight * slope) : weight;
+    }
+  }
+}
+
+// dX^T of a group, from w, P f', and d, dO V^T: as fragments, and to shared memory as dX.
+// to: where the thread's matrices of dX begin (gradient_address)
+TW_INLINE void differentiate_group(const ElementScene& scene, const ElementIndices<false>& at,
+                                   const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
+                                   unsigned delta, unsigned to, int group, unsigned* dx,
+                                   GatheredTerms& gathered) {
+  const float4 facts = facts_of_group(delta, group);
+  float gradients[kRows][4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int j = group * 4 + k;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) gradients[i][k] = w[i][j] * (d[i][j] - fact_of(facts, k));
+  }
+  unsigned matrices[4];
+  pack_group(gradients, matrices);
+  store_matrices_transposed(to + group * 16 * kPanelRowBytes, matrices);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) dx[group * 4 + k] = matrices[k];
+  gathered.add(scene, at, group, w, gradients);
+  // The last rows' sums are taken while products run.
+  if (kDiagonalReads > 0 && group % kDiagonalGroups == kDiagonalGroups - 1 && group != kColumnGroups - 1) {
+    gathered.end_rows(scene, at.passing(0) - column_of(0) + (group + 1) * 16 - kDiagonalRows);
+  }
+}
+
+// p: fragments of P^T, unless kPacksLate
+template <bool kDrops>
+TW_INLINE void weigh_tile(const ElementScene& scene, const KvTile& tile, unsigned lse,
+                          const KeptElements& kept, float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+  const ElementIndices<false> at(scene, tile.first());
+#pragma unroll
+  for (int group = 0; group < kColumnGroups; ++group) {
+    float weights[kRows][4];
+    weigh_group<kDrops>(scene, at, lse, kept, group, s, weights);
+    if (!kPacksLate) pack_group(weights, p + group * 4);
+  }
+}
+
+// p: fragments of P^T where kPacksLate
+TW_INLINE void differentiate_tile(const ElementScene& scene, const KvTile& tile,
+                                  const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
+                                  unsigned delta, unsigned to, unsigned (&dx)[kColumns],
+                                  unsigned (&p)[kColumns], GatheredTerms& gathered) {
+  // The compiler would keep what score_mod made of the indices, for which there are no registers.
+  const ElementIndices<false> at(scene, kGathers ? as_unknown(tile.first()) : tile.first());
+#pragma unroll
+  for (int group = 0; group < kColumnGroups; ++group) {
+    if (kPacksLate) {
+      const float weights[kRows][4] = {
+          {w[0][group * 4], w[0][group * 4 + 1], w[0][group * 4 + 2], w[0][group * 4 + 3]},
+          {w[1][group * 4], w[1][group * 4 + 1], w[1][group * 4 + 2], w[1][group * 4 + 3]}};
+      pack_group(weights, p + group * 4);
+    }
+    differentiate_group(scene, at, w, d, delta, to, group, dx, gathered);
+  }
+}
+
+// Both, where kWaitsForBoth.
+template <bool kDrops>
+TW_INLINE void weigh_and_differentiate_tile(const ElementScene& scene, const KvTile& tile, unsigned lse,
+                                            unsigned delta, const KeptElements& kept,
+                                            float (&s)[kRows][kColumns],
+                                            const float (&d)[kRows][kColumns], unsigned to,
+                                            unsigned (&dx)[kColumns], unsigned (&p)[kColumns],
+                                            GatheredTerms& gathered) {
+  const ElementIndices<false> at(scene, tile.first());
+  const ElementIndices<false> again(scene, kGathers ? as_unknown(tile.first()) : tile.first());
+#pragma unroll
+  for (int group = 0; group < kColumnGroups; ++group) {
+    float weights[kRows][4];
+    weigh_group<kDrops>(scene, at, lse, kept, group, s, weights);
+    pack_group(weights, p + group * 4);
+    differentiate_group(scene, again, s, d, delta, to, group, dx, gathered);
+  }
+}
+
+// Where the matrices of a thread's group 0 of dX go: rows of q 0 to 15 of the warpgroup's panel, columns of
+// the warp.
+TW_INLINE unsigned gradient_address(const Shared& shared, int consumer) {
+  const unsigned row = lane() % 8 + lane() / 16 * 8;
+  const unsigned chunk = consumer_thread() % kWarpgroup / 32 * 2 + lane() / 8 % 2;
+  return shared.gradients(0) + consumer * kTilePanelBytes + row * kPanelRowBytes + (chunk ^ row % 8) * 16;
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,259 @@
+#pragma once
+
+#include "abi/cuda_backward.hpp"
+#include "cuda/backward/gather.hpp"
+#include "cuda/backward/scene.hpp"
+#include "cuda/hopper/backward/diagonals.hpp"
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/add_float.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/derivative.hpp"
+
+// Gradients of buffers and scalars, of a score_mod whose derivative by the score is 1, so that dX is dY, and
+// whose derivatives by what it reads do not depend on the score. Terms are summed as far as an index
+// allows before memory: over a tile in registers, over a head's tiles and over a
+// tile's columns by shared memory, and so along its diagonals.
+
+namespace tw_kernel {
+
+using GradientSums = tilewright::abi::cuda::SumsArguments<kGradientCount>;
+
+constexpr bool kGathers = tw_slot_count > 0;
+
+// Slots before this one whose terms are summed over a head's tiles, and over a tile's columns.
+TW_INLINE constexpr bool is_own_sum(tw_Pattern pattern) {
+  return pattern == tw_Pattern::head || pattern == tw_Pattern::column;
+}
+TW_INLINE constexpr int count_own_sums(int end) {
+  int count = 0;
+  for (int slot = 0; slot < end; ++slot) count += is_own_sum(tw_snippet::tw_slots[slot].pattern) ? 1 : 0;
+  return count;
+}
+TW_INLINE constexpr int count_rows(int end) {
+  int count = 0;
+  for (int slot = 0; slot < end; ++slot) {
+    count += tw_snippet::tw_slots[slot].pattern == tw_Pattern::row ? 1 : 0;
+  }
+  return count;
+}
+static_assert(count_own_sums(tw_slot_count) == kOwnSums && count_rows(tw_slot_count) == kRowReads &&
+                  count_diagonals(tw_slot_count) == kDiagonalReads,
+              "shared memory has places for them");
+
+class GatheredTerms {
+ public:
+  __forceinline__ GatheredTerms(const GradientSums& sums, const Shared& shared)
+      : sums_(sums),
+        diagonals_(shared.diagonals()),
+        own_sums_(shared.own_sums() + consumer_thread() * 4),
+        row_sums_(shared.row_sums()) {
+    begin_head();
+    if (kDiagonalReads > 0) diagonals_.clear();
+  }
+
+  // stage: alternates from tile to tile
+  __forceinline__ void begin_tile(int stage) { stage_ = stage; }
+
+  // Terms of a group of 16 rows of q. w: weights, 0 where nothing is kept; dy: the gradients of scores
+  __forceinline__ void add(const ElementScene& scene, const ElementIndices<false>& at, int group,
+                           const float (&w)[kRows][kColumns], const float (&dy)[kRows][4]) {
+    add_slots<0>(scene, at, group, w, dy);
+  }
+
+  // Rows of q whose terms lie along diagonals are complete: those from this row on.
+  __forceinline__ void end_rows(const ElementScene& scene, int first_row) const {
+    end_diagonals<0>(scene, first_row);
+  }
+
+  // To be called behind a barrier of all threads that compute.
+  // first_row: of the tile
+  __forceinline__ void end_tile(const ElementScene& scene, int first_row) const {
+    end_tile_rows<0>(scene, first_row);
+    end_rows(scene, first_row + kKvTile - kDiagonalRows);
+  }
+
+  // A head's last tile was added.
+  __forceinline__ void end_head(const ElementScene& scene) {
+    end_slots<0>(scene);
+    begin_head();
+  }
+
+ private:
+  static constexpr int kSlots = tw_slot_count > 0 ? tw_slot_count : 1;
+
+  __forceinline__ void begin_head() {
+#pragma unroll
+    for (int i = 0; i < kOwnSums * kRows; ++i) store_shared(own_sums_ + i * kOwnSumBytes, 0.0f);
+  }
+
+  template <int kSlot>
+  __forceinline__ void add_to_memory(bool adds, const ElementScene& scene, int q_idx, int kv_idx,
+                                     float sum) const {
+    const long long cell = tw_snippet::tw_cell_of<kSlot>(scene.state, 0.0f, scene.b, scene.h, scene.h_kv,
+                                                         q_idx, kv_idx);
+    add_float_if(adds && sum != 0.0f, sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums + cell, sum);
+  }
+
+  template <int kSlot>
+  __forceinline__ void add_slots(const ElementScene& scene, const ElementIndices<false>& at, int group,
+                                 const float (&w)[kRows][kColumns], const float (&dy)[kRows][4]) {
+    if constexpr (kSlot < tw_slot_count) {
+      constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
+      float terms[kRows][4];
+      find_terms<kSlot>(scene, at, group, w, dy, terms);
+      if constexpr (is_own_sum(pattern)) {
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) {
+          const float sum = (terms[i][0] + terms[i][1]) + (terms[i][2] + terms[i][3]);
+          of_tile_[kSlot][i] = group == 0 ? sum : of_tile_[kSlot][i] + sum;
+          if (group == kColumnGroups - 1) {
+            store_shared(own_sum<kSlot>(i), load_shared(own_sum<kSlot>(i)) + of_tile_[kSlot][i]);
+          }
+        }
+      } else if constexpr (pattern == tw_Pattern::row) {
+        add_rows<kSlot>(group, terms);
+      } else if constexpr (pattern == tw_Pattern::difference) {
+        diagonals_.add(group % kDiagonalGroups, terms);
+      } else {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int j = group * 4 + k;
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            add_to_memory<kSlot>(w[i][j] != 0.0f, scene, at.q_idx(i, j), at.kv_idx(i, j), terms[i][k]);
+          }
+        }
+      }
+      add_slots<kSlot + 1>(scene, at, group, w, dy);
+    }
+  }
+
+  template <int kSlot>
+  static __forceinline__ void find_terms(const ElementScene& scene, const ElementIndices<false>& at,
+                                         int group, const float (&w)[kRows][kColumns],
+                                         const float (&dy)[kRows][4], float (&terms)[kRows][4]) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int j = group * 4 + k;
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        float by[kSlots];
+        tw_snippet::tw_differentiate_by_names(scene.state, 0.0f, scene.b, scene.h, scene.h_kv,
+                                              at.q_idx(i, j), at.kv_idx(i, j), by);
+        const bool counts = tw_snippet::tw_slots[kSlot].is_finite || w[i][j] != 0.0f;
+        terms[i][k] = counts ? dy[i][k] * by[kSlot] : 0.0f;
+      }
+    }
+  }
+
+  // Over the warp's 16 columns of the call: 8 lanes share a row of q, and the sums of four rows are left
+  // to two lanes each.
+  template <int kSlot>
+  __forceinline__ void add_rows(int group, const float (&terms)[kRows][4]) const {
+    const bool is_upper = lane() / 16 != 0, is_odd = lane() / 8 % 2 != 0;
+    float sums[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums[k] = terms[0][k] + terms[1][k];
+    float pair[2];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const float given = __shfl_xor_sync(~0u, is_upper ? sums[k] : sums[k + 2], 16);
+      pair[k] = (is_upper ? sums[k + 2] : sums[k]) + given;
+    }
+    float sum = (is_odd ? pair[1] : pair[0]) + __shfl_xor_sync(~0u, is_odd ? pair[0] : pair[1], 8);
+    sum += __shfl_xor_sync(~0u, sum, 4);
+    const int row = group * 16 + column_of(0) + (is_upper ? 8 : 0) + (is_odd ? 1 : 0);
+    store_shared(row_sums<kSlot>() + (consumer_thread() / 32 * kKvTile + row) * 4, sum);
+  }
+
+  // A thread adds what some of the warps found of one row.
+  template <int kSlot>
+  __forceinline__ void end_tile_rows(const ElementScene& scene, int first_row) const {
+    if constexpr (kSlot < tw_slot_count) {
+      if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::row) {
+        constexpr int kWarps = kConsumers * 4;
+        constexpr int kParts = kConsumers * kWarpgroup / kKvTile;
+        const int column = static_cast<int>(consumer_thread()) % kKvTile;
+        const int part = static_cast<int>(consumer_thread()) / kKvTile;
+        float sum = 0.0f;
+#pragma unroll
+        for (int warp = 0; warp < kWarps / kParts; ++warp) {
+          sum += load_shared(row_sums<kSlot>() + ((part * (kWarps / kParts) + warp) * kKvTile + column) * 4);
+        }
+        const int row = first_row + column;
+        add_to_memory<kSlot>(row < scene.q_len(), scene, row + scene.q_offset(), 0, sum);
+      }
+      end_tile_rows<kSlot + 1>(scene, first_row);
+    }
+  }
+
+  template <int kSlot>
+  __forceinline__ void end_diagonals(const ElementScene& scene, int first_row) const {
+    if constexpr (kSlot < tw_slot_count) {
+      if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
+        const int first_column = scene.first_own + static_cast<int>(consumer_thread() / 32 * 16);
+        float sums[kDiagonalRounds];
+        diagonals_.sum(sums);
+#pragma unroll
+        for (int i = 0; i < kDiagonalRounds; ++i) {
+          const int place = i * 32 + static_cast<int>(lane());
+          const int difference = place + kLeastDifference;
+          // The least of the elements that have it.
+          const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
+          const bool exists = place < kDifferences && row < scene.q_len() && column < scene.kv_len();
+          add_to_memory<kSlot>(exists, scene, row + scene.q_offset(), column + scene.kv_offset(), sums[i]);
+        }
+      }
+      end_diagonals<kSlot + 1>(scene, first_row);
+    }
+  }
+
+  template <int kSlot>
+  __forceinline__ void end_slots(const ElementScene& scene) const {
+    if constexpr (kSlot < tw_slot_count) {
+      constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
+      if constexpr (pattern == tw_Pattern::head) {
+        float sum = load_shared(own_sum<kSlot>(0)) + load_shared(own_sum<kSlot>(1));
+#pragma unroll
+        for (int i = 1; i < 32; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
+        add_to_memory<kSlot>(lane() == 0, scene, 0, 0, sum);
+      } else if constexpr (pattern == tw_Pattern::column) {
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) {
+          float sum = load_shared(own_sum<kSlot>(i));
+#pragma unroll
+          for (int lanes = 1; lanes < 4; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+          const int column = scene.first_own + row_of(i);
+          const bool adds = lane() % 4 == 0 && column < scene.kv_len();
+          add_to_memory<kSlot>(adds, scene, 0, column + scene.kv_offset(), sum);
+        }
+      }
+      end_slots<kSlot + 1>(scene);
+    }
+  }
+
+  // Where the thread's sum over a head's tiles lies, of its i-th column of the call.
+  template <int kSlot>
+  __forceinline__ unsigned own_sum(int i) const {
+    return own_sums_ + (count_own_sums(kSlot) * kRows + i) * kOwnSumBytes;
+  }
+
+  // [warps][rows of a tile]
+  template <int kSlot>
+  __forceinline__ unsigned row_sums() const {
+    return row_sums_ + (count_rows(kSlot) * kGradientStages + stage_) * kRowSumsBytes;
+  }
+
+  const GradientSums& sums_;
+  Diagonals diagonals_;
+  unsigned own_sums_;  // of the thread
+  unsigned row_sums_;
+  int stage_;
+  float of_tile_[kSlots][kRows];  // of each of a thread's columns of the call
+};
+
+}  // namespace tw_kernel

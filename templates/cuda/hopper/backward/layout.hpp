@@ -1,0 +1,99 @@
+#pragma once
+
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/tile/panel.hpp"
+#include "kernel/configuration.hpp"
+
+// Who owns what in the backward pass on Hopper, and where everything lies in shared memory.
+//
+// A block owns kQTile columns of one kv head, and tiles of kKvTile rows of q pass by, as in
+// cuda/backward/sweep.hpp. One warpgroup brings tiles and takes dQ away; two compute, each the products of
+// 64 of the columns:
+//
+//   S^T = K Q^T       dP^T = V dO^T       dV += P^T dO       dK += dX^T Q       (the warpgroup's rows)
+//   dQ = dX K                             (over all columns: both warpgroups wait for each other's dX)
+//
+// Tiles are [panels][rows][128 bytes] (tile/panel.hpp); dX is [2 panels, one of each warpgroup][kKvTile][128 bytes].
+
+namespace tw_kernel {
+
+constexpr int kConsumers = 2;
+constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+constexpr int kOwnRows = 64;  // columns of the call that a warpgroup owns: rows of S^T
+static_assert(kQTile == kConsumers * kOwnRows, "a block owns 128 columns");
+static_assert(kKvTile == 64 || kKvTile == 128, "a tile has a panel of S^T or two");
+static_assert(kHeadDim % 64 == 0 && kHeadDim <= 128 && kValueDim == kHeadDim, "whole panels");
+constexpr bool kExactSoftmax = false;  // see softmax.hpp
+
+// Registers of a thread. Products, their operands and the accumulators of dK and dV take all that a
+// warpgroup can have.
+constexpr int kProducerRegisters = 24;
+constexpr int kConsumerRegisters = 240;
+static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * kWarpgroup <= 65536);
+
+// Named barriers: 0 is __syncthreads(). dX of both warpgroups is there; of each warpgroup: its part of dQ
+// is there, was taken away.
+constexpr int kGradientsBarrier = 1;
+constexpr int kDqFullBarrier = 2;
+constexpr int kDqEmptyBarrier = kDqFullBarrier + kConsumers;
+constexpr int kOwnBarrier = kDqEmptyBarrier + kConsumers;
+
+constexpr int kPanelColumns = 64;  // of 16 bits
+constexpr int kPanels = kHeadDim / kPanelColumns;
+constexpr int kOwnPanelBytes = kQTile * kPanelRowBytes;  // of K and V
+constexpr int kOwnBytes = kPanels * kOwnPanelBytes;
+constexpr int kTilePanelBytes = kKvTile * kPanelRowBytes;  // of Q, dO and dX
+constexpr int kTileBytes = kPanels * kTilePanelBytes;
+constexpr int kGradientBytes = kConsumers * kTilePanelBytes;
+constexpr int kDqBytes = kKvTile * kHeadDim * 4;
+constexpr int kFactsBytes = kKvTile * 4;  // lse, or delta, of a tile
+
+constexpr int kKOffset = 0;
+constexpr int kVOffset = kKOffset + kOwnBytes;
+constexpr int kQOffset = kVOffset + kOwnBytes;
+constexpr int kDoOffset = kQOffset + kStages * kTileBytes;
+constexpr int kGradientOffset = kDoOffset + kStages * kTileBytes;
+constexpr int kGradientStages = 2;  // a warpgroup writes the next dX while the other reads the last
+constexpr int kDqOffset = kGradientOffset + kGradientStages * kGradientBytes;
+constexpr int kFactsOffset = kDqOffset + kDqBytes;
+constexpr int kDiagonalsOffset = kFactsOffset + kStages * 2 * kFactsBytes;
+// Terms of a read by the difference of indices, see diagonals.hpp.
+constexpr int kDiagonalRows = 64;
+constexpr int kDiagonalPitch = 92;  // at least 8 * 9 + 2 * 7, and 12 modulo 16
+constexpr int kWarpDiagonalBytes = 8 * kDiagonalPitch * 4;
+static_assert(kDiagonalReads <= 1, "they have one place");
+constexpr int kDiagonalBytes = kDiagonalReads * kConsumers * 4 * kWarpDiagonalBytes;
+// A thread's sums over a head's tiles, which there are no registers for: two of each read.
+constexpr int kOwnSumsOffset = kDiagonalsOffset + kDiagonalBytes;
+constexpr int kOwnSumBytes = kConsumers * kWarpgroup * 4;
+// Sums over a warp's columns, of each row of a tile: while some are read, those of the next tile are written.
+constexpr int kRowSumsOffset = kOwnSumsOffset + kOwnSums * kRows * kOwnSumBytes;
+constexpr int kRowSumsBytes = kConsumers * 4 * kKvTile * 4;
+constexpr int kControlOffset = kRowSumsOffset + kRowReads * kGradientStages * kRowSumsBytes;
+
+// Of a thread: see fragment.hpp. A warp owns 16 rows of S^T, so "row" is a column of the call here, and
+// "column" a row of q.
+constexpr int kColumns = kKvTile / 4;
+constexpr int kColumnGroups = kColumns / 4;  // of 16 columns, of which a thread has 4: see fact_place
+constexpr int kGradientColumns = kHeadDim / 4;  // of dK and dV
+
+// A warpgroup's part of dQ: of 64 columns half of the tile's rows, else half of the columns. Its rows and
+// columns in the tile:
+constexpr bool kSplitsDqRows = kHeadDim == 64;
+static_assert(!kSplitsDqRows || kKvTile == 128, "a product has 64 rows");
+constexpr int kDqPartBytes = kDqBytes / kConsumers;
+constexpr int kDqColumns = 16;  // of a thread's row of it: 64 columns
+
+// Which element of a tile's part of dQ a thread's j-th pair of columns is. Sums in memory lie in the order
+// [part][j][thread of the warpgroup][row, row + 8][2 columns].
+struct DqPlace {
+  int row;
+  int column;
+};
+TW_INLINE DqPlace dq_place(int part, int pair, int thread) {
+  return {(kSplitsDqRows ? part * 64 : 0) + thread / 32 * 16 + thread % 32 / 4,
+          (kSplitsDqRows ? 0 : part * 64) + pair * 8 + thread % 4 * 2};
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,140 @@
+#pragma once
+
+#include "abi/cuda_hopper_backward.hpp"
+#include "cuda/constants.hpp"
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
+#include "cuda/hopper/backward/place.hpp"
+#include "cuda/ptx/bulk_copy.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "kernel/configuration.hpp"
+
+// The warp that brings tiles: the block's K and V with the first ones.
+
+namespace tw_kernel {
+
+// Which tensor of HopperBackwardArguments::broadcast.
+enum Loaded : int { kLoadedQ, kLoadedDo, kLoadedK, kLoadedV };
+
+class Loader {
+ public:
+  __forceinline__ Loader(const HopperBackwardArguments& arguments, const BackwardMaps& maps,
+                         const SnippetArguments& call, const Shared& shared, const OwnColumns& own)
+      : arguments_(arguments), maps_(maps), call_(call), shared_(shared), own_(own) {}
+
+  // All lanes of the warp.
+  __forceinline__ void run() {
+    Control& control = *shared_.control;
+    unsigned parity = 0;
+    bool is_first = true;
+#pragma unroll 1
+    while (true) {
+      wait(shared_address(&control.plan_full), parity, "a plan", 0);
+      parity ^= 1;
+      const PassingTile tile = control.plan[place_.plan];
+      const float* const facts =
+          arguments_.facts +
+          number_of_tile(arguments_, call_, own_.b, tile.h, max(tile.rows.first(), 0)) * (2 * kKvTile);
+      const bool some_dead = tile.rows.exists() && has_dead_rows(facts);
+      const unsigned q_full = shared_address(&control.q_full[place_.stage]);
+      wait(shared_address(&control.q_empty[place_.stage]), place_.parity ^ 1, "an empty place for Q, stage",
+           place_.stage);
+      __syncwarp();  // all lanes have read the plan
+      if (lane() == 0) arrive(shared_address(&control.plan_asked));
+      if (!tile.rows.exists()) {
+        if (lane() == 0) arrive(q_full);
+        break;
+      }
+      if (lane() == 0) load_q(tile, facts, q_full, is_first);
+      load_dout(tile, some_dead, is_first);
+      is_first = false;
+      place_.advance();
+    }
+  }
+
+ private:
+  // A dimension that is broadcast has extent 1 in its map.
+  __forceinline__ int index_in(Loaded tensor, tilewright::abi::cuda::Broadcast dimension, int index) const {
+    const unsigned bit = dimension << tensor * tilewright::abi::cuda::kBroadcastBits;
+    return (arguments_.broadcast & bit) != 0 ? 0 : index;
+  }
+
+  // Rows of one head, of all panels.
+  template <int kRowCount>
+  __forceinline__ void load(unsigned to, const TensorMap& map, Loaded tensor, unsigned full, int row,
+                            int h) const {
+#pragma unroll
+    for (int panel = 0; panel < kPanels; ++panel) {
+      load_box(to + panel * kRowCount * kPanelRowBytes, map, full, panel * kPanelColumns, row,
+               index_in(tensor, tilewright::abi::cuda::kOneHead, h),
+               index_in(tensor, tilewright::abi::cuda::kOneBatch, own_.b));
+    }
+  }
+
+  // K comes with the first Q.
+  __forceinline__ void load_q(const PassingTile& tile, const float* facts, unsigned full,
+                              bool is_first) const {
+    arrive_and_expect(full, kTileBytes + 2 * kFactsBytes + (is_first ? kOwnBytes : 0));
+    if (is_first) load<kQTile>(shared_.k(), maps_.k, kLoadedK, full, own_.first, own_.h_kv);
+    load<kKvTile>(shared_.q(place_.stage), maps_.q, kLoadedQ, full, tile.rows.first(), tile.h);
+    load_bytes(shared_.lse(place_.stage), facts, 2 * kFactsBytes, full);
+  }
+
+  // V comes with the first dO. dO of a row with nothing kept counts as 0, whatever it holds: in a sum over
+  // rows, 0 * NaN would be NaN.
+  __forceinline__ void load_dout(const PassingTile& tile, bool some_dead, bool is_first) const {
+    Control& control = *shared_.control;
+    const unsigned full = shared_address(&control.do_full[place_.stage]);
+    const unsigned landed = some_dead ? shared_address(&control.do_landed) : full;
+    wait(shared_address(&control.do_empty[place_.stage]), place_.parity ^ 1,
+         "an empty place for dO, stage", place_.stage);
+    if (lane() == 0) {
+      arrive_and_expect(landed, kTileBytes + (is_first ? kOwnBytes : 0));
+      if (is_first) load<kQTile>(shared_.v(), maps_.v, kLoadedV, landed, own_.first, own_.h_kv);
+      load<kKvTile>(shared_.dout(place_.stage), maps_.dout, kLoadedDo, landed, tile.rows.first(), tile.h);
+    }
+    if (!some_dead) return;
+    wait(landed, landed_parity_, "dO with rows to be cleared", 0);
+    landed_parity_ ^= 1;
+    wait(shared_address(&control.q_full[place_.stage]), place_.parity, "facts, stage", place_.stage);
+    clear_dead_rows();
+    fence_for_copies();
+    __syncwarp();
+    if (lane() == 0) arrive(full);
+  }
+
+  // Of facts in global memory, while there is time.
+  static __forceinline__ bool has_dead_rows(const float* facts) {
+    bool dead = false;
+#pragma unroll
+    for (int i = 0; i < kKvTile; i += 32) dead = dead || __ldg(facts + i + lane()) == kInfinity;
+    return __any_sync(~0u, dead) != 0;
+  }
+
+  __forceinline__ void clear_dead_rows() const {
+    constexpr int kChunks = kPanelRowBytes / 16;
+    const unsigned lse = shared_.lse(place_.stage), dout = shared_.dout(place_.stage);
+#pragma unroll 1
+    for (int id = static_cast<int>(lane()); id < kKvTile * kChunks; id += 32) {
+      const int row = id / kChunks;
+      if (load_shared(lse + tilewright::abi::cuda::fact_place(row) * 4) != kInfinity) continue;
+#pragma unroll
+      for (int panel = 0; panel < kPanels; ++panel) {
+        store_shared_16(dout + panel * kTilePanelBytes + row * kPanelRowBytes + id % kChunks * 16, 0, 0, 0, 0);
+      }
+    }
+  }
+
+  const HopperBackwardArguments& arguments_;
+  const BackwardMaps& maps_;
+  const SnippetArguments& call_;
+  const Shared shared_;
+  const OwnColumns own_;
+  TilePlace place_;
+  mutable unsigned landed_parity_ = 0;
+};
+
+}  // namespace tw_kernel

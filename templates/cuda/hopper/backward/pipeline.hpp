@@ -1,0 +1,87 @@
+#pragma once
+
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+
+// How tiles of rows of q travel through a block. The planner writes which tile is next, one ahead of the
+// loader; the loader brings it to one of kStages places; the consumers release its Q and its dO when they
+// have done with them. Warps that take dQ away read the same plan.
+
+namespace tw_kernel {
+
+// A tile of rows of one query head, or the end.
+struct PassingTile {
+  KvTile rows;
+  int h;
+};
+
+// The loader has a place for tile i when the consumers have released that of tile i - kStages, for which
+// they waited until dQ of the tile before was taken away. So plans of tiles up to i - kStages - 1 are read.
+constexpr int kPlans = kStages + 2;
+
+// In shared memory behind the tiles.
+struct Control {
+  unsigned long long q_full[kStages], q_empty[kStages];
+  unsigned long long do_full[kStages], do_empty[kStages];
+  unsigned long long do_landed;  // of a dO that the loader corrects before the consumers see it
+  unsigned long long plan_full;  // of each tile in turn
+  unsigned long long plan_asked;
+  PassingTile plan[kPlans];
+};
+static_assert(kControlOffset + sizeof(Control) <= kLaunchSharedBytes,
+              "a launch has the tactic's shared_bytes");
+
+struct Shared {
+  unsigned tiles;  // address of all tiles, a multiple of 1024
+  Control* control;
+
+  __forceinline__ unsigned k() const { return tiles + kKOffset; }
+  __forceinline__ unsigned v() const { return tiles + kVOffset; }
+  __forceinline__ unsigned q(int stage) const { return tiles + kQOffset + stage * kTileBytes; }
+  __forceinline__ unsigned dout(int stage) const { return tiles + kDoOffset + stage * kTileBytes; }
+  __forceinline__ unsigned gradients(int stage) const {
+    return tiles + kGradientOffset + stage * kGradientBytes;
+  }
+  __forceinline__ unsigned dq(int part) const { return tiles + kDqOffset + part * kDqPartBytes; }
+  __forceinline__ unsigned lse(int stage) const { return tiles + kFactsOffset + stage * 2 * kFactsBytes; }
+  __forceinline__ unsigned delta(int stage) const { return lse(stage) + kFactsBytes; }
+  __forceinline__ unsigned diagonals() const { return tiles + kDiagonalsOffset; }
+  __forceinline__ unsigned own_sums() const { return tiles + kOwnSumsOffset; }
+  __forceinline__ unsigned row_sums() const { return tiles + kRowSumsOffset; }
+};
+
+// Which tile of the block, and where it is.
+struct TilePlace {
+  int stage = 0;
+  unsigned parity = 0;  // of the phase in which its place becomes full
+  int plan = 0;
+
+  __forceinline__ void advance() {
+    plan = plan + 1 == kPlans ? 0 : plan + 1;
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+TW_INLINE void make_pipeline(const Shared& shared) {
+  constexpr int kWarpsThatRead = kConsumers * 4;
+  Control& control = *shared.control;
+#pragma unroll 1
+  for (int i = 0; i < kStages; ++i) {
+    init_barrier(shared_address(&control.q_full[i]), 1);
+    init_barrier(shared_address(&control.q_empty[i]), kWarpsThatRead);
+    init_barrier(shared_address(&control.do_full[i]), 1);
+    init_barrier(shared_address(&control.do_empty[i]), kWarpsThatRead);
+  }
+  init_barrier(shared_address(&control.do_landed), 1);
+  init_barrier(shared_address(&control.plan_full), 1);
+  init_barrier(shared_address(&control.plan_asked), 1);
+  publish_barriers();
+}
+
+}  // namespace tw_kernel

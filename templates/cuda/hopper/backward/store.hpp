@@ -1,0 +1,51 @@
+#pragma once
+
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/ptx/warpgroup.hpp"
+#include "kernel/configuration.hpp"
+
+// dK and dV of a block's columns, through the places of K and V in shared memory: the copy engine writes
+// whole lines and drops what is past kv_len.
+
+namespace tw_kernel {
+
+// sums: a warpgroup's 64 rows; staged: where the block's K or V was, whose products have ended
+TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumns& own, int consumer,
+                          float factor, const float (&sums)[kRows][kGradientColumns]) {
+  const unsigned warp_row = consumer_thread() / 32 * 16;
+  const unsigned row = warp_row + lane() % 16;
+#pragma unroll
+  for (int step = 0; step < kHeadDim / 16; ++step) {
+    const unsigned chunk = 2 * (step % 4) + lane() / 16;
+    unsigned matrices[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = i % 2;
+      const int j = 4 * step + i / 2 * 2;
+      matrices[i] = pack<KvElement>(sums[r][j] * factor, sums[r][j + 1] * factor);
+    }
+    store_matrices(staged + step / 4 * kOwnPanelBytes + row * kPanelRowBytes + (chunk ^ row % 8) * 16,
+                   matrices);
+  }
+  fence_for_copies();
+  sync_named<kWarpgroup>(kOwnBarrier + consumer);  // the warpgroup's rows are staged
+  if (consumer_thread() % kWarpgroup != 0) return;
+#pragma unroll
+  for (int panel = 0; panel < kPanels; ++panel) {
+    store_box(map, staged + panel * kOwnPanelBytes + consumer * kOwnRows * kPanelRowBytes,
+              panel * kPanelColumns, own.first + consumer * kOwnRows, own.h_kv, own.b);
+  }
+  commit_stores();
+}
+
+// The block's shared memory is another's as soon as its threads have ended.
+TW_INLINE void wait_for_stores() {
+  if (consumer_thread() % kWarpgroup == 0) wait_until_stores_read();
+}
+
+}  // namespace tw_kernel

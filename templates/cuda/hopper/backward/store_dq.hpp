@@ -1,0 +1,54 @@
+#pragma once
+
+#include "abi/cuda_backward.hpp"
+#include "abi/cuda_hopper_backward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
+#include "kernel/backward_places.hpp"
+#include "kernel/configuration.hpp"
+
+// dQ from its sums, a tile by each block of threads.
+
+namespace tw_kernel {
+
+using tilewright::abi::cuda::HopperBackwardArguments;
+
+// Pairs of a row are so many words apart that rows of a warp's stores lie in different banks.
+constexpr int kDqPitch = kHeadDim / 2 + 4;
+
+// staged: [kKvTile][kDqPitch] pairs of elements
+TW_INLINE void stage_dq(const float4* sums, float scale, unsigned* staged) {
+  constexpr int kVectors = kDqBytes / 16;
+#pragma unroll 4
+  for (int id = threadIdx.x; id < kVectors; id += tilewright::abi::cuda::kPlainThreads) {
+    constexpr int kOfPart = kVectors / kConsumers;
+    const DqPlace place = dq_place(id / kOfPart, id % kOfPart / kWarpgroup, id % kWarpgroup);
+    const float4 x = __ldg(sums + id);
+    unsigned* const to = staged + place.row * kDqPitch + place.column / 2;
+    to[0] = pack<QElement>(x.x * scale, x.y * scale);
+    to[8 * kDqPitch] = pack<QElement>(x.z * scale, x.w * scale);
+  }
+}
+
+TW_INLINE void store_dq(const BackwardArguments& arguments, const HopperBackwardArguments& tiles,
+                        const SnippetArguments& call, unsigned* staged) {
+  const long long number = blockIdx.x;
+  stage_dq(reinterpret_cast<const float4*>(tiles.dq_sums + number * (kDqBytes / 4)), tiles.scale, staged);
+  __syncthreads();  // the tile is staged
+  const int head = static_cast<int>(number / tiles.q_tiles);
+  const int first = static_cast<int>(number % tiles.q_tiles) * kKvTile;
+  QElement* const to = head_of<QElement>(arguments.dq, head / call.num_q_heads, head % call.num_q_heads);
+  constexpr int kChunks = kHeadDim / 8;
+#pragma unroll 1
+  for (int id = threadIdx.x; id < kKvTile * kChunks; id += tilewright::abi::cuda::kPlainThreads) {
+    const int row = id / kChunks, chunk = id % kChunks;
+    if (first + row >= call.q_len) continue;
+    *reinterpret_cast<int4*>(to + (first + row) * arguments.dq.row_stride + chunk * 8) =
+        *reinterpret_cast<const int4*>(staged + row * kDqPitch + chunk * 4);
+  }
+}
+
+}  // namespace tw_kernel

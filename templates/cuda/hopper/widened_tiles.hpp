@@ -1,0 +1,99 @@
+#pragma once
+
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/one_byte.hpp"
+#include "cuda/ptx/halves.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/tile/panel.hpp"
+#include "kernel/configuration.hpp"
+
+// K and V of one byte become numbers of Q's type, exactly, by a warpgroup of their own: two warps for K, two for V.
+// Products are those of a 16-bit call over the same numbers.
+
+namespace tw_kernel {
+
+class Preparer {
+ public:
+  __forceinline__ explicit Preparer(const Shared& shared) : shared_(shared) {}
+
+  // It is no part of the producer's warpgroup.
+  static __forceinline__ bool takes_part() { return false; }
+
+  __forceinline__ void run() {
+    Control& control = *shared_.control;
+    if (warp() < kPreparersOfK) {
+      widen_all<kHeadPanels, kKBoxPanels>(control.brought_k, control.k_full, control.k_empty, true);
+    } else {
+      widen_all<kBroughtValuePanels, kVBoxPanels>(control.brought_v, control.v_full, control.v_empty, false);
+    }
+  }
+
+ private:
+  static constexpr int kBroughtValuePanels = panels(kValueDim, kQBytes);  // panels of V as products take it
+
+  static __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32 % 4); }
+
+  // kPanels: of 64 columns, that a widened tile has. kBoxPanels: of a box of bytes.
+  template <int kPanels, int kBoxPanels>
+  __forceinline__ void widen_all(BroughtRing<true>& ring, unsigned long long (&full)[kStages],
+                                 unsigned long long (&empty)[kStages], bool is_k) const {
+    PlaceInRing<kBroughtStages> from;
+    PlaceInRing<kStages> to;
+#pragma unroll 1
+    while (true) {
+      wait(shared_address(&ring.full[from.stage()]), from.parity(), "bytes to widen, stage", from.stage());
+      if (ring.is_end[from.stage()]) break;
+      wait(shared_address(&empty[to.stage()]), to.parity() ^ 1, "an empty place for what is widened, stage",
+           to.stage());
+      // Consumers hear which tile it is where they hear that it is there.
+      if (is_k && warp() == 0 && lane() == 0) {
+        shared_.control->kv_tile[to.stage()] = ring.kv_tile[from.stage()];
+      }
+      widen_tile<kPanels, kBoxPanels>(is_k ? shared_.brought_k(from.stage()) : shared_.brought_v(from.stage()),
+                                      is_k ? shared_.k(to.stage()) : shared_.v(to.stage()));
+      release(ring.empty[from.stage()]);
+      fence_for_copies();  // products read what was written before
+      release(full[to.stage()]);
+      from.advance();
+      to.advance();
+    }
+  }
+
+  // A warp takes 8 rows of 64 columns at a time: lanes four chunks of 16 bytes of a row each. Lanes that access shared
+  // memory together, 8 after 8, have the rows r and r ^ 5: the swizzle then gives them 8 different places of a row
+  // of 128 bytes, both where they read and where they write.
+  template <int kPanels, int kBoxPanels>
+  __forceinline__ void widen_tile(unsigned from, unsigned to) const {
+    constexpr int kGroups = kKvTile / 8;
+    const unsigned pair = lane() / 8;
+    const unsigned row = lane() / 4 % 2 == 0 ? pair : pair ^ 5;
+    const unsigned chunk = lane() % 4;
+#pragma unroll 2
+    for (int i = warp() % 2; i < kGroups * kPanels; i += 2) {
+      const int group = i / kPanels;
+      const int panel = i % kPanels;
+      const unsigned column = panel % 2 * 4 + chunk;  // in chunks of a panel of bytes
+      const unsigned read = from + panel / 2 * panel_distance(kBoxPanels) + group * group_distance(kBoxPanels) +
+                            row * kPanelRowBytes + (column ^ row) * 16;
+      const unsigned written = to + panel * kPanelBytes + group * kRowGroupBytes + row * kPanelRowBytes;
+      unsigned words[4];
+      load_shared_16(read, words);
+      FourHalves halves[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) halves[j] = widen<QElement, KvElement>(words[j]);
+      store_shared_16(written + ((2 * chunk) ^ row) * 16, halves[0].low, halves[0].high, halves[1].low,
+                      halves[1].high);
+      store_shared_16(written + ((2 * chunk + 1) ^ row) * 16, halves[2].low, halves[2].high, halves[3].low,
+                      halves[3].high);
+    }
+  }
+
+  const Shared shared_;
+};
+
+}  // namespace tw_kernel

@@ -1,0 +1,170 @@
+#pragma once
+
+#include "abi/cuda_weights.hpp"
+#include "cuda/attention/modify.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/constants.hpp"
+#include "cuda/element.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/cp_async.hpp"
+#include "cuda/ptx/special_functions.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "kernel/find_place.hpp"
+#include "kernel/kv_rows.hpp"
+#include "kernel/load.hpp"
+#include "kernel/scales.hpp"
+#include "kernel/tiles.hpp"
+#include "snippet/snippets.hpp"
+
+// The softmax's weights of one q tile of one head: W = e^(y - lse), where y is the score after score_mod and
+// lse what the forward kernel wrote. An element that is dropped weighs 0, and so does each of a row with
+// nothing kept.
+//
+// A block of threads divides its tiles as in forward.hpp, and reads no V. Shared memory: Q, then one tile of K.
+
+namespace tw_kernel {
+
+using tilewright::abi::cuda::WeightsArguments;
+
+static_assert(kQBytes + kKBytes <= kLaunchSharedBytes, "a launch has the tactic's shared_bytes");
+
+// The rows of weights of a q tile.
+class WeightRows {
+ public:
+  // rows: how many of the tile's exist
+  __forceinline__ WeightRows(const WeightsArguments& arguments, const Place& place,
+                             const SnippetArguments& call)
+      : kv_len_(call.kv_len), rows_(min(kQTile, call.q_len - place.first_row)) {
+    const long long first = place.lse_begin(call, place.b, place.h) + place.first_row;
+    elements_ = static_cast<OutElement*>(arguments.weights) + first * kv_len_;
+  }
+
+  // What no listed tile has is dropped.
+  __forceinline__ void clear() const {
+    for (long long i = threadIdx.x; i < static_cast<long long>(rows_) * kv_len_; i += kThreads) {
+      from_float(0.0f, elements_ + i);
+    }
+  }
+
+  // w: of a thread's elements of the tile from column `first` on.
+  __forceinline__ void store(int first, const float (&w)[kRows][kColumns]) const {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (row_of(i) >= rows_) continue;
+      OutElement* const row = elements_ + static_cast<long long>(row_of(i)) * kv_len_;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+        const int column = first + column_of(0) + column_offset(j);
+        if (column < kv_len_) from_float(w[i][j], row + column);
+      }
+    }
+  }
+
+ private:
+  OutElement* elements_;  // [kQTile][kv_len], of which rows_ exist
+  int kv_len_;
+  int rows_;
+};
+
+// Of a thread's rows; those that do not exist have the last one's.
+struct RowLse {
+  float of[kRows];
+};
+
+TW_INLINE RowLse read_lse(const WeightsArguments& arguments, const SnippetArguments& call,
+                          const Place& place) {
+  const float* const rows = arguments.lse + place.lse_begin(call, place.b, place.h);
+  RowLse lse;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    lse.of[i] = rows[min(place.first_row + row_of(i), call.q_len - 1)];
+  }
+  return lse;
+}
+
+// y: a kept score. The difference comes first: products with log2(e) would each be rounded. A score of
+// -infinity weighs 0 whatever lse is, which is -infinity where nothing else is kept.
+TW_INLINE float weight_of(float y, float lse) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  return y == -kInfinity ? 0.0f : tw_math::exp2((y - lse) * kLog2E);
+}
+
+// s: q.k, becomes the weights.
+TW_INLINE void weigh_scores(const SnippetInputs& scene, const Scales& scales, const Scaling& scaling,
+                            const KvTile& tile, const RowLse& lse, float (&s)[kRows][kColumns]) {
+  scale_scores(scene, scales, tile.first(), s);
+  if (kHasScoreMod) {
+    modify_scores<false>(scene, tile.first(), scaling.factor, s);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) s[i][j] *= scaling.factor;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) s[i][j] = weight_of(s[i][j], lse.of[i]);
+  }
+  if (kHasMaskMod && tile.partial()) drop(find_kept(scene, tile), 0.0f, s);
+}
+
+TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArguments& call,
+                             unsigned shared_memory) {
+  const Place place = find_place(arguments, call, blockIdx.x);
+  // The last block of rows of a mask may reach beyond q_len.
+  if (place.first_row >= call.q_len) return;
+
+  __shared__ HeadPointers task;
+  __shared__ tw_snippet::tw_Reads head_reads;
+  const unsigned k_tile = shared_memory + kQBytes;
+  load_q(shared_memory,
+         head_of<const QElement>(arguments.q, place.b, place.h) +
+             place.first_row * arguments.q.row_stride,
+         arguments.q.row_stride, call.q_len - place.first_row);
+  if (threadIdx.x == 0) {
+    task = {place, find_kv(k_of(arguments), place), nullptr};
+    head_reads = read_for_head(call, place);
+  }
+  const WeightRows weights(arguments, place, call);
+  if (kMasked) weights.clear();
+  Tiles tiles(arguments, place, task, call.kv_len);
+  __syncthreads();  // all threads see the task, the list of tiles and the zeros
+
+  const auto load_ahead = [&](int i) {
+    const KvTile tile = tiles.ahead(i);
+    if (tile.exists()) {
+      load_k(k_tile, kv_rows(task.k, k_of(arguments), task.place, tile.first()),
+             call.kv_len - tile.first());
+    }
+    commit_copies();
+  };
+  load_ahead(0);
+  wait_for_groups<0>();
+  settle_q(shared_memory);
+  __syncthreads();  // Q is visible to all
+  const QFragments q(shared_memory);
+  const SnippetInputs scene = make_scene(call, task.place, head_reads);
+  const Scales scales = find_scales(arguments, scene);
+  const Scaling scaling = scaling_of(arguments, scales);
+  const RowLse lse = read_lse(arguments, call, place);
+#pragma unroll 1
+  for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
+    wait_for_groups<0>();
+    settle_k(k_tile);
+    __syncthreads();  // K is visible to all
+    tiles.refill();
+    float s[kRows][kColumns];
+    score_tile(q, k_tile, s);
+    __syncthreads();  // all threads have read K, and the list is refilled
+    load_ahead(1);
+    weigh_scores(scene, scales, scaling, tile, lse, s);
+    weights.store(tile.first(), s);
+    tiles.advance();
+  }
+}
+
+}  // namespace tw_kernel

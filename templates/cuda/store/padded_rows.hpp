@@ -1,0 +1,40 @@
+#pragma once
+
+#include "abi/cuda_forward.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/element.hpp"
+#include "cuda/language.hpp"
+#include "cuda/store/row_ends.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
+// store/rows.hpp for rows of the output that have fewer columns, kValueColumns, than a tile's.
+
+namespace tw_kernel {
+
+// row: [kValueColumns] of out
+TW_INLINE void store_row(const float (&out)[kOutColumns], float factor, bool empty,
+                         OutElement* row) {
+#pragma unroll
+  for (int j = 0; j < kOutColumns; j += 2) {
+    const int column = out_column_of(j);
+    // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
+    if (column < kValueColumns) from_float(empty ? 0.0f : out[j] * factor, row + column);
+    if (column + 1 < kValueColumns) from_float(empty ? 0.0f : out[j + 1] * factor, row + column + 1);
+  }
+}
+
+TW_INLINE void store_rows(const ForwardArguments& arguments, const SnippetArguments& call,
+                          const Place& place, const RowEnds& ends,
+                          const float (&out)[kRows][kOutColumns]) {
+  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h) +
+                           place.q_begin() * arguments.out.row_stride;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int row = place.first_row + row_of(i);
+    if (row >= place.q_len(call)) continue;
+    store_row(out[i], ends.factor[i], ends.empty[i], head + row * arguments.out.row_stride);
+  }
+}
+
+}  // namespace tw_kernel

@@ -1,0 +1,117 @@
+// The backward kernels for Hopper: gradients of q, k and v.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/emulated_gpu/hopper_backward_call.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using namespace tilewright::test;
+
+namespace {
+
+Spec spec_of(DType dtype, std::int64_t head_dim, std::string mask_mod = "",
+             std::string score_mod = "") {
+  return {.dtype = dtype,
+          .head_dim = head_dim,
+          .score_mod = std::move(score_mod),
+          .mask_mod = std::move(mask_mod),
+          .outputs = {.lse = true},
+          .gradients = {"q", "k", "v"}};
+}
+
+}  // namespace
+
+TEST_CASE("emulated GPU: gradients on Hopper of ragged lengths", "[every-kind]") {
+  check_on_hopper(spec_of(bf16, 128), kRagged);
+  check_on_hopper(spec_of(f16, 64), kRagged);
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper of heads of several batches") {
+  check_on_hopper(spec_of(f16, 64),
+                  {.batch = 2, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 70, .kv_len = 64},
+                  {.has_dlse = false});
+  check_on_hopper(spec_of(bf16, 128),
+                  {.batch = 3, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 1, .kv_len = 129});
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper under a causal mask, with rows that keep nothing",
+          "[every-kind]") {
+  // Rows 0 to 4 are before the first column, and 77 keeps nothing in the middle of a tile.
+  const std::string mask = "q_idx >= kv_idx && q_idx != 72";
+  for (const std::int64_t head_dim : {64, 128}) {
+    check_on_hopper(spec_of(bf16, head_dim, mask), kRagged,
+                    {.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4, 77}});
+  }
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper of columns that nobody keeps") {
+  const Shape shape{.batch = 1, .num_q_heads = 1, .num_kv_heads = 1, .q_len = 140, .kv_len = 400};
+  check_on_hopper(spec_of(bf16, 128, "kv_idx < 100 || kv_idx > 390"), shape);
+  check_on_hopper(spec_of(f16, 64, "abs(q_idx + 200 - kv_idx) < 30"), shape);
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper by the score_mod's derivative", "[every-kind]") {
+  Spec softcap = spec_of(bf16, 128, "q_idx >= kv_idx", "4.0 * tanh(score / 4.0)");
+  check_on_hopper(softcap, kRagged);
+  softcap.head_dim = 64;
+  check_on_hopper(softcap, kRagged);
+}
+
+TEST_CASE(
+    "emulated GPU: gradients on Hopper beside elements that do not exist, whose weights are "
+    "infinite") {
+  // lse is about -300, and a tile's last columns and rows are past the tensors' ends.
+  check_on_hopper(
+      spec_of(bf16, 128, "",
+              "(kv_idx < 150 ? score - 300.0 : score) + (q_idx < 203 ? 0.0 : INFINITY)"),
+      kRagged);
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper of score_mods that read buffers") {
+  Spec alibi = spec_of(f16, 64, "q_idx >= kv_idx", "score + slopes[h] * (kv_idx - q_idx)");
+  alibi.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
+  check_on_hopper(alibi, kRagged);
+  Spec bias = spec_of(bf16, 128, "", "score * gain[kv_idx] + bias[kv_idx - q_idx + 203]");
+  bias.buffers = {{"gain", {.dtype = bf16, .shape = {NamedDim::kv_len}}},
+                  {"bias", {.dtype = f32, .shape = {400}}}};
+  check_on_hopper(bias, kRagged);
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper of documents, in blocks of other sides") {
+  Spec spec = spec_of(bf16, 128, "q_idx >= kv_idx && doc[q_idx] == doc[kv_idx]");
+  spec.buffers = {{"doc", {.dtype = i32, .shape = {203}, .sorted = true}}};
+  spec.block = {64, 256};
+  check_on_hopper(spec, kRagged);
+}
+
+TEST_CASE("emulated GPU: a call of backward that Hopper's kernel does not serve", "[every-kind]") {
+  HopperCall first(spec_of(bf16, 64), kRagged, {.deterministic = true});
+  first.run();
+  first.judge();
+}
+
+TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
+  const std::string folder = "cuda/hopper/backward/";
+  const std::vector<test::Fault> faults = {
+      {"dX of one warpgroup is not waited for", folder + "consumer.hpp",
+       "    fence_for_copies();\n    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);\n",
+       ""},
+      {"dX lies in one place", folder + "consumer.hpp", "gradient_stage_ ^= 1;", ""},
+      {"dout of rows that keep nothing is not cleared", folder + "loader.hpp",
+       "    clear_dead_rows();\n", ""},
+      {"delta without dlse", folder + "prepare.hpp", "delta - dlse", "delta"},
+      {"dK is not scaled", folder + "consumer.hpp", "number_, arguments_.scale, dk",
+       "number_, 1.0f, dk"},
+      {"facts of all heads are the first's", folder + "place.hpp", "b * call.num_q_heads + h)",
+       "b * call.num_q_heads)"},
+      {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
+       "  clear_dq_row(tiles.dq_sums + index * kHeadDim, lane);\n", ""}};
+  const CallOptions dead{.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}};
+  for (const test::Fault& fault : faults) {
+    CAPTURE(fault.what);
+    CHECK_FALSE(is_right(fault, spec_of(bf16, 128, "q_idx >= kv_idx"), kRagged, dead));
+  }
+}

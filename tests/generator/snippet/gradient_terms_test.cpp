@@ -1,0 +1,86 @@
+// What gradients of buffers and scalars are sums of.
+
+#include "generator/snippet/gradient_terms.hpp"
+
+#include <string>
+#include <vector>
+
+#include "generator/snippet/derivative.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+
+namespace {
+
+Spec spec_of(std::string score_mod) {
+  return {.dtype = bf16,
+          .head_dim = 64,
+          .score_mod = std::move(score_mod),
+          .buffers = {{"x", {.dtype = f32, .shape = {100}}},
+                      {"y", {.dtype = f32, .shape = {100}}},
+                      {"doc", {.dtype = i32, .shape = {NamedDim::q_len}}}},
+          .outputs = {.lse = true},
+          .gradients = {"q", "x"}};
+}
+
+GradientTerms terms_of(const std::string& score_mod) {
+  const Spec spec = spec_of(score_mod);
+  const auto terms = gradient_terms(spec);
+  REQUIRE(terms);
+  return *terms;
+}
+
+// Of the derivative by the read of x.
+bool is_finite_by_x(const std::string& score_mod) {
+  const Spec spec = spec_of(score_mod);
+  const SpecFacts facts(spec);
+  const auto by_x =
+      snippet::differentiate(facts.score_mod->tree, {.by_score = false, .names = {"x"}});
+  REQUIRE(by_x);
+  return is_finite(*by_x, 0);
+}
+
+}  // namespace
+
+TEST_CASE("gradient terms: the pattern of an index") {
+  const auto pattern_of = [](const std::string& index) {
+    const GradientTerms terms = terms_of("score + x[" + index + "]");
+    REQUIRE(terms.patterns.size() == 1);
+    return terms.patterns[0];
+  };
+  CHECK(pattern_of("h") == GradientPattern::head);
+  CHECK(pattern_of("doc[q_idx]") == GradientPattern::row);
+  CHECK(pattern_of("kv_idx / 2") == GradientPattern::column);
+  CHECK(pattern_of("clamp(q_idx - kv_idx, -5, 5) + 5") == GradientPattern::difference);
+  CHECK(pattern_of("q_idx - 2 * kv_idx") == GradientPattern::element);
+  CHECK(pattern_of("int(score)") == GradientPattern::element);
+}
+
+TEST_CASE("gradient terms: whether score_mod adds to the score") {
+  CHECK(terms_of("score + x[h] * (kv_idx - q_idx)").adds_to_score);
+  CHECK(terms_of("float a = x[h]; return score + (q_idx > 3 ? a : 0.0);").adds_to_score);
+  CHECK_FALSE(terms_of("2.0 * score + x[h]").adds_to_score);
+  CHECK_FALSE(terms_of("score * x[h]").adds_to_score);
+  CHECK_FALSE(terms_of("score + (score > 0 ? x[h] : 0.0)").adds_to_score);
+  CHECK_FALSE(terms_of("if (score > 0) return score + x[h]; return score;").adds_to_score);
+  CHECK_FALSE(terms_of("float s = score * 2.0; return score + x[h] * floor(s);").adds_to_score);
+}
+
+TEST_CASE("gradient terms: whether a factor is finite") {
+  CHECK(is_finite_by_x("score + x[h]"));
+  CHECK(is_finite_by_x("score + 0.5 * x[h] * (kv_idx - q_idx)"));
+  CHECK(is_finite_by_x("float d = abs(kv_idx - q_idx); return score - x[h] * d;"));
+  CHECK_FALSE(is_finite_by_x("score + x[h] / (kv_idx - q_idx)"));
+  CHECK_FALSE(is_finite_by_x("score + x[h] * y[h]"));
+  CHECK_FALSE(is_finite_by_x("score + x[h] * sqrt(float(kv_idx - q_idx))"));
+  CHECK_FALSE(is_finite_by_x("score + x[h] * INFINITY"));
+}
+
+TEST_CASE("gradient terms: of a snippet whose derivative is unknown") {
+  const Spec opaque = spec_of("unsigned u = 3; return score * u + x[h];");
+  CHECK_FALSE(gradient_terms(opaque));
+  const auto unknown = unknown_derivative(opaque);
+  REQUIRE(unknown);
+  CHECK(unknown->begin == 0);
+  CHECK_FALSE(unknown_derivative(spec_of("score + x[h]")));
+}

@@ -1,0 +1,7 @@
+#include "tests/support/buffer_dtypes.hpp"
+
+using namespace tilewright;
+
+TEST_CASE("buffers: numbers of each dtype are read as they lie") {
+  check_reads_each_dtype(Device::cpu());
+}

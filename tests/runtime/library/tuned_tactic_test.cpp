@@ -1,0 +1,178 @@
+#include "runtime/library/tuned_tactic.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "cache/bundle.hpp"
+#include "cache/bundles.hpp"
+#include "cache/store.hpp"
+#include "runtime/api/device_kind.hpp"
+#include "runtime/api/precompile.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const Spec kSpec{.name = "causal", .dtype = f32, .head_dim = 16, .mask_mod = "q_idx >= kv_idx"};
+const TunedTactic kTuned{.tactic = TacticSpec{"cpu", {{"kv_tile", 64}, {"q_tile", 32}}},
+                         .gain = 1.25,
+                         .shapes = "1,2,2,70,70",
+                         .date = "2026-11-27"};
+
+DeviceKind this_cpu() {
+  return device_kind(Device::cpu());
+}
+
+// A store in a folder of its own, and no bundles.
+class Kept {
+ public:
+  Kept() {
+    static int count = 0;
+    folder_ = std::filesystem::temp_directory_path() /
+              ("tuned-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    context = {.store = std::make_shared<cache::Store>(
+                   cache::Store::Options{.directory = folder_ / "cache"}),
+               .bundles = std::make_shared<const cache::Bundles>(),
+               .jit = true};
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::filesystem::path path(const char* name) const { return folder_ / name; }
+
+  // The tactic with which an Attention of the spec is made.
+  std::optional<TacticSpec> used(const Spec& spec = kSpec) const {
+    return with_tuned_tactic(spec, this_cpu, {.device = Device::cpu(), .kernels = context}).tactic;
+  }
+
+  Toolchain context;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// A variable of the environment, for a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+}  // namespace
+
+TEST_CASE("tuned tactic: what is remembered is found, and used by an Attention") {
+  const Kept kept;
+  CHECK(!remembered_tactic(kSpec, this_cpu(), kept.context));
+  CHECK(!kept.used());
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  CHECK(remembered_tactic(kSpec, this_cpu(), kept.context) == kTuned);
+  CHECK(kept.used() == kTuned.tactic);
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = kept.context});
+  CHECK(attention.spec().tactic == kTuned.tactic);
+}
+
+TEST_CASE("tuned tactic: it belongs to the spec and the device, whatever the spec is called") {
+  const Kept kept;
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  Spec other = kSpec;
+  other.name = "named otherwise";
+  other.scale = 0.5;
+  CHECK(kept.used(other) == kTuned.tactic);
+  other.head_dim = 32;
+  CHECK(!kept.used(other));
+  CHECK(!remembered_tactic(kSpec, {"NVIDIA H100", {Target::parse("sm_90a")}}, kept.context));
+}
+
+TEST_CASE("tuned tactic: a spec's own tactic, packed specs and masks alone take none") {
+  const Kept kept;
+  Spec packed = kSpec;
+  packed.layout = Layout::packed;
+  remember_tactic(packed, this_cpu(), kTuned, kept.context);
+  CHECK(!kept.used(packed));
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  Spec forced = kSpec;
+  forced.tactic = TacticSpec{"cpu", {{"q_tile", 64}}};
+  CHECK(kept.used(forced) == forced.tactic);
+  CHECK(!with_tuned_tactic(kSpec, this_cpu,
+                           {.device = Device::cpu(), .kernels = kept.context, .masks_only = true})
+             .tactic);
+}
+
+TEST_CASE("tuned tactic: TILEWRIGHT_TUNED=0 and TILEWRIGHT_JIT=off ignore it") {
+  Kept kept;
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  {
+    const Variable off("TILEWRIGHT_TUNED", "0");
+    CHECK(!kept.used());
+  }
+  {
+    const Variable wrong("TILEWRIGHT_TUNED", "perhaps");
+    CHECK_THROWS_WITH(kept.used(), ContainsSubstring("TILEWRIGHT_TUNED is \"perhaps\""));
+  }
+  kept.context.jit = false;
+  CHECK(!kept.used());
+}
+
+TEST_CASE("tuned tactic: one that no longer fits is not used") {
+  const Kept kept;
+  TunedTactic odd = kTuned;
+  odd.tactic = TacticSpec{"cpu", {{"q_tile", 48}}};  // block[0] is 128
+  remember_tactic(kSpec, this_cpu(), odd, kept.context);
+  CHECK(!kept.used());
+  odd.tactic = TacticSpec{"hopper", {}};
+  remember_tactic(kSpec, this_cpu(), odd, kept.context);
+  CHECK(!kept.used());
+}
+
+TEST_CASE("tuned tactic: an empty record forgets, a damaged one counts as none") {
+  const Kept kept;
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  remember_tactic(kSpec, this_cpu(), {}, kept.context);
+  CHECK(!remembered_tactic(kSpec, this_cpu(), kept.context));
+  CHECK(!kept.used());
+}
+
+TEST_CASE("tuned tactic: a store that keeps nothing is an error") {
+  const Toolchain context = {.store = std::make_shared<cache::Store>(cache::Store::Options{}),
+                             .bundles = std::make_shared<const cache::Bundles>(),
+                             .jit = true};
+  CHECK_THROWS_WITH(remember_tactic(kSpec, this_cpu(), kTuned, context),
+                    ContainsSubstring("the tactic could not be kept"));
+}
+
+TEST_CASE("tuned tactic: a bundle carries it to a machine that compiles nothing") {
+  const Kept kept;
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  const std::vector<ManifestSpec> specs = {{kSpec, "/specs/0"}};
+  const TunedSpecs tuned = tuned_specs(specs, this_cpu(), kept.context);
+  REQUIRE(tuned.specs.size() == 1);
+  CHECK(tuned.specs.front().spec.tactic == kTuned.tactic);
+  std::vector<cache::BundleItem> items =
+      precompile(tuned.specs, tuned.targets, {.kernels = kept.context});
+  items.insert(items.end(), tuned.records.begin(), tuned.records.end());
+  cache::write_bundle(kept.path("a.twb"), items);
+
+  const Kept elsewhere;
+  Toolchain context = elsewhere.context;
+  context.bundles = std::make_shared<const cache::Bundles>(
+      cache::Bundles::Options{.paths = {kept.path("a.twb")}});
+  context.jit = false;
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = context});
+  CHECK(attention.spec().tactic == kTuned.tactic);
+  for (const KernelBuild& build : attention.builds()) CHECK(build.source == "bundle");
+}

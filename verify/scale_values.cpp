@@ -1,0 +1,95 @@
+#include "verify/scale_values.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tilewright::verify {
+namespace {
+
+class Scaler {
+ public:
+  Scaler(const Spec& spec, const ScaleValues& scales, const abi::SnippetArguments& arguments,
+         std::int64_t first_b, std::int64_t new_rows, DenseProblem& problem)
+      : spec_(spec),
+        scales_(scales),
+        arguments_(arguments),
+        first_b_(first_b),
+        new_rows_(new_rows),
+        problem_(problem) {}
+
+  void run() {
+    multiply(SnippetKind::q_scale, problem_.q, 1, problem_.q.rows);
+    const std::int64_t group = problem_.q.heads / problem_.k.heads;
+    for (const auto& [kind, tensor] : {std::pair(SnippetKind::k_scale, &problem_.k),
+                                       std::pair(SnippetKind::v_scale, &problem_.v)}) {
+      multiply(kind, *tensor, group, std::max<std::int64_t>(tensor->rows - new_rows_, 0));
+    }
+    if (!spec_.out_scale.empty()) fill_out_scales();
+    if (spec_.sink.empty()) return;
+    const Values& q = problem_.q;
+    Values sinks = Values::zeros(q.batch, q.heads, q.rows, 1);
+    for (std::int64_t b = 0; b < q.batch; ++b) {
+      for (std::int64_t h = 0; h < q.heads; ++h) {
+        scales_(SnippetKind::sink, arguments_, first_b_ + b, h, 0, q.rows, sinks.row(b, h, 0));
+      }
+    }
+    problem_.sink = std::move(sinks);
+  }
+
+ private:
+  void fill_out_scales() const {
+    problem_.out_scales.resize(static_cast<std::size_t>(problem_.q.heads));
+    for (std::int64_t h = 0; h < problem_.q.heads; ++h) {
+      scales_(SnippetKind::out_scale, arguments_, first_b_, h, 0, 1,
+              &problem_.out_scales[static_cast<std::size_t>(h)]);
+    }
+  }
+
+  // A tensor that all batches share has a copy for each where their scales may differ.
+  void give_each_batch_its_own(Values& tensor) const {
+    if (tensor.batch == problem_.q.batch) return;
+    const std::size_t size = tensor.data.size();
+    for (std::int64_t b = 1; b < problem_.q.batch; ++b) {
+      tensor.data.resize(tensor.data.size() + size);
+      std::copy_n(tensor.data.begin(), size, tensor.data.end() - static_cast<std::ptrdiff_t>(size));
+    }
+    tensor.batch = problem_.q.batch;
+  }
+
+  // group: query heads of a head of the tensor. rows: that have a scale
+  void multiply(SnippetKind kind, Values& tensor, std::int64_t group, std::int64_t rows) const {
+    if (snippet_text(spec_, kind).empty() || rows == 0) return;
+    give_each_batch_its_own(tensor);
+    std::vector<double> scales(static_cast<std::size_t>(rows));
+    for (std::int64_t b = 0; b < tensor.batch; ++b) {
+      for (std::int64_t h = 0; h < tensor.heads; ++h) {
+        scales_(kind, arguments_, first_b_ + b, h * group, 0, rows, scales.data());
+        for (std::int64_t row = 0; row < rows; ++row) {
+          double* const values = tensor.row(b, h, row);
+          for (std::int64_t i = 0; i < tensor.width; ++i) {
+            values[i] *= scales[static_cast<std::size_t>(row)];
+          }
+        }
+      }
+    }
+  }
+
+  const Spec& spec_;
+  const ScaleValues& scales_;
+  const abi::SnippetArguments& arguments_;
+  std::int64_t first_b_, new_rows_;
+  DenseProblem& problem_;
+};
+
+}  // namespace
+
+void apply_scales(const Spec& spec, const ScaleValues& scales,
+                  const abi::SnippetArguments& arguments, std::int64_t first_b,
+                  std::int64_t new_rows, DenseProblem& problem) {
+  Scaler(spec, scales, arguments, first_b, new_rows, problem).run();
+}
+
+}  // namespace tilewright::verify
