@@ -26,7 +26,7 @@ using snippet::Op;
 void add_suffixes(Expression& node) {
   if (node.op != Op::floating_literal || !std::isfinite(node.number)) return;
   const std::string text = snippet::to_text(node) + "f";
-  node = snippet::variable(node.number < 0 ? "(" + text + ")" : text, node.type);
+  node = snippet::variable(snippet::begins_with_minus(node) ? "(" + text + ")" : text, node.type);
 }
 
 // The caller knows that there is one.

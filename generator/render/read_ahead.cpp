@@ -47,7 +47,8 @@ class Replacer {
     const bool has_suffix = literals_ == LiteralType::f32 && node.op == Op::floating_literal;
     if (has_suffix && std::isfinite(node.number)) {
       const std::string text = snippet::to_text(node) + "f";
-      node = snippet::variable(node.number < 0 ? "(" + text + ")" : text, node.type);
+      node =
+          snippet::variable(snippet::begins_with_minus(node) ? "(" + text + ")" : text, node.type);
     }
   }
 

@@ -9,8 +9,7 @@ namespace tilewright::snippet {
 namespace {
 
 int precedence_of(const Expression& node) {
-  const bool is_negative_literal = node.integer < 0 || node.number < 0;
-  return is_negative_literal ? kUnary : operation(node.op).precedence;
+  return begins_with_minus(node) ? kUnary : operation(node.op).precedence;
 }
 
 // In parentheses unless it binds at least as tightly.
@@ -96,6 +95,11 @@ std::string text_of(const std::vector<Statement>& statements, const std::string&
 }
 
 }  // namespace
+
+bool begins_with_minus(const Expression& node) {
+  return (node.op == Op::integer_literal && node.integer < 0) ||
+         (node.op == Op::floating_literal && std::signbit(node.number));
+}
 
 std::string to_text(const Expression& node) {
   const std::vector<Expression>& operands = node.operands;

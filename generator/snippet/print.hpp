@@ -6,6 +6,9 @@
 
 namespace tilewright::snippet {
 
+/// A literal whose text begins with a minus sign: one below zero, or -0.0.
+bool begins_with_minus(const Expression& literal);
+
 /// The C++ text of an expression, with the parentheses that it needs.
 std::string to_text(const Expression& expression);
 

@@ -44,6 +44,8 @@ TEST_CASE("snippet trees: operators bind as in C++") {
       {"score / (cap * 2)", "score / (cap * 2)"},
       {"-score * 2", "-score * 2"},
       {"-(score * 2)", "-(score * 2)"},
+      {"-(-score) - -1.5 * -(-0.0)", "-(-score) - -1.5 * -(-0.0)"},
+      {"-(-3) + -(-0.5) + score", "-(-3) + -(-0.5) + score"},
       {"q_idx < 3 == kv_idx < 4 ? score : -score",
        "((q_idx < 3) == (kv_idx < 4)) ? score : -score"},
       {"q_idx >> 2 + 1 & 3", "(q_idx >> 2 + 1) & 3"},
