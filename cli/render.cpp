@@ -31,15 +31,14 @@ class RenderVerb : public Verb {
     const Spec spec = spec_from_file(spec_);
     const Target target = target_or_default(target_);
     const KernelVariant id = kernel_or_default(spec, target, kernel_);
-    KernelSource source = render_kernel(spec, target, id, *default_template_loader());
-    const std::vector<std::string> names = kernel_names(source);
-    source.text = named_text(source);
-    const std::string text = lines_ ? with_line_directives(source) : source.text;
+    const KernelSource source = render_kernel(spec, target, id, *default_template_loader());
+    const KernelSource named = with_names(source);
+    const std::string text = lines_ ? with_line_directives(named) : named.text;
     if (json_) {
       print_json({{"kernel", id.name()},
                   {"target", target.name()},
                   {"entry_points", source.entry_points},
-                  {"names", names},
+                  {"names", kernel_names(source)},
                   {"options", source.options},
                   {"templates", source.template_files},
                   {"text", text}});

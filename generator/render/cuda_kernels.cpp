@@ -366,6 +366,8 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
   if (!gradient_names(facts.spec).empty()) {
     source.entry_points.emplace_back("tilewright_backward_finish");
   }
+  source.plain_entry_points = source.entry_points;
+  std::erase(source.plain_entry_points, "tilewright_backward_main");
   source.launch = {.q_tile = tactic.rows,
                    .threads = tactic.threads,
                    .shared_bytes = tactic.shared_bytes,
@@ -392,6 +394,9 @@ KernelSource render_backward(const SpecFacts& facts, const Target& target,
   source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_columns",
                          "tilewright_backward_rows", "tilewright_backward_finish"};
   if (spec.is_packed()) source.entry_points.emplace_back("tilewright_backward_plan_columns");
+  source.plain_entry_points = source.entry_points;
+  std::erase(source.plain_entry_points, "tilewright_backward_columns");
+  std::erase(source.plain_entry_points, "tilewright_backward_rows");
   source.launch = {.q_tile = tactic.tiles.q_tile,
                    .threads = 32 * tactic.tiles.warps,
                    .shared_bytes = tactic.shared_bytes};

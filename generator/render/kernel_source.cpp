@@ -230,6 +230,12 @@ class EmptyTemplates : public jinja::Loader {
 
 }  // namespace
 
+std::int64_t dynamic_shared_bytes(const KernelSource& source, std::string_view entry_point) {
+  const std::vector<std::string>& plain = source.plain_entry_points;
+  const bool is_plain = std::find(plain.begin(), plain.end(), entry_point) != plain.end();
+  return is_plain ? 0 : source.launch.shared_bytes;
+}
+
 std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& target) {
   const Spec& spec = facts.spec;
   const bool has_mask = !spec.mask_mod.empty();

@@ -47,12 +47,18 @@ struct KernelSource {
   std::vector<std::string> template_files;  ///< every file that took part, in order of first use
   std::vector<std::string> options;         ///< options that the text needs from its compiler
   std::vector<std::string> entry_points;    ///< extern "C" symbols
-  KernelLaunch launch = {};                 ///< of forward kernels for a GPU
+  /// Those of entry_points that are launched without dynamic shared memory: all others have
+  /// `launch`.
+  std::vector<std::string> plain_entry_points = {};
+  KernelLaunch launch = {};                       ///< of forward kernels for a GPU
   std::vector<ExtremaTable> extrema_tables = {};  ///< that a mask_proved kernel reads, in order
   /// Gives the same result where this kernel does not compile, as a snippet may hold more C++ than
   /// the reading of an optimisation understands.
   std::optional<KernelVariant> fallback = {};
 };
+
+/// Of a block of threads that runs an entry point, whose name is one of source.entry_points.
+std::int64_t dynamic_shared_bytes(const KernelSource& source, std::string_view entry_point);
 
 /// Every kernel that this spec can ask for on this target (what is precompiled), without those that
 /// only verify asks for (evaluate_*). A spec without a mask_mod still has forward_masked, for masks

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kRegisters = "registers";
 constexpr const char* kSpillBytes = "spill_bytes";
-constexpr const char* kStaticSharedBytes = "static_shared_bytes";
+constexpr const char* kSharedBytes = "shared_bytes";
 constexpr const char* kPerformanceWarnings = "performance_warnings";  // a line each
 
 // The first of them, should there be more than a cache entry holds.
@@ -98,7 +98,7 @@ class NvrtcKernelCompiler final : public KernelCompiler {
     if (!result.succeeded) {
       throw compile_error(spec, source, parse_nvrtc_messages(result.log, source.text), result.log);
     }
-    return {std::move(result.cubin), facts(result.log)};
+    return {std::move(result.cubin), facts(source, result.log)};
   }
 
  private:
@@ -127,19 +127,20 @@ class NvrtcKernelCompiler final : public KernelCompiler {
                 "start the program again");
   }
 
-  cache::Metadata facts(const std::string& log) const {
+  cache::Metadata facts(const KernelSource& source, const std::string& log) const {
     int registers = 0;
     int spill_bytes = 0;
-    int static_shared_bytes = 0;
+    std::int64_t shared_bytes = 0;
     for (const cuda::KernelResources& kernel : cuda::parse_ptxas_log(log)) {
       registers = std::max(registers, kernel.registers);
       spill_bytes = std::max(spill_bytes, kernel.spill_bytes);
-      static_shared_bytes = std::max(static_shared_bytes, kernel.static_shared_bytes);
+      shared_bytes = std::max(
+          shared_bytes, kernel.static_shared_bytes + dynamic_shared_bytes(source, kernel.entry));
     }
     return {{"compiler", fmt::format("NVRTC {}.{}", nvrtc_.major, nvrtc_.minor)},
             {kRegisters, std::to_string(registers)},
             {kSpillBytes, std::to_string(spill_bytes)},
-            {kStaticSharedBytes, std::to_string(static_shared_bytes)},
+            {kSharedBytes, std::to_string(shared_bytes)},
             {kPerformanceWarnings, joined(cuda::performance_warnings(log))}};
   }
 
@@ -163,18 +164,17 @@ std::unique_ptr<const KernelCompiler> find_compiler(const Target& target) {
   return std::make_unique<const NvrtcKernelCompiler>(target);
 }
 
-std::optional<GpuResources> gpu_resources(const KernelSource& source,
-                                          const cache::Metadata& facts) {
+std::optional<GpuResources> gpu_resources(const cache::Metadata& facts) {
   const auto registers = number(facts, kRegisters);
   const auto spill_bytes = number(facts, kSpillBytes);
-  const auto static_shared_bytes = number(facts, kStaticSharedBytes);
+  const auto shared_bytes = number(facts, kSharedBytes);
   const auto warnings = facts.find(kPerformanceWarnings);
-  if (!registers || !spill_bytes || !static_shared_bytes || warnings == facts.end()) {
+  if (!registers || !spill_bytes || !shared_bytes || warnings == facts.end()) {
     return std::nullopt;
   }
   return GpuResources{.registers = *registers,
                       .spill_bytes = *spill_bytes,
-                      .shared_bytes = *static_shared_bytes + source.launch.shared_bytes,
+                      .shared_bytes = *shared_bytes,
                       .performance_warnings = lines_of(warnings->second)};
 }
 

@@ -38,6 +38,6 @@ class KernelCompiler {
 std::unique_ptr<const KernelCompiler> find_compiler(const Target& target);
 
 /// What compile() found out about a GPU kernel; none for a CPU's, or where it is not known.
-std::optional<GpuResources> gpu_resources(const KernelSource& source, const cache::Metadata& facts);
+std::optional<GpuResources> gpu_resources(const cache::Metadata& facts);
 
 }  // namespace tilewright

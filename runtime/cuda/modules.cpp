@@ -77,6 +77,7 @@ void ContextKernels::load(const KernelBinary& binary) {
                   .entry = entry,
                   .function = nullptr,
                   .launch = binary.source.launch};
+    kernel.launch.shared_bytes = dynamic_shared_bytes(binary.source, entry);
     driver_.check(f.module_function(&kernel.function, module, names[i].c_str()),
                   "finding a kernel");
     if (kernel.launch.shared_bytes > gpu_.max_shared_bytes) {

@@ -90,9 +90,7 @@ KernelCompiler::Output compile_or_remember(const Spec& spec, const KernelSource&
 
 cache::Entry compile(const Spec& spec, const KernelSource& source, const cache::Key& key,
                      const KernelCompiler& compiler) {
-  KernelSource named = source;
-  named.text = named_text(source);
-  KernelCompiler::Output output = compile_or_remember(spec, named, compiler);
+  KernelCompiler::Output output = compile_or_remember(spec, with_names(source), compiler);
   cache::Metadata metadata = kernel_metadata(spec, source);
   metadata.merge(output.facts);
   return {.key = key, .metadata = std::move(metadata), .payload = std::move(output.binary)};
@@ -136,7 +134,7 @@ KernelBinary kept(std::shared_ptr<const cache::Entry> entry, std::string where, 
                     .compile_ms = 0,
                     .load_ms = load_ms,
                     .bytes = entry->payload.size(),
-                    .gpu = gpu_resources(rendered.source, entry->metadata),
+                    .gpu = gpu_resources(entry->metadata),
                     .names = recorded_names(entry->metadata)};
   return {std::move(entry), std::move(rendered.source), std::move(build)};
 }
@@ -208,7 +206,7 @@ KernelBinary find_or_compile(const SpecFacts& facts, const Target& target, const
                     .compile_ms = compile_ms,
                     .load_ms = watch.milliseconds() - compile_ms,
                     .bytes = result.entry->payload.size(),
-                    .gpu = gpu_resources(source, result.entry->metadata),
+                    .gpu = gpu_resources(result.entry->metadata),
                     .names = recorded_names(result.entry->metadata)};
   return {std::move(result.entry), std::move(rendered.source), std::move(build)};
 }

@@ -26,6 +26,28 @@ std::size_t end_of_identifier(std::string_view text, std::size_t begin) {
   return end;
 }
 
+std::size_t place_of(std::string_view entry, const std::vector<std::string>& entries) {
+  return static_cast<std::size_t>(std::find(entries.begin(), entries.end(), entry) -
+                                  entries.begin());
+}
+
+std::string named_text(const KernelSource& source, const std::vector<std::string>& names) {
+  const std::string_view text = source.text;
+  std::string named;
+  std::size_t copied = 0;
+  for (std::size_t begin = text.find(kNameBeginning); begin != std::string_view::npos;
+       begin = text.find(kNameBeginning, begin + 1)) {
+    if (begin > 0 && is_name_part(text[begin - 1])) continue;
+    const std::size_t end = end_of_identifier(text, begin);
+    const std::size_t place = place_of(text.substr(begin, end - begin), source.entry_points);
+    if (place == source.entry_points.size()) continue;
+    named += text.substr(copied, begin - copied);
+    named += names[place];
+    copied = end;
+  }
+  return named += text.substr(copied);
+}
+
 }  // namespace
 
 std::string name_digits(const std::vector<cache::Ingredient>& ingredients) {
@@ -49,24 +71,15 @@ std::vector<std::string> kernel_names(const KernelSource& source) {
   return names;
 }
 
-std::string named_text(const KernelSource& source) {
-  if (source.target.is_cpu()) return source.text;
-  const std::vector<std::string> names = kernel_names(source);
-  const std::string_view text = source.text;
-  std::string named;
-  std::size_t copied = 0;
-  for (std::size_t begin = text.find(kNameBeginning); begin != std::string_view::npos;
-       begin = text.find(kNameBeginning, begin + 1)) {
-    if (begin > 0 && is_name_part(text[begin - 1])) continue;
-    const std::size_t end = end_of_identifier(text, begin);
-    const auto entry = std::find(source.entry_points.begin(), source.entry_points.end(),
-                                 text.substr(begin, end - begin));
-    if (entry == source.entry_points.end()) continue;
-    named += text.substr(copied, begin - copied);
-    named += names[static_cast<std::size_t>(entry - source.entry_points.begin())];
-    copied = end;
+KernelSource with_names(const KernelSource& source) {
+  KernelSource named = source;
+  if (source.target.is_cpu()) return named;
+  named.entry_points = kernel_names(source);
+  named.text = named_text(source, named.entry_points);
+  for (std::string& plain : named.plain_entry_points) {
+    plain = named.entry_points[place_of(plain, source.entry_points)];
   }
-  return named += text.substr(copied);
+  return named;
 }
 
 std::vector<std::string> recorded_names(const cache::Metadata& metadata) {

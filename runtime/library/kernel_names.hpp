@@ -22,9 +22,9 @@ std::string name_digits(const std::vector<cache::Ingredient>& ingredients);
 /// "tw_backward_rows_1a2b3c4d". Of a CPU's kernel the name of its shared object.
 std::vector<std::string> kernel_names(const KernelSource& source);
 
-/// The text that is compiled: entry points of a GPU's kernel have their names. Lines stay what
-/// they are, so the source map holds for it.
-std::string named_text(const KernelSource& source);
+/// What is compiled: entry points of a GPU's kernel have their names, in the text and in the lists.
+/// Lines stay what they are, so the source map holds for it.
+KernelSource with_names(const KernelSource& source);
 
 /// The names that kernel_metadata() recorded.
 std::vector<std::string> recorded_names(const cache::Metadata& metadata);

@@ -63,6 +63,14 @@ TEST_CASE("compile matrix: a spill is a problem where the tactic was chosen, not
   REQUIRE(problems(kernel, outcome).empty());
 }
 
+TEST_CASE("compile matrix: more shared memory than a block may have is a problem") {
+  const Kernel kernel = kernel_of(kPlain);
+  const Outcome outcome{.resources = {.shared_bytes = 232449}};
+  const auto found = problems(kernel, outcome);
+  REQUIRE(found.size() == 1);
+  REQUIRE_THAT(found[0], ContainsSubstring("needs 232449 bytes of shared memory"));
+}
+
 TEST_CASE("compile matrix: what ptxas serialises or ignores is a problem at any tactic") {
   if (nvrtc_is_missing()) return;
   Kernel kernel = kernel_of(with_tiles_that_spill(kPlain));

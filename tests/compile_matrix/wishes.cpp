@@ -48,6 +48,16 @@ namespace {
 
 constexpr std::size_t kSharesOfSample = 3;
 
+Spec with_gradient(std::string name, std::string score_mod, std::vector<BufferDim> shape) {
+  Spec spec{.name = std::move(name), .dtype = DType::bf16};
+  spec.score_mod = std::move(score_mod);
+  spec.mask_mod = "q_idx >= kv_idx";
+  spec.buffers["x"] = {.dtype = DType::f32, .shape = std::move(shape)};
+  spec.outputs.lse = true;
+  spec.gradients = {"q", "k", "v", "x"};
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
@@ -92,6 +102,27 @@ std::vector<Wish> sample_wishes(const std::vector<Spec>& specs) {
     const Target& target = targets()[(i + i / targets().size()) % targets().size()];
     const std::vector<KernelVariant> ids = kernel_set(specs[i], target);
     wishes.push_back({specs[i], target, ids[i % ids.size()]});
+  }
+  return wishes;
+}
+
+std::vector<Wish> gradient_wishes() {
+  const Spec specs[] = {
+      with_gradient("learnt_slopes", "score + x[h] * (kv_idx - q_idx)", {NamedDim::num_q_heads}),
+      with_gradient("learnt_columns", "score + x[kv_idx]", {NamedDim::kv_len}),
+      with_gradient("learnt_rows", "score + x[q_idx]", {NamedDim::q_len}),
+      with_gradient("learnt_differences", "score + x[clamp(kv_idx - q_idx, -200, 200) + 200]",
+                    {std::int64_t{401}}),
+      with_gradient("learnt_elements", "score + x[(q_idx * 7 + kv_idx) % 1009]",
+                    {std::int64_t{1009}})};
+  std::vector<Wish> wishes;
+  for (Spec spec : specs) {
+    for (const std::int64_t head_dim : {64, 128}) {
+      spec.head_dim = head_dim;
+      for (const char* target : {"sm_80", "sm_90a"}) {
+        wishes.push_back({spec, Target::parse(target), backward_kernel(spec)});
+      }
+    }
   }
   return wishes;
 }

@@ -30,4 +30,8 @@ std::vector<Wish> tight_wishes(const std::vector<Spec>& specs);
 /// One kernel of two specs of three, so that all kernels and all targets have their turns.
 std::vector<Wish> sample_wishes(const std::vector<Spec>& specs);
 
+/// Backward kernels that sum the gradient of a buffer, of each pattern of its index, with head_dim
+/// 64 and 128, for each template's targets.
+std::vector<Wish> gradient_wishes();
+
 }  // namespace tilewright::compile_matrix

@@ -81,6 +81,31 @@ TEST_CASE("kernel source: every kernel is one text that includes nothing") {
   }
 }
 
+TEST_CASE("kernel source: entry points have dynamic shared memory where their text declares it") {
+  Spec spec{.dtype = DType::bf16, .head_dim = 128};
+  spec.score_mod = "score + bias[clamp(kv_idx - q_idx, -9, 9) + 9]";
+  spec.buffers["bias"] = {.dtype = DType::f32, .shape = {std::int64_t{19}}};
+  spec.outputs.lse = true;
+  spec.gradients = {"q", "k", "v", "bias"};
+  Spec packed = spec;
+  packed.layout = Layout::packed;
+  for (const Spec& one : {spec, packed}) {
+    for (const char* target : {"sm_80", "sm_90a"}) {
+      const KernelSource source = render_kernel(one, Target::parse(target), backward_kernel(one),
+                                                *default_template_loader());
+      REQUIRE(source.entry_points.size() >= 3);
+      for (const std::string& entry : source.entry_points) {
+        CAPTURE(target, entry);
+        const std::size_t begin = source.text.rfind(entry + "(");  // comments name it before
+        const std::size_t end = source.text.find("extern \"C\"", begin);
+        const std::string text = source.text.substr(begin, end - begin);
+        const bool declares = text.find("extern __shared__") != std::string::npos;
+        CHECK((dynamic_shared_bytes(source, entry) > 0) == declares);
+      }
+    }
+  }
+}
+
 TEST_CASE("kernel source: only what a snippet mentions is read") {
   const std::string text = render("forward").text;
   CHECK_THAT(text, ContainsSubstring("slopes"));

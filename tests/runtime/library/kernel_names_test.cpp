@@ -92,12 +92,14 @@ TEST_CASE("kernel names: every entry point of every kernel is renamed, in its ow
   for (const KernelVariant& id : kernel_set(kSpec, kTarget)) {
     CAPTURE(id.name());
     const KernelSource source = render(id);
-    const std::string named = named_text(source);
+    const KernelSource named_source = with_names(source);
+    const std::string& named = named_source.text;
     REQUIRE(std::count(named.begin(), named.end(), '\n') ==
             std::count(source.text.begin(), source.text.end(), '\n'));
     std::string back = named;
     const std::vector<std::string> names = kernel_names(source);
     REQUIRE(names.size() == source.entry_points.size());
+    REQUIRE(named_source.entry_points == names);
     for (std::size_t i = 0; i < names.size(); ++i) {
       REQUIRE(contains(named, names[i] + "("));
       REQUIRE(!contains(named, " " + source.entry_points[i] + "("));
@@ -113,10 +115,10 @@ TEST_CASE("kernel names: every entry point of every kernel is renamed, in its ow
 TEST_CASE("kernel names: a longer identifier and a CPU's kernel stay as they are") {
   KernelSource source = render({.masked = true});
   source.text = "void tilewright_forward(); int tilewright_forward_2, my_tilewright_forward;";
-  CHECK(named_text(source) == "void " + kernel_names(source).at(0) +
-                                  "(); int tilewright_forward_2, my_tilewright_forward;");
+  CHECK(with_names(source).text == "void " + kernel_names(source).at(0) +
+                                       "(); int tilewright_forward_2, my_tilewright_forward;");
   const KernelSource cpu = render({.masked = true}, Target::parse("cpu-x86-64-v3"));
-  CHECK(named_text(cpu) == cpu.text);
+  CHECK(with_names(cpu).text == cpu.text);
 }
 
 TEST_CASE("kernel names: a binary has the names that are recorded with it") {

@@ -10,6 +10,7 @@
 #include "cuda/language.hpp"
 #include "cuda/ptx/add_float.hpp"
 #include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/unknown_zero.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/derivative.hpp"
 
@@ -124,7 +125,9 @@ class GatheredTerms {
           const int j = group * 4 + k;
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
-            add_to_memory<kSlot>(w[i][j] != 0.0f, scene, at.q_idx(i, j), at.kv_idx(i, j), terms[i][k]);
+            // The compiler would compute many cells before it adds, for which there are no registers.
+            const int q_idx = as_unknown(at.q_idx(i, j)), kv_idx = as_unknown(at.kv_idx(i, j));
+            add_to_memory<kSlot>(w[i][j] != 0.0f, scene, q_idx, kv_idx, terms[i][k]);
           }
         }
       }
