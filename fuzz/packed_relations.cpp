@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -175,11 +176,15 @@ class PackedChecks {
     return all;
   }
 
-  static bool keeps_nothing(const AttentionValues& rows) {
+  // lse of such a row is its sink.
+  bool keeps_nothing(const AttentionValues& rows) const {
     const auto is_zero = [](double x) { return x == 0; };
     const auto is_none = [](double x) { return x == -std::numeric_limits<double>::infinity(); };
+    const auto is_number = [](double x) { return !std::isnan(x); };
+    const std::vector<double>& lse = rows.lse.data;
     return std::all_of(rows.out.data.begin(), rows.out.data.end(), is_zero) &&
-           std::all_of(rows.lse.data.begin(), rows.lse.data.end(), is_none);
+           (base_.spec.sink.empty() ? std::all_of(lse.begin(), lse.end(), is_none)
+                                    : std::all_of(lse.begin(), lse.end(), is_number));
   }
 
   static AttentionValues rows(const AttentionValues& all, const SequenceRows& of) {

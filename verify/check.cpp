@@ -161,7 +161,10 @@ class Checker::Implementation {
         expected.naive.weights = std::move(naive.weights);
       }
       put_rows(std::move(naive.out), place, expected.naive.out);
-      if (!naive.lse.data.empty()) put_rows(std::move(naive.lse), place, expected.naive.lse);
+      if (!naive.lse.data.empty()) {
+        put_rows(std::move(naive.lse), place, expected.naive.lse);
+        put_rows(std::move(naive.max_scores), place, expected.naive.max_scores);
+      }
       expected.max_abs_scores.push_back(reference.max_abs_score);
       expected.reference.max_abs_score =
           std::max(expected.reference.max_abs_score, reference.max_abs_score);
@@ -190,7 +193,9 @@ class Checker::Implementation {
     expected.reference.values = {
         .out = empty(spec().value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
     expected.naive.out = empty(spec().value_head_dim());
-    if (products() == F32Products::tf32) expected.naive.lse = empty(1);
+    if (products() == F32Products::tf32) {
+      expected.naive.lse = expected.naive.max_scores = empty(1);
+    }
     return expected;
   }
 

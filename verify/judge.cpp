@@ -203,13 +203,13 @@ struct RowError {
 };
 
 RowError measure_rows(const Values& got, const Values& reference, const Rule& rule,
-                      double naive_lse) {
+                      double naive_error) {
   RowError worst;
   double worst_share = -1;
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
     if (!std::isfinite(reference.data[i]) || !std::isfinite(got.data[i])) continue;
     const double error = std::fabs(got.data[i] - reference.data[i]);
-    const double bound = lse_bound(reference.data[i], rule, naive_lse);
+    const double bound = lse_bound(reference.data[i], rule, naive_error);
     if (error / bound <= worst_share) continue;
     worst_share = error / bound;
     worst = {error, bound};
@@ -219,17 +219,16 @@ RowError measure_rows(const Values& got, const Values& reference, const Rule& ru
 
 // name: "lse" or "max_scores".
 RowError judge_rows(Judgement& judgement, const std::string& name, const Values& got,
-                    const Values& reference, const Rule& rule) {
-  const double naive_lse = judgement.verdict.naive_lse;
+                    const Values& reference, const Rule& rule, double naive_error) {
   judge_pattern(judgement, name, got, reference, DType::f32);
-  const RowError worst = measure_rows(got, reference, rule, naive_lse);
+  const RowError worst = measure_rows(got, reference, rule, naive_error);
   if (worst.error <= worst.bound) return worst;
   judge_elements(
       judgement, name, got, reference,
       fmt::format("{} is off by {:.3g}, above its bound {:.3g}", name, worst.error, worst.bound),
       [&](double value, double wanted) {
         return std::isfinite(value) && std::isfinite(wanted) &&
-               std::fabs(value - wanted) > lse_bound(wanted, rule, naive_lse);
+               std::fabs(value - wanted) > lse_bound(wanted, rule, naive_error);
       });
   return worst;
 }
@@ -294,12 +293,12 @@ void require_same_size(const char* name, const Values& values, const Values& ref
 
 }  // namespace
 
-double lse_bound(double reference, const Rule& rule, double naive_lse) {
+double lse_bound(double reference, const Rule& rule, double naive_error) {
   const double magnitude = std::fabs(reference);
   const double bound = rule.dtype == DType::f32 ? kLseShare * std::max(1.0, magnitude)
                        : is_float8(rule.dtype)  ? kLseShare8 * std::max(1.0, magnitude)
                                                 : kLseError16 + kLseShare16 * magnitude;
-  return bound + 2 * naive_lse + fast_math_error(rule);
+  return bound + 2 * naive_error + fast_math_error(rule);
 }
 
 std::string BadElement::describe() const {
@@ -327,6 +326,9 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   verdict.naive_rms = naive_errors.rms;
   if (rule.products == F32Products::tf32 && !reference.lse.data.empty()) {
     verdict.naive_lse = errors_of(naive.lse, reference.lse, DType::f32).max;
+    if (!naive.max_scores.data.empty() && !reference.max_scores.data.empty()) {
+      verdict.naive_max_scores = errors_of(naive.max_scores, reference.max_scores, DType::f32).max;
+    }
   }
   verdict.bound_max = max_bound(naive_errors, magnitude, rule);
   verdict.bound_rms = rms_bound(naive_errors, magnitude, rule);
@@ -337,14 +339,15 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   judge_rms(judgement, got.out, reference.out, errors.worst);
   if (!got.lse.data.empty() && !reference.lse.data.empty()) {
     require_same_size("lse", got.lse, reference.lse);
-    const RowError worst = judge_rows(judgement, "lse", got.lse, reference.lse, rule);
+    const RowError worst =
+        judge_rows(judgement, "lse", got.lse, reference.lse, rule, verdict.naive_lse);
     verdict.lse_error = worst.error;
     verdict.lse_bound = worst.bound;
   }
   if (!got.max_scores.data.empty() && !reference.max_scores.data.empty()) {
     require_same_size("max_scores", got.max_scores, reference.max_scores);
-    const RowError worst =
-        judge_rows(judgement, "max_scores", got.max_scores, reference.max_scores, rule);
+    const RowError worst = judge_rows(judgement, "max_scores", got.max_scores, reference.max_scores,
+                                      rule, verdict.naive_max_scores);
     verdict.max_scores_error = worst.error;
     verdict.max_scores_bound = worst.bound;
   }

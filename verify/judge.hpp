@@ -49,7 +49,8 @@ namespace tilewright::verify {
 //                        + fast
 //
 // and the same infinity or NaN where the reference has one. max_scores, of which lse is the size
-// and whose scores have lse's errors, is held to the same bound.
+// and whose scores have lse's errors, is held to the same bound, with 2 naive_max_scores for 2
+// naive_lse: errors of a row's scores cancel in lse, and the greatest score has its own.
 //
 // weights are out where v is the identity, and are held to out's bounds with naive's weights. A
 // kernel makes them from its lse: the greatest of lse's bounds, times max |weight| or its root mean
@@ -86,10 +87,10 @@ namespace tilewright::verify {
 // multiple of 2^-8.
 
 // Products in TF32 take q, k and v with 11 significant bits, and so does naive, which makes the
-// same errors in the same scores: naive_lse is the greatest error of its lse. The weights are
-// rounded likewise, naive's after they are divided by their sum and a kernel's before. A sum over
-// few keys may so be off by 2^-11 max |v| more than naive's, half a unit of TF32 at that size:
-// ulp(x) is the spacing of TF32.
+// same errors in the same scores: naive_lse and naive_max_scores are the greatest errors of its lse
+// and of its max_scores. The weights are rounded likewise, naive's after they are divided by their
+// sum and a kernel's before. A sum over few keys may so be off by 2^-11 max |v| more than naive's,
+// half a unit of TF32 at that size: ulp(x) is the spacing of TF32.
 
 // A kernel multiplies a weight by the v_scale of its column, or a row of out by that of its head,
 // and rounds the product: by half a unit at most, 2^-p of it with p significant bits. Naive's v has
@@ -155,6 +156,7 @@ struct Verdict {
   double naive_max = 0;
   double naive_rms = 0;
   double naive_lse = 0;         ///< greatest error of naive's lse; of products in TF32 alone
+  double naive_max_scores = 0;  ///< likewise
   double lse_error = 0;         ///< at the row that comes nearest to its bound
   double lse_bound = 0;         ///< of that row
   double max_scores_error = 0;  ///< likewise
@@ -166,9 +168,9 @@ struct Verdict {
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 
-/// How far lse may be from the reference in a row.
-/// @param naive_lse Verdict::naive_lse
-double lse_bound(double reference, const Rule& rule, double naive_lse = 0);
+/// How far lse, or max_scores, may be from the reference in a row.
+/// @param naive_error Verdict::naive_lse, or naive_max_scores
+double lse_bound(double reference, const Rule& rule, double naive_error = 0);
 
 /// Applies the rule. lse, max_scores and weights are judged where both `got` and `reference` hold
 /// them.

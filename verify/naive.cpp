@@ -101,8 +101,9 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
   AttentionValues result;
   result.out = Values::zeros(q.batch, q.heads, q.rows, v.width);
   const bool has_lse = products == F32Products::tf32;
-  if (has_lse) result.lse = Values::zeros(q.batch, q.heads, q.rows, 1);
-
+  if (has_lse) {
+    result.lse = result.max_scores = Values::zeros(q.batch, q.heads, q.rows, 1);
+  }
   if (problem.wants_weights) {
     result.weights = Values::zeros(q.batch, q.heads, q.rows, k.rows);
   }
@@ -117,10 +118,14 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
       row.scores[static_cast<std::size_t>(column)] = rounded(dtype_of_scores(dtype), score);
     }
     snippets(b, h, r, row.scores.data(), row.modified.data(), row.keep.data());
+    const float maximum = row_maximum(row);
     const float lse =
         softmax(row, dtype, products,
                 problem.sink ? static_cast<float>(problem.sink->at(b, h, r, 0)) : -kFloatInfinity);
-    if (has_lse) *result.lse.row(b, h, r) = lse;
+    if (has_lse) {
+      *result.lse.row(b, h, r) = lse;
+      *result.max_scores.row(b, h, r) = maximum;
+    }
     if (problem.wants_weights) {
       for (std::size_t column = 0; column < row.keep.size(); ++column) {
         const float p = row.keep[column] ? row.modified[column] : 0.0f;

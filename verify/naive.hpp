@@ -21,8 +21,8 @@ namespace tilewright::verify {
 ///
 /// @param problem  of products in TF32: after round_to_products
 /// @param products of f32 alone. tf32: P is rounded to 11 significant bits, ties away from zero,
-/// and
-///        lse is max s + log(sum), by which that of a kernel is judged
+///        and lse = max s + log(sum) and max_scores = max s are given, by which a kernel's are
+///        judged
 AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<float>& snippets,
                                 DType dtype, DType out_dtype, Executor& threads,
                                 F32Products products = F32Products::ieee);

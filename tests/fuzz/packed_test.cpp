@@ -218,6 +218,20 @@ TEST_CASE("fuzz packed: relations hold for the library's kernels") {
   }
 }
 
+TEST_CASE("fuzz packed: a row with a negative position has the lse of its sink") {
+  KernelRelationRunner runner(Device::cpu());
+  FuzzCase c = packed_case();
+  c.spec.mask_mod = "q_idx >= kv_idx";
+  c.spec.sink = "0.5 + h";
+  c.packing.sequences = {{70, 33}, {4, 9}};
+  c.packing.has_q_offset = c.packing.has_kv_offset = false;
+  set_totals(c.shape, c.packing);
+  const RelationResult result = check_packed(Relation::positions, c, runner);
+  CAPTURE(result.message);
+  CHECK(result.applies);
+  CHECK(result.holds());
+}
+
 namespace {
 
 // The library's kernels, with a fault that packed relations must see.

@@ -64,6 +64,26 @@ TEST_CASE("tf32: lse is judged by the error of naive's") {
   CHECK_FALSE(with_lse(q + 0x1p-10).ok);
 }
 
+TEST_CASE("tf32: max_scores are judged by the error of naive's, not by that of its lse") {
+  const double q = 3 + 0x1p-12;
+  AttentionValues naive = naive_of(q, 1, 1, F32Products::tf32);
+  REQUIRE(naive.max_scores.data.size() == 1);
+  CHECK(naive.max_scores.data[0] == 3);
+  naive.lse = one_row({q});
+  const AttentionValues reference{
+      .out = one_row({1}), .lse = one_row({q}), .max_scores = one_row({q})};
+  const Rule rule{.dtype = f32, .out_dtype = f32, .products = F32Products::tf32};
+  const auto with_max = [&](double max) {
+    return judge({.out = one_row({1}), .lse = one_row({q}), .max_scores = one_row({max})},
+                 reference, naive, rule);
+  };
+  CHECK(with_max(3).naive_max_scores == 0x1p-12);
+  CHECK(with_max(3).naive_lse == 0);
+  CHECK(with_max(3).ok);
+  CHECK(with_max(q + 0x1p-11).ok);
+  CHECK_FALSE(with_max(q + 0x1p-10).ok);
+}
+
 TEST_CASE("tf32: two units of eleven bits are allowed, and of 24 without it") {
   const AttentionValues exact{.out = one_row({1}), .lse = {}};
   Rule rule{.dtype = f32, .out_dtype = f32, .products = F32Products::tf32};
