@@ -61,6 +61,7 @@ std::vector<Workload> context_workloads(const BenchArguments& arguments) {
   std::vector<Workload> workloads;
   for (Spec& spec : specs) {
     spec.outputs.lse = true;
+    spec.gradients = {"q", "k", "v"};
     if (!spec.mask_mod.empty()) {
       spec.block = fastest_block(spec, gpu_facts(arguments.device).target, shape.q_len);
     }
@@ -144,90 +145,143 @@ double link_gigabytes_per_second(const Ranks& ranks, const std::vector<Device>& 
   return best;
 }
 
-// Times and results of one way to compute the whole.
+std::string_view name_of(Pass pass) {
+  return pass == Pass::forward ? "forward" : "backward";
+}
+
+// Times and results of one way to compute a pass of the whole.
 struct Measured {
   Samples samples;
   ContextTraffic traffic = {};
   std::int64_t bytes_sent = 0;  // by all ranks
   std::int64_t workspace = 0;   // of rank 0
   Sharding sharding = Sharding::contiguous;
-  std::vector<std::uint16_t> out;
-  std::vector<float> lse;
-
-  explicit Measured(const Workload& workload) {
-    const auto rows = static_cast<std::size_t>(workload.shape.num_q_heads * workload.shape.q_len);
-    lse.resize(rows);
-    out.resize(rows * static_cast<std::size_t>(workload.spec.value_head_dim()));
-  }
 };
 
-Measured measure_one(const Workload& workload, const Device& gpu, double budget_ms) {
-  Measured measured(workload);
-  const Attention attention(workload.spec, {.device = gpu, .kernels = command_line_toolchain()});
-  const SequenceRows rows(workload, whole_shard(workload.shape), gpu);
-  const DocumentIds documents(workload.shape.kv_len, gpu.index());
-  const Bindings bindings =
-      attention.bind(workload.spec.buffers.empty() ? SnippetInputs{} : documents.inputs());
-  std::optional<BlockMask> mask;
-  if (!workload.spec.mask_mod.empty()) mask = attention.block_mask(workload.shape, bindings);
-  const GpuMemory last(gpu.index(), 1);
-  char byte = 0;
-  const auto run = [&](int calls) {
-    const Stopwatch watch;
-    for (int i = 0; i < calls; ++i) {
-      if (mask) {
-        attention.forward(rows.tensors(), *mask, bindings);
-      } else {
-        attention.forward(rows.tensors(), bindings);
-      }
-    }
-    last.read(&byte, 1);  // in the default stream's order
-    return watch.ms() / calls;
-  };
-  run(1);
-  const int calls = calls_of_sample(run(1));
-  measured.samples = sample(budget_ms, [&] { run(calls); });
-  measured.samples.median_ms /= calls;
-  measured.samples.least_ms /= calls;
-  rows.read_results(measured.out, measured.lse);
-  return measured;
+SnippetInputs inputs_of(const Workload& workload, const DocumentIds& documents) {
+  return workload.spec.buffers.empty() ? SnippetInputs{} : documents.inputs();
 }
 
-Measured measure_all(const Workload& workload, const Ranks& ranks, const std::vector<Device>& gpus,
-                     double budget_ms) {
-  Measured measured(workload);
-  on_ranks(ranks, [&](int rank) {
-    const std::shared_ptr<Communicator>& communicator = ranks[static_cast<std::size_t>(rank)];
-    const Device& gpu = gpus[static_cast<std::size_t>(rank)];
-    const ContextParallel context(workload.spec, communicator,
-                                  {.device = gpu, .kernels = command_line_toolchain()});
-    const DocumentIds documents(workload.shape.kv_len, gpu.index());
-    const Bindings bindings = context.bind(
-        workload.shape, workload.spec.buffers.empty() ? SnippetInputs{} : documents.inputs());
-    const ContextPlan plan = context.plan(workload.shape, bindings);
-    const SequenceRows rows(workload, plan.shards(), gpu);
-    const std::int64_t bytes = context.workspace_size(plan);
-    const GpuMemory workspace(gpu.index(), bytes);
-    const ContextCallOptions options = {
-        .workspace = TensorView::contiguous(workspace.data(), DType::u8, {bytes})};
-    const Samples samples = sample_together(
-        *communicator, budget_ms, [&] { context.forward(rows.tensors(), plan, bindings, options); },
-        [&] { context.wait(); });
-    rows.read_results(measured.out, measured.lse);  // each rank its own rows
-    const std::int64_t own_bytes = plan.traffic().bytes_sent;
+std::unique_ptr<GpuMemory> workspace_of(std::int64_t bytes, const Device& gpu, TensorView& view) {
+  auto memory = std::make_unique<GpuMemory>(gpu.index(), bytes);
+  view = TensorView::contiguous(memory->data(), DType::u8, {bytes});
+  return memory;
+}
+
+// Passes of the whole sequence on one GPU.
+class OneGpu {
+ public:
+  OneGpu(const Workload& workload, const Device& gpu)
+      : attention_(workload.spec, {.device = gpu, .kernels = command_line_toolchain()}),
+        rows_(workload, whole_shard(workload.shape), gpu),
+        documents_(workload.shape.kv_len, gpu.index()),
+        bindings_(attention_.bind(inputs_of(workload, documents_))),
+        last_(gpu.index(), 1) {
+    if (!workload.spec.mask_mod.empty()) mask_ = attention_.block_mask(workload.shape, bindings_);
+    workspace_ = workspace_of(attention_.workspace_size(workload.shape, Pass::backward), gpu,
+                              backward_.workspace);
+  }
+
+  Measured measure(Pass pass, double budget_ms, WholeResults& results) const {
+    const auto run = [&](int calls) {
+      const Stopwatch watch;
+      for (int i = 0; i < calls; ++i) enqueue(pass);
+      wait();
+      return watch.ms() / calls;
+    };
+    run(1);
+    const int calls = calls_of_sample(run(1));
+    Measured measured;
+    measured.samples = sample(budget_ms, [&] { run(calls); });
+    measured.samples.median_ms /= calls;
+    measured.samples.least_ms /= calls;
+    rows_.read_results(pass, results);
+    return measured;
+  }
+
+ private:
+  void enqueue(Pass pass) const {
+    if (pass == Pass::backward && mask_) {
+      attention_.backward(rows_.backward_tensors(), *mask_, bindings_, {}, backward_);
+    } else if (pass == Pass::backward) {
+      attention_.backward(rows_.backward_tensors(), bindings_, {}, backward_);
+    } else if (mask_) {
+      attention_.forward(rows_.tensors(), *mask_, bindings_);
+    } else {
+      attention_.forward(rows_.tensors(), bindings_);
+    }
+  }
+
+  // A read stands in the default stream's order.
+  void wait() const {
+    char byte = 0;
+    last_.read(&byte, 1);
+  }
+
+  Attention attention_;
+  SequenceRows rows_;
+  DocumentIds documents_;
+  Bindings bindings_;
+  GpuMemory last_;
+  std::optional<BlockMask> mask_;
+  std::unique_ptr<GpuMemory> workspace_;
+  BackwardOptions backward_;
+};
+
+// One rank's part of both passes.
+class RankCalls {
+ public:
+  RankCalls(const Workload& workload, std::shared_ptr<Communicator> communicator, const Device& gpu)
+      : communicator_(std::move(communicator)),
+        context_(workload.spec, communicator_,
+                 {.device = gpu, .kernels = command_line_toolchain()}),
+        documents_(workload.shape.kv_len, gpu.index()),
+        bindings_(context_.bind(workload.shape, inputs_of(workload, documents_))),
+        plan_(context_.plan(workload.shape, bindings_)),
+        rows_(workload, plan_.shards(), gpu) {
+    workspace_ = workspace_of(std::max(context_.workspace_size(plan_, Pass::forward),
+                                       context_.workspace_size(plan_, Pass::backward)),
+                              gpu, options_.workspace);
+  }
+
+  // Each rank writes its own rows of the results, and gives what it measured itself.
+  Measured measure(Pass pass, double budget_ms, WholeResults& results) const {
+    Measured measured = {.traffic = plan_.traffic(), .sharding = plan_.sharding()};
+    measured.samples = sample_together(
+        *communicator_, budget_ms,
+        [&] {
+          if (pass == Pass::forward) {
+            context_.forward(rows_.tensors(), plan_, bindings_, options_);
+          } else {
+            context_.backward(rows_.backward_tensors(), plan_, bindings_, options_);
+          }
+        },
+        [&] { context_.wait(); });
+    rows_.read_results(pass, results);
+    measured.workspace = context_.workspace_size(plan_, pass);
+    measured.bytes_sent = sent_by_all(pass == Pass::forward ? measured.traffic.bytes_sent
+                                                            : measured.traffic.backward_bytes_sent);
+    return measured;
+  }
+
+ private:
+  std::int64_t sent_by_all(std::int64_t mine) const {
     const std::vector<std::byte> all =
-        communicator->all_gather(std::as_bytes(std::span(&own_bytes, 1)));
-    if (rank != 0) return;
+        communicator_->all_gather(std::as_bytes(std::span(&mine, 1)));
     std::vector<std::int64_t> sent(all.size() / sizeof(std::int64_t));
     std::memcpy(sent.data(), all.data(), all.size());
-    measured.bytes_sent = std::accumulate(sent.begin(), sent.end(), std::int64_t{0});
-    measured.samples = samples;
-    measured.traffic = plan.traffic();
-    measured.sharding = plan.sharding();
-    measured.workspace = bytes;
-  });
-  return measured;
-}
+    return std::accumulate(sent.begin(), sent.end(), std::int64_t{0});
+  }
+
+  std::shared_ptr<Communicator> communicator_;
+  ContextParallel context_;
+  DocumentIds documents_;
+  Bindings bindings_;
+  ContextPlan plan_;
+  SequenceRows rows_;
+  std::unique_ptr<GpuMemory> workspace_;
+  ContextCallOptions options_;
+};
 
 // Each call rounds P to bf16 before it meets V, and out; the divided one rounds parts too. Five
 // roundings of at most 2^-9, evenly distributed and independent, are 2^-9 sqrt(5 / 3) = 2.5e-3 of
@@ -237,11 +291,80 @@ constexpr double kRelativeBound = 7.5e-3;
 // verify/judge.hpp: 2e-3 + 2^-19 |lse| for each of the two, |lse| below 20.
 constexpr double kLseBound = 2 * (2e-3 + 20 * 0x1p-19);
 
-void require_near(const std::string& name, const ResultDistance& apart) {
-  if (apart.relative_rms <= kRelativeBound && apart.lse_max <= kLseBound) return;
-  throw Error(ErrorCode::internal,
-              fmt::format("{} over all GPUs is off from one GPU by {:.2g} of out and {:.2g} of lse",
-                          name, apart.relative_rms, apart.lse_max));
+// Of gradients: P and dS of each call, the parts and their sum are eight such roundings, 2^-9
+// sqrt(8 / 3) = 3.2e-3. Three times that.
+constexpr double kRelativeBoundOfGradients = 9.6e-3;
+
+void require_near(const std::string& name, Pass pass, const ResultDistance& apart) {
+  const bool is_forward = pass == Pass::forward;
+  const double bound = is_forward ? kRelativeBound : kRelativeBoundOfGradients;
+  if (apart.relative_rms <= bound && apart.lse_max <= kLseBound) return;
+  throw Error(
+      ErrorCode::internal,
+      fmt::format("{} {} over all GPUs is off from one GPU by {:.2g} of {} and {:.2g} of lse", name,
+                  name_of(pass), apart.relative_rms, is_forward ? "out" : "a gradient",
+                  apart.lse_max));
+}
+
+void add_row(BenchResults& results, const Workload& workload, Pass pass, const Measured& one,
+             const Measured& all, const ResultDistance& apart, std::size_t gpus, double link) {
+  const double ratio = one.samples.median_ms / all.samples.median_ms;
+  // Backward sends k and v, and their gradients back.
+  const double ring = static_cast<double>(all.traffic.bytes_of_full_ring) *
+                      (pass == Pass::forward ? 1 : 2) * static_cast<double>(gpus);
+  const double share = static_cast<double>(all.bytes_sent) / ring;
+  results.table.add({workload.spec.name, std::string(name_of(pass)),
+                     std::to_string(workload.shape.q_len), std::to_string(gpus),
+                     format_ms(one.samples.median_ms), format_ms(all.samples.median_ms),
+                     fmt::format("{:.3f}", ratio), std::string(to_string(all.sharding)),
+                     format_bytes(static_cast<std::uint64_t>(all.bytes_sent)),
+                     fmt::format("{:.1f} %", 100 * share),
+                     fmt::format("{:.1e}", apart.relative_rms), fmt::format("{:.0f} GB/s", link)});
+  results.rows.push_back({{"variant", workload.spec.name},
+                          {"pass", name_of(pass)},
+                          {"heads", workload.shape.num_q_heads},
+                          {"kv_heads", workload.shape.num_kv_heads},
+                          {"q_len", workload.shape.q_len},
+                          {"head_dim", workload.spec.head_dim},
+                          {"block", workload.spec.block},
+                          {"gpus", gpus},
+                          {"nccl", nccl_version()},
+                          {"link_gigabytes_per_second", link},
+                          {"one_gpu", to_json(one.samples)},
+                          {"all_gpus", to_json(all.samples)},
+                          {"ratio", ratio},
+                          {"sharding", to_string(all.sharding)},
+                          {"tiles", all.traffic.tiles},
+                          {"bytes_sent", all.bytes_sent},
+                          {"share_of_full_ring", share},
+                          {"workspace_bytes", all.workspace},
+                          {"relative_rms", apart.relative_rms},
+                          {"lse_max", apart.lse_max}});
+}
+
+// Both passes of a mask, on one GPU and then on all.
+void measure_mask(const Workload& workload, const Ranks& ranks, const std::vector<Device>& gpus,
+                  double budget_ms, double link, BenchResults& results) {
+  constexpr Pass kPasses[] = {Pass::forward, Pass::backward};
+  WholeResults whole(workload), shared(workload);
+  Measured one[2], all[2];
+  {
+    const OneGpu alone(workload, gpus[0]);
+    for (int i : {0, 1}) one[i] = alone.measure(kPasses[i], budget_ms, whole);
+  }
+  on_ranks(ranks, [&](int rank) {
+    const auto place = static_cast<std::size_t>(rank);
+    const RankCalls calls(workload, ranks[place], gpus[place]);
+    for (int i : {0, 1}) {
+      const Measured mine = calls.measure(kPasses[i], budget_ms, shared);
+      if (rank == 0) all[i] = mine;
+    }
+  });
+  for (int i : {0, 1}) {
+    const ResultDistance apart = distance(kPasses[i], whole, shared);
+    require_near(workload.spec.name, kPasses[i], apart);
+    add_row(results, workload, kPasses[i], one[i], all[i], apart, ranks.size(), link);
+  }
 }
 
 }  // namespace
@@ -251,45 +374,12 @@ BenchResults context_parallel_suite(const BenchArguments& arguments) {
   const std::vector<Workload> workloads = context_workloads(arguments);
   const Ranks ranks = nccl_group(gpus);
   const double link = link_gigabytes_per_second(ranks, gpus);
-  BenchResults results{Table({"mask", "tokens", "GPUs", "one GPU", "all GPUs", "ratio", "sharding",
-                              "sent", "of a ring", "off by", "link"})};
+  BenchResults results{Table({"mask", "pass", "tokens", "GPUs", "one GPU", "all GPUs", "ratio",
+                              "sharding", "sent", "of a ring", "off by", "link"})};
   Progress progress(workloads.size(), arguments.json);
   for (const Workload& workload : workloads) {
     progress.step(workload.spec.name);
-    const Measured one = measure_one(workload, gpus[0], arguments.timing.budget_ms);
-    const Measured all = measure_all(workload, ranks, gpus, arguments.timing.budget_ms);
-    const ResultDistance apart = distance(one.out, one.lse, all.out, all.lse);
-    require_near(workload.spec.name, apart);
-    const double ratio = one.samples.median_ms / all.samples.median_ms;
-    const double share = static_cast<double>(all.bytes_sent) /
-                         static_cast<double>(all.traffic.bytes_of_full_ring) /
-                         static_cast<double>(ranks.size());
-    results.table.add(
-        {workload.spec.name, std::to_string(workload.shape.q_len), std::to_string(ranks.size()),
-         format_ms(one.samples.median_ms), format_ms(all.samples.median_ms),
-         fmt::format("{:.3f}", ratio), std::string(to_string(all.sharding)),
-         format_bytes(static_cast<std::uint64_t>(all.bytes_sent)),
-         fmt::format("{:.1f} %", 100 * share), fmt::format("{:.1e}", apart.relative_rms),
-         fmt::format("{:.0f} GB/s", link)});
-    results.rows.push_back({{"variant", workload.spec.name},
-                            {"heads", workload.shape.num_q_heads},
-                            {"kv_heads", workload.shape.num_kv_heads},
-                            {"q_len", workload.shape.q_len},
-                            {"head_dim", workload.spec.head_dim},
-                            {"block", workload.spec.block},
-                            {"gpus", ranks.size()},
-                            {"nccl", nccl_version()},
-                            {"link_gigabytes_per_second", link},
-                            {"one_gpu", to_json(one.samples)},
-                            {"all_gpus", to_json(all.samples)},
-                            {"ratio", ratio},
-                            {"sharding", to_string(all.sharding)},
-                            {"tiles", all.traffic.tiles},
-                            {"bytes_sent", all.bytes_sent},
-                            {"share_of_full_ring", share},
-                            {"workspace_bytes", all.workspace},
-                            {"relative_rms", apart.relative_rms},
-                            {"lse_max", apart.lse_max}});
+    measure_mask(workload, ranks, gpus, arguments.timing.budget_ms, link, results);
   }
   return results;
 }

@@ -58,6 +58,61 @@ double number(std::uint16_t bits) {
   return double{std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16)};
 }
 
+std::unique_ptr<GpuMemory> empty_rows(int ordinal, std::int64_t heads, std::int64_t rows,
+                                      std::int64_t width) {
+  return std::make_unique<GpuMemory>(ordinal, heads * rows * width * kElement);
+}
+
+// Copies [heads, rows of all parts, width] to [heads, rows of the whole, width].
+template <typename Element>
+void put_parts(const GpuMemory& memory, const std::vector<Rows>& parts, std::int64_t heads,
+               std::int64_t width, std::vector<Element>& whole) {
+  std::int64_t rows = 0;
+  for (const Rows& part : parts) rows += part.count;
+  std::vector<Element> own(static_cast<std::size_t>(heads * rows * width));
+  memory.read(own.data(), std::ssize(own) * std::int64_t{sizeof(Element)});
+  const std::int64_t whole_rows = std::ssize(whole) / (heads * width);
+  for (std::int64_t head = 0; head < heads; ++head) {
+    std::int64_t row = head * rows;
+    for (const Rows& part : parts) {
+      std::copy_n(own.begin() + row * width, part.count * width,
+                  whole.begin() + (head * whole_rows + part.begin) * width);
+      row += part.count;
+    }
+  }
+}
+
+std::vector<Rows> parts_of_q(const std::vector<Shard>& shards) {
+  std::vector<Rows> parts;
+  for (const Shard& shard : shards) parts.push_back({shard.q_begin, shard.q_len});
+  return parts;
+}
+
+std::vector<Rows> parts_of_kv(const std::vector<Shard>& shards) {
+  std::vector<Rows> parts;
+  for (const Shard& shard : shards) parts.push_back({shard.kv_begin, shard.kv_len});
+  return parts;
+}
+
+// Root mean square of the difference, to that of the tensor.
+double relative_rms(const std::vector<std::uint16_t>& tensor,
+                    const std::vector<std::uint16_t>& other) {
+  double apart = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < tensor.size(); ++i) {
+    const double value = number(tensor[i]);
+    const double difference = value - number(other[i]);
+    apart += difference * difference;
+    size += value * value;
+  }
+  return std::sqrt(apart / size);
+}
+
+// Not std::max, which would pass over NaN.
+double worse(double a, double b) {
+  return b <= a ? a : b;
+}
+
 }  // namespace
 
 GpuMemory::GpuMemory(int ordinal, std::int64_t bytes)
@@ -97,59 +152,87 @@ void GpuMemory::read(void* to, std::int64_t bytes) const {
   driver_.check(driver_.functions().stream_synchronize(nullptr), "copying from the GPU");
 }
 
+WholeResults::WholeResults(const Workload& workload) {
+  const Shape& shape = workload.shape;
+  const Spec& spec = workload.spec;
+  const auto size = [](std::int64_t heads, std::int64_t rows, std::int64_t width) {
+    return static_cast<std::size_t>(heads * rows * width);
+  };
+  out.resize(size(shape.num_q_heads, shape.q_len, spec.value_head_dim()));
+  lse.resize(size(shape.num_q_heads, shape.q_len, 1));
+  if (spec.gradients.empty()) return;
+  dq.resize(size(shape.num_q_heads, shape.q_len, spec.head_dim));
+  dk.resize(size(shape.num_kv_heads, shape.kv_len, spec.head_dim));
+  dv.resize(size(shape.num_kv_heads, shape.kv_len, spec.value_head_dim()));
+}
+
 SequenceRows::SequenceRows(const Workload& workload, const std::vector<Shard>& shards,
                            const Device& device)
     : spec_(workload.spec), shape_(workload.shape), shards_(shards) {
-  std::vector<Rows> rows;
-  std::vector<Rows> columns;
+  const std::vector<Rows> rows = parts_of_q(shards), columns = parts_of_kv(shards);
   for (const Shard& shard : shards) {
-    rows.push_back({shard.q_begin, shard.q_len});
-    columns.push_back({shard.kv_begin, shard.kv_len});
     q_rows_ += shard.q_len;
     kv_rows_ += shard.kv_len;
   }
   const int gpu = device.index();
+  const std::int64_t value_dim = spec_.value_head_dim();
   q_ = random_rows(gpu, shape_.num_q_heads, rows, spec_.head_dim, 1);
   k_ = random_rows(gpu, shape_.num_kv_heads, columns, spec_.head_dim, 2);
-  v_ = random_rows(gpu, shape_.num_kv_heads, columns, spec_.value_head_dim(), 3);
-  out_ = std::make_unique<GpuMemory>(
-      gpu, shape_.num_q_heads * q_rows_ * spec_.value_head_dim() * kElement);
+  v_ = random_rows(gpu, shape_.num_kv_heads, columns, value_dim, 3);
+  out_ = empty_rows(gpu, shape_.num_q_heads, q_rows_, value_dim);
   lse_ =
       std::make_unique<GpuMemory>(gpu, shape_.num_q_heads * q_rows_ * std::int64_t{sizeof(float)});
+  if (spec_.gradients.empty()) return;
+  dout_ = random_rows(gpu, shape_.num_q_heads, rows, value_dim, 4);
+  dq_ = empty_rows(gpu, shape_.num_q_heads, q_rows_, spec_.head_dim);
+  dk_ = empty_rows(gpu, shape_.num_kv_heads, kv_rows_, spec_.head_dim);
+  dv_ = empty_rows(gpu, shape_.num_kv_heads, kv_rows_, value_dim);
 }
 
-TensorView SequenceRows::view(const GpuMemory& memory, std::int64_t heads, std::int64_t rows,
-                              std::int64_t width) const {
-  return TensorView::contiguous(memory.data(), DType::bf16, {shape_.batch, heads, rows, width});
+TensorView SequenceRows::of_q(const GpuMemory& memory, std::int64_t width) const {
+  return TensorView::contiguous(memory.data(), DType::bf16,
+                                {shape_.batch, shape_.num_q_heads, q_rows_, width});
+}
+
+TensorView SequenceRows::of_kv(const GpuMemory& memory, std::int64_t width) const {
+  return TensorView::contiguous(memory.data(), DType::bf16,
+                                {shape_.batch, shape_.num_kv_heads, kv_rows_, width});
 }
 
 ForwardTensors SequenceRows::tensors() const {
-  ForwardTensors tensors = {
-      .q = view(*q_, shape_.num_q_heads, q_rows_, spec_.head_dim),
-      .k = view(*k_, shape_.num_kv_heads, kv_rows_, spec_.head_dim),
-      .v = view(*v_, shape_.num_kv_heads, kv_rows_, spec_.value_head_dim()),
-      .out = view(*out_, shape_.num_q_heads, q_rows_, spec_.value_head_dim())};
+  ForwardTensors tensors = {.q = of_q(*q_, spec_.head_dim),
+                            .k = of_kv(*k_, spec_.head_dim),
+                            .v = of_kv(*v_, spec_.value_head_dim()),
+                            .out = of_q(*out_, spec_.value_head_dim())};
   tensors.lse =
       TensorView::contiguous(lse_->data(), DType::f32, {shape_.batch, shape_.num_q_heads, q_rows_});
   return tensors;
 }
 
-void SequenceRows::read_results(std::vector<std::uint16_t>& out, std::vector<float>& lse) const {
-  const std::int64_t width = spec_.value_head_dim();
-  std::vector<std::uint16_t> own_out(
-      static_cast<std::size_t>(shape_.num_q_heads * q_rows_ * width));
-  std::vector<float> own_lse(static_cast<std::size_t>(shape_.num_q_heads * q_rows_));
-  out_->read(own_out.data(), std::ssize(own_out) * kElement);
-  lse_->read(own_lse.data(), std::ssize(own_lse) * std::int64_t{sizeof(float)});
-  for (std::int64_t head = 0; head < shape_.num_q_heads; ++head) {
-    std::int64_t row = head * q_rows_;
-    for (const Shard& shard : shards_) {
-      const std::int64_t place = head * shape_.q_len + shard.q_begin;
-      std::copy_n(own_out.begin() + row * width, shard.q_len * width, out.begin() + place * width);
-      std::copy_n(own_lse.begin() + row, shard.q_len, lse.begin() + place);
-      row += shard.q_len;
-    }
+BackwardTensors SequenceRows::backward_tensors() const {
+  const ForwardTensors forward = tensors();
+  return {.q = forward.q,
+          .k = forward.k,
+          .v = forward.v,
+          .out = forward.out,
+          .lse = *forward.lse,
+          .dout = of_q(*dout_, spec_.value_head_dim()),
+          .dq = of_q(*dq_, spec_.head_dim),
+          .dk = of_kv(*dk_, spec_.head_dim),
+          .dv = of_kv(*dv_, spec_.value_head_dim())};
+}
+
+void SequenceRows::read_results(Pass pass, WholeResults& whole) const {
+  const std::vector<Rows> rows = parts_of_q(shards_), columns = parts_of_kv(shards_);
+  const std::int64_t q_heads = shape_.num_q_heads, kv_heads = shape_.num_kv_heads;
+  if (pass == Pass::forward) {
+    put_parts(*out_, rows, q_heads, spec_.value_head_dim(), whole.out);
+    put_parts(*lse_, rows, q_heads, 1, whole.lse);
+    return;
   }
+  put_parts(*dq_, rows, q_heads, spec_.head_dim, whole.dq);
+  put_parts(*dk_, columns, kv_heads, spec_.head_dim, whole.dk);
+  put_parts(*dv_, columns, kv_heads, spec_.value_head_dim(), whole.dv);
 }
 
 std::vector<Shard> whole_shard(const Shape& shape) {
@@ -173,22 +256,15 @@ SnippetInputs DocumentIds::inputs() const {
   return {.buffers = {{"doc", TensorView::contiguous(memory.data(), DType::i32, {length})}}};
 }
 
-ResultDistance distance(const std::vector<std::uint16_t>& out, const std::vector<float>& lse,
-                        const std::vector<std::uint16_t>& other_out,
-                        const std::vector<float>& other_lse) {
-  double apart = 0;
-  double size = 0;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const double value = number(out[i]);
-    const double difference = value - number(other_out[i]);
-    apart += difference * difference;
-    size += value * value;
+ResultDistance distance(Pass pass, const WholeResults& whole, const WholeResults& other) {
+  if (pass == Pass::backward) {
+    return {.relative_rms =
+                worse(worse(relative_rms(whole.dq, other.dq), relative_rms(whole.dk, other.dk)),
+                      relative_rms(whole.dv, other.dv))};
   }
-  ResultDistance result = {.relative_rms = std::sqrt(apart / size)};
-  for (std::size_t i = 0; i < lse.size(); ++i) {
-    const double difference = std::fabs(double{lse[i]} - double{other_lse[i]});
-    // Not the greater one of two, which would pass over NaN.
-    if (!(difference <= result.lse_max)) result.lse_max = difference;
+  ResultDistance result = {.relative_rms = relative_rms(whole.out, other.out)};
+  for (std::size_t i = 0; i < whole.lse.size(); ++i) {
+    result.lse_max = worse(result.lse_max, std::fabs(double{whole.lse[i]} - double{other.lse[i]}));
   }
   return result;
 }

@@ -29,28 +29,37 @@ class GpuMemory {
   cuda::DevicePointer pointer_ = 0;
 };
 
-/// Rows of a sequence in bf16 on one GPU, with out and lse: all of them, or a rank's shards. An
-/// element depends on its position in the whole alone.
+/// What both passes write of the whole sequence: tensors in bf16 [heads, q_len or kv_len, width],
+/// and lse [heads, q_len].
+struct WholeResults {
+  explicit WholeResults(const Workload& workload);
+
+  std::vector<std::uint16_t> out, dq, dk, dv;
+  std::vector<float> lse;
+};
+
+/// Rows of a sequence in bf16 on one GPU, with what both passes write: all of them, or a rank's
+/// shards. An element of an input depends on its position in the whole alone.
 class SequenceRows {
  public:
   /// @param workload a bhsd spec of batch 1
   SequenceRows(const Workload& workload, const std::vector<Shard>& shards, const Device& device);
 
   ForwardTensors tensors() const;
-  /// Copies out and lse to their places in the whole's, [heads, q_len, v_head_dim] and
-  /// [heads, q_len].
-  void read_results(std::vector<std::uint16_t>& out, std::vector<float>& lse) const;
+  BackwardTensors backward_tensors() const;
+  /// Copies what the pass wrote to its places in the whole's. Each rank writes other elements.
+  void read_results(Pass pass, WholeResults& whole) const;
 
  private:
-  TensorView view(const GpuMemory& memory, std::int64_t heads, std::int64_t rows,
-                  std::int64_t width) const;
+  TensorView of_q(const GpuMemory& memory, std::int64_t width) const;
+  TensorView of_kv(const GpuMemory& memory, std::int64_t width) const;
 
   Spec spec_;
   Shape shape_;
   std::vector<Shard> shards_;
   std::int64_t q_rows_ = 0;
   std::int64_t kv_rows_ = 0;
-  std::unique_ptr<GpuMemory> q_, k_, v_, out_, lse_;
+  std::unique_ptr<GpuMemory> q_, k_, v_, out_, lse_, dout_, dq_, dk_, dv_;
 };
 
 /// The whole sequence as one shard.
@@ -65,13 +74,11 @@ struct DocumentIds {
   GpuMemory memory;
 };
 
-/// How far two results are apart.
+/// How far two results of a pass are apart.
 struct ResultDistance {
-  double relative_rms = 0;  ///< of the difference of out, to that of out
-  double lse_max = 0;
+  double relative_rms = 0;  ///< of a tensor's difference, to that of the tensor; the greatest
+  double lse_max = 0;       ///< of forward
 };
-ResultDistance distance(const std::vector<std::uint16_t>& out, const std::vector<float>& lse,
-                        const std::vector<std::uint16_t>& other_out,
-                        const std::vector<float>& other_lse);
+ResultDistance distance(Pass pass, const WholeResults& whole, const WholeResults& other);
 
 }  // namespace tilewright::cli
