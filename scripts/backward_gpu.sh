@@ -5,6 +5,7 @@
 # FIGURES  other libraries' figures for the last table, or /dev/null: JSON lines with D, S, causal and a number for each library,
 #          {"D": 128, "S": 8192, "causal": false, "cudnn": 525}, TFLOP/s of 10 B H S S D, of which a causal mask keeps half
 # JOBS     how many checks run at a time (8)
+# PATTERNS of indices, in the table of buffers' gradients (slopes column row bias shared_bias own)
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
 #          others; packed: of packed calls;
 #          table: Hopper's kernel, the portable one and FIGURES; learnt: what a buffer's gradient costs;
@@ -169,7 +170,7 @@ learnt_table() {
       [[ $mask == causal ]] && keep="$causal, "
       local head="\"dtype\": \"bf16\", \"head_dim\": $head_dim, $keep" plain
       plain=$(rate plain "{$head$all}" "$inputs")
-      for pattern in slopes column row bias shared_bias own; do
+      for pattern in ${PATTERNS:-slopes column row bias shared_bias own}; do
         local name=x
         [[ $pattern == slopes ]] && name=slopes
         printf '%-24s | %8s | %8s | %8s | %8s\n' "d$head_dim $mask $pattern" "$plain" \

@@ -35,11 +35,26 @@ constexpr int kNotSupported = 801;
 
 using Entry = void (*)(void** parameters);
 using ParameterBytes = const std::size_t* (*)();
+using SharedMemory = unsigned char* (*)();  // of the calling thread
 
-// Of every function that was asked for.
+constexpr std::size_t kMostSharedBytes = 232448;  // of shared_memory in nvrtc.cpp
+constexpr unsigned kSharedBytesUnasked = 48 << 10;
+
+struct FunctionFacts {
+  ParameterBytes parameter_bytes;
+  SharedMemory shared_memory;
+  unsigned most_shared_bytes = kSharedBytesUnasked;  // dynamic
+};
+
+// Every function that was asked for.
 struct Functions {
   std::mutex mutex;
-  std::map<void*, ParameterBytes> bytes;
+  std::map<void*, FunctionFacts> facts;
+
+  FunctionFacts of(void* function) {
+    const std::lock_guard lock(mutex);
+    return facts.at(function);
+  }
 
   static Functions& all() {
     static auto& functions = *new Functions;
@@ -51,9 +66,7 @@ struct Functions {
 class KeptParameters {
  public:
   KeptParameters(void* function, void** parameters) {
-    Functions& functions = Functions::all();
-    const std::lock_guard lock(functions.mutex);
-    const std::size_t* bytes = functions.bytes.at(function)();
+    const std::size_t* bytes = Functions::all().of(function).parameter_bytes();
     for (; *bytes != 0; ++bytes, ++parameters) {
       copies_.emplace_back(*bytes / sizeof(Unit) + 1);
       std::memcpy(copies_.back().data(), *parameters, *bytes);
@@ -103,26 +116,52 @@ std::uint64_t next_seed() {
   return static_cast<std::uint64_t>(number_from("TILEWRIGHT_EMULATED_SEED", 1)) + launches++;
 }
 
+struct Launch {
+  void* function;
+  unsigned grid;
+  unsigned threads;
+  unsigned shared_bytes;
+};
+
+// A block finds NaN in its dynamic shared memory, and what lies behind is not its own.
+constexpr unsigned char kUnwritten = 0xff;
+
+std::string run_block_in_memory(const Launch& launch, unsigned block, unsigned char* memory,
+                                std::uint64_t seed, void** parameters) {
+  std::memset(memory, kUnwritten, kMostSharedBytes);
+  std::string failure = emulated::run_block(block, launch.grid, launch.threads, seed, [&] {
+    reinterpret_cast<Entry>(launch.function)(parameters);
+  });
+  if (!failure.empty()) return failure;
+  const bool is_left_alone = std::all_of(memory + launch.shared_bytes, memory + kMostSharedBytes,
+                                         [](unsigned char byte) { return byte == kUnwritten; });
+  if (is_left_alone) return {};
+  return "block " + std::to_string(block) + " wrote behind the " +
+         std::to_string(launch.shared_bytes) + " bytes of shared memory that its launch has";
+}
+
 // Runs blocks first, first + step, ...; returns why one did not end.
-std::string run_blocks(Entry entry, void** parameters, unsigned first, unsigned step, unsigned grid,
-                       unsigned threads, std::uint64_t seed) {
-  for (unsigned block = first; block < grid; block += step) {
-    std::string failure =
-        emulated::run_block(block, grid, threads, seed, [&] { entry(parameters); });
+std::string run_blocks(const Launch& launch, SharedMemory shared_memory, void** parameters,
+                       unsigned first, unsigned step, std::uint64_t seed) {
+  for (unsigned block = first; block < launch.grid; block += step) {
+    std::string failure = run_block_in_memory(launch, block, shared_memory(), seed, parameters);
     if (!failure.empty()) return failure;
   }
   return {};
 }
 
-int launch(void* function, unsigned grid, unsigned threads, void** parameters) {
-  const auto entry = reinterpret_cast<Entry>(function);
+int run(const Launch& launch, void** parameters) {
+  const FunctionFacts facts = Functions::all().of(launch.function);
+  if (launch.shared_bytes > facts.most_shared_bytes) return kInvalidValue;
+  const unsigned grid = launch.grid;
   const std::uint64_t seed = next_seed();
   const unsigned workers = std::min(grid, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::string> failures(workers);
   std::vector<std::thread> running;
   for (unsigned i = 0; i < workers; ++i) {
-    running.emplace_back(
-        [&, i] { failures[i] = run_blocks(entry, parameters, i, workers, grid, threads, seed); });
+    running.emplace_back([&, i] {
+      failures[i] = run_blocks(launch, facts.shared_memory, parameters, i, workers, seed);
+    });
   }
   for (std::thread& worker : running) worker.join();
   for (const std::string& failure : failures) {
@@ -187,22 +226,36 @@ int cuModuleUnload(void* module) {
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = dlsym(module, (std::string("emulated_") + name).c_str());
   void* const bytes = dlsym(module, (std::string("emulated_bytes_") + name).c_str());
-  if (!*function || !bytes) return kNotFound;
+  void* const memory = dlsym(module, "emulated_shared_memory");
+  if (!*function || !bytes || !memory) return kNotFound;
   Functions& functions = Functions::all();
   const std::lock_guard lock(functions.mutex);
-  functions.bytes[*function] = reinterpret_cast<ParameterBytes>(bytes);
+  functions.facts[*function] = {.parameter_bytes = reinterpret_cast<ParameterBytes>(bytes),
+                                .shared_memory = reinterpret_cast<SharedMemory>(memory)};
+  return 0;
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  constexpr int kMaxDynamicSharedBytes = 8;
+  if (attribute != kMaxDynamicSharedBytes || value < 0) return kInvalidValue;
+  if (static_cast<std::size_t>(value) > kMostSharedBytes) return kInvalidValue;
+  Functions& functions = Functions::all();
+  const std::lock_guard lock(functions.mutex);
+  functions.facts.at(function).most_shared_bytes =
+      std::max(kSharedBytesUnasked, static_cast<unsigned>(value));
   return 0;
 }
 
 int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
-                   unsigned, unsigned, void*, void** parameters, void**) {
+                   unsigned, unsigned shared_bytes, void*, void** parameters, void**) {
+  const Launch launch = {
+      .function = function, .grid = grid, .threads = threads, .shared_bytes = shared_bytes};
   if (emulated::is_capturing()) {
     emulated::capture([=, kept = KeptParameters(function, parameters)]() mutable {
-      return launch(function, grid, threads, kept.pointers().data());
+      return run(launch, kept.pointers().data());
     });
     return 0;
   }
-  return launch(function, grid, threads, parameters);
+  return run(launch, parameters);
 }
 
 int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t count, void*) {

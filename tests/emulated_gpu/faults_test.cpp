@@ -270,6 +270,14 @@ TEST_CASE("emulated GPU: a read behind an array of a thread is seen") {
   check_each_is_seen(faults, with_short_tiles(), kSeveralTiles, &findings);
 }
 
+TEST_CASE("emulated GPU: a write behind a block's shared memory is seen") {
+  const std::vector<Fault> faults = {{"V has twice the room of K before it",
+                                      "cuda/portable/forward.hpp",
+                                      "shared_memory + kQBytes + kStages * kKBytes,",
+                                      "shared_memory + kQBytes + 2 * kStages * kKBytes,"}};
+  check_each_is_seen(faults, causal("portable"), kSeveralTiles, &findings);
+}
+
 TEST_CASE("emulated GPU: faults of the block mask's kernels are seen") {
   const std::vector<Fault> faults = {
       {"spans are worked on before all are listed", "cuda/mask/rows.hpp",

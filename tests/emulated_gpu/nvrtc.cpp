@@ -39,7 +39,8 @@ std::string with_calls(const std::string& source) {
       "#include \"" EMULATED_PRELUDE "\"\n#line 1 \"kernel.cu\"\n" + source +
       "\n#define EMULATED_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n"
       "EMULATED_EXPORT const emulated::Core* emulated_core = nullptr;\n"
-      "thread_local __align__(1024) unsigned char shared_memory[232448];\n";
+      "thread_local __align__(1024) unsigned char shared_memory[232448];\n"
+      "EMULATED_EXPORT unsigned char* emulated_shared_memory() { return shared_memory; }\n";
   const std::regex kernel(R"re(extern "C" __global__ [^(]*\([^)]*\)\s*(\w+)\()re");
   for (std::sregex_iterator i(source.begin(), source.end(), kernel), end; i != end; ++i) {
     const std::string name = (*i)[1];

@@ -137,7 +137,7 @@ WEAK int cuModuleGetFunction(void** function, void*, const char* name) {
   const std::lock_guard lock(mutex);
   return *function = const_cast<char*>(names.insert(name).first->c_str()), in_context();
 }
-int cuFuncSetAttribute(void*, int attribute, int) {
+WEAK int cuFuncSetAttribute(void*, int attribute, int) {
   return attribute == 8 ? 0 : kInvalidValue;
 }
 WEAK int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned, unsigned,
