@@ -17,9 +17,6 @@ static_assert(static_cast<int>(DType::f32) == TW_F32 && static_cast<int>(DType::
               static_cast<int>(DType::u32) == TW_U32 && kAllDTypes.size() == TW_U32 + 1);
 static_assert(kMaxRank == 5);
 
-// No dtype of the library's: its checks refuse it with their own words.
-constexpr auto kUnknownDType = static_cast<DType>(255);
-
 bool is_read_by(const tw_tensor& tensor, const Device& device) {
   switch (tensor.device_type) {
     case TW_ANY_DEVICE:
@@ -46,14 +43,20 @@ bool is_read_by(const tw_tensor& tensor, const Device& device) {
               "memory");
 }
 
+[[noreturn]] void refuse_dtype(const tw_tensor& tensor, const char* name) {
+  throw Error(ErrorCode::tensor,
+              std::string(name) + " has dtype " + std::to_string(tensor.dtype) + ", which is none",
+              "name one of tilewright.h: TW_F32, TW_BF16, ...");
+}
+
 }  // namespace
 
 TensorView view_of(const tw_tensor& tensor, const Device& device, const char* name) {
   if (!is_read_by(tensor, device)) refuse_device(tensor, device, name);
+  if (tensor.dtype < TW_F32 || tensor.dtype > TW_U32) refuse_dtype(tensor, name);
   TensorView view;
   view.data = tensor.data;
-  const bool is_known = tensor.dtype >= TW_F32 && tensor.dtype <= TW_U32;
-  view.dtype = is_known ? static_cast<DType>(tensor.dtype) : kUnknownDType;
+  view.dtype = static_cast<DType>(tensor.dtype);
   view.rank = tensor.rank;
   std::copy(tensor.shape, tensor.shape + kMaxRank, view.shape.begin());
   std::copy(tensor.strides, tensor.strides + kMaxRank, view.strides.begin());

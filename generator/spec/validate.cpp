@@ -259,14 +259,16 @@ class FieldChecker {
   void check_head_dim(const char* key, std::int64_t value) const {
     if (value < 8 || value > 256) {
       wrong({key}, std::to_string(value), "be a number from 8 to 256",
-            value > 0 && value < 8 ? "pad q, k and v with zeros to 8" : "");
+            value > 256              ? "no kernel has longer rows"
+            : value > 0 && value < 8 ? padding_hint(key, value, 8)
+                                     : "");
     }
     if (value >= 16 && value % 8 == 0) return;
     if (is_quantised(spec_.key_value_dtype()) || is_quantised(spec_.dtype) ||
         is_quantised(spec_.output_dtype())) {
       wrong({key}, std::to_string(value),
             "be a multiple of 8 from 16 to 256 where q, k, v or out has one byte",
-            near_multiple(value, 8, "pad q, k and v with zeros to "));
+            padding_hint(key, value, std::max<std::int64_t>(round_up(value, 8), 16)));
     }
     if (spec_.is_paged_x()) {
       wrong({key}, std::to_string(value),
@@ -282,6 +284,16 @@ class FieldChecker {
       wrong({"block", fmt::format("[{}]", i)}, std::to_string(side),
             "be a multiple of 16 from 16 to 256", near_multiple(side, 16, "use "));
     }
+  }
+
+  // Zeros change no product, but the scale that follows from head_dim.
+  std::string padding_hint(std::string_view key, std::int64_t value, std::int64_t padded) const {
+    if (key == "v_head_dim") return fmt::format("pad v with zeros to {}", padded);
+    return fmt::format("pad q{} with zeros to {}{}", spec_.v_head_dim == 0 ? ", k and v" : " and k",
+                       padded,
+                       spec_.scale ? ""
+                                   : fmt::format(", and set scale to {:.9g}, 1 / sqrt({})",
+                                                 1 / std::sqrt(static_cast<double>(value)), value));
   }
 
   static std::string near_multiple(std::int64_t value, std::int64_t step, std::string_view what) {

@@ -136,7 +136,8 @@ TEST_CASE("C: memory that the device does not read is refused") {
   CHECK_THAT(tw_error_message(elsewhere.get()), Catch::Matchers::ContainsSubstring("type 10"));
   call = call_of(x);
   call.q.dtype = 256;  // f32 where 8 bits of it are looked at
-  fail(TW_TENSOR, tw_forward, made.get(), &call);
+  const ErrorHandle unknown = fail(TW_TENSOR, tw_forward, made.get(), &call);
+  CHECK(std::string(tw_error_message(unknown.get())) == "q has dtype 256, which is none");
 }
 
 TEST_CASE("C: texts, output shapes and workspace of an attention") {

@@ -250,10 +250,10 @@ TEST_CASE("spec: values of a wrong type") {
 TEST_CASE("spec: values out of range, and names that nothing has") {
   check_refusals({
       {R"("v_head_dim": 7)", 15, "v_head_dim is 7, but must be a number from 8 to 256",
-       "pad q, k and v with zeros to 8"},
+       "pad v with zeros to 8"},
       {R"("v_head_dim": 0)", 15, "must be a number from 8", ""},
       {R"("v_head_dim": -64)", 15, "v_head_dim is -64", ""},
-      {R"("v_head_dim": 264)", 15, "v_head_dim is 264", ""},
+      {R"("v_head_dim": 264)", 15, "v_head_dim is 264", "no kernel has longer rows"},
       {R"("v_head_dim": 18446744073709551615)", 15, "64 bits with a sign", ""},
       {R"("v_head_dim": 99999999999999999999999)", 15, "whole number", ""},
       {R"("block": [128, 24])", 16, "block[1] is 24, but must be a multiple of 16", "use 32"},
