@@ -33,8 +33,10 @@ auto calling(const char* doing, Body body) {
     return body();
   } catch (nb::python_error& error) {
     const nb::str text(error.value());
-    throw Error(ErrorCode::device,
-                "the group failed while " + std::string(doing) + ": " + text.c_str());
+    throw Error(
+        ErrorCode::device, "the group failed while " + std::string(doing) + ": " + text.c_str(),
+        "a rank has ended, or the group's time-out has passed: see what each rank says, and "
+        "start all of them again");
   } catch (const nb::cast_error&) {
     throw Error(ErrorCode::usage, "the transport's all_gather returned no bytes");
   }

@@ -116,6 +116,7 @@ def test_errors_name_the_rank():
     for rank, error in enumerate(run_ranks(2, cut)):
         assert isinstance(error, tw.Error) and error.code == "device"
         assert f"rank {rank}: the group failed while gathering from all ranks: division by zero" in str(error)
+        assert error.hint.startswith("a rank has ended")
 
 
 def test_refusals():

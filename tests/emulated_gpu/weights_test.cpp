@@ -31,6 +31,13 @@ TEST_CASE("weights on a GPU: after Hopper's kernel and the portable one") {
   }
 }
 
+TEST_CASE("weights on a GPU: rows that are stored by four columns and by two") {
+  const Shape shape = {.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 75, .kv_len = 148};
+  const std::string masked = R"x("mask_mod": "q_idx >= kv_idx && kv_idx % 3 != 1")x";
+  weights::check_dense(spec_in("bf16", masked), gpu(), shape);
+  weights::check_dense(spec_in("f16", R"("out_dtype": "f32")"), gpu(), shape);
+}
+
 TEST_CASE("weights on a GPU: float32, padded rows, and tensors of one byte") {
   for (const std::string& fields : weights::dense_fields()) {
     CAPTURE(fields);
@@ -79,6 +86,9 @@ TEST_CASE("weights on a GPU: planted faults are seen") {
       {{"in units of exp2", file, "exp2((y - lse) * kLog2E)", "exp2(y - lse)"}, R"("scale": 1)"},
       {{"rows of the next head", file, "place.lse_begin(call, place.b, place.h) + place.first_row;",
         "place.lse_begin(call, place.b, 0) + place.first_row;"},
+       R"("scale": 1)"},
+      {{"lanes keep the columns that they give", file, "is_odd ? left : right, 1)",
+        "is_odd ? right : left, 1)"},
        R"("scale": 1)"},
       {{"K of the tile before", file, "load_ahead(1);", ""}, R"("scale": 1)"}};
   for (const Planted& planted : faults) {

@@ -50,6 +50,62 @@ class WeightRows {
 
   // w: of a thread's elements of the tile from column `first` on.
   __forceinline__ void store(int first, const float (&w)[kRows][kColumns]) const {
+    if constexpr (kHasPairs && sizeof(OutElement) == 2) {
+      if (divides_rows(4)) return store_fours<OutElement>(first, w);
+    } else if constexpr (kHasPairs && sizeof(OutElement) == 4) {
+      if (divides_rows(2)) return store_pairs(first, w);
+    }
+    store_elements(first, w);
+  }
+
+ private:
+  // Whether a thread's columns come in twos that are neighbours, as in fragment.hpp.
+  static constexpr bool kHasPairs = column_offset(1) == 1;
+
+  // Whether rows begin and end at multiples of so many elements.
+  __forceinline__ bool divides_rows(int elements) const {
+    const auto address = reinterpret_cast<unsigned long long>(elements_);
+    return kv_len_ % elements == 0 && address % (elements * sizeof(OutElement)) == 0;
+  }
+
+  // Two neighbouring lanes give each other two columns, so that each has four that are neighbours, and eight
+  // rows' stores fill sectors of 32 bytes.
+  // Element: OutElement, of 16 bits
+  template <typename Element>
+  __forceinline__ void store_fours(int first, const float (&w)[kRows][kColumns]) const {
+    const bool is_odd = lane() % 2 != 0;
+    const int column = first + column_of(0) + (is_odd ? 6 : 0);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      Element* const row = elements_ + static_cast<long long>(row_of(i)) * kv_len_;
+#pragma unroll
+      for (int j = 0; j < kColumns; j += 4) {
+        const unsigned left = pack<Element>(w[i][j], w[i][j + 1]);
+        const unsigned right = pack<Element>(w[i][j + 2], w[i][j + 3]);
+        const unsigned given = __shfl_xor_sync(~0u, is_odd ? left : right, 1);
+        const int at = column + column_offset(j);
+        if (row_of(i) < rows_ && at < kv_len_) {
+          *reinterpret_cast<uint2*>(row + at) =
+              is_odd ? uint2{given, right} : uint2{left, given};
+        }
+      }
+    }
+  }
+
+  __forceinline__ void store_pairs(int first, const float (&w)[kRows][kColumns]) const {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (row_of(i) >= rows_) continue;
+      OutElement* const row = elements_ + static_cast<long long>(row_of(i)) * kv_len_;
+#pragma unroll
+      for (int j = 0; j < kColumns; j += 2) {
+        const int column = first + column_of(0) + column_offset(j);
+        if (column < kv_len_) store_pair(w[i][j], w[i][j + 1], row + column);
+      }
+    }
+  }
+
+  __forceinline__ void store_elements(int first, const float (&w)[kRows][kColumns]) const {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       if (row_of(i) >= rows_) continue;
@@ -62,7 +118,6 @@ class WeightRows {
     }
   }
 
- private:
   OutElement* elements_;  // [kQTile][kv_len], of which rows_ exist
   int kv_len_;
   int rows_;
