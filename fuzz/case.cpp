@@ -345,6 +345,7 @@ bool has_all_trees(const FuzzCase& c) {
     const std::string& text = snippet_text(c.spec, kind);
     return text.empty() || snippet::opaque(snippet::parse(kind, text, c.spec)) == nullptr;
   };
+  if (c.spec.has_dropout()) return false;  // compiled readings know its seed
   return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod) &&
          (!c.spec.has_scales_or_sink() ||
           (is_understood(SnippetKind::q_scale) && is_understood(SnippetKind::k_scale) &&
@@ -418,8 +419,8 @@ std::string describe(const FuzzCase& fuzz_case) {
   }
   if (!spec.score_mod.empty()) text += ", score_mod";
   if (!spec.mask_mod.empty()) text += ", mask_mod";
-  for (const SnippetKind kind :
-       {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale, SnippetKind::sink}) {
+  for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
+                                 SnippetKind::sink, SnippetKind::dropout}) {
     if (!snippet_text(spec, kind).empty()) text += fmt::format(", {}", to_string(kind));
   }
   if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;

@@ -85,10 +85,13 @@ RowSnippets<Score> CaseReadings::rows(const Reading* user, const FunctionErrors&
 }
 
 ScaleValues CaseReadings::scales() const {
-  if (!case_.spec.has_scales_or_sink()) return {};
+  if (!case_.spec.has_other_snippets()) return {};
   return [this](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
                 std::int64_t h, std::int64_t first, std::int64_t count, double* values) {
-    if (user_) return user_->in_double.scale(kind, arguments, b, h, first, count, values);
+    if (user_) {
+      scale_values(user_->in_float, user_->in_double)(kind, arguments, b, h, first, count, values);
+      return;
+    }
     // A column that is not there serves a sequence without any.
     CallValues call = values_;
     call.shape.kv_len = std::max<std::int64_t>(call.shape.kv_len, 1);

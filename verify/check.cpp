@@ -44,7 +44,7 @@ constexpr double kShareOfReference = 0.7;
 // The snippets' readings; none where the spec has no snippets.
 struct Readings {
   Readings(const Spec& spec, const CheckOptions& options) {
-    if (spec.score_mod.empty() && spec.mask_mod.empty() && !spec.has_scales_or_sink()) return;
+    if (spec.score_mod.empty() && spec.mask_mod.empty() && !spec.has_other_snippets()) return;
     const Toolchain& context = options.readings ? *options.readings : options.attention.kernels;
     std::vector<KernelVariant> ids = {{.role = KernelRole::evaluate_float},
                                       {.role = KernelRole::evaluate_double}};
@@ -58,11 +58,8 @@ struct Readings {
 
   // None where the spec has neither scales nor a sink. Valid as long as this is.
   ScaleValues scales(const Spec& spec) const {
-    if (!spec.has_scales_or_sink()) return {};
-    return [this](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
-                  std::int64_t h, std::int64_t first, std::int64_t count, double* values) {
-      in_double->scale(kind, arguments, b, h, first, count, values);
-    };
+    if (!spec.has_other_snippets()) return {};
+    return scale_values(*in_float, *in_double);
   }
 
   std::optional<FloatReading> in_float;

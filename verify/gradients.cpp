@@ -236,9 +236,8 @@ class GradientJudge {
 
   DenseProblem read(const Parts::Place& place) const {
     DenseProblem dense = parts_.read(place);
-    if (spec_.has_scales_or_sink()) {
-      const auto scales = [this](auto... arguments) { in_double_.scale(arguments...); };
-      apply_scales(spec_, scales, place.arguments, place.b, 0, dense);
+    if (spec_.has_other_snippets()) {
+      apply_scales(spec_, scale_values(in_float_, in_double_), place.arguments, place.b, 0, dense);
     }
     return dense;
   }

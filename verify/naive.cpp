@@ -89,6 +89,16 @@ float softmax(ScoreRow& row, DType dtype, F32Products products, float sink) {
   return maximum + std::log(sum);
 }
 
+// Marks the columns that dropout drops from a row of weights.
+void drop(const DropoutDraws& dropout, std::int64_t b, std::int64_t h, std::int64_t r,
+          ScoreRow& row) {
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    if (row.keep[column] && !dropout.keeps(b, h, r, static_cast<std::int64_t>(column))) {
+      row.keep[column] = 0;
+    }
+  }
+}
+
 }  // namespace
 
 AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<float>& snippets,
@@ -126,9 +136,12 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
       *result.lse.row(b, h, r) = lse;
       *result.max_scores.row(b, h, r) = maximum;
     }
+    if (problem.dropout) drop(*problem.dropout, b, h, r, row);
+    const auto keeping_factor =
+        static_cast<float>(problem.dropout ? problem.dropout->keeping_factor(h) : 1);
     if (problem.wants_weights) {
       for (std::size_t column = 0; column < row.keep.size(); ++column) {
-        const float p = row.keep[column] ? row.modified[column] : 0.0f;
+        const float p = row.keep[column] ? row.modified[column] * keeping_factor : 0.0f;
         result.weights.row(b, h, r)[column] = rounded(out_dtype, p);
       }
     }
@@ -143,7 +156,7 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
     const double out_scale =
         problem.out_scales.empty() ? 1 : problem.out_scales[static_cast<std::size_t>(h)];
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      out[i] = rounded(out_dtype, sums[i] / static_cast<float>(out_scale));
+      out[i] = rounded(out_dtype, sums[i] * keeping_factor / static_cast<float>(out_scale));
     }
   });
   return result;

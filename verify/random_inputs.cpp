@@ -137,6 +137,10 @@ Tensor random_buffer(const BufferSpec& spec, const std::vector<std::int64_t>& ex
 
 double random_scalar(const ScalarSpec& spec, std::int64_t kv_len, Random random) {
   if (spec.default_value) return *spec.default_value;
+  if (spec.dtype == DType::i64) {  // a seed, whose high word counts too
+    constexpr std::int64_t kGreatest = std::int64_t{1} << 52;
+    return static_cast<double>(random.integer(-kGreatest, kGreatest));
+  }
   if (spec.dtype == DType::i32) {
     return static_cast<double>(random.integer(1, std::max<std::int64_t>(1, kv_len / 2)));
   }

@@ -50,7 +50,8 @@ struct RandomOptions {
 ///             (bool); a few elements are the ends of an integer range of more than 17 numbers,
 ///             half of them those of a floating range that reaches beyond 10,000 (padding);
 ///             `sorted` sorts along the last dimension
-///   scalars   the default; without one uniform over [0.5, 2] (f32) or 1..max(1, kv_len / 2) (i32)
+///   scalars   the default; without one uniform over [0.5, 2] (f32) or 1..max(1, kv_len / 2) (i32);
+///             a seed (i64) has 53 bits
 /// @throws Error with code tensor for a shape that no kernel can run, with code memory
 Inputs random_inputs(const Spec& spec, const Shape& shape, std::uint64_t seed,
                      const RandomOptions& options = {});

@@ -16,10 +16,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Buffers of one row of scores.
 struct ScoreRow {
   explicit ScoreRow(std::int64_t kv_len)
-      : scores(static_cast<std::size_t>(kv_len)), modified(scores.size()), keep(scores.size()) {}
+      : scores(static_cast<std::size_t>(kv_len)),
+        modified(scores.size()),
+        factors(scores.size(), 1),
+        keep(scores.size()) {}
 
   std::vector<double> scores;
   std::vector<double> modified;
+  std::vector<double> factors;
   std::vector<unsigned char> keep;
 };
 
@@ -75,8 +79,17 @@ double weight_of_sink(double sink, double greatest) {
 void write_weights(const ScoreRow& row, double maximum, double sum, double* weights) {
   for (std::size_t column = 0; column < row.keep.size(); ++column) {
     const double score = row.modified[column];
-    if (!row.keep[column] || score == -kInfinity) continue;
-    weights[column] = std::exp(score - maximum) / sum;
+    if (!row.keep[column] || score == -kInfinity || row.factors[column] == 0) continue;
+    weights[column] = std::exp(score - maximum) / sum * row.factors[column];
+  }
+}
+
+// What each weight of a row is multiplied by before it meets V: 1 without dropout.
+void draw_factors(const DenseProblem& problem, std::int64_t b, std::int64_t h, std::int64_t r,
+                  ScoreRow& row) {
+  if (!problem.dropout) return;
+  for (std::size_t column = 0; column < row.factors.size(); ++column) {
+    row.factors[column] = problem.dropout->factor(b, h, r, static_cast<std::int64_t>(column));
   }
 }
 
@@ -97,7 +110,9 @@ double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b
     const double p = std::exp(row.modified[column] - maximum.value);
     const double* value = v.row(b, h_kv, static_cast<std::int64_t>(column));
     sum += p;
-    for (std::int64_t i = 0; i < v.width; ++i) out[i] += p * value[i];
+    const double factor = row.factors[column];
+    if (factor == 0) continue;
+    for (std::int64_t i = 0; i < v.width; ++i) out[i] += p * factor * value[i];
   }
   const bool leaves_nothing = sink == kInfinity && !std::isnan(sum);
   if (weights && !leaves_nothing) write_weights(row, maximum.value, sum, weights);
@@ -133,6 +148,7 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     scores.row(b, h, row, line.scores);
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
     bound_scores(line);
+    draw_factors(problem, b, h, row, line);
     max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
     const double sink = problem.sink ? problem.sink->at(b, h, row, 0) : -kInfinity;
     reference.values.lse.at(b, h, row, 0) = softmax_times_values(

@@ -7,6 +7,7 @@
 
 #include "../runtime/api/executor.hpp"
 #include "attention_values.hpp"
+#include "dropout.hpp"
 
 namespace tilewright::verify {
 
@@ -27,7 +28,8 @@ struct DenseProblem {
   std::optional<Values> sink = {};
   /// [num_q_heads]: what out is divided by; empty: nothing.
   std::vector<double> out_scales = {};
-  bool wants_weights = false;  ///< results hold the softmax's weights too
+  std::optional<DropoutDraws> dropout = {};  ///< none: every weight is kept
+  bool wants_weights = false;                ///< results hold the softmax's weights too
 };
 
 struct Reference {
@@ -43,6 +45,8 @@ struct Reference {
 ///     p      = exp(s - max s) / sum                      over the kept columns only
 ///     out    = sum p v / out_scale,   lse = max s + log(sum),   max_scores = max s
 ///     weights = p, 0 of a column that is dropped or has the score -inf
+///
+/// With dropout, p of out and of weights is p times DropoutDraws::factor.
 ///
 /// A column that is dropped takes no part: whatever its k and v hold, NaN too. A row with nothing
 /// kept, or with only -inf kept, gives out 0 and lse -inf. A kept NaN or +inf makes its row NaN.

@@ -1,6 +1,9 @@
 #include "verify/scale_values.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -28,6 +31,7 @@ class Scaler {
       multiply(kind, *tensor, group, std::max<std::int64_t>(tensor->rows - new_rows_, 0));
     }
     if (!spec_.out_scale.empty()) fill_out_scales();
+    if (spec_.has_dropout()) fill_dropout();
     if (spec_.sink.empty()) return;
     const Values& q = problem_.q;
     Values sinks = Values::zeros(q.batch, q.heads, q.rows, 1);
@@ -46,6 +50,33 @@ class Scaler {
       scales_(SnippetKind::out_scale, arguments_, first_b_, h, 0, 1,
               &problem_.out_scales[static_cast<std::size_t>(h)]);
     }
+  }
+
+  void fill_dropout() const {
+    DropoutDraws draws{.p = std::vector<double>(static_cast<std::size_t>(problem_.q.heads)),
+                       .seed = seed(),
+                       .first_b = first_b_,
+                       .q_offset = arguments_.q_offset,
+                       .kv_offset = arguments_.kv_offset};
+    for (std::int64_t h = 0; h < problem_.q.heads; ++h) {
+      scales_(SnippetKind::dropout, arguments_, first_b_, h, 0, 1,
+              &draws.p[static_cast<std::size_t>(h)]);
+    }
+    problem_.dropout = std::move(draws);
+  }
+
+  std::uint64_t seed() const {
+    if (spec_.has_seed_buffer()) {
+      const auto index = std::distance(spec_.buffers.begin(), spec_.buffers.find("seed"));
+      std::uint64_t value = 0;
+      std::memcpy(&value, arguments_.buffers[index].data, sizeof value);
+      return value;
+    }
+    const auto index = std::distance(spec_.scalars.begin(), spec_.scalars.find("seed"));
+    const auto low = static_cast<std::uint32_t>(arguments_.scalars[index].as_i32);
+    const auto high =
+        static_cast<std::uint32_t>(arguments_.scalars[spec_.scalar_entries() - 1].as_i32);
+    return std::uint64_t{high} << 32 | low;
   }
 
   // A tensor that all batches share has a copy for each where their scales may differ.
@@ -85,6 +116,20 @@ class Scaler {
 };
 
 }  // namespace
+
+ScaleValues scale_values(const FloatReading& in_float, const DoubleReading& in_double) {
+  return [&in_float, &in_double](SnippetKind kind, const abi::SnippetArguments& arguments,
+                                 std::int64_t b, std::int64_t h, std::int64_t first,
+                                 std::int64_t count, double* values) {
+    if (kind != SnippetKind::dropout) {
+      in_double.scale(kind, arguments, b, h, first, count, values);
+      return;
+    }
+    std::vector<float> probabilities(static_cast<std::size_t>(count));
+    in_float.scale(kind, arguments, b, h, first, count, probabilities.data());
+    std::copy(probabilities.begin(), probabilities.end(), values);
+  };
+}
 
 void apply_scales(const Spec& spec, const ScaleValues& scales,
                   const abi::SnippetArguments& arguments, std::int64_t first_b,

@@ -28,9 +28,15 @@ abi::BufferArgument buffer_argument(const BufferSpec& spec, const TensorView& vi
   return argument;
 }
 
+std::int64_t whole(double value) {
+  return static_cast<std::int64_t>(value);
+}
+
 abi::ScalarArgument scalar_argument(DType dtype, double value) {
   abi::ScalarArgument argument{};
-  if (dtype == DType::i32) {
+  if (dtype == DType::i64) {
+    argument.as_i32 = static_cast<int>(static_cast<std::uint64_t>(whole(value)) & 0xffffffffu);
+  } else if (dtype == DType::i32) {
     argument.as_i32 = static_cast<int>(value);
   } else {
     argument.as_f32 = static_cast<float>(value);
@@ -52,6 +58,12 @@ SnippetValues::SnippetValues(const Spec& spec, const SnippetInputs& inputs, cons
   index = 0;
   for (const auto& [name, scalar] : spec.scalars) {
     scalars_.push_back(scalar_argument(scalar.dtype, bindings.scalars()[index++]));
+  }
+  index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    const std::int64_t value = whole(bindings.scalars()[index++]);
+    if (scalar.dtype != DType::i64) continue;
+    scalars_.push_back({.as_i32 = static_cast<int>(value >> 32)});
   }
 }
 
@@ -76,7 +88,7 @@ SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, KernelRole role,
                                           const Toolchain& context)
     : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, context)),
       entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {
-  if (!spec.has_scales_or_sink() || role == KernelRole::evaluate_checked) return;
+  if (!spec.has_other_snippets() || role == KernelRole::evaluate_checked) return;
   scale_entry_ = kernel_->template entry<ScaleEntry>("tilewright_evaluate_scale");
 }
 
@@ -88,6 +100,7 @@ void SnippetEvaluator<Score>::scale(SnippetKind kind, const abi::SnippetArgument
                     : kind == SnippetKind::k_scale ? 1
                     : kind == SnippetKind::v_scale ? 2
                     : kind == SnippetKind::sink    ? 3
+                    : kind == SnippetKind::dropout ? 5
                                                    : 4;
   scale_entry_(&arguments, which, static_cast<int>(b), static_cast<int>(h), static_cast<int>(first),
                static_cast<int>(count), values);

@@ -64,7 +64,7 @@ Map size_context(const SpecFacts& facts, const Target& target) {
              {"work_side", plan_work_side(facts, target)},
              {"buffer_count", static_cast<std::int64_t>(spec.buffers.size())},
              {"buffer_rank", buffer_argument_rank(spec)},
-             {"scalar_count", static_cast<std::int64_t>(spec.scalars.size())}};
+             {"scalar_count", static_cast<std::int64_t>(spec.scalar_entries())}};
 }
 
 // Of either of a kernel's snippets.

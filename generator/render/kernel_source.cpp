@@ -326,7 +326,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
   std::vector<std::string> entry_points = kind.entry_points;
-  if (kind.template_name == kEvaluate && !types.checked && facts.spec.has_scales_or_sink()) {
+  if (kind.template_name == kEvaluate && !types.checked && facts.spec.has_other_snippets()) {
     entry_points.emplace_back("tilewright_evaluate_scale");
   }
   if (kind.template_name == kBackward && facts.spec.is_packed()) {

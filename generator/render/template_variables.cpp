@@ -73,10 +73,13 @@ Map buffer_value(const std::string& name, const BufferSpec& buffer, std::int64_t
 }
 
 Map scalar_value(const std::string& name, const ScalarSpec& scalar, std::int64_t index) {
-  const bool is_real = is_floating(scalar.dtype);
+  const bool is_real = is_floating(scalar.dtype), is_wide = scalar.dtype == DType::i64;
   return {{"name", name},
-          {"type", is_real ? "tw_real" : "int"},
+          {"type", is_real   ? "tw_real"
+                   : is_wide ? "long long"
+                             : "int"},
           {"member", is_real ? "as_f32" : "as_i32"},
+          {"wide", is_wide},
           {"index", index}};
 }
 
@@ -120,7 +123,7 @@ KernelSnippet mask_mod_of(const SpecFacts& facts) {
           snippet_comment(facts, SnippetKind::mask_mod, ScoreForm::as_written)};
 }
 
-// A scale or the sink.
+// A scale, the sink or dropout.
 KernelSnippet scale_of(const SpecFacts& facts, SnippetKind kind) {
   if (!facts.of(kind)) return {};
   return {&*facts.of(kind), nullptr, &facts.of(kind)->facts,
@@ -145,12 +148,12 @@ Value snippet_value(const Spec& spec, const KernelSnippet& snippet, const Readin
              {"scalars", used_values(spec.scalars, scalar_value, mentioned)}};
 }
 
-// What a kernel is told of the scales and the sink; none where the spec has neither.
+// What a kernel is told of the scales, the sink and dropout; none where the spec has none of them.
 Value scales_value(const SpecFacts& facts, const Reading& reading) {
-  if (!facts.spec.has_scales_or_sink()) return {};
+  if (!facts.spec.has_other_snippets()) return {};
   List snippets, absent;
   for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
-                                 SnippetKind::out_scale, SnippetKind::sink}) {
+                                 SnippetKind::out_scale, SnippetKind::sink, SnippetKind::dropout}) {
     const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
     Map named = {{"key", to_string(kind)}, {"index", is_of_kv ? "kv_idx" : "q_idx"}};
     if (facts.of(kind)) {
@@ -158,7 +161,9 @@ Value scales_value(const SpecFacts& facts, const Reading& reading) {
       named.insert(snippet.as_map()->begin(), snippet.as_map()->end());
       snippets.emplace_back(std::move(named));
     } else {
-      named["value"] = kind == SnippetKind::sink ? "-__builtin_inff()" : "1";
+      named["value"] = kind == SnippetKind::sink      ? "-__builtin_inff()"
+                       : kind == SnippetKind::dropout ? "0"
+                                                      : "1";
       absent.emplace_back(std::move(named));
     }
   }
@@ -174,7 +179,9 @@ Value scales_value(const SpecFacts& facts, const Reading& reading) {
              {"k_columns", has_rows(SnippetKind::k_scale)},
              {"v_columns", has_rows(SnippetKind::v_scale)},
              {"of_out", facts.out_scale.has_value()},
-             {"sink", facts.sink.has_value()}};
+             {"sink", facts.sink.has_value()},
+             {"dropout", facts.dropout.has_value()},
+             {"seed", facts.spec.has_seed_buffer() ? "seed()" : "seed"}};
 }
 
 List read_values(const Spec& spec, const ReadsAhead& ahead, ReadAhead read_ahead) {
@@ -283,6 +290,7 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
   const KernelSnippet score_mod = score_mod_of(facts, form), mask_mod = mask_mod_of(facts);
   const auto mentioned = [&](const std::string& name) {
     return score_mod.mentions(name) || mask_mod.mentions(name) ||
+           (spec.has_dropout() && name == "seed") ||
            std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
              return kind != SnippetKind::score_mod && scale_of(facts, kind).mentions(name);
            });
@@ -294,6 +302,7 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
                  {"index_differences", false},
                  {"linear_reads", {}},
+                 {"scalar_entries", static_cast<std::int64_t>(spec.scalar_entries())},
                  {"packed", spec.is_packed()},
                  {"paged", spec.is_paged()},
                  {"kv_new", spec.kv_new},

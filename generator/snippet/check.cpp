@@ -64,6 +64,7 @@ class SpecCheck {
       if (!is_identifier(snippet_.tokens()[i]) || snippet_.before(i) == ".") continue;
       check_token_name(i);
       check_visible(i);
+      check_seed(i);
       check_read(i);
       check_mistake(i);
     }
@@ -115,6 +116,16 @@ class SpecCheck {
     }
     snippet_.fail(i, fmt::format("{} does not see {}", to_string(kind), name),
                   fmt::format("it sees {}, buffers and scalars", fmt::join(seen, ", ")));
+  }
+
+  // Kernels pass it to dropout alone.
+  void check_seed(std::size_t i) const {
+    const auto seed = spec_.scalars.find("seed");
+    const bool is_wide = seed != spec_.scalars.end() && seed->second.dtype == DType::i64;
+    if (!is_wide || snippet_.text(i) != "seed" || may_declare(snippet_, "seed")) return;
+    snippet_.fail(
+        i, "the scalar seed is dropout's, and no snippet reads it",
+        R"(declare it as a buffer, {"dtype": "i64", "shape": []}, which snippets may read)");
   }
 
   // doc[b][q_idx]

@@ -17,7 +17,7 @@ struct Kind {
   std::string Spec::*text;
 };
 
-constexpr std::array<Kind, 7> kKinds = {{
+constexpr std::array<Kind, 8> kKinds = {{
     {SnippetKind::score_mod, "score_mod", &Spec::score_mod},
     {SnippetKind::mask_mod, "mask_mod", &Spec::mask_mod},
     {SnippetKind::q_scale, "q_scale", &Spec::q_scale},
@@ -25,6 +25,7 @@ constexpr std::array<Kind, 7> kKinds = {{
     {SnippetKind::v_scale, "v_scale", &Spec::v_scale},
     {SnippetKind::out_scale, "out_scale", &Spec::out_scale},
     {SnippetKind::sink, "sink", &Spec::sink},
+    {SnippetKind::dropout, "dropout", &Spec::dropout},
 }};
 
 constexpr const Kind& row_of(SnippetKind kind) {
@@ -35,7 +36,7 @@ constexpr std::array<std::string_view, 7> kOfQ = {"b",       "h",     "h_kv",  "
                                                   "q_token", "q_len", "kv_len"};
 constexpr std::array<std::string_view, 6> kOfKv = {"b",        "h_kv",  "kv_idx",
                                                    "kv_token", "q_len", "kv_len"};
-constexpr std::array<std::string_view, 2> kOfOut = {"h", "h_kv"};
+constexpr std::array<std::string_view, 2> kOfHeads = {"h", "h_kv"};
 constexpr std::array<std::string_view, 2> kHeadCounts = {"num_q_heads", "num_kv_heads"};
 
 std::span<const std::string_view> names_of(SnippetKind kind) {
@@ -44,7 +45,8 @@ std::span<const std::string_view> names_of(SnippetKind kind) {
     case SnippetKind::v_scale:
       return kOfKv;
     case SnippetKind::out_scale:
-      return kOfOut;
+    case SnippetKind::dropout:
+      return kOfHeads;
     default:
       return kOfQ;
   }

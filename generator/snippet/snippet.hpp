@@ -21,7 +21,7 @@ struct SnippetToken {
   int column = 1;          ///< from 1, in bytes
 };
 
-enum class SnippetKind { score_mod, mask_mod, q_scale, k_scale, v_scale, out_scale, sink };
+enum class SnippetKind { score_mod, mask_mod, q_scale, k_scale, v_scale, out_scale, sink, dropout };
 /// The key of the spec: "score_mod", "mask_mod", "q_scale", ...
 std::string_view to_string(SnippetKind kind);
 /// All of them, in the order of the enumeration.
@@ -32,7 +32,8 @@ const std::string& snippet_text(const Spec& spec, SnippetKind kind);
 std::string& snippet_text(Spec& spec, SnippetKind kind);
 
 /// Whether snippets of this kind see one of snippet_variables(), where the layout has it: score_mod
-/// all, mask_mod all but the score; a scale and the sink what their tensor's rows have.
+/// all, mask_mod all but the score; a scale and the sink what their tensor's rows have, dropout the
+/// head.
 bool sees(SnippetKind kind, std::string_view variable);
 
 /// A snippet that has passed the checks: nothing in it can swallow or break out of what stands

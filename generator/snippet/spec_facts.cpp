@@ -51,7 +51,8 @@ SpecFacts::SpecFacts(const Spec& given)
       k_scale(analysed(SnippetKind::k_scale, given)),
       v_scale(analysed(SnippetKind::v_scale, given)),
       out_scale(analysed(SnippetKind::out_scale, given)),
-      sink(analysed(SnippetKind::sink, given)) {
+      sink(analysed(SnippetKind::sink, given)),
+      dropout(analysed(SnippetKind::dropout, given)) {
   if (!score_mod) return;
   // A slope is divided by the scale, which scales of q and k are part of: they may have any value.
   if (q_scale || k_scale) {
@@ -79,9 +80,11 @@ const std::optional<AnalysedSnippet>& SpecFacts::of(SnippetKind kind) const {
     case SnippetKind::out_scale:
       return out_scale;
     case SnippetKind::sink:
+      return sink;
+    case SnippetKind::dropout:
       break;
   }
-  return sink;
+  return dropout;
 }
 
 Granularity SpecFacts::granularity(SnippetKind kind) const {

@@ -59,6 +59,7 @@ class SpecFacts {
   std::optional<AnalysedSnippet> v_scale = {};
   std::optional<AnalysedSnippet> out_scale = {};
   std::optional<AnalysedSnippet> sink = {};
+  std::optional<AnalysedSnippet> dropout = {};
   /// score_mod without what Hopper's kernels do anyway; empty without a score_mod.
   snippet::ScoreReduction reduction = {};
   snippet::SnippetFacts reduced = {};  ///< of what the reduction leaves

@@ -60,6 +60,14 @@ FloatRange f64_range(std::string_view spelling, bool is_hexadecimal) {
   return range_of<double>(spelling, is_hexadecimal);
 }
 
+std::int32_t low_word(double whole) {
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(whole) & 0xffffffff);
+}
+
+std::int32_t high_word(double whole) {
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(whole) >> 32);
+}
+
 FloatRange f32_range(double value) {
   const auto rounded = static_cast<float>(value);
   if (std::isinf(rounded) && !std::isinf(value)) return FloatRange::overflows;

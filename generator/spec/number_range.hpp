@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,9 @@ FloatRange f64_range(std::string_view spelling, bool is_hexadecimal = false);
 
 /// f32_range of a value that a double holds; infinities and NaN are held.
 FloatRange f32_range(double value);
+
+/// The low and the high 32 bits of a whole number that 64 bits hold.
+std::int32_t low_word(double whole);
+std::int32_t high_word(double whole);
 
 }  // namespace tilewright

@@ -24,6 +24,13 @@ std::int64_t Spec::tile_value_dim() const {
   return padded_dim(value_head_dim());
 }
 
+std::size_t Spec::scalar_entries() const {
+  const auto wide = std::count_if(scalars.begin(), scalars.end(), [](const auto& scalar) {
+    return scalar.second.dtype == DType::i64;
+  });
+  return scalars.size() + static_cast<std::size_t>(wide);
+}
+
 double Spec::softmax_scale() const {
   return scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim)));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -92,7 +93,7 @@ struct BufferSpec {
 
 /// A named run-time number that a snippet reads. A new value never recompiles.
 struct ScalarSpec {
-  DType dtype = DType::f32;                  ///< f32 or i32
+  DType dtype = DType::f32;                  ///< f32 or i32; i64 of dropout's seed alone
   std::optional<double> default_value = {};  ///< without one every call must give the value
 
   friend bool operator==(const ScalarSpec&, const ScalarSpec&) = default;
@@ -154,6 +155,10 @@ struct Spec {
   /// C++, or empty for none: one more logit of each row, which has no value. It counts in lse. No
   /// scale multiplies it, and score_mod does not see it.
   std::string sink = {};
+  /// C++, or empty for none: the probability with which a weight is dropped after the softmax;
+  /// those that are kept are divided by what is left of 1. It sees h, and buffers and scalars. The
+  /// spec has an i64 scalar, or an i64 buffer without dimensions, of the name "seed".
+  std::string dropout = {};
   std::map<std::string, BufferSpec> buffers = {};
   std::map<std::string, ScalarSpec> scalars = {};
   std::array<std::int64_t, 2> block = {128, 128};  ///< sides of a tile of the block mask: q, kv
@@ -184,6 +189,14 @@ struct Spec {
     return !q_scale.empty() || !k_scale.empty() || !v_scale.empty() || !out_scale.empty() ||
            !sink.empty();
   }
+  /// Whether there is a snippet besides score_mod and mask_mod.
+  bool has_other_snippets() const { return has_scales_or_sink() || has_dropout(); }
+  bool has_dropout() const { return !dropout.empty(); }
+  /// Whether dropout's seed is a buffer, which the device reads. Else it is a scalar.
+  bool has_seed_buffer() const { return has_dropout() && buffers.contains("seed"); }
+  /// Entries that scalars take in the arguments of a kernel. An i64 has its high word after all
+  /// others.
+  std::size_t scalar_entries() const;
   bool is_packed() const { return layout == Layout::packed; }
   /// k and v are pools of pages.
   bool is_paged() const { return key_value_layout() == Layout::paged || is_paged_x(); }

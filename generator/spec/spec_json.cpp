@@ -33,9 +33,8 @@ using Names = std::vector<std::string>;
 constinit const NameList kTopKeys("name", "dtype", "head_dim", "v_head_dim", "layout", "kv_layout",
                                   "kv_new", "kv_dtype", "out_dtype", "scale", "score_mod",
                                   "mask_mod", "q_scale", "k_scale", "v_scale", "out_scale", "sink",
-                                  "buffers", "scalars", "block", "outputs", "gradients",
+                                  "dropout", "buffers", "scalars", "block", "outputs", "gradients",
                                   "precise_math", "f32_products", "tactic");
-constinit const NameList kReservedKeys("dropout");
 constinit const NameList kBufferKeys("dtype", "shape", "bounds", "range", "sorted");
 constinit const NameList kScalarKeys("dtype", "default");
 constinit const NameList kLayouts("bhsd", "bshd", "packed");
@@ -210,9 +209,6 @@ class SpecReader {
       return void(spec_.f32_products = is_tf32 ? F32Products::tf32 : F32Products::ieee);
     }
     if (key == "tactic") return read_tactic(path, value);
-    if (is_listed(kReservedKeys, key)) {
-      fail_key(path, fmt::format("\"{}\" is reserved and not yet supported", key), "leave it out");
-    }
     fail_unknown_key(path, kTopKeys);
   }
 
@@ -292,7 +288,7 @@ class SpecReader {
     for (const auto& [key, field] : value.items()) {
       const SpecPath at = below(path, key);
       if (key == "dtype") {
-        scalar.dtype = dtype_at(at, field, scalar_dtype_names());
+        scalar.dtype = dtype_at(at, field, scalar_dtype_names(path.back()));
       } else if (key == "default") {
         scalar.default_value = number_at(at, field);
       } else {
@@ -485,13 +481,6 @@ class SpecReader {
     report({.path = path,
             .message = fmt::format("unknown key \"{}\"{}; allowed are {}", printable(path.back()),
                                    where, one_of(allowed)),
-            .hint = std::move(hint),
-            .is_about_key = true});
-  }
-
-  [[noreturn]] void fail_key(const SpecPath& path, std::string message, std::string hint) const {
-    report({.path = path,
-            .message = std::move(message),
             .hint = std::move(hint),
             .is_about_key = true});
   }

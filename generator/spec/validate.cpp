@@ -100,8 +100,10 @@ class FieldChecker {
     if (spec_.scale) check_range({"scale"}, *spec_.scale, DType::f32);
     for (const auto& [name, buffer] : spec_.buffers) check_buffer(name, buffer);
     for (const auto& [name, scalar] : spec_.scalars) check_scalar(name, scalar);
+    check_seed();
     check_block();
     check_weights();
+    check_dropout();
     if (!spec_.outputs.out) {
       fail({"outputs"}, "outputs lacks \"out\", which is always written", "add \"out\"");
     }
@@ -141,6 +143,13 @@ class FieldChecker {
            "outputs names \"weights\", which are made from lse, and does not name that",
            R"(write "outputs": ["out", "lse", "weights"])");
     }
+  }
+
+  void check_dropout() const {
+    if (!spec_.has_dropout() || !spec_.outputs.weights) return;
+    fail({"outputs"},
+         "outputs names \"weights\", which are not yet supported in a spec with dropout",
+         "leave \"weights\" or dropout out");
   }
 
   void check_layouts_agree() const {
@@ -367,11 +376,33 @@ class FieldChecker {
              .hint = "rename one of them",
              .is_about_key = true});
     }
-    if (scalar.dtype != DType::f32 && scalar.dtype != DType::i32) {
-      wrong({"scalars", name, "dtype"}, shown(scalar.dtype), "be " + one_of(scalar_dtype_names()));
+    require_among({"scalars", name, "dtype"}, scalar.dtype, scalar_dtype_names(name));
+    if (scalar.dtype == DType::i64 && !spec_.has_dropout()) {
+      fail({"scalars", name, "dtype"},
+           R"(scalars.seed.dtype is "i64", which only dropout's seed can be)",
+           R"(write "i32", or add "dropout")");
     }
     if (scalar.default_value) {
       check_range({"scalars", name, "default"}, *scalar.default_value, scalar.dtype);
+    }
+  }
+
+  // Of dropout: a scalar, or a buffer of one number.
+  void check_seed() const {
+    if (!spec_.has_dropout()) return;
+    const auto buffer = spec_.buffers.find("seed");
+    const auto scalar = spec_.scalars.find("seed");
+    if (buffer != spec_.buffers.end()) {
+      if (buffer->second.dtype == DType::i64 && buffer->second.shape.empty()) return;
+      fail({"buffers", "seed"}, "buffers.seed is the seed of dropout, but is no single i64",
+           R"(write "seed": {"dtype": "i64", "shape": []}, or rename the buffer)");
+    }
+    if (scalar == spec_.scalars.end()) {
+      fail({"dropout"}, "the spec has dropout, and its seed is missing",
+           R"(add "scalars": {"seed": {"dtype": "i64"}}; each call gives its value)");
+    } else if (scalar->second.dtype != DType::i64) {
+      wrong({"scalars", "seed", "dtype"}, shown(scalar->second.dtype),
+            R"(be "i64": it is the seed of dropout)", R"(write "i64", or rename the scalar)");
     }
   }
 
@@ -486,9 +517,10 @@ const std::vector<std::string>& buffer_dtype_names() {
   return kNames;
 }
 
-const std::vector<std::string>& scalar_dtype_names() {
+const std::vector<std::string>& scalar_dtype_names(std::string_view scalar) {
   static const auto& kNames = *new std::vector<std::string>(dtype_names({f32, i32}));
-  return kNames;
+  static const auto& kNamesOfSeed = *new std::vector<std::string>(dtype_names({f32, i32, i64}));
+  return scalar == "seed" ? kNamesOfSeed : kNames;
 }
 
 }  // namespace tilewright

@@ -33,10 +33,10 @@ void check_fields(const Spec& spec, const std::function<void(const SpecProblem&)
 /// A message about a value: `head_dim is 100, but must be a multiple of 8`.
 std::string wrong_value(const SpecPath& path, std::string_view value, std::string_view rule);
 
-/// The dtypes of q, k, v and out, of buffers, and of scalars.
+/// The dtypes of q, k, v and out, of buffers, and of a scalar.
 const std::vector<std::string>& tensor_dtype_names();
 const std::vector<std::string>& kv_dtype_names();
 const std::vector<std::string>& buffer_dtype_names();
-const std::vector<std::string>& scalar_dtype_names();
+const std::vector<std::string>& scalar_dtype_names(std::string_view scalar);
 
 }  // namespace tilewright

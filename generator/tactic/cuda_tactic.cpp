@@ -49,7 +49,7 @@ std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_
 // it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
 // so, and so does a mask_mod that divides or reads a scalar.
 bool snippets_take_registers(const SpecFacts& facts, const Target& target) {
-  if (facts.scales_kv_rows()) return true;
+  if (facts.scales_kv_rows() || facts.spec.has_dropout()) return true;
   const ScoreModReads reads = facts.score_mod_reads();
   if (target.sm() == 90) return reads == ScoreModReads::more;
   return reads != ScoreModReads::none || !facts.spec.scalars.empty() || facts.mask_mod_divides();
@@ -83,8 +83,10 @@ Choice best_choice(const SpecFacts& facts, const Target& target) {
   if (!uses_tensor_cores(spec)) return float32_choice(width, room);
   if (width <= 64) {
     // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
+    // So does dropout on sm_100, and beside a score_mod everywhere.
     const bool is_narrow = facts.scales_kv_rows() ||
-                           (target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more);
+                           (target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more) ||
+                           (spec.has_dropout() && (target.sm() >= 100 || !spec.score_mod.empty()));
     return {128, is_narrow ? 32 : 64, 2, 2};
   }
   if (width <= 96) return {128, 64, 2, 1};

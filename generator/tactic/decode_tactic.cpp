@@ -21,6 +21,7 @@ constexpr std::int64_t kStaticBytes = 12 * 1024;
 }  // namespace
 
 bool has_decode_kernel(const Spec& spec) {
+  if (spec.has_dropout()) return false;
   // New rows and pages of two types do not share a ring.
   const bool mixes_types = spec.kv_new && spec.key_value_dtype() != spec.dtype;
   return uses_tensor_cores(spec) && !mixes_types && !spec.is_paged_x() && !spec.pads_rows();

@@ -148,6 +148,7 @@ class Explainer {
   std::string why_not_decode() const {
     if (!is_gpu_) return "only GPUs have a kernel for sequences with few rows of q";
     if (facts_.spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
+    if (facts_.spec.has_dropout()) return "it draws no weights that dropout drops";
     if (facts_.spec.pads_rows()) {
       return "head_dim and v_head_dim must be multiples of 8 from 16 on";
     }

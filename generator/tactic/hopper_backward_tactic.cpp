@@ -49,7 +49,7 @@ bool names_all_tensors(const Spec& spec) {
 }
 
 std::size_t parameter_bytes(const Spec& spec) {
-  return kBufferBytes * spec.buffers.size() + kScalarBytes * spec.scalars.size() +
+  return kBufferBytes * spec.buffers.size() + kScalarBytes * spec.scalar_entries() +
          kSumsBytes * gradient_names(spec).size();
 }
 
@@ -105,6 +105,7 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
     return fmt::format("the spec's tactic is \"{}\"", spec.tactic->name);
   }
   if (spec.is_packed()) return "it serves dense layouts";
+  if (spec.has_dropout()) return "it draws no weights that dropout drops";
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";
   }

@@ -165,6 +165,7 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   if (target.name() != "sm_90a" || !kernel.aligned) return {};
   if (!uses_tensor_cores(spec) && !eight_bits) return {};
   if (spec.pads_rows() || uneven_row_bytes(spec) != 0) return {};
+  if (spec.has_dropout()) return {};
   if (spec.kv_new || spec.is_paged_x() || facts.scales_kv_rows()) return {};
   if (spec.key_value_dtype() != spec.dtype && !widens(spec)) return {};
   if (eight_bits && spec.is_paged()) return {};
@@ -219,6 +220,7 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   if (const std::int64_t bytes = uneven_row_bytes(spec)) {
     return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
   }
+  if (spec.has_dropout()) return "it draws no weights that dropout drops";
   if (spec.kv_new) return "it does not load new rows beside pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {

@@ -17,6 +17,8 @@ namespace tilewright {
 namespace {
 
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
+// 2^53: from there on a double skips whole numbers.
+constexpr double kFirstUneven = 9007199254740992.0;
 
 template <typename Map>
 std::vector<std::string> names_of(const Map& map) {
@@ -89,6 +91,22 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
   return view;
 }
 
+bool holds(DType dtype, double value) {
+  if (dtype == DType::f32) return f32_range(value) == FloatRange::holds;
+  if (value != std::floor(value)) return false;
+  if (dtype == DType::i64) return std::fabs(value) < kFirstUneven;
+  return value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max();
+}
+
+const char* values_of(DType dtype) {
+  if (dtype == DType::f32) return "an f32 is 0, or from 1.4e-45 to 3.4028235e38";
+  if (dtype == DType::i64) {
+    return "a seed is a whole number of at most 53 bits; one of 64 bits is given in a buffer, "
+           "\"seed\": {\"dtype\": \"i64\", \"shape\": []}";
+  }
+  return "an i32 is a whole number from -2147483648 to 2147483647";
+}
+
 double resolve_scalar(const std::string& name, const ScalarSpec& spec,
                       const std::map<std::string, double>& given) {
   const auto found = given.find(name);
@@ -100,16 +118,11 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
                     name));
   }
   const double value = found->second;
-  const bool fits = spec.dtype == DType::f32
-                        ? f32_range(value) == FloatRange::holds
-                        : value == std::floor(value) && value >= std::numeric_limits<int>::min() &&
-                              value <= std::numeric_limits<int>::max();
-  if (fits) return value;
+  if (holds(spec.dtype, value)) return value;
   throw Error(
       ErrorCode::usage,
       fmt::format("scalar \"{}\" is {}, which is no {}", name, value, to_string(spec.dtype)),
-      spec.dtype == DType::f32 ? "an f32 is 0, or from 1.4e-45 to 3.4028235e38"
-                               : "an i32 is a whole number from -2147483648 to 2147483647");
+      values_of(spec.dtype));
 }
 
 [[noreturn]] void refuse_unbound(const Spec& spec) {

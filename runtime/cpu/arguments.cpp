@@ -1,5 +1,7 @@
 #include "runtime/cpu/arguments.hpp"
 
+#include "generator/spec/number_range.hpp"
+
 namespace tilewright::cpu {
 namespace {
 
@@ -16,7 +18,9 @@ abi::BufferArgument buffer_argument(const TensorView& view) {
 
 abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
   abi::ScalarArgument argument{};
-  if (spec.dtype == DType::i32) {
+  if (spec.dtype == DType::i64) {
+    argument.as_i32 = low_word(value);
+  } else if (spec.dtype == DType::i32) {
     argument.as_i32 = static_cast<int>(value);
   } else {
     argument.as_f32 = static_cast<float>(value);
@@ -33,6 +37,11 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
   size_t index = 0;
   for (const auto& [name, scalar] : spec.scalars) {
     arguments.scalars.push_back(scalar_argument(scalar, scalars[index++]));
+  }
+  index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    const double value = scalars[index++];
+    if (scalar.dtype == DType::i64) arguments.scalars.push_back({.as_i32 = high_word(value)});
   }
   return arguments;
 }

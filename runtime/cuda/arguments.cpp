@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "generator/spec/number_range.hpp"
 #include "runtime/call/tensor_role.hpp"
 #include "templates/abi/cuda_packed.hpp"
 
@@ -39,7 +40,9 @@ void write_argument(const TensorView& view, std::byte* to) {
 
 cuda_abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
   cuda_abi::ScalarArgument argument{};
-  if (spec.dtype == DType::i32) {
+  if (spec.dtype == DType::i64) {
+    argument.as_i32 = low_word(value);
+  } else if (spec.dtype == DType::i32) {
     argument.as_i32 = static_cast<int>(value);
   } else {
     argument.as_f32 = static_cast<float>(value);
@@ -52,7 +55,7 @@ cuda_abi::ScalarArgument scalar_argument(const ScalarSpec& spec, double value) {
 BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorView>& buffers,
                                    const std::vector<double>& scalars) {
   const auto buffer_count = static_cast<int>(buffers.size());
-  const auto scalar_count = static_cast<int>(scalars.size());
+  const auto scalar_count = static_cast<int>(spec.scalar_entries());
   const int rank = argument_rank(spec);
   BindingArguments arguments;
   arguments.bytes.resize(
@@ -68,18 +71,23 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
   }
   to = arguments.bytes.data() + cuda_abi::scalar_offset(buffer_count, rank);
   std::size_t index = 0;
-  for (const auto& [name, scalar] : spec.scalars) {
-    const cuda_abi::ScalarArgument argument = scalar_argument(scalar, scalars[index++]);
+  const auto append = [&to](const cuda_abi::ScalarArgument& argument) {
     std::memcpy(to, &argument, sizeof argument);
     to += sizeof argument;
+  };
+  for (const auto& [name, scalar] : spec.scalars) append(scalar_argument(scalar, scalars[index++]));
+  index = 0;
+  for (const auto& [name, scalar] : spec.scalars) {
+    const double value = scalars[index++];
+    if (scalar.dtype == DType::i64) append({.as_i32 = high_word(value)});
   }
   return arguments;
 }
 
 void require_room(const Spec& spec) {
-  const auto bytes =
-      cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
-                                       static_cast<int>(spec.scalars.size()), argument_rank(spec));
+  const auto bytes = cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
+                                                      static_cast<int>(spec.scalar_entries()),
+                                                      argument_rank(spec));
   // A packed call's kernel takes its plan too.
   constexpr std::size_t kPlanBytes =
       sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);

@@ -135,7 +135,7 @@ std::vector<cache::Ingredient> spec_ingredients(const Spec& spec) {
       {"f32_products", text(spec.f32_products)},
       {"tactic", tactic_text(spec.tactic)}};
   for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
-                                 SnippetKind::out_scale, SnippetKind::sink}) {
+                                 SnippetKind::out_scale, SnippetKind::sink, SnippetKind::dropout}) {
     const std::string& snippet = snippet_text(spec, kind);
     if (!snippet.empty()) fields.push_back({std::string(to_string(kind)), snippet});
   }

@@ -34,6 +34,10 @@ void require_served(const Spec& spec) {
     throw Error(ErrorCode::usage, "context parallel does not give weights yet",
                 R"(leave "weights" out of the spec's outputs)");
   }
+  if (spec.has_dropout()) {
+    throw Error(ErrorCode::usage, "context parallel does not take dropout yet",
+                "leave dropout out of the spec");
+  }
   if (spec.has_scales_or_sink()) {
     throw Error(ErrorCode::usage,
                 "context parallel takes neither scales nor a sink yet: each rank's part would have "

@@ -6,11 +6,11 @@
 #include "snippet/scales.hpp"
 #include "snippet/snippets.hpp"
 
-// The scales and the sink alone, for the reference.
+// The scales, the sink and dropout alone, for the reference.
 
 namespace tw_kernel {
 
-// values: [count], from row or column `first` on. which: q_scale, k_scale, v_scale, sink, out_scale
+// values: [count], from row or column `first` on. which: q_scale, k_scale, v_scale, sink, out_scale, dropout
 TW_INLINE void evaluate_scale(const tilewright::abi::SnippetArguments& arguments, int which, int b,
                               int h, int first, int count, tw_snippet::tw_real* values) {
   const tw_snippet::tw_State state = tw_snippet::tw_make_state(arguments);
@@ -21,7 +21,8 @@ TW_INLINE void evaluate_scale(const tilewright::abi::SnippetArguments& arguments
                 : which == 1 ? tw_snippet::tw_k_scale(state, b, h, h_kv, kv_idx)
                 : which == 2 ? tw_snippet::tw_v_scale(state, b, h, h_kv, kv_idx)
                 : which == 3 ? tw_snippet::tw_sink(state, b, h, h_kv, q_idx)
-                             : tw_snippet::tw_out_scale(state, b, h, h_kv, 0);
+                : which == 4 ? tw_snippet::tw_out_scale(state, b, h, h_kv, 0)
+                             : tw_snippet::tw_dropout(state, b, h, h_kv, 0);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "cpu/vector.hpp"
 #include "cpu/visit_lists.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dropout.hpp"
 #include "kernel/kv_rows.hpp"
 #include "kernel/scales.hpp"
 #include "math/elementary.hpp"
@@ -71,6 +72,7 @@ TW_NOINLINE void visit_tile(const Item& item, int first, int count, bool partial
     finish_scores(item.state, place, first, count, partial, lanes);
     scratch.alpha[chunk] = update_softmax(s, count, scratch.rows[chunk]);
     scale_weights(item.state, place, first, count, lanes);
+    drop_weights(item.state, place, count, lanes);
     place.first_row += kLanes;
   }
   const StagedRows v = item.v.template stage<kValueDim>(first, count, kNearStride, scratch.v);
@@ -123,6 +125,7 @@ TW_NOINLINE void store_rows(const Item& item, const ItemRows& rows, Scratch& scr
     if (kHasMaxScores) rows.max_scores[row] = max_score(sum, state.max[row % kLanes]);
     RowSum end = {state.max[row % kLanes], sum, empty ? 0.0f : 1.0f / sum, empty};
     finish_row(item.state, item.place, item.place.first_row + row, sum, end);
+    finish_dropout(item.state, item.place, end.factor);
     for (int d = 0; d < kValueDim; ++d) {
       scratch.row[d] = end.empty ? 0.0f : lane[d * kLanes] * end.factor;
     }

@@ -7,6 +7,7 @@
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dropout.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/scales.hpp"
 
@@ -26,6 +27,7 @@ TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInp
       (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > scene.kv_len;
   Kept kept;
   if (some_dropped) kept = find_kept(scene, tile);
+  const Draws draws = draw_tile(scene, tile.first());
 
   float s[kRows][kColumns];
   score_tile(q, k_tile, s);
@@ -48,6 +50,7 @@ TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInp
   if (raises) subtract_coarse(to_log2, reference, s);
   exponentiate(s, reference, softmax, to_log2);
   scale_weights(scene, tile.first(), s);
+  drop_weights(draws, s);
   return make_weights(p_tile, s);
 }
 

@@ -10,6 +10,7 @@
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dropout.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/max_scores.hpp"
 #include "kernel/scales.hpp"
@@ -90,6 +91,7 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
     } else {
       store_lse(arguments, call, place, i, sum, greatest.value[i]);
     }
+    finish_dropout(call, place, ends.factor[i]);
     if (kWeightExponent != 0) ends.factor[i] *= kUnit;
   }
   return ends;

@@ -116,6 +116,11 @@ std::vector<Wish> wishes() {
   with_max_scores.outputs.max_scores = true;
   Spec with_weights = causal;
   with_weights.outputs = {.lse = true, .weights = true};
+  Spec with_dropout{.dtype = bf16, .head_dim = 64, .dropout = "0.5f"};
+  with_dropout.scalars["seed"] = {.dtype = i64};
+  Spec dropout_gradients = with_dropout;
+  dropout_gradients.outputs.lse = true;
+  dropout_gradients.gradients = {"q", "k", "v"};
   return {{plain, "forward"},
           {scaled, "forward"},
           {causal, "forward_masked"},
@@ -160,6 +165,8 @@ std::vector<Wish> wishes() {
           {with_max_scores, "forward"},
           {with_max_scores, "forward_decode"},
           {with_weights, "weights_masked"},
+          {with_dropout, "forward"},
+          {dropout_gradients, "backward"},
           {with_gradients, "backward_masked"},
           {with_gradients, "backward_masked_unaligned"},
           {float_gradients, "backward"},

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cuda/attention/modify.hpp"
+#include "cuda/attention/place.hpp"
+#include "cuda/language.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+
+// Without dropout nothing is added to a kernel. See dropout.hpp.
+
+namespace tw_kernel {
+
+struct Draws {};
+
+TW_INLINE Draws draw_tile(const SnippetInputs&, int) { return {}; }
+TW_INLINE void drop_weights(Draws, float (&)[kRows][kColumns]) {}
+TW_INLINE void finish_dropout(const SnippetArguments&, const Place&, float&) {}
+
+}  // namespace tw_kernel

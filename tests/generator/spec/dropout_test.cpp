@@ -1,0 +1,93 @@
+// The key dropout: what it may say, its seed, and which kernels serve it.
+#include <string>
+
+#include "base/error.hpp"
+#include "generator/render/kernel_source.hpp"
+#include "generator/snippet/spec_facts.hpp"
+#include "generator/spec/spec.hpp"
+#include "generator/spec/spec_json.hpp"
+#include "generator/spec/target.hpp"
+#include "generator/tactic/fast_paths.hpp"
+#include "generator/tactic/tactic.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace tilewright;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::string with(const std::string& fields) {
+  return R"({"dtype": "bf16", "head_dim": 64, )" + fields + "}";
+}
+
+constexpr const char* kSeed = R"("scalars": {"seed": {"dtype": "i64"}}, )";
+
+void check_refused(const std::string& fields, const char* message, const char* hint) {
+  CAPTURE(fields);
+  try {
+    spec_from_json(with(fields));
+    FAIL_CHECK("accepted");
+  } catch (const Error& error) {
+    CHECK_THAT(error.message(), ContainsSubstring(message));
+    CHECK_THAT(error.hint(), ContainsSubstring(hint));
+    CHECK(error.place());
+  }
+}
+
+Spec dropping(const std::string& fields = "") {
+  return spec_from_json(with(kSeed + fields + R"("dropout": "0.5f")"));
+}
+
+}  // namespace
+
+TEST_CASE("dropout: the key is read, and written back") {
+  const Spec spec = spec_from_json(
+      with(R"("dropout": "h == 0 ? 0.1f : p", "scalars": {"p": {"dtype": "f32", "default": 0.5},
+              "seed": {"dtype": "i64", "default": -9007199254740991}})"));
+  CHECK(spec.has_dropout());
+  CHECK_FALSE(spec.has_seed_buffer());
+  CHECK(spec.scalar_entries() == 3);
+  CHECK(spec_from_json(to_json(spec)) == spec);
+  const Spec buffer = spec_from_json(
+      with(R"("dropout": "0.5", "buffers": {"seed": {"dtype": "i64", "shape": []}})"));
+  CHECK(buffer.has_seed_buffer());
+  CHECK(buffer.scalar_entries() == 0);
+}
+
+TEST_CASE("dropout: a seed is one i64, of dropout alone") {
+  check_refused(R"("dropout": "0.5f")", "its seed is missing", R"("seed": {"dtype": "i64"})");
+  check_refused(R"("dropout": "0.5f", "scalars": {"seed": {"dtype": "i32"}})",
+                R"(scalars.seed.dtype is "i32", but must be "i64")", "rename the scalar");
+  check_refused(R"("dropout": "0.5f", "buffers": {"seed": {"dtype": "i64", "shape": [1]}})",
+                "no single i64", "\"shape\": []");
+  check_refused(R"("dropout": "0.5f", "buffers": {"seed": {"dtype": "i32", "shape": []}})",
+                "no single i64", "rename the buffer");
+  check_refused(R"("scalars": {"seed": {"dtype": "i64"}})", "only dropout's seed", "add");
+  check_refused(R"("scalars": {"x": {"dtype": "i64"}})", R"(must be "f32" or "i32")", "");
+  check_refused(std::string(kSeed) + R"("dropout": "seed * 0.1f")", "no snippet reads it",
+                "declare it as a buffer");
+  check_refused(std::string(kSeed) + R"("dropout": "0.1f", "mask_mod": "kv_idx != seed")",
+                "no snippet reads it", "declare it as a buffer");
+}
+
+TEST_CASE("dropout: it sees the head") {
+  check_refused(std::string(kSeed) + R"("dropout": "q_idx * 0.1f")", "dropout does not see q_idx",
+                "it sees h, h_kv, num_q_heads, num_kv_heads");
+  check_refused(std::string(kSeed) + R"("dropout": "b")", "dropout does not see b", "");
+}
+
+TEST_CASE("dropout: the portable kernel serves, and explain says so") {
+  const Target target = Target::parse("sm_90a");
+  const Spec dense = dropping(), packed = dropping(R"("layout": "packed", )");
+  for (const Spec& spec : {dense, packed}) {
+    CHECK(choose_tactic(spec, target).hopper() == nullptr);
+    for (const FastPath& path : fast_paths(spec, target)) {
+      if (path.name != "tensor_maps" && path.name != "decode") continue;
+      CHECK_FALSE(path.used);
+      CHECK_THAT(path.why_not, ContainsSubstring("dropout"));
+    }
+  }
+  for (const KernelVariant& kernel : kernel_set(packed, target)) {
+    CHECK(kernel.rows != KernelRows::decode);
+  }
+}
