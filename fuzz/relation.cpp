@@ -66,6 +66,7 @@ bool is_of_packed(Relation relation) {
 
 bool applies(Relation relation, const Spec& spec, const Shape& shape) {
   if (spec.is_packed() != is_of_packed(relation)) return false;
+  if (spec.has_dropout()) return false;  // most move elements, whose draws depend on where they are
   switch (relation) {
     case Relation::permuted_keys:
       return shape.kv_offset == 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/dropout.hpp"
+#include "attention/philox.hpp"
 #include "cpu/inline.hpp"
 #include "cpu/modify.hpp"
 #include "cpu/vector.hpp"

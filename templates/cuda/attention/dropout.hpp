@@ -3,10 +3,10 @@
 #include "attention/dropout.hpp"
 #include "cuda/attention/modify.hpp"
 #include "cuda/attention/place.hpp"
+#include "cuda/attention/quad_draws.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
-#include "snippet/snippets.hpp"
 
 // Dropout of a thread's weights of one tile.
 
@@ -17,24 +17,12 @@ using Draws = Kept;
 
 // first: column of the tile
 TW_INLINE Draws draw_tile(const SnippetInputs& scene, int first) {
-  const Dropout dropout = find_dropout(scene.state, scene.b, scene.h, scene.h_kv);
-  const int column = first + column_of(0) + scene.kv_offset;
-  PhiloxWords words[kRows];
-  int quad = 0;  // of four columns, that `words` are of
-  Draws draws = {};
-#pragma unroll 1
-  for (int j = 0; j < kColumns; ++j) {
-    const int kv_idx = column + column_offset(j);
-    const bool is_new = j == 0 || kv_idx >> 2 != quad;
-    quad = kv_idx >> 2;
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const int row = scene.rows.first(*scene.place, i) + scene.rows.offset(i);
-      if (is_new) words[i] = draw_quad(dropout, quad, row + scene.q_offset, scene.h, scene.b);
-      const bool keeps = dropout.keeps(words[i].at(kv_idx & 3));
-      draws.word[i] |= static_cast<unsigned>(keeps) << j;
-    }
-  }
+  const auto q_idx = [&scene](int i) {
+    return scene.rows.first(*scene.place, i) + scene.rows.offset(i) + scene.q_offset;
+  };
+  Draws draws;
+  draw_along_columns(find_dropout(scene.state, scene.b, scene.h, scene.h_kv), first + scene.kv_offset,
+                     q_idx, scene.h, scene.b, draws.word);
   return draws;
 }
 
