@@ -25,7 +25,8 @@ class HeadSweep {
         named(static_cast<std::size_t>(inputs.cells)),
         named_terms(terms == nullptr ? 0 : static_cast<std::size_t>(inputs.cells)) {
     const auto columns = static_cast<std::size_t>(problem.k.rows);
-    for (std::vector<Score>* one : {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_}) {
+    for (std::vector<Score>* one :
+         {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_, &factor_, &met_}) {
       one->resize(columns);
     }
     keep_.resize(columns);
@@ -42,7 +43,8 @@ class HeadSweep {
     for (std::size_t c = 0; c < p_.size(); ++c) {
       dy_[c] = weight_[c] = 0;
       if (p_[c] == 0) continue;
-      const Score dp = round_(dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width));
+      const Score product = dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width);
+      const Score dp = factor_[c] == 0 ? Score(0) : round_(product * factor_[c]);
       dy_[c] = p_[c] * (dp - delta);
       weight_[c] = p_[c] * (std::fabs(dp) + std::fabs(delta));
       add_element(b, h, row, c, dout);
@@ -65,7 +67,7 @@ class HeadSweep {
     return sum;
   }
 
-  // P of a row, and out; false where nothing is kept.
+  // P of a row, the weights that meet V, and out; false where nothing is kept.
   bool weigh(std::int64_t b, std::int64_t h, std::int64_t row) {
     const double* const q = problem_.q.row(b, h, row);
     for (std::size_t c = 0; c < scores_.size(); ++c) {
@@ -93,8 +95,13 @@ class HeadSweep {
     for (std::size_t c = 0; c < p_.size(); ++c) {
       if (p_[c] == 0) continue;
       p_[c] = round_(std::exp(modified_[c] - lse));
+      factor_[c] = problem_.dropout
+                       ? static_cast<Score>(problem_.dropout->factor(b, h, row, index(c)))
+                       : Score(1);
+      met_[c] = problem_.dropout ? round_(p_[c] * factor_[c]) : p_[c];
+      if (met_[c] == 0) continue;
       const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
-      for (std::size_t d = 0; d < out_.size(); ++d) out_[d] += p_[c] * static_cast<Score>(v[d]);
+      for (std::size_t d = 0; d < out_.size(); ++d) out_[d] += met_[c] * static_cast<Score>(v[d]);
     }
     for (Score& value : out_) value = round_(value);
     return true;
@@ -125,14 +132,14 @@ class HeadSweep {
     const std::int64_t width = problem_.q.width;
     add_row(values_.dq.row(b, h, row), k, width, dx);
     add_row(values_.dk.row(b_, h_kv_, index(c)), q, width, dx);
-    add_row(values_.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width, p_[c]);
+    add_row(values_.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width, met_[c]);
     if (terms_ == nullptr) return;
     const double size = static_cast<double>(weight_[c]) *
                         std::fabs(static_cast<double>(slope_[c])) * std::fabs(problem_.scale);
     add_sizes(terms_->dq.row(b, h, row), k, width, size);
     add_sizes(terms_->dk.row(b_, h_kv_, index(c)), q, width, size);
     add_sizes(terms_->dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width,
-              static_cast<double>(p_[c]));
+              static_cast<double>(met_[c]));
   }
 
   const DenseProblem& problem_;
@@ -144,6 +151,7 @@ class HeadSweep {
   GradientValues* terms_;
   std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;
   std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, out_;
+  std::vector<Score> factor_, met_;  // dropout's factors of P, and the weights that met V
   std::vector<unsigned char> keep_;
 
  public:

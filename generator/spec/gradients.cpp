@@ -30,7 +30,6 @@ class GradientChecker {
   void run() const {
     if (spec_.gradients.empty()) return;
     check_scales();
-    check_dropout();
     for (std::size_t i = 0; i < spec_.gradients.size(); ++i) check(i);
     if (spec_.is_paged()) {
       fail_({.path = {"gradients"},
@@ -57,13 +56,6 @@ class GradientChecker {
                  "gradients of a spec with {} are reserved and not yet supported", to_string(kind)),
              .hint = fmt::format("leave {} or gradients out", to_string(kind))});
     }
-  }
-
-  void check_dropout() const {
-    if (!spec_.has_dropout()) return;
-    fail_({.path = {"gradients"},
-           .message = "gradients of a spec with dropout are reserved and not yet supported",
-           .hint = "leave dropout or gradients out"});
   }
 
   void check(std::size_t i) const {

@@ -10,6 +10,7 @@
 #include "cpu/load_lanes.hpp"
 #include "cpu/vector.hpp"
 #include "kernel/backward_call.hpp"
+#include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/snippets.hpp"
 
@@ -20,6 +21,8 @@
 //   dY = P * (dO V^T - delta)         delta = rowsum(dO * O) - dlse
 //   dX = dY * f'
 //   dQ = scale * dX K,  dK = scale * dX^T Q,  dV = P^T dO
+//
+// With dropout, the weights that met V stand for P in dV, and dO V^T is multiplied by what they are of P.
 
 namespace tw_kernel {
 
@@ -36,6 +39,7 @@ struct Scratch {
   Vector raw[kKvTile];
   Vector slope[kKvTile];
   Vector dy[kKvTile];
+  Draws draws;
   Vector sum_keys[kMostChunks * kHeadDim];     // dq, or dk
   Vector sum_values[kMostChunks * kValueDim];  // dv
   Vector ones[kMostChunks];
@@ -113,10 +117,12 @@ TW_NOINLINE void visit_columns(const Head& head, int first_row, int chunks, int 
     Vector* const d = scratch.d + chunk * kKvTile;
     for (int i = 0; kHasSums && i < count; ++i) scratch.raw[i] = s[i];
     differentiate_chunk<true>(head, place, count, is_partial, s, scratch.slope);
+    draw_chunk<true>(head.state, place, count, scratch.draws);
     const RowVectors facts = vectors_of(scratch.facts + chunk * kLanes);
     for (int i = 0; i < count; ++i) {
       const Vector p = weight(s[i], facts.lse);
-      const Vector dy = p == 0.0f ? Vector{} : p * (d[i] - facts.delta);
+      const Vector product = dropped(scratch.draws, i, d[i]);
+      const Vector dy = p == 0.0f ? Vector{} : p * (product - facts.delta);
       d[i] = p == 0.0f ? Vector{} : dy * scratch.slope[i];
       if (kHasSums) scratch.dy[i] = dy;
     }
@@ -204,9 +210,12 @@ TW_NOINLINE void visit_rows(const Head& head, int first_column, const Lanes& lan
     Vector* const s = scratch.s + chunk * kKvTile;
     Vector* const d = scratch.d + chunk * kKvTile;
     differentiate_chunk<false>(head, place, count, is_partial, s, scratch.slope);
+    draw_chunk<false>(head.state, place, count, scratch.draws);
     for (int i = 0; i < count; ++i) {
       s[i] = lanes.kept(first_chunk + chunk, weight(s[i], broadcast(scratch.facts[i].lse)));
-      d[i] = s[i] == 0.0f ? Vector{} : s[i] * (d[i] - scratch.facts[i].delta) * scratch.slope[i];
+      const Vector product = dropped(scratch.draws, i, d[i]);
+      d[i] = s[i] == 0.0f ? Vector{} : s[i] * (product - scratch.facts[i].delta) * scratch.slope[i];
+      s[i] = dropped(scratch.draws, i, s[i]);
     }
     place.first_column += kLanes;
   }

@@ -7,6 +7,7 @@
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/special_functions.hpp"
+#include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "snippet/derivative.hpp"
@@ -18,6 +19,8 @@
 //   P  = e^(y - lse)                  y is the score after score_mod, and f' its derivative
 //   dY = P * (dO V^T - delta)
 //   dX = dY * f'
+//
+// With dropout, the weights that met V replace P for dV, and dO V^T is multiplied by what they are of P.
 
 namespace tw_kernel {
 
@@ -96,10 +99,10 @@ struct FactsOfColumns {
   __forceinline__ RowFacts row(const Column& column, int) const { return column; }
 };
 
-// s: q.k, becomes P; d: dO V^T, becomes dX. Gradients of buffers and scalars go to `gathered`.
+// s: q.k, becomes P for dV; d: dO V^T, becomes dX. Gradients of buffers and scalars go to `gathered`.
 template <bool kOwnsRows, typename Tile, typename Facts>
 TW_INLINE void differentiate_tile(const ElementScene& scene, const Tile& tile, const Facts& facts,
-                                  const KeptElements& kept, bool some_dropped,
+                                  const KeptElements& kept, bool some_dropped, const Draws& draws,
                                   float (&s)[kRows][kColumns], float (&d)[kRows][kColumns],
                                   Gathered<kOwnsRows>& gathered) {
   const ElementIndices<kOwnsRows> at(scene, tile.first());
@@ -118,13 +121,13 @@ TW_INLINE void differentiate_tile(const ElementScene& scene, const Tile& tile, c
       float p = element_weight(y, row.lse);
       if (Gathered<kOwnsRows>::kCount > 0) {
         if (some_dropped) p = (kept.word[i] >> j & 1u) != 0 ? p : 0.0f;
-        const float dy = p == 0.0f ? 0.0f : p * (d[i][j] - row.delta);
+        const float dy = p == 0.0f ? 0.0f : p * (draws.dropped(i, j, d[i][j]) - row.delta);
         gathered.add(scene, i, j, x, dy, at.q_idx(i, j), at.kv_idx(i, j));
       }
       // f' may be infinite or NaN where nothing is kept.
-      const float dx = p * (d[i][j] - row.delta) * slope;
+      const float dx = p * (draws.dropped(i, j, d[i][j]) - row.delta) * slope;
       d[i][j] = kHasScoreMod && p == 0.0f ? 0.0f : dx;
-      s[i][j] = p;
+      s[i][j] = draws.dropped(i, j, p);
     }
   }
   if (some_dropped) {

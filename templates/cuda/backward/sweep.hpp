@@ -13,6 +13,7 @@
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/shared_memory.hpp"
+#include "kernel/backward_dropout.hpp"
 #include "kernel/backward_engine.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
@@ -135,6 +136,7 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementS
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   KeptElements kept;
   if (some_dropped) kept = find_kept_elements<kOwnsRows>(scene, tile, passing);
+  const Draws draws = draw_elements<kOwnsRows>(scene, tile.first());
   float s[kRows][kColumns], d[kRows][kColumns];
   score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s);
   if (kWantsProducts) {
@@ -146,7 +148,7 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementS
       for (int j = 0; j < kColumns; ++j) d[i][j] = 0.0f;
     }
   }
-  differentiate_tile<kOwnsRows>(scene, tile, facts, kept, some_dropped, s, d, gathered);
+  differentiate_tile<kOwnsRows>(scene, tile, facts, kept, some_dropped, draws, s, d, gathered);
   if (kValues) {
     ValueTile::add(make_weights(memory.weights(), s), memory.values(stage), value_sums.of);
     __syncwarp();  // P is no longer read

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cuda/backward/scene.hpp"
+#include "cuda/language.hpp"
+
+// Without dropout nothing is added to a backward kernel. See dropped_products.hpp.
+
+namespace tw_kernel {
+
+struct Draws {
+  __forceinline__ float dropped(int, int, float x) const { return x; }
+};
+
+template <bool kOwnsRows>
+TW_INLINE Draws draw_elements(const ElementScene&, int) {
+  return {};
+}
+
+}  // namespace tw_kernel
