@@ -103,7 +103,6 @@ class FieldChecker {
     check_seed();
     check_block();
     check_weights();
-    check_dropout();
     if (!spec_.outputs.out) {
       fail({"outputs"}, "outputs lacks \"out\", which is always written", "add \"out\"");
     }
@@ -143,13 +142,6 @@ class FieldChecker {
            "outputs names \"weights\", which are made from lse, and does not name that",
            R"(write "outputs": ["out", "lse", "weights"])");
     }
-  }
-
-  void check_dropout() const {
-    if (!spec_.has_dropout() || !spec_.outputs.weights) return;
-    fail({"outputs"},
-         "outputs names \"weights\", which are not yet supported in a spec with dropout",
-         "leave \"weights\" or dropout out");
   }
 
   void check_layouts_agree() const {

@@ -13,13 +13,14 @@
 #include "cpu/vector.hpp"
 #include "cpu/visit_lists.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dropout.hpp"
 #include "kernel/kv_rows.hpp"
 #include "kernel/scales.hpp"
 #include "snippet/snippets.hpp"
 
 // The softmax's weights of one tile of q rows of one head: W = e^(y - lse), where y is the score after score_mod
 // and lse what the forward kernel wrote. An element that is dropped weighs 0, and so does each of a row with
-// nothing kept.
+// nothing kept. With dropout they are the weights that met V.
 
 namespace tw_kernel {
 
@@ -62,10 +63,13 @@ TW_NOINLINE void weigh_columns(const WeightsItem& item, int first, int count, bo
   score_tile<kHeadDim>(k.rows, k.stride, count, item.chunks, scratch.q, scratch.s, item.scale);
   ChunkPlace place = item.place;
   place.first_kv_idx = first + item.kv_offset;
+  float factor = 1.0f;
+  finish_dropout(item.state, place, factor);
   for (int chunk = 0; chunk < item.chunks; ++chunk) {
     Vector* const s = scratch.s + chunk * kKvTile;
     finish_scores(item.state, place, first, count, partial, reinterpret_cast<float*>(s));
-    for (int i = 0; i < count; ++i) s[i] = weights_of(s[i], scratch.lse + chunk * kLanes);
+    for (int i = 0; i < count; ++i) s[i] = weights_of(s[i], scratch.lse + chunk * kLanes) * factor;
+    drop_weights(item.state, place, count, reinterpret_cast<float*>(s));
     place.first_row += kLanes;
   }
   for (int row = 0; row < item.rows; ++row) {

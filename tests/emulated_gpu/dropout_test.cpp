@@ -1,5 +1,8 @@
-// Dropout on the emulated GPU: its draws one by one, and calls against the reference.
+// Dropout on the emulated GPU: its draws one by one, and calls, gradients and weights against the
+// reference.
 #include "tests/support/dropout.hpp"
+
+#include "tests/support/dropout_gradients.hpp"
 
 using namespace tilewright;
 
@@ -13,12 +16,12 @@ const Device& gpu() {
 }  // namespace
 
 TEST_CASE("dropout on a GPU: the draws of dense calls", "[every-kind]") {
-  dropout_calls::check_dense_draws(gpu(), 0, 0);
-  dropout_calls::check_dense_draws(gpu(), -20, 5);
+  dropout_calls::check_draws(gpu());
 }
 
 TEST_CASE("dropout on a GPU: the draws of packed calls", "[every-kind]") {
-  dropout_calls::check_packed_draws(gpu());
+  dropout_calls::check_packed_draws(gpu(), f32);
+  dropout_calls::check_packed_draws(gpu(), bf16);
 }
 
 TEST_CASE("dropout on a GPU: calls against the reference", "[every-kind]") {
@@ -38,4 +41,22 @@ TEST_CASE("dropout on a GPU: a probability of 0 changes nothing") {
 
 TEST_CASE("dropout on a GPU: a seed of 64 bits comes in a buffer") {
   dropout_calls::check_seed_buffer(gpu());
+}
+
+TEST_CASE("dropout on a GPU: gradients against the reference", "[every-kind]") {
+  for (const std::string& fields : dropout_calls::gradient_fields()) {
+    CAPTURE(fields);
+    dropout_calls::check_gradients(gpu(), fields);
+  }
+  for (const DType dtype : {f32, bf16}) {
+    const std::string fields = R"("gradients": ["q", "k", "v"], "dropout": "0.5", "dtype": ")";
+    dropout_calls::check_gradients(gpu(), fields + std::string(to_string(dtype)) + '"', 3);
+  }
+}
+
+TEST_CASE("dropout on a GPU: the output weights", "[every-kind]") {
+  for (const std::string& fields : dropout_calls::forward_fields()) {
+    CAPTURE(fields);
+    if (fields.find("packed") == std::string::npos) dropout_calls::check_weights(gpu(), fields);
+  }
 }

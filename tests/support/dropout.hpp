@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/attention.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/check.hpp"
 #include "verify/outputs.hpp"
@@ -53,51 +55,50 @@ inline Spec spec_of(const std::string& fields) {
       "dropout");
 }
 
-/// Scores of 0 and columns of V that are unit vectors: out shows which weights are kept.
-inline void show_draws(const Spec& spec, verify::Inputs& inputs) {
-  for (Tensor* const tensor : {&inputs.q, &inputs.k, &inputs.v}) {
-    std::fill_n(static_cast<std::byte*>(tensor->data()), tensor->bytes(), std::byte{0});
-  }
-  REQUIRE(spec.dtype == f32);
-}
-
-constexpr std::int64_t kShownColumns = 200;
-
-/// float32, with as many columns of v as rows: each element of out is one weight.
-inline Spec showing_spec(const std::string& fields) {
-  return spec_of(R"("dtype": "f32", "v_head_dim": 200, "dropout": "p + 0.125f * h", )" + fields);
+/// Each element of out is one weight: scores are 0, and v has a unit vector for each column.
+inline Spec showing_spec(DType dtype, const std::string& layout, std::int64_t columns) {
+  Spec spec = spec_of(R"("dtype": "f32", "dropout": "p + 0.125f * h", "layout": ")" + layout + '"');
+  spec.dtype = dtype;
+  spec.v_head_dim = columns;
+  return spec;
 }
 
 inline float probability(std::int64_t h) {
   return 0.3f + 0.125f * static_cast<float>(h);
 }
 
-inline void put_units(float* v, std::int64_t row_stride, std::int64_t rows) {
+inline void clear(Tensor& tensor) {
+  std::fill_n(static_cast<std::byte*>(tensor.data()), tensor.bytes(), std::byte{0});
+}
+
+/// rows: from row `first` of v on, which lie `row_stride` rows apart
+inline void put_units(Tensor& v, std::int64_t first, std::int64_t row_stride, std::int64_t rows) {
+  const std::int64_t width = v.shape().back();
   for (std::int64_t i = 0; i < rows; ++i) {
-    std::fill_n(v + i * row_stride, kShownColumns, 0.0f);
-    v[i * row_stride + i] = 1;
+    write_element(v.data(), v.dtype(), (first + i * row_stride) * width + i, 1);
   }
 }
 
+inline std::uint64_t seed_of(const verify::Inputs& inputs) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(inputs.scalars.at("seed")));
+}
+
 /// The draws of a dense call, one by one.
-inline void check_dense_draws(const Device& device, std::int64_t q_offset, std::int64_t kv_offset) {
-  const Spec spec = showing_spec(R"("layout": "bhsd")");
+inline void check_dense_draws(const Device& device, DType dtype, std::int64_t columns,
+                              std::int64_t q_offset, std::int64_t kv_offset) {
+  const Spec spec = showing_spec(dtype, "bhsd", columns);
   const Shape shape = {.batch = 2,
                        .num_q_heads = 4,
                        .num_kv_heads = 2,
                        .q_len = 70,
-                       .kv_len = kShownColumns - 3,
+                       .kv_len = columns - 3,
                        .q_offset = q_offset,
                        .kv_offset = kv_offset};
   verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
-  show_draws(spec, inputs);
-  const std::int64_t heads = shape.batch * shape.num_kv_heads;
-  for (std::int64_t i = 0; i < heads; ++i) {
-    put_units(static_cast<float*>(inputs.v.data()) + i * shape.kv_len * kShownColumns,
-              kShownColumns, shape.kv_len);
+  for (Tensor* const tensor : {&inputs.q, &inputs.k, &inputs.v}) clear(*tensor);
+  for (std::int64_t i = 0; i < shape.batch * shape.num_kv_heads; ++i) {
+    put_units(inputs.v, i * shape.kv_len, 1, shape.kv_len);
   }
-  const auto seed =
-      static_cast<std::uint64_t>(static_cast<std::int64_t>(inputs.scalars.at("seed")));
   const verify::AttentionValues values =
       verify::run_call(Attention(spec, {.device = device}), inputs.problem());
   int wrong = 0;
@@ -105,7 +106,8 @@ inline void check_dense_draws(const Device& device, std::int64_t q_offset, std::
     for (std::int64_t h = 0; h < shape.num_q_heads; ++h) {
       for (std::int64_t row = 0; row < shape.q_len; ++row) {
         for (std::int64_t column = 0; column < shape.kv_len; ++column) {
-          const bool wanted = keeps(seed, probability(h), b, h, row + q_offset, column + kv_offset);
+          const bool wanted =
+              keeps(seed_of(inputs), probability(h), b, h, row + q_offset, column + kv_offset);
           wrong += (values.out.at(b, h, row, column) != 0) != wanted;
         }
       }
@@ -115,23 +117,21 @@ inline void check_dense_draws(const Device& device, std::int64_t q_offset, std::
 }
 
 /// Those of packed sequences, whose indices count inside each.
-inline void check_packed_draws(const Device& device) {
-  const Spec spec = showing_spec(R"("layout": "packed")");
+inline void check_packed_draws(const Device& device, DType dtype) {
+  const Spec spec = showing_spec(dtype, "packed", 200);
   verify::PackedLengths lengths = {.num_q_heads = 4, .num_kv_heads = 2};
-  lengths.sequences = {{1, 132}, {5, 18}, {40, 73}, {0, 9}, {70, 67}, {66, kShownColumns}};
+  lengths.sequences = {{1, 132}, {5, 18}, {40, 73}, {0, 9}, {70, 67}, {66, 200}};
   verify::PackedInputs packed = verify::random_packed_inputs(spec, lengths, 7);
-  show_draws(spec, packed.inputs);
+  for (Tensor* const tensor : {&packed.inputs.q, &packed.inputs.k, &packed.inputs.v}) {
+    clear(*tensor);
+  }
   const auto* const kv_begin = static_cast<const std::int32_t*>(packed.kv_begin->data());
   const auto* const q_begin = static_cast<const std::int32_t*>(packed.q_begin.data());
-  auto* const v = static_cast<float*>(packed.inputs.v.data());
   for (std::size_t b = 0; b < lengths.sequences.size(); ++b) {
     for (std::int64_t h_kv = 0; h_kv < 2; ++h_kv) {
-      put_units(v + (kv_begin[b] * 2 + h_kv) * kShownColumns, 2 * kShownColumns,
-                lengths.sequences[b].kv_len);
+      put_units(packed.inputs.v, kv_begin[b] * 2 + h_kv, 2, lengths.sequences[b].kv_len);
     }
   }
-  const auto seed =
-      static_cast<std::uint64_t>(static_cast<std::int64_t>(packed.inputs.scalars.at("seed")));
   const verify::AttentionValues values =
       verify::run_call(Attention(spec, {.device = device}), packed.problem());
   int wrong = 0;
@@ -140,14 +140,23 @@ inline void check_packed_draws(const Device& device) {
     for (std::int64_t h = 0; h < 4; ++h) {
       for (std::int64_t row = 0; row < q_len; ++row) {
         for (std::int64_t column = 0; column < kv_len; ++column) {
-          const bool wanted = keeps(seed, probability(h), static_cast<std::int64_t>(b), h,
-                                    row + kv_len - q_len, column);
+          const bool wanted = keeps(seed_of(packed.inputs), probability(h),
+                                    static_cast<std::int64_t>(b), h, row + kv_len - q_len, column);
           wrong += (values.out.at(0, h, q_begin[b] + row, column) != 0) != wanted;
         }
       }
     }
   }
   CHECK(wrong == 0);
+}
+
+/// On tensor cores and not, with quads of columns that begin at those of a tile and that do not.
+inline void check_draws(const Device& device) {
+  for (const std::int64_t offset : {0, 5}) {
+    CAPTURE(offset);
+    check_dense_draws(device, f32, 64, -4 * offset, offset);
+    check_dense_draws(device, bf16, 200, -4 * offset, offset);
+  }
 }
 
 inline void require_ok(const verify::Report& report) {
@@ -157,7 +166,7 @@ inline void require_ok(const verify::Report& report) {
 
 inline void check_dense(const Spec& spec, const Device& device) {
   const Shape shape = {
-      .batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 75, .kv_len = 147, .kv_offset = 3};
+      .batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 75, .kv_len = 147, .kv_offset = 4};
   const verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
   require_ok(verify::check(spec, inputs.problem(), {.attention = {.device = device}}));
 }
@@ -228,6 +237,19 @@ inline void check_seed_buffer(const Device& device) {
   seed ^= std::int64_t{1} << 62;
   CHECK(verify::run_call(attention, problem).out.data != out);
   require_ok(verify::check(buffer, problem, {.attention = {.device = device}}));
+}
+
+/// The output weights: those that met V.
+inline void check_weights(const Device& device, const std::string& fields) {
+  Spec spec = spec_of(fields);
+  spec.outputs.weights = true;
+  const Shape shape = {
+      .batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 75, .kv_len = 147, .kv_offset = 4};
+  const verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
+  const verify::Report report =
+      verify::check(spec, inputs.problem(), {.attention = {.device = device}});
+  require_ok(report);
+  CHECK(report.verdict.weights_bound > 0);
 }
 
 }  // namespace tilewright::dropout_calls

@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "runtime/api/thread_pool.hpp"
+#include "tests/support/dropout_gradients.hpp"
 #include "verify/dropout.hpp"
 #include "verify/naive.hpp"
 #include "verify/reference.hpp"
 
 using namespace tilewright;
-using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
 
 namespace {
@@ -70,12 +70,12 @@ TEST_CASE("reference: its draws are those of Philox") {
 }
 
 TEST_CASE("dropout on a CPU: the draws of dense calls") {
-  dropout_calls::check_dense_draws(Device::cpu(), 0, 0);
-  dropout_calls::check_dense_draws(Device::cpu(), -20, 5);
+  dropout_calls::check_draws(Device::cpu());
 }
 
 TEST_CASE("dropout on a CPU: the draws of packed calls") {
-  dropout_calls::check_packed_draws(Device::cpu());
+  dropout_calls::check_packed_draws(Device::cpu(), f32);
+  dropout_calls::check_packed_draws(Device::cpu(), bf16);
 }
 
 TEST_CASE("dropout on a CPU: calls against the reference") {
@@ -93,4 +93,23 @@ TEST_CASE("dropout on a CPU: a probability of 0 changes nothing") {
 
 TEST_CASE("dropout on a CPU: a seed of 64 bits comes in a buffer") {
   dropout_calls::check_seed_buffer(Device::cpu());
+}
+
+TEST_CASE("dropout on a CPU: gradients against the reference") {
+  for (const std::string& fields : dropout_calls::gradient_fields()) {
+    CAPTURE(fields);
+    dropout_calls::check_gradients(Device::cpu(), fields);
+  }
+  for (const DType dtype : {f32, bf16}) {
+    const std::string fields = R"("gradients": ["q", "k", "v"], "dropout": "0.5", "dtype": ")";
+    dropout_calls::check_gradients(Device::cpu(), fields + std::string(to_string(dtype)) + '"', 3);
+  }
+}
+
+TEST_CASE("dropout on a CPU: the output weights") {
+  for (const std::string& fields : dropout_calls::forward_fields()) {
+    CAPTURE(fields);
+    if (fields.find("packed") == std::string::npos)
+      dropout_calls::check_weights(Device::cpu(), fields);
+  }
 }

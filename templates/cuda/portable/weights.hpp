@@ -10,6 +10,7 @@
 #include "cuda/ptx/special_functions.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dropout.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/find_place.hpp"
 #include "kernel/kv_rows.hpp"
@@ -20,7 +21,7 @@
 
 // The softmax's weights of one q tile of one head: W = e^(y - lse), where y is the score after score_mod and
 // lse what the forward kernel wrote. An element that is dropped weighs 0, and so does each of a row with
-// nothing kept.
+// nothing kept. With dropout they are the weights that met V.
 //
 // A block of threads divides its tiles as in forward.hpp, and reads no V. Shared memory: Q, then one tile of K.
 
@@ -146,9 +147,10 @@ TW_INLINE float weight_of(float y, float lse) {
   return y == -kInfinity ? 0.0f : tw_math::exp2((y - lse) * kLog2E);
 }
 
-// s: q.k, becomes the weights.
+// s: q.k, becomes the weights. factor: of those that dropout keeps, else 1.
 TW_INLINE void weigh_scores(const SnippetInputs& scene, const Scales& scales, const Scaling& scaling,
-                            const KvTile& tile, const RowLse& lse, float (&s)[kRows][kColumns]) {
+                            const KvTile& tile, const RowLse& lse, float factor,
+                            float (&s)[kRows][kColumns]) {
   scale_scores(scene, scales, tile.first(), s);
   if (kHasScoreMod) {
     modify_scores<false>(scene, tile.first(), scaling.factor, s);
@@ -162,8 +164,9 @@ TW_INLINE void weigh_scores(const SnippetInputs& scene, const Scales& scales, co
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) s[i][j] = weight_of(s[i][j], lse.of[i]);
+    for (int j = 0; j < kColumns; ++j) s[i][j] = weight_of(s[i][j], lse.of[i]) * factor;
   }
+  drop_weights(draw_tile(scene, tile.first()), s);
   if (kHasMaskMod && tile.partial()) drop(find_kept(scene, tile), 0.0f, s);
 }
 
@@ -206,6 +209,8 @@ TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArg
   const Scales scales = find_scales(arguments, scene);
   const Scaling scaling = scaling_of(arguments, scales);
   const RowLse lse = read_lse(arguments, call, place);
+  float factor = 1.0f;
+  finish_dropout(call, task.place, factor);
 #pragma unroll 1
   for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
     wait_for_groups<0>();
@@ -216,7 +221,7 @@ TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArg
     score_tile(q, k_tile, s);
     __syncthreads();  // all threads have read K, and the list is refilled
     load_ahead(1);
-    weigh_scores(scene, scales, scaling, tile, lse, s);
+    weigh_scores(scene, scales, scaling, tile, lse, factor, s);
     weights.store(tile.first(), s);
     tiles.advance();
   }

@@ -44,6 +44,14 @@ struct Wish {
   std::string kernel;
 };
 
+Spec spec_with_dropout() {
+  Spec spec{.dtype = bf16, .head_dim = 64, .dropout = "0.5f"};
+  spec.scalars["seed"] = {.dtype = i64};
+  spec.outputs.lse = true;
+  spec.gradients = {"q", "k", "v"};
+  return spec;
+}
+
 // Specs that bring every header together.
 std::vector<Wish> wishes() {
   Spec plain{.dtype = bf16, .head_dim = 64};
@@ -116,11 +124,7 @@ std::vector<Wish> wishes() {
   with_max_scores.outputs.max_scores = true;
   Spec with_weights = causal;
   with_weights.outputs = {.lse = true, .weights = true};
-  Spec with_dropout{.dtype = bf16, .head_dim = 64, .dropout = "0.5f"};
-  with_dropout.scalars["seed"] = {.dtype = i64};
-  Spec dropout_gradients = with_dropout;
-  dropout_gradients.outputs.lse = true;
-  dropout_gradients.gradients = {"q", "k", "v"};
+  const Spec with_dropout = spec_with_dropout();
   return {{plain, "forward"},
           {scaled, "forward"},
           {causal, "forward_masked"},
@@ -166,7 +170,7 @@ std::vector<Wish> wishes() {
           {with_max_scores, "forward_decode"},
           {with_weights, "weights_masked"},
           {with_dropout, "forward"},
-          {dropout_gradients, "backward"},
+          {with_dropout, "backward"},
           {with_gradients, "backward_masked"},
           {with_gradients, "backward_masked_unaligned"},
           {float_gradients, "backward"},
@@ -259,7 +263,9 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
   Spec packed_gradients = wishes().back().spec;
   Spec with_weights = tabled;
   with_weights.outputs = {.lse = true, .weights = true};
-  const std::vector<Wish> cpu_wishes = {{tabled, "forward_masked"},
+  const std::vector<Wish> cpu_wishes = {{spec_with_dropout(), "forward_lse"},
+                                        {spec_with_dropout(), "backward"},
+                                        {tabled, "forward_masked"},
                                         {tabled, "mask_proved"},
                                         {tabled, "evaluate_double"},
                                         {scaled, "forward"},
