@@ -209,6 +209,7 @@ class CheckVerb : public Verb {
     Gradients gradients;
     if (has_gradients) {
       verify::GradientResults results = inputs.gradients()->results();
+      results.out = inputs.out().view();
       results.fast_math = verify::uses_fast_math(spec, device);
       verify::Problem problem = inputs.problem();
       if (positions_) problem.positions = &*positions_;

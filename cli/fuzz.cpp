@@ -147,6 +147,9 @@ class FuzzVerb : public Verb {
     app.add_flag("--self-attention", self_attention_,
                  "as many keys as queries, and --no-offsets: for snippets that index buffers of "
                  "kv_len elements by q_idx");
+    app.add_flag("--gradients", gradients_,
+                 "every case runs backward too, and its gradients are judged (default: one in "
+                 "five, and with --spec those that the spec names)");
     auto* bounded = app.add_flag("--bounded-waits", bounded_waits_,
                                  "Hopper's kernels report a wait without end in place of hanging, "
                                  "and are slower");
@@ -171,6 +174,7 @@ class FuzzVerb : public Verb {
     options.source.gpu_target = machine.gpu_target;
     options.source.offsets = !no_offsets_ && !self_attention_;
     options.source.self_attention = self_attention_;
+    options.source.gradients = gradients_;
     if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
     options.seed = seed_ ? *seed_ : random_seed();
     if (cases_ > 0) options.cases = cases_;
@@ -402,6 +406,7 @@ class FuzzVerb : public Verb {
   bool no_offsets_ = false;
   bool bounded_waits_ = false;
   bool self_attention_ = false;
+  bool gradients_ = false;
   bool json_ = false;
 };
 

@@ -49,6 +49,8 @@ void visit_contents(Case& c, const Visit& visit) {
   visit("nan_in_dropped", c.nan_in_dropped);
   visit("decode", c.decode);
   visit("split", c.split);
+  visit("dlse", c.dlse);
+  visit("deterministic", c.deterministic);
   visit("relation", c.relation);
   visit("sanitized", c.sanitized);
 }
@@ -422,6 +424,9 @@ std::string describe(const FuzzCase& fuzz_case) {
   for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
                                  SnippetKind::sink, SnippetKind::dropout}) {
     if (!snippet_text(spec, kind).empty()) text += fmt::format(", {}", to_string(kind));
+  }
+  if (!spec.gradients.empty()) {
+    text += fmt::format(", gradients of {}", fmt::join(spec.gradients, ", "));
   }
   if (!fuzz_case.relation.empty()) text += ", " + fuzz_case.relation;
   if (is_run(fuzz_case)) return fmt::format("{}, on {}", text, fuzz_case.target);

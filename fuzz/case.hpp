@@ -48,6 +48,9 @@ struct FuzzCase {
   bool nan_in_dropped = false;  ///< k rows that no query of their heads keeps hold NaN
   bool decode = false;          ///< AttentionOptions::decode
   bool split = false;           ///< of a dense call: it is given the workspace that it asks for
+  // Of a spec with gradients, whose call runs backward too.
+  bool dlse = false;           ///< backward is given dlse
+  bool deterministic = false;  ///< BackwardOptions::deterministic
 
   /// The metamorphic relation that is checked beside (relations.hpp); empty: none.
   std::string relation = {};

@@ -23,6 +23,7 @@ constexpr std::uint16_t kOthers = 0xfffe;
 constexpr std::uint16_t kPackedLayout = 1 << 2, kDense = 1 << 0 | 1 << 1;  // layouts
 constexpr std::uint16_t kMany = 1 << 2;                                    // sequences
 constexpr std::uint16_t kWeights = 1 << 3;                                 // an output
+constexpr std::uint16_t kNamed = 1 << 2;                                   // gradients
 constexpr std::uint16_t kOfBatch = 1 << 1;                                 // shared k and v
 constexpr std::uint16_t kOfMasks = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5, kOfPlans = 1 << 6 | 1 << 7;
 
@@ -98,6 +99,14 @@ constexpr auto kExclusions = std::to_array<Exclusion>({
     {Factor::kv_sharing, kOfBatch, Factor::kv_rows, kOthers},
     {Factor::sequences, kFirst, Factor::kv_rows, kOthers},
     {Factor::sequences, kOthers, Factor::kv_rows, kFirst},
+    // Gradients, or a tensor of theirs: no byte in q, k and v, IEEE products, lse, and in tiles
+    // that are visited no NaN.
+    {Factor::gradients, kOthers, Factor::dtype, 1 << 3},
+    {Factor::gradients, kOthers, Factor::mixed, 1 << 3},
+    {Factor::gradients, kOthers, Factor::products, kOthers},
+    {Factor::gradients, kOthers, Factor::outputs, kFirst},
+    {Factor::gradients, kOthers, Factor::contents, 1 << 2},
+    {Factor::gradients, kNamed, Factor::score_mod, kFirst},
     // A batch of one sequence has rows and columns, and no order.
     {Factor::batch, kFirst, Factor::sequences, 0x3c},
     {Factor::batch, kFirst, Factor::kv_rows, 1 << 3 | 1 << 4},

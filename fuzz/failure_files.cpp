@@ -50,9 +50,10 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 std::vector<KernelVariant> kernels_of_call(const Spec& spec) {
-  const KernelVariant forward = forward_kernel(spec, Target::host_cpu());
-  if (spec.mask_mod.empty()) return {forward};
-  return {forward, mask_kernel(spec)};
+  std::vector<KernelVariant> kernels = {forward_kernel(spec, Target::host_cpu())};
+  if (!spec.mask_mod.empty()) kernels.push_back(mask_kernel(spec));
+  if (!spec.gradients.empty()) kernels.push_back(backward_kernel(spec));
+  return kernels;
 }
 
 FailureFolder::FailureFolder(fs::path folder) : folder_(std::move(folder)) {

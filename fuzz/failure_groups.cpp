@@ -10,6 +10,7 @@
 
 #include "fuzz/features.hpp"
 #include "fuzz/shrink.hpp"
+#include "generator/spec/gradients.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -44,7 +45,13 @@ std::vector<std::string> needed_features(const FuzzCase& minimal) {
   add_if(spec.v_head_dim != 0 && spec.v_head_dim != spec.head_dim, "v_head_dim");
   add_if(spec.is_packed(), "packed");
   add_if(spec.layout == Layout::bshd || spec.kv_layout, "layout");
-  add_if(spec.outputs.lse, "lse");
+  for (const char* const name : {"q", "k", "v"}) {
+    add_if(has_gradient(spec, name), fmt::format("gradient of {}", name));
+  }
+  add_if(!gradient_names(spec).empty(), "gradients of buffers");
+  add_if(minimal.dlse, "dlse");
+  add_if(minimal.deterministic, "deterministic");
+  add_if(spec.outputs.lse && spec.gradients.empty(), "lse");
   add_if(spec.outputs.max_scores, "max_scores");
   add_if(spec.outputs.weights, "weights");
   add_if(spec.precise_math.value_or(false), "precise_math");

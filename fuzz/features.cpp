@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "generator/snippet/snippet.hpp"
+#include "generator/spec/gradients.hpp"
 #include "generator/spec/target.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -38,6 +39,7 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"local", {"none", "variable", "assigned", "lambda"}},
       {"integers", {"none", "sum", "quotient", "bits"}},
       {"tokens", {"none", "q_token", "kv_token"}},
+      {"gradients", {"none", "tensors", "named"}},
       {"batch", {"1", "more", "many"}},
       {"heads", {"1", "equal", "groups", "one-kv"}},
       {"q_len", {"1", "short", "edge", "odd", "long"}},
@@ -122,6 +124,9 @@ void mark_spec(const Spec& spec, const Marker& mark) {
                                                   : "out");
   mark(Factor::block, block_class(spec.block));
   mark(Factor::tactic, spec.tactic ? std::string_view(spec.tactic->name) : "chosen");
+  mark(Factor::gradients, spec.gradients.empty()         ? "none"
+                          : gradient_names(spec).empty() ? "tensors"
+                                                         : "named");
   mark(Factor::products, to_string(spec.f32_products));
   mark(Factor::math, !spec.precise_math ? "default" : *spec.precise_math ? "precise" : "fast");
 }

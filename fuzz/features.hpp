@@ -37,6 +37,7 @@ enum class Factor : std::uint8_t {
   local,
   integers,
   tokens,
+  gradients,
   // of the call
   batch,
   heads,

@@ -1,6 +1,7 @@
 #include "fuzz/kernel_call.hpp"
 
 #include "base/activity.hpp"
+#include "runtime/call/staged_backward.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "verify/sequences.hpp"
 
@@ -27,6 +28,29 @@ void forward(const Attention& attention, const Problem& problem, const ForwardTe
   }
 }
 
+// @param shape  of a dense or a packed call
+template <typename AnyShape>
+void backward(const Attention& attention, const Problem& problem, const AnyShape& shape,
+              const ForwardTensors& host, const StagedCall& forward, const Bindings& bindings,
+              const KernelCall& call, const BackwardPart& part) {
+  const StagedBackward staged(attention, shape, part.gradients->tensors(host), forward.tensors(),
+                              part.gradients->buffers(), bindings, part.deterministic);
+  const ForwardOptions given = options_of(problem);
+  const BackwardOptions options = {.q_offset = given.q_offset,
+                                   .kv_offset = given.kv_offset,
+                                   .scale = given.scale,
+                                   .deterministic = part.deterministic,
+                                   .workspace = staged.workspace()};
+  if (call.plan) {
+    attention.backward(staged.tensors(), call.plan->plan(), bindings, staged.gradients(), options);
+  } else if (call.mask) {
+    attention.backward(staged.tensors(), *call.mask, bindings, staged.gradients(), options);
+  } else {
+    attention.backward(staged.tensors(), bindings, staged.gradients(), options);
+  }
+  staged.copy_back();
+}
+
 }  // namespace
 
 PackedShape packed_shape(const Problem& problem, bool is_bounded) {
@@ -36,7 +60,7 @@ PackedShape packed_shape(const Problem& problem, bool is_bounded) {
 }
 
 KernelCall run_kernels(const Attention& attention, const Problem& problem, const Written& written,
-                       bool is_bounded, bool is_split) {
+                       bool is_bounded, bool is_split, const BackwardPart& part) {
   ForwardTensors tensors{
       .q = problem.q, .k = problem.k, .v = problem.v, .out = written.out_view(), .lse = {}};
   if (written.lse) tensors.lse = written.lse->view();
@@ -51,13 +75,20 @@ KernelCall run_kernels(const Attention& attention, const Problem& problem, const
     call.plan = std::make_unique<StagedPlan>(attention, packed_shape(problem, is_bounded),
                                              *problem.sequences, bindings);
   } else if (!attention.spec().mask_mod.empty()) {
-    call.mask.emplace(attention.block_mask(problem.shape, bindings));
+    call.mask.emplace(
+        attention.block_mask(problem.shape, bindings, {.transposed = part.gradients != nullptr}));
   }
   if (!problem.sequences && is_split) {
     call.workspace = std::make_unique<StagedWorkspace>(attention, problem.shape);
   }
   forward(attention, problem, staged.tensors(), bindings, call);
   staged.wait();
+  if (part.gradients != nullptr && problem.sequences) {
+    backward(attention, problem, packed_shape(problem, is_bounded), tensors, staged, bindings, call,
+             part);
+  } else if (part.gradients != nullptr) {
+    backward(attention, problem, problem.shape, tensors, staged, bindings, call, part);
+  }
   staged.copy_back();
   call.changed = staged.changed_input();
   if (!call.changed && call.workspace) call.changed = call.workspace->damage();

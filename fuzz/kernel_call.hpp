@@ -9,6 +9,7 @@
 #include "../runtime/call/staged_plan.hpp"
 #include "../runtime/call/staged_workspace.hpp"
 #include "../verify/problem.hpp"
+#include "case_gradients.hpp"
 #include "written.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -22,12 +23,19 @@ struct KernelCall {
   std::optional<std::string> changed = {};          ///< foreign memory that the call wrote
 };
 
+/// The backward pass of a call, after forward.
+struct BackwardPart {
+  const CaseGradients* gradients = nullptr;  ///< null: none
+  bool deterministic = false;
+};
+
 /// Makes the block mask or the plan, and runs forward, on the Attention's device; waits for it.
 /// @param is_bounded of a packed call: FuzzPacking's
 /// @param is_split of a dense call: it is given the workspace that it asks for
+/// @param backward of a spec with gradients: runs too
 /// @throws Error as Attention and StagedPlan
 KernelCall run_kernels(const Attention& attention, const Problem& problem, const Written& written,
-                       bool is_bounded, bool is_split);
+                       bool is_bounded, bool is_split, const BackwardPart& backward = {});
 
 /// Runs forward alone, with the mask or plan of a call of the same problem, on the tensors as they
 /// are.

@@ -11,10 +11,11 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-constexpr std::array<std::string_view, 13> kNames = {
-    "none",           "wrong_result",     "mask_differs",  "red_zone",  "input_changed",
-    "not_repeatable", "devices_disagree", "compile_error", "undefined", "relation_broken",
-    "crash",          "time_out",         "error"};
+constexpr std::array<std::string_view, 14> kNames = {
+    "none",          "wrong_result",  "wrong_gradient",  "mask_differs",
+    "red_zone",      "input_changed", "not_repeatable",  "devices_disagree",
+    "compile_error", "undefined",     "relation_broken", "crash",
+    "time_out",      "error"};
 
 }  // namespace
 

@@ -37,6 +37,10 @@ bool is_consistent(const Plan& plan) {
   if (score == 0 && mask == 0 && needs_a_snippet(plan)) return false;
   const bool needs_a_body = at(plan, Factor::local) > 0 || at(plan, Factor::choice) == 3;
   if (needs_a_body && score != 2 && mask != 2) return false;
+  constexpr int kFloatBuffers = 1 << 1 | 1 << 2 | 1 << 7;
+  const bool has_floats =
+      (kFloatBuffers >> at(plan, Factor::buffer) & 1) != 0 || at(plan, Factor::scalar) == 1;
+  if (at(plan, Factor::gradients) == 2 && !has_floats) return false;
   const bool shares_nothing = at(plan, Factor::batch) == 0 && at(plan, Factor::heads) == 0;
   return !(at(plan, Factor::buffer_sharing) == 1 && shares_nothing);
 }
@@ -56,6 +60,11 @@ std::vector<std::size_t> shuffled_factors(Random& random) {
   return order;
 }
 
+// Of gradients, which take kernels and references of their own: four plans of five that may.
+bool asks_for_none(const std::vector<int>& values, Random& random) {
+  return values.front() == 0 && random.integer(0, 4) != 0;
+}
+
 std::optional<Plan> try_plan(const Features& allowed, Random& random,
                              const std::optional<FeaturePair>& wanted) {
   Plan plan;
@@ -72,6 +81,7 @@ std::optional<Plan> try_plan(const Features& allowed, Random& random,
       if (is_allowed(allowed, feature) && fits(plan, feature)) values.push_back(value);
     }
     if (values.empty()) return std::nullopt;
+    if (static_cast<Factor>(f) == Factor::gradients && asks_for_none(values, random)) values = {0};
     plan[f] = values[static_cast<std::size_t>(
         random.integer(0, static_cast<std::int64_t>(values.size()) - 1))];
   }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "fuzz/gradient_choice.hpp"
 #include "fuzz/plan.hpp"
 #include "fuzz/random_packing.hpp"
 #include "fuzz/random_scales.hpp"
@@ -78,6 +79,7 @@ void fix_user_factors(const Spec& spec, Features& allowed) {
         Factor::integers, Factor::tokens}) {
     bits(allowed, factor) = bits(shown, factor);
   }
+  if (!spec.gradients.empty()) bits(allowed, Factor::gradients) = bits(shown, Factor::gradients);
   if (spec.tactic) bits(allowed, Factor::tactic) = bits(shown, Factor::tactic);
   if (spec.buffers.empty()) bits(allowed, Factor::buffer_sharing) = 1;
   if (spec.mask_mod.empty()) bits(allowed, Factor::contents) = 3;
@@ -86,6 +88,18 @@ void fix_user_factors(const Spec& spec, Features& allowed) {
   } else {
     allow_dense_alone(allowed);
   }
+}
+
+// A user's spec that names none gets some where they are asked for.
+std::uint16_t allowed_gradients(const CaseSource& source) {
+  constexpr std::uint16_t kNone = 1 << 0, kTensors = 1 << 1, kNamed = 1 << 2;
+  if (!source.user_spec) return source.gradients ? kTensors | kNamed : kNone | kTensors | kNamed;
+  if (!source.gradients) return kNone;
+  const std::vector<std::string> names = possible_gradients(*source.user_spec);
+  const bool has_named = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name != "q" && name != "k" && name != "v";
+  });
+  return has_named ? kTensors | kNamed : kTensors;
 }
 
 Features allowed_runs(const CaseSource& source) {
@@ -99,6 +113,7 @@ Features allowed_runs(const CaseSource& source) {
   if (source.self_attention) bits(allowed, Factor::kv_len) = 0;  // q_len says it
   // Positions of more rows than columns begin before 0.
   if (!source.offsets) bits(allowed, Factor::sequences) = source.self_attention ? 3 : 7;
+  bits(allowed, Factor::gradients) = allowed_gradients(source);
   if (source.user_spec) fix_user_factors(*source.user_spec, allowed);
   return allowed;
 }
@@ -110,6 +125,7 @@ Features allowed_compiles(const CaseSource& source) {
     if (f < kSpecFactors || is_of_compile(factor)) allowed[f] = every_value(factor);
   }
   bits(allowed, Factor::tactic) = kChosen | kPortable | kHopper;
+  bits(allowed, Factor::gradients) = 1;
   bits(allowed, Factor::target) = 0x1f;  // GPUs
   if (source.user_spec) {
     fix_user_factors(*source.user_spec, allowed);
@@ -319,6 +335,8 @@ class CallMaker {
     c.seed = random_.next() >> 11;
     c.decode = c.seed % 4 != 0 && has_few_rows(c.spec, c.shape);
     c.split = c.decode && c.seed % 4 != 1;
+    c.dlse = !c.spec.gradients.empty() && c.seed / 8 % 2 == 0;
+    c.deterministic = !c.spec.gradients.empty() && c.seed / 16 % 2 == 0;
   }
 
  private:
@@ -485,9 +503,22 @@ Features fixed_by_spec(const FuzzCase& fuzz_case, const Features& allowed, bool 
 }
 
 // With dice of its own, so that what else is drawn does not depend on it.
-void add_scales_to_some(Spec& spec, std::uint64_t seed, std::int64_t number) {
+void add_scales_to_some(Spec& spec, bool has_gradients, std::uint64_t seed, std::int64_t number) {
   Random random(seed, fmt::format("scales {}", number));
-  if (random.integer(0, 3) == 0) add_random_scales(spec, random);
+  if (random.integer(0, 3) != 0) return;
+  if (has_gradients) {
+    add_random_sink(spec, random);
+  } else {
+    add_random_scales(spec, random);
+  }
+}
+
+// What the plan asks for; a user's stay.
+void add_gradients(const Plan& plan, Spec& spec, std::uint64_t seed, std::int64_t number) {
+  const int wanted = at(plan, Factor::gradients);
+  if (wanted <= 0 || !spec.gradients.empty()) return;
+  Random random(seed, fmt::format("gradients {}", number));
+  choose_gradients(spec, wanted == 2, random);
 }
 
 std::string target_name(int target_class, Random& random) {
@@ -533,7 +564,9 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
 
   SpecMaker spec_maker(*plan, random_, source_);
   FuzzCase base = spec_maker.make(no_offsets, wishes_of(*plan));
-  if (!source_.user_spec) add_scales_to_some(base.spec, seed_, number_);
+  const bool has_gradients = at(*plan, Factor::gradients) > 0;
+  if (!source_.user_spec) add_scales_to_some(base.spec, has_gradients, seed_, number_);
+  add_gradients(*plan, base.spec, seed_, number_);
   const Target target = source_.device == "cpu"      ? Target::host_cpu()
                         : source_.gpu_target.empty() ? Target::parse("sm_80")
                                                      : Target::parse(source_.gpu_target);
@@ -597,7 +630,7 @@ FuzzCase CaseMaker::next_compile() {
   if (!plan) throw Error(ErrorCode::internal, "no plan of a kernel is consistent");
   SpecMaker spec_maker(*plan, random_, source_);
   FuzzCase fuzz_case = spec_maker.make(random_.integer(0, 1) == 0, wishes_of(*plan));
-  if (!source_.user_spec) add_scales_to_some(fuzz_case.spec, seed_, number_);
+  if (!source_.user_spec) add_scales_to_some(fuzz_case.spec, false, seed_, number_);
   fuzz_case.target = target_name(at(*plan, Factor::target), random_);
   fuzz_case.kernel = planned_kernel(*plan, fuzz_case.spec);
   const KernelVariant traits =

@@ -22,6 +22,7 @@ struct CaseSource {
   std::string gpu_target = {};    ///< of the GPU that runs them: "sm_90a"; for tactics
   bool offsets = true;            ///< q_idx and kv_idx may start elsewhere than at 0
   bool self_attention = false;    ///< kv_len is q_len; give false for offsets, too
+  bool gradients = false;         ///< every case asks for gradients
   std::int64_t max_length = 600;  ///< of q and kv
   /// Of all score matrices of a call: batch and heads, then lengths, are made smaller for it.
   std::int64_t max_elements = 150'000;

@@ -65,4 +65,8 @@ void add_random_scales(Spec& spec, Random& random) {
   }
 }
 
+void add_random_sink(Spec& spec, Random& random) {
+  if (random.integer(0, 2) == 0) add(SnippetKind::sink, spec, random);
+}
+
 }  // namespace tilewright::verify::fuzz

@@ -15,6 +15,7 @@
 #include "base/activity.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
+#include "fuzz/case_gradients.hpp"
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/case_parts.hpp"
 #include "fuzz/kernel_call.hpp"
@@ -30,6 +31,7 @@
 #include "verify/agreement.hpp"
 #include "verify/attention_values.hpp"
 #include "verify/fast_math.hpp"
+#include "verify/gradients.hpp"
 #include "verify/mask_check.hpp"
 #include "verify/undefined_behaviour.hpp"
 
@@ -59,8 +61,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
-void check_red_zones(const Written& written, const std::string& device) {
-  const std::string damage = written.damage();
+void check_red_zones(const std::string& damage, const std::string& device) {
   if (damage.empty()) return;
   fail(Failure::red_zone, fmt::format("on {}, memory around {}", device, damage));
 }
@@ -204,6 +205,7 @@ class CaseRunner::Implementation {
     Spec spec = c.spec;
     if (c.scale) spec.scale = c.scale;
     spec.outputs.weights = false;  // relations are between outs and lses
+    spec.gradients.clear();
     const Device device = Device::parse(c.target);
     const std::unique_ptr<RelationRunner> runner =
         options_.relations ? options_.relations(device, options_.kernels)
@@ -239,7 +241,8 @@ class CaseRunner::Implementation {
     const Problem& problem = inputs.problem();
     const std::uint64_t before = inputs.fingerprint();
     const Written first(c);
-    const KernelCall call = run_on(kernels_->attention, c, problem, first);
+    const std::optional<CaseGradients> gradients = gradients_of(c, problem);
+    const KernelCall call = run_on(kernels_->attention, c, problem, first, gradients);
     check_tiles(c, problem, call, parts);
 
     const Activity activity("judges a result");
@@ -260,14 +263,44 @@ class CaseRunner::Implementation {
           judge_sequences_alone(values, reference, parts, max_abs_scores, rule, threads_);
       if (!wrong.empty()) fail(Failure::wrong_result, wrong);
     }
-    check_repeatable(c, problem, values, parts);
+    double nearest = share_of(verdict);
+    if (gradients) {
+      nearest =
+          std::max(nearest, judge_backward(kernels_->attention, problem, first, *gradients, ""));
+    }
+    check_repeatable(c, problem, values, gradients, parts);
     if (inputs.fingerprint() != before) {
       fail(Failure::input_changed, "an input, a buffer or the memory around one was written to");
     }
     if (kernels_->beside) {
       compare_with_cpu(c, problem, reference, parts, {values, verdict, rule});
     }
-    return share_of(verdict);
+    return nearest;
+  }
+
+  // None where the spec has none.
+  static std::optional<CaseGradients> gradients_of(const FuzzCase& c, const Problem& problem) {
+    std::optional<CaseGradients> gradients;
+    if (!c.spec.gradients.empty()) gradients.emplace(c, problem);
+    return gradients;
+  }
+
+  // How near to its bound the nearest gradient is.
+  double judge_backward(const Attention& attention, const Problem& problem, const Written& written,
+                        const CaseGradients& gradients, const std::string& where) const {
+    GradientResults results = gradients.results();
+    results.out = written.out_view();
+    results.fast_math = uses_fast_math(attention.spec(), attention.device());
+    std::vector<std::string> reasons;
+    double nearest = 0;
+    for (const auto& [name, verdict] :
+         judge_gradients(attention.spec(), problem, results, options_.kernels, threads_)) {
+      reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
+      nearest = std::max({nearest, share(verdict.error_max, verdict.bound_max),
+                          share(verdict.error_rms, verdict.bound_rms)});
+    }
+    if (!reasons.empty()) fail(Failure::wrong_gradient, where + joined(reasons));
+    return nearest;
   }
 
   static Rule rule_of(const Attention& attention, const Reference& reference) {
@@ -281,12 +314,17 @@ class CaseRunner::Implementation {
   }
 
   static KernelCall run_on(const Attention& attention, const FuzzCase& c, const Problem& problem,
-                           const Written& written) {
-    KernelCall call = run_kernels(attention, problem, written, c.packing.is_bounded, c.split);
+                           const Written& written, const std::optional<CaseGradients>& gradients) {
+    KernelCall call = run_kernels(
+        attention, problem, written, c.packing.is_bounded, c.split,
+        {.gradients = gradients ? &*gradients : nullptr, .deterministic = c.deterministic});
     if (call.changed) fail(Failure::input_changed, *call.changed);
-    check_red_zones(written, attention.device().kind() == Device::Kind::cpu ? "cpu" : "cuda");
+    const char* const device = attention.device().kind() == Device::Kind::cpu ? "cpu" : "cuda";
+    check_red_zones(written.damage(), device);
+    if (gradients) check_red_zones(gradients->damage(), device);
     if (!problem.sequences) return call;
-    const std::string touched = written.touched_row(problem);
+    std::string touched = written.touched_row(problem);
+    if (touched.empty() && gradients) touched = gradients->touched_row(problem);
     if (!touched.empty()) fail(Failure::red_zone, touched);
     return call;
   }
@@ -313,14 +351,16 @@ class CaseRunner::Implementation {
   // The second run has another rounding direction, which the library must neither follow nor
   // change.
   void check_repeatable(const FuzzCase& c, const Problem& problem, const AttentionValues& values,
+                        const std::optional<CaseGradients>& gradients,
                         const CaseParts& parts) const {
     constexpr std::array kDirections = {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
     const int direction = kDirections[c.seed % kDirections.size()];
     const Written second(c, Written::Order::other);
+    const std::optional<CaseGradients> second_gradients = gradients_of(c, problem);
     std::fesetround(direction);
     KernelCall call;
     try {
-      call = run_on(kernels_->attention, c, problem, second);
+      call = run_on(kernels_->attention, c, problem, second, second_gradients);
     } catch (...) {
       std::fesetround(FE_TONEAREST);
       throw;
@@ -340,6 +380,19 @@ class CaseRunner::Implementation {
           Failure::not_repeatable,
           "a second run of the same call, under another rounding direction and with out in another "
           "order of memory, gave other bits");
+    }
+    if (gradients) compare_gradients(c, *gradients, *second_gradients);
+  }
+
+  // On a GPU sums of dq and of buffers' gradients are promised the same bits where it is asked.
+  void compare_gradients(const FuzzCase& c, const CaseGradients& first,
+                         const CaseGradients& second) const {
+    const bool all = c.deterministic || kernels_->attention.device().kind() == Device::Kind::cpu;
+    for (const auto& [name, tensor] : first.written()) {
+      if (!all && name != "dk" && name != "dv") continue;
+      if (same_bits(tensor.view(), second.written().at(name).view())) continue;
+      fail(Failure::not_repeatable,
+           fmt::format("a second run of the same call gave other bits of {}", name));
     }
   }
 
@@ -378,11 +431,13 @@ class CaseRunner::Implementation {
   void compare_with_cpu(const FuzzCase& c, const Problem& problem, const Reference& reference,
                         const CaseParts& parts, const DeviceResult& there) const {
     const Written written(c);
-    run_on(*kernels_->beside, c, problem, written);
+    const std::optional<CaseGradients> gradients = gradients_of(c, problem);
+    run_on(*kernels_->beside, c, problem, written, gradients);
     const AttentionValues values = written.values();
     const Rule rule = rule_of(*kernels_->beside, reference);
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
+    if (gradients) judge_backward(*kernels_->beside, problem, written, *gradients, "on the CPU: ");
     const Agreement agreement = compare(there, {values, verdict, rule}, reference.values);
     if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));
   }

@@ -134,14 +134,38 @@ bool mentions(const Spec& spec, const std::string& name) {
   });
 }
 
-// Declarations that no snippet reads any more.
+void drop_gradients(FuzzCase& c) {
+  c.spec.gradients.clear();
+  c.dlse = c.deterministic = false;
+}
+
+// Declarations that no snippet reads any more, and gradients of what score_mod does not read.
 void drop_unread(FuzzCase& c) {
   std::erase_if(c.spec.buffers,
                 [&](const auto& buffer) { return !mentions(c.spec, buffer.first); });
   std::erase_if(c.spec.scalars,
                 [&](const auto& scalar) { return !mentions(c.spec, scalar.first); });
+  std::erase_if(c.spec.gradients, [&](const std::string& name) {
+    const bool is_tensor = name == "q" || name == "k" || name == "v";
+    return !is_tensor && (c.spec.score_mod.empty() ||
+                          !check_snippet(SnippetKind::score_mod, c.spec.score_mod).mentions(name));
+  });
+  if (c.spec.gradients.empty()) drop_gradients(c);
   std::erase_if(c.scalars,
                 [&](const auto& scalar) { return !c.spec.scalars.contains(scalar.first); });
+}
+
+// None, each alone, and one less.
+void simpler_gradients(const Spec& spec, Candidates& candidates) {
+  if (spec.gradients.empty()) return;
+  candidates.add(drop_gradients);
+  for (const std::string& name : spec.gradients) {
+    candidates.add([&](FuzzCase& c) { c.spec.gradients = {name}; });
+  }
+  for (const std::string& name : spec.gradients) {
+    if (spec.gradients.size() < 3) continue;
+    candidates.add([&](FuzzCase& c) { std::erase(c.spec.gradients, name); });
+  }
 }
 
 void simpler_types(const Spec& spec, Candidates& candidates) {
@@ -156,6 +180,7 @@ void simpler_types(const Spec& spec, Candidates& candidates) {
   }
   candidates.add([](FuzzCase& c) { c.spec.kv_layout = std::nullopt; });
   if (!spec.is_packed()) candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
+  simpler_gradients(spec, candidates);
   candidates.add([](FuzzCase& c) { c.spec.outputs.weights = false; });
   candidates.add([](FuzzCase& c) { c.spec.outputs.lse = c.spec.outputs.weights = false; });
   candidates.add([](FuzzCase& c) { c.spec.outputs.max_scores = false; });
@@ -202,7 +227,8 @@ void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
   }
   for (bool FuzzCase::*const flag :
        {&FuzzCase::broadcast_kv, &FuzzCase::one_kv_head_for_all, &FuzzCase::broadcast_buffers,
-        &FuzzCase::nan_in_dropped, &FuzzCase::split, &FuzzCase::decode}) {
+        &FuzzCase::nan_in_dropped, &FuzzCase::split, &FuzzCase::decode, &FuzzCase::dlse,
+        &FuzzCase::deterministic}) {
     candidates.add([&](FuzzCase& c) { c.*flag = false; });
   }
   candidates.add([](FuzzCase& c) { c.relation.clear(); });

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/io/float16.hpp"
 #include "verify/sequences.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -55,6 +56,12 @@ Placement placement_of(const FuzzCase& c, Written::Order order) {
   Placement placement = c.out;
   if (order == Written::Order::other) placement.row_padding += 16 * (1 + c.number % 3);
   return placement;
+}
+
+// A double holds each number of the dtypes that are written, so equal doubles are equal bytes.
+bool are_same(double x, double y) {
+  const bool are_equal = std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  return are_equal || (std::isnan(x) && std::isnan(y));
 }
 
 }  // namespace
@@ -126,13 +133,19 @@ std::string Written::touched_row(const Problem& problem) const {
   return {};
 }
 
-// A double holds each number of the dtypes that are written, so equal doubles are equal bytes.
 bool same_bits(const Values& a, const Values& b) {
-  return std::equal(
-      a.data.begin(), a.data.end(), b.data.begin(), b.data.end(), [](double x, double y) {
-        const bool are_equal = std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
-        return are_equal || (std::isnan(x) && std::isnan(y));
-      });
+  return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(), are_same);
+}
+
+bool same_bits(const TensorView& a, const TensorView& b) {
+  const Tensor left = Tensor::copy_of(a), right = Tensor::copy_of(b);
+  for (std::int64_t i = 0; i < left.numel(); ++i) {
+    if (!are_same(read_element(left.data(), left.dtype(), i),
+                  read_element(right.data(), right.dtype(), i))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace tilewright::verify::fuzz

@@ -43,5 +43,7 @@ struct Written {
 /// Whether each number has the bits of the other's, its zeros their signs. Any NaN is as good as
 /// another: its payload is not promised.
 bool same_bits(const Values& a, const Values& b);
+/// The same of tensors of one shape.
+bool same_bits(const TensorView& a, const TensorView& b);
 
 }  // namespace tilewright::verify::fuzz

@@ -20,6 +20,7 @@ class HeadSweep {
         snippets_(snippets),
         slopes_(slopes),
         round_(rounding.tile),
+        round_out_(rounding.out),
         values_(values),
         terms_(terms),
         named(static_cast<std::size_t>(inputs.cells)),
@@ -39,6 +40,7 @@ class HeadSweep {
     if (!weigh(b, h, row)) return;
     const double* const dout = inputs_.dout.row(b, h, row);
     const Score delta = delta_of(b, h, row, dout);
+    const double delta_size = terms_ == nullptr ? 0 : size_of_delta(b, h, row, dout);
     slopes_.slopes(b, h, row, scores_.data(), slope_.data());
     for (std::size_t c = 0; c < p_.size(); ++c) {
       dy_[c] = weight_[c] = 0;
@@ -46,7 +48,11 @@ class HeadSweep {
       const Score product = dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width);
       const Score dp = factor_[c] == 0 ? Score(0) : round_(product * factor_[c]);
       dy_[c] = p_[c] * (dp - delta);
-      weight_[c] = p_[c] * (std::fabs(dp) + std::fabs(delta));
+      if (terms_ != nullptr) {
+        const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
+        const double size = size_of_dot(dout, v) * static_cast<double>(factor_[c]) + delta_size;
+        weight_[c] = p_[c] * static_cast<Score>(size);
+      }
       add_element(b, h, row, c, dout);
     }
     if (inputs_.cells == 0) return;
@@ -99,11 +105,14 @@ class HeadSweep {
                        ? static_cast<Score>(problem_.dropout->factor(b, h, row, index(c)))
                        : Score(1);
       met_[c] = problem_.dropout ? round_(p_[c] * factor_[c]) : p_[c];
-      if (met_[c] == 0) continue;
+      if (inputs_.out || met_[c] == 0) continue;
       const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
       for (std::size_t d = 0; d < out_.size(); ++d) out_[d] += met_[c] * static_cast<Score>(v[d]);
     }
-    for (Score& value : out_) value = round_(value);
+    const double* const stored = inputs_.out ? inputs_.out->row(b, h, row) : nullptr;
+    for (std::size_t d = 0; d < out_.size(); ++d) {
+      out_[d] = stored != nullptr ? static_cast<Score>(stored[d]) : round_out_(out_[d]);
+    }
     return true;
   }
 
@@ -111,6 +120,22 @@ class HeadSweep {
     Score delta = 0;
     for (std::size_t d = 0; d < out_.size(); ++d) delta += static_cast<Score>(dout[d]) * out_[d];
     return inputs_.dlse ? delta - static_cast<Score>(inputs_.dlse->at(b, h, row, 0)) : delta;
+  }
+
+  // Sums of absolute products: what float32 loses of a dot product is a share of these, also where
+  // the product itself cancels.
+  double size_of_dot(const double* dout, const double* v) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < problem_.v.width; ++d) sum += std::fabs(dout[d] * v[d]);
+    return sum;
+  }
+
+  double size_of_delta(std::int64_t b, std::int64_t h, std::int64_t row, const double* dout) const {
+    double sum = inputs_.dlse ? std::fabs(inputs_.dlse->at(b, h, row, 0)) : 0;
+    for (std::size_t d = 0; d < out_.size(); ++d) {
+      sum += std::fabs(dout[d] * static_cast<double>(out_[d]));
+    }
+    return sum;
   }
 
   static void add_row(double* to, const double* from, std::int64_t width, Score factor) {
@@ -147,6 +172,7 @@ class HeadSweep {
   const RowSnippets<Score>& snippets_;
   const RowSlopes<Score>& slopes_;
   const std::function<Score(Score)>& round_;
+  const std::function<Score(Score)>& round_out_;
   GradientValues& values_;
   GradientValues* terms_;
   std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;

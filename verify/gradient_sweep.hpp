@@ -18,6 +18,7 @@ namespace tilewright::verify {
 struct GradientInputs {
   Values dout;                      ///< [batch, num_q_heads, q_len, v_head_dim]
   std::optional<Values> dlse = {};  ///< [batch, num_q_heads, q_len, 1]
+  std::optional<Values> out = {};   ///< as stored, which backward reads; none: it is computed
   std::int64_t num_kv_heads = 1;
   std::vector<abi::GradientArgument> named = {};  ///< where gradients of buffers and scalars are
   std::int64_t cells = 0;                         ///< of all of them
@@ -43,7 +44,8 @@ struct GradientValues {
 /// How values are rounded on the way: the identity for the reference.
 template <typename Score>
 struct GradientRounding {
-  std::function<Score(Score)> tile = [](Score x) { return x; };  ///< S, P, dP, dS and out
+  std::function<Score(Score)> tile = [](Score x) { return x; };  ///< S, P, dP and dS
+  std::function<Score(Score)> out = [](Score x) { return x; };   ///< out where it is computed
 };
 
 /// Gradients by their definition, with sums in Score.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include <fmt/format.h>
@@ -23,12 +25,20 @@ namespace {
 
 constexpr double kShareOfTerms = 0x1p-22;
 
+// In [0, 1), of a number's bits: the same in every run and thread.
+double uniform_of(double value, std::size_t draw) {
+  std::uint64_t bits = std::bit_cast<std::uint64_t>(value) + draw * 0x9e3779b97f4a7c15;
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+  return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+}
+
 // To a neighbour, the nearer one more often.
-double round_stochastically(DType dtype, double value, Random& random) {
+double round_stochastically(DType dtype, double value, std::size_t draw) {
   const double ulp = ulp_at(dtype, value);
   if (!std::isfinite(value) || !(ulp > 0)) return round_to(dtype, value);
   const double below = std::floor(value / ulp) * ulp;
-  return round_to(dtype, random.uniform() < (value - below) / ulp ? below + ulp : below);
+  return round_to(dtype, uniform_of(value, draw) < (value - below) / ulp ? below + ulp : below);
 }
 
 std::vector<double> elements_of(const TensorView& view) {
@@ -162,6 +172,7 @@ class GradientJudge {
         float_slopes_(spec, toolchain),
         double_slopes_(spec, toolchain) {
     if (results.dlse) dlse_ = read_lse(*results.dlse);
+    if (results.out) out_ = read_values(*results.out, spec.layout);
     for (const std::string& name : gradient_names(spec)) add_named(name);
     for (const Parts::Place& place : parts_.places()) {
       if (place.score_rows() > 0 && place.columns() > 0) parts_with_scores_.push_back(&place);
@@ -172,7 +183,8 @@ class GradientJudge {
     WholeGradients terms = zeros();
     const WholeGradients reference = sweep<double>(
         [&](const Parts::Place& place) { return snippets<double>(in_double_, place); },
-        double_slopes_, {}, &terms);
+        double_slopes_, {.out = [this](double x) { return round_to(spec_.output_dtype(), x); }},
+        &terms);
     std::vector<WholeGradients> naive;
     const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
     for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(naive_gradients(draw));
@@ -247,6 +259,7 @@ class GradientJudge {
                           .named = named_,
                           .cells = cells_};
     if (dlse_) inputs.dlse = problem_.sequences ? take_rows(*dlse_, place) : *dlse_;
+    if (out_) inputs.out = problem_.sequences ? take_rows(*out_, place) : *out_;
     return inputs;
   }
 
@@ -327,14 +340,15 @@ class GradientJudge {
 
   WholeGradients naive_gradients(std::size_t draw) {
     GradientRounding<float> rounding;
-    if (spec_.dtype != DType::f32) {
-      rounding.tile = [this, draw](float x) {
-        if (draw == 0) return static_cast<float>(round_to(spec_.dtype, static_cast<double>(x)));
-        thread_local Random random(17, "naive gradients");
-        return static_cast<float>(
-            round_stochastically(spec_.dtype, static_cast<double>(x), random));
+    const auto to = [draw](DType dtype) {
+      return [draw, dtype](float x) {
+        const auto exact = static_cast<double>(x);
+        return static_cast<float>(draw == 0 ? round_to(dtype, exact)
+                                            : round_stochastically(dtype, exact, draw));
       };
-    }
+    };
+    if (spec_.dtype != DType::f32) rounding.tile = to(spec_.dtype);
+    if (spec_.output_dtype() != DType::f32) rounding.out = to(spec_.output_dtype());
     return sweep<float>(
         [&](const Parts::Place& place) { return snippets<float>(in_float_, place); }, float_slopes_,
         rounding, nullptr);
@@ -418,7 +432,7 @@ class GradientJudge {
   Parts parts_;
   std::vector<const Parts::Place*> parts_with_scores_ = {};
   Values dout_;
-  std::optional<Values> dlse_ = {};
+  std::optional<Values> dlse_ = {}, out_ = {};
   FloatReading in_float_;
   DoubleReading in_double_;
   SlopesEvaluator<float> float_slopes_;

@@ -18,15 +18,20 @@ namespace tilewright::verify {
 //   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A
 //   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A
 //
-//   naive   S, P, dP, dS and out rounded to the spec's dtype, sums in float32, results rounded; in
-//   16
+//   naive   S, P, dP and dS rounded to the spec's dtype, sums in float32, results rounded; in 16
 //           bits the worst of four draws, three of which round stochastically, as few elements may
 //           have a small naive error by chance
 //   A       the greatest sum of absolute terms of an element, such as
-//           scale * sum P (|dP| + |delta|) |f'| |k|: a gradient that cancels has errors of its
-//           terms. Of buffers and scalars the factor is 2^-22 + sqrt(n) 2^-24 for n elements.
-//           Fast functions add 2^-10 max |score| to it: an error of 2^-11 of a score changes its
-//           weight by that share, and the denominator's of forward by as much.
+//           scale * sum P (sum |dout v| + sum |dout out| + |dlse|) |f'| |k|: a gradient that
+//           cancels has errors of its terms, and so have the dot products dP = dout . v and delta =
+//           dout . out - dlse. Rounding each partial sum of n products t leaves 2^-26 sum |t| (one
+//           standard deviation) where the sum walks at random. Of buffers and scalars the factor is
+//           2^-22 + sqrt(n) 2^-24 for n elements. Fast functions add 2^-10 max |score| to it: an
+//           error of 2^-11 of a score changes its weight by that share, and the denominator's of
+//           forward by as much.
+//
+// Backward reads the stored out, so reference and naive form delta from it: a dtype of few bits
+// makes delta another one than that of the exact out.
 //
 // The reference's derivative of score_mod must agree with central differences in double at a sample
 // of elements that are not near a kink.
@@ -34,6 +39,8 @@ namespace tilewright::verify {
 /// What a call of the backward pass read and wrote, on the host.
 struct GradientResults {
   TensorView dout = {};
+  /// As forward stored it and backward read it; none: the reference's own, rounded to its dtype.
+  std::optional<TensorView> out = {};
   std::optional<TensorView> dlse = {};
   std::map<std::string, TensorView> gradients = {};  ///< "dq", "dk", "dv", "d_slopes"
   bool fast_math = false;  ///< the kernel's snippets use fast functions (uses_fast_math)
