@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
+
+#include "verify/kinks.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -14,7 +18,8 @@ class HeadSweep {
  public:
   HeadSweep(const DenseProblem& problem, const GradientInputs& inputs,
             const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
-            const GradientRounding<Score>& rounding, GradientValues& values, GradientValues* terms)
+            const GradientRounding<Score>& rounding, const KinkSearch& search,
+            GradientValues& values, GradientSizes* sizes)
       : problem_(problem),
         inputs_(inputs),
         snippets_(snippets),
@@ -22,15 +27,21 @@ class HeadSweep {
         round_(rounding.tile),
         round_out_(rounding.out),
         values_(values),
-        terms_(terms),
+        sizes_(sizes),
+        search_(search),
         named(static_cast<std::size_t>(inputs.cells)),
-        named_terms(terms == nullptr ? 0 : static_cast<std::size_t>(inputs.cells)) {
+        named_terms(sizes == nullptr ? 0 : static_cast<std::size_t>(inputs.cells)),
+        named_ambiguous(named_terms.size()) {
     const auto columns = static_cast<std::size_t>(problem.k.rows);
     for (std::vector<Score>* one :
          {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_, &factor_, &met_}) {
       one->resize(columns);
     }
     keep_.resize(columns);
+    if constexpr (sizeof(Score) > sizeof(float)) {
+      if (search.slopes != nullptr) kinks_.emplace(slopes, *search.slopes, columns);
+      errors_.resize(columns);
+    }
   }
 
   void row(std::int64_t b, std::int64_t h, std::int64_t row) {
@@ -40,25 +51,32 @@ class HeadSweep {
     if (!weigh(b, h, row)) return;
     const double* const dout = inputs_.dout.row(b, h, row);
     const Score delta = delta_of(b, h, row, dout);
-    const double delta_size = terms_ == nullptr ? 0 : size_of_delta(b, h, row, dout);
+    const double delta_size = sizes_ == nullptr ? 0 : size_of_delta(b, h, row, dout);
     slopes_.slopes(b, h, row, scores_.data(), slope_.data());
+    const bool has_kinks = look_for_kinks(b, h, row);
     for (std::size_t c = 0; c < p_.size(); ++c) {
       dy_[c] = weight_[c] = 0;
       if (p_[c] == 0) continue;
       const Score product = dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width);
       const Score dp = factor_[c] == 0 ? Score(0) : round_(product * factor_[c]);
       dy_[c] = p_[c] * (dp - delta);
-      if (terms_ != nullptr) {
+      if (sizes_ != nullptr) {
         const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
         const double size = size_of_dot(dout, v) * static_cast<double>(factor_[c]) + delta_size;
         weight_[c] = p_[c] * static_cast<Score>(size);
       }
       add_element(b, h, row, c, dout);
+      if (has_kinks) add_ambiguity(b, h, row, c);
     }
     if (inputs_.cells == 0) return;
     slopes_.add(b, h, row, scores_.data(), dy_.data(), named.data());
-    if (terms_ != nullptr) {
+    if (sizes_ != nullptr) {
       slopes_.add(b, h, row, scores_.data(), weight_.data(), named_terms.data());
+    }
+    if constexpr (sizeof(Score) > sizeof(float)) {
+      if (!has_kinks) return;
+      kinks_->add(scores_, dy_, named_ambiguous);
+      kinks_->add(scores_, weight_, named_terms);  // what is ambiguous is rounded too
     }
   }
 
@@ -71,6 +89,42 @@ class HeadSweep {
       sum += static_cast<Score>(a[d]) * static_cast<Score>(b[d]);
     }
     return sum;
+  }
+
+  // Whether the row has elements whose derivative depends on rounding.
+  bool look_for_kinks(std::int64_t b, std::int64_t h, std::int64_t row) {
+    if constexpr (sizeof(Score) > sizeof(float)) {
+      if (!kinks_) return false;
+      const double* const q = problem_.q.row(b, h, row);
+      const std::int64_t width = problem_.q.width;
+      for (std::size_t c = 0; c < errors_.size(); ++c) {
+        const double* const k = problem_.k.row(b_, h_kv_, index(c));
+        double size = 0;
+        for (std::int64_t d = 0; d < width; ++d) size += std::fabs(q[d] * k[d]);
+        errors_[c] = static_cast<double>(width) * 0x1p-24 * size * std::fabs(problem_.scale) +
+                     search_.share_of_score * std::fabs(scores_[c]);
+        if (p_[c] == 0 || !std::isfinite(errors_[c])) errors_[c] = 0;
+      }
+      return kinks_->look(b, h, row, scores_, errors_);
+    }
+    return false;
+  }
+
+  void add_ambiguity(std::int64_t b, std::int64_t h, std::int64_t row, std::size_t c) {
+    if constexpr (sizeof(Score) > sizeof(float)) {
+      const double size = std::fabs(dy_[c] * problem_.scale) * kinks_->jumps()[c];
+      if (size == 0) return;
+      const std::int64_t width = problem_.q.width;
+      add_sizes(sizes_->ambiguous.dq.row(b, h, row), problem_.k.row(b_, h_kv_, index(c)), width,
+                size);
+      add_sizes(sizes_->ambiguous.dk.row(b_, h_kv_, index(c)), problem_.q.row(b, h, row), width,
+                size);
+      const double rounded = weight_[c] * std::fabs(problem_.scale) * kinks_->jumps()[c];
+      add_sizes(sizes_->terms.dq.row(b, h, row), problem_.k.row(b_, h_kv_, index(c)), width,
+                rounded);
+      add_sizes(sizes_->terms.dk.row(b_, h_kv_, index(c)), problem_.q.row(b, h, row), width,
+                rounded);
+    }
   }
 
   // P of a row, the weights that meet V, and out; false where nothing is kept.
@@ -158,12 +212,13 @@ class HeadSweep {
     add_row(values_.dq.row(b, h, row), k, width, dx);
     add_row(values_.dk.row(b_, h_kv_, index(c)), q, width, dx);
     add_row(values_.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width, met_[c]);
-    if (terms_ == nullptr) return;
+    if (sizes_ == nullptr) return;
+    GradientValues& terms = sizes_->terms;
     const double size = static_cast<double>(weight_[c]) *
                         std::fabs(static_cast<double>(slope_[c])) * std::fabs(problem_.scale);
-    add_sizes(terms_->dq.row(b, h, row), k, width, size);
-    add_sizes(terms_->dk.row(b_, h_kv_, index(c)), q, width, size);
-    add_sizes(terms_->dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width,
+    add_sizes(terms.dq.row(b, h, row), k, width, size);
+    add_sizes(terms.dk.row(b_, h_kv_, index(c)), q, width, size);
+    add_sizes(terms.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width,
               static_cast<double>(met_[c]));
   }
 
@@ -174,14 +229,17 @@ class HeadSweep {
   const std::function<Score(Score)>& round_;
   const std::function<Score(Score)>& round_out_;
   GradientValues& values_;
-  GradientValues* terms_;
+  GradientSizes* sizes_;
+  const KinkSearch& search_;
   std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;
   std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, out_;
   std::vector<Score> factor_, met_;  // dropout's factors of P, and the weights that met V
   std::vector<unsigned char> keep_;
+  std::vector<double> errors_;
+  std::optional<Kinks> kinks_;
 
  public:
-  std::vector<double> named, named_terms;
+  std::vector<double> named, named_terms, named_ambiguous;
 };
 
 GradientValues zeros_for(const DenseProblem& problem, const GradientInputs& inputs) {
@@ -198,40 +256,58 @@ void add_to(std::vector<double>& sums, const std::vector<double>& more) {
   for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
 
+template <typename Score>
+GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
+                     const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
+                     const GradientRounding<Score>& rounding, const KinkSearch& kinks,
+                     GradientSizes* sizes, Executor& threads) {
+  GradientValues values = zeros_for(problem, inputs);
+  if (sizes != nullptr) {
+    sizes->terms = zeros_for(problem, inputs);
+    sizes->ambiguous = zeros_for(problem, inputs);
+  }
+  const std::int64_t group = problem.q.heads / problem.k.heads;
+  const auto heads = static_cast<std::size_t>(problem.k.heads);
+  std::vector<std::vector<double>> named(heads), terms(heads), ambiguous(heads);
+  threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
+    HeadSweep<Score> head(problem, inputs, snippets, slopes, rounding, kinks, values, sizes);
+    for (std::int64_t b = 0; b < problem.q.batch; ++b) {
+      for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
+        for (std::int64_t row = 0; row < problem.q.rows; ++row) head.row(b, h, row);
+      }
+    }
+    const auto place = static_cast<std::size_t>(h_kv);
+    named[place] = std::move(head.named);
+    terms[place] = std::move(head.named_terms);
+    ambiguous[place] = std::move(head.named_ambiguous);
+  });
+  for (std::size_t head = 0; head < heads; ++head) {
+    add_to(values.named, named[head]);
+    if (sizes == nullptr) continue;
+    add_to(sizes->terms.named, terms[head]);
+    add_to(sizes->ambiguous.named, ambiguous[head]);
+  }
+  return values;
+}
+
 }  // namespace
 
 template <typename Score>
 GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs& inputs,
                                const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
-                               const GradientRounding<Score>& rounding, GradientValues* terms,
-                               Executor& threads) {
-  GradientValues values = zeros_for(problem, inputs);
-  if (terms != nullptr) *terms = zeros_for(problem, inputs);
-  const std::int64_t group = problem.q.heads / problem.k.heads;
-  std::vector<std::vector<double>> named(static_cast<std::size_t>(problem.k.heads));
-  std::vector<std::vector<double>> named_terms(named.size());
-  threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
-    HeadSweep<Score> sweep(problem, inputs, snippets, slopes, rounding, values, terms);
-    for (std::int64_t b = 0; b < problem.q.batch; ++b) {
-      for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-        for (std::int64_t row = 0; row < problem.q.rows; ++row) sweep.row(b, h, row);
-      }
-    }
-    named[static_cast<std::size_t>(h_kv)] = std::move(sweep.named);
-    named_terms[static_cast<std::size_t>(h_kv)] = std::move(sweep.named_terms);
-  });
-  for (const std::vector<double>& part : named) add_to(values.named, part);
-  if (terms == nullptr) return values;
-  for (const std::vector<double>& part : named_terms) add_to(terms->named, part);
-  return values;
+                               const GradientRounding<Score>& rounding, Executor& threads) {
+  return sweep<Score>(problem, inputs, snippets, slopes, rounding, {}, nullptr, threads);
+}
+
+GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs& inputs,
+                               const RowSnippets<double>& snippets, const RowSlopes<double>& slopes,
+                               const GradientRounding<double>& rounding, const KinkSearch& kinks,
+                               GradientSizes& sizes, Executor& threads) {
+  return sweep<double>(problem, inputs, snippets, slopes, rounding, kinks, &sizes, threads);
 }
 
 template GradientValues sweep_gradients(const DenseProblem&, const GradientInputs&,
                                         const RowSnippets<float>&, const RowSlopes<float>&,
-                                        const GradientRounding<float>&, GradientValues*, Executor&);
-template GradientValues sweep_gradients(const DenseProblem&, const GradientInputs&,
-                                        const RowSnippets<double>&, const RowSlopes<double>&,
-                                        const GradientRounding<double>&, GradientValues*,
-                                        Executor&);
+                                        const GradientRounding<float>&, Executor&);
 
 }  // namespace tilewright::verify

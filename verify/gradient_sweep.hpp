@@ -48,12 +48,28 @@ struct GradientRounding {
   std::function<Score(Score)> out = [](Score x) { return x; };   ///< out where it is computed
 };
 
+/// What else the reference says of its gradients.
+struct GradientSizes {
+  GradientValues terms;      ///< the sums of the terms' absolute values
+  GradientValues ambiguous;  ///< how far each element may be off (kinks.hpp)
+};
+
+/// How ambiguous elements are found, by the reference.
+struct KinkSearch {
+  const RowSlopes<float>* slopes = nullptr;  ///< null: score_mod has no kinks
+  double share_of_score = 0x1p-20;           ///< what score_mod rounds, of the score
+};
+
 /// Gradients by their definition, with sums in Score.
-/// @param terms  null, or becomes the sums of the terms' absolute values
 template <typename Score>
 GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs& inputs,
                                const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
-                               const GradientRounding<Score>& rounding, GradientValues* terms,
-                               Executor& threads);
+                               const GradientRounding<Score>& rounding, Executor& threads);
+
+/// The reference, which also says how large its terms are.
+GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs& inputs,
+                               const RowSnippets<double>& snippets, const RowSlopes<double>& slopes,
+                               const GradientRounding<double>& rounding, const KinkSearch& kinks,
+                               GradientSizes& sizes, Executor& threads);
 
 }  // namespace tilewright::verify

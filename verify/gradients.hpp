@@ -33,6 +33,10 @@ namespace tilewright::verify {
 // Backward reads the stored out, so reference and naive form delta from it: a dtype of few bits
 // makes delta another one than that of the exact out.
 //
+// A score that lies within rounding of a kink of score_mod has either side's derivative
+// (kinks.hpp). By how much that changes an element, which is no error, is taken off its error, and
+// off naive's.
+//
 // The reference's derivative of score_mod must agree with central differences in double at a sample
 // of elements that are not near a kink.
 
