@@ -20,6 +20,7 @@
 #include "fuzz/campaign.hpp"
 #include "fuzz/failure_files.hpp"
 #include "fuzz/failure_groups.hpp"
+#include "fuzz/gradient_choice.hpp"
 #include "fuzz/shrink.hpp"
 #include "fuzz/workers.hpp"
 #include "generator/spec/spec_json.hpp"
@@ -176,6 +177,9 @@ class FuzzVerb : public Verb {
     options.source.self_attention = self_attention_;
     options.source.gradients = gradients_;
     if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
+    if (gradients_ && !spec_.empty()) {
+      fuzz::require_possible_gradients(*options.source.user_spec);
+    }
     options.seed = seed_ ? *seed_ : random_seed();
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
@@ -189,6 +193,10 @@ class FuzzVerb : public Verb {
     FuzzProgress progress(json_);
     progress.line(
         fmt::format("seed {}, on {}, {} processes", options.seed, machine.device, options.workers));
+    if (const auto dropped = fuzz::dropped_for_gradients(options.source); !dropped.empty()) {
+      progress.line(
+          fmt::format("each case has gradients, so none has {}", fmt::join(dropped, ", ")));
+    }
     options.found = [&](const fuzz::FailureGroup& group) {
       progress.line(fmt::format("FAILED {}: {}\n  {}", fuzz::to_string(group.failure()),
                                 fuzz::describe(group.fuzz_case), group.outcome.message));

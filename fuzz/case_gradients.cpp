@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "fuzz/relation_calls.hpp"
 #include "fuzz/written.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/io/float16.hpp"
@@ -102,6 +103,14 @@ CaseGradients::CaseGradients(const FuzzCase& fuzz_case, const Problem& problem, 
 void CaseGradients::make(const std::string& name, DType dtype, const TensorView& like,
                          const Placement& placement) {
   written_.emplace(name, GuardedTensor(dtype, like.extents(), placement));
+}
+
+void CaseGradients::take_batches(const std::vector<std::int64_t>& from) {
+  dout_before_ = taken(dout_before_, 0, from);
+  dout_ = GuardedTensor::copy_of(dout_before_);
+  if (!dlse_) return;
+  dlse_before_ = taken(dlse_before_, 0, from);
+  dlse_ = GuardedTensor::copy_of(dlse_before_);
 }
 
 BackwardTensors CaseGradients::tensors(const ForwardTensors& forward) const {

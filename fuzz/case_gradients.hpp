@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "../runtime/api/attention.hpp"
 #include "../verify/gradients.hpp"
@@ -18,6 +20,9 @@ class CaseGradients {
  public:
   /// @param factor  dout and dlse are multiplied by it
   CaseGradients(const FuzzCase& fuzz_case, const Problem& problem, double factor = 1);
+
+  /// Batch b of a dense call's dout and dlse becomes what batch from[b] was.
+  void take_batches(const std::vector<std::int64_t>& from);
 
   /// @param forward  has lse
   BackwardTensors tensors(const ForwardTensors& forward) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -12,12 +13,19 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-bool is_legal(Spec spec, const std::string& name) {
+void require_legal(Spec spec, const std::string& name) {
   spec.gradients = {name};
   spec.outputs.lse = true;
+  spec.f32_products = F32Products::ieee;
+  tilewright::validate(spec);
+  const std::optional<UnknownDerivative> unknown = unknown_derivative(SpecFacts(spec));
+  if (unknown) throw Error(ErrorCode::snippet, "score_mod: " + unknown->message);
+}
+
+bool is_legal(const Spec& spec, const std::string& name) {
   try {
-    tilewright::validate(spec);
-    return !unknown_derivative(SpecFacts(spec));
+    require_legal(spec, name);
+    return true;
   } catch (const Error&) {
     return false;
   }
@@ -46,6 +54,10 @@ std::vector<std::string> possible_gradients(const Spec& spec) {
   for (const auto& [name, scalar] : spec.scalars) names.push_back(name);
   std::erase_if(names, [&](const std::string& name) { return !is_legal(spec, name); });
   return names;
+}
+
+void require_possible_gradients(const Spec& spec) {
+  require_legal(spec, "q");
 }
 
 void choose_gradients(Spec& spec, bool named, Random& random) {

@@ -9,8 +9,12 @@
 namespace tilewright::verify::fuzz {
 
 /// The names that the spec's gradients may have, by the library's own checks, if its outputs named
-/// lse: of q, k and v, buffers and scalars. Empty where such a spec has no backward pass.
+/// lse and its products were IEEE's: of q, k and v, buffers and scalars. Empty where such a spec
+/// has no backward pass.
 std::vector<std::string> possible_gradients(const Spec& spec);
+
+/// @throws Error as those checks, where the spec can name no gradients
+void require_possible_gradients(const Spec& spec);
 
 /// Names some of them in the spec, at least one, and lse; nothing where none is possible.
 /// @param named  buffers and scalars too, at least one where there is one

@@ -102,7 +102,26 @@ std::uint16_t allowed_gradients(const CaseSource& source) {
   return has_named ? kTensors | kNamed : kTensors;
 }
 
-Features allowed_runs(const CaseSource& source) {
+// Values that no case with gradients shows, where each case has some.
+Features excluded_by_gradients(const Features& allowed) {
+  Features excluded = {};
+  if ((bits(allowed, Factor::gradients) & 1) != 0) return excluded;
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    const auto factor = static_cast<Factor>(f);
+    for (int value = 0; allowed[f] >> value != 0; ++value) {
+      bool meets_some = factor == Factor::gradients;
+      for (const int gradients : {1, 2}) {
+        const bool is_allowed = (bits(allowed, Factor::gradients) >> gradients & 1) != 0;
+        meets_some =
+            meets_some || (is_allowed && can_meet({Factor::gradients, gradients}, {factor, value}));
+      }
+      if (!meets_some) excluded[f] |= static_cast<std::uint16_t>(allowed[f] & 1u << value);
+    }
+  }
+  return excluded;
+}
+
+Features values_of_source(const CaseSource& source) {
   Features allowed = {};
   for (std::size_t f = 0; f < kFactors; ++f) {
     const auto factor = static_cast<Factor>(f);
@@ -115,6 +134,15 @@ Features allowed_runs(const CaseSource& source) {
   if (!source.offsets) bits(allowed, Factor::sequences) = source.self_attention ? 3 : 7;
   bits(allowed, Factor::gradients) = allowed_gradients(source);
   if (source.user_spec) fix_user_factors(*source.user_spec, allowed);
+  return allowed;
+}
+
+Features allowed_runs(const CaseSource& source) {
+  Features allowed = values_of_source(source);
+  const Features excluded = excluded_by_gradients(allowed);
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    allowed[f] &= static_cast<std::uint16_t>(~excluded[f]);
+  }
   return allowed;
 }
 
@@ -154,7 +182,8 @@ class SpecMaker {
     if (value(Factor::kv_layout) == 1) {
       spec.kv_layout = spec.layout == Layout::bhsd ? Layout::bshd : Layout::bhsd;
     }
-    spec.outputs.lse = value(Factor::outputs) == 1 || value(Factor::outputs) == 3;
+    spec.outputs.lse =
+        value(Factor::outputs) == 1 || value(Factor::outputs) == 3 || !spec.gradients.empty();
     spec.outputs.max_scores = value(Factor::outputs) == 2;
     spec.outputs.weights = value(Factor::outputs) == 3;
     spec.precise_math.reset();
@@ -305,9 +334,11 @@ Features wishes_of(const Plan& plan) {
 class CallMaker {
  public:
   CallMaker(const Plan& plan, Random& random, const CaseSource& source)
-      : plan_(plan), random_(random), source_(source) {}
+      : plan_(plan), random_(random), source_(source), max_elements_(source.max_elements) {}
 
   void make(FuzzCase& c, bool no_offsets) {
+    // Their reference sweeps the scores six times.
+    if (!c.spec.gradients.empty()) max_elements_ = source_.max_elements / 3;
     c.target = source_.device;
     choose_heads(c.shape);
     c.shape.batch = value(Factor::batch) == 0 ? 1 : random_.integer(2, 3);
@@ -388,7 +419,7 @@ class CallMaker {
   // Inside the values of the plan.
   void make_smaller(Shape& shape) const {
     const auto is_too_large = [&] {
-      return shape.batch * shape.num_q_heads * shape.q_len * shape.kv_len > source_.max_elements;
+      return shape.batch * shape.num_q_heads * shape.q_len * shape.kv_len > max_elements_;
     };
     if (is_too_large()) shape.batch = std::min<std::int64_t>(shape.batch, 2);
     if (is_too_large() && value(Factor::heads) == 3) shape.num_q_heads = 2;
@@ -410,7 +441,7 @@ class CallMaker {
                         .least_position_is_0 = !source_.offsets,
                         .self_attention = source_.self_attention,
                         .max_length = source_.max_length,
-                        .max_elements = source_.max_elements / c.shape.num_q_heads},
+                        .max_elements = max_elements_ / c.shape.num_q_heads},
                        random_);
     c.packing = maker.make({.q_len = c.shape.q_len, .kv_len = c.shape.kv_len});
     if (!no_offsets) choose_offsets_of_sequences(c.packing);
@@ -492,6 +523,7 @@ class CallMaker {
   const Plan& plan_;
   Random& random_;
   const CaseSource& source_;
+  std::int64_t max_elements_;
 };
 
 // The plan's values of the spec, and what its snippets came to show, for the calls of the spec.
@@ -547,6 +579,19 @@ KernelVariant planned_kernel(const Plan& plan, const Spec& spec) {
 }
 
 }  // namespace
+
+std::vector<std::string> dropped_for_gradients(const CaseSource& source) {
+  const Features excluded = excluded_by_gradients(values_of_source(source));
+  std::vector<std::string> dropped;
+  for (std::size_t f = 0; f < kFactors; ++f) {
+    const FactorNames& names = names_of(static_cast<Factor>(f));
+    for (std::size_t value = 0; value < names.values.size(); ++value) {
+      if ((excluded[f] >> value & 1) == 0) continue;
+      dropped.push_back(fmt::format("{}={}", names.name, names.values[value]));
+    }
+  }
+  return dropped;
+}
 
 CaseMaker::CaseMaker(CaseSource source, std::uint64_t seed)
     : source_(std::move(source)),

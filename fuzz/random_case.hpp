@@ -35,6 +35,10 @@ struct CaseSource {
   std::int64_t sanitize_every = 12;
 };
 
+/// "dtype=f8e4m3", ...: what no case of the source shows, as each has gradients, and other cases
+/// would show. Empty where cases without gradients are made too.
+std::vector<std::string> dropped_for_gradients(const CaseSource& source);
+
 /// Makes cases, steering to pairs of features that no case has shown yet. The same seed and the
 /// same calls give the same cases.
 class CaseMaker {

@@ -1,5 +1,6 @@
 #include "fuzz/relation.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "base/enum_names.hpp"
 #include "base/error.hpp"
+#include "generator/snippet/snippet.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -29,6 +31,8 @@ constexpr std::array kRelationNames = {
     std::pair{Relation::equal_scales, std::string_view("equal_scales")},
     std::pair{Relation::no_sink, std::string_view("no_sink")},
     std::pair{Relation::cached, std::string_view("cached")},
+    std::pair{Relation::reversed_batches, std::string_view("reversed_batches")},
+    std::pair{Relation::doubled_dout, std::string_view("doubled_dout")},
     std::pair{Relation::one_sequence, std::string_view("one_sequence")},
     std::pair{Relation::permuted_sequences, std::string_view("permuted_sequences")},
     std::pair{Relation::packed_as_dense, std::string_view("packed_as_dense")},
@@ -44,6 +48,13 @@ constexpr std::array kRelations = [] {
   for (std::size_t i = 0; i < kRelationNames.size(); ++i) relations[i] = kRelationNames[i].first;
   return relations;
 }();
+
+bool knows_batches(const Spec& spec) {
+  return std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+    const std::string& text = snippet_text(spec, kind);
+    return !text.empty() && check_snippet(kind, text).mentions("b");
+  });
+}
 
 }  // namespace
 
@@ -64,9 +75,15 @@ bool is_of_packed(Relation relation) {
   return relation >= Relation::one_sequence;
 }
 
+bool is_of_gradients(Relation relation) {
+  return relation == Relation::reversed_batches || relation == Relation::doubled_dout;
+}
+
 bool applies(Relation relation, const Spec& spec, const Shape& shape) {
-  if (spec.is_packed() != is_of_packed(relation)) return false;
   if (spec.has_dropout()) return false;  // most move elements, whose draws depend on where they are
+  if (is_of_gradients(relation) && spec.gradients.empty()) return false;
+  if (relation == Relation::doubled_dout) return true;
+  if (spec.is_packed() != is_of_packed(relation)) return false;
   switch (relation) {
     case Relation::permuted_keys:
       return shape.kv_offset == 0;
@@ -81,6 +98,8 @@ bool applies(Relation relation, const Spec& spec, const Shape& shape) {
       return !spec.mask_mod.empty();
     case Relation::one_head:
       return shape.num_q_heads > 1;
+    case Relation::reversed_batches:
+      return shape.batch > 1 && !knows_batches(spec);
     case Relation::one_batch:
     case Relation::one_sequence:
     case Relation::permuted_sequences:

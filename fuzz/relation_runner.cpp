@@ -9,6 +9,7 @@
 
 #include "cache/bundles.hpp"
 #include "cache/store.hpp"
+#include "fuzz/kernel_call.hpp"
 #include "fuzz/random_tactic.hpp"
 #include "fuzz/relations.hpp"
 #include "generator/snippet/snippet.hpp"
@@ -189,6 +190,14 @@ RelationRunner::Merged KernelRelationRunner::forward_merged(const Spec& spec,
     merged.parts.push_back(outputs[i].values(spec));
   }
   return merged;
+}
+
+void KernelRelationRunner::backward(const FuzzCase& fuzz_case, const Problem& problem,
+                                    CaseGradients& gradients) {
+  const Attention attention(fuzz_case.spec, {.device = device_, .kernels = kernels_});
+  const Written written(fuzz_case);
+  run_kernels(attention, problem, written, fuzz_case.packing.is_bounded, false,
+              {.gradients = &gradients, .deterministic = true});
 }
 
 std::vector<TacticSpec> KernelRelationRunner::tactics(const Spec& spec) {

@@ -385,6 +385,8 @@ bool rewrites_snippets(Relation relation) {
     case Relation::equal_scales:
     case Relation::no_sink:
     case Relation::cached:
+    case Relation::reversed_batches:
+    case Relation::doubled_dout:
     case Relation::planned_again:
     case Relation::positions:
     case Relation::new_rows:
@@ -405,6 +407,9 @@ bool is_compile_error(const Error& error) {
 RelationResult run_check(Relation relation, const Spec& spec, const Inputs& inputs,
                          RelationRunner& runner, const FuzzPacking& packing) {
   try {
+    if (is_of_gradients(relation)) {
+      return check_gradient_relation(relation, spec, inputs, packing, runner);
+    }
     if (is_of_packed(relation)) {
       return check_packed_relation(relation, spec, inputs, packing, runner);
     }

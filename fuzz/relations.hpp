@@ -15,6 +15,7 @@
 #include "../verify/attention_values.hpp"
 #include "../verify/problem.hpp"
 #include "../verify/random_inputs.hpp"
+#include "case_gradients.hpp"
 #include "packing.hpp"
 #include "relation.hpp"
 
@@ -69,6 +70,11 @@ class RelationRunner {
                                            const NewRows& rows) = 0;
   /// Packed calls over different columns of the same rows, and Attention::merge of them.
   virtual Merged forward_merged(const Spec& spec, std::span<const Problem> problems) = 0;
+  /// Forward and backward of a case's call, with equal bits over runs. Its placement does not
+  /// matter.
+  virtual void backward(const FuzzCase& fuzz_case, const Problem& problem,
+                        CaseGradients& gradients) = 0;
+  virtual bool is_on_gpu() const = 0;
   /// Different tactics that can run the spec here.
   virtual std::vector<TacticSpec> tactics(const Spec& spec) = 0;
   /// The spec, written as JSON and read.
@@ -97,6 +103,9 @@ class KernelRelationRunner : public RelationRunner {
   AttentionValues forward_appended(const Spec& spec, const Problem& problem,
                                    const NewRows& rows) override;
   Merged forward_merged(const Spec& spec, std::span<const Problem> problems) override;
+  void backward(const FuzzCase& fuzz_case, const Problem& problem,
+                CaseGradients& gradients) override;
+  bool is_on_gpu() const override { return device_.kind() == Device::Kind::cuda; }
   std::vector<TacticSpec> tactics(const Spec& spec) override;
   Spec reread(const Spec& spec) override;
 
@@ -121,6 +130,11 @@ struct RelationResult {
 /// @throws Error as the runner
 RelationResult check_relation(Relation relation, const Spec& spec, const Inputs& inputs,
                               RelationRunner& runner, const FuzzPacking& packing = {});
+
+/// The same of a spec with gradients, for a relation that applies; without the relation's name in
+/// messages.
+RelationResult check_gradient_relation(Relation relation, const Spec& spec, const Inputs& inputs,
+                                       const FuzzPacking& packing, RelationRunner& runner);
 
 /// The same of a packed call, for a relation that applies; without the relation's name in messages.
 RelationResult check_packed_relation(Relation relation, const Spec& spec, const Inputs& inputs,

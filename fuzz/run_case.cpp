@@ -205,13 +205,14 @@ class CaseRunner::Implementation {
     Spec spec = c.spec;
     if (c.scale) spec.scale = c.scale;
     spec.outputs.weights = false;  // relations are between outs and lses
-    spec.gradients.clear();
+    const Relation relation = relation_from_string(c.relation);
+    if (!is_of_gradients(relation)) spec.gradients.clear();
     const Device device = Device::parse(c.target);
     const std::unique_ptr<RelationRunner> runner =
         options_.relations ? options_.relations(device, options_.kernels)
                            : std::make_unique<KernelRelationRunner>(device, options_.kernels);
     const RelationResult result =
-        check_relation(relation_from_string(c.relation), spec, dense_inputs(c), *runner, c.packing);
+        check_relation(relation, spec, dense_inputs(c), *runner, c.packing);
     if (!result.holds()) fail(Failure::relation_broken, result.message, c.relation);
     return result.applies;
   }

@@ -29,7 +29,7 @@ TEST_CASE("cli: fuzz says what it did, and a seed repeats") {
   CHECK(report.at("cases") == 6);
   CHECK(report.at("kernels") >= 2);
   CHECK(report.at("failures").empty());
-  CHECK(report.at("relations").size() == 25);
+  CHECK(report.at("relations").size() == 27);
   CHECK(report.at("pairs").at("covered") > 500);
   CHECK(start(words, kOnCpu).json().at("pairs") == report.at("pairs"));
 }
@@ -100,6 +100,30 @@ TEST_CASE("cli: fuzz counts what was refused, and its advice fits the finding") 
   CHECK_THAT(refused.out, !ContainsSubstring("; 0 kernels were compiled"));
   CHECK_THAT(refused.out, ContainsSubstring("needs a guard"));
   CHECK_THAT(refused.out, !ContainsSubstring("--self-attention"));
+}
+
+TEST_CASE("cli: fuzz keeps a spec's gradients, and says what no case has for them") {
+  const Folder folder;
+  const auto fuzz = [&](const std::string& score_mod, const std::string& more) {
+    const std::string spec = folder.write(
+        "s.json",
+        fmt::format(R"({{"dtype": "f32", "head_dim": 16, "score_mod": "{}"{}}})", score_mod, more));
+    std::vector<std::string> words = {
+        "fuzz",       "--spec", spec,     "--cases", "2",     "--device",        "cpu",
+        "--compiles", "0",      "--seed", "5",       "--out", folder.path("out")};
+    if (more.empty()) words.emplace_back("--gradients");
+    return start(words, kOnCpu);
+  };
+  const Ended kept = fuzz("score + 1", R"(, "outputs": ["out", "lse"], "gradients": ["q", "v"])");
+  CHECK(kept.status == 0);
+  CHECK_THAT(kept.err, ContainsSubstring("each case has gradients, so none has dtype=f8e4m3"));
+  CHECK_THAT(kept.out, StartsWith("ok: nothing failed"));
+  const Ended asked = fuzz("score + 1", "");
+  CHECK(asked.status == 0);
+  CHECK_THAT(asked.err, ContainsSubstring("each case has gradients"));
+  const Ended refused = fuzz("auto f = [=](float x) { return 2 * x; }; return f(score);", "");
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("no derivative of this snippet"));
 }
 
 TEST_CASE("cli: fuzz refuses what makes no sense") {

@@ -7,12 +7,16 @@
 #include "base/error.hpp"
 #include "cache/store.hpp"
 #include "fuzz/case.hpp"
+#include "fuzz/case_gradients.hpp"
+#include "fuzz/case_inputs.hpp"
 #include "fuzz/failure_files.hpp"
 #include "fuzz/failure_groups.hpp"
 #include "fuzz/gradient_choice.hpp"
 #include "fuzz/random_case.hpp"
+#include "fuzz/relations.hpp"
 #include "fuzz/run_case.hpp"
 #include "fuzz/shrink.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 
@@ -206,6 +210,110 @@ TEST_CASE("fuzz gradients: some random cases ask for them, and all where they ar
     const FuzzCase c = all.next_group(1).front();
     CHECK((!c.spec.gradients.empty() || possible_gradients(c.spec).empty()));
   }
+}
+
+TEST_CASE("fuzz gradients: relations hold, of dense and packed calls, with shared k and v too") {
+  KernelRelationRunner runner(Device::cpu());
+  for (const DType dtype : {f32, f16, bf16}) {
+    for (FuzzCase c : {dense_case(), packed_case()}) {
+      c.spec.dtype = dtype;
+      c.broadcast_kv = dtype == f16 && !c.spec.is_packed();
+      for (const Relation relation : {Relation::doubled_dout, Relation::reversed_batches}) {
+        CAPTURE(to_string(relation), to_string(dtype), c.spec.is_packed());
+        const bool is_suited = relation == Relation::doubled_dout || !c.spec.is_packed();
+        CHECK(applies(relation, c.spec, c.shape) == is_suited);
+        const RelationResult result =
+            check_relation(relation, c.spec, dense_inputs(c), runner, c.packing);
+        CHECK(result.applies == is_suited);
+        CHECK(result.message.empty());
+      }
+    }
+  }
+  Spec spec = dense_case().spec;
+  spec.score_mod += " + b";
+  CHECK_FALSE(applies(Relation::reversed_batches, spec, dense_case().shape));
+  spec.gradients.clear();
+  CHECK_FALSE(applies(Relation::doubled_dout, spec, dense_case().shape));
+}
+
+// Adds to the first element of a gradient.
+class AddingRunner : public KernelRelationRunner {
+ public:
+  AddingRunner() : KernelRelationRunner(Device::cpu()) {}
+  void backward(const FuzzCase& fuzz_case, const verify::Problem& problem,
+                CaseGradients& gradients) override {
+    KernelRelationRunner::backward(fuzz_case, problem, gradients);
+    const TensorView& view = gradients.written().at(name).view();
+    write_element(view.data, view.dtype, 0, read_element(view.data, view.dtype, 0) + 0.25);
+  }
+  std::string name = "dq";
+};
+
+TEST_CASE("fuzz gradients: relations are broken by faults that they are there for") {
+  const FuzzCase c = dense_case();
+  AddingRunner runner;
+  for (const char* const name : {"dq", "dk", "dv", "d_bias", "d_gain"}) {
+    CAPTURE(name);
+    runner.name = name;
+    const RelationResult doubled =
+        check_relation(Relation::doubled_dout, c.spec, dense_inputs(c), runner);
+    CHECK_THAT(doubled.message, ContainsSubstring("doubled_dout does not hold: twice dout") &&
+                                    ContainsSubstring(std::string("element 0 of ") + name));
+    if (std::string(name).starts_with("d_")) continue;
+    const RelationResult reversed =
+        check_relation(Relation::reversed_batches, c.spec, dense_inputs(c), runner);
+    CHECK_THAT(reversed.message, ContainsSubstring(std::string("other bits of ") + name));
+  }
+}
+
+TEST_CASE("fuzz gradients: a case's relation of gradients is checked, and finds a planted fault") {
+  FuzzCase c = dense_case();
+  c.relation = "doubled_dout";
+  CHECK(CaseRunner(with_own_store()).run(c).relation_ran);
+  RunOptions options = with_own_store();
+  options.relations = [](const Device&, const Toolchain&) {
+    return std::make_unique<AddingRunner>();
+  };
+  CHECK(CaseRunner(options).run(c).failure == Failure::relation_broken);
+  c.spec.gradients.clear();
+  c.dlse = false;
+  CHECK_FALSE(CaseRunner(with_own_store()).run(c).relation_ran);
+}
+
+TEST_CASE("fuzz gradients: a user's are kept, in legal specs alone, and what goes is named") {
+  Spec user = dense_case().spec;
+  user.gradients = {"gain", "k"};
+  const CaseSource source{.user_spec = user};
+  CaseMaker maker(source, 23);
+  std::set<DType> dtypes;
+  std::set<Layout> layouts;
+  for (int group = 0; group < 60; ++group) {
+    for (const FuzzCase& c : maker.next_group(2)) {
+      CHECK(c.spec.gradients == user.gradients);
+      CHECK_NOTHROW(validate(c.spec));
+      CHECK_FALSE(c.nan_in_dropped);
+      dtypes.insert(c.spec.dtype);
+      layouts.insert(c.spec.layout);
+    }
+  }
+  CHECK(dtypes == std::set<DType>{f32, f16, bf16});
+  CHECK(layouts == std::set<Layout>{Layout::bhsd, Layout::bshd});
+  for (const FeaturePair& pair : maker.coverage().all_missing()) {
+    CHECK_THAT(pair.describe(), !ContainsSubstring("f8e4m3") && !ContainsSubstring("tf32"));
+  }
+  CHECK(dropped_for_gradients(source) ==
+        Names{"dtype=f8e4m3", "mixed=one_byte", "outputs=out", "products=tf32", "contents=nan"});
+  user.gradients.clear();
+  user.outputs = {};
+  CHECK(dropped_for_gradients({.user_spec = user}).empty());
+  CaseMaker without({.user_spec = user}, 24);
+  CaseMaker with({.user_spec = user, .gradients = true}, 24);
+  for (int group = 0; group < 20; ++group) {
+    CHECK(without.next_group(1).front().spec.gradients.empty());
+    CHECK_FALSE(with.next_group(1).front().spec.gradients.empty());
+  }
+  user.score_mod = "auto f = [=](float x) { return x * gain; }; return f(score);";
+  CHECK_THROWS_AS(require_possible_gradients(user), Error);
 }
 
 }  // namespace

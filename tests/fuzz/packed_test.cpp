@@ -308,6 +308,19 @@ TEST_CASE("fuzz packed: kernels that take other pages, new rows or weights are f
                                   .replacement = "inverse"});
 }
 
+TEST_CASE("fuzz packed: with a sink, rows with negative positions keep nothing but it") {
+  FuzzCase c = packed_case();
+  c.spec.mask_mod = "q_idx >= kv_idx";
+  c.spec.sink = "0.5";
+  c.packing.sequences = {{.q_len = 9, .kv_len = 4}};
+  c.packing.has_q_offset = c.packing.has_kv_offset = false;
+  set_totals(c.shape, c.packing);
+  KernelRelationRunner runner(Device::cpu());
+  const RelationResult result = check_packed(Relation::positions, c, runner);
+  CHECK(result.applies);
+  CHECK(result.message.empty());
+}
+
 TEST_CASE("fuzz packed: relations that are broken are found") {
   FaultyRunner runner;
   const FuzzCase c = packed_case();
