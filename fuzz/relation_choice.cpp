@@ -40,12 +40,17 @@ bool applies(Relation relation, const FuzzCase& fuzz_case) {
   }
 }
 
-void RelationChoice::ask(FuzzCase& fuzz_case) {
+std::optional<Relation> RelationChoice::rarest_of(const FuzzCase& fuzz_case) {
   std::optional<Relation> rarest;
   for (const Relation relation : all_relations()) {
     if (!applies(relation, fuzz_case)) continue;
     if (!rarest || asked_[relation] < asked_[*rarest]) rarest = relation;
   }
+  return rarest;
+}
+
+void RelationChoice::ask(FuzzCase& fuzz_case) {
+  const std::optional<Relation> rarest = rarest_of(fuzz_case);
   if (!rarest) return;
   ++asked_[*rarest];
   fuzz_case.relation = to_string(*rarest);
@@ -53,12 +58,17 @@ void RelationChoice::ask(FuzzCase& fuzz_case) {
 
 void RelationChoice::ask_for_rare(FuzzCase& fuzz_case) {
   const std::int64_t most = most_asked(fuzz_case.spec.is_packed());
-  for (const Relation relation : all_relations()) {
-    if (2 * asked_[relation] >= most || !applies(relation, fuzz_case)) continue;
-    ++asked_[relation];
-    fuzz_case.relation = to_string(relation);
-    return;
+  std::optional<Relation> rarest = rarest_of(fuzz_case);
+  bool is_rare = rarest && 2 * asked_[*rarest] < most;
+  // Few specs have gradients, and their relations compile nothing.
+  for (const Relation relation : {Relation::reversed_batches, Relation::doubled_dout}) {
+    if (is_rare || asked_[relation] >= 2 || !applies(relation, fuzz_case)) continue;
+    rarest = relation;
+    is_rare = true;
   }
+  if (!is_rare) return;
+  ++asked_[*rarest];
+  fuzz_case.relation = to_string(*rarest);
 }
 
 std::int64_t RelationChoice::most_asked(bool of_packed) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "case.hpp"
 #include "relation.hpp"
@@ -22,6 +23,8 @@ class RelationChoice {
   void ask_for_rare(FuzzCase& fuzz_case);
 
  private:
+  /// None where none applies.
+  std::optional<Relation> rarest_of(const FuzzCase& fuzz_case);
   std::int64_t most_asked(bool of_packed) const;
 
   std::map<Relation, std::int64_t> asked_ = {};
