@@ -35,9 +35,9 @@ TW_NOINLINE void drop_weights(const tw_snippet::tw_State& state, const ChunkPlac
   }
 }
 
-// factor: what kept weights, or a row of O, are multiplied by in the end.
-TW_INLINE void finish_dropout(const tw_snippet::tw_State& state, const ChunkPlace& place, float& factor) {
-  factor *= keeping_factor(drop_probability(state, place.b, place.h, place.h_kv));
+// What a row of O, or kept weights, are multiplied by, if without dropout it were `factor`.
+TW_INLINE float finish_dropout(const tw_snippet::tw_State& state, const ChunkPlace& place, float factor) {
+  return factor * keeping_factor(drop_probability(state, place.b, place.h, place.h_kv));
 }
 
 }  // namespace tw_kernel

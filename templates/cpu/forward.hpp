@@ -125,7 +125,7 @@ TW_NOINLINE void store_rows(const Item& item, const ItemRows& rows, Scratch& scr
     if (kHasMaxScores) rows.max_scores[row] = max_score(sum, state.max[row % kLanes]);
     RowSum end = {state.max[row % kLanes], sum, empty ? 0.0f : 1.0f / sum, empty};
     finish_row(item.state, item.place, item.place.first_row + row, sum, end);
-    finish_dropout(item.state, item.place, end.factor);
+    end.factor = finish_dropout(item.state, item.place, end.factor);
     for (int d = 0; d < kValueDim; ++d) {
       scratch.row[d] = end.empty ? 0.0f : lane[d * kLanes] * end.factor;
     }

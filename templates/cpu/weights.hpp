@@ -63,8 +63,7 @@ TW_NOINLINE void weigh_columns(const WeightsItem& item, int first, int count, bo
   score_tile<kHeadDim>(k.rows, k.stride, count, item.chunks, scratch.q, scratch.s, item.scale);
   ChunkPlace place = item.place;
   place.first_kv_idx = first + item.kv_offset;
-  float factor = 1.0f;
-  finish_dropout(item.state, place, factor);
+  const float factor = finish_dropout(item.state, place, 1.0f);
   for (int chunk = 0; chunk < item.chunks; ++chunk) {
     Vector* const s = scratch.s + chunk * kKvTile;
     finish_scores(item.state, place, first, count, partial, reinterpret_cast<float*>(s));

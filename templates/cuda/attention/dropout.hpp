@@ -29,9 +29,9 @@ TW_INLINE Draws draw_tile(const SnippetInputs& scene, int first) {
 // p: weights that are summed already
 TW_INLINE void drop_weights(const Draws& draws, float (&p)[kRows][kColumns]) { drop(draws, 0.0f, p); }
 
-// factor: what kept weights, or a row of O, are multiplied by in the end.
-TW_INLINE void finish_dropout(const SnippetArguments& call, const Place& place, float& factor) {
-  factor *= keeping_factor(drop_probability(place.state(call), place.b, place.h, place.h_kv));
+// What a row of O, or kept weights, are multiplied by, if without dropout it were `factor`.
+TW_INLINE float finish_dropout(const SnippetArguments& call, const Place& place, float factor) {
+  return factor * keeping_factor(drop_probability(place.state(call), place.b, place.h, place.h_kv));
 }
 
 }  // namespace tw_kernel

@@ -209,8 +209,7 @@ TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArg
   const Scales scales = find_scales(arguments, scene);
   const Scaling scaling = scaling_of(arguments, scales);
   const RowLse lse = read_lse(arguments, call, place);
-  float factor = 1.0f;
-  finish_dropout(call, task.place, factor);
+  const float factor = finish_dropout(call, task.place, 1.0f);
 #pragma unroll 1
   for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
     wait_for_groups<0>();

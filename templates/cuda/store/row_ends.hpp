@@ -91,7 +91,7 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
     } else {
       store_lse(arguments, call, place, i, sum, greatest.value[i]);
     }
-    finish_dropout(call, place, ends.factor[i]);
+    ends.factor[i] = finish_dropout(call, place, ends.factor[i]);
     if (kWeightExponent != 0) ends.factor[i] *= kUnit;
   }
   return ends;
