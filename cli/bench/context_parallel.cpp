@@ -177,7 +177,9 @@ class OneGpu {
         documents_(workload.shape.kv_len, gpu.index()),
         bindings_(attention_.bind(inputs_of(workload, documents_))),
         last_(gpu.index(), 1) {
-    if (!workload.spec.mask_mod.empty()) mask_ = attention_.block_mask(workload.shape, bindings_);
+    if (!workload.spec.mask_mod.empty()) {
+      mask_ = attention_.block_mask(workload.shape, bindings_, {.transposed = true});
+    }
     workspace_ = workspace_of(attention_.workspace_size(workload.shape, Pass::backward), gpu,
                               backward_.workspace);
   }

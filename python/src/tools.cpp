@@ -38,8 +38,9 @@ std::string render(const std::string& spec_json, const std::string& file,
                    const std::string& target_name) {
   const Spec spec = spec_from_json(spec_json, file);
   const Target target = target_of(target_name);
-  return named_text(
-      render_kernel(spec, target, forward_kernel(spec, target), *default_template_loader()));
+  return with_names(
+             render_kernel(spec, target, forward_kernel(spec, target), *default_template_loader()))
+      .text;
 }
 
 std::string explain_json(const std::string& spec_json, const std::string& file,
