@@ -99,6 +99,22 @@ class GatheredTerms {
     add_float_if(adds && sum != 0.0f, sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums + cell, sum);
   }
 
+  // The same of a warp, whose lanes often have one cell: the first or the last of a clamped index, to which
+  // every block of threads adds. Lane 0 then adds for all. No branch, as in add_float_if.
+  template <int kSlot>
+  __forceinline__ void add_of_warp(bool adds, const ElementScene& scene, int q_idx, int kv_idx, float sum) const {
+    const long long cell = tw_snippet::tw_cell_of<kSlot>(scene.state, 0.0f, scene.b, scene.h, scene.h_kv,
+                                                         q_idx, kv_idx);
+    const long long cell_of_first = __shfl_sync(~0u, cell, 0);
+    const bool is_one_cell = __all_sync(~0u, !adds || cell == cell_of_first) != 0;
+    float of_all = adds ? sum : 0.0f;
+#pragma unroll
+    for (int i = 1; i < 32; i *= 2) of_all += __shfl_xor_sync(~0u, of_all, i);
+    const bool is_mine = is_one_cell ? lane() == 0 : adds;
+    const float mine = is_one_cell ? of_all : sum;
+    add_float_if(is_mine && mine != 0.0f, sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums + cell, mine);
+  }
+
   template <int kSlot>
   __forceinline__ void add_slots(const ElementScene& scene, const ElementIndices<false>& at, int group,
                                  const float (&w)[kRows][kColumns], const float (&dy)[kRows][4]) {
@@ -208,7 +224,7 @@ class GatheredTerms {
           // The least of the elements that have it.
           const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
           const bool exists = place < kDifferences && row < scene.q_len() && column < scene.kv_len();
-          add_to_memory<kSlot>(exists, scene, row + scene.q_offset(), column + scene.kv_offset(), sums[i]);
+          add_of_warp<kSlot>(exists, scene, row + scene.q_offset(), column + scene.kv_offset(), sums[i]);
         }
       }
       end_diagonals<kSlot + 1>(scene, first_row);
