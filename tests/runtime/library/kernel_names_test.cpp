@@ -101,6 +101,10 @@ TEST_CASE("kernel names: every entry point of every kernel is renamed, in its ow
     REQUIRE(names.size() == source.entry_points.size());
     REQUIRE(named_source.entry_points == names);
     for (std::size_t i = 0; i < names.size(); ++i) {
+      REQUIRE(dynamic_shared_bytes(named_source, names[i]) ==
+              dynamic_shared_bytes(source, source.entry_points[i]));
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
       REQUIRE(contains(named, names[i] + "("));
       REQUIRE(!contains(named, " " + source.entry_points[i] + "("));
       for (std::size_t at = back.find(names[i]); at != std::string::npos;
