@@ -38,6 +38,9 @@ const Learnt kRow = {"row", {.dtype = f32, .shape = {NamedDim::batch, NamedDim::
 // Of heads, and of differences from -130 to 130: some are clamped.
 const Learnt kBias = {"bias", {.dtype = f32, .shape = {NamedDim::num_q_heads, 261}}};
 const std::string kAddBias = "bias(h, clamp(kv_idx - q_idx, -130, 130) + 130)";
+// Most differences are the first or the last, so that a warp's lanes have one cell.
+const Learnt kShortBias = {"short_bias", {.dtype = f32, .shape = {NamedDim::num_q_heads, 41}}};
+const std::string kAddShortBias = "short_bias(h, clamp(kv_idx - q_idx, -20, 20) + 20)";
 const std::string kCausal = "q_idx >= kv_idx";
 
 constexpr Shape kHeads{
@@ -66,6 +69,7 @@ TEST_CASE("emulated GPU: gradients on Hopper of reads by column and by row") {
 TEST_CASE("emulated GPU: gradients on Hopper of a relative bias", "[every-kind]") {
   check_on_hopper(spec_of(bf16, 128, "score + " + kAddBias, {kBias}), kHeads);
   check_on_hopper(spec_of(bf16, 64, "score + " + kAddBias, {kBias}, kCausal), kRagged);
+  check_on_hopper(spec_of(bf16, 128, "score + " + kAddShortBias, {kShortBias}), kRagged);
 }
 
 TEST_CASE("emulated GPU: gradients on Hopper of a relative bias, with rows that keep nothing") {
@@ -113,6 +117,7 @@ TEST_CASE("emulated GPU: planted faults of gradients of buffers on Hopper are se
   const Spec column = spec_of(bf16, 128, "score + column[kv_idx]", {kColumn});
   const Spec row = spec_of(bf16, 128, "score + row(b, q_idx) * (kv_idx % 5)", {kRow});
   const Spec bias = spec_of(bf16, 128, "score + " + kAddBias, {kBias});
+  const Spec short_bias = spec_of(bf16, 128, "score + " + kAddShortBias, {kShortBias});
   const Spec wide_bias = spec_of(bf16, 64, "score + " + kAddBias, {kBias});
   const Spec unsafe =
       spec_of(bf16, 128, "score + slopes[h] / float(q_idx - kv_idx)", {kSlopes}, "q_idx > kv_idx");
@@ -157,6 +162,15 @@ TEST_CASE("emulated GPU: planted faults of gradients of buffers on Hopper are se
       {{"the last difference is added again by lanes behind it", folder + "gather.hpp",
         "place < kDifferences && ", ""},
        bias},
+      {{"lanes add to the first one's cell", folder + "gather.hpp",
+        "!adds || cell == cell_of_first", "true"},
+       bias},
+      {{"each lane adds for its warp", folder + "gather.hpp", "is_one_cell ? lane() == 0 : adds",
+        "adds"},
+       short_bias},
+      {{"a lane adds for itself where its warp has one cell", folder + "gather.hpp",
+        "is_one_cell ? of_all : sum", "sum"},
+       short_bias},
       {{"terms are read before all are there", folder + "diagonals.hpp",
         "    __syncwarp();  // all terms are there\n", ""},
        wide_bias},
