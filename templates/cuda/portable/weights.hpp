@@ -6,6 +6,7 @@
 #include "cuda/constants.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
+#include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/special_functions.hpp"
 #include "cuda/tile/kv_tile.hpp"
