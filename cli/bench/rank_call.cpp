@@ -94,7 +94,7 @@ std::vector<Rows> parts_of_kv(const std::vector<Shard>& shards) {
   return parts;
 }
 
-// Root mean square of the difference, to that of the tensor.
+// The root mean square of the difference, divided by the tensor's.
 double relative_rms(const std::vector<std::uint16_t>& tensor,
                     const std::vector<std::uint16_t>& other) {
   double apart = 0;

@@ -76,7 +76,7 @@ struct DocumentIds {
 
 /// How far two results of a pass are apart.
 struct ResultDistance {
-  double relative_rms = 0;  ///< of a tensor's difference, to that of the tensor; the greatest
+  double relative_rms = 0;  ///< a difference's root mean square / the tensor's, the largest
   double lse_max = 0;       ///< of forward
 };
 ResultDistance distance(Pass pass, const WholeResults& whole, const WholeResults& other);
