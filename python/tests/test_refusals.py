@@ -112,6 +112,12 @@ def test_buffers_that_nothing_reads():
 def test_arguments_have_the_names_of_the_function():
     with pytest.raises(tw.Error, match="v_head_dim is 7") as raised:
         tw.flex_attention(Q, Q, Q[..., :7])
+    assert "pad value with zeros to 8" in raised.value.hint
+    with pytest.raises(tw.Error, match="head_dim is 7") as raised:
+        tw.flex_attention(Q[..., :7], Q[..., :7], Q)
+    assert "pad query and key with zeros to 8" in raised.value.hint
+    with pytest.raises(tw.Error, match="head_dim is 7") as raised:
+        tw.flex_attention(Q[..., :7], Q[..., :7], Q[..., :7])
     assert "query, key and value" in raised.value.hint
     with pytest.raises(tw.Error, match="head_dim is 7") as raised:
         tw.paged_attention(ROWS[..., :7], POOL[..., :7], POOL[..., :7], [0, 8], [8], [[0, 1]])

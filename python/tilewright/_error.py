@@ -16,6 +16,7 @@ _FORMS = (
     ("attention.plan(shape, sequences, ...)", "attention.plan(q_begin, ...)"),
 )
 _SCALAR = re.compile(r'pass \.scalars = \{\{"(\w+)", X\}\} to bind\(\)')
+_PADDED = re.compile(r"pad [\w, ]+ with zeros")  # the tensors of a hint
 
 
 class Place(NamedTuple):
@@ -54,14 +55,17 @@ class Error(Exception):
 
     def renamed(self, names: Mapping[str, str]) -> "Error":
         """The same, where the arguments have other names; of "tensor", "usage" and "block_mask", and hints of "spec"."""
+        pattern = re.compile(rf"\b({'|'.join(names)})\b(?![(\[])")
+
+        def named(text: str) -> str:
+            return pattern.sub(lambda found: names[found[0]], text)
+
         if self.code == "spec":
-            named = f"{names.get('q', 'q')}, {names['k']} and {names['v']}"
-            return Error("spec", self.message, self.hint.replace("q, k and v", named), self.place, self.notes)
+            hint = _PADDED.sub(lambda found: named(found[0]), self.hint)
+            return Error("spec", self.message, hint, self.place, self.notes)
         if self.code not in ("tensor", "usage", "block_mask") or self.place is not None:
             return self
-        pattern = re.compile(rf"\b({'|'.join(names)})\b(?![(\[])")
-        texts = [pattern.sub(lambda found: names[found[0]], text) for text in (self.message, self.hint, *self.notes)]
-        return Error(self.code, texts[0], texts[1], None, texts[2:])
+        return Error(self.code, named(self.message), named(self.hint), None, [named(note) for note in self.notes])
 
     def __str__(self) -> str:
         from . import _core
