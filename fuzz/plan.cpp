@@ -1,6 +1,7 @@
 #include "fuzz/plan.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 namespace tilewright::verify::fuzz {
@@ -29,12 +30,21 @@ bool needs_a_snippet(const Plan& plan) {
   return false;
 }
 
+// Whether plans may have a score_mod or a mask_mod. Of a user's spec with neither, a scale, the
+// sink or dropout reads buffers and scalars.
+bool may_have_a_snippet(const Features& allowed) {
+  constexpr std::uint16_t kNone = 1 << 0;
+  return allowed[static_cast<std::size_t>(Factor::score_mod)] != kNone ||
+         allowed[static_cast<std::size_t>(Factor::mask_mod)] != kNone;
+}
+
 // What three factors decide together: what stands in snippets needs one, and a local variable or
 // an if needs one with statements.
-bool is_consistent(const Plan& plan) {
+bool is_consistent(const Plan& plan, const Features& allowed) {
   const int score = at(plan, Factor::score_mod);
   const int mask = at(plan, Factor::mask_mod);
-  if (score == 0 && mask == 0 && needs_a_snippet(plan)) return false;
+  const bool has_none = score == 0 && mask == 0;
+  if (has_none && may_have_a_snippet(allowed) && needs_a_snippet(plan)) return false;
   const bool needs_a_body = at(plan, Factor::local) > 0 || at(plan, Factor::choice) == 3;
   if (needs_a_body && score != 2 && mask != 2) return false;
   constexpr int kFloatBuffers = 1 << 1 | 1 << 2 | 1 << 7;
@@ -85,7 +95,7 @@ std::optional<Plan> try_plan(const Features& allowed, Random& random,
     plan[f] = values[static_cast<std::size_t>(
         random.integer(0, static_cast<std::int64_t>(values.size()) - 1))];
   }
-  if (!is_consistent(plan)) return std::nullopt;
+  if (!is_consistent(plan, allowed)) return std::nullopt;
   return plan;
 }
 

@@ -43,7 +43,7 @@ bool DropoutDraws::keeps(std::int64_t b, std::int64_t h, std::int64_t row,
 
 double DropoutDraws::keeping_factor(std::int64_t h) const {
   const double dropped = p[static_cast<std::size_t>(h)];
-  return dropped >= 1 ? 0 : 1 / (1 - std::max(dropped, 0.0));
+  return dropped < 1 ? 1 / (1 - std::max(dropped, 0.0)) : 0;  // a NaN drops all
 }
 
 double DropoutDraws::factor(std::int64_t b, std::int64_t h, std::int64_t row,

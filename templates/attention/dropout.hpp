@@ -28,9 +28,9 @@ TW_INLINE Dropout make_dropout(float p, unsigned long long seed) {
   return {least, {static_cast<unsigned>(seed), static_cast<unsigned>(seed >> 32)}};
 }
 
-// What kept weights are multiplied by, so that their mean is what it was. A NaN spreads.
+// What kept weights are multiplied by, so that their mean is what it was. Where p is NaN, none is kept.
 TW_INLINE float keeping_factor(float p) {
-  return p >= 1.0f ? 0.0f : 1.0f / (1.0f - (p < 0.0f ? 0.0f : p));
+  return p < 1.0f ? 1.0f / (1.0f - (p < 0.0f ? 0.0f : p)) : 0.0f;
 }
 
 // The random words of columns 4 * quad to 4 * quad + 3 of a row.

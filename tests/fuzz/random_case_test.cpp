@@ -164,6 +164,21 @@ TEST_CASE("fuzz: a user's snippets stay, the rest varies") {
   CHECK(lengths.size() > 10);
 }
 
+TEST_CASE("fuzz: a user's buffers and scalars may be those of a sink or of dropout alone") {
+  Spec sink{.dtype = f32, .head_dim = 16, .sink = "sinks[h]"};
+  sink.buffers["sinks"] = {.dtype = f32, .shape = {NamedDim::num_q_heads}};
+  Spec dropout{.dtype = f32, .head_dim = 16, .dropout = "p"};
+  dropout.scalars["p"] = {.dtype = f32, .default_value = 0.3};
+  dropout.scalars["seed"] = {.dtype = i64};
+  for (const Spec& user : {sink, dropout}) {
+    CaseMaker maker({.user_spec = user}, 18);
+    for (const FuzzCase& fuzz_case : maker.next_group(20)) {
+      CHECK(fuzz_case.spec.sink == user.sink);
+      CHECK(fuzz_case.spec.dropout == user.dropout);
+    }
+  }
+}
+
 TEST_CASE("fuzz: kernels with a user's text do not end their process") {
   CaseMaker maker({.user_spec = Spec{.score_mod = "score + 1"}, .sanitize_every = 1}, 16);
   for (int group = 0; group < 5; ++group) {

@@ -188,6 +188,7 @@ inline void check(const Spec& spec, const Device& device) {
 inline std::vector<std::string> forward_fields() {
   return {
       R"x("dtype": "bf16", "dropout": "p")x",
+      R"x("dtype": "f32", "dropout": "h == 1 ? log(-1.0) : p")x",
       R"x("dtype": "f32", "dropout": "0.5f", "layout": "bshd",
           "mask_mod": "q_idx >= kv_idx && kv_idx % 3 != 1")x",
       R"x("dtype": "f16", "dropout": "p * (h + 1) / num_q_heads", "mask_mod": "kv_idx > q_idx + 80",

@@ -3,6 +3,7 @@
 #include "tests/support/dropout.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "runtime/api/thread_pool.hpp"
 #include "tests/support/dropout_gradients.hpp"
@@ -53,9 +54,11 @@ TEST_CASE("reference: dropout drops weights after the softmax") {
   const verify::AttentionValues naive =
       verify::naive_attention(problem, all_kept<float>(), f32, f32, ThreadPool::shared());
   CHECK_THAT(naive.out.data[0], WithinRel(12.0, 1e-6));
-  problem.dropout->p = {1.0};
-  CHECK(verify::reference_attention(problem, all_kept<double>(), ThreadPool::shared())
-            .values.out.data[0] == 0);
+  for (const double all : {1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    problem.dropout->p = {all};
+    CHECK(verify::reference_attention(problem, all_kept<double>(), ThreadPool::shared())
+              .values.out.data[0] == 0);
+  }
 }
 
 TEST_CASE("reference: its draws are those of Philox") {
