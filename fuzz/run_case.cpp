@@ -33,6 +33,7 @@
 #include "verify/fast_math.hpp"
 #include "verify/gradients.hpp"
 #include "verify/mask_check.hpp"
+#include "verify/rule.hpp"
 #include "verify/undefined_behaviour.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -256,7 +257,7 @@ class CaseRunner::Implementation {
       return std::move(of_part.values);
     });
     const AttentionValues values = first.values();
-    const Rule rule = rule_of(kernels_->attention, reference);
+    const Rule rule = rule_for(kernels_->attention, reference.max_abs_score);
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
     if (problem.sequences) {
@@ -302,16 +303,6 @@ class CaseRunner::Implementation {
     }
     if (!reasons.empty()) fail(Failure::wrong_gradient, where + joined(reasons));
     return nearest;
-  }
-
-  static Rule rule_of(const Attention& attention, const Reference& reference) {
-    const Spec& spec = attention.spec();
-    const Device& device = attention.device();
-    Rule rule{.dtype = product_dtype(attention), .out_dtype = spec.output_dtype()};
-    rule.scales_values = !spec.v_scale.empty();
-    if (uses_fast_math(spec, device)) rule.fast_math_score = reference.max_abs_score;
-    if (multiplies_tf32(spec, device)) rule.products = F32Products::tf32;
-    return rule;
   }
 
   static KernelCall run_on(const Attention& attention, const FuzzCase& c, const Problem& problem,
@@ -435,7 +426,7 @@ class CaseRunner::Implementation {
     const std::optional<CaseGradients> gradients = gradients_of(c, problem);
     run_on(*kernels_->beside, c, problem, written, gradients);
     const AttentionValues values = written.values();
-    const Rule rule = rule_of(*kernels_->beside, reference);
+    const Rule rule = rule_for(*kernels_->beside, reference.max_abs_score);
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
     if (gradients) judge_backward(*kernels_->beside, problem, written, *gradients, "on the CPU: ");

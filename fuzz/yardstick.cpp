@@ -152,6 +152,7 @@ std::string judge_sequences_alone(const AttentionValues& got, const Reference& r
     if (part.place.score_rows() == 0) continue;
     Rule of_part = rule;
     if (rule.fast_math_score) of_part.fast_math_score = max_abs_scores.at(number);
+    if (rule.scaled_score) of_part.scaled_score = max_abs_scores.at(number);
     of_part.bound_factor = kBoundFactorOfSequence;
     ++number;
     const AttentionValues mine = CaseParts::part_of(got, part);

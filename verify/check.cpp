@@ -18,6 +18,7 @@
 #include "verify/parts.hpp"
 #include "verify/positions.hpp"
 #include "verify/reference.hpp"
+#include "verify/rule.hpp"
 #include "verify/sequences.hpp"
 #include "verify/snippet_evaluator.hpp"
 
@@ -190,7 +191,7 @@ class Checker::Implementation {
     expected.reference.values = {
         .out = empty(spec().value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
     expected.naive.out = empty(spec().value_head_dim());
-    if (products() == F32Products::tf32) {
+    if (naive_dtype() == DType::f32) {
       expected.naive.lse = expected.naive.max_scores = empty(1);
     }
     return expected;
@@ -263,9 +264,7 @@ class Checker::Implementation {
   }
 
   Rule rule_of(const Attention& attention, double max_abs_score) const {
-    Rule rule{.dtype = product_dtype(attention), .out_dtype = spec().output_dtype()};
-    rule.scales_values = !spec().v_scale.empty();
-    if (uses_fast_math(spec(), attention.device())) rule.fast_math_score = max_abs_score;
+    Rule rule = rule_for(attention, max_abs_score);
     rule.products = products();
     return rule;
   }

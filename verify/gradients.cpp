@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -201,6 +202,7 @@ class GradientJudge {
             elements_of_scores() / static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
         one.share_of_terms += std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
       }
+      one.share_of_terms += 0x1p-22 * greatest_maximum_;
       if (results_.fast_math) one.share_of_terms += 0x1p-10 * greatest_score_;
       verdicts.emplace(name, judge_one(one, spec_.dtype));
     }
@@ -310,17 +312,23 @@ class GradientJudge {
     };
   }
 
-  // Of a row's kept scores after score_mod.
+  // Of a row's kept scores after score_mod: the greatest magnitude, and that of their maximum.
   template <typename Score>
   void take_greatest(const Score* modified, const unsigned char* keep, std::size_t count) const {
-    double greatest = 0;
+    double greatest = 0, maximum = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < count; ++i) {
-      if (keep[i] == 0) continue;
-      const double magnitude = std::fabs(static_cast<double>(modified[i]));
-      if (std::isfinite(magnitude)) greatest = std::max(greatest, magnitude);
+      const auto score = static_cast<double>(modified[i]);
+      if (keep[i] == 0 || !std::isfinite(score)) continue;
+      greatest = std::max(greatest, std::fabs(score));
+      maximum = std::max(maximum, score);
     }
-    double seen = greatest_score_;
-    while (seen < greatest && !greatest_score_.compare_exchange_weak(seen, greatest)) {
+    raise_to(greatest, greatest_score_);
+    if (std::isfinite(maximum)) raise_to(std::fabs(maximum), greatest_maximum_);
+  }
+
+  static void raise_to(double value, std::atomic<double>& greatest) {
+    double seen = greatest;
+    while (seen < value && !greatest.compare_exchange_weak(seen, value)) {
     }
   }
 
@@ -450,7 +458,8 @@ class GradientJudge {
   std::vector<abi::GradientArgument> named_ = {};
   std::int64_t cells_ = 0;
   std::map<std::string, std::pair<std::size_t, std::size_t>> first_;
-  mutable std::atomic<double> greatest_score_ = 0;  // magnitude, in double precision
+  // Magnitudes in double precision, of all scores and of the rows' maxima.
+  mutable std::atomic<double> greatest_score_ = 0, greatest_maximum_ = 0;
 };
 
 }  // namespace

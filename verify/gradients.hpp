@@ -28,7 +28,9 @@ namespace tilewright::verify {
 //           standard deviation) where the sum walks at random. Of buffers and scalars the factor is
 //           2^-22 + sqrt(n) 2^-24 for n elements. Fast functions add 2^-10 max |score| to it: an
 //           error of 2^-11 of a score changes its weight by that share, and the denominator's of
-//           forward by as much.
+//           forward by as much. So do four float32 roundings of the size of a row's greatest score
+//           m, of the score, of the stored lse, and of each times log2(e): P = exp(score - lse) is
+//           off by 2^-22 max |m|.
 //
 // Backward reads the stored out, so reference and naive form delta from it: a dtype of few bits
 // makes delta another one than that of the exact out.

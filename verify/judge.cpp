@@ -89,15 +89,24 @@ double fast_math_error(const Rule& rule) {
   return std::ldexp(rule.fast_math_score.value_or(0), -11);
 }
 
+double factor_error(const Rule& rule) {
+  return 3 * std::ldexp(rule.scaled_score.value_or(0), -24);
+}
+
+// An error of every score, in the same direction.
+double score_error(const Rule& rule) {
+  return fast_math_error(rule) + factor_error(rule);
+}
+
 double max_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
   return rule.bound_factor *
-         (2 * naive.max + 2 * spacing(rule, reference.max) + fast_math_error(rule) * reference.max);
+         (2 * naive.max + 2 * spacing(rule, reference.max) + score_error(rule) * reference.max);
 }
 
 double rms_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
   return rule.bound_factor *
          (2 * naive.rms + (rule.scales_values ? 1.25 : 0.25) * spacing(rule, reference.rms) +
-          fast_math_error(rule) * reference.rms);
+          score_error(rule) * reference.rms);
 }
 
 // Both finite, both NaN, or the same infinity.
@@ -194,6 +203,23 @@ void judge_rms(Judgement& judgement, const Values& got, const Values& reference,
         fmt::format("the RMS error {:.3g} is above its bound {:.3g}", verdict.error_rms,
                     verdict.bound_rms),
         element_at(judgement, "out", got, reference, worst));
+}
+
+// What a row's error is measured by.
+double size_of_row(double reference, const Rule& rule) {
+  return rule.products == F32Products::tf32 ? 1 : std::max(1.0, std::fabs(reference));
+}
+
+// naive_lse or naive_max_scores; 0 where naive has none.
+double naive_error_of_rows(const Values& naive, const Values& reference, const Rule& rule) {
+  if (naive.data.empty()) return 0;
+  double greatest = 0;
+  for (std::size_t i = 0; i < reference.data.size(); ++i) {
+    if (!std::isfinite(reference.data[i]) || !std::isfinite(naive.data[i])) continue;
+    const double error = std::fabs(naive.data[i] - reference.data[i]);
+    greatest = std::max(greatest, error / size_of_row(reference.data[i], rule));
+  }
+  return greatest;
 }
 
 // The error of lse or max_scores at the row that comes nearest to its bound.
@@ -298,7 +324,7 @@ double lse_bound(double reference, const Rule& rule, double naive_error) {
   const double bound = rule.dtype == DType::f32 ? kLseShare * std::max(1.0, magnitude)
                        : is_float8(rule.dtype)  ? kLseShare8 * std::max(1.0, magnitude)
                                                 : kLseError16 + kLseShare16 * magnitude;
-  return bound + 2 * naive_error + fast_math_error(rule);
+  return bound + 2 * naive_error * size_of_row(reference, rule) + fast_math_error(rule);
 }
 
 std::string BadElement::describe() const {
@@ -324,12 +350,8 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   verdict.error_rms = errors.rms;
   verdict.naive_max = naive_errors.max;
   verdict.naive_rms = naive_errors.rms;
-  if (rule.products == F32Products::tf32 && !reference.lse.data.empty()) {
-    verdict.naive_lse = errors_of(naive.lse, reference.lse, DType::f32).max;
-    if (!naive.max_scores.data.empty() && !reference.max_scores.data.empty()) {
-      verdict.naive_max_scores = errors_of(naive.max_scores, reference.max_scores, DType::f32).max;
-    }
-  }
+  verdict.naive_lse = naive_error_of_rows(naive.lse, reference.lse, rule);
+  verdict.naive_max_scores = naive_error_of_rows(naive.max_scores, reference.max_scores, rule);
   verdict.bound_max = max_bound(naive_errors, magnitude, rule);
   verdict.bound_rms = rms_bound(naive_errors, magnitude, rule);
 

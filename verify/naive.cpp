@@ -110,7 +110,7 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
   const std::int64_t group = q.heads / k.heads;
   AttentionValues result;
   result.out = Values::zeros(q.batch, q.heads, q.rows, v.width);
-  const bool has_lse = products == F32Products::tf32;
+  const bool has_lse = dtype == DType::f32;
   if (has_lse) {
     result.lse = result.max_scores = Values::zeros(q.batch, q.heads, q.rows, 1);
   }

@@ -25,8 +25,8 @@ constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
 constexpr int kNoBinaryForGpu = 209;
 
-// A thread's own stream: nobody but the one who makes the memory pool uses it.
-void* const kStreamOfThread = reinterpret_cast<void*>(2);
+// The stream of priority 0, in which the memory pool is made. It is kept as long as the process lives.
+char pool_stream;
 
 thread_local void* current[16];
 thread_local int depth = 0;
@@ -172,7 +172,7 @@ int cuMemFreeHost(void* data) {
   return --fake_held, in_context();
 }
 int cuMemAllocAsync(Pointer* pointer, std::size_t bytes, void* stream) {
-  if (stream == kStreamOfThread) {
+  if (stream == &pool_stream) {
     while (fake_hold_pool != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return *pointer = 2, in_context(capture_mode == 2 ? 0 : kInvalidValue);
   }
@@ -183,7 +183,7 @@ int cuMemFree_v2(Pointer pointer) {
   return --fake_held, in_context();
 }
 int cuMemFreeAsync(Pointer pointer, void* stream) {
-  return stream == kStreamOfThread ? in_context() : cuMemFree_v2(pointer);
+  return stream == &pool_stream ? in_context() : cuMemFree_v2(pointer);
 }
 int cuThreadExchangeStreamCaptureMode(int* mode) {
   std::swap(*mode, capture_mode);
@@ -205,11 +205,13 @@ int cuStreamSynchronize(void*) {
 int cuStreamCreate(void** stream, unsigned) {
   return *stream = &fake_contexts, ++fake_held, in_context();
 }
-int cuStreamDestroy_v2(void*) {
-  return --fake_held, in_context();
+int cuStreamDestroy_v2(void* stream) {
+  if (stream != &pool_stream) --fake_held;
+  return in_context();
 }
-int cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
-  return cuStreamCreate(stream, flags);
+int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
+  if (priority != 0) return cuStreamCreate(stream, flags);
+  return *stream = &pool_stream, in_context(capture_mode == 2 ? 0 : kInvalidValue);
 }
 int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, in_context();

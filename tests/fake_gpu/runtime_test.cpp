@@ -211,6 +211,7 @@ TEST_CASE("fake GPU: a block mask does not wait for the driver's memory pool") {
   const long held = fake<std::atomic<long>>("fake_held");
   std::atomic<int>& hold_pool = fake<std::atomic<int>>("fake_hold_pool");
   const auto build_while_pool_is_made = [&] {
+    cuda::forget_memory_pools();
     hold_pool = 1;
     const Attention attention = causal();
     REQUIRE(cuda::is_memory_pool_being_made());
@@ -230,10 +231,27 @@ TEST_CASE("fake GPU: a block mask does not wait for the driver's memory pool") {
   REQUIRE(fake<std::atomic<long>>("fake_held") == held);
 }
 
+TEST_CASE("fake GPU: the driver's memory pool is made once in a process") {
+  if (nvrtc_is_missing()) return;
+  cuda::forget_memory_pools();
+  std::atomic<int>& hold_pool = fake<std::atomic<int>>("fake_hold_pool");
+  hold_pool = 1;
+  const Attention first = causal();
+  REQUIRE(cuda::is_memory_pool_being_made());
+  hold_pool = 0;
+  while (cuda::is_memory_pool_being_made()) std::this_thread::yield();
+  hold_pool = 1;
+  const Attention second = causal();
+  const bool again = cuda::is_memory_pool_being_made();
+  hold_pool = 0;
+  REQUIRE_FALSE(again);
+}
+
 TEST_CASE("fake GPU: nothing in the background uses a context that is not the primary one") {
   if (nvrtc_is_missing()) return;
   const cuda::DriverFunctions& f = cuda::Driver::get().functions();
   f.context_push(reinterpret_cast<cuda::Context>(&fake<char[2]>("fake_contexts")[1]));
+  cuda::forget_memory_pools();
   fake<std::atomic<int>>("fake_hold_pool") = 1;
   const bool makes_pool = [] {
     const Attention attention = causal();

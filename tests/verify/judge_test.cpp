@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "runtime/api/thread_pool.hpp"
@@ -184,12 +186,41 @@ TEST_CASE(
         Case{f32, 0.5, 3.9e-5, true}, Case{f32, 0.5, 4.1e-5, false}, Case{f32, -20, 7.9e-4, true},
         Case{f32, -20, 8.1e-4, false}}) {
     Rounded sample(c.dtype);
-    sample.reference.lse.at(1, 7, 15, 0) = c.lse;
+    sample.reference.lse.at(1, 7, 15, 0) = sample.naive.lse.at(1, 7, 15, 0) = c.lse;
     sample.got.lse.at(1, 7, 15, 0) = c.lse + c.error;
     CAPTURE(to_string(c.dtype), c.lse, c.error);
     CHECK(sample.verdict().ok == c.ok);
     CHECK(std::fabs(sample.verdict().lse_error - c.error) < 1e-9);
   }
+}
+
+TEST_CASE("judge: lse in f32 may be off by twice naive's share more") {
+  Rounded sample(f32);
+  sample.reference.lse.at(1, 7, 15, 0) = -20;
+  sample.naive.lse.at(1, 7, 15, 0) = -20 + 20e-5;
+  sample.reference.lse.at(0, 0, 3, 0) = sample.naive.lse.at(0, 0, 3, 0) = 0.5;
+  for (const auto& [error, ok] : {std::pair{5.9e-5, true}, std::pair{6.1e-5, false}}) {
+    sample.got.lse = sample.reference.lse;
+    sample.got.lse.at(0, 0, 3, 0) = 0.5 + error;
+    CHECK(sample.verdict().ok == ok);
+    sample.got.lse = sample.reference.lse;
+    sample.got.lse.at(1, 7, 15, 0) = -20 + 20 * error;
+    CHECK(sample.verdict().ok == ok);
+  }
+}
+
+TEST_CASE("judge: scales of scores give out three roundings of their size") {
+  AttentionValues reference;
+  reference.out = {1, 1, 1, 1, {1.0}};
+  const auto with_out = [&](double out, std::optional<double> score) {
+    AttentionValues got = reference;
+    got.out.data[0] = out;
+    return judge(got, reference, reference, {.dtype = f32, .out_dtype = f32, .scaled_score = score})
+        .ok;
+  };
+  CHECK_FALSE(with_out(1 + 0x1p-19, std::nullopt));
+  CHECK(with_out(1 + 23 * 0x1p-23, 16.0));
+  CHECK_FALSE(with_out(1 + 27 * 0x1p-23, 16.0));
 }
 
 TEST_CASE("judge: the bounds are 2 naive + 2 ulp(max) and 2 naive + ulp(rms) / 4") {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "../runtime/api/attention.hpp"
+#include "judge.hpp"
+
+namespace tilewright::verify {
+
+/// What results of the attention are judged by.
+/// @param max_abs_score greatest magnitude of a modified score, in double
+Rule rule_for(const Attention& attention, double max_abs_score);
+
+}  // namespace tilewright::verify
