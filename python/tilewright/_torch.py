@@ -91,7 +91,8 @@ def _keep_for_backward(ctx: Any, inputs: Any, output: List[Tensor]) -> None:
     named = list(named or ())
     ctx.numbers = (attention, mask, plan, bindings, scale, q_offset, kv_offset)
     ctx.kept_alive = tuple(map(find, ctx.numbers[:4]))
-    ctx.has_named = inputs[10] is not None if len(inputs) > 10 else False
+    ctx.has_named = bool(named)
+    ctx.count = len(inputs)  # torch leaves `named` out where it is None
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, *output, *named)
 
@@ -109,7 +110,8 @@ def _backward_of_op(ctx: Any, gradients: List[Optional[Tensor]]) -> Any:
     dlse = None if dlse is None else dlse.contiguous()
     found = iter(torch.ops.tilewright.backward(q, k, v, out, lse, dout, dlse, named, *ctx.numbers))
     of_inputs = [next(found) if name in wanted else None for name in "qkv"]
-    return (*of_inputs, None, None, None, None, None, None, None, list(found) if ctx.has_named else None)
+    of_named = list(found) if ctx.has_named else None
+    return (*of_inputs, None, None, None, None, None, None, None, of_named)[: ctx.count]
 
 
 _op.register_autograd(_backward_of_op, setup_context=_keep_for_backward)
