@@ -8,12 +8,12 @@
 # PATTERNS of indices, in the table of buffers' gradients (slopes column row bias shared_bias own)
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
 #          others; packed: of packed calls;
-#          table: Hopper's kernel, the portable one and FIGURES; learnt: what a buffer's gradient costs;
+#          table: Hopper's kernel, the portable one and FIGURES; dims: both kernels at other head dims; learnt: what a buffer's gradient costs;
 #          variants: bench --suite backward. Without one: all
 set -euo pipefail
 tilewright=$1 device=${2:-cuda} figures=${3:-/dev/null}
 shift $(($# < 3 ? $# : 3))
-parts=${*:-hopper sums portable packed table learnt variants}
+parts=${*:-hopper sums portable packed table dims learnt variants}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -83,6 +83,11 @@ check_hopper() {
       check "hopper_dead_${dtype}_$head_dim" 2,2,2,300,300 "--q-offset 3" "{$head, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
       check "hopper_bshd_${dtype}_$head_dim" 2,4,2,300,300 "" "{$head, \"layout\": \"bshd\", $all}"
       check "hopper_deterministic_${dtype}_$head_dim" 1,2,1,300,413 --deterministic "{$head, $causal, $all}"
+    done
+    for dims in 16,16 40,40 48,48 72,72 80,80 96,96 112,112 128,64 64,128 40,96; do
+      local head="\"dtype\": \"$dtype\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}"
+      check "hopper_dims_${dtype}_$dims" 2,4,2,300,413 "" "{$head, $all}"
+      check "hopper_dims_causal_${dtype}_$dims" 1,2,1,517,517 "" "{$head, $causal, $all}"
     done
   done
 }
@@ -159,6 +164,21 @@ table() {
   done
 }
 
+dims_table() {
+  echo "backward at other head dims, TFLOP/s, 16384 tokens, 8192 rows, 2048 / head_dim heads, bf16"
+  printf '%-16s | %8s | %8s | %s\n' call hopper portable others
+  for head_dim in ${DIMS:-16 32 48 64 72 80 96 112 128}; do
+    for mask in full causal; do
+      local keep="" is_causal=false
+      [[ $mask == causal ]] && keep="$causal, " is_causal=true
+      local spec="\"dtype\": \"bf16\", \"head_dim\": $head_dim, $keep$all"
+      local inputs="random:2,$((2048 / head_dim)),$((2048 / head_dim)),8192,8192"
+      printf '%-16s | %8s | %8s | %s\n' "d$head_dim $mask" "$(rate own "{$spec}" "$inputs")" \
+        "$(rate portable "{$spec, \"tactic\": {\"name\": \"portable\"}}" "$inputs")" "$(figure $head_dim 8192 $is_causal)"
+    done
+  done
+}
+
 # Without a score_mod, with one that reads a buffer, and with the buffer's gradient; by Hopper's kernel and by the portable one.
 learnt_table() {
   echo "gradients of buffers, TFLOP/s, 16384 tokens, 8192 rows, 2048 / head_dim heads, bf16"
@@ -196,6 +216,7 @@ if has portable; then check_portable; fi
 if has packed; then check_packed; fi
 report_checks || failed=1
 if has table; then table; fi
+if has dims; then dims_table; fi
 if has learnt; then learnt_table; fi
 if has variants; then variants; fi
 exit $failed

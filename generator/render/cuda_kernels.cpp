@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -345,6 +346,23 @@ Map backward_context(const SpecFacts& facts, const Target& target, const KernelV
   return context;
 }
 
+// Columns of tiles and products, and the registers of a thread that products' results take.
+Map hopper_backward_dims(const Spec& spec, const HopperBackwardTactic& tactic) {
+  constexpr std::int64_t kColumnStep = 16, kRowsOfResult = 64, kDqColumns = 64, kThreads = 128;
+  const std::int64_t head_pad = round_up(spec.head_dim, kColumnStep);
+  const std::int64_t value_pad = round_up(spec.value_head_dim(), kColumnStep);
+  List counts;
+  std::set<std::int64_t> seen;
+  for (const std::int64_t columns : {kDqColumns, tactic.rows, head_pad, value_pad}) {
+    const std::int64_t count = columns * kRowsOfResult / kThreads;
+    if (seen.insert(count).second) counts.push_back(count);
+  }
+  return Map{{"tile_dim", tactic.tile_dim},
+             {"head_pad", head_pad},
+             {"value_pad", value_pad},
+             {"result_counts", std::move(counts)}};
+}
+
 KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target,
                                     const KernelVariant& variant,
                                     const HopperBackwardTactic& tactic,
@@ -358,6 +376,7 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
                     {"own_sums", tactic.own_sums},
                     {"row_reads", tactic.row_reads},
                     {"shared_bytes", tactic.shared_bytes}});
+  context.merge(hopper_backward_dims(facts.spec, tactic));
   KernelSource source =
       make_source(facts.spec, target, variant,
                   jinja::render(loader, "cuda/kernels/hopper_backward.cu.jinja", context));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ceil_div.hpp"
 #include "generator/snippet/gradient_terms.hpp"
 #include "generator/spec/gradients.hpp"
 #include "generator/tactic/backward_tactic.hpp"
@@ -30,18 +31,27 @@ constexpr std::int64_t kOwnSumBytes = 2 * 256 * 4;
 // At indices of the row alone, of each row of a tile: eight warps' sums, twice.
 constexpr std::int64_t kRowSumBytes = 2 * 8 * 4;
 
+std::int64_t greatest_dim(const Spec& spec) {
+  return std::max(spec.head_dim, spec.value_head_dim());
+}
+
+// A panel of 128 bytes has 64 columns of 16 bits.
+std::int64_t tile_dim(const Spec& spec) {
+  return greatest_dim(spec) <= 64 ? 64 : 128;
+}
+
 std::int64_t tile_rows(const Spec& spec) {
-  return spec.head_dim <= 64 ? 128 : 64;
+  return tile_dim(spec) == 64 ? 128 : 64;
 }
 
 std::int64_t tile_bytes(const Spec& spec) {
   constexpr std::int64_t kBytesOf16Bits = 2, kBytesOfFloat = 4, kFactsOfRow = 2;
-  const std::int64_t rows = tile_rows(spec);
-  const std::int64_t own = 2 * kOwnColumns * spec.head_dim * kBytesOf16Bits;         // K, V
-  const std::int64_t passing = 2 * rows * spec.head_dim * kBytesOf16Bits;            // Q, dO
+  const std::int64_t rows = tile_rows(spec), columns = tile_dim(spec);
+  const std::int64_t own = 2 * kOwnColumns * columns * kBytesOf16Bits;               // K, V
+  const std::int64_t passing = 2 * rows * columns * kBytesOf16Bits;                  // Q, dO
   const std::int64_t gradients = kStageCount * rows * kOwnColumns * kBytesOf16Bits;  // dX
   return own + kStageCount * (passing + kFactsOfRow * rows * kBytesOfFloat) + gradients +
-         rows * spec.head_dim * kBytesOfFloat;  // dQ
+         rows * hopper_backward_dq_columns(spec) * kBytesOfFloat;
 }
 
 bool names_all_tensors(const Spec& spec) {
@@ -96,6 +106,11 @@ std::string why_not_sums(const SpecFacts& facts) {
 
 }  // namespace
 
+std::int64_t hopper_backward_dq_columns(const Spec& spec) {
+  constexpr std::int64_t kColumnStep = 16;  // of a product's results
+  return round_up(spec.head_dim, kColumnStep);
+}
+
 std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target,
                                     const KernelVariant& kernel) {
   const Spec& spec = facts.spec;
@@ -109,12 +124,14 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";
   }
-  if (spec.head_dim != 64 && spec.head_dim != 128) {
-    return fmt::format("it has tiles for head_dim 64 and 128, and head_dim is {}", spec.head_dim);
+  if (greatest_dim(spec) > 128) {
+    return fmt::format("its tiles have at most 128 columns, and head_dim is {}, v_head_dim {}",
+                       spec.head_dim, spec.value_head_dim());
   }
-  if (spec.value_head_dim() != spec.head_dim) {
-    return fmt::format("v_head_dim must be head_dim, {}, and is {}", spec.head_dim,
-                       spec.value_head_dim());
+  if (spec.pads_rows()) {
+    return fmt::format(
+        "its rows must be whole vectors of 16 bytes, and head_dim is {}, v_head_dim {}",
+        spec.head_dim, spec.value_head_dim());
   }
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
   if (!names_all_tensors(spec)) return "it computes the gradients of q, k and v together";
@@ -143,6 +160,7 @@ std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& fact
   if (!why_not_hopper_backward(facts, target, kernel).empty()) return std::nullopt;
   const std::optional<GradientTerms> terms = gradient_terms(facts);
   return HopperBackwardTactic{
+      .tile_dim = tile_dim(facts.spec),
       .columns = kOwnColumns,
       .rows = tile_rows(facts.spec),
       .stages = kStageCount,

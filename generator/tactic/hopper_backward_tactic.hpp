@@ -10,6 +10,7 @@ namespace tilewright {
 
 /// How templates/cuda/kernels/hopper_backward.cu.jinja runs a spec on sm_90a.
 struct HopperBackwardTactic {
+  std::int64_t tile_dim = 0;     ///< columns of a tile's rows in shared memory: 64 or 128
   std::int64_t columns = 0;      ///< that a block of threads owns
   std::int64_t rows = 0;         ///< of q, of a tile that passes by
   std::int64_t stages = 0;       ///< tiles of Q, and of dO, in shared memory
@@ -20,6 +21,9 @@ struct HopperBackwardTactic {
   std::int64_t own_sums = 0;      ///< over a head's tiles
   std::int64_t row_reads = 0;     ///< over a tile's columns
 };
+
+/// Columns of sums of dq that a row of q has in the workspace: head_dim, padded to whole products.
+std::int64_t hopper_backward_dq_columns(const Spec& spec);
 
 /// The tactic of a spec's backward kernel, or nothing where the portable one serves.
 std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& facts,

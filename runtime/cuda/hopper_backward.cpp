@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.hpp"
 #include "generator/spec/gradients.hpp"
+#include "generator/tactic/hopper_backward_tactic.hpp"
 #include "runtime/cuda/backward_launch.hpp"
 #include "runtime/cuda/gradient_sums.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
@@ -64,8 +65,9 @@ cuda_abi::HopperBackwardArguments tile_arguments(const Spec& spec, const Backwar
 
 // Facts of rows, and sums of dq.
 std::int64_t bytes_of_tiles(const Spec& spec, const Shape& shape, std::int64_t rows) {
-  return fact_bytes(shape, rows) +
-         row_tiles(shape, rows) * rows * spec.head_dim * static_cast<std::int64_t>(sizeof(float));
+  return fact_bytes(shape, rows) + row_tiles(shape, rows) * rows *
+                                       hopper_backward_dq_columns(spec) *
+                                       static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace

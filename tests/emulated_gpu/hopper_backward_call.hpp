@@ -108,13 +108,13 @@ class HopperCall {
         q_(problem_.q),
         k_(problem_.k),
         v_(problem_.v),
-        out_(spec.dtype, {shape.batch, shape.num_q_heads, shape.q_len, spec.head_dim}),
+        out_(spec.dtype, {shape.batch, shape.num_q_heads, shape.q_len, spec.value_head_dim()}),
         dout_(noise(out_.view())),
         lse_(Tensor::zeros(f32, {shape.batch, shape.num_q_heads, shape.q_len})),
         dlse_(Tensor::zeros(f32, {shape.batch, shape.num_q_heads, shape.q_len})),
         dq_(spec.dtype, {shape.batch, shape.num_q_heads, shape.q_len, spec.head_dim}),
         dk_(spec.dtype, {shape.batch, shape.num_kv_heads, shape.kv_len, spec.head_dim}),
-        dv_(spec.dtype, {shape.batch, shape.num_kv_heads, shape.kv_len, spec.head_dim}) {
+        dv_(spec.dtype, {shape.batch, shape.num_kv_heads, shape.kv_len, spec.value_head_dim()}) {
     problem_.q = q_.view();
     problem_.k = k_.view();
     problem_.v = v_.view();

@@ -29,6 +29,19 @@ TEST_CASE("emulated GPU: gradients on Hopper of ragged lengths", "[every-kind]")
   check_on_hopper(spec_of(f16, 64), kRagged);
 }
 
+TEST_CASE("emulated GPU: gradients on Hopper of head dims that fill no whole panel", "[every-kind]") {
+  for (const auto& [head_dim, v_head_dim] : {std::pair<std::int64_t, std::int64_t>{96, 96},
+                                             {72, 80},
+                                             {48, 16},
+                                             {128, 64},
+                                             {40, 112}}) {
+    CAPTURE(head_dim, v_head_dim);
+    Spec spec = spec_of(v_head_dim == 80 ? f16 : bf16, head_dim, "q_idx >= kv_idx");
+    spec.v_head_dim = v_head_dim;
+    check_on_hopper(spec, kRagged);
+  }
+}
+
 TEST_CASE("emulated GPU: gradients on Hopper of heads of several batches") {
   check_on_hopper(spec_of(f16, 64),
                   {.batch = 2, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 70, .kv_len = 64},
@@ -108,10 +121,19 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"facts of all heads are the first's", folder + "place.hpp", "b * call.num_q_heads + h)",
        "b * call.num_q_heads)"},
       {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
-       "  clear_dq_row(tiles.dq_sums + index * kHeadDim, lane);\n", ""}};
+       "  clear_dq_row(tiles.dq_sums + index * kHeadPad, lane);\n", ""}};
   const CallOptions dead{.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}};
   for (const test::Fault& fault : faults) {
     CAPTURE(fault.what);
     CHECK_FALSE(is_right(fault, spec_of(bf16, 128, "q_idx >= kv_idx"), kRagged, dead));
+  }
+  const std::vector<test::Fault> faults_of_padding = {
+      {"dQ of the second panel is added whole", folder + "layout.hpp", "kDqPairs - kDqPartPairs",
+       "kDqPartPairs"},
+      {"dQ is stored whole panels wide", folder + "store_dq.hpp", "kChunks = kHeadDim / 8",
+       "kChunks = kHeadPad / 8"}};
+  for (const test::Fault& fault : faults_of_padding) {
+    CAPTURE(fault.what);
+    CHECK_FALSE(is_right(fault, spec_of(bf16, 72, "q_idx >= kv_idx"), kRagged, dead));
   }
 }

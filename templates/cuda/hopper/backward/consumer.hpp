@@ -27,11 +27,12 @@
 namespace tw_kernel {
 
 // Zeros that the compiler does not know to be such: it would set a constant between products that run.
-TW_INLINE void clear_sums(float (&sums)[kRows][kGradientColumns]) {
+template <int kSums>
+TW_INLINE void clear_sums(float (&sums)[kRows][kSums]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-    for (int j = 0; j < kGradientColumns; ++j) sums[i][j] = unknown_zero();
+    for (int j = 0; j < kSums; ++j) sums[i][j] = unknown_zero();
   }
 }
 
@@ -51,7 +52,7 @@ class Consumer {
         gathered_(sums, shared) {}
 
   __forceinline__ void run(const BackwardMaps& maps) {
-    float dk[kRows][kGradientColumns], dv[kRows][kGradientColumns];
+    float dk[kRows][kKeyColumns], dv[kRows][kValueColumns];
     clear_sums(dk);
     clear_sums(dv);
     PassingTile tile = next_tile();
@@ -79,15 +80,15 @@ class Consumer {
   }
 
   // The order is FlashAttention-3's: the measurements of others were slower (decision 67).
-  __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kGradientColumns],
-                               float (&dv)[kRows][kGradientColumns]) {
+  __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeyColumns],
+                               float (&dv)[kRows][kValueColumns]) {
     Control& control = *shared_.control;
     const int stage = place_.stage;
     float s[kRows][kColumns], d[kRows][kColumns], dq[kRows][kDqColumns];
     unsigned p[kColumns], dx[kColumns];
     issue_scores(s, k_, operand_at(shared_.q(stage), 16));
     wait(shared_address(&control.do_full[stage]), place_.parity, "dO, stage", stage);
-    issue_scores(d, v_, operand_at(shared_.dout(stage), 16));
+    issue_weight_gradients(d, v_, operand_at(shared_.dout(stage), 16));
 
     const ElementScene scene = scene_of(tile.h);
     const bool some_dropped = drops_elements(tile.rows) || own_.first + kQTile > call_.kv_len ||

@@ -34,11 +34,11 @@ class DqAdder {
       const PassingTile tile = shared_.control->plan[plan];
       if (!tile.rows.exists()) break;
       plan = plan + 1 == kPlans ? 0 : plan + 1;
-      if (lane() == 0) {
+      if (lane() == 0 && dq_pairs(part_) > 0) {
         float* const sums = arguments_.dq_sums +
                             number_of_tile(arguments_, call_, b, tile.h, tile.rows.first()) * (kDqBytes / 4) +
                             part_ * (kDqPartBytes / 4);
-        add_floats(sums, shared_.dq(part_), kDqPartBytes);
+        add_floats(sums, shared_.dq(part_), dq_pairs(part_) * kDqPairBytes);
         commit_stores();
         wait_until_stores_read();
       }
@@ -59,7 +59,8 @@ TW_INLINE void hand_over_dq(const Shared& shared, int part, const float (&dq)[kR
   const unsigned to = shared.dq(part) + consumer_thread() % kWarpgroup * 16;
   sync_named<kDqThreads>(kDqEmptyBarrier + part);
 #pragma unroll
-  for (int pair = 0; pair < kDqColumns / 2; ++pair) {
+  for (int pair = 0; pair < kDqPartPairs; ++pair) {
+    if (pair >= dq_pairs(part)) break;
     store_shared_16(to + pair * kWarpgroup * 16, __float_as_uint(dq[0][2 * pair]),
                     __float_as_uint(dq[0][2 * pair + 1]), __float_as_uint(dq[1][2 * pair]),
                     __float_as_uint(dq[1][2 * pair + 1]));

@@ -15,6 +15,7 @@
 //   dQ = dX K                             (over all columns: both warpgroups wait for each other's dX)
 //
 // Tiles are [panels][rows][128 bytes] (tile/panel.hpp); dX is [2 panels, one of each warpgroup][kKvTile][128 bytes].
+// The copy engine brings zeros for columns past the head dimension, and drops them where it stores.
 
 namespace tw_kernel {
 
@@ -23,7 +24,8 @@ constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
 constexpr int kOwnRows = 64;  // columns of the call that a warpgroup owns: rows of S^T
 static_assert(kQTile == kConsumers * kOwnRows, "a block owns 128 columns");
 static_assert(kKvTile == 64 || kKvTile == 128, "a tile has a panel of S^T or two");
-static_assert(kHeadDim % 64 == 0 && kHeadDim <= 128 && kValueDim == kHeadDim, "whole panels");
+static_assert(kTileDim == 64 || kTileDim == 128, "a panel or two");
+static_assert(kHeadPad <= kTileDim && kValuePad <= kTileDim, "a row fits a tile");
 constexpr bool kExactSoftmax = false;  // see softmax.hpp
 
 // Registers of a thread. Products, their operands and the accumulators of dK and dV take all that a
@@ -40,13 +42,13 @@ constexpr int kDqEmptyBarrier = kDqFullBarrier + kConsumers;
 constexpr int kOwnBarrier = kDqEmptyBarrier + kConsumers;
 
 constexpr int kPanelColumns = 64;  // of 16 bits
-constexpr int kPanels = kHeadDim / kPanelColumns;
+constexpr int kPanels = kTileDim / kPanelColumns;
 constexpr int kOwnPanelBytes = kQTile * kPanelRowBytes;  // of K and V
 constexpr int kOwnBytes = kPanels * kOwnPanelBytes;
 constexpr int kTilePanelBytes = kKvTile * kPanelRowBytes;  // of Q, dO and dX
 constexpr int kTileBytes = kPanels * kTilePanelBytes;
 constexpr int kGradientBytes = kConsumers * kTilePanelBytes;
-constexpr int kDqBytes = kKvTile * kHeadDim * 4;
+constexpr int kDqBytes = kKvTile * kHeadPad * 4;
 constexpr int kFactsBytes = kKvTile * 4;  // lse, or delta, of a tile
 
 constexpr int kKOffset = 0;
@@ -76,14 +78,21 @@ constexpr int kControlOffset = kRowSumsOffset + kRowReads * kGradientStages * kR
 // "column" a row of q.
 constexpr int kColumns = kKvTile / 4;
 constexpr int kColumnGroups = kColumns / 4;  // of 16 columns, of which a thread has 4: see fact_place
-constexpr int kGradientColumns = kHeadDim / 4;  // of dK and dV
+constexpr int kKeyColumns = kHeadPad / 4;  // of dK
+constexpr int kValueColumns = kValuePad / 4;  // of dV
 
-// A warpgroup's part of dQ: of 64 columns half of the tile's rows, else half of the columns. Its rows and
-// columns in the tile:
-constexpr bool kSplitsDqRows = kHeadDim == 64;
+// A warpgroup's part of dQ: of a tile with one panel half of the rows, else a panel.
+constexpr bool kSplitsDqRows = kTileDim == 64;
 static_assert(!kSplitsDqRows || kKvTile == 128, "a product has 64 rows");
-constexpr int kDqPartBytes = kDqBytes / kConsumers;
 constexpr int kDqColumns = 16;  // of a thread's row of it: 64 columns
+constexpr int kDqPairs = kHeadPad / 8;  // of a thread's row, of all columns
+// The first part's; the second has what is left, where it is a panel of its own.
+constexpr int kDqPartPairs = kDqPairs < kDqColumns / 2 ? kDqPairs : kDqColumns / 2;
+constexpr int kDqPairBytes = kWarpgroup * 16;  // of two rows of each thread
+constexpr int kDqPartBytes = kDqPartPairs * kDqPairBytes;
+TW_INLINE constexpr int dq_pairs(int part) {
+  return kSplitsDqRows || part == 0 ? kDqPartPairs : kDqPairs - kDqPartPairs;
+}
 
 // Which element of a tile's part of dQ a thread's j-th pair of columns is. Sums in memory lie in the order
 // [part][j][thread of the warpgroup][row, row + 8][2 columns].

@@ -15,12 +15,13 @@
 namespace tw_kernel {
 
 // sums: a warpgroup's 64 rows; staged: where the block's K or V was, whose products have ended
+template <int kSums>
 TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumns& own, int consumer,
-                          float factor, const float (&sums)[kRows][kGradientColumns]) {
+                          float factor, const float (&sums)[kRows][kSums]) {
   const unsigned warp_row = consumer_thread() / 32 * 16;
   const unsigned row = warp_row + lane() % 16;
 #pragma unroll
-  for (int step = 0; step < kHeadDim / 16; ++step) {
+  for (int step = 0; step < kSums / 4; ++step) {
     const unsigned chunk = 2 * (step % 4) + lane() / 16;
     unsigned matrices[4];
 #pragma unroll

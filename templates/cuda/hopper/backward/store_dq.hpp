@@ -17,14 +17,14 @@ namespace tw_kernel {
 using tilewright::abi::cuda::HopperBackwardArguments;
 
 // Pairs of a row are so many words apart that rows of a warp's stores lie in different banks.
-constexpr int kDqPitch = kHeadDim / 2 + 4;
+constexpr int kDqPitch = kHeadPad / 2 + 4;
 
 // staged: [kKvTile][kDqPitch] pairs of elements
 TW_INLINE void stage_dq(const float4* sums, float scale, unsigned* staged) {
   constexpr int kVectors = kDqBytes / 16;
 #pragma unroll 4
   for (int id = threadIdx.x; id < kVectors; id += tilewright::abi::cuda::kPlainThreads) {
-    constexpr int kOfPart = kVectors / kConsumers;
+    constexpr int kOfPart = kDqPartBytes / 16;
     const DqPlace place = dq_place(id / kOfPart, id % kOfPart / kWarpgroup, id % kWarpgroup);
     const float4 x = __ldg(sums + id);
     unsigned* const to = staged + place.row * kDqPitch + place.column / 2;
