@@ -104,18 +104,18 @@ Bundles::Loaded Bundles::load_memo(const Digest& memo) const {
   return load_with(&Bundle::find_memo, memo);
 }
 
-Bundles::Found Bundles::find_with(LookUp look_up, const Digest& digest) const {
+Bundles::Found Bundles::find_with(Finder finder, const Digest& digest) const {
   for (const Opened& opened : opened_) {
     if (!opened.bundle) continue;
-    if (const auto entry = (*opened.bundle.*look_up)(digest)) return {opened.bundle.get(), *entry};
+    if (const auto entry = (*opened.bundle.*finder)(digest)) return {opened.bundle.get(), *entry};
   }
   return {};
 }
 
-Bundles::Loaded Bundles::load_with(LookUp look_up, const Digest& digest) const {
+Bundles::Loaded Bundles::load_with(Finder finder, const Digest& digest) const {
   for (const Opened& opened : opened_) {
     if (!opened.bundle) continue;
-    const auto entry = (*opened.bundle.*look_up)(digest);
+    const auto entry = (*opened.bundle.*finder)(digest);
     if (!entry) continue;
     if (Loaded loaded = load_entry({opened.bundle.get(), *entry}); loaded.entry) return loaded;
   }

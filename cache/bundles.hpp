@@ -77,9 +77,9 @@ class Bundles {
   Loaded load_memo(const Digest& memo) const;
 
  private:
-  using LookUp = std::optional<std::size_t> (Bundle::*)(const Digest&) const;
-  Found find_with(LookUp look_up, const Digest& digest) const;
-  Loaded load_with(LookUp look_up, const Digest& digest) const;
+  using Finder = std::optional<std::size_t> (Bundle::*)(const Digest&) const;
+  Found find_with(Finder finder, const Digest& digest) const;
+  Loaded load_with(Finder finder, const Digest& digest) const;
   Loaded load_entry(const Found& found) const;
   void report(const std::string& message) const;
 

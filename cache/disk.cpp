@@ -88,12 +88,12 @@ void note_use(const FileDescriptor& file, const struct stat& status) {
 }
 
 struct ReadEntry {
-  LookUp result;
+  LoadResult result;
   OpenedFile opened;
 };
 
 ReadEntry read_entry(int folder, const Key& key, const std::string& name) {
-  using Status = LookUp::Status;
+  using Status = LoadResult::Status;
   ReadEntry read{{}, open_for_reading(folder, name, false)};
   const auto finish = [&](Status status, std::string problem = {}) {
     read.result.status = status;
@@ -203,17 +203,17 @@ Disk::Disk(std::optional<std::filesystem::path> directory) : directory_(std::mov
   }
 }
 
-LookUp Disk::load(const Key& key) const {
+LoadResult Disk::load(const Key& key) const {
   const PrivateFolder shard = open_below(shard_name(key), IfAbsent::report);
   if (shard.absent) return {};
-  if (!shard.folder) return {LookUp::Status::failed, nullptr, shard.problem};
+  if (!shard.folder) return {LoadResult::Status::failed, nullptr, shard.problem};
   ReadEntry read = read_entry(shard.folder.get(), key, entry_name(key));
-  if (read.result.status == LookUp::Status::hit) note_use(read.opened.file, read.opened.status);
+  if (read.result.status == LoadResult::Status::hit) note_use(read.opened.file, read.opened.status);
   if (!read.result.problem.empty()) {
     const auto path = *directory_ / kVersionFolder / shard_name(key) / entry_name(key);
     read.result.problem = fmt::format(
         "the entry \"{}\" {}: {}", path.native(),
-        read.result.status == LookUp::Status::bad ? "must not be used" : "cannot be read",
+        read.result.status == LoadResult::Status::bad ? "must not be used" : "cannot be read",
         read.result.problem);
   }
   return std::move(read.result);
@@ -275,7 +275,7 @@ std::vector<Listing> Disk::list() const {
       const std::optional<Key> key = key_of(name, kEntrySuffix);
       if (!key) return;
       ReadEntry read = read_entry(folder, *key, name);
-      if (read.result.status == LookUp::Status::miss) return;  // removed meanwhile
+      if (read.result.status == LoadResult::Status::miss) return;  // removed meanwhile
       const struct stat& status = read.opened.status;
       listings.push_back({*key, read.result.entry ? read.result.entry->metadata : Metadata(),
                           static_cast<std::uint64_t>(status.st_size), to_time_point(status.st_mtim),

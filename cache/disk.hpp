@@ -11,8 +11,8 @@
 
 #include "directory.hpp"
 #include "entry.hpp"
+#include "load_result.hpp"
 #include "lock.hpp"
-#include "look_up.hpp"
 
 namespace tilewright::cache {
 
@@ -55,7 +55,7 @@ class Disk {
   explicit Disk(std::optional<std::filesystem::path> directory);
 
   /// Reads, verifies, and notes the time of use.
-  LookUp load(const Key& key) const;
+  LoadResult load(const Key& key) const;
 
   /// KeyLock::try_acquire() for this directory, which is created where it is absent.
   KeyLock try_lock(const Key& key) const;

@@ -11,7 +11,7 @@
 namespace tilewright::cache {
 namespace {
 
-using Status = LookUp::Status;
+using Status = LoadResult::Status;
 
 constexpr std::size_t kMaxActionResultBytes = std::size_t{64} << 10;
 constexpr std::size_t kMaxRefusalBytes = std::size_t{64} << 10;  // the page that comes with a PUT
@@ -38,10 +38,10 @@ bool is_stored(const HttpAnswer& answer) {
   return answer.problem.empty() && answer.status >= 200 && answer.status < 300;
 }
 
-LookUp bad(std::string problem) {
+LoadResult bad(std::string problem) {
   return {Status::bad, nullptr, std::move(problem)};
 }
-LookUp failed(std::string problem) {
+LoadResult failed(std::string problem) {
   return {Status::failed, nullptr, std::move(problem)};
 }
 
@@ -58,12 +58,12 @@ std::shared_ptr<RemoteCache> RemoteCache::from_environment() {
   return options ? std::make_shared<RemoteCache>(*std::move(options)) : nullptr;
 }
 
-LookUp RemoteCache::load(const Key& key) {
+LoadResult RemoteCache::load(const Key& key) {
   if (!reads_.allows(Clock::now())) {
     ++skipped_;
     return {};
   }
-  LookUp found = fetch(key);
+  LoadResult found = fetch(key);
   if (found.status == Status::hit || found.status == Status::miss) {
     reads_.succeeded();
     ++(found.entry ? hits_ : misses_);
@@ -105,7 +105,7 @@ RemoteStats RemoteCache::stats() const {
           .skipped = skipped_};
 }
 
-LookUp RemoteCache::fetch(const Key& key) const {
+LoadResult RemoteCache::fetch(const Key& key) const {
   const Clock::time_point deadline = Clock::now() + options_.timeout;
   const std::string path = action_path(key);
   const HttpAnswer answer = get(path, kMaxActionResultBytes, deadline);
@@ -118,8 +118,8 @@ LookUp RemoteCache::fetch(const Key& key) const {
 }
 
 // A blob that is gone is a miss: servers may drop it before what names it.
-LookUp RemoteCache::fetch_blob(const Key& key, const BlobName& blob,
-                               Clock::time_point deadline) const {
+LoadResult RemoteCache::fetch_blob(const Key& key, const BlobName& blob,
+                                   Clock::time_point deadline) const {
   const std::string path = blob_path(blob.digest);
   HttpAnswer answer = get(path, blob.bytes, deadline);
   if (answer.problem.empty() && answer.status == kNotFound) return {};

@@ -11,7 +11,7 @@
 #include "action_result.hpp"
 #include "circuit_breaker.hpp"
 #include "http.hpp"
-#include "look_up.hpp"
+#include "load_result.hpp"
 #include "remote_options.hpp"
 
 namespace tilewright::cache {
@@ -42,7 +42,7 @@ class RemoteCache {
 
   /// Fetches and verifies. Returns within the time-out; at once, as a miss, while the server is not
   /// to be asked.
-  LookUp load(const Key& key);
+  LoadResult load(const Key& key);
 
   /// Stores an entry, unless the mode is read. Returns within the time-out; returns the problem, or
   /// an empty text.
@@ -62,8 +62,8 @@ class RemoteCache {
   HttpAnswer put(const std::string& path, std::span<const std::byte> bytes,
                  Clock::time_point deadline) const;
   HttpAnswer ask(const HttpRequest& request) const;
-  LookUp fetch(const Key& key) const;
-  LookUp fetch_blob(const Key& key, const BlobName& blob, Clock::time_point deadline) const;
+  LoadResult fetch(const Key& key) const;
+  LoadResult fetch_blob(const Key& key, const BlobName& blob, Clock::time_point deadline) const;
   std::string upload(const Entry& entry) const;
   std::string why_failed(const HttpAnswer& answer, const std::string& path) const;
 

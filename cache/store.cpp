@@ -20,7 +20,7 @@ namespace tilewright::cache {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Status = LookUp::Status;
+using Status = LoadResult::Status;
 using EntryPointer = std::shared_ptr<const Entry>;
 
 constexpr auto kFirstPause = std::chrono::milliseconds(1);
@@ -202,7 +202,7 @@ const std::optional<std::filesystem::path>& Store::directory() const {
 }
 
 EntryPointer Store::State::load(const Key& key) {
-  const LookUp found = disk.load(key);
+  const LoadResult found = disk.load(key);
   if (found.status == Status::hit) return keep(found.entry, hits_disk);
   if (found.status == Status::failed) report_failure(found.problem);
   if (found.status != Status::bad) return nullptr;
@@ -243,12 +243,12 @@ Store::Result Store::State::find_or_build(const Key& key, const std::function<En
 
 // Everything but a hit is left to load_under_lock(), which comes next.
 EntryPointer Store::State::load_from_disk(const Key& key) {
-  const LookUp found = disk.load(key);
+  const LoadResult found = disk.load(key);
   return found.status == Status::hit ? keep(found.entry, hits_disk) : nullptr;
 }
 
 EntryPointer Store::State::load_under_lock(const Key& key) {
-  const LookUp found = disk.load(key);
+  const LoadResult found = disk.load(key);
   if (found.status == Status::hit) return keep(found.entry, hits_disk);
   if (found.status == Status::failed) report_failure(found.problem);
   if (found.status == Status::bad) {
@@ -263,7 +263,7 @@ EntryPointer Store::State::load_under_lock(const Key& key) {
 
 EntryPointer Store::State::load_from_remote(const Key& key) {
   if (!options.remote) return nullptr;
-  const LookUp found = options.remote->load(key);
+  const LoadResult found = options.remote->load(key);
   if (!found.problem.empty()) report_remote(found.problem);
   if (found.status != Status::hit) return nullptr;
   memory.insert(found.entry);

@@ -29,7 +29,7 @@ std::string fact_of(const cache::Metadata& metadata, const char* name) {
   return found == metadata.end() ? "-" : found->second;
 }
 
-// Without reading the entry's payload.
+// Without interpretation the entry's payload.
 BundleLine line_of(const cache::Bundle& bundle, std::size_t entry) {
   const cache::BundleRecord& record = bundle.record(entry);
   BundleLine line{.request = record.request.hex(), .bytes = record.bytes};

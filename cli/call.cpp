@@ -216,9 +216,9 @@ std::string plan_path(const std::vector<KernelBuild>& builds) {
 }
 
 Toolchain command_line_toolchain() {
-  Toolchain context;
-  context.diagnostics = diagnostics_to_stderr();
-  return context;
+  Toolchain toolchain;
+  toolchain.diagnostics = diagnostics_to_stderr();
+  return toolchain;
 }
 
 Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,

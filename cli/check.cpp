@@ -145,8 +145,8 @@ std::string times_text(const verify::Report& report) {
     text += fmt::format("{:<9} {}\n", report.mask ? "mask" : "plan", format_ms(ms.mask));
   }
   text += fmt::format("forward   {}\n", format_ms(ms.forward));
-  text +=
-      fmt::format("reference {:<10} in double precision\n", format_ms(ms.readings + ms.reference));
+  text += fmt::format("reference {:<10} in double precision\n",
+                      format_ms(ms.interpretations + ms.reference));
   if (ms.undefined > 0) {
     text += fmt::format("checked   {:<10} for undefined behaviour\n", format_ms(ms.undefined));
   }

@@ -40,7 +40,7 @@ struct CacheProbe {
 // What is the same for every kernel of the spec.
 struct Search {
   const Spec& spec;
-  Toolchain context;
+  Toolchain toolchain;
   cache::Store store;
   std::shared_ptr<cache::RemoteCache> remote;  // null: none is named
   std::vector<RecordedKernel> bundled;
@@ -67,34 +67,34 @@ std::string why_missed(const Search& search, const KernelSource& source,
 }
 
 std::vector<CacheProbe> look_in_bundles(const Search& search, const KernelSource& source) {
-  std::vector<CacheProbe> look_ups;
+  std::vector<CacheProbe> probes;
   const cache::Digest request = kernel_request(source).digest;
   const cache::Digest memo = kernel_memo(search.spec, source.target, source.variant);
-  const bool has_memo = is_embedded(*search.context.templates);
-  for (const cache::Bundles::Opened& opened : search.context.bundles->opened()) {
-    CacheProbe look_up{.where = opened.path.native(), .hit = false, .by = {}, .why = {}};
+  const bool has_memo = is_embedded(*search.toolchain.templates);
+  for (const cache::Bundles::Opened& opened : search.toolchain.bundles->opened()) {
+    CacheProbe probe{.where = opened.path.native(), .hit = false, .by = {}, .why = {}};
     if (!opened.bundle) {
-      look_up.why = opened.problem;
+      probe.why = opened.problem;
     } else if (has_memo && opened.bundle->find_memo(memo)) {
-      look_up.by = "memo " + memo.hex();
+      probe.by = "memo " + memo.hex();
     } else if (opened.bundle->find(request)) {
-      look_up.by = "request " + request.hex();
+      probe.by = "request " + request.hex();
     } else {
-      look_up.why = why_missed(search, source, search.bundled, look_up.where);
+      probe.why = why_missed(search, source, search.bundled, probe.where);
     }
-    if (!look_up.by.empty()) {
+    if (!probe.by.empty()) {
       const auto by_memo = opened.bundle->find_memo(memo);
       const auto loaded = opened.bundle->load(by_memo ? *by_memo : *opened.bundle->find(request));
-      look_up.hit = loaded.entry != nullptr;
-      look_up.why = loaded.problem;
+      probe.hit = loaded.entry != nullptr;
+      probe.why = loaded.problem;
     }
-    look_ups.push_back(std::move(look_up));
+    probes.push_back(std::move(probe));
   }
-  return look_ups;
+  return probes;
 }
 
 CacheProbe look_in_store(Search& search, const KernelSource& source, std::string& compiler) {
-  CacheProbe look_up{
+  CacheProbe probe{
       .where = search.store.directory() ? search.store.directory()->native() : "memory",
       .hit = false,
       .by = {},
@@ -103,34 +103,34 @@ CacheProbe look_in_store(Search& search, const KernelSource& source, std::string
   try {
     compiler = find_compiler(source.target)->identity();
     const cache::Key key = cache::make_key(request, compiler);
-    look_up.by = "key " + key.digest.hex();
-    look_up.hit = search.store.load(key) != nullptr;
+    probe.by = "key " + key.digest.hex();
+    probe.hit = search.store.load(key) != nullptr;
   } catch (const Error& error) {
     compiler = "none: " + error.message();
-    look_up.by = "request " + request.digest.hex();
-    look_up.hit = find_by_request(search.store, request) != nullptr;
+    probe.by = "request " + request.digest.hex();
+    probe.hit = find_by_request(search.store, request) != nullptr;
   }
-  if (look_up.hit || !look_up.why.empty()) return look_up;
-  look_up.why = why_missed(search, source, search.stored, look_up.where);
-  return look_up;
+  if (probe.hit || !probe.why.empty()) return probe;
+  probe.why = why_missed(search, source, search.stored, probe.where);
+  return probe;
 }
 
 // By key alone, so only where there is a compiler.
 std::optional<CacheProbe> look_in_remote(const Search& search, const KernelSource& source,
                                          const std::string& compiler) {
   if (!search.remote) return std::nullopt;
-  CacheProbe look_up{.where = search.remote->name(), .hit = false, .by = {}, .why = {}};
+  CacheProbe probe{.where = search.remote->name(), .hit = false, .by = {}, .why = {}};
   try {
     const std::string identity = find_compiler(source.target)->identity();
     const cache::Key key = cache::make_key(kernel_request(source), identity);
-    const cache::LookUp found = search.remote->load(key);
-    look_up.by = "key " + key.digest.hex();
-    look_up.hit = found.entry != nullptr;
-    look_up.why = found.problem.empty() ? "the server has no such key" : found.problem;
+    const cache::LoadResult found = search.remote->load(key);
+    probe.by = "key " + key.digest.hex();
+    probe.hit = found.entry != nullptr;
+    probe.why = found.problem.empty() ? "the server has no such key" : found.problem;
   } catch (const Error&) {
-    look_up.why = "it is asked by key, which needs a compiler: " + compiler;
+    probe.why = "it is asked by key, which needs a compiler: " + compiler;
   }
-  return look_up;
+  return probe;
 }
 
 // Everything that decides what the kernel's binary is.
@@ -145,11 +145,11 @@ std::vector<cache::Ingredient> ingredients_of(const Spec& spec, const KernelSour
   return all;
 }
 
-Json to_json(const CacheProbe& look_up) {
-  return {{"where", look_up.where},
-          {"hit", look_up.hit},
-          {"by", look_up.by.empty() ? Json() : Json(look_up.by)},
-          {"why", look_up.hit || look_up.why.empty() ? Json() : Json(look_up.why)}};
+Json to_json(const CacheProbe& probe) {
+  return {{"where", probe.where},
+          {"hit", probe.hit},
+          {"by", probe.by.empty() ? Json() : Json(probe.by)},
+          {"why", probe.hit || probe.why.empty() ? Json() : Json(probe.why)}};
 }
 
 std::string indented(const std::string& text, std::string_view indent) {
@@ -166,11 +166,11 @@ std::string in_one_line(std::string text) {
   return text;
 }
 
-std::string describe(const CacheProbe& look_up) {
-  std::string text = fmt::format("  {} in {}\n", look_up.hit ? "found" : "missed", look_up.where);
-  if (!look_up.by.empty()) text += fmt::format("    by {}\n", look_up.by);
-  if (!look_up.hit && !look_up.why.empty()) {
-    text += fmt::format("    why: {}\n", indented(look_up.why, "      "));
+std::string describe(const CacheProbe& probe) {
+  std::string text = fmt::format("  {} in {}\n", probe.hit ? "found" : "missed", probe.where);
+  if (!probe.by.empty()) text += fmt::format("    by {}\n", probe.by);
+  if (!probe.hit && !probe.why.empty()) {
+    text += fmt::format("    why: {}\n", indented(probe.why, "      "));
   }
   return text;
 }
@@ -180,7 +180,7 @@ Target wanted_target(const Search& search, const std::string& name) {
   const Target target = target_or_default(name);
   if (target != Target::host_cpu()) return target;
   const std::vector<KernelVariant> ids = {forward_kernel(search.spec, target)};
-  return bundled_target(search.spec, cpu_targets(), ids, search.context).value_or(target);
+  return bundled_target(search.spec, cpu_targets(), ids, search.toolchain).value_or(target);
 }
 
 }  // namespace
@@ -188,13 +188,13 @@ Target wanted_target(const Search& search, const std::string& name) {
 void explain(const std::string& spec_path, const std::string& target_name, bool json,
              bool verbose) {
   const Spec spec = spec_from_file(spec_path);
-  Toolchain context = with_defaults(command_line_toolchain());
+  Toolchain toolchain = with_defaults(command_line_toolchain());
   Search search{.spec = spec,
-                .context = context,
+                .toolchain = toolchain,
                 .store = cache::Store({.directory = cache::default_directory(),
                                        .diagnostics = diagnostics_to_stderr()}),
                 .remote = cache::RemoteCache::from_environment(),
-                .bundled = recorded_kernels(*context.bundles),
+                .bundled = recorded_kernels(*toolchain.bundles),
                 .stored = {}};
   search.stored = recorded_kernels(search.store);
   const Target target = wanted_target(search, target_name);
@@ -203,19 +203,19 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
   std::map<std::string, int> hits;  // by where
   int count = 0, missed = 0;
   for (const KernelVariant& id : kernel_set(spec, target)) {
-    const KernelSource source = requested_source(spec, target, id, context);
-    std::vector<CacheProbe> look_ups = look_in_bundles(search, source);
+    const KernelSource source = requested_source(spec, target, id, toolchain);
+    std::vector<CacheProbe> probes = look_in_bundles(search, source);
     std::string compiler;
-    look_ups.push_back(look_in_store(search, source, compiler));
+    probes.push_back(look_in_store(search, source, compiler));
     if (auto remote = look_in_remote(search, source, compiler)) {
-      look_ups.push_back(*std::move(remote));
+      probes.push_back(*std::move(remote));
     }
     const cache::Digest request = kernel_request(source).digest;
     Json ingredients = Json::object();
     Json places = Json::array();
-    const auto hit = std::find_if(look_ups.begin(), look_ups.end(),
-                                  [](const CacheProbe& look_up) { return look_up.hit; });
-    const bool found = hit != look_ups.end();
+    const auto hit = std::find_if(probes.begin(), probes.end(),
+                                  [](const CacheProbe& probe) { return probe.hit; });
+    const bool found = hit != probes.end();
     ++count;
     found ? ++hits[hit->where] : ++missed;
     text += found && !verbose ? fmt::format("{}: found in {}\n", id.name(), hit->where)
@@ -226,9 +226,9 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
       if (!verbose) continue;
       text += fmt::format("    {:<17} {}\n", i.tag, printable(in_one_line(i.value), kShownBytes));
     }
-    for (const CacheProbe& look_up : look_ups) {
-      places.push_back(to_json(look_up));
-      if (verbose || !found) text += describe(look_up);
+    for (const CacheProbe& probe : probes) {
+      places.push_back(to_json(probe));
+      if (verbose || !found) text += describe(probe);
     }
     kernels.push_back({{"kernel", id.name()},
                        {"request", request.hex()},
@@ -245,16 +245,16 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
     }
     if (missed > 0) {
       summary += fmt::format("; {} missed and {}", missed,
-                             *context.jit ? "compiled when a call needs them"
-                                          : "an error for a call, as TILEWRIGHT_JIT is off");
+                             *toolchain.jit ? "compiled when a call needs them"
+                                            : "an error for a call, as TILEWRIGHT_JIT is off");
     }
     summary +=
-        context.bundles->empty() ? "\nno bundles: TILEWRIGHT_BUNDLES names none\n\n" : "\n\n";
+        toolchain.bundles->empty() ? "\nno bundles: TILEWRIGHT_BUNDLES names none\n\n" : "\n\n";
     return print(summary + text);
   }
   print_json({{"spec", spec.name},
               {"target", target.name()},
-              {"jit", *context.jit},
+              {"jit", *toolchain.jit},
               {"found", count - missed},
               {"missed", missed},
               {"kernels", kernels}});

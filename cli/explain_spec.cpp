@@ -15,7 +15,7 @@
 namespace tilewright::cli {
 namespace {
 
-std::string place_text(const Explanation::Place& place) {
+std::string place_text(const Explanation::SnippetLocation& place) {
   return fmt::format("{}:{}:{}", place.snippet, place.line, place.column);
 }
 

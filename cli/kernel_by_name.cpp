@@ -33,10 +33,10 @@ bool has_name(const RecordedKernel& kernel, const std::string& name) {
 }
 
 std::vector<RecordedKernel> kernels_named(const std::string& name) {
-  const Toolchain context = with_defaults(command_line_toolchain());
+  const Toolchain toolchain = with_defaults(command_line_toolchain());
   const cache::Store store(
       {.directory = cache::default_directory(), .diagnostics = diagnostics_to_stderr()});
-  std::vector<RecordedKernel> kernels = recorded_kernels(*context.bundles);
+  std::vector<RecordedKernel> kernels = recorded_kernels(*toolchain.bundles);
   for (RecordedKernel& kernel : recorded_kernels(store)) kernels.push_back(std::move(kernel));
   std::erase_if(kernels, [&](const RecordedKernel& kernel) { return !has_name(kernel, name); });
   return kernels;

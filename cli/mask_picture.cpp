@@ -30,7 +30,7 @@ std::string extension_of(const std::string& path) {
 class Elements {
  public:
   Elements(const Spec& spec, const CallInputs& inputs, double score)
-      : reading_(spec, command_line_toolchain()),
+      : interpretation_(spec, command_line_toolchain()),
         values_(spec, inputs.problem().snippet, inputs.shape()),
         arguments_(values_.arguments()),
         scores_(static_cast<std::size_t>(inputs.shape().kv_len), static_cast<float>(score)) {}
@@ -38,12 +38,12 @@ class Elements {
   void read(picture::ListIndex list, std::int64_t q_row, picture::ElementRow& row) const {
     row.scores.resize(scores_.size());
     row.keep.resize(scores_.size());
-    reading_.row(arguments_, list.b, list.h, q_row, scores_.data(), row.scores.data(),
-                 row.keep.data());
+    interpretation_.row(arguments_, list.b, list.h, q_row, scores_.data(), row.scores.data(),
+                        row.keep.data());
   }
 
  private:
-  verify::FloatReading reading_;
+  verify::FloatInterpretation interpretation_;
   verify::SnippetValues values_;
   abi::SnippetArguments arguments_;
   std::vector<float> scores_;

@@ -25,8 +25,8 @@ struct PictureArguments {
   void check(const Spec& spec, const Shape& shape) const;
 };
 
-/// Draws a mask and writes the file. The snippets' readings are compiled where elements or scores
-/// are drawn.
+/// Draws a mask and writes the file. The snippets' interpretations are compiled where elements or
+/// scores are drawn.
 void write_picture(const PictureArguments& arguments, const Spec& spec, const CallInputs& inputs,
                    const BlockMask& mask);
 

@@ -16,7 +16,7 @@ set(TILEWRIGHT_CACHE_HEADERS
   base/dynamic_library.hpp base/file_io.hpp
   cache/action_result.hpp cache/bundle.hpp cache/bundle_format.hpp cache/bundles.hpp
   cache/circuit_breaker.hpp cache/directory.hpp cache/disk.hpp cache/entry.hpp cache/http.hpp
-  cache/key.hpp cache/lock.hpp cache/look_up.hpp cache/memory_table.hpp cache/remote_cache.hpp
+  cache/key.hpp cache/lock.hpp cache/load_result.hpp cache/memory_table.hpp cache/remote_cache.hpp
   cache/remote_options.hpp cache/sha256.hpp cache/signature.hpp cache/store.hpp)
 
 set(TILEWRIGHT_PUBLIC_HEADERS ${TILEWRIGHT_API_HEADERS} ${TILEWRIGHT_CACHE_HEADERS})

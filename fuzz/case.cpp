@@ -347,7 +347,7 @@ bool has_all_trees(const FuzzCase& c) {
     const std::string& text = snippet_text(c.spec, kind);
     return text.empty() || snippet::opaque(snippet::parse(kind, text, c.spec)) == nullptr;
   };
-  if (c.spec.has_dropout()) return false;  // compiled readings know its seed
+  if (c.spec.has_dropout()) return false;  // compiled interpretations know its seed
   return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod) &&
          (!c.spec.has_scales_or_sink() ||
           (is_understood(SnippetKind::q_scale) && is_understood(SnippetKind::k_scale) &&

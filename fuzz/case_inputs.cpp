@@ -152,13 +152,13 @@ void CaseInputs::plant_nan_in_dropped(const CaseParts& parts) {
   const Shape& shape = problem_.shape;
   std::vector<bool> kept(static_cast<std::size_t>(rows.count()));
   for (const CaseParts::Part& part : parts.parts()) {
-    for (std::int64_t i = 0; i < part.place.score_rows(); ++i) {
-      const std::int64_t row = i % part.place.rows();
-      const std::int64_t h = i / part.place.rows() % shape.num_q_heads;
-      const std::int64_t b = i / part.place.rows() / shape.num_q_heads;
-      for (std::int64_t column = 0; column < part.place.columns(); ++column) {
-        if (!part.readings.keep(b, h, row, column)) continue;
-        kept[static_cast<std::size_t>(rows.of(b, h, part.place.kv_row + column))] = true;
+    for (std::int64_t i = 0; i < part.piece.score_rows(); ++i) {
+      const std::int64_t row = i % part.piece.rows();
+      const std::int64_t h = i / part.piece.rows() % shape.num_q_heads;
+      const std::int64_t b = i / part.piece.rows() / shape.num_q_heads;
+      for (std::int64_t column = 0; column < part.piece.columns(); ++column) {
+        if (!part.interpretations.keep(b, h, row, column)) continue;
+        kept[static_cast<std::size_t>(rows.of(b, h, part.piece.kv_row + column))] = true;
       }
     }
   }

@@ -16,19 +16,20 @@ Values of_no_sequence(const Shape& shape, std::int64_t width) {
 void put(Values part, const CaseParts::Part& from, const Problem& problem, Values& whole) {
   if (part.data.empty()) return;
   if (problem.sequences && whole.data.empty()) whole = of_no_sequence(problem.shape, part.width);
-  put_rows(std::move(part), from.place, whole);
+  put_rows(std::move(part), from.piece, whole);
 }
 
 }  // namespace
 
-CaseParts::CaseParts(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user)
+CaseParts::CaseParts(const FuzzCase& fuzz_case, const Problem& problem,
+                     const UserInterpretations* user)
     : spec_(fuzz_case.spec),
       out_width_(fuzz_case.spec.value_head_dim()),
       problem_(problem),
-      places_(fuzz_case.spec, problem) {
-  for (const Parts::Place& place : places_.places()) {
-    const Parts::Place* const sequence = problem.sequences ? &place : nullptr;
-    all_.push_back({place, CaseReadings(fuzz_case, problem, user, sequence)});
+      parts_(fuzz_case.spec, problem) {
+  for (const Parts::Piece& piece : parts_.pieces()) {
+    const Parts::Piece* const sequence = problem.sequences ? &piece : nullptr;
+    all_.push_back({piece, CaseInterpretations(fuzz_case, problem, user, sequence)});
   }
 }
 
@@ -38,11 +39,11 @@ AttentionValues CaseParts::whole(
   AttentionValues result;
   if (problem_.sequences) result.out = of_no_sequence(problem_.shape, out_width_);
   for (const Part& part : all_) {
-    if (part.place.score_rows() == 0) continue;
-    DenseProblem dense = places_.read(part.place, products);
-    if (const ScaleValues scales = part.readings.scales()) {
-      const std::int64_t new_rows = problem_.k_new ? part.place.rows() : 0;
-      apply_scales(spec_, scales, part.place.arguments, part.place.b, new_rows, dense);
+    if (part.piece.score_rows() == 0) continue;
+    DenseProblem dense = parts_.read(part.piece, products);
+    if (const ScaleValues scales = part.interpretations.scales()) {
+      const std::int64_t new_rows = problem_.k_new ? part.piece.rows() : 0;
+      apply_scales(spec_, scales, part.piece.arguments, part.piece.b, new_rows, dense);
     }
     AttentionValues values = compute(part, dense);
     put(std::move(values.out), part, problem_, result.out);
@@ -54,10 +55,10 @@ AttentionValues CaseParts::whole(
 }
 
 AttentionValues CaseParts::part_of(const AttentionValues& whole, const Part& part) {
-  AttentionValues values{.out = take_rows(whole.out, part.place), .lse = {}};
-  if (!whole.lse.data.empty()) values.lse = take_rows(whole.lse, part.place);
+  AttentionValues values{.out = take_rows(whole.out, part.piece), .lse = {}};
+  if (!whole.lse.data.empty()) values.lse = take_rows(whole.lse, part.piece);
   if (!whole.max_scores.data.empty()) {
-    values.max_scores = take_rows(whole.max_scores, part.place);
+    values.max_scores = take_rows(whole.max_scores, part.piece);
   }
   return values;
 }

@@ -8,7 +8,7 @@
 #include "../verify/parts.hpp"
 #include "../verify/reference.hpp"
 #include "case.hpp"
-#include "readings.hpp"
+#include "interpretations.hpp"
 
 namespace tilewright::verify::fuzz {
 
@@ -17,12 +17,12 @@ namespace tilewright::verify::fuzz {
 class CaseParts {
  public:
   struct Part {
-    const Parts::Place& place;
-    CaseReadings readings;
+    const Parts::Piece& piece;
+    CaseInterpretations interpretations;
   };
 
-  /// All arguments must outlive it. @throws Error as CaseReadings
-  CaseParts(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user);
+  /// All arguments must outlive it. @throws Error as CaseInterpretations
+  CaseParts(const FuzzCase& fuzz_case, const Problem& problem, const UserInterpretations* user);
 
   const std::deque<Part>& parts() const { return all_; }
 
@@ -40,7 +40,7 @@ class CaseParts {
   const Spec& spec_;
   std::int64_t out_width_;
   Problem problem_;
-  Parts places_;
+  Parts parts_;
   std::deque<Part> all_;
 };
 

@@ -63,7 +63,7 @@ class ExpressionMaker : private SnippetDice {
   // ---- numbers: random_numbers.cpp
 
   TrackedNumber number(int depth);
-  /// One that every reading computes alike, so that it may be compared.
+  /// One that every interpretation computes alike, so that it may be compared.
   TrackedNumber exact_number(int depth);
   TrackedNumber floating_read(const std::string& buffer, int depth);
   TrackedNumber score();

@@ -662,9 +662,9 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
   } else if (every > 0) {
     relations_.ask_for_rare(cases.back());
   }
-  const bool traps =
+  const bool sanitized =
       source_.device == "cpu" && has_all_trees(base) && is_turn(group, source_.sanitize_every);
-  for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = traps;
+  for (FuzzCase& fuzz_case : cases) fuzz_case.sanitized = sanitized;
   return cases;
 }
 

@@ -163,8 +163,8 @@ TrackedInteger ExpressionMaker::shifted(const TrackedInteger& a) {
   if (one_in(2)) {
     return {apply(Op::shift_right, {a.expression, integer(below(7))}), -a.bound() - 1, a.bound()};
   }
-  // Before C++20 only what is not negative may be shifted to the left, and the checked reading
-  // says so.
+  // Before C++20 only what is not negative may be shifted to the left, and the checked
+  // interpretation says so.
   const std::int64_t distance = below(5);
   const TrackedInteger b = limited(absolute(a), kHalfOfInt >> 5);
   return {apply(Op::shift_left, {b.expression, integer(distance)}), 0, b.greatest << distance};

@@ -75,9 +75,9 @@ Expression ExpressionMaker::wild_index(int depth) {
   }
 }
 
-// All readings must read the same cell, so a number that is rounded stays away from whole ones: of
-// an integer n, 3.5 / n, n + 1/2 over an integer, and log2, 4 sqrt and 2.5 tanh of n + 1/2. Some
-// numbers are infinite or NaN.
+// All interpretations must read the same cell, so a number that is rounded stays away from whole
+// ones: of an integer n, 3.5 / n, n + 1/2 over an integer, and log2, 4 sqrt and 2.5 tanh of n +
+// 1/2. Some numbers are infinite or NaN.
 Expression ExpressionMaker::floating_index(int depth) {
   const TrackedInteger n = limited(integer_value(depth - 1), 2000);
   const Expression between = apply(Op::add, {n.expression, floating(0.5)});

@@ -18,12 +18,12 @@
 #include "fuzz/case_gradients.hpp"
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/case_parts.hpp"
+#include "fuzz/interpretations.hpp"
+#include "fuzz/judge_by_samples.hpp"
 #include "fuzz/kernel_call.hpp"
 #include "fuzz/random_tactic.hpp"
-#include "fuzz/readings.hpp"
 #include "fuzz/relations.hpp"
 #include "fuzz/written.hpp"
-#include "fuzz/yardstick.hpp"
 #include "generator/spec/target.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/call/staged_call.hpp"
@@ -93,8 +93,8 @@ struct Kernels {
                                                 .kernels = under_test(c, options.kernels),
                                                 .threads = &threads,
                                                 .decode = c.decode}) {
-    const bool needs_readings = !has_all_trees(c);
-    if (needs_readings) user.emplace(c.spec, options.kernels);
+    const bool needs_interpretations = !has_all_trees(c);
+    if (needs_interpretations) user.emplace(c.spec, options.kernels);
     const bool on_gpu = attention.device().kind() == Device::Kind::cuda;
     if (on_gpu && options.beside_cpu) {
       Spec there = c.spec;
@@ -106,7 +106,8 @@ struct Kernels {
     const std::int64_t every = options.check_undefined_every;
     const bool has_snippet = !c.spec.score_mod.empty() || !c.spec.mask_mod.empty();
     const bool is_sample = every > 0 && c.number / 4 % every == 0;
-    if (has_snippet && (needs_readings || is_sample)) checked.emplace(c.spec, options.kernels);
+    if (has_snippet && (needs_interpretations || is_sample))
+      checked.emplace(c.spec, options.kernels);
   }
 
   static Spec spec_under_test(const FuzzCase& c, const RunOptions& options) {
@@ -115,11 +116,11 @@ struct Kernels {
     return with_bounded_waits(c.spec, *options.bounded_waits);
   }
 
-  static Toolchain under_test(const FuzzCase& c, Toolchain context) {
+  static Toolchain under_test(const FuzzCase& c, Toolchain toolchain) {
     if (c.sanitized && c.target == "cpu") {
-      context.instrumentation = HostCompiler::trap_on_undefined();
+      toolchain.instrumentation = HostCompiler::trap_on_undefined();
     }
-    return context;
+    return toolchain;
   }
 
   bool serves(const FuzzCase& c) const {
@@ -138,8 +139,8 @@ struct Kernels {
   bool decode;
   Attention attention;
   std::optional<Attention> beside;
-  std::optional<UserReadings> user;
-  std::optional<CheckedReading> checked;
+  std::optional<UserInterpretations> user;
+  std::optional<CheckedInterpretation> checked;
 };
 
 }  // namespace
@@ -251,7 +252,7 @@ class CaseRunner::Implementation {
     Reference reference;
     std::vector<double> max_abs_scores;
     reference.values = parts.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
-      Reference of_part = reference_attention(dense, part.readings.in_double(), threads_);
+      Reference of_part = reference_attention(dense, part.interpretations.in_double(), threads_);
       max_abs_scores.push_back(of_part.max_abs_score);
       reference.max_abs_score = std::max(reference.max_abs_score, of_part.max_abs_score);
       return std::move(of_part.values);
@@ -327,8 +328,8 @@ class CaseRunner::Implementation {
                               unsigned char* keep) {
       const CaseParts::Part& part =
           parts.parts()[problem.sequences ? static_cast<std::size_t>(b) : 0];
-      const unsigned char* kept = part.readings.kept_row(problem.sequences ? 0 : b, h, row);
-      std::copy(kept, kept + part.place.columns(), keep);
+      const unsigned char* kept = part.interpretations.kept_row(problem.sequences ? 0 : b, h, row);
+      std::copy(kept, kept + part.piece.columns(), keep);
     };
     MaskVerdict verdict;
     if (call.map) verdict = check_tile_map(c.spec, problem, *call.map, kept_row, threads_);

@@ -19,8 +19,8 @@ namespace tilewright::verify::fuzz {
 struct RunOptions {
   Toolchain kernels = {};         ///< store, templates
   ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
-  /// Random snippets run in their checked reading too for one spec in so many; 0: never. A user's
-  /// own text always does.
+  /// Random snippets run in their checked interpretation too for one spec in so many; 0: never. A
+  /// user's own text always does.
   std::int64_t check_undefined_every = 16;
   std::int64_t max_checked_elements = std::int64_t{1} << 18;
   /// Makes what runs the calls of relations: a test puts a faulty one in its place. None: the
@@ -40,9 +40,9 @@ class CaseRunner {
   CaseRunner(CaseRunner&&) noexcept;
   ~CaseRunner();
 
-  /// Compiles what the case needs and, where it is run: runs the checked reading of its snippets,
-  /// then forward twice, into poisoned memory with red zones, and judges it all; then the case's
-  /// relation. What the library throws becomes an outcome.
+  /// Compiles what the case needs and, where it is run: runs the checked interpretation of its
+  /// snippets, then forward twice, into poisoned memory with red zones, and judges it all; then the
+  /// case's relation. What the library throws becomes an outcome.
   Outcome run(const FuzzCase& fuzz_case);
 
  private:

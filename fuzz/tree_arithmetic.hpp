@@ -11,7 +11,8 @@ namespace tilewright::verify::fuzz {
 /// How exactly the interpreter computes elementary functions.
 struct FunctionErrors {
   /// Each result is off by up to this many times docs/math.md's figure, in either direction; 0: by
-  /// the C library's error alone. For yardsticks: a float reading may be as wrong as that.
+  /// the C library's error alone. For samples of naive: a float interpretation may be as wrong as
+  /// that.
   double factor = 0;
   std::uint64_t seed = 0;
 };

@@ -11,7 +11,8 @@ namespace tilewright::verify::fuzz {
 /// @throws Error with code internal: "the tree of a snippet " and the message
 [[noreturn]] void fail_tree(const std::string& message);
 
-/// What an expression of a snippet's tree comes to; floating numbers have the reading's type.
+/// What an expression of a snippet's tree comes to; floating numbers have the interpretation's
+/// type.
 template <typename Score>
 struct TreeValue {
   Type type = Type::integer;

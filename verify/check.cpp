@@ -42,19 +42,20 @@ auto timed(double& ms, Body body) {
 // How much of a check's long work the reference is; the rest is the naive implementation.
 constexpr double kShareOfReference = 0.7;
 
-// The snippets' readings; none where the spec has no snippets.
-struct Readings {
-  Readings(const Spec& spec, const CheckOptions& options) {
+// The snippets' interpretations; none where the spec has no snippets.
+struct Interpretations {
+  Interpretations(const Spec& spec, const CheckOptions& options) {
     if (spec.score_mod.empty() && spec.mask_mod.empty() && !spec.has_other_snippets()) return;
-    const Toolchain& context = options.readings ? *options.readings : options.attention.kernels;
+    const Toolchain& toolchain =
+        options.interpretations ? *options.interpretations : options.attention.kernels;
     std::vector<KernelVariant> ids = {{.role = KernelRole::evaluate_float},
                                       {.role = KernelRole::evaluate_double}};
     if (options.check_undefined) ids.push_back({.role = KernelRole::evaluate_checked});
-    // Compiled side by side; the readings below find them loaded.
-    const auto loaded = load_kernels(spec, Target::host_cpu(), ids, context);
-    in_float.emplace(spec, context);
-    in_double.emplace(spec, context);
-    if (options.check_undefined) checked.emplace(spec, context);
+    // Compiled side by side; the interpretations below find them loaded.
+    const auto loaded = load_kernels(spec, Target::host_cpu(), ids, toolchain);
+    in_float.emplace(spec, toolchain);
+    in_double.emplace(spec, toolchain);
+    if (options.check_undefined) checked.emplace(spec, toolchain);
   }
 
   // None where the spec has neither scales nor a sink. Valid as long as this is.
@@ -63,9 +64,9 @@ struct Readings {
     return scale_values(*in_float, *in_double);
   }
 
-  std::optional<FloatReading> in_float;
-  std::optional<DoubleReading> in_double;
-  std::optional<CheckedReading> checked;
+  std::optional<FloatInterpretation> in_float;
+  std::optional<DoubleInterpretation> in_double;
+  std::optional<CheckedInterpretation> checked;
 };
 
 template <typename Score>
@@ -87,7 +88,8 @@ class Checker::Implementation {
                                            : static_cast<Executor&>(ThreadPool::shared())),
         attention_(
             timed(ms_.kernels, [&] { return Attention(std::move(spec), options.attention); })),
-        readings_(timed(ms_.readings, [&] { return Readings(attention_.spec(), options); })) {
+        interpretations_(timed(ms_.interpretations,
+                               [&] { return Interpretations(attention_.spec(), options); })) {
     if (!options.compared_with) return;
     AttentionOptions there = options.attention;
     there.device = *options.compared_with;
@@ -102,7 +104,7 @@ class Checker::Implementation {
     Report report;
     report.builds = attention_.builds();
     report.ms.kernels = ms_.kernels;
-    report.ms.readings = ms_.readings;
+    report.ms.interpretations = ms_.interpretations;
     say("looking for undefined behaviour", 0);
     find_undefined(problem, report);
     report.broken_promises = find_broken_promises(problem);
@@ -127,41 +129,42 @@ class Checker::Implementation {
   // A packed call's sequences one after another.
   Expected expected(const Problem& problem) const {
     const DefaultFloatEnvironment floats;
-    const Parts parts(spec(), problem, SnippetValues::Extents::physical, readings_.scales(spec()));
+    const Parts parts(spec(), problem, SnippetValues::Extents::physical,
+                      interpretations_.scales(spec()));
     std::atomic<std::int64_t> disagreements = 0;
     Expected expected = empty_expected(problem);
     Progress progress(parts);
-    for (const Parts::Place& place : parts.places()) {
-      if (place.score_rows() == 0) {
+    for (const Parts::Piece& piece : parts.pieces()) {
+      if (piece.score_rows() == 0) {
         expected.max_abs_scores.push_back(0);
         continue;
       }
-      const DenseProblem dense = parts.read(place);
+      const DenseProblem dense = parts.read(piece);
       Reference reference = timed(expected.reference_ms, [&] {
         return reference_attention(
             dense,
-            counted("reference in double precision", &Progress::of_reference, place.columns(),
-                    double_snippets(problem, place, disagreements), progress),
+            counted("reference in double precision", &Progress::of_reference, piece.columns(),
+                    double_snippets(problem, piece, disagreements), progress),
             threads_);
       });
       AttentionValues naive = timed(expected.naive_ms, [&] {
         return naive_attention(
-            products() == F32Products::ieee ? dense : parts.read(place, products()),
-            counted("naive implementation", &Progress::of_naive, place.columns(),
-                    float_snippets(problem, place), progress),
+            products() == F32Products::ieee ? dense : parts.read(piece, products()),
+            counted("naive implementation", &Progress::of_naive, piece.columns(),
+                    float_snippets(problem, piece), progress),
             naive_dtype(), spec().output_dtype(), threads_, products());
       });
-      put_rows(std::move(reference.values.out), place, expected.reference.values.out);
-      put_rows(std::move(reference.values.lse), place, expected.reference.values.lse);
-      put_rows(std::move(reference.values.max_scores), place, expected.reference.values.max_scores);
+      put_rows(std::move(reference.values.out), piece, expected.reference.values.out);
+      put_rows(std::move(reference.values.lse), piece, expected.reference.values.lse);
+      put_rows(std::move(reference.values.max_scores), piece, expected.reference.values.max_scores);
       if (spec().outputs.weights) {  // of a dense call, which has one part
         expected.reference.values.weights = std::move(reference.values.weights);
         expected.naive.weights = std::move(naive.weights);
       }
-      put_rows(std::move(naive.out), place, expected.naive.out);
+      put_rows(std::move(naive.out), piece, expected.naive.out);
       if (!naive.lse.data.empty()) {
-        put_rows(std::move(naive.lse), place, expected.naive.lse);
-        put_rows(std::move(naive.max_scores), place, expected.naive.max_scores);
+        put_rows(std::move(naive.lse), piece, expected.naive.lse);
+        put_rows(std::move(naive.max_scores), piece, expected.naive.max_scores);
       }
       expected.max_abs_scores.push_back(reference.max_abs_score);
       expected.reference.max_abs_score =
@@ -200,8 +203,8 @@ class Checker::Implementation {
   // How much of a check's long work is done.
   struct Progress {
     explicit Progress(const Parts& parts) {
-      for (const Parts::Place& place : parts.places()) {
-        work += static_cast<double>(place.score_rows()) * static_cast<double>(place.columns());
+      for (const Parts::Piece& piece : parts.pieces()) {
+        work += static_cast<double>(piece.score_rows()) * static_cast<double>(piece.columns());
       }
     }
     double work = 0;  // elements of all score matrices
@@ -235,11 +238,11 @@ class Checker::Implementation {
     call();
   }
 
-  // Before everything else: what traps must not run in any reading.
+  // Before everything else: what traps must not run in any interpretation.
   void find_undefined(const Problem& problem, Report& report) const {
-    if (!readings_.checked) return;
+    if (!interpretations_.checked) return;
     report.undefined = timed(report.ms.undefined, [&] {
-      return find_undefined_operations(spec(), problem, *readings_.checked,
+      return find_undefined_operations(spec(), problem, *interpretations_.checked,
                                        options_.max_checked_elements);
     });
     for (const UndefinedOperation& operation : report.undefined.operations) {
@@ -256,8 +259,9 @@ class Checker::Implementation {
         broken.push_back(*found + ", but the spec promises that it is sorted");
       }
     }
-    const FloatReading* const reading = readings_.in_float ? &*readings_.in_float : nullptr;
-    for (std::string& kept : find_kept_freed_pages(spec(), problem, reading, threads_)) {
+    const FloatInterpretation* const interpretation =
+        interpretations_.in_float ? &*interpretations_.in_float : nullptr;
+    for (std::string& kept : find_kept_freed_pages(spec(), problem, interpretation, threads_)) {
       broken.push_back(std::move(kept));
     }
     return broken;
@@ -315,15 +319,17 @@ class Checker::Implementation {
 
   std::optional<MaskVerdict> judge_tiles(const Problem& problem, const CallFacts& facts,
                                          const Report& report) const {
-    const FloatReading* const reading = readings_.in_float ? &*readings_.in_float : nullptr;
+    const FloatInterpretation* const interpretation =
+        interpretations_.in_float ? &*interpretations_.in_float : nullptr;
     if (facts.plan_map) {
-      MaskVerdict verdict = check_tile_map(spec(), problem, *facts.plan_map, reading, threads_);
+      MaskVerdict verdict =
+          check_tile_map(spec(), problem, *facts.plan_map, interpretation, threads_);
       // Without a mask_mod there is something to say where the plan is wrong alone.
       if (spec().mask_mod.empty() && verdict.ok) return std::nullopt;
       return verdict;
     }
     if (!report.mask) return std::nullopt;
-    return check_block_mask(spec(), problem, *report.mask, *reading, threads_);
+    return check_block_mask(spec(), problem, *report.mask, *interpretation, threads_);
   }
 
   void judge_theirs(const Problem& problem, const AttentionValues& ours,
@@ -343,23 +349,23 @@ class Checker::Implementation {
                        const Expected& wanted, Report& report) const {
     constexpr std::size_t kFew = 3;
     const Parts parts(spec(), problem);
-    for (const Parts::Place& place : parts.places()) {
-      if (place.score_rows() == 0 || report.sequence_reasons.size() >= kFew) continue;
+    for (const Parts::Piece& piece : parts.pieces()) {
+      if (piece.score_rows() == 0 || report.sequence_reasons.size() >= kFew) continue;
       const auto part_of = [&](const AttentionValues& whole) {
-        AttentionValues part{.out = take_rows(whole.out, place)};
-        if (!whole.lse.data.empty()) part.lse = take_rows(whole.lse, place);
-        if (!whole.max_scores.data.empty()) part.max_scores = take_rows(whole.max_scores, place);
+        AttentionValues part{.out = take_rows(whole.out, piece)};
+        if (!whole.lse.data.empty()) part.lse = take_rows(whole.lse, piece);
+        if (!whole.max_scores.data.empty()) part.max_scores = take_rows(whole.max_scores, piece);
         return part;
       };
-      Rule rule = rule_of(attention_, wanted.max_abs_scores[static_cast<std::size_t>(place.b)]);
+      Rule rule = rule_of(attention_, wanted.max_abs_scores[static_cast<std::size_t>(piece.b)]);
       rule.bound_factor = kBoundFactorOfSequence;
       const Verdict verdict =
           judge(part_of(values), part_of(wanted.reference.values), part_of(wanted.naive), rule,
                 [&](std::int64_t, std::int64_t row) {
-                  return RowPlace{place.b, row};
+                  return RowPlace{piece.b, row};
                 });
       for (const std::string& reason : verdict.reasons) {
-        report.sequence_reasons.push_back(fmt::format("sequence {} alone: {}", place.b, reason));
+        report.sequence_reasons.push_back(fmt::format("sequence {} alone: {}", piece.b, reason));
       }
     }
   }
@@ -396,40 +402,40 @@ class Checker::Implementation {
     };
   }
 
-  static void apply_positions(const Problem& problem, const Parts::Place& place, std::int64_t h,
+  static void apply_positions(const Problem& problem, const Parts::Piece& piece, std::int64_t h,
                               std::int64_t row, unsigned char* keep) {
-    if (problem.positions) PositionTiles(*problem.positions, place).apply(h, row, keep);
+    if (problem.positions) PositionTiles(*problem.positions, piece).apply(h, row, keep);
   }
 
-  RowSnippets<float> float_snippets(const Problem& problem, const Parts::Place& place) const {
-    if (!readings_.in_float) return unchanged<float>(place.columns());
-    return [this, &problem, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+  RowSnippets<float> float_snippets(const Problem& problem, const Parts::Piece& piece) const {
+    if (!interpretations_.in_float) return unchanged<float>(piece.columns());
+    return [this, &problem, &piece](std::int64_t b, std::int64_t h, std::int64_t row,
                                     const float* scores, float* modified, unsigned char* keep) {
-      readings_.in_float->row(place.arguments, place.b + b, h, row, scores, modified, keep);
-      apply_positions(problem, place, h, row, keep);
+      interpretations_.in_float->row(piece.arguments, piece.b + b, h, row, scores, modified, keep);
+      apply_positions(problem, piece, h, row, keep);
     };
   }
 
   // Scores in double, but what is kept is decided in float: a truth has no rounding error to allow
   // for, so the reference must take the kernel's side of every `<`.
-  RowSnippets<double> double_snippets(const Problem& problem, const Parts::Place& place,
+  RowSnippets<double> double_snippets(const Problem& problem, const Parts::Piece& piece,
                                       std::atomic<std::int64_t>& disagreements) const {
-    if (!readings_.in_double) return unchanged<double>(place.columns());
-    return [this, &problem, &place, &disagreements](std::int64_t b, std::int64_t h,
+    if (!interpretations_.in_double) return unchanged<double>(piece.columns());
+    return [this, &problem, &piece, &disagreements](std::int64_t b, std::int64_t h,
                                                     std::int64_t row, const double* scores,
                                                     double* modified, unsigned char* keep) {
-      readings_.in_double->row(place.arguments, place.b + b, h, row, scores, modified, keep);
+      interpretations_.in_double->row(piece.arguments, piece.b + b, h, row, scores, modified, keep);
       if (spec().mask_mod.empty()) return;
-      const auto count = static_cast<std::size_t>(place.columns());
+      const auto count = static_cast<std::size_t>(piece.columns());
       const std::vector<float> float_scores(scores, scores + count);
       std::vector<float> unused(count);
       std::vector<unsigned char> float_keep(count);
-      readings_.in_float->row(place.arguments, place.b + b, h, row, float_scores.data(),
-                              unused.data(), float_keep.data());
+      interpretations_.in_float->row(piece.arguments, piece.b + b, h, row, float_scores.data(),
+                                     unused.data(), float_keep.data());
       std::int64_t different = 0;
       for (std::size_t i = 0; i < count; ++i) different += (keep[i] != 0) != (float_keep[i] != 0);
       std::copy(float_keep.begin(), float_keep.end(), keep);
-      apply_positions(problem, place, h, row, keep);
+      apply_positions(problem, piece, h, row, keep);
       if (different != 0) disagreements += different;
     };
   }
@@ -438,7 +444,7 @@ class Checker::Implementation {
   Executor& threads_;
   StepTimes ms_;  // of making the kernels
   Attention attention_;
-  Readings readings_;
+  Interpretations interpretations_;
   std::optional<Attention> other_;  // on the device to compare with
 };
 

@@ -24,11 +24,11 @@ struct CheckOptions {
   AttentionOptions attention = {};  ///< device, kernels, threads
   /// What the reference's kernels are made with; none: attention.kernels. For tests that put wrong
   /// kernels in attention's place.
-  std::optional<Toolchain> readings = {};
+  std::optional<Toolchain> interpretations = {};
   /// Runs there too, and compares: both results must be right, and agree.
   std::optional<Device> compared_with = {};
   bool check_mask = true;       ///< compare the block mask with evaluation at every element
-  bool check_undefined = true;  ///< run the checked reading first
+  bool check_undefined = true;  ///< run the checked interpretation first
   std::int64_t max_checked_elements = std::int64_t{1} << 24;
   /// A result from elsewhere: judged by the rule, and compared with the kernel's. In out's order of
   /// attention_values.hpp; lse may be empty.
@@ -43,10 +43,10 @@ struct CheckOptions {
 
 /// Milliseconds of each step. Making the kernels is divided further in Report::builds.
 struct StepTimes {
-  double kernels = 0;    ///< render, compile and load forward and the mask's kernel
-  double readings = 0;   ///< the same for the reference's kernels
-  double undefined = 0;  ///< the checked reading
-  double mask = 0;       ///< building the block mask
+  double kernels = 0;          ///< render, compile and load forward and the mask's kernel
+  double interpretations = 0;  ///< the same for the reference's kernels
+  double undefined = 0;        ///< the checked interpretation
+  double mask = 0;             ///< building the block mask
   double forward = 0;
   double reference = 0;
   double naive = 0;

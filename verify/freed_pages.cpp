@@ -28,32 +28,33 @@ std::vector<std::int64_t> freed_columns(const SequenceRows& rows, bool has_new_r
   return columns;
 }
 
-std::optional<std::int64_t> first_kept(const Parts::Place& place, const FloatReading* reading,
-                                       std::int64_t h, std::int64_t row,
-                                       const std::vector<std::int64_t>& columns) {
-  if (reading == nullptr) return columns.front();
-  const std::vector<float> scores(static_cast<std::size_t>(place.columns()));
+std::optional<std::int64_t> first_kept(const Parts::Piece& piece,
+                                       const FloatInterpretation* interpretation, std::int64_t h,
+                                       std::int64_t row, const std::vector<std::int64_t>& columns) {
+  if (interpretation == nullptr) return columns.front();
+  const std::vector<float> scores(static_cast<std::size_t>(piece.columns()));
   std::vector<float> modified(scores.size());
   std::vector<unsigned char> keep(scores.size());
-  reading->row(place.arguments, place.b, h, row, scores.data(), modified.data(), keep.data());
+  interpretation->row(piece.arguments, piece.b, h, row, scores.data(), modified.data(),
+                      keep.data());
   const auto kept = std::find_if(columns.begin(), columns.end(), [&](std::int64_t column) {
     return keep[static_cast<std::size_t>(column)] != 0;
   });
   return kept == columns.end() ? std::nullopt : std::optional(*kept);
 }
 
-std::string kept_in_sequence(const Parts::Place& place, bool has_new_rows,
-                             const FloatReading* reading, Executor& threads) {
-  const std::vector<std::int64_t> columns = freed_columns(place.sequence, has_new_rows);
-  if (columns.empty() || place.rows() == 0) return "";
-  std::vector<std::string> found(static_cast<std::size_t>(place.score_rows()));
-  threads.parallel_for(place.score_rows(), [&](std::int64_t item, int) {
-    const std::int64_t h = item / place.rows(), row = item % place.rows();
-    const std::optional<std::int64_t> column = first_kept(place, reading, h, row, columns);
+std::string kept_in_sequence(const Parts::Piece& piece, bool has_new_rows,
+                             const FloatInterpretation* interpretation, Executor& threads) {
+  const std::vector<std::int64_t> columns = freed_columns(piece.sequence, has_new_rows);
+  if (columns.empty() || piece.rows() == 0) return "";
+  std::vector<std::string> found(static_cast<std::size_t>(piece.score_rows()));
+  threads.parallel_for(piece.score_rows(), [&](std::int64_t item, int) {
+    const std::int64_t h = item / piece.rows(), row = item % piece.rows();
+    const std::optional<std::int64_t> column = first_kept(piece, interpretation, h, row, columns);
     if (!column) return;
     found[static_cast<std::size_t>(item)] = fmt::format(
         "sequence {}'s page {} is freed (-1), but column {} of it is kept in row {} of h {}",
-        place.b, *column / place.sequence.pages.page_size.value, *column, row, h);
+        piece.b, *column / piece.sequence.pages.page_size.value, *column, row, h);
   });
   const auto first = std::find_if(found.begin(), found.end(),
                                   [](const std::string& text) { return !text.empty(); });
@@ -63,12 +64,13 @@ std::string kept_in_sequence(const Parts::Place& place, bool has_new_rows,
 }  // namespace
 
 std::vector<std::string> find_kept_freed_pages(const Spec& spec, const Problem& problem,
-                                               const FloatReading* reading, Executor& threads) {
+                                               const FloatInterpretation* interpretation,
+                                               Executor& threads) {
   std::vector<std::string> found;
   if (!problem.sequences || !problem.sequences->page_table) return found;
   const Parts parts(spec, problem);
-  for (const Parts::Place& place : parts.places()) {
-    std::string text = kept_in_sequence(place, spec.kv_new, reading, threads);
+  for (const Parts::Piece& piece : parts.pieces()) {
+    std::string text = kept_in_sequence(piece, spec.kv_new, interpretation, threads);
     if (!text.empty()) found.push_back(std::move(text));
   }
   return found;

@@ -177,8 +177,8 @@ class GradientJudge {
     if (results.dlse) dlse_ = read_lse(*results.dlse);
     if (results.out) out_ = read_values(*results.out, spec.layout);
     for (const std::string& name : gradient_names(spec)) add_named(name);
-    for (const Parts::Place& place : parts_.places()) {
-      if (place.score_rows() > 0 && place.columns() > 0) parts_with_scores_.push_back(&place);
+    for (const Parts::Piece& piece : parts_.pieces()) {
+      if (piece.score_rows() > 0 && piece.columns() > 0) parts_with_scores_.push_back(&piece);
     }
   }
 
@@ -232,8 +232,8 @@ class GradientJudge {
 
   double elements_of_scores() const {
     double elements = 0;
-    for (const Parts::Place* place : parts_with_scores_) {
-      elements += static_cast<double>(place->score_rows()) * static_cast<double>(place->columns());
+    for (const Parts::Piece* piece : parts_with_scores_) {
+      elements += static_cast<double>(piece->score_rows()) * static_cast<double>(piece->columns());
     }
     return elements;
   }
@@ -248,29 +248,29 @@ class GradientJudge {
             .named = std::vector<double>(static_cast<std::size_t>(cells_))};
   }
 
-  DenseProblem read(const Parts::Place& place) const {
-    DenseProblem dense = parts_.read(place);
+  DenseProblem read(const Parts::Piece& piece) const {
+    DenseProblem dense = parts_.read(piece);
     if (spec_.has_other_snippets()) {
-      apply_scales(spec_, scale_values(in_float_, in_double_), place.arguments, place.b, 0, dense);
+      apply_scales(spec_, scale_values(in_float_, in_double_), piece.arguments, piece.b, 0, dense);
     }
     return dense;
   }
 
-  GradientInputs inputs(const Parts::Place& place) const {
-    GradientInputs inputs{.dout = problem_.sequences ? take_rows(dout_, place) : dout_,
+  GradientInputs inputs(const Parts::Piece& piece) const {
+    GradientInputs inputs{.dout = problem_.sequences ? take_rows(dout_, piece) : dout_,
                           .named = named_,
                           .cells = cells_};
-    if (dlse_) inputs.dlse = problem_.sequences ? take_rows(*dlse_, place) : *dlse_;
-    if (out_) inputs.out = problem_.sequences ? take_rows(*out_, place) : *out_;
+    if (dlse_) inputs.dlse = problem_.sequences ? take_rows(*dlse_, piece) : *dlse_;
+    if (out_) inputs.out = problem_.sequences ? take_rows(*out_, piece) : *out_;
     return inputs;
   }
 
   // Of a part to those of the whole.
-  static void take(const GradientValues& part, const Parts::Place& place, bool in_float,
+  static void take(const GradientValues& part, const Parts::Piece& piece, bool in_float,
                    WholeGradients& sums) {
-    add_rows(part.dq, place.row, sums.dq, in_float);
-    add_rows(part.dk, place.kv_row, sums.dk, in_float);
-    add_rows(part.dv, place.kv_row, sums.dv, in_float);
+    add_rows(part.dq, piece.row, sums.dq, in_float);
+    add_rows(part.dk, piece.kv_row, sums.dk, in_float);
+    add_rows(part.dv, piece.kv_row, sums.dv, in_float);
     add(part.named, sums.named, in_float);
   }
 
@@ -278,36 +278,38 @@ class GradientJudge {
     WholeGradients whole = zeros();
     const GradientRounding<double> rounding{
         .out = [this](double x) { return round_to(spec_.output_dtype(), x); }};
-    for (const Parts::Place* place : parts_with_scores_) {
-      const RowSlopes<float> in_float = slopes_of<float>(float_slopes_, *place);
+    for (const Parts::Piece* piece : parts_with_scores_) {
+      const RowSlopes<float> in_float = slopes_of<float>(float_slopes_, *piece);
       KinkSearch kinks{.slopes = spec_.score_mod.empty() ? nullptr : &in_float};
       if (results_.fast_math) kinks.share_of_score += kErrorOfFastFunctions;
       GradientSizes sizes;
       const GradientValues part = sweep_reference(
-          read(*place), inputs(*place), snippets<double>(in_double_, *place),
-          slopes_of<double>(double_slopes_, *place), rounding, kinks, sizes, threads_);
-      take(part, *place, false, whole);
-      take(sizes.terms, *place, false, terms);
-      take(sizes.ambiguous, *place, false, ambiguous);
+          read(*piece), inputs(*piece), snippets<double>(in_double_, *piece),
+          slopes_of<double>(double_slopes_, *piece), rounding, kinks, sizes, threads_);
+      take(part, *piece, false, whole);
+      take(sizes.terms, *piece, false, terms);
+      take(sizes.ambiguous, *piece, false, ambiguous);
     }
     return whole;
   }
 
   // What is kept is decided in float, as the kernel does.
-  template <typename Score, typename Reading>
-  RowSnippets<Score> snippets(const Reading& reading, const Parts::Place& place) const {
-    return [this, &reading, &place](std::int64_t b, std::int64_t h, std::int64_t row,
-                                    const Score* scores, Score* modified, unsigned char* keep) {
-      reading.row(place.arguments, place.b + b, h, row, scores, modified, keep);
+  template <typename Score, typename Interpretation>
+  RowSnippets<Score> snippets(const Interpretation& interpretation,
+                              const Parts::Piece& piece) const {
+    return [this, &interpretation, &piece](std::int64_t b, std::int64_t h, std::int64_t row,
+                                           const Score* scores, Score* modified,
+                                           unsigned char* keep) {
+      interpretation.row(piece.arguments, piece.b + b, h, row, scores, modified, keep);
       if (sizeof(Score) > sizeof(float)) {
-        const auto count = static_cast<std::size_t>(place.columns());
+        const auto count = static_cast<std::size_t>(piece.columns());
         const std::vector<float> as_float(scores, scores + count);
         std::vector<float> unused(count);
-        in_float_.row(place.arguments, place.b + b, h, row, as_float.data(), unused.data(), keep);
+        in_float_.row(piece.arguments, piece.b + b, h, row, as_float.data(), unused.data(), keep);
       }
-      if (problem_.positions) PositionTiles(*problem_.positions, place).apply(h, row, keep);
+      if (problem_.positions) PositionTiles(*problem_.positions, piece).apply(h, row, keep);
       if (sizeof(Score) > sizeof(float)) {
-        take_greatest(modified, keep, static_cast<std::size_t>(place.columns()));
+        take_greatest(modified, keep, static_cast<std::size_t>(piece.columns()));
       }
     };
   }
@@ -334,16 +336,16 @@ class GradientJudge {
 
   template <typename Score>
   RowSlopes<Score> slopes_of(const SlopesEvaluator<Score>& evaluator,
-                             const Parts::Place& place) const {
+                             const Parts::Piece& piece) const {
     return {.slopes =
-                [&evaluator, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+                [&evaluator, &piece](std::int64_t b, std::int64_t h, std::int64_t row,
                                      const Score* scores, Score* slopes) {
-                  evaluator.row(place.arguments, place.b + b, h, row, scores, slopes);
+                  evaluator.row(piece.arguments, piece.b + b, h, row, scores, slopes);
                 },
             .add =
-                [this, &evaluator, &place](std::int64_t b, std::int64_t h, std::int64_t row,
+                [this, &evaluator, &piece](std::int64_t b, std::int64_t h, std::int64_t row,
                                            const Score* scores, const Score* dy, double* sums) {
-                  evaluator.add(place.arguments, place.b + b, h, row, scores, dy, named_.data(),
+                  evaluator.add(piece.arguments, piece.b + b, h, row, scores, dy, named_.data(),
                                 sums);
                 }};
   }
@@ -360,10 +362,10 @@ class GradientJudge {
     if (spec_.dtype != DType::f32) rounding.tile = to(spec_.dtype);
     if (spec_.output_dtype() != DType::f32) rounding.out = to(spec_.output_dtype());
     WholeGradients whole = zeros();
-    for (const Parts::Place* place : parts_with_scores_) {
-      take(sweep_gradients<float>(read(*place), inputs(*place), snippets<float>(in_float_, *place),
-                                  slopes_of<float>(float_slopes_, *place), rounding, threads_),
-           *place, true, whole);
+    for (const Parts::Piece* piece : parts_with_scores_) {
+      take(sweep_gradients<float>(read(*piece), inputs(*piece), snippets<float>(in_float_, *piece),
+                                  slopes_of<float>(float_slopes_, *piece), rounding, threads_),
+           *piece, true, whole);
     }
     return whole;
   }
@@ -372,8 +374,8 @@ class GradientJudge {
   std::vector<double> rows_of_parts(const Values& values) const {
     if (!problem_.sequences) return values.data;
     std::vector<double> rows;
-    for (const Parts::Place& place : parts_.places()) {
-      const Values part = take_rows(values, place);
+    for (const Parts::Piece& piece : parts_.pieces()) {
+      const Values part = take_rows(values, piece);
       rows.insert(rows.end(), part.data.begin(), part.data.end());
     }
     return rows;
@@ -408,24 +410,24 @@ class GradientJudge {
     return {};
   }
 
-  std::string disagreement_in(const Parts::Place& place, Random& random) const {
-    const auto count = static_cast<std::size_t>(place.columns());
+  std::string disagreement_in(const Parts::Piece& piece, Random& random) const {
+    const auto count = static_cast<std::size_t>(piece.columns());
     std::vector<double> scores(count), low(count), middle(count), high(count), slope(count);
     std::vector<unsigned char> keep(count);
     const double h = 0x1p-16;
-    const std::int64_t b = place.b + random.integer(0, place.batch - 1);
-    const std::int64_t head = random.integer(0, place.arguments.num_q_heads - 1);
-    const std::int64_t row = random.integer(0, place.rows() - 1);
+    const std::int64_t b = piece.b + random.integer(0, piece.batch - 1);
+    const std::int64_t head = random.integer(0, piece.arguments.num_q_heads - 1);
+    const std::int64_t row = random.integer(0, piece.rows() - 1);
     for (double& score : scores) score = random.normal();
     const auto evaluate = [&](double shift, std::vector<double>& modified) {
       std::vector<double> shifted = scores;
       for (double& score : shifted) score += shift;
-      in_double_.row(place.arguments, b, head, row, shifted.data(), modified.data(), keep.data());
+      in_double_.row(piece.arguments, b, head, row, shifted.data(), modified.data(), keep.data());
     };
     evaluate(-h, low);
     evaluate(0, middle);
     evaluate(h, high);
-    double_slopes_.row(place.arguments, b, head, row, scores.data(), slope.data());
+    double_slopes_.row(piece.arguments, b, head, row, scores.data(), slope.data());
     for (std::size_t c = 0; c < count; ++c) {
       const double left = (middle[c] - low[c]) / h, right = (high[c] - middle[c]) / h;
       const double wanted = (left + right) / 2, size = 1 + std::fabs(wanted);
@@ -448,11 +450,11 @@ class GradientJudge {
   const GradientResults& results_;
   Executor& threads_;
   Parts parts_;
-  std::vector<const Parts::Place*> parts_with_scores_ = {};
+  std::vector<const Parts::Piece*> parts_with_scores_ = {};
   Values dout_;
   std::optional<Values> dlse_ = {}, out_ = {};
-  FloatReading in_float_;
-  DoubleReading in_double_;
+  FloatInterpretation in_float_;
+  DoubleInterpretation in_double_;
   SlopesEvaluator<float> float_slopes_;
   SlopesEvaluator<double> double_slopes_;
   std::vector<abi::GradientArgument> named_ = {};

@@ -72,30 +72,30 @@ void compare(MaskVerdict& verdict, const std::array<std::int64_t, 2>& block, con
 // What a map says of one sequence, and what it should say.
 class SequenceCheck {
  public:
-  SequenceCheck(const Spec& spec, const PlanMap& map, const Parts::Place& place,
+  SequenceCheck(const Spec& spec, const PlanMap& map, const Parts::Piece& piece,
                 const KeptRow& kept_row)
-      : block_(spec.block), map_(map), place_(place), kept_row_(kept_row) {}
+      : block_(spec.block), map_(map), piece_(piece), kept_row_(kept_row) {}
 
   std::int64_t rows() const {
-    return place_.columns() == 0
+    return piece_.columns() == 0
                ? 0
-               : place_.arguments.num_q_heads * ceil_div(place_.rows(), block_[0]);
+               : piece_.arguments.num_q_heads * ceil_div(piece_.rows(), block_[0]);
   }
 
   TileRow count(std::int64_t item) const {
-    const std::int64_t q_blocks = ceil_div(place_.rows(), block_[0]);
-    const Shape shape{.q_len = place_.rows(), .kv_len = place_.columns()};
-    TileRow tiles{.b = place_.b,
+    const std::int64_t q_blocks = ceil_div(piece_.rows(), block_[0]);
+    const Shape shape{.q_len = piece_.rows(), .kv_len = piece_.columns()};
+    TileRow tiles{.b = piece_.b,
                   .h = item / q_blocks,
                   .q_block = item % q_blocks,
                   .rows = 0,
                   .kept = std::vector<std::int64_t>(
-                      static_cast<std::size_t>(ceil_div(place_.columns(), block_[1])))};
+                      static_cast<std::size_t>(ceil_div(piece_.columns(), block_[1])))};
     return count_kept(block_, shape, kept_row_, std::move(tiles));
   }
 
   void compare(MaskVerdict& verdict, const TileRow& tiles) const {
-    const Shape shape{.q_len = place_.rows(), .kv_len = place_.columns()};
+    const Shape shape{.q_len = piece_.rows(), .kv_len = piece_.columns()};
     const std::vector<Tile> listed = map_.row(tiles.b, tiles.h, tiles.q_block);
     for (std::size_t kv_block = 0; kv_block < listed.size(); ++kv_block) {
       const std::int64_t elements = tiles.rows * columns_of(block_, shape, kv_block);
@@ -115,12 +115,12 @@ class SequenceCheck {
  private:
   std::array<std::int64_t, 2> block_;
   const PlanMap& map_;
-  const Parts::Place& place_;
+  const Parts::Piece& piece_;
   const KeptRow& kept_row_;
 };
 
 // kept_row_of: of a sequence; null where there is no mask_mod
-using KeptRowOf = std::function<KeptRow(const Parts::Place&)>;
+using KeptRowOf = std::function<KeptRow(const Parts::Piece&)>;
 
 std::string describe(const SequenceRows& rows) {
   return fmt::format("rows {}..{} of q, {}..{} of k, offsets {} and {}", rows.q_begin,
@@ -143,21 +143,21 @@ void compare_lengths(MaskVerdict& verdict, const Problem& problem, const PlanMap
 // Rows of tiles of one sequence against lists over positions. Their rows follow one another, and
 // each has one list.
 void compare_positions(MaskVerdict& verdict, const BlockMask& lists, const PlanMap& map,
-                       const Parts::Place& place) {
-  const PositionTiles positions(lists, place);
+                       const Parts::Piece& piece) {
+  const PositionTiles positions(lists, piece);
   const auto refuse = [&](const std::string& what) {
     if (verdict.wrong_tiles++ == 0) verdict.first_wrong = what;
   };
   std::int64_t next = 0;
-  for (std::int64_t q_block = 0; q_block < map.q_blocks(place.b); ++q_block) {
-    const abi::RowsOfTiles rows = map.rows_of(place.b, q_block);
-    const std::string name = fmt::format("q block {} of b {}", q_block, place.b);
+  for (std::int64_t q_block = 0; q_block < map.q_blocks(piece.b); ++q_block) {
+    const abi::RowsOfTiles rows = map.rows_of(piece.b, q_block);
+    const std::string name = fmt::format("q block {} of b {}", q_block, piece.b);
     if (rows.begin != next || rows.end <= rows.begin) {
       refuse(fmt::format("{} has rows {}..{}, after row {}", name, rows.begin, rows.end, next));
     }
     next = rows.end;
-    for (std::int64_t h = 0; h < place.arguments.num_q_heads; ++h) {
-      const std::vector<Tile> planned = map.row(place.b, h, q_block);
+    for (std::int64_t h = 0; h < piece.arguments.num_q_heads; ++h) {
+      const std::vector<Tile> planned = map.row(piece.b, h, q_block);
       verdict.tiles += static_cast<std::int64_t>(planned.size());
       for (const std::int64_t row : {rows.begin, rows.end - 1}) {
         const std::vector<Tile> wanted = positions.tiles_of_row(h, row);
@@ -167,29 +167,29 @@ void compare_positions(MaskVerdict& verdict, const BlockMask& lists, const PlanM
         refuse(fmt::format(
             "tile (q block {}, kv block {}) of b {}, h {} is planned as {}, but the "
             "positions list it as {}",
-            q_block, found - planned.begin(), place.b, h, name_of(*found), name_of(*listed)));
+            q_block, found - planned.begin(), piece.b, h, name_of(*found), name_of(*listed)));
         break;
       }
-      if (map.marks_more(place.b, h, q_block)) {
+      if (map.marks_more(piece.b, h, q_block)) {
         refuse(fmt::format("{}, h {} has tiles after the sequence's last column", name, h));
       }
     }
   }
-  if (next != place.rows()) {
-    refuse(fmt::format("b {} has {} rows, and {} are planned", place.b, place.rows(), next));
+  if (next != piece.rows()) {
+    refuse(fmt::format("b {} has {} rows, and {} are planned", piece.b, piece.rows(), next));
   }
 }
 
 }  // namespace
 
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
-                             const FloatReading& reading, Executor& threads) {
+                             const FloatInterpretation& interpretation, Executor& threads) {
   const SnippetValues values(spec, problem.snippet, problem.shape);
   const abi::SnippetArguments arguments = values.arguments();
   const std::vector<float> scores(static_cast<std::size_t>(problem.shape.kv_len));
   const auto kept_row = [&](std::int64_t b, std::int64_t h, std::int64_t row, unsigned char* keep) {
     std::vector<float> modified(scores.size());
-    reading.row(arguments, b, h, row, scores.data(), modified.data(), keep);
+    interpretation.row(arguments, b, h, row, scores.data(), modified.data(), keep);
   };
   return check_block_mask(spec.block, problem.shape, mask, kept_row, threads);
 }
@@ -226,13 +226,13 @@ MaskVerdict check_map(const Spec& spec, const Problem& problem, const PlanMap& m
   compare_lengths(verdict, problem, map);
   if (verdict.wrong_tiles == 0 && map.has_tiles() && kept_row_of) {
     const Parts parts(spec, problem);
-    for (const Parts::Place& place : parts.places()) {
+    for (const Parts::Piece& piece : parts.pieces()) {
       if (problem.positions) {
-        compare_positions(verdict, *problem.positions, map, place);
+        compare_positions(verdict, *problem.positions, map, piece);
         continue;
       }
-      const KeptRow kept_row = kept_row_of(place);
-      const SequenceCheck check(spec, map, place, kept_row);
+      const KeptRow kept_row = kept_row_of(piece);
+      const SequenceCheck check(spec, map, piece, kept_row);
       std::vector<TileRow> rows(static_cast<std::size_t>(check.rows()));
       threads.parallel_for(check.rows(), [&](std::int64_t item, int) {
         rows[static_cast<std::size_t>(item)] = check.count(item);
@@ -247,15 +247,15 @@ MaskVerdict check_map(const Spec& spec, const Problem& problem, const PlanMap& m
 }  // namespace
 
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const FloatReading* reading, Executor& threads) {
-  if (reading == nullptr) return check_map(spec, problem, map, {}, threads);
-  const auto kept_row_of = [reading](const Parts::Place& place) -> KeptRow {
-    return
-        [reading, &place](std::int64_t b, std::int64_t h, std::int64_t row, unsigned char* keep) {
-          const std::vector<float> scores(static_cast<std::size_t>(place.columns()));
-          std::vector<float> modified(scores.size());
-          reading->row(place.arguments, b, h, row, scores.data(), modified.data(), keep);
-        };
+                           const FloatInterpretation* interpretation, Executor& threads) {
+  if (interpretation == nullptr) return check_map(spec, problem, map, {}, threads);
+  const auto kept_row_of = [interpretation](const Parts::Piece& piece) -> KeptRow {
+    return [interpretation, &piece](std::int64_t b, std::int64_t h, std::int64_t row,
+                                    unsigned char* keep) {
+      const std::vector<float> scores(static_cast<std::size_t>(piece.columns()));
+      std::vector<float> modified(scores.size());
+      interpretation->row(piece.arguments, b, h, row, scores.data(), modified.data(), keep);
+    };
   };
   return check_map(spec, problem, map, kept_row_of, threads);
 }
@@ -263,7 +263,7 @@ MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanM
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
                            const KeptRow& kept_row, Executor& threads) {
   return check_map(
-      spec, problem, map, [&](const Parts::Place&) { return kept_row; }, threads);
+      spec, problem, map, [&](const Parts::Piece&) { return kept_row; }, threads);
 }
 
 }  // namespace tilewright::verify

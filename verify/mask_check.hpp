@@ -28,16 +28,16 @@ struct MaskVerdict {
 /// is empty, all of those inside q_len x kv_len is full, anything else is partial. A mask whose
 /// lists are shared by batches or heads must hold for each of them.
 MaskVerdict check_block_mask(const Spec& spec, const Problem& problem, const BlockMask& mask,
-                             const FloatReading& reading, Executor& threads);
+                             const FloatInterpretation& interpretation, Executor& threads);
 
 /// The same for the tile map of a packed call: a tile that it leaves out keeps nothing, a full one
 /// keeps all of its elements inside its sequence; a partial one may keep any of them, since forward
 /// evaluates it. The map's lengths must be the sequences', and nothing after their last tiles may
 /// be marked. Without a mask_mod the lengths alone are compared. With positions each tile has the
 /// state that their lists give it.
-/// @param reading null where the spec has no mask_mod
+/// @param interpretation null where the spec has no mask_mod
 MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanMap& map,
-                           const FloatReading* reading, Executor& threads);
+                           const FloatInterpretation* interpretation, Executor& threads);
 
 /// Which elements of one row of one head are kept: kv_len times 0 or not. Called from many threads.
 using KeptRow =

@@ -6,8 +6,8 @@
 
 namespace tilewright::verify {
 
-/// Attention as three kernels that hand S and P over in memory would compute it, the yardstick of
-/// judge.hpp. All arithmetic is float32, one operation after the other:
+/// Attention as three kernels that hand S and P over in memory would compute it: what
+/// judge.hpp measures kernels by. All arithmetic is float32, one operation after the other:
 ///
 ///     S   = round((q . k) * scale)                        to `dtype`
 ///     s   = score_mod(S)                                   float

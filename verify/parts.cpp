@@ -61,12 +61,12 @@ Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents ex
       scales_(std::move(scales)) {
   const abi::SnippetArguments call = values_.arguments();
   if (!problem.sequences) {
-    places_.push_back({.arguments = call, .batch = problem.shape.batch});
+    pieces_.push_back({.arguments = call, .batch = problem.shape.batch});
     return;
   }
   std::int64_t b = 0;
   for (const SequenceRows& rows : read_sequences(problem)) {
-    places_.push_back({.arguments = arguments_of(call, rows),
+    pieces_.push_back({.arguments = arguments_of(call, rows),
                        .b = b++,
                        .row = rows.q_begin,
                        .kv_row = rows.kv_begin,
@@ -74,27 +74,27 @@ Parts::Parts(const Spec& spec, const Problem& problem, SnippetValues::Extents ex
   }
 }
 
-DenseProblem Parts::read(const Place& place, F32Products products) const {
-  DenseProblem problem = read_stored(place);
+DenseProblem Parts::read(const Piece& piece, F32Products products) const {
+  DenseProblem problem = read_stored(piece);
   round_to_products(products, problem);
   if (!scales_) return problem;
-  apply_scales(spec_, scales_, place.arguments, place.b, problem_.k_new ? place.rows() : 0,
+  apply_scales(spec_, scales_, piece.arguments, piece.b, problem_.k_new ? piece.rows() : 0,
                problem);
   return problem;
 }
 
-DenseProblem Parts::read_stored(const Place& place) const {
+DenseProblem Parts::read_stored(const Piece& piece) const {
   if (problem_.page_size > 0) {
-    return {.q = read_values(rows_of(problem_.q, place.row, place.rows()), spec_.layout),
-            .k = read_pages({problem_.k, spec_.is_paged_x()}, problem_.k_new, place.sequence),
-            .v = read_pages({problem_.v, spec_.is_paged_x()}, problem_.v_new, place.sequence),
+    return {.q = read_values(rows_of(problem_.q, piece.row, piece.rows()), spec_.layout),
+            .k = read_pages({problem_.k, spec_.is_paged_x()}, problem_.k_new, piece.sequence),
+            .v = read_pages({problem_.v, spec_.is_paged_x()}, problem_.v_new, piece.sequence),
             .scale = scale_of(spec_, problem_)};
   }
   TensorView q = problem_.q, k = problem_.k, v = problem_.v;
   if (problem_.sequences) {
-    q = rows_of(q, place.row, place.rows());
-    k = rows_of(k, place.kv_row, place.columns());
-    v = rows_of(v, place.kv_row, place.columns());
+    q = rows_of(q, piece.row, piece.rows());
+    k = rows_of(k, piece.kv_row, piece.columns());
+    v = rows_of(v, piece.kv_row, piece.columns());
   }
   return {.q = read_values(q, spec_.layout),
           .k = read_values(k, spec_.key_value_layout()),
@@ -103,7 +103,7 @@ DenseProblem Parts::read_stored(const Place& place) const {
           .wants_weights = spec_.outputs.weights};
 }
 
-void put_rows(Values part, const Parts::Place& place, Values& whole) {
+void put_rows(Values part, const Parts::Piece& piece, Values& whole) {
   if (whole.data.empty()) {
     whole = std::move(part);
     return;
@@ -111,17 +111,17 @@ void put_rows(Values part, const Parts::Place& place, Values& whole) {
   const std::int64_t count = part.rows * part.width;
   for (std::int64_t b = 0; b < part.batch; ++b) {
     for (std::int64_t h = 0; h < part.heads && count > 0; ++h) {
-      std::copy_n(part.row(b, h, 0), count, whole.row(b, h, place.row));
+      std::copy_n(part.row(b, h, 0), count, whole.row(b, h, piece.row));
     }
   }
 }
 
-Values take_rows(const Values& whole, const Parts::Place& place) {
-  Values part = Values::zeros(whole.batch, whole.heads, place.rows(), whole.width);
+Values take_rows(const Values& whole, const Parts::Piece& piece) {
+  Values part = Values::zeros(whole.batch, whole.heads, piece.rows(), whole.width);
   const std::int64_t count = part.rows * part.width;
   for (std::int64_t b = 0; b < part.batch; ++b) {
     for (std::int64_t h = 0; h < part.heads && count > 0; ++h) {
-      std::copy_n(whole.row(b, h, place.row), count, part.row(b, h, 0));
+      std::copy_n(whole.row(b, h, piece.row), count, part.row(b, h, 0));
     }
   }
   return part;

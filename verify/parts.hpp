@@ -17,7 +17,7 @@ namespace tilewright::verify {
 class Parts {
  public:
   /// What the snippets see of a part, and where the part lies.
-  struct Place {
+  struct Piece {
     abi::SnippetArguments arguments;
     std::int64_t b = 0;          ///< number of its first batch
     std::int64_t batch = 1;      ///< batches
@@ -38,26 +38,26 @@ class Parts {
   Parts(const Spec& spec, const Problem& problem,
         SnippetValues::Extents extents = SnippetValues::Extents::physical, ScaleValues scales = {});
 
-  const std::vector<Place>& places() const { return places_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
 
   /// Reads the tensors of one part as products see them, multiplied by their scales.
-  DenseProblem read(const Place& place, F32Products products = F32Products::ieee) const;
+  DenseProblem read(const Piece& piece, F32Products products = F32Products::ieee) const;
 
  private:
-  DenseProblem read_stored(const Place& place) const;
+  DenseProblem read_stored(const Piece& piece) const;
 
   const Spec& spec_;
   Problem problem_;
   SnippetValues values_;
   ScaleValues scales_;
-  std::vector<Place> places_;
+  std::vector<Piece> pieces_;
 };
 
 /// Puts a part's rows where they lie in the whole call's values; without elements these become the
 /// part's.
-void put_rows(Values part, const Parts::Place& place, Values& whole);
+void put_rows(Values part, const Parts::Piece& piece, Values& whole);
 
 /// A part's rows of the whole call's values.
-Values take_rows(const Values& whole, const Parts::Place& place);
+Values take_rows(const Values& whole, const Parts::Piece& piece);
 
 }  // namespace tilewright::verify

@@ -13,7 +13,7 @@ namespace tilewright::verify {
 class PositionTiles {
  public:
   /// Both must outlive this.
-  PositionTiles(const BlockMask& lists, const Parts::Place& place) : lists_(lists), place_(place) {}
+  PositionTiles(const BlockMask& lists, const Parts::Piece& piece) : lists_(lists), piece_(piece) {}
 
   /// The state of each of the sequence's tiles for one of its rows.
   std::vector<BlockMask::Tile> tiles_of_row(std::int64_t h, std::int64_t row) const;
@@ -24,7 +24,7 @@ class PositionTiles {
 
  private:
   const BlockMask& lists_;
-  const Parts::Place& place_;
+  const Parts::Piece& piece_;
 };
 
 }  // namespace tilewright::verify

@@ -52,9 +52,10 @@ Json to_json(const Verdict& theirs, const Agreement& beside) {
 }
 
 Json to_json(const StepTimes& ms) {
-  return {{"kernels", ms.kernels}, {"readings", ms.readings}, {"undefined", ms.undefined},
-          {"mask", ms.mask},       {"forward", ms.forward},   {"reference", ms.reference},
-          {"naive", ms.naive},     {"judge", ms.judge}};
+  return {{"kernels", ms.kernels},     {"readings", ms.interpretations},
+          {"undefined", ms.undefined}, {"mask", ms.mask},
+          {"forward", ms.forward},     {"reference", ms.reference},
+          {"naive", ms.naive},         {"judge", ms.judge}};
 }
 
 }  // namespace

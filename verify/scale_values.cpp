@@ -117,7 +117,8 @@ class Scaler {
 
 }  // namespace
 
-ScaleValues scale_values(const FloatReading& in_float, const DoubleReading& in_double) {
+ScaleValues scale_values(const FloatInterpretation& in_float,
+                         const DoubleInterpretation& in_double) {
   return [&in_float, &in_double](SnippetKind kind, const abi::SnippetArguments& arguments,
                                  std::int64_t b, std::int64_t h, std::int64_t first,
                                  std::int64_t count, double* values) {

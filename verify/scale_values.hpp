@@ -20,7 +20,8 @@ using ScaleValues =
 
 /// The spec's own, compiled. What dropout drops is decided in float, as kernels do. Both must
 /// outlive it.
-ScaleValues scale_values(const FloatReading& in_float, const DoubleReading& in_double);
+ScaleValues scale_values(const FloatInterpretation& in_float,
+                         const DoubleInterpretation& in_double);
 
 /// Multiplies stored q, k and v by the spec's scales, and fills the sinks, out's scales and what
 /// dropout draws.

@@ -7,7 +7,7 @@
 
 namespace tilewright::verify {
 
-/// Rows of (q . k) * scale in double, for the reference and the checked reading.
+/// Rows of (q . k) * scale in double, for the reference and the checked interpretation.
 class Scores {
  public:
   /// @param q [batch, num_q_heads, q_len, head_dim]; must outlive this

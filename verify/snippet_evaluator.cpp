@@ -85,8 +85,8 @@ abi::SnippetArguments SnippetValues::arguments() const {
 
 template <typename Score>
 SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, KernelRole role,
-                                          const Toolchain& context)
-    : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, context)),
+                                          const Toolchain& toolchain)
+    : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, toolchain)),
       entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {
   if (!spec.has_other_snippets() || role == KernelRole::evaluate_checked) return;
   scale_entry_ = kernel_->template entry<ScaleEntry>("tilewright_evaluate_scale");
@@ -109,11 +109,11 @@ void SnippetEvaluator<Score>::scale(SnippetKind kind, const abi::SnippetArgument
 template class SnippetEvaluator<float>;
 template class SnippetEvaluator<double>;
 
-CheckedReading::CheckedReading(const Spec& spec, const Toolchain& context)
-    : SnippetEvaluator(spec, KernelRole::evaluate_checked, context),
+CheckedInterpretation::CheckedInterpretation(const Spec& spec, const Toolchain& toolchain)
+    : SnippetEvaluator(spec, KernelRole::evaluate_checked, toolchain),
       take_(kernel().entry<Take>("tilewright_take_findings")) {}
 
-CheckedReading::Findings CheckedReading::take_findings(int capacity) const {
+CheckedInterpretation::Findings CheckedInterpretation::take_findings(int capacity) const {
   Findings findings;
   findings.first.resize(static_cast<std::size_t>(capacity));
   findings.count = take_(findings.first.data(), capacity);

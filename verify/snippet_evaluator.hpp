@@ -19,7 +19,8 @@ namespace tilewright::verify {
 class SnippetValues {
  public:
   /// What a buffer's dimension of size 1 that is broadcast says its extent is: 1, as for a forward
-  /// kernel, or what it stands for, so that the checked reading does not object to an index in it.
+  /// kernel, or what it stands for, so that the checked interpretation does not object to an index
+  /// in it.
   enum class Extents { physical, logical };
 
   /// Holds views of the buffers. @throws Error as Bindings
@@ -35,14 +36,14 @@ class SnippetValues {
   std::vector<abi::ScalarArgument> scalars_;
 };
 
-/// The snippets of a spec in one of their readings (docs/spec.md), compiled for this machine's CPU.
-/// Immutable; may be used from many threads.
+/// The snippets of a spec in one of their interpretations (docs/spec.md), compiled for this
+/// machine's CPU. Immutable; may be used from many threads.
 template <typename Score>
 class SnippetEvaluator {
  public:
   /// @param role evaluate_float, evaluate_double or evaluate_checked
   /// @throws Error as load_kernel
-  SnippetEvaluator(const Spec& spec, KernelRole role, const Toolchain& context);
+  SnippetEvaluator(const Spec& spec, KernelRole role, const Toolchain& toolchain);
 
   /// One row of scores: `modified` and `keep` from `scores`, kv_len of each.
   void row(const abi::SnippetArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t row,
@@ -72,23 +73,23 @@ extern template class SnippetEvaluator<float>;
 extern template class SnippetEvaluator<double>;
 
 /// The snippets as the forward kernels read them.
-class FloatReading : public SnippetEvaluator<float> {
+class FloatInterpretation : public SnippetEvaluator<float> {
  public:
-  FloatReading(const Spec& spec, const Toolchain& context)
-      : SnippetEvaluator(spec, KernelRole::evaluate_float, context) {}
+  FloatInterpretation(const Spec& spec, const Toolchain& toolchain)
+      : SnippetEvaluator(spec, KernelRole::evaluate_float, toolchain) {}
 };
 
 /// The snippets in double, for the reference.
-class DoubleReading : public SnippetEvaluator<double> {
+class DoubleInterpretation : public SnippetEvaluator<double> {
  public:
-  DoubleReading(const Spec& spec, const Toolchain& context)
-      : SnippetEvaluator(spec, KernelRole::evaluate_double, context) {}
+  DoubleInterpretation(const Spec& spec, const Toolchain& toolchain)
+      : SnippetEvaluator(spec, KernelRole::evaluate_double, toolchain) {}
 };
 
 /// The snippets with every operation checked. Slow, and one thread at a time.
-class CheckedReading : public SnippetEvaluator<float> {
+class CheckedInterpretation : public SnippetEvaluator<float> {
  public:
-  CheckedReading(const Spec& spec, const Toolchain& context);
+  CheckedInterpretation(const Spec& spec, const Toolchain& toolchain);
 
   /// What has been found since the last call: at most `capacity` findings, and how many there were.
   struct Findings {

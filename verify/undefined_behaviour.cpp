@@ -51,7 +51,8 @@ SourceLocation place_of(const Spec& spec, const KernelSource& source, const Find
   return {.file = std::string(to_string(kind))};
 }
 
-// Names of the buffers on the line of a place: the checked reading knows the line of an index only.
+// Names of the buffers on the line of a place: the checked interpretation knows the line of an
+// index only.
 std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding,
                                     const SourceLocation& place) {
   std::vector<std::string> names;
@@ -201,16 +202,17 @@ UndefinedOperation describe(const Spec& spec, const KernelSource& source, const 
 }
 
 // One finding for each kind and place, a kept element before a dropped one, in order of place.
-std::vector<UndefinedOperation> collect(const Spec& spec, const CheckedReading& reading) {
+std::vector<UndefinedOperation> collect(const Spec& spec,
+                                        const CheckedInterpretation& interpretation) {
   std::map<std::tuple<int, int, int, int>, Finding> first;
-  for (const Finding& finding : reading.take_findings().first) {
+  for (const Finding& finding : interpretation.take_findings().first) {
     const auto [entry, is_new] = first.emplace(
         std::tuple(finding.line, finding.column, finding.kind, finding.in_mask_mod), finding);
     if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
   }
   std::vector<UndefinedOperation> operations;
   for (const auto& [key, finding] : first) {
-    operations.push_back(describe(spec, reading.kernel().source, finding));
+    operations.push_back(describe(spec, interpretation.kernel().source, finding));
   }
   return operations;
 }
@@ -227,16 +229,16 @@ std::vector<std::int64_t> sample_rows(std::int64_t rows, std::int64_t wanted) {
 }
 
 // Runs the snippets over a share of a part's rows. Returns how many elements that are.
-std::int64_t read_part(const Parts& parts, const Parts::Place& place, const CheckedReading& reading,
-                       double share) {
-  const DenseProblem dense = parts.read(place);
+std::int64_t read_part(const Parts& parts, const Parts::Piece& piece,
+                       const CheckedInterpretation& interpretation, double share) {
+  const DenseProblem dense = parts.read(piece);
   const Scores scores(dense.q, dense.k, dense.scale);
   // A share that is a whole number of rows may come out a rounding error below it.
   constexpr double kRounding = 1e-6;
   const auto wanted =
-      static_cast<std::int64_t>(share * static_cast<double>(place.score_rows()) + kRounding);
-  const std::vector<std::int64_t> sample = sample_rows(place.score_rows(), wanted);
-  std::vector<double> line(static_cast<std::size_t>(place.columns()));
+      static_cast<std::int64_t>(share * static_cast<double>(piece.score_rows()) + kRounding);
+  const std::vector<std::int64_t> sample = sample_rows(piece.score_rows(), wanted);
+  std::vector<double> line(static_cast<std::size_t>(piece.columns()));
   std::vector<float> modified(line.size());
   std::vector<unsigned char> keep(line.size());
   for (const std::int64_t item : sample) {
@@ -245,32 +247,32 @@ std::int64_t read_part(const Parts& parts, const Parts::Place& place, const Chec
     const std::int64_t b = item / dense.q.rows / dense.q.heads;
     scores.row(b, h, row, line);
     const std::vector<float> float_scores(line.begin(), line.end());
-    reading.row(place.arguments, place.b + b, h, row, float_scores.data(), modified.data(),
-                keep.data());
+    interpretation.row(piece.arguments, piece.b + b, h, row, float_scores.data(), modified.data(),
+                       keep.data());
   }
-  return static_cast<std::int64_t>(sample.size()) * place.columns();
+  return static_cast<std::int64_t>(sample.size()) * piece.columns();
 }
 
 }  // namespace
 
 UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& problem,
-                                              const CheckedReading& reading,
+                                              const CheckedInterpretation& interpretation,
                                               std::int64_t max_elements) {
   const DefaultFloatEnvironment floats;
   const Parts parts(spec, problem, SnippetValues::Extents::logical);
   UndefinedOperations found;
-  for (const Parts::Place& place : parts.places()) {
-    found.elements += place.score_rows() * place.columns();
+  for (const Parts::Piece& piece : parts.pieces()) {
+    found.elements += piece.score_rows() * piece.columns();
   }
   // Each part is looked at by its share of all elements.
   const double share = static_cast<double>(max_elements) /
                        static_cast<double>(std::max(found.elements, max_elements));
-  reading.take_findings();  // what an earlier call left
-  for (const Parts::Place& place : parts.places()) {
-    if (place.score_rows() == 0 || place.columns() == 0) continue;
-    found.elements_checked += read_part(parts, place, reading, share);
+  interpretation.take_findings();  // what an earlier call left
+  for (const Parts::Piece& piece : parts.pieces()) {
+    if (piece.score_rows() == 0 || piece.columns() == 0) continue;
+    found.elements_checked += read_part(parts, piece, interpretation, share);
   }
-  found.operations = collect(spec, reading);
+  found.operations = collect(spec, interpretation);
   found.count = static_cast<std::int64_t>(found.operations.size());
   return found;
 }

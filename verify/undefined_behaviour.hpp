@@ -23,7 +23,7 @@ struct UndefinedOperation {
   bool clamped = false;  ///< the library defines it: an index outside of a buffer, or of size()
 };
 
-/// What the checked reading found.
+/// What the checked interpretation found.
 struct UndefinedOperations {
   std::vector<UndefinedOperation> operations;  ///< one for each place and kind
   std::int64_t count = 0;                      ///< of operations
@@ -32,11 +32,11 @@ struct UndefinedOperations {
                                       ///< spread, the first and the last among them
 };
 
-/// Runs the snippets in their checked reading over the problem's own scores.
+/// Runs the snippets in their checked interpretation over the problem's own scores.
 /// @param max_elements how many elements may be evaluated
 /// @throws Error as SnippetValues
 UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& problem,
-                                              const CheckedReading& reading,
+                                              const CheckedInterpretation& interpretation,
                                               std::int64_t max_elements);
 
 /// An error with code snippet for a fatal operation.

@@ -94,10 +94,10 @@ class Variant {
   void compile_alone() {
     if (kernels_.slowest.empty()) return;
     const TemporaryDirectory folder("bench-alone");
-    Toolchain context;
-    context.store = new_store_in(folder);
+    Toolchain toolchain;
+    toolchain.store = new_store_in(folder);
     const auto built =
-        build_kernel(spec_, *target_, KernelVariant::parse(kernels_.slowest), context);
+        build_kernel(spec_, *target_, KernelVariant::parse(kernels_.slowest), toolchain);
     alone_times_.push_back(built.build.compile_ms);
   }
 
@@ -131,9 +131,9 @@ class Variant {
 
  private:
   Attention start(const std::shared_ptr<cache::Store>& store) const {
-    Toolchain context;
-    context.store = store;
-    return Attention(spec_, {.device = device_, .kernels = context});
+    Toolchain toolchain;
+    toolchain.store = store;
+    return Attention(spec_, {.device = device_, .kernels = toolchain});
   }
 
   void start_cold(const std::shared_ptr<cache::Store>& store) {

@@ -12,7 +12,7 @@
 #include "generator/render/derivative_context.hpp"
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
-#include "generator/snippet/reading.hpp"
+#include "generator/snippet/interpretation.hpp"
 #include "generator/spec/gradients.hpp"
 #include "generator/spec/validate.hpp"
 #include "generator/tactic/backward_tactic.hpp"
@@ -29,8 +29,8 @@ using jinja::List;
 using jinja::Map;
 
 // The mask's kernel must agree with the forward kernel that skips by it, so both read alike.
-Reading cuda_reading(const Spec& spec) {
-  Reading types = reading(spec.has_precise_functions() ? "float" : "fast");
+Interpretation cuda_interpretation(const Spec& spec) {
+  Interpretation types = interpretation(spec.has_precise_functions() ? "float" : "fast");
   types.buffer_header = "cuda/snippet/buffer.hpp";
   return types;
 }
@@ -84,7 +84,7 @@ bool needs_plain_reads(const snippet::SnippetFacts& facts, ReadAhead read_ahead)
 
 Map common_context(const SpecFacts& facts, const Target& target, ReadAhead read_ahead,
                    ScoreForm form) {
-  Map context = snippet_context(facts, cuda_reading(facts.spec), read_ahead, form);
+  Map context = snippet_context(facts, cuda_interpretation(facts.spec), read_ahead, form);
   context["reads_are_numbers"] =
       needs_plain_reads(facts.score_facts(form), read_ahead) ||
       (facts.mask_mod && needs_plain_reads(facts.mask_mod->facts, read_ahead)) ||
@@ -332,7 +332,7 @@ Map backward_context(const SpecFacts& facts, const Target& target, const KernelV
   constexpr ScoreForm kForm = ScoreForm::as_written;
   Map context = common_context(facts, target, ReadAhead::no, kForm);
   context["reads_are_numbers"] = true;  // a derivative chooses between reads and numbers
-  context.merge(derivative_context(facts, cuda_reading(spec)));
+  context.merge(derivative_context(facts, cuda_interpretation(spec)));
   context.merge(dtype_context(spec));
   context.merge(
       Map{{"head_dim", spec.tile_head_dim()},

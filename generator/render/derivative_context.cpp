@@ -31,9 +31,9 @@ void add_suffixes(Expression& node) {
 
 // The caller knows that there is one.
 Derivative derivative_of(const AnalysedSnippet& user, const snippet::DerivativeWish& wish,
-                         const Reading& reading) {
+                         const Interpretation& interpretation) {
   Derivative derivative = snippet::differentiate(user.tree, wish).value();
-  if (reading.literals != LiteralType::f32) return derivative;
+  if (interpretation.literals != LiteralType::f32) return derivative;
   snippet::for_each_node(derivative.statements, add_suffixes);
   for (DerivativeSlot& slot : derivative.slots) {
     for (Expression& index : slot.indices) snippet::for_each_node(index, add_suffixes);
@@ -68,7 +68,7 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPatt
 
 }  // namespace
 
-jinja::Map derivative_context(const SpecFacts& facts, const Reading& reading) {
+jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation) {
   const std::vector<std::string> names = gradient_names(facts.spec);
   jinja::Map context = {
       {"by_score", {}}, {"by_names", {}}, {"sums", !names.empty()}, {"diagonals", std::int64_t{0}}};
@@ -79,10 +79,10 @@ jinja::Map derivative_context(const SpecFacts& facts, const Reading& reading) {
                         "write it without lambdas, arrays and references, and without loops that "
                         "read a buffer that has a gradient");
   }
-  context["by_score"] = splice_of(derivative_of(*facts.score_mod, {}, reading));
+  context["by_score"] = splice_of(derivative_of(*facts.score_mod, {}, interpretation));
   if (names.empty()) return context;
   Derivative by_names = derivative_of(
-      *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}}, reading);
+      *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}}, interpretation);
   jinja::List slots;
   std::int64_t diagonals = 0;
   for (std::size_t i = 0; i < by_names.slots.size(); ++i) {

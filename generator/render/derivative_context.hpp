@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../snippet/reading.hpp"
+#include "../snippet/interpretation.hpp"
 #include "../snippet/spec_facts.hpp"
 #include "engine/value.hpp"
 
@@ -9,6 +9,6 @@ namespace tilewright {
 /// What snippet/derivative.hpp.jinja reads, and whether the kernel sums gradients of buffers and
 /// scalars.
 /// @throws Error with code snippet where score_mod's text does not say its derivative
-jinja::Map derivative_context(const SpecFacts& facts, const Reading& reading);
+jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation);
 
 }  // namespace tilewright

@@ -13,7 +13,7 @@
 #include "generator/render/derivative_context.hpp"
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
-#include "generator/snippet/reading.hpp"
+#include "generator/snippet/interpretation.hpp"
 #include "generator/tactic/decode_tactic.hpp"
 
 namespace tilewright {
@@ -22,7 +22,7 @@ namespace {
 // How a CPU kernel becomes a source.
 struct KernelKind {
   std::string_view template_name;
-  std::string_view reading;
+  std::string_view interpretation;
   std::vector<std::string> entry_points;
   bool proves = false;  // mask_mod by intervals
 };
@@ -123,13 +123,13 @@ std::vector<std::string> common_options(const Target& target) {
           "-fvisibility=hidden"};
 }
 
-std::vector<std::string> compile_options(const Target& target, const Reading& reading,
+std::vector<std::string> compile_options(const Target& target, const Interpretation& interpretation,
                                          const SpecFacts& facts) {
   std::vector<std::string> options = common_options(target);
-  options.insert(options.end(), reading.options.begin(), reading.options.end());
+  options.insert(options.end(), interpretation.options.begin(), interpretation.options.end());
   // Where clang knows that a divisor is zero it deletes the code, and the result is anything. Now
   // it traps, as a division does at run time. A divisor that is a number costs nothing.
-  if (reading.options.empty() && (facts.score_mod_divides() || facts.mask_mod_divides())) {
+  if (interpretation.options.empty() && (facts.score_mod_divides() || facts.mask_mod_divides())) {
     options.insert(options.end(),
                    {"-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"});
   }
@@ -138,8 +138,9 @@ std::vector<std::string> compile_options(const Target& target, const Reading& re
 
 // The mask's kernel must agree with the forward kernel that skips by it, so both read alike. Our
 // own functions are as exact as CUDA's precise ones (docs/math.md), so they serve in every dtype.
-std::string_view reading_name(const KernelKind& kind, const Spec& spec) {
-  return kind.reading == "fast" && spec.precise_math.value_or(false) ? "float" : kind.reading;
+std::string_view interpretation_name(const KernelKind& kind, const Spec& spec) {
+  return kind.interpretation == "fast" && spec.precise_math.value_or(false) ? "float"
+                                                                            : kind.interpretation;
 }
 
 // A forced tactic is for forward kernels. verify evaluates snippets on the CPU whatever it forces.
@@ -205,7 +206,7 @@ KernelSource render_plain_for_cpu(const Spec& spec, const Target& target,
 // append of a spec with scales, and quantise: they divide by them.
 KernelSource render_dividing_for_cpu(const SpecFacts& facts, const Target& target,
                                      const KernelVariant& variant, const jinja::Loader& loader) {
-  const Reading& types = reading("fast");
+  const Interpretation& types = interpretation("fast");
   jinja::Map context = snippet_context(facts, types, ReadAhead::no);
   context.merge(dtype_context(facts.spec));
   context["scales_rows"] = true;
@@ -309,7 +310,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   }
   if (!variant.has_snippets()) return render_plain_for_cpu(facts.spec, target, variant, loader);
   const KernelKind kind = kernel_kind(variant.role);
-  const Reading& types = reading(reading_name(kind, facts.spec));
+  const Interpretation& types = interpretation(interpretation_name(kind, facts.spec));
   const CpuTactic tactic = tactic_of(kind, facts, target);
   jinja::Map context =
       cpu_context(facts, tactic, types, read_ahead_of(kind), variant.masked, variant.lse);

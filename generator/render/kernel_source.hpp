@@ -53,7 +53,7 @@ struct KernelSource {
   KernelLaunch launch = {};                       ///< of forward kernels for a GPU
   std::vector<ExtremaTable> extrema_tables = {};  ///< that a mask_proved kernel reads, in order
   /// Gives the same result where this kernel does not compile, as a snippet may hold more C++ than
-  /// the reading of an optimisation understands.
+  /// the interpretation of an optimisation understands.
   std::optional<KernelVariant> fallback = {};
 };
 

@@ -10,7 +10,7 @@
 #include "generator/render/extrema_table.hpp"
 #include "generator/render/promised_buffers.hpp"
 #include "generator/render/template_variables.hpp"
-#include "generator/snippet/reading.hpp"
+#include "generator/snippet/interpretation.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/splice.hpp"
 #include "generator/snippet/tree.hpp"
@@ -104,10 +104,10 @@ std::vector<Replacement> mixed_conditionals(const snippet::SnippetTree& tree) {
 Value proved_context(const SpecFacts& facts, std::string_view undecided_header,
                      const std::vector<ExtremaTable>& tables) {
   const Spec& spec = facts.spec;
-  const Reading& types = reading("interval");
+  const Interpretation& types = interpretation("interval");
   const Snippet& snippet = facts.required_mask_mod();
   List words;
-  for (const Reading::Word& word : types.words) {
+  for (const Interpretation::Word& word : types.words) {
     words.push_back(Map{{"word", word.word}, {"type", word.type}});
   }
   return Map{

@@ -10,7 +10,7 @@
 namespace tilewright {
 
 /// The variable `proved` of templates/snippet/proved.hpp.jinja: mask_mod spliced for the interval
-/// reading, with the buffers and scalars that it mentions and the tables of its buffers.
+/// interpretation, with the buffers and scalars that it mentions and the tables of its buffers.
 /// @param undecided_header template with the target's tw_undecided()
 /// @param tables of extrema_tables(facts), or none where the kernel has no memory for them
 jinja::Value proved_context(const SpecFacts& facts, std::string_view undecided_header,

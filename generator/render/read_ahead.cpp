@@ -41,7 +41,7 @@ class Replacer {
     if (node.op == Op::read) {
       const BufferRead& read = facts_.reads.at(next_read_++);
       if (ahead_ != nullptr && read.is_hoistable) {
-        node = snippet::variable("tw_reads." + ahead_->name_of(read), node.type);
+        node = snippet::variable("tw_loads." + ahead_->name_of(read), node.type);
       }
     }
     const bool has_suffix = literals_ == LiteralType::f32 && node.op == Op::floating_literal;
@@ -83,7 +83,7 @@ jinja::Splice spliced_snippet(const AnalysedSnippet& user, LiteralType literals,
   std::vector<Replacement> replacements;
   for (const BufferRead& read : user.facts.reads) {
     if (ahead == nullptr || !read.is_hoistable) continue;
-    replacements.push_back({read.range.begin, read.range.end, "tw_reads." + ahead->name_of(read)});
+    replacements.push_back({read.range.begin, read.range.end, "tw_loads." + ahead->name_of(read)});
   }
   return splice_snippet(user.snippet, literals, replacements);
 }

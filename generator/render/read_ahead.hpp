@@ -30,7 +30,7 @@ class ReadsAhead {
   std::vector<HoistedRead> reads_;
 };
 
-/// The user's text with `tw_reads.<name>` in the place of each hoistable read.
+/// The user's text with `tw_loads.<name>` in the place of each hoistable read.
 /// @param ahead  null: reads stay where they are
 jinja::Splice spliced_snippet(const AnalysedSnippet& user, LiteralType literals, ReadsAhead* ahead);
 

@@ -131,13 +131,13 @@ KernelSnippet scale_of(const SpecFacts& facts, SnippetKind kind) {
 }
 
 // With `ahead`, what can be read ahead of the loop over lanes is added to it.
-Value snippet_value(const Spec& spec, const KernelSnippet& snippet, const Reading& reading,
-                    ReadsAhead* ahead) {
+Value snippet_value(const Spec& spec, const KernelSnippet& snippet,
+                    const Interpretation& interpretation, ReadsAhead* ahead) {
   if (snippet.user == nullptr) return {};
   const auto mentioned = [&](const std::string& name) { return snippet.mentions(name); };
-  const LiteralType literals = reading.literals;
+  const LiteralType literals = interpretation.literals;
   jinja::Splice body =
-      reading.checked
+      interpretation.checked
           ? splice_snippet(snippet.user->snippet, literals, counted_loops(snippet.user->snippet))
       : snippet.printed != nullptr
           ? printed_snippet(*snippet.user, *snippet.printed, *snippet.facts, literals, ahead)
@@ -149,7 +149,7 @@ Value snippet_value(const Spec& spec, const KernelSnippet& snippet, const Readin
 }
 
 // What a kernel is told of the scales, the sink and dropout; none where the spec has none of them.
-Value scales_value(const SpecFacts& facts, const Reading& reading) {
+Value scales_value(const SpecFacts& facts, const Interpretation& interpretation) {
   if (!facts.spec.has_other_snippets()) return {};
   List snippets, absent;
   for (const SnippetKind kind : {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale,
@@ -157,7 +157,8 @@ Value scales_value(const SpecFacts& facts, const Reading& reading) {
     const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
     Map named = {{"key", to_string(kind)}, {"index", is_of_kv ? "kv_idx" : "q_idx"}};
     if (facts.of(kind)) {
-      const Value snippet = snippet_value(facts.spec, scale_of(facts, kind), reading, nullptr);
+      const Value snippet =
+          snippet_value(facts.spec, scale_of(facts, kind), interpretation, nullptr);
       named.insert(snippet.as_map()->begin(), snippet.as_map()->end());
       snippets.emplace_back(std::move(named));
     } else {
@@ -200,15 +201,15 @@ List read_values(const Spec& spec, const ReadsAhead& ahead, ReadAhead read_ahead
   return values;
 }
 
-Value reading_value(const Reading& reading) {
+Value interpretation_value(const Interpretation& interpretation) {
   List words;
-  for (const Reading::Word& word : reading.words) {
+  for (const Interpretation::Word& word : interpretation.words) {
     words.push_back(Map{{"word", word.word}, {"type", word.type}});
   }
-  return Map{{"header", reading.header},
-             {"buffer_header", reading.buffer_header},
-             {"fast_math", reading.fast_math},
-             {"checked", reading.checked},
+  return Map{{"header", interpretation.header},
+             {"buffer_header", interpretation.buffer_header},
+             {"fast_math", interpretation.fast_math},
+             {"checked", interpretation.checked},
              {"words", std::move(words)}};
 }
 
@@ -284,8 +285,8 @@ Map dtype_context(const Spec& spec) {
           {"out_type", tensor_type(spec.output_dtype())}};
 }
 
-Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead read_ahead,
-                    ScoreForm form) {
+Map snippet_context(const SpecFacts& facts, const Interpretation& interpretation,
+                    ReadAhead read_ahead, ScoreForm form) {
   const Spec& spec = facts.spec;
   const KernelSnippet score_mod = score_mod_of(facts, form), mask_mod = mask_mod_of(facts);
   const auto mentioned = [&](const std::string& name) {
@@ -297,7 +298,7 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
   };
   ReadsAhead ahead;
   ReadsAhead* const hoisted = read_ahead != ReadAhead::no ? &ahead : nullptr;
-  Map context = {{"reading", reading_value(reading)},
+  Map context = {{"interpretation", interpretation_value(interpretation)},
                  {"buffers", used_values(spec.buffers, buffer_value, mentioned)},
                  {"scalars", used_values(spec.scalars, scalar_value, mentioned)},
                  {"index_differences", false},
@@ -311,18 +312,18 @@ Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead re
                  {"kv_token", spec.is_packed() && mentioned("kv_token")},
                  {"own_names", own_names(facts, form)},
                  {"calls_functions", calls_functions(facts)},
-                 {"scales", scales_value(facts, reading)},
-                 {"score_mod", snippet_value(spec, score_mod, reading, hoisted)},
-                 {"mask_mod", snippet_value(spec, mask_mod, reading, hoisted)}};
+                 {"scales", scales_value(facts, interpretation)},
+                 {"score_mod", snippet_value(spec, score_mod, interpretation, hoisted)},
+                 {"mask_mod", snippet_value(spec, mask_mod, interpretation, hoisted)}};
   context["reads"] = read_values(spec, ahead, read_ahead);
   return context;
 }
 
-Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& reading,
-                ReadAhead read_ahead, bool masked, bool lse) {
+Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic,
+                const Interpretation& interpretation, ReadAhead read_ahead, bool masked, bool lse) {
   const Spec& spec = facts.spec;
   const RegisterBlock registers = register_block(tactic);
-  Map context = snippet_context(facts, reading, read_ahead);
+  Map context = snippet_context(facts, interpretation, read_ahead);
   context.merge(tactic_variables(tactic));
   // The columns of a tile's row tell which tensor it is of (templates/cpu/padded_rows.hpp).
   const bool is_ambiguous =

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "../snippet/reading.hpp"
+#include "../snippet/interpretation.hpp"
 #include "../snippet/spec_facts.hpp"
 #include "../tactic/tactic.hpp"
 #include "engine/value.hpp"
@@ -29,15 +29,16 @@ std::string_view element_type(DType dtype);
 jinja::Map dtype_context(const Spec& spec);
 
 /// The variables that templates/snippet/snippets.hpp.jinja reads: the snippets, spliced for one
-/// reading, and the buffers and scalars that they mention.
-jinja::Map snippet_context(const SpecFacts& facts, const Reading& reading, ReadAhead read_ahead,
-                           ScoreForm form = ScoreForm::as_written);
+/// interpretation, and the buffers and scalars that they mention.
+jinja::Map snippet_context(const SpecFacts& facts, const Interpretation& interpretation,
+                           ReadAhead read_ahead, ScoreForm form = ScoreForm::as_written);
 
 /// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
 /// @param masked whether the kernel follows a block mask
 /// @param lse whether it writes lse
-jinja::Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic, const Reading& reading,
-                       ReadAhead read_ahead, bool masked, bool lse);
+jinja::Map cpu_context(const SpecFacts& facts, const CpuTactic& tactic,
+                       const Interpretation& interpretation, ReadAhead read_ahead, bool masked,
+                       bool lse);
 
 /// Whether a kernel stores values divided by the spec's scales: append of a spec with scales, and
 /// quantise.

@@ -58,11 +58,12 @@ constexpr std::string_view kNoExceptions = "kernels have no exceptions";
 constexpr std::string_view kNoHeap = "kernels have no heap";
 constexpr std::string_view kNoCoroutines = "a snippet is no coroutine";
 constexpr std::string_view kNoPointers = "a snippet reads memory through its buffers only";
-constexpr std::string_view kNoSizes = "a type's size differs between the readings of a snippet";
+constexpr std::string_view kNoSizes =
+    "a type's size differs between the interpretations of a snippet";
 
 constexpr auto kRefusedKeywords = std::to_array<RefusedKeyword>({
     {"alignof", kNoSizes},
-    {"asm", "the same text must mean the same on every target and in every reading"},
+    {"asm", "the same text must mean the same on every target and in every interpretation"},
     {"catch", kNoExceptions},
     {"class", kNoDefinitions},
     {"co_await", kNoCoroutines},

@@ -67,7 +67,8 @@ class NumberReader {
  private:
   NumberLiteral with_suffix(bool is_floating) const {
     const NumberLiteral literal = {.is_floating = is_floating, .has_suffix = !rest_.empty()};
-    if (is_floating && rest_ == "l") return fault("is a long double, which no reading offers");
+    if (is_floating && rest_ == "l")
+      return fault("is a long double, which no interpretation offers");
     const bool known = is_floating ? rest_.empty() || rest_ == "f"
                                    : std::find(kWholeSuffixes.begin(), kWholeSuffixes.end(),
                                                rest_) != kWholeSuffixes.end();

@@ -14,8 +14,8 @@ struct NumberLiteral {
   bool is_unsigned = false;
   std::int64_t integer = 0;  ///< value of a whole number that is not unsigned
   double floating = 0;       ///< value of a floating number, rounded to a float if it ends in f
-  std::string
-      fault;  ///< why no reading takes it, to stand after "the number 0x"; empty: it is right
+  std::string fault;  ///< why no interpretation takes it, to stand after "the number 0x"; empty: it
+                      ///< is right
   bool is_out_of_range = false;  ///< the fault is that no type holds the value
 };
 

@@ -10,8 +10,8 @@
 
 namespace tilewright::snippet {
 
-/// The type of a value. `float` and `double` are one type: each reading has one floating type.
-/// `unknown` is the type of an unsigned integer.
+/// The type of a value. `float` and `double` are one type: each interpretation has one floating
+/// type. `unknown` is the type of an unsigned integer.
 enum class Type : std::uint8_t { integer, floating, truth, wide, unknown };
 
 /// "int", "float", "bool", "long long": in JSON and as a snippet declares it; "unknown".

@@ -83,7 +83,7 @@ Snippet check_snippet(SnippetKind kind, std::string_view text, std::vector<Snipp
 /// their shapes), scalars, functions. Several lines.
 std::string names_available(const Spec& spec, SnippetKind kind);
 
-/// C++ functions that every reading offers: "tanh", "tanhf", "exp", ...
+/// C++ functions that every interpretation offers: "tanh", "tanhf", "exp", ...
 const std::vector<std::string>& snippet_functions();
 
 /// b, h, h_kv, q_idx, kv_idx, q_len, kv_len, num_q_heads, num_kv_heads, score (which only score_mod

@@ -13,7 +13,7 @@ namespace tilewright {
 // gcc takes the members for redeclarations of the constants in dtype.hpp.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
-/// The type that an unsuffixed floating literal (`0.5`) has in a reading: the score's.
+/// The type that an unsuffixed floating literal (`0.5`) has in an interpretation: the score's.
 enum class LiteralType : std::uint8_t {
   f32,  ///< 0.5 is spliced as 0.5f
   f64,  ///< 0.5 stays as it is

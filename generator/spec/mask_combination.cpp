@@ -15,8 +15,8 @@ namespace {
 // keeps its columns and a comment at its end swallows nothing.
 constexpr std::string_view kOpenBracket = "(\n";
 constexpr std::string_view kClose = "\n)";
-// `bool` is the reading's own truth. A body may return numbers and truths, which one type must
-// hold.
+// `bool` is the interpretation's own truth. A body may return numbers and truths, which one type
+// must hold.
 constexpr std::string_view kBodyOpen = "[&]() -> bool {\n";
 constexpr std::string_view kBodyClose = "\n}()";
 

@@ -18,7 +18,7 @@ namespace tilewright::py {
 namespace {
 
 // file, line, column, the text of the line
-using Place = std::tuple<std::string, int, int, std::string>;
+using Location = std::tuple<std::string, int, int, std::string>;
 
 ErrorCode code_of(const std::string& name) {
   for (int code = 0; code <= static_cast<int>(ErrorCode::internal); ++code) {
@@ -28,7 +28,7 @@ ErrorCode code_of(const std::string& name) {
 }
 
 std::string report(const std::string& code, const std::string& message, const std::string& hint,
-                   const std::optional<Place>& place, const std::vector<std::string>& notes) {
+                   const std::optional<Location>& place, const std::vector<std::string>& notes) {
   Error::Details details{.code = code_of(code), .message = message, .notes = notes, .hint = hint};
   if (place) {
     const auto& [file, line, column, excerpt] = *place;

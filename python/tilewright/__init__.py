@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ._attention import Attention, Bindings
     from ._context import ContextParallel, ContextPlan, TorchTransport, context_parallel
     from ._create_mask import and_masks, create_block_mask, or_masks
-    from ._error import Error, Place
+    from ._error import Error, SourceLocation
     from ._flex import AuxOutput, AuxRequest, flex_attention
     from ._mask import BlockMask
     from ._plan import Plan
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from ._varlen import paged_attention, varlen_attention
 
 __all__ = [
-    "Attention", "AuxOutput", "AuxRequest", "Bindings", "BlockMask", "ContextParallel", "ContextPlan", "Error", "Place",
-    "Plan", "Snippet", "TorchTransport", "and_masks", "check", "context_parallel", "create_block_mask", "flex_attention", "or_masks", "paged_attention", "precompile", "record", "render",
-    "scalar", "trace", "varlen_attention",
+    "Attention", "AuxOutput", "AuxRequest", "Bindings", "BlockMask", "ContextParallel", "ContextPlan", "Error", "Plan",
+    "Snippet", "SourceLocation", "TorchTransport", "and_masks", "check", "context_parallel", "create_block_mask",
+    "flex_attention", "or_masks", "paged_attention", "precompile", "record", "render", "scalar", "trace",
+    "varlen_attention",
 ]  # fmt: skip
 
 # Each name is imported when it is first asked for, so that the package is imported in a few milliseconds.
@@ -28,7 +29,7 @@ _HOMES = {
     "_attention": "Attention Bindings",
     "_context": "ContextParallel ContextPlan TorchTransport context_parallel",
     "_create_mask": "and_masks create_block_mask or_masks",
-    "_error": "Error Place",
+    "_error": "Error SourceLocation",
     "_flex": "AuxOutput AuxRequest flex_attention",
     "_mask": "BlockMask",
     "_plan": "Plan",

@@ -19,7 +19,7 @@ _SCALAR = re.compile(r'pass \.scalars = \{\{"(\w+)", X\}\} to bind\(\)')
 _PADDED = re.compile(r"pad [\w, ]+ with zeros")  # the tensors of a hint
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A position in a text that the caller wrote: a spec, a snippet, a Python file."""
 
     file: str
@@ -50,7 +50,7 @@ class Error(Exception):
             hint = hint.replace(cpp, python)
         hint = _SCALAR.sub(r'pass scalars={"\1": X} to the call, or \1=X to attention.bind()', hint)
         self.hint = hint
-        self.place = None if place is None else Place(*place)  # type: ignore[arg-type]
+        self.place = None if place is None else SourceLocation(*place)  # type: ignore[arg-type]
         self.notes = list(notes)
 
     def renamed(self, names: Mapping[str, str]) -> "Error":

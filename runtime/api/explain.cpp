@@ -37,7 +37,7 @@ Explanation::Backward backward_of(const SpecFacts& facts, const Target& target) 
   return result;
 }
 
-nlohmann::ordered_json json_of(const std::optional<Explanation::Place>& place) {
+nlohmann::ordered_json json_of(const std::optional<Explanation::SnippetLocation>& place) {
   if (!place) return nullptr;
   return {{"snippet", place->snippet}, {"line", place->line}, {"column", place->column}};
 }

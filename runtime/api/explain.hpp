@@ -13,19 +13,19 @@ namespace tilewright {
 /// that this kernel and the mask's take or do not take, and its backward kernel.
 struct Explanation {
   /// Where in a snippet a fast path ends.
-  struct Place {
+  struct SnippetLocation {
     std::string snippet;  ///< "score_mod" or "mask_mod"
     int line = 0;         ///< from 1
     int column = 0;       ///< from 1, in bytes
 
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const SnippetLocation&, const SnippetLocation&) = default;
   };
 
   struct Path {
     std::string name;  ///< "score_slope"; docs/cli.md lists them
     bool used = false;
     std::string why_not = {};  ///< empty if used
-    std::optional<Place> place = {};
+    std::optional<SnippetLocation> place = {};
   };
 
   std::string kernel;  ///< "forward_masked"
@@ -38,7 +38,7 @@ struct Explanation {
     std::string kernel;        ///< "backward_masked"
     std::string tactic = {};   ///< "hopper columns=128 rows=64"; empty where it cannot be made
     std::string why_not = {};  ///< why it cannot: score_mod's derivative is unknown
-    std::optional<Place> place = {};
+    std::optional<SnippetLocation> place = {};
   };
   std::optional<Backward> backward = {};
 

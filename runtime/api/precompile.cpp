@@ -166,21 +166,21 @@ std::vector<cache::BundleItem> precompile(std::span<const ManifestSpec> specs,
                                           std::span<const Target> targets,
                                           const PrecompileOptions& options) {
   // Bundles that are there already must not decide what goes into a new one.
-  Toolchain context = options.kernels;
-  context.bundles = std::make_shared<const cache::Bundles>();
-  context = with_defaults(std::move(context));
-  if (!*context.jit) {
+  Toolchain toolchain = options.kernels;
+  toolchain.bundles = std::make_shared<const cache::Bundles>();
+  toolchain = with_defaults(std::move(toolchain));
+  if (!*toolchain.jit) {
     throw Error(ErrorCode::usage, "precompile compiles, and TILEWRIGHT_JIT=off forbids that",
                 "unset TILEWRIGHT_JIT here; it is meant for where the bundle is used");
   }
   const std::vector<Job> jobs = jobs_of(specs, targets);
-  const bool has_memo = is_embedded(*context.templates);
+  const bool has_memo = is_embedded(*toolchain.templates);
   std::vector<cache::BundleItem> items(jobs.size());
   Progress progress(options.progress);
   in_parallel(jobs.size(), thread_count(options.jobs, jobs.size()), [&](std::size_t i) {
     const Job& job = jobs[i];
     try {
-      const KernelBinary binary = build_kernel(job.spec->spec, *job.target, job.id, context);
+      const KernelBinary binary = build_kernel(job.spec->spec, *job.target, job.id, toolchain);
       items[i] = item_of(job.spec->spec, binary, has_memo);
       progress.add({job.spec->spec.name, job.target->name(), binary.build});
     } catch (const Error& error) {

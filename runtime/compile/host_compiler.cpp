@@ -44,9 +44,9 @@ constexpr std::array kCompileOptions = {
     "-fmax-errors=20", "-frandom-seed=kernel",
 };
 
-// A snippet with a path that returns nothing would be undefined behaviour in the kernel. A reading
-// that is instrumented finds such a path when it is taken. -w would silence this error too; GCC has
-// no other word for all warnings, of which a kernel gets hardly any.
+// A snippet with a path that returns nothing would be undefined behaviour in the kernel. An
+// interpretation that is instrumented finds such a path when it is taken. -w would silence this
+// error too; GCC has no other word for all warnings, of which a kernel gets hardly any.
 constexpr const char* kRefuseMissingReturn = "-Werror=return-type";
 constexpr const char* kNoWarningsOfClang = "-Wno-everything";
 

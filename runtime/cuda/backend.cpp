@@ -306,8 +306,8 @@ class CudaBackend final : public Backend {
 
  private:
   static bool will_compile(const Toolchain& given) {
-    const Toolchain context = with_defaults(given);
-    return *context.jit && context.bundles->empty();
+    const Toolchain toolchain = with_defaults(given);
+    return *toolchain.jit && toolchain.bundles->empty();
   }
 
   std::vector<KernelBinary> build(const DeviceFacts& gpu, const AttentionOptions& options) {

@@ -8,7 +8,7 @@
 namespace tilewright::cuda {
 
 /// The order in which a launch works through its heads: `count` groups of `heads` heads each, then
-/// one last group of all the others. See templates/cuda/attention/place.hpp.
+/// one last group of all the others. See templates/cuda/attention/q_tile.hpp.
 struct HeadGroups {
   std::int64_t heads;
   std::int64_t count;
@@ -21,7 +21,7 @@ struct HeadGroups {
 HeadGroups head_groups(const Spec& spec, const Shape& shape, std::int64_t l2_bytes);
 
 /// The order in which a packed call's launch works: groups of sequences, and in each of them groups
-/// of heads. See templates/cuda/attention/planned_places.hpp.
+/// of heads. See templates/cuda/attention/planned_q_tiles.hpp.
 struct PackedGroups {
   std::int64_t sequences;  ///< groups of them, at most abi::kMostPlanGroups
   std::int64_t kv_rows;    ///< that each has about

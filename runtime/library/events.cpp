@@ -12,18 +12,18 @@
 namespace tilewright {
 namespace {
 
-bool is_wanted(EventLevel level, const Toolchain& context) {
+bool is_wanted(EventLevel level, const Toolchain& toolchain) {
   const LogFile& log = LogFile::of_process();
-  return context.events || (level == EventLevel::debug ? log.has_debug() : log.is_open());
+  return toolchain.events || (level == EventLevel::debug ? log.has_debug() : log.is_open());
 }
 
-void tell(EventLevel level, const std::string& text, const Toolchain& context) {
+void tell(EventLevel level, const std::string& text, const Toolchain& toolchain) {
   const LogFile& log = LogFile::of_process();
   const bool is_debug = level == EventLevel::debug;
   if (!is_debug || log.has_debug()) log.write(is_debug ? "debug" : "info", text);
-  if (!context.events) return;
+  if (!toolchain.events) return;
   try {
-    context.events(level, text);
+    toolchain.events(level, text);
   } catch (...) {
     // The work goes on, whatever became of the event.
   }
@@ -36,15 +36,15 @@ std::string in_quotes(std::string_view text) {
 }  // namespace
 
 void tell_kernel(const SpecFacts& facts, const Target& target, const KernelBuild& build,
-                 const cache::Digest& key, const Toolchain& context) {
-  if (!is_wanted(EventLevel::info, context)) return;
+                 const cache::Digest& key, const Toolchain& toolchain) {
+  if (!is_wanted(EventLevel::info, toolchain)) return;
   tell(EventLevel::info,
        fmt::format("kernel spec={} kernel={} target={} source={} key={} render_ms={:.2f} "
                    "compile_ms={:.1f} load_ms={:.2f} bytes={} names={}",
                    in_quotes(facts.spec.name), build.kernel, target.name(), build.source, key.hex(),
                    build.render_ms, build.compile_ms, build.load_ms, build.bytes,
                    fmt::join(build.names, ",")),
-       context);
+       toolchain);
 }
 
 void log_miss(const SpecFacts& facts, const Target& target, std::string_view kernel,
@@ -55,15 +55,15 @@ void log_miss(const SpecFacts& facts, const Target& target, std::string_view ker
                                 in_quotes(facts.spec.name), kernel, target.name(), key.hex()));
 }
 
-void tell_ignored_line_info(const Toolchain& context) {
+void tell_ignored_line_info(const Toolchain& toolchain) {
   static std::atomic<bool> is_told = false;
-  if (!is_wanted(EventLevel::info, context) || is_told.exchange(true)) return;
-  tell(EventLevel::info, "line_info ignored=\"nothing may be compiled\"", context);
+  if (!is_wanted(EventLevel::info, toolchain) || is_told.exchange(true)) return;
+  tell(EventLevel::info, "line_info ignored=\"nothing may be compiled\"", toolchain);
 }
 
 void tell_attention(const Spec& spec, const Target& target, std::string_view device,
-                    const Toolchain& context) {
-  if (!is_wanted(EventLevel::info, context)) return;
+                    const Toolchain& toolchain) {
+  if (!is_wanted(EventLevel::info, toolchain)) return;
   const SpecFacts facts(spec);
   std::string used;
   const std::vector<FastPath> paths = fast_paths(facts, target);
@@ -75,14 +75,14 @@ void tell_attention(const Spec& spec, const Target& target, std::string_view dev
       fmt::format("attention spec={} device={} target={} tactic={} fast_paths={}",
                   in_quotes(facts.spec.name), device, target.name(),
                   in_quotes(choose_tactic(facts, target).describe()), used.empty() ? "none" : used),
-      context);
-  if (!is_wanted(EventLevel::debug, context)) return;
+      toolchain);
+  if (!is_wanted(EventLevel::debug, toolchain)) return;
   for (const FastPath& path : paths) {
     if (path.used) continue;
     tell(EventLevel::debug,
          fmt::format("no_fast_path spec={} path={} why={}", in_quotes(facts.spec.name), path.name,
                      in_quotes(path.why_not)),
-         context);
+         toolchain);
   }
 }
 

@@ -102,27 +102,27 @@ struct Rendered {
 };
 
 Rendered render(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                const Toolchain& context) {
+                const Toolchain& toolchain) {
   const Stopwatch watch;
-  KernelSource source = render_kernel(facts, target, id, *context.templates);
+  KernelSource source = render_kernel(facts, target, id, *toolchain.templates);
   if (target.is_cpu()) {
-    source.options.insert(source.options.end(), context.instrumentation.begin(),
-                          context.instrumentation.end());
-  } else if (*context.line_info) {
+    source.options.insert(source.options.end(), toolchain.instrumentation.begin(),
+                          toolchain.instrumentation.end());
+  } else if (*toolchain.line_info) {
     source.options.emplace_back("-lineinfo");
   }
   return {std::move(source), watch.milliseconds()};
 }
 
 // Bundles hold no kernels for "cpu", which is another instruction set on each machine.
-bool may_be_bundled(const Target& target, const Toolchain& context) {
-  return !context.bundles->empty() && context.instrumentation.empty() &&
-         target != Target::host_cpu() && context.bundles->has_ingredient("target", target.name());
+bool may_be_bundled(const Target& target, const Toolchain& toolchain) {
+  return !toolchain.bundles->empty() && toolchain.instrumentation.empty() &&
+         target != Target::host_cpu() && toolchain.bundles->has_ingredient("target", target.name());
 }
 
 // A memo is that of a kernel as it is rendered, without what a profiler wants.
-bool has_memo(const Target& target, const Toolchain& context) {
-  return is_embedded(*context.templates) && (target.is_cpu() || !*context.line_info);
+bool has_memo(const Target& target, const Toolchain& toolchain) {
+  return is_embedded(*toolchain.templates) && (target.is_cpu() || !*toolchain.line_info);
 }
 
 // A binary that was found, not compiled.
@@ -158,42 +158,43 @@ std::unique_ptr<const KernelCompiler> compiler_or_reason(const Target& target,
 // A kernel whose spec a bundle knows need not be rendered.
 std::optional<KernelBinary> find_without_rendering(const SpecFacts& facts, const Target& target,
                                                    const KernelVariant& id,
-                                                   const Toolchain& context) {
-  if (!may_be_bundled(target, context) || !has_memo(target, context)) return std::nullopt;
+                                                   const Toolchain& toolchain) {
+  if (!may_be_bundled(target, toolchain) || !has_memo(target, toolchain)) return std::nullopt;
   const Stopwatch watch;
-  cache::Bundles::Loaded loaded = context.bundles->load_memo(kernel_memo(facts, target, id));
+  cache::Bundles::Loaded loaded = toolchain.bundles->load_memo(kernel_memo(facts, target, id));
   if (!loaded.entry) return std::nullopt;
   Rendered described{kernel_metadata(facts, target, id), 0};
   return from_bundle(std::move(loaded), std::move(described), watch.milliseconds());
 }
 
 KernelBinary find_or_compile(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                             const Toolchain& context) {
+                             const Toolchain& toolchain) {
   const Activity activity("makes the kernel", id.name() + " for " + target.name());
-  if (auto bundled = find_without_rendering(facts, target, id, context)) return *std::move(bundled);
-  Rendered rendered = render(facts, target, id, context);
+  if (auto bundled = find_without_rendering(facts, target, id, toolchain))
+    return *std::move(bundled);
+  Rendered rendered = render(facts, target, id, toolchain);
   const KernelSource& source = rendered.source;
   const Stopwatch watch;
   const cache::Request request = kernel_request(source);
-  if (may_be_bundled(target, context)) {
-    cache::Bundles::Loaded loaded = context.bundles->load(request.digest);
+  if (may_be_bundled(target, toolchain)) {
+    cache::Bundles::Loaded loaded = toolchain.bundles->load(request.digest);
     if (loaded.entry) {
       return from_bundle(std::move(loaded), std::move(rendered), watch.milliseconds());
     }
   }
   std::optional<Error> no_compiler;
   const std::unique_ptr<const KernelCompiler> compiler =
-      *context.jit ? compiler_or_reason(target, no_compiler) : nullptr;
+      *toolchain.jit ? compiler_or_reason(target, no_compiler) : nullptr;
   if (!compiler) {
-    if (auto entry = find_by_request(*context.store, request)) {
+    if (auto entry = find_by_request(*toolchain.store, request)) {
       return kept(std::move(entry), "disk", std::move(rendered), watch.milliseconds());
     }
     if (no_compiler) throw *no_compiler;
-    throw missing_kernel(facts, source, *context.bundles, *context.store);
+    throw missing_kernel(facts, source, *toolchain.bundles, *toolchain.store);
   }
   const cache::Key key = cache::make_key(request, compiler->identity());
   double compile_ms = 0;
-  cache::Store::Result result = context.store->load_or_build(key, [&] {
+  cache::Store::Result result = toolchain.store->load_or_build(key, [&] {
     log_miss(facts, target, id.name(), key.digest);
     const Stopwatch compile_watch;
     cache::Entry entry = compile(facts, source, key, *compiler);
@@ -212,19 +213,19 @@ KernelBinary find_or_compile(const SpecFacts& facts, const Target& target, const
 }
 
 KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                   const Toolchain& context) {
-  KernelBinary binary = find_or_compile(facts, target, id, context);
-  tell_kernel(facts, target, binary.build, binary.entry->key.digest, context);
+                   const Toolchain& toolchain) {
+  KernelBinary binary = find_or_compile(facts, target, id, toolchain);
+  tell_kernel(facts, target, binary.build, binary.entry->key.digest, toolchain);
   return binary;
 }
 
 bool is_bundled(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                const Toolchain& context) {
-  if (has_memo(target, context) && context.bundles->find_memo(kernel_memo(facts, target, id))) {
+                const Toolchain& toolchain) {
+  if (has_memo(target, toolchain) && toolchain.bundles->find_memo(kernel_memo(facts, target, id))) {
     return true;
   }
-  const KernelSource source = render(facts, target, id, context).source;
-  return static_cast<bool>(context.bundles->find(kernel_request(source).digest));
+  const KernelSource source = render(facts, target, id, toolchain).source;
+  return static_cast<bool>(toolchain.bundles->find(kernel_request(source).digest));
 }
 
 // Whether a kernel or what serves in its place is held.
@@ -237,18 +238,18 @@ bool has_or_fallback(const SpecFacts& facts, const Target& target, const KernelV
 }
 
 KernelBinary build_or_fallback(const SpecFacts& facts, const Target& target,
-                               const KernelVariant& id, const Toolchain& context) {
+                               const KernelVariant& id, const Toolchain& toolchain) {
   const std::optional<KernelVariant> fallback = kernel_metadata(facts, target, id).fallback;
-  if (!fallback) return build(facts, target, id, context);
+  if (!fallback) return build(facts, target, id, toolchain);
   try {
-    KernelBinary binary = build(facts, target, id, context);
+    KernelBinary binary = build(facts, target, id, toolchain);
     if (binary.compiles()) return binary;
   } catch (const Error& error) {
     // The compiler gave up, is not there or must not be used: nothing that is kept, and the
     // fallback says no less.
     if (error.code() != ErrorCode::compiler && error.code() != ErrorCode::missing_kernel) throw;
   }
-  return build(facts, target, *fallback, context);
+  return build(facts, target, *fallback, toolchain);
 }
 
 // Objects that are loaded now, by key, so that two equal kernels share one.
@@ -267,11 +268,11 @@ std::shared_ptr<const SharedObject> shared_object(const cache::Entry& entry,
 }
 
 std::shared_ptr<const LoadedKernel> load(const SpecFacts& facts, const Target& target,
-                                         const KernelVariant& id, const Toolchain& context) {
+                                         const KernelVariant& id, const Toolchain& toolchain) {
   if (!target.is_cpu()) {
     throw Error(ErrorCode::internal, "a kernel for a GPU cannot be loaded into the process");
   }
-  KernelBinary binary = build_or_fallback(facts, target, id, context);
+  KernelBinary binary = build_or_fallback(facts, target, id, toolchain);
   const Stopwatch watch;
   std::shared_ptr<const SharedObject> object =
       shared_object(*binary.entry, binary.build.names.empty() ? id.name() : binary.build.names[0]);
@@ -319,19 +320,19 @@ std::vector<KernelBinary> each_of(std::span<const KernelVariant> ids, const Make
 
 }  // namespace
 
-Toolchain with_defaults(Toolchain context) {
-  report_unknown_variables(context.diagnostics);
-  report_unwritable_log(context.diagnostics);
-  if (!context.store) context.store = default_store(context.diagnostics);
-  if (!context.templates) context.templates = default_templates();
-  if (!context.bundles) context.bundles = default_bundles(context.diagnostics);
-  if (!context.jit) context.jit = jit_is_allowed();
-  if (!context.line_info) context.line_info = line_info_is_wanted();
-  if (*context.line_info && !*context.jit) {
-    context.line_info = false;
-    tell_ignored_line_info(context);
+Toolchain with_defaults(Toolchain toolchain) {
+  report_unknown_variables(toolchain.diagnostics);
+  report_unwritable_log(toolchain.diagnostics);
+  if (!toolchain.store) toolchain.store = default_store(toolchain.diagnostics);
+  if (!toolchain.templates) toolchain.templates = default_templates();
+  if (!toolchain.bundles) toolchain.bundles = default_bundles(toolchain.diagnostics);
+  if (!toolchain.jit) toolchain.jit = jit_is_allowed();
+  if (!toolchain.line_info) toolchain.line_info = line_info_is_wanted();
+  if (*toolchain.line_info && !*toolchain.jit) {
+    toolchain.line_info = false;
+    tell_ignored_line_info(toolchain);
   }
-  return context;
+  return toolchain;
 }
 
 std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& diagnostics) {
@@ -365,17 +366,17 @@ bool line_info_is_wanted() {
 }
 
 KernelSource requested_source(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                              const Toolchain& context) {
-  return render(facts, target, id, with_defaults(context)).source;
+                              const Toolchain& toolchain) {
+  return render(facts, target, id, with_defaults(toolchain)).source;
 }
 
 std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
                                     std::span<const KernelVariant> ids, const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
+  const Toolchain toolchain = with_defaults(given);
   for (const Target& target : targets) {
     const auto holds = [&](const KernelVariant& id) {
-      const KernelSource source = render(facts, target, id, context).source;
-      return find_by_request(*context.store, kernel_request(source)) != nullptr;
+      const KernelSource source = render(facts, target, id, toolchain).source;
+      return find_by_request(*toolchain.store, kernel_request(source)) != nullptr;
     };
     const bool has_all = std::all_of(ids.begin(), ids.end(), [&](const KernelVariant& id) {
       return has_or_fallback(facts, target, id, holds);
@@ -387,12 +388,12 @@ std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Targ
 
 std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
                                      std::span<const KernelVariant> ids, const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
+  const Toolchain toolchain = with_defaults(given);
   for (const Target& target : targets) {
     const auto holds = [&](const KernelVariant& id) {
-      return is_bundled(facts, target, id, context);
+      return is_bundled(facts, target, id, toolchain);
     };
-    const bool has_all = may_be_bundled(target, context) &&
+    const bool has_all = may_be_bundled(target, toolchain) &&
                          std::all_of(ids.begin(), ids.end(), [&](const KernelVariant& id) {
                            return has_or_fallback(facts, target, id, holds);
                          });
@@ -402,37 +403,39 @@ std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Tar
 }
 
 KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                          const Toolchain& context) {
-  return build(facts, target, id, with_defaults(context));
+                          const Toolchain& toolchain) {
+  return build(facts, target, id, with_defaults(toolchain));
 }
 
 std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
                                         std::span<const KernelVariant> ids,
                                         const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
-  return each_of(ids, [&](const KernelVariant& id) { return build(facts, target, id, context); });
+  const Toolchain toolchain = with_defaults(given);
+  return each_of(ids, [&](const KernelVariant& id) { return build(facts, target, id, toolchain); });
 }
 
 std::vector<KernelBinary> build_or_fallback_kernels(const SpecFacts& facts, const Target& target,
                                                     std::span<const KernelVariant> ids,
                                                     const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
-  return each_of(
-      ids, [&](const KernelVariant& id) { return build_or_fallback(facts, target, id, context); });
+  const Toolchain toolchain = with_defaults(given);
+  return each_of(ids, [&](const KernelVariant& id) {
+    return build_or_fallback(facts, target, id, toolchain);
+  });
 }
 
 std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
-                                                const KernelVariant& id, const Toolchain& context) {
-  return load(facts, target, id, with_defaults(context));
+                                                const KernelVariant& id,
+                                                const Toolchain& toolchain) {
+  return load(facts, target, id, with_defaults(toolchain));
 }
 
 std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
                                                               const Target& target,
                                                               std::span<const KernelVariant> ids,
                                                               const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
+  const Toolchain toolchain = with_defaults(given);
   std::vector<std::shared_ptr<const LoadedKernel>> kernels(ids.size());
-  side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(facts, target, ids[i], context); });
+  side_by_side(ids.size(), [&](size_t i) { kernels[i] = load(facts, target, ids[i], toolchain); });
   return kernels;
 }
 

@@ -17,9 +17,9 @@
 
 namespace tilewright {
 
-/// The context with its defaults filled in.
+/// The toolchain with its defaults filled in.
 /// @throws Error with code usage or file where the environment cannot be understood
-Toolchain with_defaults(Toolchain context);
+Toolchain with_defaults(Toolchain toolchain);
 
 /// The bundles that TILEWRIGHT_BUNDLES names, opened once per process.
 /// @param diagnostics hears what is wrong with them, unless an earlier caller's sink did
@@ -35,7 +35,7 @@ bool line_info_is_wanted();
 
 /// A kernel as caches are asked for it, with the options that the toolchain adds.
 KernelSource requested_source(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                              const Toolchain& context);
+                              const Toolchain& toolchain);
 
 /// The binary of one kernel.
 struct KernelBinary {
@@ -65,11 +65,12 @@ struct LoadedKernel {
 /// The first of `targets`, the best one first, for which the bundles hold all of these kernels, or
 /// the fallbacks of those that they lack; nothing where there is none. Opens no compiler.
 std::optional<Target> bundled_target(const SpecFacts& facts, std::span<const Target> targets,
-                                     std::span<const KernelVariant> ids, const Toolchain& context);
+                                     std::span<const KernelVariant> ids,
+                                     const Toolchain& toolchain);
 
 /// The same for the store, whatever compiled what it holds. Slow: for machines without a compiler.
 std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Target> targets,
-                                    std::span<const KernelVariant> ids, const Toolchain& context);
+                                    std::span<const KernelVariant> ids, const Toolchain& toolchain);
 
 /// spec -> kernel source -> request -> key -> binary: from a bundle, from the store, or compiled
 /// and put there. What a bundle has needs no compiler.
@@ -78,28 +79,29 @@ std::optional<Target> stored_target(const SpecFacts& facts, std::span<const Targ
 ///         with code compiler where there is no compiler or it fails otherwise;
 ///         with code missing_kernel where nothing may be compiled and no cache has it
 KernelBinary build_kernel(const SpecFacts& facts, const Target& target, const KernelVariant& id,
-                          const Toolchain& context);
+                          const Toolchain& toolchain);
 
 /// build_kernel for several, compiled side by side. The first error is thrown.
 std::vector<KernelBinary> build_kernels(const SpecFacts& facts, const Target& target,
                                         std::span<const KernelVariant> ids,
-                                        const Toolchain& context);
+                                        const Toolchain& toolchain);
 
 /// build_kernels with the fallback of each that does not compile in its place.
 std::vector<KernelBinary> build_or_fallback_kernels(const SpecFacts& facts, const Target& target,
                                                     std::span<const KernelVariant> ids,
-                                                    const Toolchain& context);
+                                                    const Toolchain& toolchain);
 
 /// build_kernel for a CPU, or its fallback where it does not compile, then loads the binary into
 /// this process. Equal kernels are loaded once.
 /// @throws Error as build_kernel; with code compiler where the binary cannot be loaded
 std::shared_ptr<const LoadedKernel> load_kernel(const SpecFacts& facts, const Target& target,
-                                                const KernelVariant& id, const Toolchain& context);
+                                                const KernelVariant& id,
+                                                const Toolchain& toolchain);
 
 /// load_kernel for several, compiled side by side. The first error is thrown.
 std::vector<std::shared_ptr<const LoadedKernel>> load_kernels(const SpecFacts& facts,
                                                               const Target& target,
                                                               std::span<const KernelVariant> ids,
-                                                              const Toolchain& context);
+                                                              const Toolchain& toolchain);
 
 }  // namespace tilewright

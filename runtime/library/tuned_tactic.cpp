@@ -103,9 +103,9 @@ bool fits(const Spec& spec, const Target& target, bool takes_block_mask) {
 // Whatever the device.
 bool may_have_tuned_tactic(const Spec& spec, const AttentionOptions& options) {
   if (spec.tactic || spec.is_packed() || options.masks_only || !uses_tuned_tactics()) return false;
-  const Toolchain context = with_defaults(options.kernels);
-  if (*context.jit && context.store->note(kAnyNote)) return true;
-  return !context.bundles->empty() && context.bundles->has_ingredient("tuned_tactic", kFormat);
+  const Toolchain toolchain = with_defaults(options.kernels);
+  if (*toolchain.jit && toolchain.store->note(kAnyNote)) return true;
+  return !toolchain.bundles->empty() && toolchain.bundles->has_ingredient("tuned_tactic", kFormat);
 }
 
 }  // namespace
@@ -122,27 +122,27 @@ bool uses_tuned_tactics() {
 
 std::optional<TunedTactic> remembered_tactic(const Spec& spec, const DeviceKind& device,
                                              const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
-  if (!context.bundles->empty()) {
+  const Toolchain toolchain = with_defaults(given);
+  if (!toolchain.bundles->empty()) {
     const cache::Request request = cache::make_request(ingredients_of(spec, device));
-    if (const auto entry = context.bundles->load(request.digest).entry) {
+    if (const auto entry = toolchain.bundles->load(request.digest).entry) {
       const auto* const text = reinterpret_cast<const char*>(entry->payload.data());
       return record_of({text, entry->payload.size()});
     }
   }
-  if (!*context.jit) return std::nullopt;
-  const std::optional<std::string> note = context.store->note(note_name(spec, device));
+  if (!*toolchain.jit) return std::nullopt;
+  const std::optional<std::string> note = toolchain.store->note(note_name(spec, device));
   return note ? record_of(*note) : std::nullopt;
 }
 
 void remember_tactic(const Spec& spec, const DeviceKind& device, const TunedTactic& tuned,
                      const Toolchain& given) {
-  const Toolchain context = with_defaults(given);
+  const Toolchain toolchain = with_defaults(given);
   const std::string name = note_name(spec, device), text = text_of(tuned);
-  context.store->keep_note(kAnyNote, kFormat);
-  context.store->keep_note(name, text);
-  if (context.store->note(name) == text) return;
-  const auto& directory = context.store->directory();
+  toolchain.store->keep_note(kAnyNote, kFormat);
+  toolchain.store->keep_note(name, text);
+  if (toolchain.store->note(name) == text) return;
+  const auto& directory = toolchain.store->directory();
   throw Error(ErrorCode::disk,
               directory ? fmt::format("the tactic could not be kept in {}", directory->string())
                         : "the tactic could not be kept: no cache directory is known",
@@ -151,11 +151,11 @@ void remember_tactic(const Spec& spec, const DeviceKind& device, const TunedTact
 }
 
 TunedSpecs tuned_specs(std::span<const ManifestSpec> specs, const DeviceKind& device,
-                       const Toolchain& context) {
+                       const Toolchain& toolchain) {
   TunedSpecs found;
   for (const ManifestSpec& one : specs) {
     if (one.spec.tactic || one.spec.is_packed()) continue;
-    const std::optional<TunedTactic> tuned = remembered_tactic(one.spec, device, context);
+    const std::optional<TunedTactic> tuned = remembered_tactic(one.spec, device, toolchain);
     if (!tuned || !tuned->tactic) continue;
     found.specs.push_back(one);
     found.specs.back().spec.tactic = tuned->tactic;

@@ -39,12 +39,12 @@ bool uses_tuned_tactics();
 /// the store; by this version of the generator alone. Where nothing may be compiled, the bundles
 /// alone are asked.
 std::optional<TunedTactic> remembered_tactic(const Spec& spec, const DeviceKind& device,
-                                             const Toolchain& context);
+                                             const Toolchain& toolchain);
 
 /// Remembers it in the store, in place of what was there.
 /// @throws Error with code disk where the store cannot keep it
 void remember_tactic(const Spec& spec, const DeviceKind& device, const TunedTactic& tuned,
-                     const Toolchain& context);
+                     const Toolchain& toolchain);
 
 /// What of a manifest is tuned on a device, for a bundle that carries it.
 struct TunedSpecs {
@@ -53,7 +53,7 @@ struct TunedSpecs {
   std::vector<cache::BundleItem> records = {};  ///< what remembered_tactic finds in the bundle
 };
 TunedSpecs tuned_specs(std::span<const ManifestSpec> specs, const DeviceKind& device,
-                       const Toolchain& context);
+                       const Toolchain& toolchain);
 
 /// The spec with its remembered tactic, where it may have one. A tactic that does not fit the
 /// Attention's kernels is left out.

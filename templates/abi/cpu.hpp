@@ -156,7 +156,7 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 //                 const GradientArgument*,             as BackwardArguments has them
 //                 double* sums);
 
-/// Undefined behaviour that the checked reading met.
+/// Undefined behaviour that the checked interpretation met.
 struct Finding {
   enum Kind : int {
     index_out_of_bounds,  // operand[0] = index, operand[1] = extent

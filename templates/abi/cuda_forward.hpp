@@ -57,7 +57,7 @@ struct ForwardArguments {
   Scaling scaling;          // of the call's scale
   int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile) where
                             // that is whole
-  int heads_in_group;       // >= 1: heads whose tiles run side by side, see uniform_places.hpp
+  int heads_in_group;       // >= 1: heads whose tiles run side by side, see uniform_q_tiles.hpp
   int whole_groups;         // of so many heads; those behind them are one last group
   unsigned launch;          // its number among the module's, not 0: see hopper/schedule.hpp
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tables of the least and greatest values in a buffer, which the interval reading of mask_mod reads
+// Tables of the least and greatest values in a buffer, which the interval interpretation of mask_mod reads
 // instead of the buffer's elements. Shared by the runtime and all kernels of the mask's proved path.
 //
 // A table has one row for each index of the buffer's leading dimensions, in their order. In a row

@@ -2,10 +2,10 @@
 
 #include "abi/cpu.hpp"
 #include "cpu/inline.hpp"
-#include "kernel/reading.hpp"
+#include "kernel/interpretation.hpp"
 #include "snippet/snippets.hpp"
 
-// The snippets over one row of scores, for the reference and for tests of the fast readings.
+// The snippets over one row of scores, for the reference and for tests of the fast interpretations.
 
 namespace tw_kernel {
 

@@ -2,10 +2,10 @@
 
 #include "abi/cpu.hpp"
 #include "cpu/inline.hpp"
-#include "readings/checked.hpp"
+#include "interpretations/checked.hpp"
 #include "snippet/snippets.hpp"
 
-// As evaluate.hpp, element by element, with what the checked reading finds. An element whose snippet
+// As evaluate.hpp, element by element, with what the checked interpretation finds. An element whose snippet
 // had to be abandoned keeps its score and counts as kept.
 
 namespace tw_kernel {

@@ -2,7 +2,7 @@
 
 #include "abi/cpu.hpp"
 #include "cpu/inline.hpp"
-#include "kernel/reading.hpp"
+#include "kernel/interpretation.hpp"
 #include "snippet/scales.hpp"
 #include "snippet/snippets.hpp"
 

@@ -30,15 +30,15 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
   const int b = place.b, h = place.h, h_kv = place.h_kv;
   const int first_row = place.first_row, last_row = place.last_row;
   const int q_offset = place.q_offset, first_kv_idx = place.first_kv_idx;
-  tw_snippet::tw_LaneReads<kLanes> lane_reads;
+  tw_snippet::tw_LaneLoads<kLanes> lane_loads;
   for (int lane = 0; lane < kLanes; ++lane) {
     const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
-    lane_reads.read(lane, state, b, h, h_kv, q_row + q_offset, 0);
+    lane_loads.load(lane, state, b, h, h_kv, q_row + q_offset, 0);
   }
   for (int kv = 0; kv < count; ++kv) {
     const int kv_idx = first_kv_idx + kv;
-    const tw_snippet::tw_Reads shared_reads =
-        tw_snippet::tw_read_shared(state, b, h, h_kv, 0, kv_idx);
+    const tw_snippet::tw_Loads shared_loads =
+        tw_snippet::tw_load_shared(state, b, h, h_kv, 0, kv_idx);
     float* const row = s + kv * kLanes;
     asm volatile("");  // keeps the compiler from vectorising this loop instead of the inner one
 #if defined(__clang__)
@@ -50,13 +50,13 @@ TW_NOINLINE void modify_scores(const tw_snippet::tw_State& shared_state, const C
     for (int lane = 0; lane < kLanes; ++lane) {
       const int q_row = first_row + lane < last_row ? first_row + lane : last_row;
       const int q_idx = q_row + q_offset;
-      const tw_snippet::tw_Reads reads = lane_reads.with_lane(shared_reads, lane);
+      const tw_snippet::tw_Loads loads = lane_loads.with_lane(shared_loads, lane);
       float score = row[lane];
       if (kHasScoreMod) {
-        score = tw_snippet::tw_score_mod(state, reads, score, b, h, h_kv, q_idx, kv_idx);
+        score = tw_snippet::tw_score_mod(state, loads, score, b, h, h_kv, q_idx, kv_idx);
       }
       if (kPartial) {
-        score = tw_snippet::tw_mask_mod(state, reads, b, h, h_kv, q_idx, kv_idx)
+        score = tw_snippet::tw_mask_mod(state, loads, b, h, h_kv, q_idx, kv_idx)
                     ? score
                     : -kInfinity;
       }

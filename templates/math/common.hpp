@@ -3,10 +3,10 @@
 #include "kernel/builtins.hpp"
 #include "kernel/functions.hpp"
 #include "kernel/language.hpp"
-#include "kernel/reading.hpp"
+#include "kernel/interpretation.hpp"
 #include "snippet/floating.hpp"
 
-// Functions that are the same in every reading, and the names with an `f`. An int argument becomes
+// Functions that are the same in every interpretation, and the names with an `f`. An int argument becomes
 // tw_real, as in C++ it would become double.
 
 namespace tw_snippet {

@@ -3,10 +3,10 @@
 #include "kernel/builtins.hpp"
 #include "kernel/elementary.hpp"
 #include "kernel/language.hpp"
-#include "kernel/reading.hpp"
+#include "kernel/interpretation.hpp"
 #include "math/floor_division.hpp"
 
-// The functions of fast_math readings: our own where one vectorises, the C library's elsewhere.
+// The functions of fast_math interpretations: our own where one vectorises, the C library's elsewhere.
 
 namespace tw_snippet {
 

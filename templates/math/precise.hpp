@@ -2,9 +2,9 @@
 
 #include "kernel/builtins.hpp"
 #include "kernel/language.hpp"
-#include "kernel/reading.hpp"
+#include "kernel/interpretation.hpp"
 
-// The functions of precise readings: the C library's, in the precision of the score.
+// The functions of precise interpretations: the C library's, in the precision of the score.
 
 namespace tw_snippet {
 

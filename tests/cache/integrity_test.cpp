@@ -64,14 +64,14 @@ TEST_CASE("integrity: every single bit flip of an entry on disk is detected") {
     const std::byte good = byte;
     byte ^= std::byte(1 << bit % 8);
     if (!write_byte(bit / 8)) FAIL("pwrite");
-    if (disk.load(published.key).status != LookUp::Status::bad) ++undetected;
+    if (disk.load(published.key).status != LoadResult::Status::bad) ++undetected;
     byte = good;
     if (!write_byte(bit / 8)) FAIL("pwrite");
   }
   std::printf("[cache] %zu bit flips, %zu undetected\n", 8 * bytes.size(), undetected);
   REQUIRE(bytes.size() > 900);
   REQUIRE(undetected == 0);
-  REQUIRE(disk.load(published.key).status == LookUp::Status::hit);
+  REQUIRE(disk.load(published.key).status == LoadResult::Status::hit);
 }
 
 TEST_CASE(
@@ -82,13 +82,13 @@ TEST_CASE(
   std::size_t undetected = 0;
   for (std::size_t size = bytes.size(); size-- > 0;) {
     if (::truncate(published.path.c_str(), static_cast<off_t>(size)) != 0) FAIL("truncate");
-    if (disk.load(published.key).status != LookUp::Status::bad) ++undetected;
+    if (disk.load(published.key).status != LoadResult::Status::bad) ++undetected;
   }
   for (std::size_t extra = 1; extra < 100; ++extra) {
     std::vector<std::byte> longer = bytes;
     longer.resize(bytes.size() + extra);
     tilewright::write_file(published.path, longer, 0600);
-    if (disk.load(published.key).status != LookUp::Status::bad) ++undetected;
+    if (disk.load(published.key).status != LoadResult::Status::bad) ++undetected;
   }
   std::printf("[cache] %zu truncations, 99 extensions, %zu undetected\n", bytes.size(), undetected);
   REQUIRE(undetected == 0);

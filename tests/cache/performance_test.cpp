@@ -49,7 +49,7 @@ TEST_CASE("performance: a hit in memory, a verified hit on disk, and what a miss
   });
   const Disk disk(folder.path());
   const double verified = median_microseconds(101, 1, [&] {
-    if (disk.load(key).status != LookUp::Status::hit) FAIL("no hit");
+    if (disk.load(key).status != LoadResult::Status::hit) FAIL("no hit");
   });
   const Entry entry = entry_named("a", kBytes);
   int number = 0;

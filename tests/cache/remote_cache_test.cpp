@@ -20,7 +20,7 @@ using tilewright::test::Asked;
 using tilewright::test::HttpServer;
 using tilewright::test::KeepingServer;
 using tilewright::test::Reply;
-using Status = LookUp::Status;
+using Status = LoadResult::Status;
 
 namespace {
 
@@ -193,7 +193,7 @@ TEST_CASE("remote: no flipped bit of what a server sends is ever loaded") {
     for (std::size_t bit = 0; bit < 8 * text->size(); bit += step, ++tried) {
       const std::size_t place = step == 1 ? bit : bit + bit / 8 % 8;
       (*text)[place / 8] ^= static_cast<char>(1 << place % 8);
-      const LookUp found = remote.load(truth.entry.key);
+      const LoadResult found = remote.load(truth.entry.key);
       (*text)[place / 8] ^= static_cast<char>(1 << place % 8);
       INFO(place);
       REQUIRE((found.status == Status::bad || found.status == Status::failed));

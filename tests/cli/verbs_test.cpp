@@ -133,7 +133,7 @@ TEST_CASE("cli: check says ok with the numbers of the rule") {
   REQUIRE(folder.names() == std::vector<std::string>{"s.json"});
 }
 
-TEST_CASE("cli: check shows what the checked reading found, at its place") {
+TEST_CASE("cli: check shows what the checked interpretation found, at its place") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"({"dtype": "f32", "head_dim": 16,
     "score_mod": "score + table[q_idx]",

@@ -17,7 +17,7 @@ class ResourceTable {
   /// @param with_snippets a spec with score_mod and mask_mod
   static std::vector<Wish> wishes(const Spec& with_snippets);
   /// Whether a short run compiles the row: those that have the least registers to spare, and block
-  /// masks, which follow every change of the interval reading.
+  /// masks, which follow every change of the interval interpretation.
   static bool is_in_sample(const Wish& wish);
 
   /// @throws Error with code file if the file holds no table

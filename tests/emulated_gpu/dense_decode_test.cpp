@@ -293,16 +293,16 @@ TEST_CASE("dense decode: planted faults are seen") {
     std::string shown_by;
   };
   const std::vector<Planted> faults = {
-      {{"rows of batch 0 alone", items, "batch_of_rows(const Place& place) { return place.b; }",
-        "batch_of_rows(const Place& place) { return 0; }"},
+      {{"rows of batch 0 alone", items, "batch_of_rows(const QTile& q_tile) { return q_tile.b; }",
+        "batch_of_rows(const QTile& q_tile) { return 0; }"},
        ""},
       {{"no unit for an item without tiles", items, "kUnitsOfTile + entry)", "kUnitsOfTile)"},
        nothing},
       {{"full tiles are not counted", items,
         "__ldg(mask_.full_row_offsets + entry) - __ldg(mask_.full_row_offsets)", "0"},
        causal},
-      {{"the lists of batch 0 alone", items, "(mask.batch == 1 ? 0 : place.b)", "0"}, by_batch},
-      {{"the lists of head 0 alone", items, "(mask.heads == 1 ? 0 : place.h)", "0"}, by_head},
+      {{"the lists of batch 0 alone", items, "(mask.batch == 1 ? 0 : q_tile.b)", "0"}, by_batch},
+      {{"the lists of head 0 alone", items, "(mask.heads == 1 ? 0 : q_tile.h)", "0"}, by_head},
       {{"the first full tile in place of others", tiles, "full_ + (tile - partials_)", "full_"},
        causal},
       {{"partial tiles without their mask", tiles, "KvTile(column, tile_ < partials_)",

@@ -133,8 +133,8 @@ TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
        "__syncthreads();  // the tile is visible to all, and the stage before is no longer read by "
        "any",
        ""},
-      {"the task is read before it is there", forward,
-       "__syncthreads();  // the task and the list of tiles are there", ""},
+      {"the head is read before it is there", forward,
+       "__syncthreads();  // the head and the list of tiles are there", ""},
       {"what was summed is not rescaled", "cuda/portable/weigh_tile.hpp", "rescale(alpha, out);",
        ""},
       {"a tile is dropped", forward, "tiles.advance();", "tiles.advance(); tiles.advance();"},
@@ -173,8 +173,8 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
        "wait(shared_address(&shared_.control->plan_asked[stage]), place_.parity() ^ 1,"},
       {"no plan is asked for", producer,
        "if (i == max(plan.work.kv_tiles - kLeftWhenAsking, 0)) ask_for_plan();", ""},
-      {"a q tile is dealt to nobody", "cuda/hopper/schedule.hpp", "gridDim.x + dealer.deal()",
-       "gridDim.x + 1 + dealer.deal()"},
+      {"a q tile is dealt to nobody", "cuda/hopper/schedule.hpp", "gridDim.x + counter.draw()",
+       "gridDim.x + 1 + counter.draw()"},
       {"a tile of V is another's", producer, "load_v(before, i > 0", "load_v(tile_, i > 0"},
       {"rows are staged where others are still being sent", store,
        "if (sends) wait_until_stores_read();  // of what was staged last", ""},
@@ -207,9 +207,9 @@ TEST_CASE("emulated GPU: a last tile of V that is the next head's is seen") {
   shape.num_kv_heads = shape.num_q_heads;
   const std::vector<Fault> faults = {
       {"the place is that of the next q tile", "cuda/hopper/producer.hpp",
-       "i > 0 ? place : plan_before().work.place", "place"},
+       "i > 0 ? q_tile : plan_before().work.q_tile", "q_tile"},
       {"at the end it is none", "cuda/hopper/producer.hpp",
-       "load_v(tile_, plan_before().work.place)", "load_v(tile_, plan.work.place)"}};
+       "load_v(tile_, plan_before().work.q_tile)", "load_v(tile_, plan.work.q_tile)"}};
   REQUIRE(findings(causal("hopper"), shape, default_template_loader()).empty());
   check_each_is_seen(faults, causal("hopper"), shape, &findings);
 }
@@ -244,12 +244,13 @@ TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are see
   const std::string tiles = "cuda/hopper/two_block_tiles.hpp";
   const std::vector<Fault> faults = {
       {"all rows are taken for the first block's", consumer,
-       "mask_row_ = (scene.place->row_in_block(scene.place->first_row) + number_ * 64) / kBlockQ;",
+       "mask_row_ = (inputs.q_tile->row_in_block(inputs.q_tile->first_row) + number_ * 64) / "
+       "kBlockQ;",
        "mask_row_ = 0;"},
       {"a tile is visited of which the rows have nothing", consumer,
        "if (tile.state(mask_row_) != TileState::absent) return true;", "return true;"},
       {"a run ends before the values of its last tile", consumer,
-       "      ends = finish(scene, before, softmax, out, p);\n    }\n    if (!kOutOverQ",
+       "      ends = finish(inputs, before, softmax, out, p);\n    }\n    if (!kOutOverQ",
        "      release(shared_.control->v_empty[before.stage]);\n    }\n    if (!kOutOverQ"},
       {"a tile does not know of the next one", tiles, "return tile.followed_by(upcoming_);",
        "return tile;"},

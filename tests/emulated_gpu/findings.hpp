@@ -27,7 +27,7 @@ inline verify::CheckOptions check_options(std::shared_ptr<const jinja::Loader> t
   verify::CheckOptions options;
   options.attention.device = Device::parse("cuda");
   options.attention.kernels.templates = std::move(templates);
-  options.readings = Toolchain();
+  options.interpretations = Toolchain();
   options.check_undefined = false;
   return options;
 }

@@ -118,7 +118,7 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"delta without dlse", folder + "prepare.hpp", "delta - dlse", "delta"},
       {"dK is not scaled", folder + "consumer.hpp", "number_, arguments_.scale, dk",
        "number_, 1.0f, dk"},
-      {"facts of all heads are the first's", folder + "place.hpp", "b * call.num_q_heads + h)",
+      {"facts of all heads are the first's", folder + "own_columns.hpp", "b * call.num_q_heads + h)",
        "b * call.num_q_heads)"},
       {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
        "  clear_dq_row(tiles.dq_sums + index * kHeadPad, lane);\n", ""}};

@@ -20,7 +20,7 @@ const Spec kPlain{.dtype = bf16, .head_dim = 64, .tactic = TacticSpec{"portable"
 
 // One thread does it when its rows are stored, so that no result shows it.
 std::shared_ptr<const jinja::Loader> templates_with(const std::string& statement) {
-  const std::string place = "store_rows(arguments, call, task.place, ends, out);";
+  const std::string place = "store_rows(arguments, call, head.q_tile, ends, out);";
   return std::make_shared<const test::FaultyTemplates>(
       test::Fault{statement, "cuda/portable/forward.hpp", place,
                   place + " if (threadIdx.x == 0 && blockIdx.x == 0) " + statement});
@@ -54,7 +54,7 @@ TEST_CASE("emulated GPU: check finds a kernel that writes to an input") {
   options.attention.device = Device::parse("cuda");
   options.attention.kernels.templates =
       templates_with("((unsigned char*)arguments.q.data)[3] ^= 1;");
-  options.readings = Toolchain();
+  options.interpretations = Toolchain();
   const auto inputs = verify::random_inputs(kPlain, kShape, 7);
   const verify::Report report = verify::check(kPlain, inputs.problem(), options);
   CHECK_FALSE(report.ok);

@@ -93,8 +93,8 @@ TEST_CASE("max_scores on a GPU: planted faults are seen") {
       {{"in units of exp2", finish, "end.max * (to_log2 * kLn2)", "end.max * to_log2"},
        R"x("score_mod": "score + of_h[h]")x"},
       {{"the rows of head 0", finish,
-        "store_max_score(arguments, place.lse_begin(call, place.b, h)",
-        "store_max_score(arguments, place.lse_begin(call, place.b, 0)"},
+        "store_max_score(arguments, q_tile.lse_begin(call, q_tile.b, h)",
+        "store_max_score(arguments, q_tile.lse_begin(call, q_tile.b, 0)"},
        R"x("score_mod": "score + of_h[h]")x"}};
   for (const Planted& planted : faults) {
     CAPTURE(planted.fault.what);

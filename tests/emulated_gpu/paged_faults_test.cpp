@@ -99,8 +99,8 @@ TEST_CASE("emulated GPU: faults of the kernel that decodes are seen") {
        "next_ = cuts_.begin_of(block);", "next_ = max(cuts_.begin_of(block) - 1, 0);"},
       {"warps do not wait for one another's ends", "cuda/decode/sum_of_warps.hpp",
        "__syncthreads();  // the warps' ends are there", ""},
-      {"the page before is read", "cuda/attention/found_tile.hpp", "page_entry(place.pages, index)",
-       "page_entry(place.pages, index > 0 ? index - 1 : 0)"},
+      {"the page before is read", "cuda/attention/found_tile.hpp",
+       "page_entry(q_tile.pages, index)", "page_entry(q_tile.pages, index > 0 ? index - 1 : 0)"},
   };
   check_each_is_seen(faults, paged(64, ""), lengths({{1, 2000}, {1, 300}, {2, 700}}, 16));
 }

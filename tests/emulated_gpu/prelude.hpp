@@ -143,7 +143,7 @@ struct int4 {
   int x, y, z, w;
 };
 
-// In a reading, constants of its own types.
+// In an interpretation, constants of its own types.
 #undef INFINITY
 #undef NAN
 

@@ -34,7 +34,7 @@ ErrorCode code_of(const CampaignOptions& options) {
 }
 
 TEST_CASE("campaign: a snippet that never ends is found where the time is shorter than a case's") {
-  // The checked reading counts no rounds of a loop that declares in its condition.
+  // The checked interpretation counts no rounds of a loop that declares in its condition.
   CampaignOptions options = options_for(
       "int i = 0;\nwhile (int one = i >= 0 && kv_idx < 100000) { i = (i + one) & 15; }\n"
       "return score + i;");

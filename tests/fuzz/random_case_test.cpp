@@ -102,13 +102,13 @@ TEST_CASE("fuzz: random snippets have no undefined behaviour") {
       const CaseInputs inputs(fuzz_case);
       const CaseParts parts(fuzz_case, inputs.problem(), nullptr);
       for (const CaseParts::Part& part : parts.parts()) {
-        if (part.place.score_rows() == 0) continue;
-        const auto columns = static_cast<std::size_t>(part.place.columns());
+        if (part.piece.score_rows() == 0) continue;
+        const auto columns = static_cast<std::size_t>(part.piece.columns());
         const std::vector<double> scores(columns, 1.5);
         std::vector<double> modified(columns);
         std::vector<unsigned char> keep(columns);
-        CHECK_NOTHROW(part.readings.in_double()(0, 0, part.place.rows() - 1, scores.data(),
-                                                modified.data(), keep.data()));
+        CHECK_NOTHROW(part.interpretations.in_double()(0, 0, part.piece.rows() - 1, scores.data(),
+                                                       modified.data(), keep.data()));
       }
     }
   }

@@ -289,9 +289,9 @@ TEST_CASE("a planted read past a buffer's end is shrunk to few tokens and explai
       .batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 77, .kv_len = 131};
   const auto run = [](const FuzzCase& c) {
     const verify::Inputs inputs = verify::random_inputs(c.spec, c.shape, c.seed);
-    const verify::CheckedReading reading(c.spec, Toolchain{});
+    const verify::CheckedInterpretation interpretation(c.spec, Toolchain{});
     const verify::UndefinedOperations found =
-        verify::find_undefined_operations(c.spec, inputs.problem(), reading, 1 << 16);
+        verify::find_undefined_operations(c.spec, inputs.problem(), interpretation, 1 << 16);
     for (const verify::UndefinedOperation& operation : found.operations) {
       if (!operation.kept) continue;
       return Outcome{.failure = Failure::undefined,

@@ -12,7 +12,7 @@ T __ldg(const T* address) {
   return *address;
 }
 
-// As templates/abi/cuda_forward.hpp and cuda/attention/place.hpp, as far as the walks read them.
+// As templates/abi/cuda_forward.hpp and cuda/attention/q_tile.hpp, as far as the walks read them.
 struct BlockMaskArguments {
   const long long* row_offsets;
   const int* indices;
@@ -20,7 +20,7 @@ struct BlockMaskArguments {
   const int* full_indices;
   int q_blocks;
 };
-struct Place {
+struct QTile {
   int mask_row;
   int first_row;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs the snippets of a spec alone, in one reading, over one row of scores.
+// Runs the snippets of a spec alone, in one interpretation, over one row of scores.
 
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ struct Found {
   Origin origin;
 };
 
-/// What the checked reading finds in a row of scores of 2.5.
+/// What the checked interpretation finds in a row of scores of 2.5.
 inline std::vector<Found> check(const Spec& spec, const abi::SnippetArguments& arguments,
                                 int row = 3) {
   const KernelSource source =

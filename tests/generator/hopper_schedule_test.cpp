@@ -1,4 +1,4 @@
-// How the Hopper kernel deals out q tiles, run on the host: launches one behind the other, at once,
+// How the Hopper kernel draws q tiles, run on the host: launches one after the other, at once,
 // and at once with one counter.
 #include <algorithm>
 #include <cstdint>
@@ -108,7 +108,7 @@ void forget_refusals() {
 bool counters_are_free() {
   return std::all_of(std::begin(tw_kernel::launch_counters), std::end(tw_kernel::launch_counters),
                      [](const tw_kernel::LaunchCounter& counter) {
-                       return static_cast<unsigned>(counter.owner) == 0 && counter.dealt == 0 &&
+                       return static_cast<unsigned>(counter.owner) == 0 && counter.drawn == 0 &&
                               counter.ended == 0;
                      });
 }

@@ -18,7 +18,7 @@ struct {
 } threadIdx;
 
 struct HeadPointers {
-  Place place;
+  QTile q_tile;
 };
 
 struct ForwardArguments {
@@ -54,7 +54,7 @@ TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones f
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
                                   full.offsets.data(), full.blocks.data()};
     const ForwardArguments arguments{mask};
-    const HeadPointers task{{1}};
+    const HeadPointers head{{1}};
     const std::size_t stages = 1 + static_cast<std::size_t>(below(8));
     std::vector<std::unique_ptr<ListedTiles>> threads(kThreads);
     std::vector<int> order(kThreads);
@@ -77,7 +77,7 @@ TEST_CASE("CUDA lists of tiles: every thread sees each tile once, partial ones f
     };
 
     up_to_barrier([&](auto& tiles) {
-      tiles = std::make_unique<ListedTiles>(arguments, task.place, task, kv_len);
+      tiles = std::make_unique<ListedTiles>(arguments, head.q_tile, head, kv_len);
     });
     up_to_barrier([&](auto& tiles) {
       for (std::size_t i = 0; i < stages; ++i) look(*tiles, 0, i);

@@ -63,7 +63,7 @@ struct Precompiled {
   }
 
   // Nothing but the bundle.
-  Toolchain context() const {
+  Toolchain toolchain() const {
     return {.store = std::make_shared<cache::Store>(cache::Store::Options{}),
             .bundles =
                 std::make_shared<const cache::Bundles>(cache::Bundles::Options{.paths = {bundle}}),
@@ -98,7 +98,8 @@ TEST_CASE("gpu: every kernel of a bundle for this GPU loads, and nothing is comp
     const cache::Bundle::Loaded found = bundle->load(i);
     verify_ms += ms_since(start);
     REQUIRE(found.entry);
-    if (found.entry->payload.empty()) {  // a reading that does not compile, whose fallback serves
+    if (found.entry->payload
+            .empty()) {  // an interpretation that does not compile, whose fallback serves
       ++empty;
       continue;
     }
@@ -120,12 +121,12 @@ TEST_CASE("gpu: every kernel of a bundle for this GPU loads, and nothing is comp
 TEST_CASE("gpu: every spec of a bundle is ready without NVRTC, none of its kernels rendered") {
   if (gpu_is_missing()) return;
   const Precompiled precompiled;
-  const Toolchain context = precompiled.context();
+  const Toolchain toolchain = precompiled.toolchain();
   double first_ms = 0;
   double total_ms = 0;
   for (const Spec& spec : precompiled.specs) {
     const auto start = std::chrono::steady_clock::now();
-    const Attention attention(spec, {.device = gpu(), .kernels = context});
+    const Attention attention(spec, {.device = gpu(), .kernels = toolchain});
     const double ms = ms_since(start);
     total_ms += ms;
     if (first_ms == 0) first_ms = ms;
@@ -144,7 +145,7 @@ TEST_CASE("gpu: a kernel from a bundle gives what the CPU gives") {
   if (gpu_is_missing()) return;
   if (std::getenv("TILEWRIGHT_TEST_BUNDLE")) return;  // whose specs are not these calls'
   const Precompiled precompiled;
-  const Attention attention(kSpec, {.device = gpu(), .kernels = precompiled.context()});
+  const Attention attention(kSpec, {.device = gpu(), .kernels = precompiled.toolchain()});
   GpuCall call;
   attention.forward(call.on_gpu(), attention.block_mask(call.shape()));
   REQUIRE(distance(call.out(), call.expected(kSpec)) < 2e-5f);

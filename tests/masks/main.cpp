@@ -5,7 +5,8 @@
 //
 // --full     20,000 random masks, not a few, and the battery's variants, which the battery checks
 // too
-// --faults   instead: a fault is planted in the interval reading, one after the other, and random
+// --faults   instead: a fault is planted in the interval interpretation, one after the other, and
+// random
 //            masks must show each
 // --show     instead: prints a spec of random masks
 //
@@ -90,10 +91,10 @@ struct Tally {
 // A spec's masks and what they must be.
 class Subject {
  public:
-  Subject(const Spec& spec, const Device& device, const Toolchain& context)
+  Subject(const Spec& spec, const Device& device, const Toolchain& toolchain)
       : spec_(spec),
-        attention_(spec, {.device = device, .kernels = context, .masks_only = true}),
-        reading_(spec, context) {}
+        attention_(spec, {.device = device, .kernels = toolchain, .masks_only = true}),
+        interpretation_(spec, toolchain) {}
 
   void check(const Shape& shape, std::uint64_t seed, const std::map<std::string, double>& scalars,
              Tally& tally, const std::string& what) const {
@@ -104,7 +105,8 @@ class Subject {
     const StagedCall staged(attention_.device(), problem.snippet);
     const BlockMask mask = attention_.block_mask(shape, attention_.bind(staged.inputs()));
     path_ = std::string(mask.path());
-    tally.add(mask, verify::check_block_mask(spec_, problem, mask, reading_, ThreadPool::shared()),
+    tally.add(mask,
+              verify::check_block_mask(spec_, problem, mask, interpretation_, ThreadPool::shared()),
               fmt::format("{}, {}", what, shape.describe()));
   }
 
@@ -113,7 +115,7 @@ class Subject {
  private:
   Spec spec_;
   Attention attention_;
-  verify::FloatReading reading_;
+  verify::FloatInterpretation interpretation_;
   mutable std::string path_;
 };
 
@@ -152,11 +154,11 @@ std::shared_ptr<const jinja::Loader> with_template(const std::string& file = {},
   return std::make_shared<jinja::MapLoader>(std::move(files));
 }
 
-Tally check_random(const Device& device, const Toolchain& context, std::uint64_t seed, int count,
+Tally check_random(const Device& device, const Toolchain& toolchain, std::uint64_t seed, int count,
                    int shapes) {
   Tally tally;
   const Spec spec = masks::random_masks(seed, count);
-  const Subject subject(spec, device, context);
+  const Subject subject(spec, device, toolchain);
   for (int which = 0; which < count; ++which) {
     for (int i = 0; i < shapes; ++i) {
       const std::uint64_t call =
@@ -191,13 +193,13 @@ std::vector<Spec> specs_in(const std::string& folder) {
 
 // The masks of a folder over several calls, one of each `shares`.
 bool check_folder(const std::string& folder, std::size_t shares, const Device& device,
-                  const Toolchain& context) {
+                  const Toolchain& toolchain) {
   bool ok = true;
   int proved = 0, count = 0;
   std::size_t position = 0;
   for (const Spec& spec : specs_in(folder)) {
     if (!is_in_share(position++, shares)) continue;
-    const Subject subject(spec, device, context);
+    const Subject subject(spec, device, toolchain);
     Tally tally;
     const bool has_offsets = spec.name != "division_up_to_the_end";  // divides by kv_len - kv_idx
     const std::int64_t far = has_offsets ? 1000 : 0;
@@ -219,7 +221,8 @@ bool check_folder(const std::string& folder, std::size_t shares, const Device& d
   return ok && (folder != "examples" || proved * 10 >= count * 9);
 }
 
-bool check_batches(const Device& device, const Toolchain& context, int batches, int masks_of_each) {
+bool check_batches(const Device& device, const Toolchain& toolchain, int batches,
+                   int masks_of_each) {
   Tally all;
   std::mutex mutex;
   const int first = std::atoi(environment("TILEWRIGHT_TEST_FIRST").c_str());
@@ -240,7 +243,7 @@ bool check_batches(const Device& device, const Toolchain& context, int batches, 
   const auto work = [&] {
     for (int batch = next++; batch < first + batches; batch = next++) {
       const Tally tally =
-          check_random(device, context, static_cast<std::uint64_t>(batch), masks_of_each, 1);
+          check_random(device, toolchain, static_cast<std::uint64_t>(batch), masks_of_each, 1);
       const std::lock_guard lock(mutex);
       if (tally.wrong > 0) fmt::print("WRONG {}\n", tally.first_wrong);
       all.masks += tally.masks;
@@ -276,8 +279,8 @@ struct Fault {
 };
 
 const std::vector<Fault>& faults() {
-  static constexpr const char* kInterval = "readings/interval.hpp";
-  static constexpr const char* kBuffer = "readings/interval_buffer.hpp";
+  static constexpr const char* kInterval = "interpretations/interval.hpp";
+  static constexpr const char* kBuffer = "interpretations/interval_buffer.hpp";
   static const std::vector<Fault> all = {
       {"a sum's upper bound", kInterval, "Wide{a.hi} + b.hi", "Wide{a.hi} + b.lo"},
       {"a difference's bounds", kInterval, "Wide{a.lo} - b.hi, Wide{a.hi} - b.lo",
@@ -315,11 +318,11 @@ const std::vector<Fault>& faults() {
 }
 
 // One mask over the buffers of the random ones.
-std::int64_t wrong_tiles(const char* mask, const Device& device, const Toolchain& context) {
+std::int64_t wrong_tiles(const char* mask, const Device& device, const Toolchain& toolchain) {
   Spec spec = masks::random_masks(0, 1);
   spec.mask_mod = mask;
   spec.block = {256, 256};
-  const Subject subject(spec, device, context);
+  const Subject subject(spec, device, toolchain);
   Tally tally;
   for (const std::uint64_t seed : {1, 2, 3}) {
     subject.check(shape_of(1, 1, 300, 2048, 0, 0), seed, {}, tally, mask);
@@ -327,7 +330,7 @@ std::int64_t wrong_tiles(const char* mask, const Device& device, const Toolchain
   return tally.wrong;
 }
 
-bool check_faults(const Device& device, std::size_t shares, Toolchain context) {
+bool check_faults(const Device& device, std::size_t shares, Toolchain toolchain) {
   const std::shared_ptr<const jinja::Loader> templates = default_template_loader();
   bool ok = true;
   std::size_t position = 0;
@@ -337,14 +340,14 @@ bool check_faults(const Device& device, std::size_t shares, Toolchain context) {
     const std::size_t at = sound.find(fault.from);
     std::string faulty = sound;
     if (at != std::string::npos) faulty.replace(at, std::string(fault.from).size(), fault.to);
-    context.templates = with_template(fault.file, faulty);
+    toolchain.templates = with_template(fault.file, faulty);
     if (fault.mask && wrong_tiles(fault.mask, device, {.templates = with_template()}) > 0) {
       fmt::print("WRONG without a fault: {}\n", fault.mask);
       ok = false;
     }
-    std::int64_t wrong = fault.mask ? wrong_tiles(fault.mask, device, context) : 0;
+    std::int64_t wrong = fault.mask ? wrong_tiles(fault.mask, device, toolchain) : 0;
     for (std::uint64_t batch = 0; batch < kBatchesOfFault && wrong == 0; ++batch) {
-      const Tally tally = check_random(device, context, batch, masks_of_batch(false), 3);
+      const Tally tally = check_random(device, toolchain, batch, masks_of_batch(false), 3);
       wrong += tally.wrong;
     }
     const bool is_seen = at != std::string::npos && wrong > 0;

@@ -98,7 +98,7 @@ std::string wrong_by_reference(const verify::Problem& problem, const Attention& 
   verify::CheckOptions options;
   options.attention.device = attention.device();
   options.attention.kernels = kernels;
-  options.readings = Toolchain{};
+  options.interpretations = Toolchain{};
   options.check_undefined = false;
   const verify::Report report = verify::check(attention.spec(), problem, options);
   return report.ok ? "" : report.reasons().front();

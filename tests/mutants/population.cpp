@@ -20,14 +20,14 @@ namespace tilewright::mutants {
 namespace {
 
 // The group of a template; none for what is not mutated: interfaces, the kernels that evaluate
-// snippets for the reference, and the reading that looks for undefined behaviour.
+// snippets for the reference, and the interpretation that looks for undefined behaviour.
 std::optional<Group> group_of(std::string_view file) {
   const auto is_in = [&](std::initializer_list<std::string_view> starts) {
     return std::any_of(starts.begin(), starts.end(),
                        [&](std::string_view start) { return file.starts_with(start); });
   };
   if (is_in({"abi/plan", "abi/tile_map", "cuda/plan/", "cuda/kernels/plan",
-             "cuda/attention/packed_sequence", "cuda/attention/planned_places"})) {
+             "cuda/attention/packed_sequence", "cuda/attention/planned_q_tiles"})) {
     return Group::plan;
   }
   if (is_in({"abi/", "cpu/evaluate", "cpu/kernels/evaluate", "cuda/kernels/empty",
@@ -44,10 +44,10 @@ std::optional<Group> group_of(std::string_view file) {
   if (is_in({"attention/merge", "attention/quantise", "attention/stored_number"})) {
     return Group::cpu;
   }
-  if (is_in({"readings/interval", "snippet/proved", "cpu/mask/prove"})) return Group::proofs;
+  if (is_in({"interpretations/interval", "snippet/proved", "cpu/mask/prove"})) return Group::proofs;
   if (is_in({"cuda/mask/", "cuda/kernels/mask"})) return Group::gpu_mask;
   if (is_in({"cuda/hopper/", "cuda/kernels/hopper", "cuda/ptx/mbarrier", "cuda/ptx/tensor_copy",
-             "cuda/ptx/warpgroup", "cuda/tile/panel", "snippet/reads_inside"})) {
+             "cuda/ptx/warpgroup", "cuda/tile/panel", "snippet/loads_in_bounds"})) {
     return Group::hopper;
   }
   if (is_in({"cuda/"})) return Group::portable;

@@ -14,7 +14,7 @@ namespace tilewright::mutants {
 /// Templates that mutants are made of, by where they run.
 enum class Group : std::uint8_t {
   cpu,       ///< attention and block masks on a CPU, and what they share with the others
-  proofs,    ///< the interval reading, run on a CPU here
+  proofs,    ///< the interval interpretation, run on a CPU here
   portable,  ///< attention on any GPU
   gpu_mask,  ///< block masks on a GPU
   hopper,    ///< attention on sm_90a

@@ -49,10 +49,10 @@ std::vector<KernelSource> changed_kernels(const Spec& spec,
 }
 
 Toolchain mutated_kernels(const Mutation& mutation) {
-  Toolchain context;
-  context.store = std::make_shared<cache::Store>(cache::Store::Options{});
-  context.templates = mutated_templates(mutation);
-  return context;
+  Toolchain toolchain;
+  toolchain.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  toolchain.templates = mutated_templates(mutation);
+  return toolchain;
 }
 
 verify::CheckOptions options_for(const Mutation& mutation, const TrialOptions& trial) {
@@ -61,7 +61,7 @@ verify::CheckOptions options_for(const Mutation& mutation, const TrialOptions& t
   options.attention.kernels = mutated_kernels(mutation);
   if (trial.sanitized)
     options.attention.kernels.instrumentation = HostCompiler::trap_on_undefined();
-  options.readings = Toolchain{};
+  options.interpretations = Toolchain{};
   options.check_undefined = false;
   return options;
 }

@@ -77,13 +77,13 @@ bool points_into(const Error& error, const Mutation& mutation) {
   return place->column >= 1 && place->column <= static_cast<int>(length) + 1;
 }
 
-Outcome try_mutation(const Mutation& mutation, const Toolchain& context, std::string& report) {
+Outcome try_mutation(const Mutation& mutation, const Toolchain& toolchain, std::string& report) {
   bool passed_checks = false;
   try {
     validate(mutation.spec);
     passed_checks = true;
     build_kernel(mutation.spec, Target::host_cpu(), KernelVariant::parse("evaluate_float"),
-                 context);
+                 toolchain);
     return Outcome::compiled;
   } catch (const Error& error) {
     if (points_into(error, mutation)) {
@@ -103,8 +103,8 @@ int main() {
   const std::size_t shares = is_whole_run() ? 1 : is_full_run() ? 2 : 8;
   const std::uint64_t count = kMutations / shares;
   const std::vector<Spec> specs = example_specs();
-  Toolchain context;
-  context.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  Toolchain toolchain;
+  toolchain.store = std::make_shared<cache::Store>(cache::Store::Options{});
 
   std::atomic<std::uint64_t> next = 0;
   std::atomic<int> outcomes[4] = {};
@@ -115,7 +115,7 @@ int main() {
       const std::uint64_t seed = index * shares + share_of_the_day(shares);
       const Mutation mutation = mutation_of(specs, seed);
       std::string report;
-      const Outcome outcome = try_mutation(mutation, context, report);
+      const Outcome outcome = try_mutation(mutation, toolchain, report);
       ++outcomes[static_cast<int>(outcome)];
       if (outcome != Outcome::wrong) continue;
       const std::lock_guard lock(printing);

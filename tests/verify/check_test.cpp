@@ -97,7 +97,7 @@ TEST_CASE("check: a right kernel is right, and every step has a time") {
   CHECK(report.undefined.elements_checked == report.undefined.elements);
   CHECK(report.builds.size() == 2);
   for (const double ms :
-       {report.ms.kernels, report.ms.readings, report.ms.undefined, report.ms.mask,
+       {report.ms.kernels, report.ms.interpretations, report.ms.undefined, report.ms.mask,
         report.ms.forward, report.ms.reference, report.ms.naive, report.ms.judge}) {
     CHECK(ms > 0);
   }
@@ -141,10 +141,10 @@ TEST_CASE("check: one tile on the wrong list is found and named") {
   const Problem problem = inputs.problem();
   const BlockMask mask =
       checker.attention().block_mask(kShape, checker.attention().bind(problem.snippet));
-  const FloatReading reading(spec, {});
+  const FloatInterpretation interpretation(spec, {});
   const auto verdict = [&](const TileLists& lists) {
     return check_block_mask(spec, problem, BlockMask(mask.fingerprint(), lists, "exact", 0),
-                            reading, ThreadPool::shared());
+                            interpretation, ThreadPool::shared());
   };
   CHECK(verdict(mask.lists()).ok);
 

@@ -142,7 +142,7 @@ std::vector<Case> right_cases() {
 Report check_with_fault(const Case& c, test::Fault fault) {
   CheckOptions options = on_cpu();
   options.attention.kernels.templates = std::make_shared<test::FaultyTemplates>(std::move(fault));
-  options.readings = Toolchain();
+  options.interpretations = Toolchain();
   return check_case(c, options);
 }
 
@@ -282,7 +282,7 @@ TEST_CASE("packed check: a sequence of small values is judged alone too") {
                   .file = "cpu/forward.hpp",
                   .text = "lane[d * kLanes] * end.factor;",
                   .replacement = "lane[d * kLanes] * end.factor + 1e-4f;"});
-  options.readings = Toolchain();
+  options.interpretations = Toolchain();
   const Report report = check(c.spec, inputs.problem(), options);
   CHECK(report.verdict.ok);
   CHECK(!report.ok);
@@ -341,7 +341,7 @@ TEST_CASE("packed check: the tile map may call a full tile partial, and nothing 
   const PackedInputs inputs = inputs_of(c);
   const Problem problem = inputs.problem();
   const Attention attention(c.spec, {.device = Device::cpu()});
-  const FloatReading reading(c.spec, Toolchain());
+  const FloatInterpretation interpretation(c.spec, Toolchain());
   const PackedShape shape = packed_shape(problem);
   std::vector<std::byte> memory(static_cast<std::size_t>(attention.workspace_size(shape)) + 256);
   auto* const start = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
@@ -350,7 +350,7 @@ TEST_CASE("packed check: the tile map may call a full tile partial, and nothing 
       {.workspace = TensorView::contiguous(start, u8, {attention.workspace_size(shape)})});
   const auto verdict = [&] {
     const PlanMap map(plan, c.spec.block);
-    return check_tile_map(c.spec, problem, map, &reading, ThreadPool::shared());
+    return check_tile_map(c.spec, problem, map, &interpretation, ThreadPool::shared());
   };
   REQUIRE(verdict().ok);
   REQUIRE(verdict().tiles == 2 * (3 + 2));

@@ -86,7 +86,7 @@ TEST_CASE("positions check: a kernel that takes another head's list is found") {
                   .file = "cpu/forward.hpp",
                   .text = "map.spans + item.place.h * map.head_stride",
                   .replacement = "map.spans"});
-  options.readings = Toolchain();
+  options.interpretations = Toolchain();
   CHECK(!check_lists(spec, positions_of(spec, kPattern, 5), options).ok);
 }
 
@@ -101,11 +101,11 @@ TEST_CASE("positions check: the map is compared with the lists") {
   const Checker checker(spec, on_cpu());
   CallFacts facts;
   run_call(checker.attention(), problem, verify::Outputs(spec, problem.shape), &facts);
-  const FloatReading reading(spec, {});
-  CHECK(check_tile_map(spec, problem, *facts.plan_map, &reading, ThreadPool::shared()).ok);
+  const FloatInterpretation interpretation(spec, {});
+  CHECK(check_tile_map(spec, problem, *facts.plan_map, &interpretation, ThreadPool::shared()).ok);
   problem.positions = &others;
   const MaskVerdict verdict =
-      check_tile_map(spec, problem, *facts.plan_map, &reading, ThreadPool::shared());
+      check_tile_map(spec, problem, *facts.plan_map, &interpretation, ThreadPool::shared());
   CHECK(!verdict.ok);
   CHECK_THAT(verdict.first_wrong, Catch::Matchers::ContainsSubstring(
                                       "is planned as empty, but the positions list it as partial"));

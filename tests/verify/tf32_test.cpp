@@ -117,8 +117,8 @@ TEST_CASE("tf32: stored numbers are rounded, and then multiplied by their scales
     values[0] = kind == SnippetKind::k_scale ? 0.03 : 1;
   };
   const Parts parts(spec, problem, SnippetValues::Extents::physical, scales);
-  const DenseProblem seen = parts.read(parts.places().front(), F32Products::tf32);
+  const DenseProblem seen = parts.read(parts.pieces().front(), F32Products::tf32);
   CHECK(seen.q.data.front() == 1);
   CHECK(seen.k.data.front() == 7 * 0.03);
-  CHECK(parts.read(parts.places().front()).q.data.front() == 1 + 0x1p-12);
+  CHECK(parts.read(parts.pieces().front()).q.data.front() == 1 + 0x1p-12);
 }

@@ -21,19 +21,19 @@ struct Kept {
   TW_MEMBER bool is_partial() const { return some && !all; }
 };
 
-using ColumnReads = tw_snippet::tw_LaneReads<kBlockKv>;
+using ColumnLoads = tw_snippet::tw_LaneLoads<kBlockKv>;
 
-TW_INLINE bool keeps(const tw_snippet::tw_State& state, const ColumnReads& columns,
+TW_INLINE bool keeps(const tw_snippet::tw_State& state, const ColumnLoads& columns,
                      const RowPlace& place, const TileRange& tile, int row, int column) {
   const int q_idx = tile.first_q_idx + row;
-  const tw_snippet::tw_Reads shared =
-      tw_snippet::tw_read_shared(state, place.b, place.h, place.h_kv, q_idx, 0);
+  const tw_snippet::tw_Loads shared =
+      tw_snippet::tw_load_shared(state, place.b, place.h, place.h_kv, q_idx, 0);
   return tw_snippet::tw_mask_mod(state, columns.with_lane(shared, column), place.b, place.h,
                                  place.h_kv, q_idx, tile.first_kv_idx + column);
 }
 
 // The four corners and four elements inside.
-TW_INLINE Kept try_few(const tw_snippet::tw_State& state, const ColumnReads& columns,
+TW_INLINE Kept try_few(const tw_snippet::tw_State& state, const ColumnLoads& columns,
                        const RowPlace& place, const TileRange& tile) {
   Kept kept = {false, true};
 #pragma GCC unroll 1
@@ -48,14 +48,14 @@ TW_INLINE Kept try_few(const tw_snippet::tw_State& state, const ColumnReads& col
 }
 
 // How many elements of a row are kept. Lanes are columns here.
-TW_INLINE int count_kept(const tw_snippet::tw_State& state, const ColumnReads& columns,
+TW_INLINE int count_kept(const tw_snippet::tw_State& state, const ColumnLoads& columns,
                          const RowPlace& place, int q_idx, int first_kv_idx, int count) {
-  const tw_snippet::tw_Reads row =
-      tw_snippet::tw_read_shared(state, place.b, place.h, place.h_kv, q_idx, 0);
+  const tw_snippet::tw_Loads row =
+      tw_snippet::tw_load_shared(state, place.b, place.h, place.h_kv, q_idx, 0);
   int kept = 0;
   for (int i = 0; i < count; ++i) {
-    const tw_snippet::tw_Reads reads = columns.with_lane(row, i);
-    kept += tw_snippet::tw_mask_mod(state, reads, place.b, place.h, place.h_kv, q_idx,
+    const tw_snippet::tw_Loads loads = columns.with_lane(row, i);
+    kept += tw_snippet::tw_mask_mod(state, loads, place.b, place.h, place.h_kv, q_idx,
                                     first_kv_idx + i)
                 ? 1
                 : 0;
@@ -65,9 +65,9 @@ TW_INLINE int count_kept(const tw_snippet::tw_State& state, const ColumnReads& c
 
 TW_NOINLINE TileState evaluate_tile(const tw_snippet::tw_State& state, const RowPlace& place,
                                     const TileRange& tile) {
-  ColumnReads columns;
+  ColumnLoads columns;
   for (int i = 0; i < tile.columns; ++i) {
-    columns.read(i, state, place.b, place.h, place.h_kv, 0, tile.first_kv_idx + i);
+    columns.load(i, state, place.b, place.h, place.h_kv, 0, tile.first_kv_idx + i);
   }
   Kept kept = try_few(state, columns, place, tile);
   for (int row = 0; row < tile.rows && !kept.is_partial(); ++row) {

@@ -2,7 +2,7 @@
 
 #include "cpu/inline.hpp"
 
-// Where the interval reading meets a condition that it cannot decide.
+// Where the interval interpretation meets a condition that it cannot decide.
 
 namespace tw_proved {
 

@@ -2,7 +2,7 @@
 
 #include "attention/dropout.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/quad_draws.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
@@ -16,13 +16,13 @@ namespace tw_kernel {
 using Draws = Kept;
 
 // first: column of the tile
-TW_INLINE Draws draw_tile(const SnippetInputs& scene, int first) {
-  const auto q_idx = [&scene](int i) {
-    return scene.rows.first(*scene.place, i) + scene.rows.offset(i) + scene.q_offset;
+TW_INLINE Draws draw_tile(const SnippetInputs& inputs, int first) {
+  const auto q_idx = [&inputs](int i) {
+    return inputs.rows.first(*inputs.q_tile, i) + inputs.rows.offset(i) + inputs.q_offset;
   };
   Draws draws;
-  draw_along_columns(find_dropout(scene.state, scene.b, scene.h, scene.h_kv), first + scene.kv_offset,
-                     q_idx, scene.h, scene.b, draws.word);
+  draw_along_columns(find_dropout(inputs.state, inputs.b, inputs.h, inputs.h_kv), first + inputs.kv_offset,
+                     q_idx, inputs.h, inputs.b, draws.word);
   return draws;
 }
 
@@ -30,8 +30,8 @@ TW_INLINE Draws draw_tile(const SnippetInputs& scene, int first) {
 TW_INLINE void drop_weights(const Draws& draws, float (&p)[kRows][kColumns]) { drop(draws, 0.0f, p); }
 
 // What a row of O, or kept weights, are multiplied by, if without dropout it were `factor`.
-TW_INLINE float finish_dropout(const SnippetArguments& call, const Place& place, float factor) {
-  return factor * keeping_factor(drop_probability(place.state(call), place.b, place.h, place.h_kv));
+TW_INLINE float finish_dropout(const SnippetArguments& call, const QTile& q_tile, float factor) {
+  return factor * keeping_factor(drop_probability(q_tile.state(call), q_tile.b, q_tile.h, q_tile.h_kv));
 }
 
 }  // namespace tw_kernel

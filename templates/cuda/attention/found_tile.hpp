@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/pages.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/strided_rows.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/thread.hpp"
@@ -19,12 +19,12 @@ struct FoundTile {
 };
 
 // first: the tile's first row in the sequence. Lanes after the last row look it up too.
-TW_INLINE FoundTile find_in_pages(const Place& place, int first) {
+TW_INLINE FoundTile find_in_pages(const QTile& q_tile, int first) {
   const auto lane = static_cast<int>(thread_number<32>());
-  const int at = min(first + lane % kKvTile, place.rows.kv_len - 1);
-  const int index = tilewright::abi::quotient(at, place.pages.page_size);
-  return {tilewright::abi::page_entry(place.pages, index),
-          at - index * place.pages.page_size.value};
+  const int at = min(first + lane % kKvTile, q_tile.rows.kv_len - 1);
+  const int index = tilewright::abi::quotient(at, q_tile.pages.page_size);
+  return {tilewright::abi::page_entry(q_tile.pages, index),
+          at - index * q_tile.pages.page_size.value};
 }
 
 // The rows by what the lanes have found. All lanes read together.
@@ -67,10 +67,10 @@ class FoundRows {
 // Calls load(rows, count) for a tile of which `count` rows exist. A page that is not in the pool has none.
 template <typename Load>
 TW_INLINE void load_from_pages(const FoundTile& found, const KvElement* pool,
-                               const TensorArgument& tensor, const Place& place, int count,
+                               const TensorArgument& tensor, const QTile& q_tile, int count,
                                const Load& load) {
-  const int pages = place.pages.pages;
-  if (place.pages.page_size.value % kKvTile != 0) {
+  const int pages = q_tile.pages.pages;
+  if (q_tile.pages.page_size.value % kKvTile != 0) {
     load(FoundRows(pool, tensor, pages, found), count);
     return;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -18,8 +18,8 @@ struct SnippetInputs {
   int b;
   int h;
   int h_kv;
-  const Place* place;                      // in shared memory
-  const tw_snippet::tw_Reads* head_reads;  // likewise, where registers are few
+  const QTile* q_tile;                      // in shared memory
+  const tw_snippet::tw_Loads* head_loads;  // likewise, where registers are few
   int last_row;                            // of the sequence
   int q_offset;
   int kv_offset;
@@ -28,23 +28,23 @@ struct SnippetInputs {
 };
 
 // What the snippets read of their buffers for the whole head.
-TW_INLINE tw_snippet::tw_Reads read_for_head(const SnippetArguments& call, const Place& place) {
-  return tw_snippet::tw_read_for_head(place.state(call), place.b, place.h, place.h_kv);
+TW_INLINE tw_snippet::tw_Loads load_for_head(const SnippetArguments& call, const QTile& q_tile) {
+  return tw_snippet::tw_load_for_head(q_tile.state(call), q_tile.b, q_tile.h, q_tile.h_kv);
 }
 
-TW_INLINE SnippetInputs make_scene(const SnippetArguments& call, const Place& place,
-                                   const tw_snippet::tw_Reads& head_reads,
+TW_INLINE SnippetInputs snippet_inputs(const SnippetArguments& call, const QTile& q_tile,
+                                   const tw_snippet::tw_Loads& head_loads,
                                    const TileRows& rows = {}) {
-  return {place.state(call),
-          place.b,
-          place.h,
-          place.h_kv,
-          &place,
-          &head_reads,
-          place.q_len(call) - 1,
-          place.q_offset(call),
-          place.kv_offset(call),
-          place.kv_len(call),
+  return {q_tile.state(call),
+          q_tile.b,
+          q_tile.h,
+          q_tile.h_kv,
+          &q_tile,
+          &head_loads,
+          q_tile.q_len(call) - 1,
+          q_tile.q_offset(call),
+          q_tile.kv_offset(call),
+          q_tile.kv_len(call),
           rows};
 }
 
@@ -71,39 +71,39 @@ struct RowIndices {
 };
 
 template <bool kInside>
-TW_INLINE RowIndices find_row_indices(const SnippetInputs& scene) {
+TW_INLINE RowIndices find_row_indices(const SnippetInputs& inputs) {
   RowIndices rows;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    rows.q_idx[i] = make_split_index<kInside>(scene.rows.first(*scene.place, i),
-                                              scene.rows.offset(i), scene.last_row, scene.q_offset);
+    rows.q_idx[i] = make_split_index<kInside>(inputs.rows.first(*inputs.q_tile, i),
+                                              inputs.rows.offset(i), inputs.last_row, inputs.q_offset);
   }
   return rows;
 }
 
 // What the snippets read for one row of the tile, whatever the column, and the other way round.
-using RowReads = tw_snippet::tw_LaneReads<kRows>;
+using RowLoads = tw_snippet::tw_LaneLoads<kRows>;
 
-TW_INLINE RowReads read_for_rows(const SnippetInputs& scene, const RowIndices& rows) {
-  RowReads reads;
+TW_INLINE RowLoads load_for_rows(const SnippetInputs& inputs, const RowIndices& rows) {
+  RowLoads loads;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    reads.read(i, scene.state, scene.b, scene.rows.head(scene.h, i), scene.h_kv,
+    loads.load(i, inputs.state, inputs.b, inputs.rows.head(inputs.h, i), inputs.h_kv,
                rows.q_idx[i].value(), 0);
   }
-  return reads;
+  return loads;
 }
 
-TW_INLINE tw_snippet::tw_Reads read_for_column(const SnippetInputs& scene,
-                                               const tw_snippet::tw_Reads& head_reads, int kv_idx) {
-  return tw_snippet::tw_read_for_column(head_reads, scene.state, scene.b, scene.h, scene.h_kv,
+TW_INLINE tw_snippet::tw_Loads load_for_column(const SnippetInputs& inputs,
+                                               const tw_snippet::tw_Loads& head_loads, int kv_idx) {
+  return tw_snippet::tw_load_for_column(head_loads, inputs.state, inputs.b, inputs.h, inputs.h_kv,
                                         kv_idx);
 }
 
 // kv_idx of a thread's column j. column: its column 0.
 template <bool kInside>
-TW_INLINE SplitIndex find_column_index(const SnippetInputs& scene, int column, int j) {
-  return make_split_index<kInside>(column, column_offset(j), scene.kv_len - 1, scene.kv_offset);
+TW_INLINE SplitIndex find_column_index(const SnippetInputs& inputs, int column, int j) {
+  return make_split_index<kInside>(column, column_offset(j), inputs.kv_len - 1, inputs.kv_offset);
 }
 
 // An index as score_mod takes it: an int, or with its base's distance from the tile's first column,
@@ -117,30 +117,30 @@ int make_index<int>(const SplitIndex& index, int) {
   return index.value();
 }
 
-// kInside: all rows and columns of the tile exist. kReadsInside: tw_reads_inside holds for them.
-template <bool kInside, bool kReadsInside = false>
-TW_INLINE void modify_scores(const SnippetInputs& scene, int first, float scale,
+// kInside: all rows and columns of the tile exist. kLoadsInBounds: tw_loads_in_bounds holds for them.
+template <bool kInside, bool kLoadsInBounds = false>
+TW_INLINE void modify_scores(const SnippetInputs& inputs, int first, float scale,
                              float (&s)[kRows][kColumns]) {
   using tw_snippet::tw_ColumnIndex;
   using tw_snippet::tw_RowIndex;
-  const RowIndices rows = find_row_indices<kInside>(scene);
-  const RowReads row_reads = read_for_rows(scene, rows);
-  const tw_snippet::tw_Reads head_reads = *scene.head_reads;
+  const RowIndices rows = find_row_indices<kInside>(inputs);
+  const RowLoads row_loads = load_for_rows(inputs, rows);
+  const tw_snippet::tw_Loads head_loads = *inputs.head_loads;
   const int column = first + column_of(0);
-  const int origin = first + scene.kv_offset;
+  const int origin = first + inputs.kv_offset;
   tw_RowIndex q_idx[kRows];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) q_idx[i] = make_index<tw_RowIndex>(rows.q_idx[i], origin);
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
     const auto kv_idx =
-        make_index<tw_ColumnIndex>(find_column_index<kInside>(scene, column, j), origin);
-    const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
+        make_index<tw_ColumnIndex>(find_column_index<kInside>(inputs, column, j), origin);
+    const tw_snippet::tw_Loads column_loads = load_for_column(inputs, head_loads, kv_idx);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      s[i][j] = tw_snippet::tw_score_mod<kReadsInside>(
-          scene.state, row_reads.with_lane(column_reads, i), s[i][j] * scale, scene.b,
-          scene.rows.head(scene.h, i), scene.h_kv, q_idx[i], kv_idx);
+      s[i][j] = tw_snippet::tw_score_mod<kLoadsInBounds>(
+          inputs.state, row_loads.with_lane(column_loads, i), s[i][j] * scale, inputs.b,
+          inputs.rows.head(inputs.h, i), inputs.h_kv, q_idx[i], kv_idx);
     }
   }
 }
@@ -179,10 +179,10 @@ TW_INLINE constexpr int mask_group() {
 }
 constexpr int kMaskGroup = mask_group();
 
-TW_INLINE Kept evaluate_mask(const SnippetInputs& scene, int first) {
-  const RowIndices rows = find_row_indices<false>(scene);
-  const RowReads row_reads = read_for_rows(scene, rows);
-  const tw_snippet::tw_Reads head_reads = *scene.head_reads;
+TW_INLINE Kept evaluate_mask(const SnippetInputs& inputs, int first) {
+  const RowIndices rows = find_row_indices<false>(inputs);
+  const RowLoads row_loads = load_for_rows(inputs, rows);
+  const tw_snippet::tw_Loads head_loads = *inputs.head_loads;
   Kept kept = {};
 #pragma unroll 1
   for (int group = 0; group < kColumns; group += kMaskGroup) {
@@ -190,13 +190,13 @@ TW_INLINE Kept evaluate_mask(const SnippetInputs& scene, int first) {
     ColumnSum columns[kRows];
 #pragma unroll
     for (int j = 0; j < kMaskGroup; ++j) {
-      const int kv_idx = find_column_index<false>(scene, column, j).value();
-      const tw_snippet::tw_Reads column_reads = read_for_column(scene, head_reads, kv_idx);
+      const int kv_idx = find_column_index<false>(inputs, column, j).value();
+      const tw_snippet::tw_Loads column_loads = load_for_column(inputs, head_loads, kv_idx);
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const bool keep =
-            tw_snippet::tw_mask_mod(scene.state, row_reads.with_lane(column_reads, i), scene.b,
-                                    scene.rows.head(scene.h, i), scene.h_kv, rows.q_idx[i].value(),
+            tw_snippet::tw_mask_mod(inputs.state, row_loads.with_lane(column_loads, i), inputs.b,
+                                    inputs.rows.head(inputs.h, i), inputs.h_kv, rows.q_idx[i].value(),
                                     kv_idx);
         columns[i].add(j, keep);
       }
@@ -208,21 +208,21 @@ TW_INLINE Kept evaluate_mask(const SnippetInputs& scene, int first) {
 }
 
 // Drops the columns behind kv_len.
-TW_INLINE void bound_columns(const SnippetInputs& scene, int first, Kept& kept) {
+TW_INLINE void bound_columns(const SnippetInputs& inputs, int first, Kept& kept) {
   const int column = first + column_of(0);
   unsigned inside = 0;
 #pragma unroll 1
   for (int j = 0; j < kColumns; ++j) {
-    inside |= static_cast<unsigned>(column + column_offset(j) < scene.kv_len) << j;
+    inside |= static_cast<unsigned>(column + column_offset(j) < inputs.kv_len) << j;
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) kept.word[i] &= inside;
 }
 
 // Drops the columns behind kv_len, as drop() does.
-TW_INLINE void drop_columns(const SnippetInputs& scene, int first, float instead,
+TW_INLINE void drop_columns(const SnippetInputs& inputs, int first, float instead,
                             float (&s)[kRows][kColumns]) {
-  const int left = scene.kv_len - (first + column_of(0));
+  const int left = inputs.kv_len - (first + column_of(0));
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
 #pragma unroll
@@ -230,16 +230,16 @@ TW_INLINE void drop_columns(const SnippetInputs& scene, int first, float instead
   }
 }
 
-TW_INLINE Kept find_kept(const SnippetInputs& scene, const KvTile& tile) {
+TW_INLINE Kept find_kept(const SnippetInputs& inputs, const KvTile& tile) {
   Kept kept;
   if (kHasMaskMod && tile.partial()) {
-    kept = evaluate_mask(scene, tile.first());
+    kept = evaluate_mask(inputs, tile.first());
   } else {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) kept.word[i] = ~0u;
   }
-  if (tile.first() + kKvTile > scene.kv_len) bound_columns(scene, tile.first(), kept);
-  scene.rows.drop_tile(*scene.place, tile, kept.word);
+  if (tile.first() + kKvTile > inputs.kv_len) bound_columns(inputs, tile.first(), kept);
+  inputs.rows.drop_tile(*inputs.q_tile, tile, kept.word);
   return kept;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
@@ -14,6 +14,6 @@ struct Draws {};
 
 TW_INLINE Draws draw_tile(const SnippetInputs&, int) { return {}; }
 TW_INLINE void drop_weights(Draws, float (&)[kRows][kColumns]) {}
-TW_INLINE float finish_dropout(const SnippetArguments&, const Place&, float factor) { return factor; }
+TW_INLINE float finish_dropout(const SnippetArguments&, const QTile&, float factor) { return factor; }
 
 }  // namespace tw_kernel

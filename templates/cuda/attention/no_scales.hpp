@@ -3,7 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "attention/row_sum.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
@@ -25,11 +25,11 @@ TW_INLINE const Scaling& scaling_of(const ForwardArguments& arguments, Scales) {
   return arguments.scaling;
 }
 TW_INLINE const Scaling& find_scaling(const ForwardArguments& arguments, const SnippetArguments&,
-                                      const Place&) {
+                                      const QTile&) {
   return arguments.scaling;
 }
 TW_INLINE void scale_scores(const SnippetInputs&, Scales, int, float (&)[kRows][kColumns]) {}
 TW_INLINE void scale_weights(const SnippetInputs&, int, float (&)[kRows][kColumns]) {}
-TW_INLINE void finish_row(const SnippetArguments&, const Place&, int, int, float, RowSum&) {}
+TW_INLINE void finish_row(const SnippetArguments&, const QTile&, int, int, float, RowSum&) {}
 
 }  // namespace tw_kernel

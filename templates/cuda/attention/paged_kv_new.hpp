@@ -5,7 +5,7 @@
 #include "cuda/attention/either_row.hpp"
 #include "cuda/attention/found_tile.hpp"
 #include "cuda/attention/paged_rows.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
@@ -22,24 +22,24 @@ TW_INLINE KvTensor k_of(const ForwardArguments& arguments) { return {arguments.k
 TW_INLINE KvTensor v_of(const ForwardArguments& arguments) { return {arguments.v, arguments.v_new}; }
 
 // The pool's rows of one head, [pages][page_size].
-TW_INLINE const KvElement* find_kv(const KvTensor& tensor, const Place& place) {
-  return head_of<const KvElement>(tensor.pool, 0, place.h_kv);
+TW_INLINE const KvElement* find_kv(const KvTensor& tensor, const QTile& q_tile) {
+  return head_of<const KvElement>(tensor.pool, 0, q_tile.h_kv);
 }
 
 class PagedAndNewRows {
  public:
   using Row = RowOf<KvElement, QElement>;
 
-  __forceinline__ PagedAndNewRows(const KvElement* pool, const KvTensor& tensor, const Place& place,
+  __forceinline__ PagedAndNewRows(const KvElement* pool, const KvTensor& tensor, const QTile& q_tile,
                                   int first)
-      : in_pages_(pool, tensor.pool, place.pages, first),
+      : in_pages_(pool, tensor.pool, q_tile.pages, first),
         pool_(pool),
-        fresh_(head_of<const QElement>(tensor.fresh, 0, place.h_kv) +
-               static_cast<long long>(place.rows.q_begin + place.rows.q_len - place.rows.kv_len +
+        fresh_(head_of<const QElement>(tensor.fresh, 0, q_tile.h_kv) +
+               static_cast<long long>(q_tile.rows.q_begin + q_tile.rows.q_len - q_tile.rows.kv_len +
                                       first) *
                    tensor.fresh.row_stride),
         fresh_stride_(tensor.fresh.row_stride),
-        of_pages_(tilewright::abi::context_of(place.rows.q_len, place.rows.kv_len) - first) {}
+        of_pages_(tilewright::abi::context_of(q_tile.rows.q_len, q_tile.rows.kv_len) - first) {}
 
   // As PagedRows::Cursor.
   class Cursor {
@@ -72,28 +72,28 @@ class PagedAndNewRows {
 };
 
 // pool: from find_kv. The sequence's rows from `first` on.
-TW_INLINE PagedAndNewRows kv_rows(const KvElement* pool, const KvTensor& tensor, const Place& place,
+TW_INLINE PagedAndNewRows kv_rows(const KvElement* pool, const KvTensor& tensor, const QTile& q_tile,
                                   int first) {
-  return {pool, tensor, place, first};
+  return {pool, tensor, q_tile, first};
 }
 
-TW_INLINE bool is_in_pages(const Place& place, int first) {
-  return first + kKvTile <= tilewright::abi::context_of(place.rows.q_len, place.rows.kv_len);
+TW_INLINE bool is_in_pages(const QTile& q_tile, int first) {
+  return first + kKvTile <= tilewright::abi::context_of(q_tile.rows.q_len, q_tile.rows.kv_len);
 }
 
 // What is found of a tile before it is copied: nothing where it has new rows.
-TW_INLINE FoundTile find_tile(const Place& place, int first) {
-  return is_in_pages(place, first) ? find_in_pages(place, first) : FoundTile{0, 0};
+TW_INLINE FoundTile find_tile(const QTile& q_tile, int first) {
+  return is_in_pages(q_tile, first) ? find_in_pages(q_tile, first) : FoundTile{0, 0};
 }
 
 // Calls load(rows, count) for the tile's rows from `first` on, of which `count` exist.
 template <typename Load>
 TW_INLINE void load_found(const FoundTile& found, const KvElement* pool, const KvTensor& tensor,
-                          const Place& place, int first, int count, const Load& load) {
-  if (is_in_pages(place, first)) {
-    load_from_pages(found, pool, tensor.pool, place, count, load);
+                          const QTile& q_tile, int first, int count, const Load& load) {
+  if (is_in_pages(q_tile, first)) {
+    load_from_pages(found, pool, tensor.pool, q_tile, count, load);
   } else {
-    load(kv_rows(pool, tensor, place, first), count);
+    load(kv_rows(pool, tensor, q_tile, first), count);
   }
 }
 

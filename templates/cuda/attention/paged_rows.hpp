@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/pages.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/strided_rows.hpp"
 #include "kernel/configuration.hpp"
 

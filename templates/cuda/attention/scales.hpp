@@ -5,7 +5,7 @@
 #include "attention/row_sum.hpp"
 #include "attention/sink.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
@@ -47,19 +47,19 @@ TW_INLINE Scaling find_scaling(const ForwardArguments& arguments, const tw_snipp
   return kScalesScores ? multiplied(arguments.scaling, factor) : arguments.scaling;
 }
 TW_INLINE Scaling find_scaling(const ForwardArguments& arguments, const SnippetArguments& call,
-                               const Place& place) {
-  return find_scaling(arguments, place.state(call), place.b, place.h, place.h_kv);
+                               const QTile& q_tile) {
+  return find_scaling(arguments, q_tile.state(call), q_tile.b, q_tile.h, q_tile.h_kv);
 }
 
-TW_INLINE Scales find_scales(const ForwardArguments& arguments, const SnippetInputs& scene) {
+TW_INLINE Scales find_scales(const ForwardArguments& arguments, const SnippetInputs& inputs) {
   Scales scales;
-  scales.scaling = find_scaling(arguments, scene.state, scene.b, scene.h, scene.h_kv);
+  scales.scaling = find_scaling(arguments, inputs.state, inputs.b, inputs.h, inputs.h_kv);
   if (!kScalesRows) return scales;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const int row = min(scene.rows.first(*scene.place, i) + scene.rows.offset(i), scene.last_row);
-    scales.of_row[i] = tw_snippet::tw_q_scale(scene.state, scene.b, scene.rows.head(scene.h, i),
-                                              scene.h_kv, row + scene.q_offset);
+    const int row = min(inputs.rows.first(*inputs.q_tile, i) + inputs.rows.offset(i), inputs.last_row);
+    scales.of_row[i] = tw_snippet::tw_q_scale(inputs.state, inputs.b, inputs.rows.head(inputs.h, i),
+                                              inputs.h_kv, row + inputs.q_offset);
   }
   return scales;
 }
@@ -74,23 +74,23 @@ struct ScaledColumn {
   int kv_idx;
   bool is_new;
 };
-TW_INLINE ScaledColumn scaled_column(const SnippetInputs& scene, int first, int j) {
-  const int column = min(first + column_of(0) + column_offset(j), scene.kv_len - 1);
-  const int context = tilewright::abi::context_of(scene.state.q_len, scene.kv_len);
-  return {column + scene.kv_offset, kNewRowsHaveNoScale && column >= context};
+TW_INLINE ScaledColumn scaled_column(const SnippetInputs& inputs, int first, int j) {
+  const int column = min(first + column_of(0) + column_offset(j), inputs.kv_len - 1);
+  const int context = tilewright::abi::context_of(inputs.state.q_len, inputs.kv_len);
+  return {column + inputs.kv_offset, kNewRowsHaveNoScale && column >= context};
 }
 
 // first: column of the tile
-TW_INLINE void scale_scores(const SnippetInputs& scene, const Scales& scales, int first,
+TW_INLINE void scale_scores(const SnippetInputs& inputs, const Scales& scales, int first,
                             float (&s)[kRows][kColumns]) {
   if (!kScalesRows && !kScalesColumns) return;
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
     float of_column = 1.0f;
     if (kScalesColumns) {
-      const ScaledColumn column = scaled_column(scene, first, j);
+      const ScaledColumn column = scaled_column(inputs, first, j);
       if (!column.is_new) {
-        of_column = tw_snippet::tw_k_scale(scene.state, scene.b, scene.h, scene.h_kv, column.kv_idx);
+        of_column = tw_snippet::tw_k_scale(inputs.state, inputs.b, inputs.h, inputs.h_kv, column.kv_idx);
       }
     }
 #pragma unroll
@@ -102,31 +102,31 @@ TW_INLINE void scale_scores(const SnippetInputs& scene, const Scales& scales, in
 }
 
 // p: weights that are summed already
-TW_INLINE void scale_weights(const SnippetInputs& scene, int first, float (&p)[kRows][kColumns]) {
+TW_INLINE void scale_weights(const SnippetInputs& inputs, int first, float (&p)[kRows][kColumns]) {
   if (!kScalesWeights) return;
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
-    const ScaledColumn column = scaled_column(scene, first, j);
+    const ScaledColumn column = scaled_column(inputs, first, j);
     if (column.is_new) continue;
     const float scale =
-        tw_snippet::tw_v_scale(scene.state, scene.b, scene.h, scene.h_kv, column.kv_idx);
+        tw_snippet::tw_v_scale(inputs.state, inputs.b, inputs.h, inputs.h_kv, column.kv_idx);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) p[i][j] *= scale;
   }
 }
 
 // The end of a row of O. row: counted from the sequence's first. h: its head
-TW_INLINE void finish_row(const SnippetArguments& call, const Place& place, int row, int h,
+TW_INLINE void finish_row(const SnippetArguments& call, const QTile& q_tile, int row, int h,
                           float divisor, RowSum& end) {
-  const tw_snippet::tw_State state = place.state(call);
+  const tw_snippet::tw_State state = q_tile.state(call);
   if (kHasSink) {
-    const int q_idx = min(row, place.q_len(call) - 1) + place.q_offset(call);
-    join_sink(tw_snippet::tw_sink(state, place.b, h, place.h_kv, q_idx), divisor, end);
+    const int q_idx = min(row, q_tile.q_len(call) - 1) + q_tile.q_offset(call);
+    join_sink(tw_snippet::tw_sink(state, q_tile.b, h, q_tile.h_kv, q_idx), divisor, end);
   }
   if (kScalesValues && !kScalesWeights) {
-    end.factor *= tw_snippet::tw_v_scale(state, place.b, h, place.h_kv, 0);
+    end.factor *= tw_snippet::tw_v_scale(state, q_tile.b, h, q_tile.h_kv, 0);
   }
-  if (kScalesOut) end.factor /= tw_snippet::tw_out_scale(state, place.b, h, place.h_kv, 0);
+  if (kScalesOut) end.factor /= tw_snippet::tw_out_scale(state, q_tile.b, h, q_tile.h_kv, 0);
 }
 
 }  // namespace tw_kernel

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/pages.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/strided_rows.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
@@ -17,8 +17,8 @@ TW_INLINE const KvTensor& k_of(const ForwardArguments& arguments) { return argum
 TW_INLINE const KvTensor& v_of(const ForwardArguments& arguments) { return arguments.v; }
 
 // The pool of one head.
-TW_INLINE const KvElement* find_kv(const TensorArgument& tensor, const Place& place) {
-  return head_of<const KvElement>(tensor, 0, place.h_kv);
+TW_INLINE const KvElement* find_kv(const TensorArgument& tensor, const QTile& q_tile) {
+  return head_of<const KvElement>(tensor, 0, q_tile.h_kv);
 }
 
 class XPagedRows {
@@ -84,8 +84,8 @@ class XPagedRows {
 
 // pool: from find_kv. The sequence's rows from `first` on.
 TW_INLINE XPagedRows kv_rows(const KvElement* pool, const TensorArgument& tensor,
-                             const Place& place, int first) {
-  return {pool, tensor, place.pages, first};
+                             const QTile& q_tile, int first) {
+  return {pool, tensor, q_tile.pages, first};
 }
 
 }  // namespace tw_kernel

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/gather.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/backward/sweep.hpp"
 #include "cuda/backward/walk.hpp"
 #include "cuda/language.hpp"
 #include "kernel/backward_engine.hpp"
-#include "kernel/backward_places.hpp"
+#include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/snippets.hpp"
 
@@ -44,7 +44,7 @@ TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const Snipp
   const int group = call.num_q_heads / call.num_kv_heads;
 #pragma unroll 1
   for (int h = own.h_kv * group; h < (own.h_kv + 1) * group; ++h) {
-    const ElementScene scene = {&call, {}, tw_snippet::tw_make_state(call), b, h, own.h_kv, own.first,
+    const ElementInputs inputs = {&call, {}, tw_snippet::tw_make_state(call), b, h, own.h_kv, own.first,
                                 score_factor(arguments.scale)};
     const long long head = static_cast<long long>(b) * call.num_q_heads + h;
     const PassingRows<false> rows = {head_of<const QElement>(arguments.q, b, h),
@@ -57,8 +57,8 @@ TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const Snipp
         arguments.columns, kMasked ? list_row(arguments.columns, b, h, own.first / kBlockKv) : 0,
         call.q_len);
     Gathered<false> gathered(sums, memory.terms());
-    visit_tiles<false, kKeys, kValues>(memory, scene, walk, rows, {}, dk, dv, gathered);
-    if (kKeys && arguments.gathers_columns != 0) gathered.end_block(scene, call.kv_len);
+    visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered);
+    if (kKeys && arguments.gathers_columns != 0) gathered.end_block(inputs, call.kv_len);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include "attention/dropout.hpp"
 #include "cuda/attention/quad_draws.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/language.hpp"
 #include "kernel/engine.hpp"
 
@@ -22,17 +22,17 @@ struct Draws {
 };
 
 template <bool kOwnsRows>
-TW_INLINE Draws draw_elements(const ElementScene& scene, int first_passing) {
-  const Dropout dropout = find_dropout(scene.state, scene.b, scene.h, scene.h_kv);
-  const int own = scene.first_own + (kOwnsRows ? scene.q_offset() : scene.kv_offset());
-  const int passing = first_passing + (kOwnsRows ? scene.kv_offset() : scene.q_offset());
+TW_INLINE Draws draw_elements(const ElementInputs& inputs, int first_passing) {
+  const Dropout dropout = find_dropout(inputs.state, inputs.b, inputs.h, inputs.h_kv);
+  const int own = inputs.first_own + (kOwnsRows ? inputs.q_offset() : inputs.kv_offset());
+  const int passing = first_passing + (kOwnsRows ? inputs.kv_offset() : inputs.q_offset());
   Draws draws;
-  draws.factor = keeping_factor(drop_probability(scene.state, scene.b, scene.h, scene.h_kv));
+  draws.factor = keeping_factor(drop_probability(inputs.state, inputs.b, inputs.h, inputs.h_kv));
   if (kOwnsRows) {
     const auto q_idx = [own](int i) { return own + row_of(0) + row_offset(i); };
-    draw_along_columns(dropout, passing, q_idx, scene.h, scene.b, draws.word);
+    draw_along_columns(dropout, passing, q_idx, inputs.h, inputs.b, draws.word);
   } else {
-    draw_along_rows(dropout, own, passing, scene.h, scene.b, draws.word);
+    draw_along_rows(dropout, own, passing, inputs.h, inputs.b, draws.word);
   }
   return draws;
 }

@@ -3,7 +3,7 @@
 #include "abi/cuda_backward.hpp"
 #include "cuda/backward/gather.hpp"
 #include "cuda/backward/passing_tile.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/special_functions.hpp"
@@ -42,11 +42,11 @@ TW_INLINE constexpr int kept_group() {
 
 // passing: how many of the passing rows exist.
 template <bool kOwnsRows, typename Tile>
-TW_INLINE KeptElements find_kept_elements(const ElementScene& scene, const Tile& tile, int passing) {
+TW_INLINE KeptElements find_kept_elements(const ElementInputs& inputs, const Tile& tile, int passing) {
   KeptElements kept = {};
 #pragma unroll 1
   for (int group = 0; group < kColumns; group += kept_group()) {
-    const ElementIndices<kOwnsRows> at(scene, tile.first() + column_offset(group));
+    const ElementIndices<kOwnsRows> at(inputs, tile.first() + column_offset(group));
 #pragma unroll
     for (int j = 0; j < kept_group(); ++j) {
       const bool exists = at.passing(j) < passing;
@@ -54,7 +54,7 @@ TW_INLINE KeptElements find_kept_elements(const ElementScene& scene, const Tile&
       for (int i = 0; i < kRows; ++i) {
         bool keep = exists && has_own_row(tile, i);
         if (kHasMaskMod && is_partial(tile, i)) {
-          keep = keep && tw_snippet::tw_mask_mod(scene.state, {}, scene.b, scene.h, scene.h_kv,
+          keep = keep && tw_snippet::tw_mask_mod(inputs.state, {}, inputs.b, inputs.h, inputs.h_kv,
                                                  at.q_idx(i, j), at.kv_idx(i, j));
         }
         kept.word[i] |= static_cast<unsigned>(keep) << (group + j);
@@ -101,28 +101,28 @@ struct FactsOfColumns {
 
 // s: q.k, becomes P for dV; d: dO V^T, becomes dX. Gradients of buffers and scalars go to `gathered`.
 template <bool kOwnsRows, typename Tile, typename Facts>
-TW_INLINE void differentiate_tile(const ElementScene& scene, const Tile& tile, const Facts& facts,
+TW_INLINE void differentiate_tile(const ElementInputs& inputs, const Tile& tile, const Facts& facts,
                                   const KeptElements& kept, bool some_dropped, const Draws& draws,
                                   float (&s)[kRows][kColumns], float (&d)[kRows][kColumns],
                                   Gathered<kOwnsRows>& gathered) {
-  const ElementIndices<kOwnsRows> at(scene, tile.first());
+  const ElementIndices<kOwnsRows> at(inputs, tile.first());
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
     const typename Facts::Column column = facts.column(j);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const RowFacts row = facts.row(column, i);
-      const float x = s[i][j] * scene.factor;
+      const float x = s[i][j] * inputs.factor;
       float y = x, slope = 1.0f;
       if (kHasScoreMod) {
-        y = tw_snippet::tw_differentiate(scene.state, x, scene.b, scene.h, scene.h_kv,
+        y = tw_snippet::tw_differentiate(inputs.state, x, inputs.b, inputs.h, inputs.h_kv,
                                          at.q_idx(i, j), at.kv_idx(i, j), slope);
       }
       float p = element_weight(y, row.lse);
       if (Gathered<kOwnsRows>::kCount > 0) {
         if (some_dropped) p = (kept.word[i] >> j & 1u) != 0 ? p : 0.0f;
         const float dy = p == 0.0f ? 0.0f : p * (draws.dropped(i, j, d[i][j]) - row.delta);
-        gathered.add(scene, i, j, x, dy, at.q_idx(i, j), at.kv_idx(i, j));
+        gathered.add(inputs, i, j, x, dy, at.q_idx(i, j), at.kv_idx(i, j));
       }
       // f' may be infinite or NaN where nothing is kept.
       const float dx = p * (draws.dropped(i, j, d[i][j]) - row.delta) * slope;

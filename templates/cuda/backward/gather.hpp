@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/backward/sums.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_memory.hpp"
@@ -56,40 +56,40 @@ class Gathered {
   }
 
   // Element (i, j) of a tile. x: its scaled score; dy: the gradient of its modified score.
-  __forceinline__ void add(const ElementScene& scene, int i, int j, float x, float dy, int q_idx,
+  __forceinline__ void add(const ElementInputs& inputs, int i, int j, float x, float dy, int q_idx,
                            int kv_idx) {
     float by[kSlots];
-    tw_snippet::tw_differentiate_by_names(scene.state, x, scene.b, scene.h, scene.h_kv, q_idx, kv_idx,
+    tw_snippet::tw_differentiate_by_names(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, q_idx, kv_idx,
                                           by);
 #pragma unroll
     for (int slot = 0; slot < kSlots; ++slot) {
       by[slot] = dy == 0.0f || by[slot] == 0.0f ? 0.0f : dy * by[slot];
     }
-    add_slots<0>(scene, i, j, x, by, q_idx, kv_idx);
+    add_slots<0>(inputs, i, j, x, by, q_idx, kv_idx);
   }
 
   // To be called by all threads, once a tile's terms are there.
-  __forceinline__ void end_tile(const ElementScene& scene, int first_passing) {
+  __forceinline__ void end_tile(const ElementInputs& inputs, int first_passing) {
     if (!kOwnsRows || count_diagonals(tw_slot_count) == 0) return;
     __syncthreads();
-    sum_diagonals<0>(scene, first_passing);
+    sum_diagonals<0>(inputs, first_passing);
   }
 
   // own_length: rows of the call, of which the block owns some
-  __forceinline__ void end_block(const ElementScene& scene, int own_length) const {
-    end_slots<0>(scene, own_length);
+  __forceinline__ void end_block(const ElementInputs& inputs, int own_length) const {
+    end_slots<0>(inputs, own_length);
   }
 
  private:
   static constexpr int kSlots = tw_slot_count > 0 ? tw_slot_count : 1;
 
   template <int kSlot>
-  static __forceinline__ long long cell(const ElementScene& scene, float x, int q_idx, int kv_idx) {
-    return tw_snippet::tw_cell_of<kSlot>(scene.state, x, scene.b, scene.h, scene.h_kv, q_idx, kv_idx);
+  static __forceinline__ long long cell(const ElementInputs& inputs, float x, int q_idx, int kv_idx) {
+    return tw_snippet::tw_cell_of<kSlot>(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, q_idx, kv_idx);
   }
 
   template <int kSlot>
-  __forceinline__ void add_slots(const ElementScene& scene, int i, int j, float x,
+  __forceinline__ void add_slots(const ElementInputs& inputs, int i, int j, float x,
                                  const float (&terms)[kSlots], int q_idx, int kv_idx) {
     if constexpr (kSlot < tw_slot_count) {
       constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
@@ -104,9 +104,9 @@ class Gathered {
         store_shared(terms_of<kSlot>() +
                          ((row_of(0) + row_offset(i)) * kTermPitch + column) * 4, term);
       } else if (term != 0.0f) {
-        add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, x, q_idx, kv_idx), term);
+        add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(inputs, x, q_idx, kv_idx), term);
       }
-      add_slots<kSlot + 1>(scene, i, j, x, terms, q_idx, kv_idx);
+      add_slots<kSlot + 1>(inputs, i, j, x, terms, q_idx, kv_idx);
     }
   }
 
@@ -117,7 +117,7 @@ class Gathered {
 
   // A thread sums the elements of a diagonal, whose indices have one difference.
   template <int kSlot>
-  __forceinline__ void sum_diagonals(const ElementScene& scene, int first_passing) const {
+  __forceinline__ void sum_diagonals(const ElementInputs& inputs, int first_passing) const {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
 #pragma unroll 1
@@ -130,17 +130,17 @@ class Gathered {
             sum += load_shared(terms_of<kSlot>() + (row * kTermPitch + row + difference) * 4);
           }
           if (sum == 0.0f) continue;
-          const int q_idx = scene.first_own + first + scene.q_offset();
-          const int kv_idx = first_passing + first + difference + scene.kv_offset();
-          add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
+          const int q_idx = inputs.first_own + first + inputs.q_offset();
+          const int kv_idx = first_passing + first + difference + inputs.kv_offset();
+          add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(inputs, 0.0f, q_idx, kv_idx), sum);
         }
       }
-      sum_diagonals<kSlot + 1>(scene, first_passing);
+      sum_diagonals<kSlot + 1>(inputs, first_passing);
     }
   }
 
   template <int kSlot>
-  __forceinline__ void end_slots(const ElementScene& scene, int own_length) const {
+  __forceinline__ void end_slots(const ElementInputs& inputs, int own_length) const {
     if constexpr (kSlot < tw_slot_count) {
       constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
       if constexpr (!is_gathered(kSlot, kOwnsRows)) {
@@ -149,24 +149,24 @@ class Gathered {
 #pragma unroll
         for (int i = 1; i < 32; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
         if (threadIdx.x % 32 == 0 && sum != 0.0f) {
-          add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, 0, 0), sum);
+          add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(inputs, 0.0f, 0, 0), sum);
         }
       } else if constexpr (pattern == tw_Pattern::row || pattern == tw_Pattern::column) {
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) end_row<kSlot>(scene, i, own_length);
+        for (int i = 0; i < kRows; ++i) end_row<kSlot>(inputs, i, own_length);
       }
-      end_slots<kSlot + 1>(scene, own_length);
+      end_slots<kSlot + 1>(inputs, own_length);
     }
   }
 
   template <int kSlot>
-  __forceinline__ void end_row(const ElementScene& scene, int i, int own_length) const {
+  __forceinline__ void end_row(const ElementInputs& inputs, int i, int own_length) const {
     const float sum = reduce_row_sum(own_[kSlot][i]);
-    const int own = scene.first_own + row_of(i);
+    const int own = inputs.first_own + row_of(i);
     if (column_of(0) != 0 || own >= own_length || sum == 0.0f) return;
-    const int q_idx = kOwnsRows ? own + scene.q_offset() : 0;
-    const int kv_idx = kOwnsRows ? 0 : own + scene.kv_offset();
-    add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(scene, 0.0f, q_idx, kv_idx), sum);
+    const int q_idx = kOwnsRows ? own + inputs.q_offset() : 0;
+    const int kv_idx = kOwnsRows ? 0 : own + inputs.kv_offset();
+    add_to_sum(sums_.of[tw_snippet::tw_slots[kSlot].gradient], cell<kSlot>(inputs, 0.0f, q_idx, kv_idx), sum);
   }
 
   const Sums& sums_;

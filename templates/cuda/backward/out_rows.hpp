@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
 #include "cuda/merge/chunk.hpp"

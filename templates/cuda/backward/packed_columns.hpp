@@ -5,15 +5,15 @@
 #include "abi/cuda_packed.hpp"
 #include "abi/cuda_packed_backward.hpp"
 #include "abi/plan.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/gather.hpp"
 #include "cuda/backward/mapped_walks.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/backward/sweep.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "kernel/backward_engine.hpp"
-#include "kernel/backward_places.hpp"
+#include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
 
@@ -39,7 +39,7 @@ TW_INLINE void visit_sequence(const BackwardArguments& arguments, const SnippetA
   const long long q_begin = sequence.q_begin;
 #pragma unroll 1
   for (int h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-    const ElementScene scene = {&call, placed, placed.state(call), b, h, h_kv, first_column,
+    const ElementInputs inputs = {&call, placed, placed.state(call), b, h, h_kv, first_column,
                                 score_factor(arguments.scale)};
     const PassingRows<false> rows = {
         head_of<const QElement>(arguments.q, 0, h) + q_begin * arguments.q.row_stride,
@@ -53,8 +53,8 @@ TW_INLINE void visit_sequence(const BackwardArguments& arguments, const SnippetA
     const MappedRows walk(plan.map.spans + map_row * plan.map.spans_of_row, plan.map.spans_of_row,
                           sequence, first_column);
     Gathered<false> gathered(sums, memory.terms());
-    visit_tiles<false, kKeys, kValues>(memory, scene, walk, rows, {}, dk, dv, gathered);
-    if (kKeys) gathered.end_block(scene, sequence.kv_len);
+    visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered);
+    if (kKeys) gathered.end_block(inputs, sequence.kv_len);
   }
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/out_rows.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/language.hpp"
 #include "kernel/backward_engine.hpp"
-#include "kernel/backward_places.hpp"
+#include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
 
 // What each row of q brings to its elements, found once for both sweeps.

@@ -2,11 +2,11 @@
 
 #include "abi/cuda_backward.hpp"
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/elements.hpp"
 #include "cuda/backward/gather.hpp"
 #include "cuda/backward/passing_tile.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
@@ -127,7 +127,7 @@ struct RowSums {
 // kKeys, kValues: which sums are wanted, of dX times the passing keys, and of P times the passing values.
 // A block that owns rows wants those of keys alone.
 template <bool kOwnsRows, bool kKeys, bool kValues, typename Tile, typename Facts>
-TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementScene& scene,
+TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementInputs& inputs,
                             const Tile& tile, int passing, const Facts& facts,
                             RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
                             Gathered<kOwnsRows>& gathered) {
@@ -135,8 +135,8 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementS
   passing = end_of_rows(tile, passing);
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   KeptElements kept;
-  if (some_dropped) kept = find_kept_elements<kOwnsRows>(scene, tile, passing);
-  const Draws draws = draw_elements<kOwnsRows>(scene, tile.first());
+  if (some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
+  const Draws draws = draw_elements<kOwnsRows>(inputs, tile.first());
   float s[kRows][kColumns], d[kRows][kColumns];
   score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s);
   if (kWantsProducts) {
@@ -148,7 +148,7 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementS
       for (int j = 0; j < kColumns; ++j) d[i][j] = 0.0f;
     }
   }
-  differentiate_tile<kOwnsRows>(scene, tile, facts, kept, some_dropped, draws, s, d, gathered);
+  differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, draws, s, d, gathered);
   if (kValues) {
     ValueTile::add(make_weights(memory.weights(), s), memory.values(stage), value_sums.of);
     __syncwarp();  // P is no longer read
@@ -158,7 +158,7 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementS
 
 // All tiles of one head.
 template <bool kOwnsRows, bool kKeys, bool kValues, typename Walk>
-TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementScene& scene,
+TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementInputs& inputs,
                            const Walk& found_walk, const PassingRows<kOwnsRows>& found_rows,
                            const FactsOfRows& own_facts, RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
                            Gathered<kOwnsRows>& gathered) {
@@ -190,14 +190,14 @@ TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementScene& scene,
       commit_copies();
     }
     if constexpr (kOwnsRows) {
-      compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, scene, tile, rows.count, own_facts,
+      compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, inputs, tile, rows.count, own_facts,
                                               key_sums, value_sums, gathered);
     } else {
-      compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, scene, tile, rows.count,
+      compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, inputs, tile, rows.count,
                                               FactsOfColumns{memory.facts(stage)}, key_sums,
                                               value_sums, gathered);
     }
-    gathered.end_tile(scene, tile.first());
+    gathered.end_tile(inputs, tile.first());
     if (kStages > 1) {
       stage ^= 1;
     } else {

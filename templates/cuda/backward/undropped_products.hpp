@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/language.hpp"
 
 // Without dropout nothing is added to a backward kernel. See dropped_products.hpp.
@@ -12,7 +12,7 @@ struct Draws {
 };
 
 template <bool kOwnsRows>
-TW_INLINE Draws draw_elements(const ElementScene&, int) {
+TW_INLINE Draws draw_elements(const ElementInputs&, int) {
   return {};
 }
 

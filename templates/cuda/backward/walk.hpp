@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"

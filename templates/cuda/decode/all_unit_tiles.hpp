@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -14,10 +14,10 @@ namespace tw_kernel {
 class AllUnitTiles {
  public:
   // team: the warp's number in the block
-  __forceinline__ void begin(const ForwardArguments&, const SnippetArguments& call, const Place& place,
+  __forceinline__ void begin(const ForwardArguments&, const SnippetArguments& call, const QTile& q_tile,
                              const Segment& segment, int team) {
     column_ = segment.first * kDecodeColumns + team * kKvTile;
-    kv_len_ = place.kv_len(call);
+    kv_len_ = q_tile.kv_len(call);
   }
   __forceinline__ KvTile tile() const {
     return column_ < kv_len_ ? KvTile(column_, kHasMaskMod) : KvTile::none();

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
 #include "cuda/decode/work_range.hpp"
 #include "cuda/language.hpp"
@@ -21,7 +21,7 @@ namespace tw_kernel {
 
 // What a warp works on: a segment of an item, and where its tensors are.
 struct WarpItem {
-  HeadPointers task;
+  HeadPointers head;
   Segment segment;
 };
 
@@ -73,32 +73,32 @@ class CopiesAhead {
       WarpItem& item = announced_.items[item_];
       item.segment = segment;
       if (!has_ended_) {
-        const Place place = place_of_item(arguments_, call_, segment);
-        item.task = {place, find_kv(k_of(arguments_), place), find_kv(v_of(arguments_), place)};
+        const QTile q_tile = place_of_item(arguments_, call_, segment);
+        item.head = {q_tile, find_kv(k_of(arguments_), q_tile), find_kv(v_of(arguments_), q_tile)};
       }
     }
     if (has_ended_) return false;
     __syncwarp();  // the item is there
-    walk_.begin(arguments_, call_, task().place, segment, team_);
+    walk_.begin(arguments_, call_, head().q_tile, segment, team_);
     left_ = segment.count;
     find_next();
     return true;
   }
 
-  __forceinline__ const HeadPointers& task() const { return announced_.items[item_].task; }
+  __forceinline__ const HeadPointers& head() const { return announced_.items[item_].head; }
 
   // A page's number is looked up a tile before it is needed.
   __forceinline__ void find_next() {
     const KvTile tile = walk_.tile();
-    if (tile.exists()) found_ = find_tile(task().place, tile.first());
+    if (tile.exists()) found_ = find_tile(head().q_tile, tile.first());
   }
 
   __forceinline__ void copy(const KvTile& tile) const {
-    const int first = tile.first(), count = task().place.kv_len(call_) - first;
+    const int first = tile.first(), count = head().q_tile.kv_len(call_) - first;
     const unsigned k = ring_ + stage_ * (kKBytes + kVBytes);
-    load_found(found_, task().k, k_of(arguments_), task().place, first, count,
+    load_found(found_, head().k, k_of(arguments_), head().q_tile, first, count,
                [&](const auto& rows, int existing) { load_k(k, rows, existing); });
-    load_found(found_, task().v, v_of(arguments_), task().place, first, count,
+    load_found(found_, head().v, v_of(arguments_), head().q_tile, first, count,
                [&](const auto& rows, int existing) { load_v(k + kKBytes, rows, existing); });
   }
 

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/decode/copies_ahead.hpp"
 #include "cuda/decode/finish_item.hpp"
@@ -51,7 +51,7 @@ TW_INLINE void decode(const ForwardArguments& arguments, const SnippetArguments&
   const unsigned ring = shared_memory + team * kRingBytes;
   const unsigned shared_q = shared_memory + kTeams * kRingBytes;
   const TileRows rows = rows_of_group(arguments, group);
-  const tw_snippet::tw_Reads no_reads = {};
+  const tw_snippet::tw_Loads no_loads = {};
 
   CopiesAhead ahead(arguments, call, announced[team], ring, team);
   ItemQ q;
@@ -67,12 +67,12 @@ TW_INLINE void decode(const ForwardArguments& arguments, const SnippetArguments&
     if (asked < kStages) continue;  // the ring is not full yet
     __syncwarp();  // what is announced is visible to all lanes
     const WarpItem& current = announced[team].items[item];
-    const Place& place = current.task.place;
+    const QTile& q_tile = current.head.q_tile;
     if (left == 0) {
       left = current.segment.count;
       if (left == 0) break;
-      q.load(arguments, call, place, rows, group, shared_q);
-      scales = find_scales(arguments, make_scene(call, place, no_reads, rows));
+      q.load(arguments, call, q_tile, rows, group, shared_q);
+      scales = find_scales(arguments, snippet_inputs(call, q_tile, no_loads, rows));
       softmax = start_softmax();
       clear(out);
     }
@@ -81,8 +81,8 @@ TW_INLINE void decode(const ForwardArguments& arguments, const SnippetArguments&
     const KvTile tile = announced[team].tiles[stage];
     const unsigned k = ring + stage * (kKBytes + kVBytes);
     if (tile.exists()) {
-      const SnippetInputs scene = make_scene(call, place, no_reads, rows);
-      const Weights weights = weigh_tile(arguments, scene, scales, tile, q, k, 0, softmax, out);
+      const SnippetInputs inputs = snippet_inputs(call, q_tile, no_loads, rows);
+      const Weights weights = weigh_tile(arguments, inputs, scales, tile, q, k, 0, softmax, out);
       value_tile(weights, k + kKBytes, out);
     }
     __syncwarp();  // no lane reads the tile any more

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
 #include "cuda/decode/units.hpp"
 #include "cuda/language.hpp"
@@ -75,23 +75,23 @@ class Items {
 };
 
 // Where an item is. All of its rows of q are in the tile, and of one row of the mask's tiles.
-TW_INLINE Place place_of_item(const ForwardArguments& arguments, const SnippetArguments& call,
+TW_INLINE QTile place_of_item(const ForwardArguments& arguments, const SnippetArguments& call,
                               const Segment& segment) {
   const int group = call.num_q_heads / call.num_kv_heads;
   const BlockMaskArguments& mask = arguments.mask;
-  Place place;
-  place.b = segment.b;
-  place.h = items_are_query_heads(arguments) ? segment.head : segment.head * group;
-  place.h_kv = place.h / group;
-  place.first_row = 0;
-  place.mask_row = 0;
+  QTile q_tile;
+  q_tile.b = segment.b;
+  q_tile.h = items_are_query_heads(arguments) ? segment.head : segment.head * group;
+  q_tile.h_kv = q_tile.h / group;
+  q_tile.first_row = 0;
+  q_tile.mask_row = 0;
   if (kMasked) {
-    place.mask_row = (mask.batch == 1 ? 0 : place.b) * mask.heads + (mask.heads == 1 ? 0 : place.h);
+    q_tile.mask_row = (mask.batch == 1 ? 0 : q_tile.b) * mask.heads + (mask.heads == 1 ? 0 : q_tile.h);
   }
-  return place;
+  return q_tile;
 }
 
 // The batch of q and out that has the item's rows.
-TW_INLINE int batch_of_rows(const Place& place) { return place.b; }
+TW_INLINE int batch_of_rows(const QTile& q_tile) { return q_tile.b; }
 
 }  // namespace tw_kernel

@@ -3,7 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
 #include "attention/row_sum.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/decode/copies_ahead.hpp"
@@ -27,8 +27,8 @@ namespace tw_kernel {
 
 // What a row of O is divided by. The weight of a sequence's only key may be near 1: the row is that key's
 // value only if its sum is rounded as the weight in O is.
-TW_INLINE float divisor_of(const SnippetArguments& call, const Place& place, float sum) {
-  if (place.kv_len(call) != 1) return sum;
+TW_INLINE float divisor_of(const SnippetArguments& call, const QTile& q_tile, float sum) {
+  if (q_tile.kv_len(call) != 1) return sum;
   WeightElement rounded;
   from_float(sum, &rounded);
   return to_float(rounded);
@@ -36,48 +36,48 @@ TW_INLINE float divisor_of(const SnippetArguments& call, const Place& place, flo
 
 // A row's greatest score, in units of score_mod's results.
 TW_INLINE float greatest_score(const ForwardArguments& arguments, const SnippetArguments& call,
-                               const Place& place, const RowEnd& end) {
-  const float to_log2 = find_scaling(arguments, call, place).to_log2;
+                               const QTile& q_tile, const RowEnd& end) {
+  const float to_log2 = find_scaling(arguments, call, q_tile).to_log2;
   return kHasScoreMod ? end.max * (to_log2 * kLn2) : end.max * to_log2 * kLn2;
 }
 
 // What a row of O is divided by, with the sink and the scale of v. row: of the sequence. h: its head
 TW_INLINE RowSum total_of_row(const ForwardArguments& arguments, const SnippetArguments& call,
-                              const Place& place, int row, int h, const RowEnd& end) {
-  const float greatest = greatest_score(arguments, call, place, end);
-  const float divisor = divisor_of(call, place, end.sum);
+                              const QTile& q_tile, int row, int h, const RowEnd& end) {
+  const float greatest = greatest_score(arguments, call, q_tile, end);
+  const float divisor = divisor_of(call, q_tile, end.sum);
   RowSum total = {greatest, end.sum, tw_math::reciprocal(divisor), end.sum == 0.0f};
-  if constexpr (changes_row_ends()) finish_row(call, place, row, h, divisor, total);
+  if constexpr (changes_row_ends()) finish_row(call, q_tile, row, h, divisor, total);
   return total;
 }
 
 // Four columns of row r of an item's tile. o: relative to end.max. Called where code is cold, so it stands
 // there once.
 __noinline__ void store_out(const ForwardArguments& arguments, const SnippetArguments& call,
-                         const Place& place, int group, int row, int column, const float4& o,
+                         const QTile& q_tile, int group, int row, int column, const float4& o,
                          const RowEnd& end) {
-  const int q_row = row / group, h = place.h + row % group;
+  const int q_row = row / group, h = q_tile.h + row % group;
   if (kHasLse && column == 0) {
-    const RowSum total = total_of_row(arguments, call, place, q_row, h, end);
-    arguments.lse[place.lse_begin(call, place.b, h) + q_row] =
+    const RowSum total = total_of_row(arguments, call, q_tile, q_row, h, end);
+    arguments.lse[q_tile.lse_begin(call, q_tile.b, h) + q_row] =
         total.sum == 0.0f ? -kInfinity : total.greatest + ::logf(total.sum);
   }
   if (has_max_scores() && column == 0) {
-    store_max_score(arguments, place.lse_begin(call, place.b, h) + q_row, end.sum,
-                    greatest_score(arguments, call, place, end));
+    store_max_score(arguments, q_tile.lse_begin(call, q_tile.b, h) + q_row, end.sum,
+                    greatest_score(arguments, call, q_tile, end));
   }
   if (kValueDim != kValuePad && column >= kValueDim) return;
   // Nothing kept: 0 whatever V holds. A NaN sum is no empty row and stays.
   bool empty = end.sum == 0.0f;
-  float factor = empty ? 0.0f : tw_math::reciprocal(divisor_of(call, place, end.sum));
+  float factor = empty ? 0.0f : tw_math::reciprocal(divisor_of(call, q_tile, end.sum));
   if constexpr (changes_row_ends()) {
-    const RowSum total = total_of_row(arguments, call, place, q_row, h, end);
+    const RowSum total = total_of_row(arguments, call, q_tile, q_row, h, end);
     empty = total.empty;
     factor = total.factor;
   }
   const float values[4] = {o.x, o.y, o.z, o.w};
-  OutElement* const to = head_of<OutElement>(arguments.out, batch_of_rows(place), h) +
-                         (place.q_begin() + q_row) * arguments.out.row_stride + column;
+  OutElement* const to = head_of<OutElement>(arguments.out, batch_of_rows(q_tile), h) +
+                         (q_tile.q_begin() + q_row) * arguments.out.row_stride + column;
 #pragma unroll
   for (int i = 0; i < 4; i += 2) {
     const float a = empty ? 0.0f : values[i] * factor, b = empty ? 0.0f : values[i + 1] * factor;
@@ -164,11 +164,11 @@ TW_INLINE RowEnd weigh_parts(const DecodeWork& work, const ItemParts& parts, int
 // Adds up the parts of an item of `count` rows. By all threads of the block.
 // ends: [kQTile], weights: [kWeights], in shared memory
 TW_INLINE void merge_parts(const ForwardArguments& arguments, const SnippetArguments& call,
-                           const Place& place, const ItemParts& parts, int group, int count, int team,
+                           const QTile& q_tile, const ItemParts& parts, int group, int count, int team,
                            RowEnd* ends, float* weights) {
   constexpr int kColumns4 = kValueDim / 4;
   const DecodeWork& work = work_of(arguments);
-  const float to_log2 = find_scaling(arguments, call, place).to_log2;
+  const float to_log2 = find_scaling(arguments, call, q_tile).to_log2;
   const int rows_at_once = min(count, kWeights / parts.count);
 #pragma unroll 1
   for (int first = 0; first < count; first += rows_at_once) {
@@ -193,7 +193,7 @@ TW_INLINE void merge_parts(const ForwardArguments& arguments, const SnippetArgum
         const float w = of_row[part];
         o = {o.x + x.x * w, o.y + x.y * w, o.z + x.z * w, o.w + x.w * w};
       }
-      store_out(arguments, call, place, group, first + row, column, o, ends[row]);
+      store_out(arguments, call, q_tile, group, first + row, column, o, ends[row]);
     }
     __syncthreads();  // no thread reads the weights any more
   }
@@ -204,15 +204,15 @@ TW_INLINE void finish_segment(const ForwardArguments& arguments, const SnippetAr
                               int team, const Softmax& softmax, const SumsOfWarps& sums,
                               float (&out)[kRows][kOutColumns]) {
   const DecodeWork& work = work_of(arguments);
-  const Place& place = item.task.place;
+  const QTile& q_tile = item.head.q_tile;
   const Segment& segment = item.segment;
-  const int count = place.q_len(call) * group;  // rows
+  const int count = q_tile.q_len(call) * group;  // rows
   const bool whole = segment.is_whole();
   const long long rows = partial_rows(static_cast<int>(blockIdx.x), segment.first == 0);
   sum_warps(softmax, sums, count, team, out,
             [&](int row, int column, const float4& o, const RowEnd& end) {
               if (whole) {
-                store_out(arguments, call, place, group, row, column, o, end);
+                store_out(arguments, call, q_tile, group, row, column, o, end);
               } else {
                 store_partial(work, rows, row, column, o, end);
               }
@@ -222,7 +222,7 @@ TW_INLINE void finish_segment(const ForwardArguments& arguments, const SnippetAr
   const ItemParts parts = {first_block,
                            cuts.block_of(segment.begin + segment.units - 1) - first_block + 1};
   if (!part_comes_last(work, parts)) return;
-  merge_parts(arguments, call, place, parts, group, count, team, sums.ends[0], &sums.rows[0][0][0]);
+  merge_parts(arguments, call, q_tile, parts, group, count, team, sums.ends[0], &sums.rows[0][0][0]);
 }
 
 }  // namespace tw_kernel

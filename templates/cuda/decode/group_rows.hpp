@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -18,13 +18,13 @@ struct TileRows {
   int head_in_group[kRows];
   HeadTiles tiles;
 
-  __forceinline__ int first(const Place&, int i) const { return q_row[i]; }
+  __forceinline__ int first(const QTile&, int i) const { return q_row[i]; }
   __forceinline__ int offset(int) const { return 0; }
   // h: of the group's first head
   __forceinline__ int head(int h, int i) const { return h + head_in_group[i]; }
-  __forceinline__ void drop_tile(const Place& place, const KvTile& tile,
+  __forceinline__ void drop_tile(const QTile& q_tile, const KvTile& tile,
                                  unsigned (&kept)[kRows]) const {
-    tiles.drop(place, head_in_group, tile, kept);
+    tiles.drop(q_tile, head_in_group, tile, kept);
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -12,7 +12,7 @@
 namespace tw_kernel {
 
 struct HeadTiles {
-  __forceinline__ void drop(const Place&, const int (&)[kRows], const KvTile&,
+  __forceinline__ void drop(const QTile&, const int (&)[kRows], const KvTile&,
                             unsigned (&)[kRows]) const {}
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
 #include "cuda/decode/units.hpp"
 #include "cuda/tile/kv_tile.hpp"
@@ -16,15 +16,15 @@ class ListedUnitTiles {
  public:
   // team: the warp's number in the block
   __forceinline__ void begin(const ForwardArguments& arguments, const SnippetArguments& call,
-                             const Place& place, const Segment& segment, int team) {
+                             const QTile& q_tile, const Segment& segment, int team) {
     const BlockMaskArguments& mask = arguments.mask;
-    const long long partial = __ldg(mask.row_offsets + place.mask_row);
-    const long long full = __ldg(mask.full_row_offsets + place.mask_row);
+    const long long partial = __ldg(mask.row_offsets + q_tile.mask_row);
+    const long long full = __ldg(mask.full_row_offsets + q_tile.mask_row);
     partial_ = mask.indices + partial;
     full_ = mask.full_indices + full;
-    partials_ = static_cast<int>(__ldg(mask.row_offsets + place.mask_row + 1) - partial);
-    tiles_ = partials_ + static_cast<int>(__ldg(mask.full_row_offsets + place.mask_row + 1) - full);
-    kv_len_ = place.kv_len(call);
+    partials_ = static_cast<int>(__ldg(mask.row_offsets + q_tile.mask_row + 1) - partial);
+    tiles_ = partials_ + static_cast<int>(__ldg(mask.full_row_offsets + q_tile.mask_row + 1) - full);
+    kv_len_ = q_tile.kv_len(call);
     in_tile_ = team * kKvTile;
     unit_ = segment.first % kUnitsOfTile;
     find(segment.first / kUnitsOfTile);

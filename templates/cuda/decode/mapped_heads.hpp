@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/tile_map.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -17,14 +17,14 @@ struct HeadTiles {
   const tilewright::abi::TileMap* map;
 
   // kept: a word of columns for each row
-  __forceinline__ void drop(const Place& place, const int (&head_in_group)[kRows], const KvTile& tile,
+  __forceinline__ void drop(const QTile& q_tile, const int (&head_in_group)[kRows], const KvTile& tile,
                             unsigned (&kept)[kRows]) const {
     if (!kMasked || map->heads == 1) return;
     const int column = tile.first() / kBlockKv;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const long long row =
-          static_cast<long long>(place.h + head_in_group[i]) * map->rows + place.mask_row;
+          static_cast<long long>(q_tile.h + head_in_group[i]) * map->rows + q_tile.mask_row;
       const unsigned tiles =
           __ldg(&map->spans[row * map->spans_of_row + column / tilewright::abi::kTilesOfSpan].kept);
       if ((tiles >> column % tilewright::abi::kTilesOfSpan & 1u) == 0) kept[i] = 0;

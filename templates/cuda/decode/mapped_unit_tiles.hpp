@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/tile_map.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
 #include "cuda/decode/units.hpp"
 #include "cuda/ptx/thread.hpp"
@@ -18,11 +18,11 @@ class MappedUnitTiles {
  public:
   // team: the warp's number in the block
   __forceinline__ void begin(const ForwardArguments& arguments, const SnippetArguments& call,
-                             const Place& place, const Segment& segment, int team) {
+                             const QTile& q_tile, const Segment& segment, int team) {
     map_ = &arguments.plan.map;
     heads_ = heads_of_list(*map_, call.num_q_heads, segment.head, arguments.plan.decode.lists);
-    tile_row_ = place.mask_row;
-    kv_len_ = place.kv_len(call);
+    tile_row_ = q_tile.mask_row;
+    kv_len_ = q_tile.kv_len(call);
     team_ = team;
     spans_ = static_cast<int>(tilewright::abi::spans_of_columns(kv_len_, kBlockKv));
     unit_ = segment.first % kUnitsOfTile;

@@ -3,7 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "abi/decode.hpp"
 #include "abi/plan.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
@@ -46,22 +46,22 @@ class Items {
 };
 
 // Where an item is. All of its rows of q are in the tile.
-TW_INLINE Place place_of_item(const ForwardArguments& arguments, const SnippetArguments& call,
+TW_INLINE QTile place_of_item(const ForwardArguments& arguments, const SnippetArguments& call,
                               const Segment& segment) {
   const tilewright::abi::PlannedSequence& sequence = arguments.plan.sequences[segment.b];
-  Place place;
-  place.b = segment.b;
-  place.h_kv = segment.head;
-  place.h = segment.head * (call.num_q_heads / call.num_kv_heads);
-  place.take(call, sequence, segment.b);
-  place.end_of_rows = sequence.q_len;
-  place.begin_in_block = 0;
-  place.first_row = 0;
-  place.mask_row = sequence.tile_row;
-  return place;
+  QTile q_tile;
+  q_tile.b = segment.b;
+  q_tile.h_kv = segment.head;
+  q_tile.h = segment.head * (call.num_q_heads / call.num_kv_heads);
+  q_tile.take(call, sequence, segment.b);
+  q_tile.end_of_rows = sequence.q_len;
+  q_tile.begin_in_block = 0;
+  q_tile.first_row = 0;
+  q_tile.mask_row = sequence.tile_row;
+  return q_tile;
 }
 
 // The batch of q and out that has the item's rows.
-TW_INLINE int batch_of_rows(const Place&) { return 0; }
+TW_INLINE int batch_of_rows(const QTile&) { return 0; }
 
 }  // namespace tw_kernel

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/group_rows.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/ldmatrix.hpp"
@@ -17,10 +17,10 @@ namespace tw_kernel {
 
 // A row of q, counted from the sequence's first, of one of the group's heads; null after the last one.
 TW_INLINE const QElement* find_q_row(const ForwardArguments& arguments, const SnippetArguments& call,
-                                     const Place& place, int q_row, int head_in_group) {
-  if (q_row >= place.q_len(call)) return nullptr;
-  return head_of<const QElement>(arguments.q, batch_of_rows(place), place.h + head_in_group) +
-         (place.q_begin() + q_row) * arguments.q.row_stride;
+                                     const QTile& q_tile, int q_row, int head_in_group) {
+  if (q_row >= q_tile.q_len(call)) return nullptr;
+  return head_of<const QElement>(arguments.q, batch_of_rows(q_tile), q_tile.h + head_in_group) +
+         (q_tile.q_begin() + q_row) * arguments.q.row_stride;
 }
 
 // Two neighbouring elements; zeros where there are none.
@@ -36,11 +36,11 @@ class GroupQFragments {
   static constexpr int kSteps = kHeadPad / 16;
 
   __forceinline__ void load(const ForwardArguments& arguments, const SnippetArguments& call,
-                            const Place& place, const TileRows& rows, int, unsigned) {
+                            const QTile& q_tile, const TileRows& rows, int, unsigned) {
     const QElement* const upper =
-        find_q_row(arguments, call, place, rows.q_row[0], rows.head_in_group[0]);
+        find_q_row(arguments, call, q_tile, rows.q_row[0], rows.head_in_group[0]);
     const QElement* const lower =
-        find_q_row(arguments, call, place, rows.q_row[1], rows.head_in_group[1]);
+        find_q_row(arguments, call, q_tile, rows.q_row[1], rows.head_in_group[1]);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const auto quad = static_cast<int>(lane() % 4);
@@ -69,12 +69,12 @@ class SharedGroupQ {
 
   // By all threads of the block.
   __forceinline__ void load(const ForwardArguments& arguments, const SnippetArguments& call,
-                            const Place& place, const TileRows&, int group, unsigned tile) {
+                            const QTile& q_tile, const TileRows&, int group, unsigned tile) {
     __syncthreads();  // no warp reads the item before any more
 #pragma unroll 1
     for (int id = threadIdx.x; id < kQTile * SharedTile<kHeadPad>::kChunks; id += kBlockThreads) {
       const int row = id / SharedTile<kHeadPad>::kChunks, chunk = id % SharedTile<kHeadPad>::kChunks;
-      const QElement* const from = find_q_row(arguments, call, place, row / group, row % group);
+      const QElement* const from = find_q_row(arguments, call, q_tile, row / group, row % group);
       const int column = kQInOrder ? chunk * 8 : q_pair_column(chunk / 2, chunk % 2, 0);
       constexpr int kStep = kQInOrder ? 2 : 4;
       store_shared_16(tile + SharedTile<kHeadPad>::offset(row, chunk), load_pair(from, column),

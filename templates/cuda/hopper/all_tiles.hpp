@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -14,7 +14,7 @@ class AllTiles : public TilesOfOneRow {
   // What is to be looked up for a q tile.
   struct Lists {
     template <typename Source>
-    __forceinline__ Lists(const Source&, const Place&, int kv_len)
+    __forceinline__ Lists(const Source&, const QTile&, int kv_len)
         : kv_tiles((kv_len + kKvTile - 1) / kKvTile),
           masked_tiles(kHasMaskMod ? kv_tiles : static_cast<int>(kv_len % kKvTile != 0)) {}
 

@@ -95,7 +95,7 @@ class Consumer {
 
   // Whether score_mod's reads have bounds in tiles that need care, and in all of a q tile's where one may be
   // outside of its buffer. Under a mask, where tiles that need care are many, each tile is looked at.
-  static constexpr bool kReadsWithCare = kHasLinearReads && !kMasked && !kHasMaskMod;
+  static constexpr bool kLoadsWithBounds = kHasLinearLoads && !kMasked && !kHasMaskMod;
 
   // Whether a warpgroup leaves out a q tile's first kv tiles while its 64 rows keep nothing of them: of
   // 192 rows under a causal mask the upper ones keep nothing of half a tile on average. The mask is
@@ -103,7 +103,7 @@ class Consumer {
   static constexpr bool kLeavesOut = kIsShort && kHasMaskMod && !kSpansTwoBlocks;
 
   // Without a block mask a mask_mod is asked about every element.
-  static constexpr bool kAllCareful = kHasMaskMod && !kMasked;
+  static constexpr bool kAllMasked = kHasMaskMod && !kMasked;
 
   // The next q tile. False where there is none left.
   __forceinline__ bool compute() {
@@ -112,16 +112,16 @@ class Consumer {
     wait(shared_address(&control.q_full[q_stage]), q_place_.q().parity(), "Q, stage", q_stage);
     const WorkItem& work = control.work[q_place_.work()];
     if (work.kv_tiles == 0) return false;
-    const bool has_rows = work.place.first_row + number_ * 64 < work.place.q_len(call_);
+    const bool has_rows = work.q_tile.first_row + number_ * 64 < work.q_tile.q_len(call_);
     if (!has_rows) {
       skip_tile(work.kv_tiles, control.q_empty[q_stage]);
       return true;
     }
-    const tw_snippet::tw_Reads head_reads = read_for_head(call_, work.place);
-    const SnippetInputs scene = make_scene(call_, work.place, head_reads);
-    scales_ = find_scales(arguments_, scene);
-    if (kHasSlope) slope_ = find_slope(scene, scale(), to_log2());
-    if (kHasLinearReads) reads_inside_ = all_read_inside(scene);
+    const tw_snippet::tw_Loads head_loads = load_for_head(call_, work.q_tile);
+    const SnippetInputs inputs = snippet_inputs(call_, work.q_tile, head_loads);
+    scales_ = find_scales(arguments_, inputs);
+    if (kHasSlope) slope_ = find_slope(inputs, scale(), to_log2());
+    if (kHasLinearLoads) loads_in_bounds_ = all_load_in_bounds(inputs);
 
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
@@ -129,17 +129,17 @@ class Consumer {
     unsigned long long& q_empty = control.q_empty[q_stage];
     RowEnds ends;
     if constexpr (kSpansTwoBlocks) {
-      ends = visit_runs(scene, q, q_empty, softmax, out);
+      ends = visit_runs(inputs, q, q_empty, softmax, out);
     } else {
-      ends = visit_all(scene, q, work, q_empty, softmax, out);
+      ends = visit_all(inputs, q, work, q_empty, softmax, out);
     }
-    store_out(arguments_, maps_, call_, shared_, work.place, q_stage, number_, ends, out);
+    store_out(arguments_, maps_, call_, shared_, work.q_tile, q_stage, number_, ends, out);
     if (kOutOverQ && kStoresBoxes) release(q_empty);
     return true;
   }
 
   // All kv tiles of the q tile, those that need care first.
-  __forceinline__ RowEnds visit_all(const SnippetInputs& scene, unsigned long long q, const WorkItem& work,
+  __forceinline__ RowEnds visit_all(const SnippetInputs& inputs, unsigned long long q, const WorkItem& work,
                                     unsigned long long& q_empty, Softmax& softmax,
                                     float (&out)[kRows][kOutColumns]) {
     const int kv_tiles = work.kv_tiles;
@@ -152,7 +152,7 @@ class Consumer {
 #pragma unroll 1
       for (; i < masked_tiles; ++i) {
         const bool may_leave_out = i == left_out && i + 1 < kv_tiles;
-        if (!visit<!kBoundsIndices>(scene, q, true, may_leave_out, i > left_out, before, softmax,
+        if (!visit<!kBoundsIndices>(inputs, q, true, may_leave_out, i > left_out, before, softmax,
                                     out, p)) {
           ++left_out;
         }
@@ -160,21 +160,21 @@ class Consumer {
     }
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
-      const bool masked = kOneLoop && (kAllCareful || i < masked_tiles);
-      visit<true>(scene, q, masked, false, i > left_out, before, softmax, out, p);
+      const bool masked = kOneLoop && (kAllMasked || i < masked_tiles);
+      visit<true>(inputs, q, masked, false, i > left_out, before, softmax, out, p);
     }
     if (!kOutOverQ || !kStoresBoxes) release(q_empty);
-    return finish(scene, before, softmax, out, p);
+    return finish(inputs, before, softmax, out, p);
   }
 
   // Runs of kv tiles of which this warpgroup's rows have something. Between them, where no product is
   // under way, tiles are given back that only the others compute with.
-  __forceinline__ RowEnds visit_runs(const SnippetInputs& scene, unsigned long long q,
+  __forceinline__ RowEnds visit_runs(const SnippetInputs& inputs, unsigned long long q,
                                      unsigned long long& q_empty, Softmax& softmax,
                                      float (&out)[kRows][kOutColumns]) {
-    mask_row_ = (scene.place->row_in_block(scene.place->first_row) + number_ * 64) / kBlockQ;
+    mask_row_ = (inputs.q_tile->row_in_block(inputs.q_tile->first_row) + number_ * 64) / kBlockQ;
     is_last_ = false;
-    RowEnds ends = end(scene, softmax);
+    RowEnds ends = end(inputs, softmax);
 #pragma unroll 1
     while (find_run()) {
       unsigned p[kWeightWords];
@@ -182,14 +182,14 @@ class Consumer {
       bool has_before = false;
 #pragma unroll 1
       do {
-        visit<!kBoundsIndices>(scene, q, true, false, has_before, before, softmax, out, p);
+        visit<!kBoundsIndices>(inputs, q, true, false, has_before, before, softmax, out, p);
         has_before = true;
       } while (next_is(TileState::partial) || (kOneLoop && next_is(TileState::full)));
 #pragma unroll 1
       while (!kOneLoop && next_is(TileState::full)) {
-        visit<!kBoundsIndices>(scene, q, false, false, true, before, softmax, out, p);
+        visit<!kBoundsIndices>(inputs, q, false, false, true, before, softmax, out, p);
       }
-      ends = finish(scene, before, softmax, out, p);
+      ends = finish(inputs, before, softmax, out, p);
     }
     if (!kOutOverQ || !kStoresBoxes) release(q_empty);
     return ends;
@@ -213,11 +213,11 @@ class Consumer {
   }
 
   // The values of the last tile that was visited.
-  __forceinline__ RowEnds finish(const SnippetInputs& scene, const KvPlace& before, const Softmax& softmax,
+  __forceinline__ RowEnds finish(const SnippetInputs& inputs, const KvPlace& before, const Softmax& softmax,
                                  float (&out)[kRows][kOutColumns], unsigned (&p)[kWeightWords]) {
     wait_for_v(before);
     issue_values(out, p, v_ + before.stage * (kVBytes >> 4));
-    const RowEnds ends = end(scene, softmax);
+    const RowEnds ends = end(inputs, softmax);
     wait_for_values(out, p);
     release(shared_.control->v_empty[before.stage]);
     return ends;
@@ -225,9 +225,9 @@ class Consumer {
 
   // A score that is infinite as score_mod's text has it may be finite in the kernel's units. At the end
   // its row becomes what the text's is: NaN, or empty where the greatest is -infinity.
-  __forceinline__ RowEnds end(const SnippetInputs& scene, Softmax softmax) const {
+  __forceinline__ RowEnds end(const SnippetInputs& inputs, Softmax softmax) const {
     GreatestScores greatest = greatest_scores(softmax, to_log2());
-    if (kHasSlope) greatest = unclamp_slope(scene, slope_, scale(), softmax, greatest);
+    if (kHasSlope) greatest = unclamp_slope(inputs, slope_, scale(), softmax, greatest);
     if (kHasSlope || (kScalesResultsUp && !kHasFixedMax)) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
@@ -235,7 +235,7 @@ class Consumer {
         softmax.sum[i] = greatest.value[i] < 0.0f ? 0.0f : greatest.value[i] - greatest.value[i];
       }
     }
-    return end_rows(arguments_, call_, *scene.place, softmax, greatest);
+    return end_rows(arguments_, call_, *inputs.q_tile, softmax, greatest);
   }
 
   // For a warpgroup none of whose rows exists: gives back what the others compute with.
@@ -268,7 +268,7 @@ class Consumer {
   // before: where V of the tile before is. It becomes this tile's place.
   // Returns false where it left the tile out, which it may not where has_before.
   template <bool kInside>
-  __forceinline__ bool visit(const SnippetInputs& scene, unsigned long long q, bool masked,
+  __forceinline__ bool visit(const SnippetInputs& inputs, unsigned long long q, bool masked,
                              bool may_leave_out, bool has_before, KvPlace& before,
                              Softmax& softmax, float (&out)[kRows][kOutColumns],
                              unsigned (&p)[kWeightWords]) {
@@ -278,7 +278,7 @@ class Consumer {
     wait_for_k();
     Kept kept;
     if (kLeavesOut && masked) {
-      kept = find_kept(scene, as_kv_tile(control.kv_tile[stage], mask_row_));
+      kept = find_kept(inputs, as_kv_tile(control.kv_tile[stage], mask_row_));
       const bool keeps = (kept.word[0] | kept.word[1]) != 0;
       if (may_leave_out && !any_of_warpgroup(kOwnBarrier + number_, keeps)) {
         pass_by_tile();
@@ -303,30 +303,30 @@ class Consumer {
       asm volatile("" : "+r"(next_));  // found here, where the scores are waited for
       is_last_ = visited.is_last();
       masked = masked && (visited.state(mask_row_) == TileState::partial ||
-                            visited.first() + kKvTile > scene.place->kv_len(call_));
+                            visited.first() + kKvTile > inputs.q_tile->kv_len(call_));
     }
     const KvTile tile = as_kv_tile(visited, mask_row_);
-    if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(scene, tile);
-    const bool reads_inside =
-        kReadsWithCare ? !masked && reads_inside_
-                       : kHasLinearReads && tile_reads_inside(scene, tile.first());
+    if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(inputs, tile);
+    const bool loads_in_bounds =
+        kLoadsWithBounds ? !masked && loads_in_bounds_
+                       : kHasLinearLoads && tile_loads_in_bounds(inputs, tile.first());
     wait_for_scores(s);
     release(control.k_empty[stage]);
-    scale_scores(scene, scales_, tile.first(), s);
+    scale_scores(inputs, scales_, tile.first(), s);
     float shift = 0.0f;
     if (kHasSlope) {
-      shift = slope_shift(scene, slope_, tile.first());
+      shift = slope_shift(inputs, slope_, tile.first());
     } else if (kHasScoreMod) {
       const float scale = this->scale();
-      if (reads_inside) {
-        modify_scores<kInside, true>(scene, tile.first(), scale, s);
+      if (loads_in_bounds) {
+        modify_scores<kInside, true>(inputs, tile.first(), scale, s);
       } else {
-        modify_scores<kInside>(scene, tile.first(), scale, s);
+        modify_scores<kInside>(inputs, tile.first(), scale, s);
       }
     } else if (scales_scores() && scale() != 1.0f) {  // what the exponent cannot take
       multiply_scores(scale(), s);
     }
-    if (masked && !kHasFixedMax) drop(scene, tile, kept, -kInfinity, s);
+    if (masked && !kHasFixedMax) drop(inputs, tile, kept, -kInfinity, s);
     float greatest[kRows];
     float alpha[kRows];
     const bool raises = exceeds_max(s, shift, softmax, to_log2, greatest);
@@ -341,7 +341,7 @@ class Consumer {
     if (has_before) release(control.v_empty[before.stage]);
     if (masked && kHasFixedMax) {
       // Here, as no maximum needs to know: score_mod and the exponentials stay one piece to be scheduled.
-      drop(scene, tile, kept, 0.0f, s);
+      drop(inputs, tile, kept, 0.0f, s);
       sum_weights(s, sum_before, softmax);
     }
     pack_weights(s, p);
@@ -352,12 +352,12 @@ class Consumer {
   }
 
   // Drops the elements of a tile that needs care. instead: what they become.
-  static __forceinline__ void drop(const SnippetInputs& scene, const KvTile& tile, const Kept& kept,
+  static __forceinline__ void drop(const SnippetInputs& inputs, const KvTile& tile, const Kept& kept,
                                    float instead, float (&s)[kRows][kColumns]) {
     if (kHasMaskMod) {
       tw_kernel::drop(kept, instead, s);
     } else {
-      drop_columns(scene, tile.first(), instead, s);
+      drop_columns(inputs, tile.first(), instead, s);
     }
   }
 
@@ -373,21 +373,21 @@ class Consumer {
   // Whether score_mod's reads stay inside its buffers at this warpgroup's rows: in a tile, and in all
   // tiles, or those that need no care. Else columns that do not exist and the tile of an empty row
   // (behind the last) are among them.
-  __forceinline__ bool all_read_inside(const SnippetInputs& scene) const {
-    const long long kv_len = scene.kv_len;
-    return columns_read_inside(scene, 0, kReadsWithCare ? kv_len - 1 : kv_len + 2 * kKvTile);
+  __forceinline__ bool all_load_in_bounds(const SnippetInputs& inputs) const {
+    const long long kv_len = inputs.kv_len;
+    return columns_load_in_bounds(inputs, 0, kLoadsWithBounds ? kv_len - 1 : kv_len + 2 * kKvTile);
   }
-  __forceinline__ bool tile_reads_inside(const SnippetInputs& scene, int first) const {
-    return reads_inside_ || columns_read_inside(scene, first, first + kKvTile - 1);
+  __forceinline__ bool tile_loads_in_bounds(const SnippetInputs& inputs, int first) const {
+    return loads_in_bounds_ || columns_load_in_bounds(inputs, first, first + kKvTile - 1);
   }
   // In 64 bits: rows and columns that do not exist may lie beyond 2^31.
-  __forceinline__ bool columns_read_inside(const SnippetInputs& scene, long long first_column,
+  __forceinline__ bool columns_load_in_bounds(const SnippetInputs& inputs, long long first_column,
                                            long long last_column) const {
     const long long row =
-        static_cast<long long>(scene.place->first_row) + number_ * 64 + scene.q_offset;
-    return tw_snippet::tw_reads_inside(scene.state, scene.b, scene.h, scene.h_kv, row, row + 63,
-                                       first_column + scene.kv_offset,
-                                       last_column + scene.kv_offset);
+        static_cast<long long>(inputs.q_tile->first_row) + number_ * 64 + inputs.q_offset;
+    return tw_snippet::tw_loads_in_bounds(inputs.state, inputs.b, inputs.h, inputs.h_kv, row, row + 63,
+                                       first_column + inputs.kv_offset,
+                                       last_column + inputs.kv_offset);
   }
 
   __forceinline__ void wait_for_k() {
@@ -410,7 +410,7 @@ class Consumer {
   QPlace q_place_;
   Slope slope_;                // of the q tile
   Scales scales_;              // likewise
-  bool reads_inside_ = false;  // see all_read_inside
+  bool loads_in_bounds_ = false;  // see all_load_in_bounds
   KvPlace place_;  // of the current tile, in the ring of K and in that of V
   // Where kSpansTwoBlocks:
   int mask_row_;   // of the q tile's two, in which this warpgroup's rows lie

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -14,11 +14,11 @@ namespace tw_kernel {
 class ListedTiles : public TilesOfOneRow {
  public:
   struct Lists {
-    __forceinline__ Lists(const BlockMaskArguments& mask, const Place& place, int kv_len) {
-      const long long partial_end = __ldg(mask.row_offsets + place.mask_row + 1);
-      const long long full_end = __ldg(mask.full_row_offsets + place.mask_row + 1);
-      partial_blocks = static_cast<int>(partial_end - __ldg(mask.row_offsets + place.mask_row));
-      full_blocks = static_cast<int>(full_end - __ldg(mask.full_row_offsets + place.mask_row));
+    __forceinline__ Lists(const BlockMaskArguments& mask, const QTile& q_tile, int kv_len) {
+      const long long partial_end = __ldg(mask.row_offsets + q_tile.mask_row + 1);
+      const long long full_end = __ldg(mask.full_row_offsets + q_tile.mask_row + 1);
+      partial_blocks = static_cast<int>(partial_end - __ldg(mask.row_offsets + q_tile.mask_row));
+      full_blocks = static_cast<int>(full_end - __ldg(mask.full_row_offsets + q_tile.mask_row));
       last_partial = mask.indices + partial_end - 1;
       last_full = mask.full_indices + full_end - 1;
       const int full_block = full_blocks > 0 ? __ldg(last_full) : 0;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/tile_map.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -18,8 +18,8 @@ using tilewright::abi::TileSpan;
 class MappedTiles : public TilesOfOneRow {
  public:
   struct Lists {
-    __forceinline__ Lists(const TileMap& map, const Place& place, int kv_len)
-        : row(map.spans + static_cast<long long>(place.mask_row) * map.spans_of_row),
+    __forceinline__ Lists(const TileMap& map, const QTile& q_tile, int kv_len)
+        : row(map.spans + static_cast<long long>(q_tile.mask_row) * map.spans_of_row),
           spans(static_cast<int>(tilewright::abi::spans_of_columns(kv_len, kBlockKv))) {
       int partial_blocks = 0, full_blocks = 0, last_partial = 0, last_full = 0;
 #pragma unroll 1

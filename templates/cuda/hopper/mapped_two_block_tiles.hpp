@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/tile_map.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/two_block_tile.hpp"
 #include "cuda/hopper/work.hpp"
 #include "kernel/configuration.hpp"
@@ -30,13 +30,13 @@ class MappedTwoBlockTiles {
   };
 
   static constexpr bool kFoundByWarp = false;
-  static __forceinline__ void find(const TileMap& map, const Place& place, int kv_len,
+  static __forceinline__ void find(const TileMap& map, const QTile& q_tile, int kv_len,
                                    Lists& lists) {
-    const int rows = place.end_of_rows - place.first_row;
-    const int second = place.begin_in_block + rows > kBlockQ ? map.spans_of_row : 0;
+    const int rows = q_tile.end_of_rows - q_tile.first_row;
+    const int second = q_tile.begin_in_block + rows > kBlockQ ? map.spans_of_row : 0;
     const auto spans = static_cast<int>(tilewright::abi::spans_of_columns(kv_len, kBlockKv));
     const TileSpan* const row =
-        map.spans + static_cast<long long>(place.mask_row) * map.spans_of_row;
+        map.spans + static_cast<long long>(q_tile.mask_row) * map.spans_of_row;
     int blocks = 0, last_block = 0;
 #pragma unroll 1
     for (int i = 0; i < spans; ++i) {

@@ -3,7 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "abi/cuda_tensor_maps.hpp"
 #include "abi/pages.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
@@ -59,9 +59,9 @@ static_assert(kKvTile / 16 <= 32 * Loader::kCount, "a lane has one box at most, 
 // The lane's box of a tile's rows from `first` on.
 class KvBox {
  public:
-  __forceinline__ KvBox(const Place& place, int page_rows, int kv_len, int first)
-      : shift_(place.pages.box_shift), row_(own_number() << shift_), rows_(kv_len - first - row_) {
-    const tilewright::abi::SequencePages& pages = place.pages;
+  __forceinline__ KvBox(const QTile& q_tile, int page_rows, int kv_len, int first)
+      : shift_(q_tile.pages.box_shift), row_(own_number() << shift_), rows_(kv_len - first - row_) {
+    const tilewright::abi::SequencePages& pages = q_tile.pages;
     begin_ = kOutside;
     if (!exists() || rows_ <= 0) return;
     const int row = first + row_;
@@ -146,11 +146,11 @@ class KvBox {
   int begin_;  // its first row in the pool, counted as if all rows were of one page
 };
 
-TW_INLINE KvBox k_box(const Loader& loader, const Place& place, int kv_len, int first) {
-  return {place, loader.k_page_rows(), kv_len, first};
+TW_INLINE KvBox k_box(const Loader& loader, const QTile& q_tile, int kv_len, int first) {
+  return {q_tile, loader.k_page_rows(), kv_len, first};
 }
-TW_INLINE KvBox v_box(const Loader& loader, const Place& place, int kv_len, int first) {
-  return {place, loader.v_page_rows(), kv_len, first};
+TW_INLINE KvBox v_box(const Loader& loader, const QTile& q_tile, int kv_len, int first) {
+  return {q_tile, loader.v_page_rows(), kv_len, first};
 }
 
 }  // namespace tw_kernel

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/schedule.hpp"
 #include "cuda/hopper/threads.hpp"
@@ -9,7 +9,7 @@
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "kernel/configuration.hpp"
-#include "kernel/find_place.hpp"
+#include "kernel/find_q_tile.hpp"
 #include "kernel/tiles.hpp"
 
 // The thread that looks up which q tile comes next and what its kv tiles are: some reads from global
@@ -40,7 +40,7 @@ class Planner {
     while (true) {
       const unsigned number = of_first_lane(schedule.done() ? kNoQTile : schedule.number());
       if (number == kNoQTile) break;
-      make_plan(find_place(arguments_, call_, number), plan());
+      make_plan(find_q_tile(arguments_, call_, number), plan());
       hand_over();
       wait_until_asked();
       if (leads()) schedule.advance();
@@ -60,16 +60,16 @@ class Planner {
   // Its place: the producer asks for a plan when it needs the one before the last no longer.
   __forceinline__ TileRun& plan() const { return shared_.control->plan[place_.stage()]; }
 
-  __forceinline__ void make_plan(const Place& place, TileRun& plan) const {
+  __forceinline__ void make_plan(const QTile& q_tile, TileRun& plan) const {
     // As if it were another each time: what follows from it has no registers to stay in.
-    int kv_len = place.kv_len(call_);
+    int kv_len = q_tile.kv_len(call_);
     asm volatile("" : "+r"(kv_len));
-    if (leads()) plan.work.place = place;
-    Tiles::find(tile_source(arguments_), place, kv_len, plan.lists);
+    if (leads()) plan.work.q_tile = q_tile;
+    Tiles::find(tile_source(arguments_), q_tile, kv_len, plan.lists);
     if (!leads()) return;
     // A mask's last block of rows may reach beyond q_len.
-    const bool has_rows = place.first_row < place.q_len(call_);
-    const bool bounds_rows = kBoundsIndices && place.first_row + kQTile > place.q_len(call_);
+    const bool has_rows = q_tile.first_row < q_tile.q_len(call_);
+    const bool bounds_rows = kBoundsIndices && q_tile.first_row + kQTile > q_tile.q_len(call_);
     const int count = has_rows ? plan.lists.kv_tiles : 0;
     const int masked = bounds_rows ? count : plan.lists.masked_tiles;
     plan.instead = count > 0 ? Tiles::Tile::none() : tile_behind(kv_len);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/work.hpp"
@@ -57,9 +57,9 @@ class Producer {
 
   // False where there is no q tile left.
   __forceinline__ bool bring(TileRun& plan) {
-    const Place& place = plan.work.place;
+    const QTile& q_tile = plan.work.q_tile;
     if (plan.work.kv_tiles == 0) {
-      if (kCarriesV && place_.count > 0) load_v(tile_, plan_before().work.place);
+      if (kCarriesV && place_.count > 0) load_v(tile_, plan_before().work.q_tile);
       end_ring(shared_.control->brought_k, k_place_);
       end_ring(shared_.control->brought_v, v_place_);
       if (Loader::leads()) {
@@ -68,7 +68,7 @@ class Producer {
       }
       return false;
     }
-    Tiles tiles(plan.lists, place.kv_len(call_));
+    Tiles tiles(plan.lists, q_tile.kv_len(call_));
     bool has_tile = true;
     // One loop for all of it: a copy of each step costs compile time.
 #pragma unroll 1
@@ -76,15 +76,15 @@ class Producer {
       const Tiles::Tile before = tile_;
       if (has_tile) {
         tile_ = i == 0 && plan.instead.exists() ? plan.instead : tiles.next();
-        load_k(tile_, place);
+        load_k(tile_, q_tile);
       }
       if (i == 0 && Loader::leads()) {
         // K first: it finds an empty place before Q does.
         announce(plan.work);
-        load_q(place);
+        load_q(q_tile);
       }
       if (i > 0 || (kCarriesV && place_.count > 0)) {
-        load_v(before, i > 0 ? place : plan_before().work.place);
+        load_v(before, i > 0 ? q_tile : plan_before().work.q_tile);
       }
       if (i == max(plan.work.kv_tiles - kLeftWhenAsking, 0)) ask_for_plan();
       if (!has_tile) break;
@@ -95,8 +95,8 @@ class Producer {
   }
 
   // No tile comes any more to those that prepare them.
-  template <typename Place>
-  static __forceinline__ void end_ring(BroughtRing<false>&, const Place&) {}
+  template <typename RingPlace>
+  static __forceinline__ void end_ring(BroughtRing<false>&, const RingPlace&) {}
   static __forceinline__ void end_ring(BroughtRing<true>& ring, const PlaceInRing<kBroughtStages>& place) {
     if (!Loader::speaks()) return;
     const int stage = place.stage();
@@ -142,11 +142,11 @@ class Producer {
     }
   }
 
-  __forceinline__ void load_q(const Place& place) {
+  __forceinline__ void load_q(const QTile& q_tile) {
     const int stage = place_again().q().stage();
     const unsigned full = shared_address(&shared_.control->q_full[stage]);
-    const int b = batch_in(arguments_.q, place);
-    const int h = head_in(arguments_.q, place.h);
+    const int b = batch_in(arguments_.q, q_tile);
+    const int h = head_in(arguments_.q, q_tile.h);
     arrive_and_expect(full, kConsumers * kHeadPanels * kBoxBytes);
 #pragma unroll
     for (int consumer = 0; consumer < kConsumers; ++consumer) {
@@ -154,17 +154,17 @@ class Producer {
       for (int panel = 0; panel < kHeadPanels; ++panel) {
         load_rows(shared_.q(stage, consumer) + panel * kBoxBytes, maps_.q, full,
                   panel * panel_columns(kQBytes),
-                  box_row(place.q_begin(), place.q_len(call_), place.first_row + consumer * 64), h, b);
+                  box_row(q_tile.q_begin(), q_tile.q_len(call_), q_tile.first_row + consumer * 64), h, b);
       }
     }
   }
 
-  __forceinline__ void load_k(const Tiles::Tile& tile, const Place& place) {
+  __forceinline__ void load_k(const Tiles::Tile& tile, const QTile& q_tile) {
     Control& control = *shared_.control;
     const int stage = k_place_.stage();
-    const int b = batch_in(arguments_.k, place);
-    const int h = head_in(arguments_.k, place.h_kv);
-    const KvBox box = k_box(loader_, place, place.kv_len(call_), tile.first());
+    const int b = batch_in(arguments_.k, q_tile);
+    const int h = head_in(arguments_.k, q_tile.h_kv);
+    const KvBox box = k_box(loader_, q_tile, q_tile.kv_len(call_), tile.first());
     const BroughtPlace to = place_of_k(shared_, stage);
     wait(shared_address(&to.empty), k_place_.parity() ^ 1, "an empty place for K, stage", stage);
     if (Loader::leads()) {
@@ -175,12 +175,12 @@ class Producer {
     k_place_.advance();
   }
 
-  __forceinline__ void load_v(const Tiles::Tile& tile, const Place& place) {
+  __forceinline__ void load_v(const Tiles::Tile& tile, const QTile& q_tile) {
     Control& control = *shared_.control;
     const int stage = v_place_.stage();
-    const int b = batch_in(arguments_.v, place);
-    const int h = head_in(arguments_.v, place.h_kv);
-    const KvBox box = v_box(loader_, place, place.kv_len(call_), tile.first());
+    const int b = batch_in(arguments_.v, q_tile);
+    const int h = head_in(arguments_.v, q_tile.h_kv);
+    const KvBox box = v_box(loader_, q_tile, q_tile.kv_len(call_), tile.first());
     const BroughtPlace to = place_of_v(shared_, stage);
     wait(shared_address(&to.empty), v_place_.parity() ^ 1, "an empty place for V, stage", stage);
     if (Loader::leads()) tell_end(control.brought_v, stage, false);
@@ -189,8 +189,8 @@ class Producer {
   }
 
   // A dimension that is broadcast has extent 1 in its map.
-  static __forceinline__ int batch_in(const TensorArgument& tensor, const Place& place) {
-    return tensor.batch_stride == 0 ? 0 : place.b;
+  static __forceinline__ int batch_in(const TensorArgument& tensor, const QTile& q_tile) {
+    return tensor.batch_stride == 0 ? 0 : q_tile.b;
   }
   static __forceinline__ int head_in(const TensorArgument& tensor, int h) {
     return tensor.head_stride == 0 ? 0 : h;

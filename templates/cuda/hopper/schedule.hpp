@@ -1,26 +1,26 @@
 #pragma once
 
 #include "kernel/configuration.hpp"
-#include "kernel/find_place.hpp"
+#include "kernel/find_q_tile.hpp"
 #include "kernel/sequence.hpp"
 
-// Which q tiles a block of threads computes. Their numbers rise with falling cost (place.hpp). A block
-// begins with the tile of its own number; those behind are dealt out by a counter in global memory, as
-// blocks become free: rows differ in cost and multiprocessors in speed, and dealing all of them out
-// beforehand took up to 13 % longer (decision 25).
+// Dynamic tile scheduling: which q tiles a block of threads computes. Tiles are numbered by falling cost
+// (uniform_q_tiles.hpp). A block begins with the tile of its own number and draws every further one from a
+// counter in global memory when it is free: rows differ in cost and SMs in speed, and a static schedule took
+// up to 13 % longer (decision 25).
 //
-// Launches that run at the same time must not share a counter. The runtime numbers launches, and
-// launch n uses counter n % kLaunchCounters. A launch that finds it taken by another is refused and
-// deals its tiles out beforehand, all of its blocks alike: that it was refused is never forgotten. So
-// every owner hears from all of its blocks, and leaves the counter free and cleared for whoever comes
-// next, a graph's replay of the same launch among them. There is a bit for each of 32 classes of launches,
-// so one that was never refused may find itself in a class that was.
+// Launches that run at the same time must not share a counter. The runtime numbers launches, and launch n
+// uses counter n % kLaunchCounters. If another launch owns the counter, this one falls back to a static
+// schedule in all of its blocks, and the counter keeps a bit for it. So every owner hears from all of its
+// blocks, and leaves the counter free and cleared for its next owner, which may be a graph's replay of the
+// same launch. There is a bit for each of 32 classes of launches: a launch may find that another of its
+// class was refused, and falls back too.
 
 namespace tw_kernel {
 
 struct LaunchCounter {
   unsigned long long owner;  // the launch that uses it, 0: none; in the upper half the classes refused
-  unsigned dealt;            // tiles that were dealt out
+  unsigned drawn;            // tiles that were drawn
   unsigned ended;            // blocks of the owner that get no more
 };
 __device__ LaunchCounter launch_counters[kLaunchCounters];
@@ -31,7 +31,7 @@ class TileCounter {
   // launch: its number, not 0.
   __forceinline__ explicit TileCounter(unsigned launch) : launch_(launch) {}
 
-  // Whether the launch has the counter.
+  // Whether the launch owns the counter.
   __forceinline__ bool join() const {
     const unsigned mine = 1u << launch_ / kLaunchCounters % 32;
     unsigned long long seen = 0;
@@ -48,14 +48,14 @@ class TileCounter {
     return static_cast<unsigned>(seen) == launch_;
   }
 
-  __forceinline__ unsigned deal() const { return atomicAdd(&counter().dealt, 1u); }
+  __forceinline__ unsigned draw() const { return atomicAdd(&counter().drawn, 1u); }
 
   // The block gets no more. The last one makes the counter free.
   __forceinline__ void leave() const {
     if (atomicAdd(&counter().ended, 1u) + 1 < gridDim.x) return;
-    counter().dealt = 0;
+    counter().drawn = 0;
     counter().ended = 0;
-    __threadfence();  // whoever finds it free finds it cleared
+    __threadfence();  // the next owner finds it cleared
     atomicAnd(&counter().owner, pair(~0u, 0));
   }
 
@@ -80,14 +80,14 @@ class Schedule {
   __forceinline__ unsigned number() const { return number_; }
 
   __forceinline__ void advance() {
-    const TileCounter dealer(arguments_.launch);
-    if (round_++ == 0) is_dealt_ = count() > gridDim.x && dealer.join();
-    number_ = is_dealt_ ? gridDim.x + dealer.deal() : own_number();
-    if (is_dealt_ && done()) dealer.leave();
+    const TileCounter counter(arguments_.launch);
+    if (round_++ == 0) is_dynamic_ = count() > gridDim.x && counter.join();
+    number_ = is_dynamic_ ? gridDim.x + counter.draw() : own_number();
+    if (is_dynamic_ && done()) counter.leave();
   }
 
  private:
-  // Every other round backwards: whoever got a longer tile gets a shorter one next.
+  // Every other round backwards: a block that had a longer tile has a shorter one next.
   __forceinline__ unsigned own_number() const {
     return round_ * gridDim.x + (round_ % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
   }
@@ -101,7 +101,7 @@ class Schedule {
   const SnippetArguments& call_;
   unsigned number_;
   unsigned round_ = 0;
-  bool is_dealt_ = false;  // found out behind the first tile
+  bool is_dynamic_ = false;  // found out after the first tile
 };
 
 }  // namespace tw_kernel

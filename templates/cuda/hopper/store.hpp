@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/threads.hpp"
@@ -46,22 +46,22 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
 
 // first_row: counted from the sequence's first.
 TW_INLINE void send_out(unsigned staged, const TensorMap& map, const SnippetArguments& call,
-                        const Place& place, int first_row) {
-  const BoxRow row = box_row(place.q_begin(), place.q_len(call), first_row);
+                        const QTile& q_tile, int first_row) {
+  const BoxRow row = box_row(q_tile.q_begin(), q_tile.q_len(call), first_row);
 #pragma unroll
   for (int panel = 0; panel < kOutPanels; ++panel) {
-    send_rows(map, staged + panel * kBoxBytes, panel * panel_columns(2), row, place.h, place.b);
+    send_rows(map, staged + panel * kBoxBytes, panel * panel_columns(2), row, q_tile.h, q_tile.b);
   }
   commit_stores();
 }
 
 TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const SnippetArguments& call,
-                         const Shared& shared, const Place& place, int q_stage, int consumer,
+                         const Shared& shared, const QTile& q_tile, int q_stage, int consumer,
                          const RowEnds& ends, const float (&out)[kRows][kOutColumns]) {
   const int warp = static_cast<int>(consumer_thread() % kWarpgroup / 32);
   const unsigned staged = shared.out(q_stage, consumer) + warp * kWarpRows * kPanelRowBytes;
   const bool sends = lane() == 0;
-  const int first_row = place.first_row + consumer * 64 + warp * kWarpRows;
+  const int first_row = q_tile.first_row + consumer * 64 + warp * kWarpRows;
   if (kOutOverQ) {
     // The place holds rows of Q, which the other warps' last product may still read.
     sync_named<kWarpgroup>(kOwnBarrier + consumer);
@@ -73,7 +73,7 @@ TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const 
   fence_for_copies();
   __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;
-  send_out(staged, maps.out, call, place, first_row);
+  send_out(staged, maps.out, call, q_tile, first_row);
   if (kOutOverQ) wait_until_stores_read();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/language.hpp"
@@ -14,9 +14,9 @@
 namespace tw_kernel {
 
 TW_INLINE void store_out(const ForwardArguments& arguments, const TensorMaps&,
-                         const SnippetArguments& call, const Shared&, const Place& place, int, int,
+                         const SnippetArguments& call, const Shared&, const QTile& q_tile, int, int,
                          const RowEnds& ends, const float (&out)[kRows][kOutColumns]) {
-  store_rows(arguments, call, place, ends, out);
+  store_rows(arguments, call, q_tile, ends, out);
 }
 
 }  // namespace tw_kernel

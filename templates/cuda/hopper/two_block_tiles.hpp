@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/two_block_tile.hpp"
 #include "cuda/hopper/work.hpp"
@@ -33,15 +33,15 @@ class TwoBlockTiles {
   // By a warp, a lane for each list: one behind the other their reads would take too long, and all at
   // once more registers than there are.
   static constexpr bool kFoundByWarp = true;
-  static __forceinline__ void find(const BlockMaskArguments& mask, const Place& place, int kv_len,
+  static __forceinline__ void find(const BlockMaskArguments& mask, const QTile& q_tile, int kv_len,
                                    Lists& lists) {
     const unsigned list = thread_number<kThreads>() % 32;  // not kept between q tiles
     if (list < kLists) {
       const bool is_full = list % 2 != 0;
       const bool is_second = list / 2 != 0;
-      const bool exists = !is_second || place.first_row / kBlockQ + 1 < mask.q_blocks;
+      const bool exists = !is_second || q_tile.first_row / kBlockQ + 1 < mask.q_blocks;
       const long long* const offsets =
-          (is_full ? mask.full_row_offsets : mask.row_offsets) + place.mask_row + list / 2;
+          (is_full ? mask.full_row_offsets : mask.row_offsets) + q_tile.mask_row + list / 2;
       const long long begin = exists ? __ldg(offsets) : 0;
       const long long end = exists ? __ldg(offsets + 1) : 0;
       const int* const last = (is_full ? mask.full_indices : mask.indices) + end - 1;

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "abi/cuda_tensor_maps.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
@@ -27,8 +27,8 @@ struct Loader {
 // A tile's rows from `first` on.
 class KvBox {
  public:
-  __forceinline__ KvBox(const Place& place, int kv_len, int first)
-      : place_(place), kv_len_(kv_len), first_(first) {}
+  __forceinline__ KvBox(const QTile& q_tile, int kv_len, int first)
+      : place_(q_tile), kv_len_(kv_len), first_(first) {}
 
   // Brings them to shared memory.
   // full: completed by the copies
@@ -50,16 +50,16 @@ class KvBox {
     }
   }
 
-  const Place& place_;
+  const QTile& place_;
   int kv_len_;
   int first_;
 };
 
-TW_INLINE KvBox k_box(const Loader&, const Place& place, int kv_len, int first) {
-  return {place, kv_len, first};
+TW_INLINE KvBox k_box(const Loader&, const QTile& q_tile, int kv_len, int first) {
+  return {q_tile, kv_len, first};
 }
-TW_INLINE KvBox v_box(const Loader&, const Place& place, int kv_len, int first) {
-  return {place, kv_len, first};
+TW_INLINE KvBox v_box(const Loader&, const QTile& q_tile, int kv_len, int first) {
+  return {q_tile, kv_len, first};
 }
 
 }  // namespace tw_kernel

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -11,7 +11,7 @@ namespace tw_kernel {
 
 // One q tile, as its producer announces it to the consumers.
 struct WorkItem {
-  Place place;
+  QTile q_tile;
   int kv_tiles;       // to visit, at least 1; 0: there is no q tile left
   int masked_tiles;  // of them, visited first: elements may be dropped or may not exist
 };
@@ -42,9 +42,9 @@ struct TilesOfOneRow {
   static constexpr bool kFoundByWarp = false;
   // source: a block mask's lists or a tile map.
   template <typename Source, typename Lists>
-  static __forceinline__ void find(const Source& source, const Place& place, int kv_len,
+  static __forceinline__ void find(const Source& source, const QTile& q_tile, int kv_len,
                                    Lists& lists) {
-    lists = {source, place, kv_len};
+    lists = {source, q_tile, kv_len};
   }
 
   // Whether tile i, which is at hand, is the last to be visited of kv_tiles.

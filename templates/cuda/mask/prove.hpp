@@ -4,10 +4,10 @@
 #include "kernel/configuration.hpp"
 #include "kernel/undecided.hpp"
 #include "mask/tile_range.hpp"
-#include "readings/interval.hpp"
+#include "interpretations/interval.hpp"
 #include "snippet/proved.hpp"
 
-// Classifies tiles by the interval reading, one thread many tiles at a time.
+// Classifies tiles by the interval interpretation, one thread many tiles at a time.
 
 namespace tw_kernel {
 

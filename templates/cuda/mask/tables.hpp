@@ -6,7 +6,7 @@
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 
-// Makes the tables that the interval reading reads (abi/extrema.hpp).
+// Makes the tables that the interval interpretation reads (abi/extrema.hpp).
 
 namespace tw_kernel {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 
@@ -11,7 +11,7 @@ namespace tw_kernel {
 
 class AllTiles {
  public:
-  __forceinline__ AllTiles(const ForwardArguments&, const Place&, const HeadPointers&, int kv_len)
+  __forceinline__ AllTiles(const ForwardArguments&, const QTile&, const HeadPointers&, int kv_len)
       : kv_len_(kv_len) {}
 
   // The i-th tile from the current one on.

@@ -55,7 +55,7 @@ TW_INLINE float reduce_row_sum(float x) {
 }
 
 // Floats between rows of shared memory. Four more than a row of Q or K holds, so that 8 lanes
-// reading 16 bytes of 8 rows meet in no bank.
+// interpretation 16 bytes of 8 rows meet in no bank.
 constexpr int kHeadPitch = kHeadDim + 4;
 constexpr int kPPitch = kKvTile + 4;
 constexpr int kQBytes = kQTile * kHeadPitch * 4;

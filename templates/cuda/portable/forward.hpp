@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/language.hpp"
 #include "cuda/portable/weigh_tile.hpp"
@@ -12,7 +12,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
-#include "kernel/find_place.hpp"
+#include "kernel/find_q_tile.hpp"
 #include "kernel/kv_rows.hpp"
 #include "kernel/load.hpp"
 #include "kernel/scales.hpp"
@@ -32,7 +32,7 @@ constexpr int kSharedBytes = kQBytes + kStages * (kKBytes + kVBytes) + kPBytes;
 static_assert(kSharedBytes <= kLaunchSharedBytes, "a launch has the tactic's shared_bytes");
 
 struct Shared {
-  const HeadPointers* task;
+  const HeadPointers* head;
   unsigned q;
   unsigned k;  // [kStages] tiles
   unsigned v;  // [kStages] tiles
@@ -42,39 +42,39 @@ struct Shared {
 TW_INLINE void load_k(const Shared& shared, int stage, const KvTensor& k, int kv_len,
                       const KvTile& tile) {
   if (!tile.exists()) return;
-  load_k(shared.k + stage * kKBytes, kv_rows(shared.task->k, k, shared.task->place, tile.first()),
+  load_k(shared.k + stage * kKBytes, kv_rows(shared.head->k, k, shared.head->q_tile, tile.first()),
          kv_len - tile.first());
 }
 
 TW_INLINE void load_v(const Shared& shared, int stage, const KvTensor& v, int kv_len,
                       const KvTile& tile) {
   if (!tile.exists()) return;
-  load_v(shared.v + stage * kVBytes, kv_rows(shared.task->v, v, shared.task->place, tile.first()),
+  load_v(shared.v + stage * kVBytes, kv_rows(shared.head->v, v, shared.head->q_tile, tile.first()),
          kv_len - tile.first());
 }
 
 TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments& call,
                        unsigned shared_memory) {
-  const Place place = find_place(arguments, call, blockIdx.x);
+  const QTile q_tile = find_q_tile(arguments, call, blockIdx.x);
   // The last block of rows of a mask may reach beyond q_len.
-  if (place.first_row >= place.q_len(call)) return;
+  if (q_tile.first_row >= q_tile.q_len(call)) return;
 
-  __shared__ HeadPointers task;
-  __shared__ tw_snippet::tw_Reads head_reads;
-  const Shared shared = {&task, shared_memory, shared_memory + kQBytes,
+  __shared__ HeadPointers head;
+  __shared__ tw_snippet::tw_Loads head_loads;
+  const Shared shared = {&head, shared_memory, shared_memory + kQBytes,
                          shared_memory + kQBytes + kStages * kKBytes,
                          shared_memory + kQBytes + kStages * (kKBytes + kVBytes)};
   load_q(shared.q,
-         head_of<const QElement>(arguments.q, place.b, place.h) +
-             (place.q_begin() + place.first_row) * arguments.q.row_stride,
-         arguments.q.row_stride, place.q_len(call) - place.first_row);
+         head_of<const QElement>(arguments.q, q_tile.b, q_tile.h) +
+             (q_tile.q_begin() + q_tile.first_row) * arguments.q.row_stride,
+         arguments.q.row_stride, q_tile.q_len(call) - q_tile.first_row);
   if (threadIdx.x == 0) {
-    task = {place, find_kv(k_of(arguments), place), find_kv(v_of(arguments), place)};
-    head_reads = read_for_head(call, place);
+    head = {q_tile, find_kv(k_of(arguments), q_tile), find_kv(v_of(arguments), q_tile)};
+    head_loads = load_for_head(call, q_tile);
   }
-  const int kv_len = place.kv_len(call);
-  Tiles tiles(arguments, place, task, kv_len);
-  __syncthreads();  // the task and the list of tiles are there
+  const int kv_len = q_tile.kv_len(call);
+  Tiles tiles(arguments, q_tile, head, kv_len);
+  __syncthreads();  // the head and the list of tiles are there
   if (kStages == 1) {
     load_k(shared, 0, k_of(arguments), kv_len, tiles.ahead(0));
     commit_copies();
@@ -93,8 +93,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   if (kQInRegisters) __syncthreads();  // Q is visible to all
   const QFragments q(shared.q);
 
-  const SnippetInputs scene = make_scene(call, task.place, head_reads);
-  const Scales scales = find_scales(arguments, scene);
+  const SnippetInputs inputs = snippet_inputs(call, head.q_tile, head_loads);
+  const Scales scales = find_scales(arguments, inputs);
   Softmax softmax = start_softmax();
   float out[kRows][kOutColumns] = {};
   int stage = 0;
@@ -114,7 +114,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
     }
     commit_copies();
 
-    const Weights weights = weigh_tile(arguments, scene, scales, tile, q,
+    const Weights weights = weigh_tile(arguments, inputs, scales, tile, q,
                                        shared.k + stage * kKBytes, shared.p, softmax, out);
 
     if (kStages == 1) {
@@ -131,8 +131,8 @@ TW_INLINE void forward(const ForwardArguments& arguments, const SnippetArguments
   }
   const GreatestScores greatest =
       greatest_scores(softmax, scaling_of(arguments, scales).to_log2);
-  const RowEnds ends = end_rows(arguments, call, task.place, softmax, greatest);
-  store_rows(arguments, call, task.place, ends, out);
+  const RowEnds ends = end_rows(arguments, call, head.q_tile, softmax, greatest);
+  store_rows(arguments, call, head.q_tile, ends, out);
 }
 
 }  // namespace tw_kernel

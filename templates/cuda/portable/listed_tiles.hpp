@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/ptx/thread.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -16,12 +16,12 @@ namespace tw_kernel {
 class ListedTiles {
  public:
   // ahead() may be called behind the barrier that follows.
-  __forceinline__ ListedTiles(const ForwardArguments& arguments, const Place& place, const HeadPointers& task,
+  __forceinline__ ListedTiles(const ForwardArguments& arguments, const QTile& q_tile, const HeadPointers& head,
                               int kv_len)
-      : mask_(arguments.mask), task_(task), kv_len_(kv_len) {
+      : mask_(arguments.mask), head_(head), kv_len_(kv_len) {
     __shared__ KvTile ring[kRing];
     ring_ = ring;
-    for (int i = threadIdx.x; i < kRing; i += kThreads) list(i, place.mask_row);
+    for (int i = threadIdx.x; i < kRing; i += kThreads) list(i, q_tile.mask_row);
   }
 
   // The i-th tile from the current one on; i is less than kHalf.
@@ -35,7 +35,7 @@ class ListedTiles {
   __forceinline__ void refill() {
     if (current_ % kHalf != 0 || current_ == 0) return;
     const int thread = static_cast<int>(thread_number<kThreads>());
-    if (thread < kHalf) list(current_ + kHalf + thread, task_.place.mask_row);
+    if (thread < kHalf) list(current_ + kHalf + thread, head_.q_tile.mask_row);
   }
 
  private:
@@ -78,7 +78,7 @@ class ListedTiles {
   };
 
   const BlockMaskArguments& mask_;
-  const HeadPointers& task_;  // complete behind the barrier that follows the construction
+  const HeadPointers& head_;  // complete behind the barrier that follows the construction
   int kv_len_;
   KvTile* ring_;
   int current_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/tile_map.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/ptx/thread.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -19,10 +19,10 @@ using tilewright::abi::TileSpan;
 class MappedTiles {
  public:
   // ahead() may be called behind the barrier that follows.
-  __forceinline__ MappedTiles(const ForwardArguments& arguments, const Place& place,
+  __forceinline__ MappedTiles(const ForwardArguments& arguments, const QTile& q_tile,
                               const HeadPointers&, int kv_len)
       : row_(arguments.plan.map.spans +
-             static_cast<long long>(place.mask_row) * arguments.plan.map.spans_of_row),
+             static_cast<long long>(q_tile.mask_row) * arguments.plan.map.spans_of_row),
         kv_len_(kv_len) {
     __shared__ KvTile ring[kRing];
     ring_ = ring;

@@ -17,23 +17,23 @@ namespace tw_kernel {
 
 // k_tile, p_tile: in shared memory; K has arrived. `out` is rescaled where the rows' maxima rise.
 template <typename Fragments>
-TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInputs& scene,
+TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInputs& inputs,
                              const Scales& scales, const KvTile& tile, const Fragments& q,
                              unsigned k_tile, unsigned p_tile, Softmax& softmax,
                              float (&out)[kRows][kOutColumns]) {
   const Scaling& scaling = scaling_of(arguments, scales);
   const float to_log2 = scaling.to_log2;
   const bool some_dropped =
-      (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > scene.kv_len;
+      (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > inputs.kv_len;
   Kept kept;
-  if (some_dropped) kept = find_kept(scene, tile);
-  const Draws draws = draw_tile(scene, tile.first());
+  if (some_dropped) kept = find_kept(inputs, tile);
+  const Draws draws = draw_tile(inputs, tile.first());
 
   float s[kRows][kColumns];
   score_tile(q, k_tile, s);
-  scale_scores(scene, scales, tile.first(), s);
+  scale_scores(inputs, scales, tile.first(), s);
   if (kHasScoreMod) {
-    modify_scores<false>(scene, tile.first(), scaling.factor, s);
+    modify_scores<false>(inputs, tile.first(), scaling.factor, s);
   } else if (scaling.factor != 1.0f) {
     multiply_scores(scaling.factor, s);
   }
@@ -49,7 +49,7 @@ TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInp
   find_references(softmax, 0.0f, reference);
   if (raises) subtract_coarse(to_log2, reference, s);
   exponentiate(s, reference, softmax, to_log2);
-  scale_weights(scene, tile.first(), s);
+  scale_weights(inputs, tile.first(), s);
   drop_weights(draws, s);
   return make_weights(p_tile, s);
 }

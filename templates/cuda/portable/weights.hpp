@@ -2,7 +2,7 @@
 
 #include "abi/cuda_weights.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
@@ -13,7 +13,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/dropout.hpp"
 #include "kernel/engine.hpp"
-#include "kernel/find_place.hpp"
+#include "kernel/find_q_tile.hpp"
 #include "kernel/kv_rows.hpp"
 #include "kernel/load.hpp"
 #include "kernel/scales.hpp"
@@ -36,10 +36,10 @@ static_assert(kQBytes + kKBytes <= kLaunchSharedBytes, "a launch has the tactic'
 class WeightRows {
  public:
   // rows: how many of the tile's exist
-  __forceinline__ WeightRows(const WeightsArguments& arguments, const Place& place,
+  __forceinline__ WeightRows(const WeightsArguments& arguments, const QTile& q_tile,
                              const SnippetArguments& call)
-      : kv_len_(call.kv_len), rows_(min(kQTile, call.q_len - place.first_row)) {
-    const long long first = place.lse_begin(call, place.b, place.h) + place.first_row;
+      : kv_len_(call.kv_len), rows_(min(kQTile, call.q_len - q_tile.first_row)) {
+    const long long first = q_tile.lse_begin(call, q_tile.b, q_tile.h) + q_tile.first_row;
     elements_ = static_cast<OutElement*>(arguments.weights) + first * kv_len_;
   }
 
@@ -130,13 +130,13 @@ struct RowLse {
   float of[kRows];
 };
 
-TW_INLINE RowLse read_lse(const WeightsArguments& arguments, const SnippetArguments& call,
-                          const Place& place) {
-  const float* const rows = arguments.lse + place.lse_begin(call, place.b, place.h);
+TW_INLINE RowLse load_lse(const WeightsArguments& arguments, const SnippetArguments& call,
+                          const QTile& q_tile) {
+  const float* const rows = arguments.lse + q_tile.lse_begin(call, q_tile.b, q_tile.h);
   RowLse lse;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    lse.of[i] = rows[min(place.first_row + row_of(i), call.q_len - 1)];
+    lse.of[i] = rows[min(q_tile.first_row + row_of(i), call.q_len - 1)];
   }
   return lse;
 }
@@ -149,12 +149,12 @@ TW_INLINE float weight_of(float y, float lse) {
 }
 
 // s: q.k, becomes the weights. factor: of those that dropout keeps, else 1.
-TW_INLINE void weigh_scores(const SnippetInputs& scene, const Scales& scales, const Scaling& scaling,
+TW_INLINE void weigh_scores(const SnippetInputs& inputs, const Scales& scales, const Scaling& scaling,
                             const KvTile& tile, const RowLse& lse, float factor,
                             float (&s)[kRows][kColumns]) {
-  scale_scores(scene, scales, tile.first(), s);
+  scale_scores(inputs, scales, tile.first(), s);
   if (kHasScoreMod) {
-    modify_scores<false>(scene, tile.first(), scaling.factor, s);
+    modify_scores<false>(inputs, tile.first(), scaling.factor, s);
   } else {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -167,36 +167,36 @@ TW_INLINE void weigh_scores(const SnippetInputs& scene, const Scales& scales, co
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) s[i][j] = weight_of(s[i][j], lse.of[i]) * factor;
   }
-  drop_weights(draw_tile(scene, tile.first()), s);
-  if (kHasMaskMod && tile.partial()) drop(find_kept(scene, tile), 0.0f, s);
+  drop_weights(draw_tile(inputs, tile.first()), s);
+  if (kHasMaskMod && tile.partial()) drop(find_kept(inputs, tile), 0.0f, s);
 }
 
 TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArguments& call,
                              unsigned shared_memory) {
-  const Place place = find_place(arguments, call, blockIdx.x);
+  const QTile q_tile = find_q_tile(arguments, call, blockIdx.x);
   // The last block of rows of a mask may reach beyond q_len.
-  if (place.first_row >= call.q_len) return;
+  if (q_tile.first_row >= call.q_len) return;
 
-  __shared__ HeadPointers task;
-  __shared__ tw_snippet::tw_Reads head_reads;
+  __shared__ HeadPointers head;
+  __shared__ tw_snippet::tw_Loads head_loads;
   const unsigned k_tile = shared_memory + kQBytes;
   load_q(shared_memory,
-         head_of<const QElement>(arguments.q, place.b, place.h) +
-             place.first_row * arguments.q.row_stride,
-         arguments.q.row_stride, call.q_len - place.first_row);
+         head_of<const QElement>(arguments.q, q_tile.b, q_tile.h) +
+             q_tile.first_row * arguments.q.row_stride,
+         arguments.q.row_stride, call.q_len - q_tile.first_row);
   if (threadIdx.x == 0) {
-    task = {place, find_kv(k_of(arguments), place), nullptr};
-    head_reads = read_for_head(call, place);
+    head = {q_tile, find_kv(k_of(arguments), q_tile), nullptr};
+    head_loads = load_for_head(call, q_tile);
   }
-  const WeightRows weights(arguments, place, call);
+  const WeightRows weights(arguments, q_tile, call);
   if (kMasked) weights.clear();
-  Tiles tiles(arguments, place, task, call.kv_len);
-  __syncthreads();  // all threads see the task, the list of tiles and the zeros
+  Tiles tiles(arguments, q_tile, head, call.kv_len);
+  __syncthreads();  // all threads see the head, the list of tiles and the zeros
 
   const auto load_ahead = [&](int i) {
     const KvTile tile = tiles.ahead(i);
     if (tile.exists()) {
-      load_k(k_tile, kv_rows(task.k, k_of(arguments), task.place, tile.first()),
+      load_k(k_tile, kv_rows(head.k, k_of(arguments), head.q_tile, tile.first()),
              call.kv_len - tile.first());
     }
     commit_copies();
@@ -206,11 +206,11 @@ TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArg
   settle_q(shared_memory);
   __syncthreads();  // Q is visible to all
   const QFragments q(shared_memory);
-  const SnippetInputs scene = make_scene(call, task.place, head_reads);
-  const Scales scales = find_scales(arguments, scene);
+  const SnippetInputs inputs = snippet_inputs(call, head.q_tile, head_loads);
+  const Scales scales = find_scales(arguments, inputs);
   const Scaling scaling = scaling_of(arguments, scales);
-  const RowLse lse = read_lse(arguments, call, place);
-  const float factor = finish_dropout(call, task.place, 1.0f);
+  const RowLse lse = load_lse(arguments, call, q_tile);
+  const float factor = finish_dropout(call, head.q_tile, 1.0f);
 #pragma unroll 1
   for (KvTile tile = tiles.ahead(0); tile.exists(); tile = tiles.ahead(0)) {
     wait_for_groups<0>();
@@ -221,7 +221,7 @@ TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArg
     score_tile(q, k_tile, s);
     __syncthreads();  // all threads have read K, and the list is refilled
     load_ahead(1);
-    weigh_scores(scene, scales, scaling, tile, lse, factor, s);
+    weigh_scores(inputs, scales, scaling, tile, lse, factor, s);
     weights.store(tile.first(), s);
     tiles.advance();
   }

@@ -42,23 +42,23 @@ TW_INLINE tw_Truth operator!(tw_Truth a) {
 }
 
 // A number from a buffer: the number itself in arithmetic, a tw_Truth when it is compared. Not where
-// kReadsAreNumbers: as a class it would become an int in `c ? x[i] : 0`.
+// kLoadsAreNumbers: as a class it would become an int in `c ? x[i] : 0`.
 template <typename Value>
-struct tw_Read {
+struct tw_Loaded {
   Value value;
   __forceinline__ operator Value() const { return value; }
 };
 #define TW_COMPARE(op)                                         \
   template <typename A, typename B>                            \
-  TW_INLINE tw_Truth operator op(tw_Read<A> a, tw_Read<B> b) { \
+  TW_INLINE tw_Truth operator op(tw_Loaded<A> a, tw_Loaded<B> b) { \
     return {a.value op b.value};                               \
   }                                                            \
   template <typename A, typename B>                            \
-  TW_INLINE tw_Truth operator op(tw_Read<A> a, B b) {          \
+  TW_INLINE tw_Truth operator op(tw_Loaded<A> a, B b) {          \
     return {a.value op b};                                     \
   }                                                            \
   template <typename A, typename B>                            \
-  TW_INLINE tw_Truth operator op(A a, tw_Read<B> b) {          \
+  TW_INLINE tw_Truth operator op(A a, tw_Loaded<B> b) {          \
     return {a op b.value};                                     \
   }
 TW_COMPARE(==)
@@ -72,11 +72,11 @@ TW_COMPARE(>=)
 // What reading a buffer gives. An index into a trusted buffer may be wrong where the snippet would
 // not have evaluated it.
 template <typename Value, bool kIsNumber>
-struct tw_ReadOf {
-  using Type = tw_Read<Value>;
+struct tw_LoadedAs {
+  using Type = tw_Loaded<Value>;
 };
 template <typename Value>
-struct tw_ReadOf<Value, true> {
+struct tw_LoadedAs<Value, true> {
   using Type = Value;
 };
 
@@ -98,7 +98,7 @@ class tw_InnerBuffer;
 template <typename Element, typename Value, int kRank, bool kTrusted>
 class tw_Buffer {
  public:
-  using Read = typename tw_ReadOf<Value, kTrusted || tw_kernel::kReadsAreNumbers>::Type;
+  using Read = typename tw_LoadedAs<Value, kTrusted || tw_kernel::kLoadsAreNumbers>::Type;
 
   template <typename Argument>
   tw_Buffer(const Argument& argument)
@@ -216,7 +216,7 @@ class tw_InnerBuffer {
 };
 
 template <bool kInner, typename Element, typename Value, int kRank, bool kTrusted>
-TW_INLINE decltype(auto) tw_choose_reads(const tw_Buffer<Element, Value, kRank, kTrusted>& buffer) {
+TW_INLINE decltype(auto) tw_choose_loads(const tw_Buffer<Element, Value, kRank, kTrusted>& buffer) {
   if constexpr (kInner) {
     return tw_InnerBuffer<Element, Value, kRank, kTrusted>(buffer);
   } else {

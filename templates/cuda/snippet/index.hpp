@@ -97,7 +97,7 @@ constexpr bool tw_is_real = false;
 template <>
 constexpr bool tw_is_real<float> = true;
 template <>
-constexpr bool tw_is_real<tw_Read<float>> = true;
+constexpr bool tw_is_real<tw_Loaded<float>> = true;
 
 #define TW_WITH_REAL(op)                                                           \
   template <typename T>                                                            \

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/element.hpp"
 #include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
@@ -25,14 +25,14 @@ TW_INLINE void store_row(const float (&out)[kOutColumns], float factor, bool emp
 }
 
 TW_INLINE void store_rows(const ForwardArguments& arguments, const SnippetArguments& call,
-                          const Place& place, const RowEnds& ends,
+                          const QTile& q_tile, const RowEnds& ends,
                           const float (&out)[kRows][kOutColumns]) {
-  OutElement* const head = head_of<OutElement>(arguments.out, place.b, place.h) +
-                           place.q_begin() * arguments.out.row_stride;
+  OutElement* const head = head_of<OutElement>(arguments.out, q_tile.b, q_tile.h) +
+                           q_tile.q_begin() * arguments.out.row_stride;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const int row = place.first_row + row_of(i);
-    if (row >= place.q_len(call)) continue;
+    const int row = q_tile.first_row + row_of(i);
+    if (row >= q_tile.q_len(call)) continue;
     store_row(out[i], ends.factor[i], ends.empty[i], head + row * arguments.out.row_stride);
   }
 }

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_forward.hpp"
 #include "attention/row_sum.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/element.hpp"
@@ -36,16 +36,16 @@ TW_INLINE GreatestScores greatest_scores(const Softmax& softmax, float to_log2) 
 }
 
 // Whether this thread stores what belongs to row i as a whole.
-TW_INLINE bool stores_row(const SnippetArguments& call, const Place& place, int i) {
-  return out_column_of(0) == 0 && place.first_row + row_of(i) < place.q_len(call);
+TW_INLINE bool stores_row(const SnippetArguments& call, const QTile& q_tile, int i) {
+  return out_column_of(0) == 0 && q_tile.first_row + row_of(i) < q_tile.q_len(call);
 }
 
 // sum: of the whole row i. greatest: its greatest score.
 TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArguments& call,
-                         const Place& place, int i, float sum, float greatest) {
-  const int row = place.first_row + row_of(i);
-  if (!kHasLse || out_column_of(0) != 0 || row >= place.q_len(call)) return;
-  arguments.lse[place.lse_begin(call, place.b, place.h) + row] =
+                         const QTile& q_tile, int i, float sum, float greatest) {
+  const int row = q_tile.first_row + row_of(i);
+  if (!kHasLse || out_column_of(0) != 0 || row >= q_tile.q_len(call)) return;
+  arguments.lse[q_tile.lse_begin(call, q_tile.b, q_tile.h) + row] =
       sum == 0.0f ? -kInfinity : greatest + ::logf(sum);
 }
 
@@ -57,8 +57,8 @@ struct RowEnds {
 
 // What a row of O is divided by. With a fixed maximum the weight of a sequence's only key is not 1: the
 // row is that key's value only if its sum is rounded as the weight in O is.
-TW_INLINE float divisor_of(const SnippetArguments& call, const Place& place, float sum) {
-  if (!kHasFixedMax || !kMayHaveOneKey || place.kv_len(call) != 1) return sum;
+TW_INLINE float divisor_of(const SnippetArguments& call, const QTile& q_tile, float sum) {
+  if (!kHasFixedMax || !kMayHaveOneKey || q_tile.kv_len(call) != 1) return sum;
   QElement rounded;
   from_float(sum, &rounded);
   return to_float(rounded);
@@ -66,7 +66,7 @@ TW_INLINE float divisor_of(const SnippetArguments& call, const Place& place, flo
 
 // Stores lse. It needs no O, so that its last product may still be under way.
 TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArguments& call,
-                           const Place& place, const Softmax& softmax,
+                           const QTile& q_tile, const Softmax& softmax,
                            const GreatestScores& greatest) {
   RowEnds ends;
 #pragma unroll
@@ -75,23 +75,23 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
     const float of_weights = row_sum(softmax, i);
     const float sum = kWeightExponent == 0 ? of_weights : of_weights * kUnit;
     // Rounding to nearest takes NVRTC 20 ms; beside weights of 16 bits an ulp of float32 is nothing.
-    const float divisor = divisor_of(call, place, sum);
+    const float divisor = divisor_of(call, q_tile, sum);
     ends.factor[i] = kExactSoftmax ? __frcp_rn(divisor) : tw_math::reciprocal(divisor);
     ends.empty[i] = sum == 0.0f;
-    if (has_max_scores() && stores_row(call, place, i)) {
-      const long long head = place.lse_begin(call, place.b, place.h);
-      store_max_score(arguments, head + place.first_row + row_of(i), sum, greatest.value[i]);
+    if (has_max_scores() && stores_row(call, q_tile, i)) {
+      const long long head = q_tile.lse_begin(call, q_tile.b, q_tile.h);
+      store_max_score(arguments, head + q_tile.first_row + row_of(i), sum, greatest.value[i]);
     }
     if constexpr (changes_row_ends()) {
       RowSum row = {greatest.value[i], sum, ends.factor[i], ends.empty[i]};
-      finish_row(call, place, place.first_row + row_of(i), place.h, divisor, row);
+      finish_row(call, q_tile, q_tile.first_row + row_of(i), q_tile.h, divisor, row);
       ends.factor[i] = row.factor;
       ends.empty[i] = row.empty;
-      store_lse(arguments, call, place, i, row.sum, row.greatest);
+      store_lse(arguments, call, q_tile, i, row.sum, row.greatest);
     } else {
-      store_lse(arguments, call, place, i, sum, greatest.value[i]);
+      store_lse(arguments, call, q_tile, i, sum, greatest.value[i]);
     }
-    ends.factor[i] = finish_dropout(call, place, ends.factor[i]);
+    ends.factor[i] = finish_dropout(call, q_tile, ends.factor[i]);
     if (kWeightExponent != 0) ends.factor[i] *= kUnit;
   }
   return ends;

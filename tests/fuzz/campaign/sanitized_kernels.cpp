@@ -46,10 +46,10 @@ using namespace tilewright::verify::fuzz;
 
 // -O1 halves the time that a kernel takes to compile; the loops and their bounds are the same.
 Toolchain with_sanitizers() {
-  Toolchain context;
-  context.store = std::make_shared<cache::Store>(cache::Store::Options{});
-  context.instrumentation = {"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"};
-  return context;
+  Toolchain toolchain;
+  toolchain.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  toolchain.instrumentation = {"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"};
+  return toolchain;
 }
 
 // A call's inputs, each in an allocation of its own that ends where the tensor does.
@@ -156,7 +156,7 @@ int missed_faults() {
   return missed;
 }
 
-// A call of odd lengths, with every offset that the checked reading allows to be missing.
+// A call of odd lengths, with every offset that the checked interpretation allows to be missing.
 FuzzCase small_call(const Spec& spec) {
   FuzzCase fuzz_case;
   fuzz_case.spec = spec;

@@ -220,7 +220,7 @@ TEST_CASE("compiler messages: buffers used wrongly, in the words of g++ 12 and c
 }
 
 TEST_CASE("compiler messages: macros around a splice do not hide it") {
-  // What g++ says about `float` where the reading defines it.
+  // What g++ says about `float` where the interpretation defines it.
   const Error gcc = report(
       "kernel.cpp:2:15: error: expected primary-expression before 'float'\n"
       "    2 | #define float tw_real\n"

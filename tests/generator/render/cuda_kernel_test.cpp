@@ -88,7 +88,7 @@ TEST_CASE("cuda kernel: an assignment keeps its variable, whatever its value bec
         render_kernel(spec, Target::parse(target), {.aligned = true}, *default_template_loader())
             .text;
     INFO(target);
-    CHECK_THAT(text, ContainsSubstring("{ x = tw_reads.table_at_h; x += tw_reads.table_at_h; "
+    CHECK_THAT(text, ContainsSubstring("{ x = tw_loads.table_at_h; x += tw_loads.table_at_h; "
                                        "x = 0.5f; x *= 0.5f; ++x; }"));
   }
 }

@@ -31,12 +31,13 @@ bool ends_with_header(std::string_view name) {
   return name.ends_with(".hpp") || name.ends_with(".hpp.jinja");
 }
 
-// Chosen by a variable of the host (generator/snippet/reading.cpp).
+// Chosen by a variable of the host (generator/snippet/interpretation.cpp).
 const std::map<std::string, Names> kChosenByVariable = {
-    {"reading.header", {"readings/float.hpp", "readings/double.hpp", "readings/checked.hpp"}},
-    {"reading.buffer_header", {"snippet/buffer.hpp"}},
-    {"proved.header", {"readings/interval.hpp"}},
-    {"proved.buffer_header", {"readings/interval_buffer.hpp"}},
+    {"interpretation.header",
+     {"interpretations/float.hpp", "interpretations/double.hpp", "interpretations/checked.hpp"}},
+    {"interpretation.buffer_header", {"snippet/buffer.hpp"}},
+    {"proved.header", {"interpretations/interval.hpp"}},
+    {"proved.buffer_header", {"interpretations/interval_buffer.hpp"}},
     {"proved.undecided_header", {"cpu/mask/undecided.hpp", "cuda/mask/undecided.hpp"}}};
 
 const std::map<std::string, std::string>& texts() {
@@ -69,7 +70,7 @@ std::string file_of(std::string include, const std::string& includer) {
 
 // Of files whose functions have the names of the device's own, as snippets call them: min, expf.
 bool is_of_snippets(const std::string& file) {
-  return file.starts_with("math/") || file.starts_with("readings/") ||
+  return file.starts_with("math/") || file.starts_with("interpretations/") ||
          file.find("builtins") != std::string::npos ||
          file.find("elementary") != std::string::npos ||
          file.find("special_functions") != std::string::npos;
@@ -165,7 +166,7 @@ Names configuration() {
 std::map<std::string, Header> headers() {
   std::map<std::string, Header> all;
   for (const auto& [name, text] : texts()) {
-    if (ends_with_header(name) && !name.ends_with("reads_inside.hpp.jinja")) {
+    if (ends_with_header(name) && !name.ends_with("loads_in_bounds.hpp.jinja")) {
       all.emplace(name, read(name, text));
     }
   }

@@ -34,7 +34,7 @@ std::string with_header(const std::string& text, const std::string& header) {
 }
 
 bool is_header(const std::string& file) {
-  const bool is_part = file == "snippet/reads_inside.hpp.jinja";
+  const bool is_part = file == "snippet/loads_in_bounds.hpp.jinja";
   return !is_part && !file.starts_with("kernel/") &&
          (file.ends_with(".hpp") || file.ends_with(".hpp.jinja"));
 }
@@ -294,5 +294,5 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
   expect_all("cpu/", seen);
   expect_all("math/", seen);
   expect_all("snippet/", seen);
-  expect_all("readings/", seen);
+  expect_all("interpretations/", seen);
 }

@@ -1,4 +1,4 @@
-// What an index reads, whatever its type and value, in every reading.
+// What an index reads, whatever its type and value, in every interpretation.
 
 #include <bit>
 #include <cmath>
@@ -73,7 +73,7 @@ abi::SnippetArguments arguments() {
   return arguments;
 }
 
-std::vector<Row> in_every_reading(const Spec& spec) {
+std::vector<Row> in_every_interpretation(const Spec& spec) {
   return {evaluate<float>(spec, "evaluate_float", arguments(), 3, 0),
           evaluate<double>(spec, "evaluate_double", arguments(), 3, 0),
           evaluate<float>(spec, "evaluate_checked", arguments(), 3, 0)};
@@ -81,7 +81,7 @@ std::vector<Row> in_every_reading(const Spec& spec) {
 
 }  // namespace
 
-TEST_CASE("buffer index: the nearest cell, and cell 0 for a NaN, in every reading") {
+TEST_CASE("buffer index: the nearest cell, and cell 0 for a NaN, in every interpretation") {
   // One kernel for all, as compiling takes long: each index in each place.
   std::string text = "float sum = 0;\n";
   double expected = 0;
@@ -93,7 +93,7 @@ TEST_CASE("buffer index: the nearest cell, and cell 0 for a NaN, in every readin
   Spec spec = spec_of();
   spec.score_mod = text + "return sum;";
   spec.mask_mod = text + "return sum == " + std::to_string(static_cast<int>(expected)) + ".0;";
-  for (const Row& row : in_every_reading(spec)) {
+  for (const Row& row : in_every_interpretation(spec)) {
     CHECK(row.modified == std::vector<double>(3, expected));
     CHECK(row.keep == std::vector<int>{1, 1, 1});
   }
@@ -109,7 +109,7 @@ TEST_CASE("buffer index: each index alone, in float") {
   }
   Spec spec = spec_of();
   spec.score_mod = text + "return n;";
-  for (const Row& row : in_every_reading(spec)) {
+  for (const Row& row : in_every_interpretation(spec)) {
     const auto wrong = static_cast<std::size_t>(row.modified[0]);
     INFO((wrong == 0 ? "none" : kIndices[wrong - 1].text));
     CHECK(wrong == 0);
@@ -154,7 +154,8 @@ TEST_CASE("buffer index: the forward kernel reads as the reference does") {
   CHECK(difference.lse <= 1e-5);
 }
 
-TEST_CASE("buffer index: the checked reading tells a NaN and a float outside, with the line") {
+TEST_CASE(
+    "buffer index: the checked interpretation tells a NaN and a float outside, with the line") {
   Spec spec = spec_of();
   spec.score_mod =
       "float a = table[log2(kv_idx - 9.0)];\nreturn a + table[kv_idx + 1e10] +\n"
@@ -181,7 +182,7 @@ TEST_CASE("buffer index: size() of a dimension that is known at run time only is
   spec.score_mod =
       "pairs.size(kv_idx * 7 - 7) * 100 + table.size(kv_idx * 100000000) * 10 + "
       "pairs.size(NAN) + pairs.size(kv_idx + 0.5)";
-  for (const Row& row : in_every_reading(spec)) {
+  for (const Row& row : in_every_interpretation(spec)) {
     CHECK(row.modified ==
           std::vector<double>{200 + 50 + 2 + 2, 200 + 50 + 2 + 5, 500 + 50 + 2 + 5});
   }

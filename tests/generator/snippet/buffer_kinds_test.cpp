@@ -1,5 +1,5 @@
-// Buffers without dimensions and of five, and truths in memory, in every reading and kernel of a
-// CPU.
+// Buffers without dimensions and of five, and truths in memory, in every interpretation and kernel
+// of a CPU.
 
 #include <string>
 #include <vector>
@@ -64,7 +64,7 @@ bool is_kept(int kv) {
 
 }  // namespace
 
-TEST_CASE("buffer kinds: no dimensions, five dimensions and truths, in every reading") {
+TEST_CASE("buffer kinds: no dimensions, five dimensions and truths, in every interpretation") {
   Spec spec = Buffers::spec();
   spec.score_mod = kScoreMod;
   spec.mask_mod = kMaskMod;

@@ -16,8 +16,8 @@ Spec spec_of(std::string score_mod) {
   return {.dtype = f32, .head_dim = 16, .score_mod = std::move(score_mod)};
 }
 
-std::vector<double> in_reading(const Spec& spec, const std::string& kernel, int kv_len,
-                               double score = 0) {
+std::vector<double> interpreted(const Spec& spec, const std::string& kernel, int kv_len,
+                                double score = 0) {
   if (kernel == "evaluate_double")
     return evaluate<double>(spec, kernel, arguments_of(1, kv_len), 0, score).modified;
   return evaluate<float>(spec, kernel, arguments_of(1, kv_len), 0, score).modified;
@@ -33,9 +33,9 @@ TEST_CASE("snippet functions: floor_div and floor_mod of integers are Python's")
   for (const char* kernel : {"evaluate_float", "evaluate_double", "evaluate_checked"}) {
     for (const int divisor : {1, 2, 3, 7, -1, -2, -3, -7}) {
       const std::string d = std::to_string(divisor);
-      const auto quotients = in_reading(spec_of("floor_div(kv_idx - 10, " + d + ")"), kernel, 21);
+      const auto quotients = interpreted(spec_of("floor_div(kv_idx - 10, " + d + ")"), kernel, 21);
       const auto rests =
-          in_reading(spec_of("floor_mod(kv_idx - 10ll, " + d + " + q_idx)"), kernel, 21);
+          interpreted(spec_of("floor_mod(kv_idx - 10ll, " + d + " + q_idx)"), kernel, 21);
       for (int i = 0; i < 21; ++i) {
         const int a = i - 10;
         CHECK(quotients[static_cast<std::size_t>(i)] == rounded_down(a, divisor));
@@ -50,7 +50,7 @@ TEST_CASE("snippet functions: floor_div and floor_mod of floats are Python's") {
   // % INFINITY is INFINITY.
   for (const char* kernel : {"evaluate_float", "evaluate_double", "evaluate_checked"}) {
     const auto of = [&](const std::string& text, double score) {
-      return in_reading(spec_of(text), kernel, 1, score)[0];
+      return interpreted(spec_of(text), kernel, 1, score)[0];
     };
     CHECK(of("floor_div(score, 2)", -7.5) == -4);
     CHECK(of("floor_mod(score, 2)", -7.5) == 0.5);
@@ -71,9 +71,9 @@ TEST_CASE("snippet functions: floor_div and floor_mod of floats are Python's") {
 TEST_CASE("snippet functions: sign is of its argument's type, and NaN of a NaN") {
   const Spec spec = spec_of("sign(kv_idx - 1) / 2 + sign(score) * 10 + sign(true) * 100");
   for (const char* kernel : {"evaluate_float", "evaluate_double", "evaluate_checked"}) {
-    CHECK(in_reading(spec, kernel, 3, -0.25) == std::vector<double>{90, 90, 90});
-    CHECK(in_reading(spec, kernel, 1, 0)[0] == 100);
-    CHECK(std::isnan(in_reading(spec, kernel, 1, NAN)[0]));
+    CHECK(interpreted(spec, kernel, 3, -0.25) == std::vector<double>{90, 90, 90});
+    CHECK(interpreted(spec, kernel, 1, 0)[0] == 100);
+    CHECK(std::isnan(interpreted(spec, kernel, 1, NAN)[0]));
   }
 }
 
@@ -83,9 +83,9 @@ TEST_CASE("snippet functions: erf, erfc, log1p and expm1 in double and in float"
   for (const double x : {0.001, 0.7, 2.5}) {
     const double exact =
         std::erf(x) + 10 * std::erfc(x) + 100 * std::log1p(x) + 1000 * std::expm1(x);
-    CHECK_THAT(in_reading(spec, "evaluate_double", 1, x)[0],
+    CHECK_THAT(interpreted(spec, "evaluate_double", 1, x)[0],
                Catch::Matchers::WithinRel(exact, 1e-14));
-    CHECK_THAT(in_reading(spec, "evaluate_float", 1, x)[0],
+    CHECK_THAT(interpreted(spec, "evaluate_float", 1, x)[0],
                Catch::Matchers::WithinRel(exact, 1e-6));
   }
 }

@@ -29,7 +29,7 @@ bool tw_undecided() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"  // __int128
 #pragma GCC diagnostic ignored "-Wshadow"
-#include "readings/interval.hpp"
+#include "interpretations/interval.hpp"
 
 using namespace tw_proved;
 

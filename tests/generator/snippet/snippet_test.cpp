@@ -208,7 +208,7 @@ TEST_CASE("snippet: an empty text, and a body that gives no value") {
        {"if (h) return 1; else", 1, 22, "ends without ;"}});
 }
 
-TEST_CASE("snippet: numbers that no reading takes are refused") {
+TEST_CASE("snippet: numbers that no interpretation takes are refused") {
   check_refusals({{"q_idx > 0x", 1, 9, "has no digits"},
                   {"q_idx > 1e", 1, 9, "no digits in its exponent"},
                   {"q_idx > 1.0L", 1, 9, "long double"},

@@ -18,9 +18,9 @@ Toolchain fresh_context() {
   return {.store = std::make_shared<cache::Store>(cache::Store::Options{})};
 }
 
-Attention masks(const std::string& mask_mod, const Toolchain& context = {}) {
+Attention masks(const std::string& mask_mod, const Toolchain& toolchain = {}) {
   return Attention({.dtype = f32, .head_dim = 16, .mask_mod = mask_mod, .block = {64, 64}},
-                   {.device = Device::cpu(), .kernels = context, .masks_only = true});
+                   {.device = Device::cpu(), .kernels = toolchain, .masks_only = true});
 }
 
 constexpr Shape kLong = {.q_len = 64 * 256, .kv_len = 64 * 256};
@@ -36,20 +36,20 @@ TEST_CASE("proved mask: only the edge of a causal window is evaluated") {
 
 TEST_CASE(
     "proved mask: a snippet that intervals do not understand is evaluated, with one attempt") {
-  const Toolchain context = fresh_context();
+  const Toolchain toolchain = fresh_context();
   const std::string wide =
       "long distance = q_idx - kv_idx; return distance >= 0 && distance < 640;";
-  const BlockMask mask = masks(wide, context).block_mask(kLong);
+  const BlockMask mask = masks(wide, toolchain).block_mask(kLong);
   REQUIRE(mask.path() == "exact");
   REQUIRE(mask.tiles_evaluated() == 256 * 256);
   REQUIRE(mask.lists() ==
           masks("q_idx >= kv_idx && q_idx - kv_idx < 640").block_mask(kLong).lists());
 
-  const Attention again = masks(wide, context);
+  const Attention again = masks(wide, toolchain);
   REQUIRE(again.builds().front().kernel == "mask_exact");
   const Spec& spec = again.spec();
   const KernelBinary attempt =
-      build_kernel(spec, Target::host_cpu(), KernelVariant::parse("mask_proved"), context);
+      build_kernel(spec, Target::host_cpu(), KernelVariant::parse("mask_proved"), toolchain);
   REQUIRE(!attempt.compiles());
   REQUIRE(attempt.build.source == "memory");
   REQUIRE(attempt.entry->metadata.at("outcome") == "does not compile, mask_exact serves");
@@ -110,11 +110,11 @@ TEST_CASE("proved mask: that a snippet does not compile for intervals is kept on
       std::filesystem::temp_directory_path() / "tilewright_proved_mask_test";
   std::filesystem::remove_all(folder);
   for (const char* source : {"built", "disk"}) {
-    const Toolchain context = {
+    const Toolchain toolchain = {
         .store = std::make_shared<cache::Store>(cache::Store::Options{.directory = folder})};
     const KernelBinary binary = build_kernel(
         Spec{.dtype = f32, .head_dim = 16, .mask_mod = "unsigned k = kv_idx; return k < 9u;"},
-        Target::host_cpu(), KernelVariant::parse("mask_proved"), context);
+        Target::host_cpu(), KernelVariant::parse("mask_proved"), toolchain);
     REQUIRE(!binary.compiles());
     REQUIRE(binary.build.source == source);
   }

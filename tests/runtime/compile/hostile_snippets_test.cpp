@@ -63,7 +63,7 @@ class Variables {
 };
 
 // "compiled", or what the error said.
-std::string outcome(const Hostile& hostile, const Target& target, const Toolchain& context,
+std::string outcome(const Hostile& hostile, const Target& target, const Toolchain& toolchain,
                     ErrorCode& code) {
   Spec spec;
   spec.dtype = DType::f16;
@@ -71,7 +71,7 @@ std::string outcome(const Hostile& hostile, const Target& target, const Toolchai
   (hostile.kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod) = hostile.text;
   const std::string kernel = hostile.kind == SnippetKind::mask_mod ? "mask_exact" : "forward";
   try {
-    build_kernel(spec, target, KernelVariant::parse(kernel), context);
+    build_kernel(spec, target, KernelVariant::parse(kernel), toolchain);
     return "compiled";
   } catch (const Error& error) {
     code = error.code();
@@ -93,9 +93,9 @@ TEST_CASE("hostile snippets: each ends in a structured error within its limits")
   const Variables variables({{"TILEWRIGHT_WORKER", TILEWRIGHT_TEST_WORKER},
                              {"TILEWRIGHT_COMPILE_TIMEOUT", is_full_run() ? "10" : "2"},
                              {"TILEWRIGHT_COMPILE_MEMORY", "1024"}});
-  const Toolchain context{.store = std::make_shared<cache::Store>(cache::Store::Options{}),
-                          .templates = default_template_loader(),
-                          .diagnostics = {}};
+  const Toolchain toolchain{.store = std::make_shared<cache::Store>(cache::Store::Options{}),
+                            .templates = default_template_loader(),
+                            .diagnostics = {}};
   std::vector<Target> targets = {Target::host_cpu()};
   if (!test::nvrtc_is_missing()) targets.push_back(Target::parse("sm_90"));
   std::map<std::string, int> counts;
@@ -118,7 +118,7 @@ TEST_CASE("hostile snippets: each ends in a structured error within its limits")
       CAPTURE(target.name());
       const auto start = Clock::now();
       ErrorCode code = ErrorCode::internal;
-      const std::string words = outcome(hostile, target, context, code);
+      const std::string words = outcome(hostile, target, toolchain, code);
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       if (seconds > longest) longest_name = hostile.name + " for " + target.name();
       longest = std::max(longest, seconds);

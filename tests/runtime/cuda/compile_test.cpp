@@ -21,9 +21,9 @@ namespace {
 
 // A cache that forgets everything, so that each test compiles.
 Toolchain fresh_context() {
-  Toolchain context;
-  context.store = std::make_shared<cache::Store>(cache::Store::Options{});
-  return context;
+  Toolchain toolchain;
+  toolchain.store = std::make_shared<cache::Store>(cache::Store::Options{});
+  return toolchain;
 }
 
 KernelBinary compile(const Spec& spec, const char* target, const char* kernel) {
@@ -95,12 +95,12 @@ TEST_CASE("CUDA compile: float32, unaligned tensors, lse and the block mask comp
 
 TEST_CASE("CUDA compile: what ptxas said is known of a kernel from the cache, too") {
   if (nvrtc_is_missing()) return;
-  const Toolchain context = fresh_context();
+  const Toolchain toolchain = fresh_context();
   const Target target = Target::parse("sm_80");
   const KernelBinary first =
-      build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), context);
+      build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), toolchain);
   const KernelBinary second =
-      build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), context);
+      build_kernel(kCausal, target, KernelVariant::parse("mask_exact"), toolchain);
   REQUIRE(second.build.source == "memory");
   REQUIRE(second.build.gpu->registers == first.build.gpu->registers);
   REQUIRE(second.build.gpu->shared_bytes > 16 * 1024);  // the scan's sums
@@ -167,14 +167,14 @@ TEST_CASE("CUDA compile: of ptxas's messages those that cost speed are warnings"
 
 TEST_CASE("CUDA compile: a serialised wgmma and an ignored setmaxnreg are known of the kernel") {
   if (nvrtc_is_missing()) return;
-  Toolchain context = fresh_context();
-  context.templates = std::make_shared<jinja::MapLoader>(std::map<std::string, std::string>{
+  Toolchain toolchain = fresh_context();
+  toolchain.templates = std::make_shared<jinja::MapLoader>(std::map<std::string, std::string>{
       {"cuda/kernels/portable_forward.cu.jinja", test::kSlowKernel}});
   Spec plain{.dtype = bf16, .head_dim = 64};
   plain.tactic = TacticSpec{"portable", {}};  // whose template is the one above
   for (const char* source : {"built", "memory"}) {
     const KernelBuild build =
-        build_kernel(plain, Target::parse("sm_90a"), KernelVariant::parse("forward"), context)
+        build_kernel(plain, Target::parse("sm_90a"), KernelVariant::parse("forward"), toolchain)
             .build;
     REQUIRE(build.source == source);
     REQUIRE(build.gpu);

@@ -63,7 +63,7 @@ class Bundled {
   }
 
   std::filesystem::path path() const { return folder_ / "a.twb"; }
-  Toolchain context() const { return {.store = no_store(), .bundles = bundles, .jit = false}; }
+  Toolchain toolchain() const { return {.store = no_store(), .bundles = bundles, .jit = false}; }
 
   std::vector<cache::BundleItem> items;
   std::shared_ptr<cache::Store> store;
@@ -119,9 +119,9 @@ std::shared_ptr<cache::Store> own_store(const std::string& name) {
       cache::Store::Options{.directory = bundled().path().parent_path() / name});
 }
 
-Error miss(const Spec& spec, const Toolchain& context) {
+Error miss(const Spec& spec, const Toolchain& toolchain) {
   try {
-    Attention(spec, {.device = Device::cpu(), .kernels = context});
+    Attention(spec, {.device = Device::cpu(), .kernels = toolchain});
   } catch (const Error& error) {
     return error;
   }
@@ -132,9 +132,9 @@ Error miss(const Spec& spec, const Toolchain& context) {
 
 TEST_CASE("bundled kernels: they run on the highest level of this CPU, with no compiler") {
   const Attention compiled(kSpec, {.device = Device::cpu(), .kernels = {.store = no_store()}});
-  const Toolchain context = bundled().context();
+  const Toolchain toolchain = bundled().toolchain();
   const NoCompiler scope;
-  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = context});
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = toolchain});
   REQUIRE(attention.target() == cpu_targets().at(0));
   for (const KernelBuild& build : attention.builds()) {
     REQUIRE((build.source == "bundle" || build.source == "memory"));
@@ -155,11 +155,11 @@ TEST_CASE("bundled kernels: every kernel for every level is there, and those tha
   for (const char* name : {"cpu-x86-64-v3", "cpu-x86-64-v4"}) {
     const Target target = Target::parse(name);
     for (const KernelVariant& id : kernel_set(kSpec, target)) {
-      const KernelBinary binary = build_kernel(kSpec, target, id, bundled().context());
+      const KernelBinary binary = build_kernel(kSpec, target, id, bundled().toolchain());
       REQUIRE(binary.source.text.empty());
       const auto& runnable = cpu_targets();
       if (std::find(runnable.begin(), runnable.end(), target) == runnable.end()) continue;
-      const auto kernel = load_kernel(kSpec, target, id, bundled().context());
+      const auto kernel = load_kernel(kSpec, target, id, bundled().toolchain());
       for (const std::string& entry : kernel->source.entry_points) {
         REQUIRE(kernel->entry<char>(entry.c_str()) != nullptr);
       }
@@ -174,24 +174,24 @@ TEST_CASE("bundled kernels: another name, scale and default is the same kernel")
   Spec spec = kSpec;
   spec.name = "another";
   spec.scale = 0.3;
-  const Attention attention(spec, {.device = Device::cpu(), .kernels = bundled().context()});
+  const Attention attention(spec, {.device = Device::cpu(), .kernels = bundled().toolchain()});
   REQUIRE(attention.builds().at(0).render_ms == 0);
 }
 
 TEST_CASE("bundled kernels: other templates are not taken for the embedded ones") {
-  Toolchain context = bundled().context();
-  context.templates = std::make_shared<const ChangedTemplates>();
-  const Error error = miss(kSpec, context);
+  Toolchain toolchain = bundled().toolchain();
+  toolchain.templates = std::make_shared<const ChangedTemplates>();
+  const Error error = miss(kSpec, toolchain);
   REQUIRE(error.code() == ErrorCode::missing_kernel);
-  context.templates = default_template_loader();
-  REQUIRE(miss(kSpec, context).message() == "found");
+  toolchain.templates = default_template_loader();
+  REQUIRE(miss(kSpec, toolchain).message() == "found");
 }
 
 TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to do") {
   Spec spec = kSpec;
   spec.name = "wide";
   spec.head_dim = 32;
-  const Error error = miss(spec, bundled().context());
+  const Error error = miss(spec, bundled().toolchain());
   const std::string report = error.what();
   INFO(report);
   REQUIRE(error.code() == ErrorCode::missing_kernel);
@@ -202,27 +202,27 @@ TEST_CASE("bundled kernels: where nothing may be compiled, a miss says what to d
                            ContainsSubstring(R"({"spec": {"name": "wide", "dtype": "f32")"));
   REQUIRE_THAT(report, !ContainsSubstring("mask_mod: wanted"));
 
-  Toolchain empty = bundled().context();
+  Toolchain empty = bundled().toolchain();
   empty.bundles = std::make_shared<const cache::Bundles>();
   REQUIRE_THAT(miss(kSpec, empty).what(), ContainsSubstring("TILEWRIGHT_BUNDLES names none"));
 
-  Toolchain absent = bundled().context();
+  Toolchain absent = bundled().toolchain();
   absent.bundles = std::make_shared<const cache::Bundles>(
       cache::Bundles::Options{.paths = {"/nonexistent.twb"}});
   REQUIRE_THAT(miss(kSpec, absent).what(), ContainsSubstring("/nonexistent.twb"));
 }
 
 TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
-  Toolchain context = bundled().context();
-  context.bundles = std::make_shared<const cache::Bundles>();
-  context.store = own_store("refused");
-  const std::filesystem::path directory = *context.store->directory();
+  Toolchain toolchain = bundled().toolchain();
+  toolchain.bundles = std::make_shared<const cache::Bundles>();
+  toolchain.store = own_store("refused");
+  const std::filesystem::path directory = *toolchain.store->directory();
   const std::vector<cache::BundleItem> items = exportable(*bundled().store);
   const cache::Entry& entry = *items.at(0).entry;
-  context.store->load_or_build(entry.key, [&] { return entry; });
+  toolchain.store->load_or_build(entry.key, [&] { return entry; });
 
   std::filesystem::permissions(directory, std::filesystem::perms(0777));
-  const std::string refused = miss(kSpec, context).what();
+  const std::string refused = miss(kSpec, toolchain).what();
   REQUIRE_THAT(refused, ContainsSubstring("others can write to it") &&
                             ContainsSubstring("first mend the cache") &&
                             !ContainsSubstring("0 kernels"));
@@ -231,7 +231,7 @@ TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
   const std::string hex = entry.key.digest.hex();
   const auto path = directory / "v1" / hex.substr(0, 2) / (hex + ".twk");
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  const std::string damaged = miss(kSpec, context).what();
+  const std::string damaged = miss(kSpec, toolchain).what();
   INFO(damaged);
   REQUIRE_THAT(damaged, ContainsSubstring("entries of the cache that must not be used") &&
                             ContainsSubstring(hex) &&
@@ -240,12 +240,12 @@ TEST_CASE("bundled kernels: a miss says what is wrong with the cache") {
 
 TEST_CASE("bundled kernels: a compiler that is missing is not a kernel that is missing") {
   const NoCompiler scope;
-  const Toolchain context = {
+  const Toolchain toolchain = {
       .store = no_store(), .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
-  REQUIRE(miss(kSpec, context).code() == ErrorCode::compiler);
+  REQUIRE(miss(kSpec, toolchain).code() == ErrorCode::compiler);
 }
 
-TEST_CASE("bundled kernels: a reading that only saves time may be missing") {
+TEST_CASE("bundled kernels: an interpretation that only saves time may be missing") {
   const std::filesystem::path path = bundled().path().parent_path() / "fewer.twb";
   std::vector<cache::BundleItem> items = bundled().items;
   const std::size_t left_out = std::erase_if(items, [](const cache::BundleItem& item) {
@@ -253,13 +253,13 @@ TEST_CASE("bundled kernels: a reading that only saves time may be missing") {
   });
   REQUIRE(left_out > 0);
   cache::write_bundle(path, items);
-  const Toolchain context = {
+  const Toolchain toolchain = {
       .store = no_store(),
       .bundles = std::make_shared<const cache::Bundles>(cache::Bundles::Options{.paths = {path}}),
       .jit = false};
-  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = context});
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = toolchain});
   const std::vector<float> ours = run(attention);
-  const Attention complete(kSpec, {.device = Device::cpu(), .kernels = bundled().context()});
+  const Attention complete(kSpec, {.device = Device::cpu(), .kernels = bundled().toolchain()});
   REQUIRE(ours == run(complete));
 }
 
@@ -274,18 +274,18 @@ TEST_CASE("bundled kernels: the line for the manifest is the spec") {
 }
 
 TEST_CASE("bundled kernels: the store serves without a compiler, too") {
-  Toolchain context = {
+  Toolchain toolchain = {
       .store = bundled().store, .bundles = std::make_shared<const cache::Bundles>(), .jit = false};
   const Target target = cpu_targets().at(0);
   const NoCompiler scope;
   const auto fresh = std::make_shared<cache::Store>(
       cache::Store::Options{.directory = bundled().store->directory()});
-  context.store = fresh;
-  REQUIRE(build_kernel(kSpec, target, KernelVariant::parse("forward"), context).build.source ==
+  toolchain.store = fresh;
+  REQUIRE(build_kernel(kSpec, target, KernelVariant::parse("forward"), toolchain).build.source ==
           "disk");
-  context.jit = true;
+  toolchain.jit = true;
   REQUIRE(
-      build_kernel(kSpec, target, KernelVariant::parse("forward_masked"), context).build.source ==
+      build_kernel(kSpec, target, KernelVariant::parse("forward_masked"), toolchain).build.source ==
       "disk");
 }
 
@@ -297,16 +297,16 @@ TEST_CASE("bundled kernels: an export of the store holds what was precompiled") 
 TEST_CASE("bundled kernels: an export gives no memo to a kernel of other templates") {
   const auto store = own_store("changed");
   const Target target = Target::parse("cpu-x86-64-v3");
-  Toolchain context = {
+  Toolchain toolchain = {
       .store = store, .bundles = std::make_shared<const cache::Bundles>(), .jit = true};
-  context.templates = std::make_shared<const ChangedTemplates>();
-  build_kernel(kSpec, target, KernelVariant::parse("forward"), context);
+  toolchain.templates = std::make_shared<const ChangedTemplates>();
+  build_kernel(kSpec, target, KernelVariant::parse("forward"), toolchain);
   const std::vector<cache::BundleItem> changed = exportable(*store);
   REQUIRE(changed.size() == 1);
   REQUIRE(changed[0].memos.empty());
 
-  context.templates = default_template_loader();
-  build_kernel(kSpec, target, KernelVariant::parse("forward"), context);
+  toolchain.templates = default_template_loader();
+  build_kernel(kSpec, target, KernelVariant::parse("forward"), toolchain);
   const std::vector<cache::BundleItem> both = exportable(*store);
   REQUIRE(both.size() == 2);
   REQUIRE(both[0].memos.size() + both[1].memos.size() == 1);
@@ -355,12 +355,12 @@ TEST_CASE("bundled kernels: a hit costs little beside the driver's own load") {
   for (int run = 0; run < 50; ++run) {
     const auto fresh = std::make_shared<const cache::Bundles>(
         cache::Bundles::Options{.paths = {bundled().path()}});
-    Toolchain context = bundled().context();
-    context.bundles = fresh;
+    Toolchain toolchain = bundled().toolchain();
+    toolchain.bundles = fresh;
     REQUIRE(fresh->has_ingredient("target", target.name()));
     const auto start = std::chrono::steady_clock::now();
     const KernelBinary binary =
-        build_kernel(kSpec, target, KernelVariant::parse("forward_masked"), context);
+        build_kernel(kSpec, target, KernelVariant::parse("forward_masked"), toolchain);
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     REQUIRE(binary.build.source == "bundle");
     times.push_back(time.count());

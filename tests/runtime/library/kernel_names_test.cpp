@@ -127,9 +127,9 @@ TEST_CASE("kernel names: a longer identifier and a CPU's kernel stay as they are
 
 TEST_CASE("kernel names: a binary has the names that are recorded with it") {
   if (test::nvrtc_is_missing()) return;
-  const Toolchain context{.store = std::make_shared<cache::Store>(cache::Store::Options{})};
+  const Toolchain toolchain{.store = std::make_shared<cache::Store>(cache::Store::Options{})};
   const KernelVariant id{.role = KernelRole::backward, .masked = true};
-  const KernelBinary binary = build_kernel(kSpec, kTarget, id, context);
+  const KernelBinary binary = build_kernel(kSpec, kTarget, id, toolchain);
   REQUIRE(binary.build.names == kernel_names(render(id)));
   const auto* const bytes = reinterpret_cast<const char*>(binary.entry->payload.data());
   const std::string cubin(bytes, binary.entry->payload.size());

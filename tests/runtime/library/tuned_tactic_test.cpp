@@ -36,10 +36,10 @@ class Kept {
     static int count = 0;
     folder_ = std::filesystem::temp_directory_path() /
               ("tuned-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-    context = {.store = std::make_shared<cache::Store>(
-                   cache::Store::Options{.directory = folder_ / "cache"}),
-               .bundles = std::make_shared<const cache::Bundles>(),
-               .jit = true};
+    toolchain = {.store = std::make_shared<cache::Store>(
+                     cache::Store::Options{.directory = folder_ / "cache"}),
+                 .bundles = std::make_shared<const cache::Bundles>(),
+                 .jit = true};
   }
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
@@ -52,10 +52,11 @@ class Kept {
 
   // The tactic with which an Attention of the spec is made.
   std::optional<TacticSpec> used(const Spec& spec = kSpec) const {
-    return with_tuned_tactic(spec, this_cpu, {.device = Device::cpu(), .kernels = context}).tactic;
+    return with_tuned_tactic(spec, this_cpu, {.device = Device::cpu(), .kernels = toolchain})
+        .tactic;
   }
 
-  Toolchain context;
+  Toolchain toolchain;
 
  private:
   std::filesystem::path folder_;
@@ -77,45 +78,45 @@ class Variable {
 
 TEST_CASE("tuned tactic: what is remembered is found, and used by an Attention") {
   const Kept kept;
-  CHECK(!remembered_tactic(kSpec, this_cpu(), kept.context));
+  CHECK(!remembered_tactic(kSpec, this_cpu(), kept.toolchain));
   CHECK(!kept.used());
-  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
-  CHECK(remembered_tactic(kSpec, this_cpu(), kept.context) == kTuned);
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
+  CHECK(remembered_tactic(kSpec, this_cpu(), kept.toolchain) == kTuned);
   CHECK(kept.used() == kTuned.tactic);
-  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = kept.context});
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = kept.toolchain});
   CHECK(attention.spec().tactic == kTuned.tactic);
 }
 
 TEST_CASE("tuned tactic: it belongs to the spec and the device, whatever the spec is called") {
   const Kept kept;
-  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
   Spec other = kSpec;
   other.name = "named otherwise";
   other.scale = 0.5;
   CHECK(kept.used(other) == kTuned.tactic);
   other.head_dim = 32;
   CHECK(!kept.used(other));
-  CHECK(!remembered_tactic(kSpec, {"NVIDIA H100", {Target::parse("sm_90a")}}, kept.context));
+  CHECK(!remembered_tactic(kSpec, {"NVIDIA H100", {Target::parse("sm_90a")}}, kept.toolchain));
 }
 
 TEST_CASE("tuned tactic: a spec's own tactic, packed specs and masks alone take none") {
   const Kept kept;
   Spec packed = kSpec;
   packed.layout = Layout::packed;
-  remember_tactic(packed, this_cpu(), kTuned, kept.context);
+  remember_tactic(packed, this_cpu(), kTuned, kept.toolchain);
   CHECK(!kept.used(packed));
-  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
   Spec forced = kSpec;
   forced.tactic = TacticSpec{"cpu", {{"q_tile", 64}}};
   CHECK(kept.used(forced) == forced.tactic);
   CHECK(!with_tuned_tactic(kSpec, this_cpu,
-                           {.device = Device::cpu(), .kernels = kept.context, .masks_only = true})
+                           {.device = Device::cpu(), .kernels = kept.toolchain, .masks_only = true})
              .tactic);
 }
 
 TEST_CASE("tuned tactic: TILEWRIGHT_TUNED=0 and TILEWRIGHT_JIT=off ignore it") {
   Kept kept;
-  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
   {
     const Variable off("TILEWRIGHT_TUNED", "0");
     CHECK(!kept.used());
@@ -124,7 +125,7 @@ TEST_CASE("tuned tactic: TILEWRIGHT_TUNED=0 and TILEWRIGHT_JIT=off ignore it") {
     const Variable wrong("TILEWRIGHT_TUNED", "perhaps");
     CHECK_THROWS_WITH(kept.used(), ContainsSubstring("TILEWRIGHT_TUNED is \"perhaps\""));
   }
-  kept.context.jit = false;
+  kept.toolchain.jit = false;
   CHECK(!kept.used());
 }
 
@@ -132,47 +133,47 @@ TEST_CASE("tuned tactic: one that no longer fits is not used") {
   const Kept kept;
   TunedTactic odd = kTuned;
   odd.tactic = TacticSpec{"cpu", {{"q_tile", 48}}};  // block[0] is 128
-  remember_tactic(kSpec, this_cpu(), odd, kept.context);
+  remember_tactic(kSpec, this_cpu(), odd, kept.toolchain);
   CHECK(!kept.used());
   odd.tactic = TacticSpec{"hopper", {}};
-  remember_tactic(kSpec, this_cpu(), odd, kept.context);
+  remember_tactic(kSpec, this_cpu(), odd, kept.toolchain);
   CHECK(!kept.used());
 }
 
 TEST_CASE("tuned tactic: an empty record forgets, a damaged one counts as none") {
   const Kept kept;
-  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
-  remember_tactic(kSpec, this_cpu(), {}, kept.context);
-  CHECK(!remembered_tactic(kSpec, this_cpu(), kept.context));
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
+  remember_tactic(kSpec, this_cpu(), {}, kept.toolchain);
+  CHECK(!remembered_tactic(kSpec, this_cpu(), kept.toolchain));
   CHECK(!kept.used());
 }
 
 TEST_CASE("tuned tactic: a store that keeps nothing is an error") {
-  const Toolchain context = {.store = std::make_shared<cache::Store>(cache::Store::Options{}),
-                             .bundles = std::make_shared<const cache::Bundles>(),
-                             .jit = true};
-  CHECK_THROWS_WITH(remember_tactic(kSpec, this_cpu(), kTuned, context),
+  const Toolchain toolchain = {.store = std::make_shared<cache::Store>(cache::Store::Options{}),
+                               .bundles = std::make_shared<const cache::Bundles>(),
+                               .jit = true};
+  CHECK_THROWS_WITH(remember_tactic(kSpec, this_cpu(), kTuned, toolchain),
                     ContainsSubstring("the tactic could not be kept"));
 }
 
 TEST_CASE("tuned tactic: a bundle carries it to a machine that compiles nothing") {
   const Kept kept;
-  remember_tactic(kSpec, this_cpu(), kTuned, kept.context);
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
   const std::vector<ManifestSpec> specs = {{kSpec, "/specs/0"}};
-  const TunedSpecs tuned = tuned_specs(specs, this_cpu(), kept.context);
+  const TunedSpecs tuned = tuned_specs(specs, this_cpu(), kept.toolchain);
   REQUIRE(tuned.specs.size() == 1);
   CHECK(tuned.specs.front().spec.tactic == kTuned.tactic);
   std::vector<cache::BundleItem> items =
-      precompile(tuned.specs, tuned.targets, {.kernels = kept.context});
+      precompile(tuned.specs, tuned.targets, {.kernels = kept.toolchain});
   items.insert(items.end(), tuned.records.begin(), tuned.records.end());
   cache::write_bundle(kept.path("a.twb"), items);
 
   const Kept elsewhere;
-  Toolchain context = elsewhere.context;
-  context.bundles = std::make_shared<const cache::Bundles>(
+  Toolchain toolchain = elsewhere.toolchain;
+  toolchain.bundles = std::make_shared<const cache::Bundles>(
       cache::Bundles::Options{.paths = {kept.path("a.twb")}});
-  context.jit = false;
-  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = context});
+  toolchain.jit = false;
+  const Attention attention(kSpec, {.device = Device::cpu(), .kernels = toolchain});
   CHECK(attention.spec().tactic == kTuned.tactic);
   for (const KernelBuild& build : attention.builds()) CHECK(build.source == "bundle");
 }

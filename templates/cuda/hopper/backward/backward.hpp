@@ -7,7 +7,7 @@
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/loader.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/backward/planner.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"

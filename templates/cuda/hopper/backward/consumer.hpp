@@ -2,13 +2,13 @@
 
 #include "cuda/backward/elements.hpp"
 #include "cuda/backward/passing_tile.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/hopper/backward/dq_sums.hpp"
 #include "cuda/hopper/backward/elements.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/backward/products.hpp"
 #include "cuda/hopper/backward/store.hpp"
 #include "cuda/hopper/threads.hpp"
@@ -62,7 +62,7 @@ class Consumer {
         compute(tile, dk, dv);
         const int h = tile.h;
         tile = next_tile();
-        if (kGathers && (!tile.rows.exists() || tile.h != h)) gathered_.end_head(scene_of(h));
+        if (kGathers && (!tile.rows.exists() || tile.h != h)) gathered_.end_head(inputs_of(h));
       } while (tile.rows.exists());
     }
     hand_over_nothing(number_);
@@ -90,11 +90,11 @@ class Consumer {
     wait(shared_address(&control.do_full[stage]), place_.parity, "dO, stage", stage);
     issue_weight_gradients(d, v_, operand_at(shared_.dout(stage), 16));
 
-    const ElementScene scene = scene_of(tile.h);
+    const ElementInputs inputs = inputs_of(tile.h);
     const bool some_dropped = drops_elements(tile.rows) || own_.first + kQTile > call_.kv_len ||
                               (kHasScoreMod && tile.rows.first() + kKvTile > call_.q_len);
     KeptElements kept;
-    if (some_dropped) kept = find_own_kept_elements(scene, tile.rows);
+    if (some_dropped) kept = find_own_kept_elements(inputs, tile.rows);
     const unsigned lse = shared_.lse(stage), delta = shared_.delta(stage);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
@@ -102,18 +102,18 @@ class Consumer {
     if constexpr (kWaitsForBoth) {
       wait_for_scores<0>(d);
       if (some_dropped) {
-        weigh_and_differentiate_tile<true>(scene, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<true>(inputs, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
       } else {
-        weigh_and_differentiate_tile<false>(scene, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<false>(inputs, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
       }
     } else {
       if (some_dropped) {
-        weigh_tile<true>(scene, tile.rows, lse, kept, s, p);
+        weigh_tile<true>(inputs, tile.rows, lse, kept, s, p);
       } else {
-        weigh_tile<false>(scene, tile.rows, lse, kept, s, p);
+        weigh_tile<false>(inputs, tile.rows, lse, kept, s, p);
       }
       wait_for_scores<0>(d);
-      differentiate_tile(scene, tile.rows, s, d, delta, to, dx, p, gathered_);
+      differentiate_tile(inputs, tile.rows, s, d, delta, to, dx, p, gathered_);
     }
     issue_sums(dv, p, operand_at(shared_.dout(stage), kTilePanelBytes));
     fence_for_copies();
@@ -127,22 +127,22 @@ class Consumer {
     release(control.do_empty[stage]);
     wait_for_dq<1>(dq);
     hand_over_dq(shared_, number_, dq);  // while dK runs
-    gathered_.end_tile(scene, tile.rows.first());  // while dK runs too
+    gathered_.end_tile(inputs, tile.rows.first());  // while dK runs too
     gradient_stage_ ^= 1;
     place_.advance();
     wait_for_sums<0>(dk, dx);
     release(control.q_empty[stage]);
   }
 
-  __forceinline__ ElementScene scene_of(int h) const {
+  __forceinline__ ElementInputs inputs_of(int h) const {
     return {&call_, {},        tw_snippet::tw_make_state(call_),
             own_.b, h,         own_.h_kv,
             own_.first, score_factor(arguments_.scale)};
   }
 
   // Columns past kv_len take no part: their K is 0, but e^-lse may be infinite.
-  __forceinline__ KeptElements find_own_kept_elements(const ElementScene& scene, const KvTile& tile) const {
-    KeptElements kept = find_kept_elements<false>(scene, tile, call_.q_len);
+  __forceinline__ KeptElements find_own_kept_elements(const ElementInputs& inputs, const KvTile& tile) const {
+    KeptElements kept = find_kept_elements<false>(inputs, tile, call_.q_len);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       if (own_.first + row_of(i) >= call_.kv_len) kept.word[i] = 0;

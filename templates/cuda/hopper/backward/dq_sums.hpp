@@ -2,7 +2,7 @@
 
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/bulk_copy.hpp"

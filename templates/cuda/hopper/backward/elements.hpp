@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cuda/backward/elements.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/hopper/backward/diagonals.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
@@ -47,7 +47,7 @@ constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 // Columns of a group: weights P, and s, q.k, becomes P f', the factor of dX.
 // kDrops: `kept` says which elements take part.
 template <bool kDrops>
-TW_INLINE void weigh_group(const ElementScene& scene, const ElementIndices<false>& at, unsigned lse,
+TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, unsigned lse,
                            const KeptElements& kept, int group, float (&s)[kRows][kColumns],
                            float (&weights)[kRows][4]) {
   const float4 facts = facts_of_group(lse, group);
@@ -56,10 +56,10 @@ TW_INLINE void weigh_group(const ElementScene& scene, const ElementIndices<false
     const int j = group * 4 + k;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const float x = s[i][j] * scene.factor;
+      const float x = s[i][j] * inputs.factor;
       float y = x, slope = 1.0f;
       if (kHasScoreMod) {
-        y = tw_snippet::tw_differentiate(scene.state, x, scene.b, scene.h, scene.h_kv, at.q_idx(i, j),
+        y = tw_snippet::tw_differentiate(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, at.q_idx(i, j),
                                          at.kv_idx(i, j), slope);
       }
       float weight = element_weight(y, fact_of(facts, k));
@@ -73,7 +73,7 @@ TW_INLINE void weigh_group(const ElementScene& scene, const ElementIndices<false
 
 // dX^T of a group, from w, P f', and d, dO V^T: as fragments, and to shared memory as dX.
 // to: where the thread's matrices of dX begin (gradient_address)
-TW_INLINE void differentiate_group(const ElementScene& scene, const ElementIndices<false>& at,
+TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementIndices<false>& at,
                                    const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
                                    unsigned delta, unsigned to, int group, unsigned* dx,
                                    GatheredTerms& gathered) {
@@ -90,33 +90,33 @@ TW_INLINE void differentiate_group(const ElementScene& scene, const ElementIndic
   store_matrices_transposed(to + group * 16 * kPanelRowBytes, matrices);
 #pragma unroll
   for (int k = 0; k < 4; ++k) dx[group * 4 + k] = matrices[k];
-  gathered.add(scene, at, group, w, gradients);
+  gathered.add(inputs, at, group, w, gradients);
   // The last rows' sums are taken while products run.
   if (kDiagonalReads > 0 && group % kDiagonalGroups == kDiagonalGroups - 1 && group != kColumnGroups - 1) {
-    gathered.end_rows(scene, at.passing(0) - column_of(0) + (group + 1) * 16 - kDiagonalRows);
+    gathered.end_rows(inputs, at.passing(0) - column_of(0) + (group + 1) * 16 - kDiagonalRows);
   }
 }
 
 // p: fragments of P^T, unless kPacksLate
 template <bool kDrops>
-TW_INLINE void weigh_tile(const ElementScene& scene, const KvTile& tile, unsigned lse,
+TW_INLINE void weigh_tile(const ElementInputs& inputs, const KvTile& tile, unsigned lse,
                           const KeptElements& kept, float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
-  const ElementIndices<false> at(scene, tile.first());
+  const ElementIndices<false> at(inputs, tile.first());
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(scene, at, lse, kept, group, s, weights);
+    weigh_group<kDrops>(inputs, at, lse, kept, group, s, weights);
     if (!kPacksLate) pack_group(weights, p + group * 4);
   }
 }
 
 // p: fragments of P^T where kPacksLate
-TW_INLINE void differentiate_tile(const ElementScene& scene, const KvTile& tile,
+TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& tile,
                                   const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
                                   unsigned delta, unsigned to, unsigned (&dx)[kColumns],
                                   unsigned (&p)[kColumns], GatheredTerms& gathered) {
   // The compiler would keep what score_mod made of the indices, for which there are no registers.
-  const ElementIndices<false> at(scene, kGathers ? as_unknown(tile.first()) : tile.first());
+  const ElementIndices<false> at(inputs, kGathers ? as_unknown(tile.first()) : tile.first());
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     if (kPacksLate) {
@@ -125,26 +125,26 @@ TW_INLINE void differentiate_tile(const ElementScene& scene, const KvTile& tile,
           {w[1][group * 4], w[1][group * 4 + 1], w[1][group * 4 + 2], w[1][group * 4 + 3]}};
       pack_group(weights, p + group * 4);
     }
-    differentiate_group(scene, at, w, d, delta, to, group, dx, gathered);
+    differentiate_group(inputs, at, w, d, delta, to, group, dx, gathered);
   }
 }
 
 // Both, where kWaitsForBoth.
 template <bool kDrops>
-TW_INLINE void weigh_and_differentiate_tile(const ElementScene& scene, const KvTile& tile, unsigned lse,
+TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, unsigned lse,
                                             unsigned delta, const KeptElements& kept,
                                             float (&s)[kRows][kColumns],
                                             const float (&d)[kRows][kColumns], unsigned to,
                                             unsigned (&dx)[kColumns], unsigned (&p)[kColumns],
                                             GatheredTerms& gathered) {
-  const ElementIndices<false> at(scene, tile.first());
-  const ElementIndices<false> again(scene, kGathers ? as_unknown(tile.first()) : tile.first());
+  const ElementIndices<false> at(inputs, tile.first());
+  const ElementIndices<false> again(inputs, kGathers ? as_unknown(tile.first()) : tile.first());
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(scene, at, lse, kept, group, s, weights);
+    weigh_group<kDrops>(inputs, at, lse, kept, group, s, weights);
     pack_group(weights, p + group * 4);
-    differentiate_group(scene, again, s, d, delta, to, group, dx, gathered);
+    differentiate_group(inputs, again, s, d, delta, to, group, dx, gathered);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include "abi/cuda_backward.hpp"
 #include "cuda/backward/gather.hpp"
-#include "cuda/backward/scene.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/hopper/backward/diagonals.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
@@ -60,26 +60,26 @@ class GatheredTerms {
   __forceinline__ void begin_tile(int stage) { stage_ = stage; }
 
   // Terms of a group of 16 rows of q. w: weights, 0 where nothing is kept; dy: the gradients of scores
-  __forceinline__ void add(const ElementScene& scene, const ElementIndices<false>& at, int group,
+  __forceinline__ void add(const ElementInputs& inputs, const ElementIndices<false>& at, int group,
                            const float (&w)[kRows][kColumns], const float (&dy)[kRows][4]) {
-    add_slots<0>(scene, at, group, w, dy);
+    add_slots<0>(inputs, at, group, w, dy);
   }
 
   // Rows of q whose terms lie along diagonals are complete: those from this row on.
-  __forceinline__ void end_rows(const ElementScene& scene, int first_row) const {
-    end_diagonals<0>(scene, first_row);
+  __forceinline__ void end_rows(const ElementInputs& inputs, int first_row) const {
+    end_diagonals<0>(inputs, first_row);
   }
 
   // To be called behind a barrier of all threads that compute.
   // first_row: of the tile
-  __forceinline__ void end_tile(const ElementScene& scene, int first_row) const {
-    end_tile_rows<0>(scene, first_row);
-    end_rows(scene, first_row + kKvTile - kDiagonalRows);
+  __forceinline__ void end_tile(const ElementInputs& inputs, int first_row) const {
+    end_tile_rows<0>(inputs, first_row);
+    end_rows(inputs, first_row + kKvTile - kDiagonalRows);
   }
 
   // A head's last tile was added.
-  __forceinline__ void end_head(const ElementScene& scene) {
-    end_slots<0>(scene);
+  __forceinline__ void end_head(const ElementInputs& inputs) {
+    end_slots<0>(inputs);
     begin_head();
   }
 
@@ -92,9 +92,9 @@ class GatheredTerms {
   }
 
   template <int kSlot>
-  __forceinline__ void add_to_memory(bool adds, const ElementScene& scene, int q_idx, int kv_idx,
+  __forceinline__ void add_to_memory(bool adds, const ElementInputs& inputs, int q_idx, int kv_idx,
                                      float sum) const {
-    const long long cell = tw_snippet::tw_cell_of<kSlot>(scene.state, 0.0f, scene.b, scene.h, scene.h_kv,
+    const long long cell = tw_snippet::tw_cell_of<kSlot>(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
                                                          q_idx, kv_idx);
     add_float_if(adds && sum != 0.0f, sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums + cell, sum);
   }
@@ -102,8 +102,8 @@ class GatheredTerms {
   // The same of a warp, whose lanes often have one cell: the first or the last of a clamped index, to which
   // every block of threads adds. Lane 0 then adds for all. No branch, as in add_float_if.
   template <int kSlot>
-  __forceinline__ void add_of_warp(bool adds, const ElementScene& scene, int q_idx, int kv_idx, float sum) const {
-    const long long cell = tw_snippet::tw_cell_of<kSlot>(scene.state, 0.0f, scene.b, scene.h, scene.h_kv,
+  __forceinline__ void add_of_warp(bool adds, const ElementInputs& inputs, int q_idx, int kv_idx, float sum) const {
+    const long long cell = tw_snippet::tw_cell_of<kSlot>(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
                                                          q_idx, kv_idx);
     const long long cell_of_first = __shfl_sync(~0u, cell, 0);
     const bool is_one_cell = __all_sync(~0u, !adds || cell == cell_of_first) != 0;
@@ -116,12 +116,12 @@ class GatheredTerms {
   }
 
   template <int kSlot>
-  __forceinline__ void add_slots(const ElementScene& scene, const ElementIndices<false>& at, int group,
+  __forceinline__ void add_slots(const ElementInputs& inputs, const ElementIndices<false>& at, int group,
                                  const float (&w)[kRows][kColumns], const float (&dy)[kRows][4]) {
     if constexpr (kSlot < tw_slot_count) {
       constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
       float terms[kRows][4];
-      find_terms<kSlot>(scene, at, group, w, dy, terms);
+      find_terms<kSlot>(inputs, at, group, w, dy, terms);
       if constexpr (is_own_sum(pattern)) {
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
@@ -143,16 +143,16 @@ class GatheredTerms {
           for (int i = 0; i < kRows; ++i) {
             // The compiler would compute many cells before it adds, for which there are no registers.
             const int q_idx = as_unknown(at.q_idx(i, j)), kv_idx = as_unknown(at.kv_idx(i, j));
-            add_to_memory<kSlot>(w[i][j] != 0.0f, scene, q_idx, kv_idx, terms[i][k]);
+            add_to_memory<kSlot>(w[i][j] != 0.0f, inputs, q_idx, kv_idx, terms[i][k]);
           }
         }
       }
-      add_slots<kSlot + 1>(scene, at, group, w, dy);
+      add_slots<kSlot + 1>(inputs, at, group, w, dy);
     }
   }
 
   template <int kSlot>
-  static __forceinline__ void find_terms(const ElementScene& scene, const ElementIndices<false>& at,
+  static __forceinline__ void find_terms(const ElementInputs& inputs, const ElementIndices<false>& at,
                                          int group, const float (&w)[kRows][kColumns],
                                          const float (&dy)[kRows][4], float (&terms)[kRows][4]) {
 #pragma unroll
@@ -161,7 +161,7 @@ class GatheredTerms {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         float by[kSlots];
-        tw_snippet::tw_differentiate_by_names(scene.state, 0.0f, scene.b, scene.h, scene.h_kv,
+        tw_snippet::tw_differentiate_by_names(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
                                               at.q_idx(i, j), at.kv_idx(i, j), by);
         const bool counts = tw_snippet::tw_slots[kSlot].is_finite || w[i][j] != 0.0f;
         terms[i][k] = counts ? dy[i][k] * by[kSlot] : 0.0f;
@@ -191,7 +191,7 @@ class GatheredTerms {
 
   // A thread adds what some of the warps found of one row.
   template <int kSlot>
-  __forceinline__ void end_tile_rows(const ElementScene& scene, int first_row) const {
+  __forceinline__ void end_tile_rows(const ElementInputs& inputs, int first_row) const {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::row) {
         constexpr int kWarps = kConsumers * 4;
@@ -204,17 +204,17 @@ class GatheredTerms {
           sum += load_shared(row_sums<kSlot>() + ((part * (kWarps / kParts) + warp) * kKvTile + column) * 4);
         }
         const int row = first_row + column;
-        add_to_memory<kSlot>(row < scene.q_len(), scene, row + scene.q_offset(), 0, sum);
+        add_to_memory<kSlot>(row < inputs.q_len(), inputs, row + inputs.q_offset(), 0, sum);
       }
-      end_tile_rows<kSlot + 1>(scene, first_row);
+      end_tile_rows<kSlot + 1>(inputs, first_row);
     }
   }
 
   template <int kSlot>
-  __forceinline__ void end_diagonals(const ElementScene& scene, int first_row) const {
+  __forceinline__ void end_diagonals(const ElementInputs& inputs, int first_row) const {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
-        const int first_column = scene.first_own + static_cast<int>(consumer_thread() / 32 * 16);
+        const int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
         float sums[kDiagonalRounds];
         diagonals_.sum(sums);
 #pragma unroll
@@ -223,35 +223,35 @@ class GatheredTerms {
           const int difference = place + kLeastDifference;
           // The least of the elements that have it.
           const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
-          const bool exists = place < kDifferences && row < scene.q_len() && column < scene.kv_len();
-          add_of_warp<kSlot>(exists, scene, row + scene.q_offset(), column + scene.kv_offset(), sums[i]);
+          const bool exists = place < kDifferences && row < inputs.q_len() && column < inputs.kv_len();
+          add_of_warp<kSlot>(exists, inputs, row + inputs.q_offset(), column + inputs.kv_offset(), sums[i]);
         }
       }
-      end_diagonals<kSlot + 1>(scene, first_row);
+      end_diagonals<kSlot + 1>(inputs, first_row);
     }
   }
 
   template <int kSlot>
-  __forceinline__ void end_slots(const ElementScene& scene) const {
+  __forceinline__ void end_slots(const ElementInputs& inputs) const {
     if constexpr (kSlot < tw_slot_count) {
       constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
       if constexpr (pattern == tw_Pattern::head) {
         float sum = load_shared(own_sum<kSlot>(0)) + load_shared(own_sum<kSlot>(1));
 #pragma unroll
         for (int i = 1; i < 32; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
-        add_to_memory<kSlot>(lane() == 0, scene, 0, 0, sum);
+        add_to_memory<kSlot>(lane() == 0, inputs, 0, 0, sum);
       } else if constexpr (pattern == tw_Pattern::column) {
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
           float sum = load_shared(own_sum<kSlot>(i));
 #pragma unroll
           for (int lanes = 1; lanes < 4; lanes *= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
-          const int column = scene.first_own + row_of(i);
-          const bool adds = lane() % 4 == 0 && column < scene.kv_len();
-          add_to_memory<kSlot>(adds, scene, 0, column + scene.kv_offset(), sum);
+          const int column = inputs.first_own + row_of(i);
+          const bool adds = lane() % 4 == 0 && column < inputs.kv_len();
+          add_to_memory<kSlot>(adds, inputs, 0, column + inputs.kv_offset(), sum);
         }
       }
-      end_slots<kSlot + 1>(scene);
+      end_slots<kSlot + 1>(inputs);
     }
   }
 

@@ -4,7 +4,7 @@
 #include "cuda/constants.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/ptx/bulk_copy.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"

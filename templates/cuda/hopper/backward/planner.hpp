@@ -2,7 +2,7 @@
 
 #include "cuda/backward/walk.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/tile/kv_tile.hpp"

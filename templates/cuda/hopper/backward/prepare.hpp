@@ -2,11 +2,11 @@
 
 #include "abi/cuda_backward.hpp"
 #include "abi/cuda_hopper_backward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/out_rows.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/language.hpp"
-#include "kernel/backward_places.hpp"
+#include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
 
 // What each row of q brings to its elements, in tiles, and zeros where sums of dQ begin.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cuda/hopper/backward/layout.hpp"
-#include "cuda/hopper/backward/place.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"

@@ -2,12 +2,12 @@
 
 #include "abi/cuda_backward.hpp"
 #include "abi/cuda_hopper_backward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
-#include "kernel/backward_places.hpp"
+#include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
 
 // dQ from its sums, a tile by each block of threads.

@@ -12,7 +12,7 @@ namespace tw_kernel {
 
 // What the elements of a block's tiles share. A block owns rows of q, and tiles of columns pass by, or it
 // owns columns and tiles of rows pass by.
-struct ElementScene {
+struct ElementInputs {
   const SnippetArguments* call;
   PlacedSequence sequence;
   tw_snippet::tw_State state;
@@ -39,16 +39,16 @@ TW_INLINE float score_factor(float scale) {
 template <bool kOwnsRows>
 class ElementIndices {
  public:
-  __forceinline__ ElementIndices(const ElementScene& scene, int first_passing)
-      : own_(scene.first_own + row_of(0)),
+  __forceinline__ ElementIndices(const ElementInputs& inputs, int first_passing)
+      : own_(inputs.first_own + row_of(0)),
         passing_(first_passing + column_of(0)),
-        scene_(scene) {}
+        inputs_(inputs) {}
 
   __forceinline__ int q_idx(int i, int j) const {
-    return bounded(kOwnsRows ? own(i) : passing(j), scene_.q_len()) + scene_.q_offset();
+    return bounded(kOwnsRows ? own(i) : passing(j), inputs_.q_len()) + inputs_.q_offset();
   }
   __forceinline__ int kv_idx(int i, int j) const {
-    return bounded(kOwnsRows ? passing(j) : own(i), scene_.kv_len()) + scene_.kv_offset();
+    return bounded(kOwnsRows ? passing(j) : own(i), inputs_.kv_len()) + inputs_.kv_offset();
   }
   __forceinline__ int own(int i) const { return own_ + row_offset(i); }
   __forceinline__ int passing(int j) const { return passing_ + column_offset(j); }
@@ -62,7 +62,7 @@ class ElementIndices {
 
   int own_;
   int passing_;
-  const ElementScene& scene_;
+  const ElementInputs& inputs_;
 };
 
 }  // namespace tw_kernel

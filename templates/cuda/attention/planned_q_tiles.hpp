@@ -3,7 +3,7 @@
 #include "abi/cuda_packed.hpp"
 #include "abi/plan.hpp"
 #include "abi/tile_map.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
@@ -53,47 +53,47 @@ TW_INLINE RankOfTile find_rank(const tilewright::abi::PlanHeader& header, unsign
           first_head + static_cast<int>(in_heads % side_by_side)};
 }
 
-// A number behind the last q tile gives a place without rows.
-TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
+// A number past the last q tile gives a sentinel without rows.
+TW_INLINE QTile find_q_tile(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {
   const tilewright::abi::cuda::PlanArguments& plan = arguments.plan;
-  Place place;
+  QTile q_tile;
   const auto ungrouped =
       static_cast<int>(number / (static_cast<unsigned>(call.num_q_heads) * kTilesOfRow));
   if (ungrouped >= plan.header->rows) {
-    place.rows = {};
-    place.end_of_rows = place.begin_in_block = place.first_row = place.mask_row = 0;
-    place.b = place.h = place.h_kv = 0;
-    return place;
+    q_tile.rows = {};
+    q_tile.end_of_rows = q_tile.begin_in_block = q_tile.first_row = q_tile.mask_row = 0;
+    q_tile.b = q_tile.h = q_tile.h_kv = 0;
+    return q_tile;
   }
   const RankOfTile found =
       find_rank(*plan.header, number, ungrouped, call.num_q_heads, arguments.heads_in_group);
-  place.h = found.h;
-  place.h_kv = place.h / (call.num_q_heads / call.num_kv_heads);
-  const int list = plan.map.heads == 1 ? 0 : place.h;
+  q_tile.h = found.h;
+  q_tile.h_kv = q_tile.h / (call.num_q_heads / call.num_kv_heads);
+  const int list = plan.map.heads == 1 ? 0 : q_tile.h;
   const tilewright::abi::PlannedRow row =
       plan.work[static_cast<long long>(list) * plan.map.rows + found.rank];
   const tilewright::abi::PlannedSequence& sequence = plan.sequences[row.sequence];
-  place.b = row.sequence;
-  place.take(call, sequence, row.sequence);
+  q_tile.b = row.sequence;
+  q_tile.take(call, sequence, row.sequence);
   const int first_row = list * plan.map.rows + sequence.tile_row;  // of the map: the sequence's
   if (kWorkSide == kBlockQ) {
     const tilewright::abi::RowsOfTiles rows =
         tilewright::abi::rows_of_tiles(sequence.q_len, sequence.lead, row.q_block, kBlockQ);
-    place.end_of_rows = rows.end;
-    place.first_row = rows.begin + found.tile * kQTile;
-    place.mask_row = first_row + row.q_block;
-    place.begin_in_block = 0;
+    q_tile.end_of_rows = rows.end;
+    q_tile.first_row = rows.begin + found.tile * kQTile;
+    q_tile.mask_row = first_row + row.q_block;
+    q_tile.begin_in_block = 0;
   } else {
     const tilewright::abi::RowsOfWork work = tilewright::abi::rows_of_work(
         sequence.q_len, sequence.lead, row.q_block, kBlockQ, kWorkSide);
     const int in_block = work.row_in_block + found.tile * kQTile;
-    place.end_of_rows = work.rows.end;
-    place.first_row = work.rows.begin + found.tile * kQTile;
-    place.mask_row = first_row + work.q_block + in_block / kBlockQ;
-    place.begin_in_block = in_block % kBlockQ;
+    q_tile.end_of_rows = work.rows.end;
+    q_tile.first_row = work.rows.begin + found.tile * kQTile;
+    q_tile.mask_row = first_row + work.q_block + in_block / kBlockQ;
+    q_tile.begin_in_block = in_block % kBlockQ;
   }
-  return place;
+  return q_tile;
 }
 
 }  // namespace tw_kernel

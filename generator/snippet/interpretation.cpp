@@ -1,4 +1,4 @@
-#include "generator/snippet/reading.hpp"
+#include "generator/snippet/interpretation.hpp"
 
 #include <string>
 
@@ -8,27 +8,27 @@ namespace tilewright {
 namespace {
 
 constexpr std::string_view kPlainBuffers = "snippet/buffer.hpp";
-constexpr std::string_view kCheckedBuffers = "readings/checked_buffer.hpp";
+constexpr std::string_view kCheckedBuffers = "interpretations/checked_buffer.hpp";
 
-const std::vector<Reading>& table() {
-  static const auto& readings = *new std::vector<Reading>{
+const std::vector<Interpretation>& table() {
+  static const auto& interpretations = *new std::vector<Interpretation>{
       {.name = "fast",
-       .header = "readings/float.hpp",
+       .header = "interpretations/float.hpp",
        .buffer_header = kPlainBuffers,
        .fast_math = true,
        .words = {{"double", "float"}}},
       {.name = "float",
-       .header = "readings/float.hpp",
+       .header = "interpretations/float.hpp",
        .buffer_header = kPlainBuffers,
        .words = {{"double", "float"}}},
       {.name = "double",
-       .header = "readings/double.hpp",
+       .header = "interpretations/double.hpp",
        .buffer_header = kPlainBuffers,
        .literals = LiteralType::f64,
        .words = {{"float", "double"}}},
       // Array bounds are those of a snippet's own arrays.
       {.name = "checked",
-       .header = "readings/checked.hpp",
+       .header = "interpretations/checked.hpp",
        .buffer_header = kCheckedBuffers,
        .checked = true,
        .words = {{"double", "float"},
@@ -39,25 +39,25 @@ const std::vector<Reading>& table() {
                    "float-cast-overflow,return,bounds"}},
       // Of mask_mod alone, for all elements of a tile at once: snippet/proved.hpp.jinja.
       {.name = "interval",
-       .header = "readings/interval.hpp",
-       .buffer_header = "readings/interval_buffer.hpp",
+       .header = "interpretations/interval.hpp",
+       .buffer_header = "interpretations/interval_buffer.hpp",
        .words =
            {{"int", "tw_Int"}, {"bool", "tw_Truth"}, {"float", "tw_Real"}, {"double", "tw_Real"}}},
   };
-  return readings;
+  return interpretations;
 }
 
 }  // namespace
 
-std::span<const Reading> readings() {
+std::span<const Interpretation> interpretations() {
   return table();
 }
 
-const Reading& reading(std::string_view name) {
-  for (const Reading& reading : table()) {
-    if (reading.name == name) return reading;
+const Interpretation& interpretation(std::string_view name) {
+  for (const Interpretation& interpretation : table()) {
+    if (interpretation.name == name) return interpretation;
   }
-  throw Error(ErrorCode::internal, "there is no reading \"" + std::string(name) + "\"");
+  throw Error(ErrorCode::internal, "there is no interpretation \"" + std::string(name) + "\"");
 }
 
 }  // namespace tilewright

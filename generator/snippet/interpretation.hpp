@@ -9,8 +9,9 @@
 namespace tilewright {
 
 /// One set of types that snippets are compiled with (docs/spec.md, Snippets). A
-/// new reading is a header under templates/readings/ and an entry in reading.cpp.
-struct Reading {
+/// new interpretation is a header under templates/interpretations/ and an entry in
+/// interpretation.cpp.
+struct Interpretation {
   /// What a word of C++ means inside a snippet: a macro around the splice.
   struct Word {
     std::string_view word;
@@ -27,10 +28,10 @@ struct Reading {
   std::vector<std::string_view> options;  ///< that its sources need from the compiler
 };
 
-/// All readings.
-std::span<const Reading> readings();
+/// All interpretations.
+std::span<const Interpretation> interpretations();
 
 /// @throws Error(internal) for a name that is none
-const Reading& reading(std::string_view name);
+const Interpretation& interpretation(std::string_view name);
 
 }  // namespace tilewright

@@ -15,24 +15,25 @@
 
 namespace tilewright::verify::fuzz {
 
-/// The compiled readings of a user's own text; none where a case's snippets have trees.
-struct UserReadings {
+/// The compiled interpretations of a user's own text; none where a case's snippets have trees.
+struct UserInterpretations {
   /// @throws Error as SnippetEvaluator
-  UserReadings(const Spec& spec, const Toolchain& context);
+  UserInterpretations(const Spec& spec, const Toolchain& toolchain);
 
-  FloatReading in_float;
-  DoubleReading in_double;
+  FloatInterpretation in_float;
+  DoubleInterpretation in_double;
 };
 
 /// A case's snippets evaluated over one call without the kernels under test: by the interpreter, or
-/// for a user's text by the readings that `check` uses. What is kept is decided once, in float.
-class CaseReadings {
+/// for a user's text by the interpretations that `check` uses. What is kept is decided once, in
+/// float.
+class CaseInterpretations {
  public:
   /// @param user must be given where a snippet of the spec has no tree
   /// @param sequence of a packed call: whose elements are evaluated, with b 0 and its own rows
   /// All arguments must outlive it.
-  CaseReadings(const FuzzCase& fuzz_case, const Problem& problem, const UserReadings* user,
-               const Parts::Place* sequence = nullptr);
+  CaseInterpretations(const FuzzCase& fuzz_case, const Problem& problem,
+                      const UserInterpretations* user, const Parts::Piece* sequence = nullptr);
 
   bool keep(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {
     return kept_[index(b, h, row) + static_cast<std::size_t>(column)] != 0;
@@ -52,17 +53,18 @@ class CaseReadings {
 
  private:
   std::size_t index(std::int64_t b, std::int64_t h, std::int64_t row) const;
-  template <typename Score, typename Reading>
-  RowSnippets<Score> rows(const Reading* user, const FunctionErrors& errors) const;
+  template <typename Score, typename Interpretation>
+  RowSnippets<Score> rows(const Interpretation* user, const FunctionErrors& errors) const;
   void decide_kept();
-  template <typename Score, typename Reading>
-  void read_user_row(const Reading& reading, std::int64_t b, std::int64_t h, std::int64_t row,
-                     const Score* scores, Score* modified, unsigned char* keep) const {
-    reading.row(arguments_, values_.first_b + b, h, row, scores, modified, keep);
+  template <typename Score, typename Interpretation>
+  void read_user_row(const Interpretation& interpretation, std::int64_t b, std::int64_t h,
+                     std::int64_t row, const Score* scores, Score* modified,
+                     unsigned char* keep) const {
+    interpretation.row(arguments_, values_.first_b + b, h, row, scores, modified, keep);
   }
 
   const FuzzCase& case_;
-  const UserReadings* user_;
+  const UserInterpretations* user_;
   CallValues values_;
   std::optional<SnippetValues> user_values_;  // of a dense call
   abi::SnippetArguments arguments_ = {};      // for user_

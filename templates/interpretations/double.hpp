@@ -1,6 +1,6 @@
 #pragma once
 
-// The reading of the double-precision reference.
+// The interpretation of the double-precision reference.
 
 namespace tw_snippet {
 

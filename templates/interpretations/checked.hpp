@@ -3,8 +3,8 @@
 #include "abi/cpu.hpp"
 #include "cpu/inline.hpp"
 
-// The checked reading: types as in the float reading, and undefined behaviour is found where it
-// happens. The compiler instruments arithmetic (-fsanitize=..., see reading.cpp) and calls the handlers
+// The checked interpretation: types as in the float interpretation, and undefined behaviour is found where it
+// happens. The compiler instruments arithmetic (-fsanitize=..., see interpretation.cpp) and calls the handlers
 // below, which stand in for its own library; buffers report an index outside their extent.
 
 namespace tw_snippet {
@@ -121,7 +121,7 @@ TW_NOINLINE int tw_take_findings(Finding* findings, int capacity) {
   return count;
 }
 
-// A snippet's `abs` (see reading.cpp): as in math/common.hpp, and knows the line that calls it.
+// A snippet's `abs` (see interpretation.cpp): as in math/common.hpp, and knows the line that calls it.
 template <typename Integer>
 TW_INLINE Integer tw_checked_abs(Integer x, Integer least, int line) {
   if (x == least) tw_report(Finding::signed_overflow, line, 0, x, 0);

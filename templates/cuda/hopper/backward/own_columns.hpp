@@ -20,7 +20,7 @@ struct OwnColumns {
 
 // Blocks start in the order of their numbers. Heads are taken in groups whose tensors fit into the L2
 // cache; within a group the first columns of all its heads come first: under a causal mask they meet most
-// rows. The last group is a large one (attention/uniform_places.hpp).
+// rows. The last group is a large one (attention/uniform_q_tiles.hpp).
 TW_INLINE OwnColumns find_own_columns(const HopperBackwardArguments& arguments,
                                       const SnippetArguments& call, int number) {
   const int tiles_of_group = arguments.kv_tiles * arguments.heads_in_group;

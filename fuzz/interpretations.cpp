@@ -1,4 +1,4 @@
-#include "fuzz/readings.hpp"
+#include "fuzz/interpretations.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -8,16 +8,18 @@
 
 namespace tilewright::verify::fuzz {
 
-UserReadings::UserReadings(const Spec& spec, const Toolchain& context)
-    : in_float(spec, context), in_double(spec, context) {}
+UserInterpretations::UserInterpretations(const Spec& spec, const Toolchain& toolchain)
+    : in_float(spec, toolchain), in_double(spec, toolchain) {}
 
-CaseReadings::CaseReadings(const FuzzCase& fuzz_case, const Problem& problem,
-                           const UserReadings* user, const Parts::Place* sequence)
+CaseInterpretations::CaseInterpretations(const FuzzCase& fuzz_case, const Problem& problem,
+                                         const UserInterpretations* user,
+                                         const Parts::Piece* sequence)
     : case_(fuzz_case),
       user_(has_all_trees(fuzz_case) ? nullptr : user),
       values_(fuzz_case.spec, problem.shape, problem.snippet) {
   if (!has_all_trees(fuzz_case)) {
-    if (!user) throw Error(ErrorCode::internal, "a snippet without a tree needs compiled readings");
+    if (!user)
+      throw Error(ErrorCode::internal, "a snippet without a tree needs compiled interpretations");
     if (sequence == nullptr) {
       arguments_ = user_values_.emplace(fuzz_case.spec, problem.snippet, problem.shape).arguments();
     } else {
@@ -37,12 +39,12 @@ CaseReadings::CaseReadings(const FuzzCase& fuzz_case, const Problem& problem,
   decide_kept();
 }
 
-std::size_t CaseReadings::index(std::int64_t b, std::int64_t h, std::int64_t row) const {
+std::size_t CaseInterpretations::index(std::int64_t b, std::int64_t h, std::int64_t row) const {
   const Shape& shape = values_.shape;
   return static_cast<std::size_t>(((b * shape.num_q_heads + h) * shape.q_len + row) * shape.kv_len);
 }
 
-void CaseReadings::decide_kept() {
+void CaseInterpretations::decide_kept() {
   const Shape& shape = values_.shape;
   kept_.assign(
       static_cast<std::size_t>(shape.batch * shape.num_q_heads * shape.q_len * shape.kv_len), 1);
@@ -65,8 +67,9 @@ void CaseReadings::decide_kept() {
   }
 }
 
-template <typename Score, typename Reading>
-RowSnippets<Score> CaseReadings::rows(const Reading* user, const FunctionErrors& errors) const {
+template <typename Score, typename Interpretation>
+RowSnippets<Score> CaseInterpretations::rows(const Interpretation* user,
+                                             const FunctionErrors& errors) const {
   std::shared_ptr<const Interpreter<Score>> score_mod;
   if (!user && case_.score_mod) {
     score_mod = std::make_shared<const Interpreter<Score>>(*case_.score_mod, values_, errors);
@@ -84,7 +87,7 @@ RowSnippets<Score> CaseReadings::rows(const Reading* user, const FunctionErrors&
   };
 }
 
-ScaleValues CaseReadings::scales() const {
+ScaleValues CaseInterpretations::scales() const {
   if (!case_.spec.has_other_snippets()) return {};
   return [this](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
                 std::int64_t h, std::int64_t first, std::int64_t count, double* values) {
@@ -109,11 +112,11 @@ ScaleValues CaseReadings::scales() const {
   };
 }
 
-RowSnippets<double> CaseReadings::in_double() const {
+RowSnippets<double> CaseInterpretations::in_double() const {
   return rows<double>(user_ ? &user_->in_double : nullptr, {});
 }
 
-RowSnippets<float> CaseReadings::in_float(const FunctionErrors& errors) const {
+RowSnippets<float> CaseInterpretations::in_float(const FunctionErrors& errors) const {
   return rows<float>(user_ ? &user_->in_float : nullptr, errors);
 }
 

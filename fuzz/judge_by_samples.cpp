@@ -1,4 +1,4 @@
-#include "fuzz/yardstick.hpp"
+#include "fuzz/judge_by_samples.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -87,7 +87,7 @@ class Samples {
   AttentionValues make(std::uint64_t sample) const {
     return parts_.whole(
         [&](const CaseParts::Part& part, const DenseProblem& dense) {
-          return sample == 0 ? naive(part.readings.in_float(), dense)
+          return sample == 0 ? naive(part.interpretations.in_float(), dense)
                              : another(sample, part, dense);
         },
         rule_.products);
@@ -109,8 +109,8 @@ class Samples {
                                .sink = dense.sink,
                                .out_scales = dense.out_scales,
                                .wants_weights = dense.wants_weights};
-    AttentionValues values =
-        naive(reordered(part.readings.in_float({.factor = 1, .seed = sample}), keys), problem);
+    AttentionValues values = naive(
+        reordered(part.interpretations.in_float({.factor = 1, .seed = sample}), keys), problem);
     if (dense.wants_weights) {
       const Order columns = inverse(keys);
       values.weights = reordered(values.weights, nullptr, &columns);
@@ -149,7 +149,7 @@ std::string judge_sequences_alone(const AttentionValues& got, const Reference& r
   Samples samples(parts, rule, threads);
   std::size_t number = 0;
   for (const CaseParts::Part& part : parts.parts()) {
-    if (part.place.score_rows() == 0) continue;
+    if (part.piece.score_rows() == 0) continue;
     Rule of_part = rule;
     if (rule.fast_math_score) of_part.fast_math_score = max_abs_scores.at(number);
     if (rule.scaled_score) of_part.scaled_score = max_abs_scores.at(number);
@@ -161,7 +161,7 @@ std::string judge_sequences_alone(const AttentionValues& got, const Reference& r
       return judge(mine, wanted, CaseParts::part_of(samples[sample], part), of_part);
     });
     if (verdict.ok) continue;
-    return fmt::format("sequence {} alone: {}", part.place.b, fmt::join(verdict.reasons, "; "));
+    return fmt::format("sequence {} alone: {}", part.piece.b, fmt::join(verdict.reasons, "; "));
   }
   return {};
 }

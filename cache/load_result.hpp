@@ -8,7 +8,7 @@
 namespace tilewright::cache {
 
 /// What one level of the cache has for a key.
-struct LookUp {
+struct LoadResult {
   enum class Status {
     hit,
     miss,

@@ -2,10 +2,10 @@
 
 #include "cpu/inline.hpp"
 #include "math/common.hpp"
-#include "readings/checked.hpp"
+#include "interpretations/checked.hpp"
 #include "snippet/floating.hpp"
 
-// A snippet's `floor_div` and `floor_mod` (see reading.cpp): as in math/common.hpp, and they know the
+// A snippet's `floor_div` and `floor_mod` (see interpretation.cpp): as in math/common.hpp, and they know the
 // line that calls them. A division that would trap is reported and ends the element, as `/` does.
 
 namespace tw_snippet {

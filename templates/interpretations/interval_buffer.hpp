@@ -5,12 +5,12 @@
 #include "kernel/element.hpp"
 #include "kernel/language.hpp"
 #include "kernel/undecided.hpp"
-#include "readings/interval.hpp"
+#include "interpretations/interval.hpp"
 
-// Tensors of the interval reading. A read over an interval of the last index gives the least and
+// Tensors of the interval interpretation. A read over an interval of the last index gives the least and
 // greatest value there: of a few elements read at once, of more from a table (abi/extrema.hpp),
 // which may be those of a little more than asked for, or, in rows that the spec promises to be sorted,
-// at the interval's ends. Over an interval of a leading index nothing is known. Indices are clamped as in the exact reading, and those of a trusted buffer too: a read that
+// at the interval's ends. Over an interval of a leading index nothing is known. Indices are clamped as in the exact interpretation, and those of a trusted buffer too: a read that
 // the snippet guards is done here in any case.
 
 namespace tw_proved {
@@ -18,7 +18,7 @@ namespace tw_proved {
 // TW_SEPARATE: how a function is compiled on its own where that saves time. TW_ROLLED: before a
 // loop, that it is compiled as it stands where that does.
 //
-// The extent of a dimension, which is clamped as in the exact reading.
+// The extent of a dimension, which is clamped as in the exact interpretation.
 template <int kRank, typename Index>
 TW_INLINE tw_Interval<int> tw_size_at(const long long* last, Index dim) {
   const tw_Interval<long long> at = tw_as<long long>(dim);

@@ -12,7 +12,7 @@ namespace tw_kernel {
 using tilewright::abi::cuda::BlockMaskArguments;
 using tilewright::abi::cuda::TensorArgument;
 
-struct Place : PlacedSequence {
+struct QTile : PlacedSequence {
   int b;
   int h;
   int h_kv;
@@ -28,7 +28,7 @@ TW_INLINE Element* head_of(const TensorArgument& tensor, int b, int h) {
 // What the loop over kv tiles needs now and then. It lies in shared memory, as the accumulators
 // leave no register for it.
 struct HeadPointers {
-  Place place;
+  QTile q_tile;
   const KvElement* k;  // find_kv: rows of this head
   const KvElement* v;
 };

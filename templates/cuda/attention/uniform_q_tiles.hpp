@@ -1,7 +1,7 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/attention/place.hpp"
+#include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
@@ -32,7 +32,7 @@ TW_INLINE const BlockMaskArguments& tile_source(const ForwardArguments& argument
 }
 
 // number: of the q tile among all of the call's.
-TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArguments& call,
+TW_INLINE QTile find_q_tile(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {
   const auto tiles_of_group =
       static_cast<unsigned>(arguments.q_tiles * arguments.heads_in_group);
@@ -44,23 +44,23 @@ TW_INLINE Place find_place(const ForwardArguments& arguments, const SnippetArgum
   const int head = first_head + in_group % heads;
   const int rank = in_group / heads;
 
-  Place place;
-  place.b = head / call.num_q_heads;
-  place.h = head - place.b * call.num_q_heads;
-  place.h_kv = place.h / (call.num_q_heads / call.num_kv_heads);
-  place.mask_row = 0;
-  int q_tile = arguments.q_tiles - 1 - rank;
+  QTile q_tile;
+  q_tile.b = head / call.num_q_heads;
+  q_tile.h = head - q_tile.b * call.num_q_heads;
+  q_tile.h_kv = q_tile.h / (call.num_q_heads / call.num_kv_heads);
+  q_tile.mask_row = 0;
+  int tile = arguments.q_tiles - 1 - rank;
   if (kMasked) {
     constexpr int kTilesOfBlock = kSpansTwoBlocks ? 1 : kBlockQ / kQTile;
-    place.mask_row = mask_rows_before(arguments.mask, place.b, place.h);
+    q_tile.mask_row = mask_rows_before(arguments.mask, q_tile.b, q_tile.h);
     if (arguments.mask.q_tile_order != nullptr) {
-      const int row = arguments.mask.q_tile_order[place.mask_row + rank / kTilesOfBlock];
-      q_tile = row * kTilesOfBlock + rank % kTilesOfBlock;
+      const int row = arguments.mask.q_tile_order[q_tile.mask_row + rank / kTilesOfBlock];
+      tile = row * kTilesOfBlock + rank % kTilesOfBlock;
     }
-    place.mask_row += kSpansTwoBlocks ? q_tile * kQTile / kBlockQ : q_tile / kTilesOfBlock;
+    q_tile.mask_row += kSpansTwoBlocks ? tile * kQTile / kBlockQ : tile / kTilesOfBlock;
   }
-  place.first_row = q_tile * kQTile;
-  return place;
+  q_tile.first_row = tile * kQTile;
+  return q_tile;
 }
 
 }  // namespace tw_kernel

@@ -3,11 +3,11 @@
 #include "kernel/language.hpp"
 #include "kernel/undecided.hpp"
 
-// The interval reading: one evaluation stands for all elements of a tile. An int is the interval of
+// The interval interpretation: one evaluation stands for all elements of a tile. An int is the interval of
 // its values there, a truth is true, false or undecided, and a float is not known at all.
 //
 // What must hold is that nothing is proved that is not so: an interval holds every value that the
-// exact reading computes for an element of the tile, and a truth is decided only where the exact one
+// exact interpretation computes for an element of the tile, and a truth is decided only where the exact one
 // is the same for all of them. Overflow, and division by an interval that holds 0, give an interval
 // that is not known, of which nothing follows. A condition that is not decided (of `if`, `?:`, a
 // loop) makes the whole tile undecided, as only one of its branches is followed; `&&` and `||` are
@@ -26,7 +26,7 @@ struct tw_Interval;
 struct tw_Truth;
 struct tw_Real;
 
-// The types of integers that are understood, as values of the exact reading have them.
+// The types of integers that are understood, as values of the exact interpretation have them.
 template <typename T>
 struct tw_IsInteger {
   static constexpr bool value = false;
@@ -697,7 +697,7 @@ TW_TWO_NUMBERS(floor_div, floor_divide)
 TW_TWO_NUMBERS(floor_mod, floor_remainder)
 #undef TW_TWO_NUMBERS
 
-// Of C++'s own numbers, as in every reading.
+// Of C++'s own numbers, as in every interpretation.
 template <typename A, typename B>
   requires(tw_Operand<A>::is_native && tw_Operand<B>::is_native)
 TW_INLINE constexpr auto min(A a, B b) {

@@ -2,10 +2,10 @@
 
 #include "abi/cpu.hpp"
 #include "cpu/element.hpp"
-#include "readings/checked.hpp"
+#include "interpretations/checked.hpp"
 #include "snippet/floating.hpp"
 
-// Tensors of the checked reading: as snippet/buffer.hpp, and an index outside its extent is reported.
+// Tensors of the checked interpretation: as snippet/buffer.hpp, and an index outside its extent is reported.
 
 namespace tw_snippet {
 

@@ -25,7 +25,7 @@ Spec mask_spec(std::string text) {
 
 }  // namespace
 
-TEST_CASE("readings: float and double differ in nothing but precision") {
+TEST_CASE("interpretations: float and double differ in nothing but precision") {
   const Spec spec =
       score_spec("double third = 1.0 / 3; float x = third * kv_idx; return score + x;");
   const Row in_float = evaluate<float>(spec, "evaluate_float", arguments_of(4, 5), 3, 1);
@@ -37,7 +37,7 @@ TEST_CASE("readings: float and double differ in nothing but precision") {
   }
 }
 
-TEST_CASE("readings: the double reading has every function in double precision") {
+TEST_CASE("interpretations: the double interpretation has every function in double precision") {
   const Spec spec = score_spec(
       "return exp(score) + exp2f(score) + log(score) + log2(score) + tanh(score) + sinf(score) + "
       "cos(score) + tan(score) + pow(score, 1.5) + sqrt(score) + rsqrt(score) + fabs(-score) + "
@@ -53,7 +53,7 @@ TEST_CASE("readings: the double reading has every function in double precision")
              Catch::Matchers::WithinAbs(expected, 2e-5));
 }
 
-TEST_CASE("readings: every function takes ints, floats and both, in every reading") {
+TEST_CASE("interpretations: every function takes ints, floats and both, in every interpretation") {
   std::string snippet = "double sum = 0;\n";
   for (const std::string& name : snippet_functions()) {
     const bool binary = name.find("min") != std::string::npos ||
@@ -82,7 +82,7 @@ TEST_CASE("readings: every function takes ints, floats and both, in every readin
   CHECK_NOTHROW(load_kernel(spec, "forward"));
 }
 
-TEST_CASE("readings: indices, lengths and offsets are those of the call") {
+TEST_CASE("interpretations: indices, lengths and offsets are those of the call") {
   abi::SnippetArguments arguments = arguments_of(4, 6);
   arguments.q_offset = 10;
   arguments.kv_offset = 20;
@@ -93,14 +93,14 @@ TEST_CASE("readings: indices, lengths and offsets are those of the call") {
         std::vector<int>{0, 0, 0, 1, 1, 1});
 }
 
-TEST_CASE("checked reading: a sound snippet gives results and no finding") {
+TEST_CASE("checked interpretation: a sound snippet gives results and no finding") {
   const Spec spec = score_spec("int d = abs(q_idx - kv_idx); return score - 0.5 * (d % 3) / 7;");
   CHECK(check(spec, arguments_of(4, 50)).empty());
   const Row row = evaluate<float>(spec, "evaluate_checked", arguments_of(4, 50), 3, 1);
   CHECK(row.modified[4] == 1 - 0.5f * 1 / 7);
 }
 
-TEST_CASE("checked reading: undefined behaviour is found at its line of the snippet") {
+TEST_CASE("checked interpretation: undefined behaviour is found at its line of the snippet") {
   struct Case {
     std::string snippet;
     int kind;
@@ -143,7 +143,7 @@ TEST_CASE("checked reading: undefined behaviour is found at its line of the snip
   }
 }
 
-TEST_CASE("checked reading: an element that had to be abandoned does not stop the others") {
+TEST_CASE("checked interpretation: an element that had to be abandoned does not stop the others") {
   const Row row = evaluate<float>(score_spec("score + 6 / (kv_idx - 2)"), "evaluate_checked",
                                   arguments_of(4, 5), 3, 1);
   CHECK(row.modified == std::vector<double>{-2, -5, 1, 7, 4});
@@ -152,7 +152,8 @@ TEST_CASE("checked reading: an element that had to be abandoned does not stop th
   CHECK(mask.keep == std::vector<int>{0, 0, 1, 1, 1});
 }
 
-TEST_CASE("checked reading: an index outside a buffer is found, with the index and the extent") {
+TEST_CASE(
+    "checked interpretation: an index outside a buffer is found, with the index and the extent") {
   Spec spec = score_spec("float a = table[kv_idx - 2];\nreturn a + bias(q_idx,\n  kv_idx);");
   spec.buffers["bias"] = {f32, {NamedDim::q_len, FreeDim{}}};
   spec.buffers["table"] = {f16, {FreeDim{}}};
@@ -175,7 +176,7 @@ TEST_CASE("checked reading: an index outside a buffer is found, with the index a
   CHECK(found[1].origin.line >= 2);
 }
 
-TEST_CASE("checked reading: what happens in dropped elements is told apart") {
+TEST_CASE("checked interpretation: what happens in dropped elements is told apart") {
   Spec spec = score_spec("score / (6 / (kv_idx - 4))");
   spec.mask_mod = "kv_idx != 4";
   const std::vector<Found> found = check(spec, arguments_of(4, 5));
@@ -183,7 +184,7 @@ TEST_CASE("checked reading: what happens in dropped elements is told apart") {
   CHECK(found[0].finding.kept == 0);
 }
 
-TEST_CASE("checked reading: findings are handed over once") {
+TEST_CASE("checked interpretation: findings are handed over once") {
   const Spec spec = score_spec("score + 1 / (kv_idx - 2)");
   const abi::SnippetArguments arguments = arguments_of(4, 5);
   CHECK(check(spec, arguments).size() == 1);

@@ -1,0 +1,3 @@
+#pragma once
+
+// In place of templates/cuda/attention/q_tile.hpp: a test gives what it holds.
