@@ -12,11 +12,11 @@
 #include "generator/render/engine/refused.hpp"
 
 namespace tilewright::jinja {
-
 namespace {
 
-constexpr std::array<std::string_view, 12> kTemplateKeywords = {
-    "and", "or", "not", "in", "is", "if", "else", "elif", "for", "true", "false", "none"};
+constexpr std::array<std::string_view, 14> kReserved = {"and",   "or",   "not",  "in",   "is",
+                                                        "if",    "else", "elif", "for",  "true",
+                                                        "false", "none", "loop", "range"};
 
 struct Infix {
   std::string_view op;
@@ -77,9 +77,7 @@ Literal literal(const Token& token, Parse parse) {
 }  // namespace
 
 bool is_reserved(std::string_view name) {
-  return name == "loop" || name == "range" ||
-         std::find(kTemplateKeywords.begin(), kTemplateKeywords.end(), name) !=
-             kTemplateKeywords.end();
+  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
 }
 
 ExpressionPtr ExpressionParser::parse(const Complaint& no_else) {

@@ -46,30 +46,24 @@ std::int64_t integer_of(std::string_view what, const Value& value) {
   throw Complaint{fmt::format("{} needs ints and got {}", what, value.a_type())};
 }
 
-Value extreme(std::string_view filter, const Value& input, bool greatest, Budget& budget) {
+template <bool kGreatest>
+Value extreme(const Value& input, const Value*, Budget& budget) {
+  constexpr std::string_view filter = kGreatest ? "max" : "min";
   const List& items = list_of(filter, input, budget);
   if (items.empty()) throw Complaint{fmt::format("the filter {} got an empty list", filter)};
   const std::string what = fmt::format("the filter {}", filter);
   std::int64_t best = integer_of(what, items[0]);
   for (const Value& item : items) {
     const std::int64_t number = integer_of(what, item);
-    best = greatest ? std::max(best, number) : std::min(best, number);
+    best = kGreatest ? std::max(best, number) : std::min(best, number);
   }
   return best;
 }
 
-Value least(const Value& input, const Value*, Budget& budget) {
-  return extreme("min", input, false, budget);
-}
-
-Value greatest(const Value& input, const Value*, Budget& budget) {
-  return extreme("max", input, true, budget);
-}
-
 constexpr Filter kFilters[] = {{"length", false, length},
                                {"join", true, join},
-                               {"min", false, least},
-                               {"max", false, greatest}};
+                               {"min", false, extreme<false>},
+                               {"max", false, extreme<true>}};
 
 }  // namespace
 

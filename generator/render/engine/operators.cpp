@@ -24,19 +24,13 @@ std::int64_t calculate(std::string_view op, std::int64_t left, std::int64_t righ
   if (divides && right == 0) throw Complaint{"division by zero"};
   if (op == "%") return right == -1 ? 0 : floor_modulo(left, right);
   std::int64_t result = 0;
-  bool overflow = false;
-  if (op == "+") {
-    overflow = __builtin_add_overflow(left, right, &result);
-  } else if (op == "-") {
-    overflow = __builtin_sub_overflow(left, right, &result);
-  } else if (op == "*") {
-    overflow = __builtin_mul_overflow(left, right, &result);
-  } else {
-    overflow = right == -1 && left == std::numeric_limits<std::int64_t>::min();
-    if (!overflow) result = floor_divide(left, right);
-  }
-  if (overflow) throw Complaint{fmt::format("{} {} {} does not fit in 64 bits", left, op, right)};
-  return result;
+  const bool overflows = op == "+"   ? __builtin_add_overflow(left, right, &result)
+                         : op == "-" ? __builtin_sub_overflow(left, right, &result)
+                         : op == "*"
+                             ? __builtin_mul_overflow(left, right, &result)
+                             : right == -1 && left == std::numeric_limits<std::int64_t>::min();
+  if (overflows) throw Complaint{fmt::format("{} {} {} does not fit in 64 bits", left, op, right)};
+  return op == "//" ? floor_divide(left, right) : result;
 }
 
 bool has_order(std::string_view op) {

@@ -20,15 +20,9 @@ void Output::append(std::string_view text) {
   }
 }
 
-void Output::add_text(std::string_view text, const Origin& origin) {
+void Output::add(std::string_view text, const Origin& origin, bool is_copied) {
   if (text.empty()) return;
-  map_.add(line_, column_, origin, true);
-  append(text);
-}
-
-void Output::add_value(std::string_view text, const Origin& expression) {
-  if (text.empty()) return;
-  map_.add(line_, column_, expression, false);
+  map_.add(line_, column_, origin, is_copied);
   append(text);
 }
 
@@ -47,7 +41,7 @@ void Output::add_splice(const Splice& splice, const Origin& expression, Budget& 
     while (!rest.empty()) {
       budget.charge();
       const std::string_view line = rest.substr(0, rest.find('\n'));
-      if (at_line_start && !line.empty()) add_value(margin, expression);
+      if (at_line_start && !line.empty()) add(margin, expression);
       const bool ends = line.size() < rest.size();
       map_.add(line_, column_, origin, piece.verbatim);
       append(rest.substr(0, line.size() + (ends ? 1 : 0)));

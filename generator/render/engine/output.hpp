@@ -14,10 +14,9 @@ class Output {
  public:
   // @throws Complaint where the output becomes larger than kMaxOutputBytes
 
-  /// Text copied from a template: positions inside it go on counting.
-  void add_text(std::string_view text, const Origin& origin);
-  /// A printed value: all of it maps to its expression.
-  void add_value(std::string_view text, const Origin& expression);
+  /// A printed value, all of which maps to its origin; or text that is copied from a template,
+  /// whose positions go on counting.
+  void add(std::string_view text, const Origin& origin, bool is_copied = false);
   /// Text with its own positions. Each of its lines after the first is indented as the current line
   /// is; blank ones stay blank.
   void add_splice(const Splice& splice, const Origin& expression, Budget& budget);

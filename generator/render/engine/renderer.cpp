@@ -116,8 +116,8 @@ void Renderer::begin_text() {
   const bool is_other = header != last_header_;
   if (is_other || (is_between_headers_ && skipped_blank_line_)) {
     const Origin origin{header->name(), 1, 1, false};
-    if (!output_.ends_with_blank_line()) output_.add_value("\n", origin);
-    if (is_other) output_.add_value(fmt::format("// ---- {} ----\n", header->name()), origin);
+    if (!output_.ends_with_blank_line()) output_.add("\n", origin);
+    if (is_other) output_.add(fmt::format("// ---- {} ----\n", header->name()), origin);
   }
   last_header_ = header;
   is_between_headers_ = false;
@@ -144,8 +144,8 @@ void Renderer::run(const Statement& statement, const Text& text) {
     if (begin == text.text.size()) return;
   }
   begin_text();
-  output_.add_text(text.text.substr(begin),
-                   origin_of(statement.offset + static_cast<std::uint32_t>(begin)));
+  output_.add(text.text.substr(begin),
+              origin_of(statement.offset + static_cast<std::uint32_t>(begin)), true);
 }
 
 void Renderer::run(const Statement& statement, const Print& print) {
@@ -155,7 +155,7 @@ void Renderer::run(const Statement& statement, const Print& print) {
   if (const Splice* splice = value.as_splice()) {
     output_.add_splice(*splice, origin, evaluator_.budget());
   } else {
-    output_.add_value(value.text(), origin);
+    output_.add(value.text(), origin);
   }
 }
 
