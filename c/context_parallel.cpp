@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "c/gradients.hpp"
 #include "c/handles.hpp"
 #include "c/inputs.hpp"
 #include "c/options.hpp"
@@ -63,13 +64,10 @@ void context_forward(const tw_context_parallel& handle, const ContextPlan& plan,
 
 void context_backward(const tw_context_parallel& handle, const ContextPlan& plan,
                       const tw_backward_call& call) {
-  if (call.gradient_count > 0) {
-    throw Error(ErrorCode::usage, "context parallel computes gradients of q, k and v alone",
-                "leave gradients out of the call");
-  }
   ContextCallOptions options = context_options(call);
   options.deterministic = call.deterministic != 0;
-  handle.context->backward(tensors_of(call, handle.device), plan, of(call.bindings), options);
+  handle.context->backward(tensors_of(call, handle.device), plan, of(call.bindings),
+                           gradients_of(call, handle.device), options);
 }
 
 tw_context_plan_info context_info(const ContextParallel& context, const ContextPlan& plan) {
@@ -83,6 +81,7 @@ tw_context_plan_info context_info(const ContextParallel& context, const ContextP
   info.workspace_bytes = context.workspace_size(plan);
   if (!context.spec().gradients.empty()) {
     info.backward_workspace_bytes = context.workspace_size(plan, Pass::backward);
+    info.deterministic_workspace_bytes = context.workspace_size(plan, Pass::backward, true);
   }
   const ContextTraffic traffic = plan.traffic();
   info.bytes_sent = traffic.bytes_sent;

@@ -619,8 +619,8 @@ TW_API tw_status tw_communicator_from_nccl(void *nccl_comm, const char *device, 
 /* What was made with it keeps what it needs. */
 TW_API void tw_communicator_destroy(tw_communicator *communicator);
 
-/* Each rank calls it, with the same spec: a dense one, whose gradients name q, k and v alone. Compares the spec with all
- * other ranks', and compiles or loads kernels as tw_attention_create().
+/* Each rank calls it, with the same dense spec. Compares the spec with all other ranks', and compiles or loads kernels
+ * as tw_attention_create().
  * @param options  NULL: defaults; merge is set by itself
  * TW_SPEC, also where a rank has another spec; TW_DEVICE where a rank is gone; TW_USAGE; as tw_attention_create() */
 TW_API tw_status tw_context_parallel_create(const char *spec_json, const tw_communicator *communicator,
@@ -678,6 +678,7 @@ typedef struct tw_context_plan_info {
   int64_t backward_bytes_sent;
   int64_t backward_bytes_received;
   int64_t bytes_of_full_ring; /* what the rank would send if each rank sent all its k and v to each other one */
+  int64_t deterministic_workspace_bytes; /* as backward_workspace_bytes, for deterministic calls */
 } tw_context_plan_info;
 
 TW_API tw_status tw_context_plan_describe(const tw_context_parallel *context, const tw_context_plan *plan,
@@ -691,8 +692,9 @@ TW_API void tw_context_plan_destroy(tw_context_plan *plan);
 TW_API tw_status tw_context_parallel_forward(const tw_context_parallel *context, const tw_context_plan *plan,
                                              const tw_call *call, tw_error **error);
 
-/* Writes the gradients of q, k and v that the spec names, for this rank's rows over the whole sequence. workspace is
- * the plan's backward_workspace_bytes; mask, plan, offsets and gradients of the call are 0. Statuses as above. */
+/* Writes the gradients that the spec names: of q, k and v for this rank's rows over the whole sequence, of buffers and
+ * scalars whole, with equal bits on all ranks. workspace is the plan's backward_workspace_bytes, or, if deterministic is
+ * nonzero, its deterministic_workspace_bytes; mask, plan and offsets of the call are 0. Statuses as above. */
 TW_API tw_status tw_context_parallel_backward(const tw_context_parallel *context, const tw_context_plan *plan,
                                               const tw_backward_call *call, tw_error **error);
 

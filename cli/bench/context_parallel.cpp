@@ -255,7 +255,7 @@ class RankCalls {
           if (pass == Pass::forward) {
             context_.forward(rows_.tensors(), plan_, bindings_, options_);
           } else {
-            context_.backward(rows_.backward_tensors(), plan_, bindings_, options_);
+            context_.backward(rows_.backward_tensors(), plan_, bindings_, {}, options_);
           }
         },
         [&] { context_.wait(); });

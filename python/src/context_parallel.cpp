@@ -209,9 +209,14 @@ void backward(const SharedAttention& self, const ContextPlan& plan,
                           .dk = written("k"),
                           .dv = written("v")};
   if (inputs.contains("dlse")) tensors.dlse = view("dlse");
+  GradientBuffers named;
+  for (const auto& [name, array] : gradients) {
+    if (name == "q" || name == "k" || name == "v") continue;
+    named[name] = view_of(array, ("d_" + name).c_str(), self.device, Use::write);
+  }
   const ContextCallOptions options = call_options(self, scale, stream, workspace, deterministic);
   const nb::gil_scoped_release release;
-  self.context.backward(tensors, plan, bindings_of(bound), options);
+  self.context.backward(tensors, plan, bindings_of(bound), named, options);
 }
 
 nb::list shards_of(const ContextPlan& plan) {
@@ -235,8 +240,10 @@ nb::dict traffic_of(const ContextPlan& plan) {
   return entries;
 }
 
-std::int64_t workspace_bytes(const SharedAttention& self, const ContextPlan& plan, bool backward) {
-  return self.context.workspace_size(plan, backward ? Pass::backward : Pass::forward);
+std::int64_t workspace_bytes(const SharedAttention& self, const ContextPlan& plan, bool backward,
+                             bool deterministic) {
+  return self.context.workspace_size(plan, backward ? Pass::backward : Pass::forward,
+                                     deterministic);
 }
 
 void wait(const SharedAttention& self, std::uintptr_t stream) {
@@ -272,7 +279,8 @@ void declare_context_parallel(nb::module_& module) {
       .def("bind", &bind_whole, nb::arg("whole"), nb::arg("buffers"), nb::arg("scalars"))
       .def("plan", &make_plan, nb::arg("whole"), nb::arg("bindings").none(), nb::arg("sharding"),
            nb::arg("q_lengths"), nb::arg("kv_lengths"), nb::arg("stream"))
-      .def("workspace_size", &workspace_bytes, nb::arg("plan"), nb::arg("backward"))
+      .def("workspace_size", &workspace_bytes, nb::arg("plan"), nb::arg("backward"),
+           nb::arg("deterministic"))
       .def("forward", &forward, nb::arg("plan"), nb::arg("q"), nb::arg("k"), nb::arg("v"),
            nb::arg("out"), nb::arg("lse").none(), nb::arg("bindings").none(),
            nb::arg("scale").none(), nb::arg("stream"), nb::arg("workspace").none())

@@ -16,7 +16,7 @@ SPEC = {
     "scalars": {"window": {"dtype": "i32"}},
     "block": [16, 16],
     "outputs": ["out", "lse"],
-    "gradients": ["q", "k", "v"],
+    "gradients": ["q", "k", "v", "slopes"],
 }
 HEADS, LENGTH = 2, 75
 
@@ -99,6 +99,7 @@ def test_three_ranks_are_the_undivided_call(whole, sharding):
         np.testing.assert_allclose(own_lse, context.take(plan, lse, of="lse"), rtol=0, atol=1e-4)
         for name in "qkv":
             np.testing.assert_allclose(gradients[name], context.take(plan, wanted[name], of=name), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(gradients["slopes"], wanted["slopes"], rtol=1e-3)
 
 
 def test_errors_name_the_rank():

@@ -13,6 +13,12 @@ SPEC = {
     "dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx", "block": [16, 16],
     "outputs": ["out", "lse"], "gradients": ["q", "k", "v"],
 }  # fmt: skip
+LEARNT = {
+    **SPEC,
+    "score_mod": "score + slopes[h] * 0.01f * (kv_idx - q_idx)",
+    "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]}},
+    "gradients": ["q", "k", "v", "slopes"],
+}
 
 
 def run_rank(rank, size, port, failures):
@@ -20,18 +26,21 @@ def run_rank(rank, size, port, failures):
     torch.distributed.init_process_group("gloo", rank=rank, world_size=size)
     torch.manual_seed(1)
     q, k, v, dout = (torch.randn(1, 2, 75, 16) for _ in range(4))
-    attention = tw.Attention(SPEC, device="cpu")
-    out, lse = attention.forward(q, k, v)
-    wanted = attention.backward(q, k, v, out, lse, dout)
+    slopes = torch.randn(2, requires_grad=True)
+    attention = tw.Attention(LEARNT, device="cpu")
+    bindings = attention.bind(slopes=slopes)
+    out, lse = (result.detach() for result in attention.forward(q, k, v, bindings=bindings))
+    wanted = attention.backward(q, k, v, out, lse, dout, bindings=bindings)
     context = tw.context_parallel(attention)
-    plan = context.plan(q_len=75, kv_len=75, num_q_heads=2)
+    plan = context.plan(q_len=75, kv_len=75, num_q_heads=2, slopes=slopes)
     own = [context.take(plan, array, of=name) for name, array in zip("qkv", (q, k, v))]
-    own_out, own_lse = context.forward(*own, plan)
+    own_out, own_lse = (result.detach() for result in context.forward(*own, plan))
     gradients = context.backward(*own, own_out, own_lse, context.take(plan, dout), plan)
     with_graph = [tensor.detach().requires_grad_() for tensor in own]
     graph_out, _ = context.forward(*with_graph, plan)
     graph_out.backward(context.take(plan, dout))
     pairs = [(tensor.grad, gradients[name]) for name, tensor in zip("qkv", with_graph)]
+    pairs += [(slopes.grad, gradients["slopes"]), (slopes.grad, wanted["slopes"])]
     pairs += [(own_out, context.take(plan, out)), (own_lse, context.take(plan, lse, of="lse"))]
     pairs += [(gradients[name], context.take(plan, wanted[name], of=name)) for name in "qkv"]
     for got, expected in pairs:

@@ -98,7 +98,7 @@ class ContextPlan:
         self._core = core
         self._bindings = bindings  # keeps the arrays
         self._bound = None if bindings is None else bindings._core
-        self._memory: Dict[bool, Any] = {}  # workspaces, by whether they are backward's
+        self._memory: Dict[Tuple[bool, bool], Any] = {}  # workspaces, by whether they are backward's, and deterministic
         self.sharding: str = core.sharding
         self.shards: List[Tuple[int, int, int, int]] = core.shards  # (q_begin, q_len, kv_begin, kv_len), rising
         self.q_rows: int = core.q_rows
@@ -121,6 +121,7 @@ class ContextParallel:
         self.rank: int = communicator.rank
         self.size: int = communicator.size
         self._gradients: Tuple[str, ...] = tuple(self._spec.get("gradients", ()))
+        self.named_gradients: List[str] = [name for name in self._gradients if name not in ("q", "k", "v")]
         self._lse = "lse" in self._spec.get("outputs", ())
         self._v_head_dim: int = self._spec.get("v_head_dim", self._spec["head_dim"])
         self._out_dtype: str = self._spec.get("out_dtype", self._spec["dtype"])
@@ -161,7 +162,11 @@ class ContextParallel:
         scalar_names = self._spec.get("scalars", {})
         arrays: Dict[str, Any] = {}
         scalars: Dict[str, float] = {}
+        named: Dict[str, Any] = {}
         for name, value in arrays_and_scalars.items():
+            if name in self._gradients and framework(value) == "torch":
+                named[name] = value
+                value = value.detach()
             if name in scalar_names or isinstance(value, (bool, int, float)):
                 scalars.update(scalars_of({name: value}))
             else:
@@ -169,7 +174,7 @@ class ContextParallel:
         stream = next((stream_of(array) for array in arrays.values()), 0)
         bindings: Optional[Bindings] = None
         if arrays or scalars or scalar_names or self._spec.get("buffers"):
-            bindings = Bindings(self._core.bind(sizes, arrays, scalars), arrays, scalars)
+            bindings = Bindings(self._core.bind(sizes, arrays, scalars), arrays, scalars, named)
         core = self._core.plan(
             sizes, None if bindings is None else bindings._core, sharding, list(q_lengths), list(kv_lengths), stream
         )  # fmt: skip
@@ -194,13 +199,13 @@ class ContextParallel:
     ) -> Any:  # fmt: skip
         """Attention of this rank's rows over the whole sequence: out, or (out, lse) if the spec's outputs name lse.
 
-        Where torch wants gradients of q, k or v, `out.backward()` runs backward(), which exchanges tensors too: all ranks
-        ask for gradients, and of their calls in the same order.
+        Where torch wants gradients of q, k or v, or of tensors that plan() was given, `out.backward()` runs backward(),
+        which exchanges tensors too: all ranks ask for gradients, and of their calls in the same order.
         """
         _require_plan(plan)
         for name, array in (("q", q), ("k", k), ("v", v)):
             require_array(name, array, 4)
-        if self._gradients and self._is_differentiated(q, k, v):
+        if self._gradients and self._is_differentiated(q, k, v, plan):
             if out is not None or lse is not None:
                 raise Error("usage", "out= or lse= is given, but gradients are wanted", "use what forward returns")
             from . import _context_torch
@@ -212,7 +217,8 @@ class ContextParallel:
         if lse is None and self._lse:
             lse = empty_like(q, (shape[0], shape[3 - self._rows], shape[self._rows]), "f32")
         self._core.forward(
-            plan._core, q, k, v, out, lse, plan._bound, real("scale", scale), stream_of(q), self._workspace(plan, q, False),
+            plan._core, q, k, v, out, lse, plan._bound, real("scale", scale), stream_of(q),
+            self._workspace(plan, q, False, False),
         )  # fmt: skip
         return out if lse is None else (out, lse)
 
@@ -220,7 +226,9 @@ class ContextParallel:
         self, q: Any, k: Any, v: Any, out: Any, lse: Any, dout: Any, plan: ContextPlan, *, dlse: Any = None,
         scale: Optional[float] = None, deterministic: bool = False,
     ) -> Dict[str, Any]:  # fmt: skip
-        """The gradients that the spec names, of this rank's rows: {"q": ..., "k": ..., "v": ...}."""
+        """The gradients that the spec names, by those names: {"q": ..., "slopes": ...}. Those of q, k and v have this rank's
+        rows; those of buffers and scalars are whole, with equal bits on all ranks.
+        """
         _require_plan(plan)
         if not self._gradients:
             raise Error("usage", "the spec names no gradients", 'add "gradients": ["q", "k", "v"] to it')
@@ -234,20 +242,27 @@ class ContextParallel:
         results = {
             name: empty_like(inputs[name], shape_of(inputs[name]), dtypes.get(name, kv_dtype))
             for name in self._gradients
+            if name in inputs
         }
+        arrays = {} if plan._bindings is None else plan._bindings.arrays
+        for name in self.named_gradients:
+            dtype = self._spec["buffers"][name]["dtype"] if name in arrays else "f32"
+            shape = shape_of(arrays[name]) if name in arrays else (1,)
+            results[name] = empty_like(q, shape, "f32" if dtype == "f64" else dtype)
         self._core.backward(
-            plan._core, inputs, results, plan._bound, real("scale", scale), stream_of(q), self._workspace(plan, q, True),
-            bool(deterministic),
+            plan._core, inputs, results, plan._bound, real("scale", scale), stream_of(q),
+            self._workspace(plan, q, True, bool(deterministic)), bool(deterministic),
         )  # fmt: skip
         return results
 
-    def _is_differentiated(self, q: Any, k: Any, v: Any) -> bool:
+    def _is_differentiated(self, q: Any, k: Any, v: Any, plan: ContextPlan) -> bool:
         """Whether torch wants gradients of the call; refuses those that the spec does not name."""
         if framework(q) != "torch":
             return False
         from . import _torch
 
-        if not _torch.wants_gradients(q, k, v):
+        named = {} if plan._bindings is None else plan._bindings.named
+        if not _torch.wants_gradients(q, k, v, *named.values()):
             return False
         _torch.refuse_unnamed_gradients(self._gradients, q, k, v)
         return True
@@ -257,15 +272,16 @@ class ContextParallel:
         peer is gone."""
         self._core.wait(stream)
 
-    def _workspace(self, plan: ContextPlan, array: Any, backward: bool) -> Any:
+    def _workspace(self, plan: ContextPlan, array: Any, backward: bool, deterministic: bool) -> Any:
         """Memory of the plan, which serves one call at a time."""
-        found = plan._memory.get(backward)
+        use = (backward, deterministic)
+        found = plan._memory.get(use)
         if found is None:
-            size = self._core.workspace_size(plan._core, backward)
+            size = self._core.workspace_size(plan._core, *use)
             memory = empty_like(array, (size + 256,), "u8")
             address = memory.data_ptr() if framework(array) == "torch" else memory.ctypes.data
             after = -address % 256
-            found = plan._memory[backward] = memory[after : after + size]
+            found = plan._memory[use] = memory[after : after + size]
         return found if found.shape[0] > 0 else None
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
+#include "base/version.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/call/backward_call.hpp"
 #include "runtime/parallel/agreement.hpp"
@@ -39,7 +41,7 @@ AttentionOptions pair_options(AttentionOptions options) {
 }
 
 std::vector<parallel::Fact> facts_of(const Spec& spec) {
-  std::vector<parallel::Fact> facts;
+  std::vector<parallel::Fact> facts = {{"the library's version", version()}};
   const auto keys = nlohmann::ordered_json::parse(to_json(spec));
   for (const auto& [key, value] : keys.items()) {
     if (key != "name") facts.push_back({key, value.dump()});
@@ -109,25 +111,27 @@ class ContextParallel::Implementation {
     require_own(state);
     parallel::require_tensors(attention_.spec(), spec_.outputs.lse, tensors, state,
                               options.workspace);
-    parallel::run_forward(attention_, *communicator_, tensors, state,
-                          state.bindings ? *state.bindings : given, options);
+    parallel::run_forward(attention_, *communicator_, tensors, state, bindings_of(state, given),
+                          options);
   }
 
   void backward(const BackwardTensors& tensors, const ContextPlan& plan, const Bindings& given,
-                const ContextCallOptions& options) const {
+                const GradientBuffers& gradients, const ContextCallOptions& options) const {
     ContextPlanState& state = plan.state();
     require_own(state);
     require_gradients(spec_);
-    parallel::require_backward_tensors(attention_.spec(), tensors, state, options.workspace);
-    parallel::run_backward(attention_, *communicator_, tensors, state,
-                           state.bindings ? *state.bindings : given, options);
+    const Bindings& bindings = bindings_of(state, given);
+    parallel::require_backward_tensors(attention_.spec(), tensors, state, bindings, gradients,
+                                       options);
+    parallel::run_backward(attention_, *communicator_, tensors, state, bindings, gradients,
+                           options);
   }
 
-  std::int64_t workspace_size(const ContextPlan& plan, Pass pass) const {
+  std::int64_t workspace_size(const ContextPlan& plan, Pass pass, bool deterministic) const {
     require_own(plan.state());
     if (pass == Pass::forward) return plan.state().schedule.workspace_bytes;
     require_gradients(spec_);
-    return plan.state().gradients->workspace_bytes;
+    return plan.state().gradients->workspace_bytes(deterministic);
   }
 
  private:
@@ -136,13 +140,21 @@ class ContextParallel::Implementation {
     return shard_spec_.spec;
   }
 
-  // A spec without buffers and scalars needs no bind(), but its lengths may be scalars here.
-  std::optional<Bindings> without_inputs(const Shape& whole, const Bindings& given) const {
-    if (!given.is_default() || !spec_.buffers.empty() || !spec_.scalars.empty() ||
-        shard_spec_.spec.scalars.empty()) {
+  // A spec without buffers, whose scalars have defaults, needs no bind(). Its lengths may be
+  // scalars here.
+  template <typename Whole>
+  std::optional<Bindings> without_inputs(const Whole& whole, const Bindings& given) const {
+    if (!given.is_default() || !spec_.buffers.empty() || shard_spec_.spec.scalars.empty()) {
       return std::nullopt;
     }
+    for (const auto& [name, scalar] : spec_.scalars) {
+      if (!scalar.default_value) return std::nullopt;
+    }
     return bind(whole, {});
+  }
+
+  static const Bindings& bindings_of(const ContextPlanState& state, const Bindings& given) {
+    return given.is_default() && state.bindings ? *state.bindings : given;
   }
 
   void require_own(const ContextPlanState& state) const {
@@ -158,7 +170,13 @@ class ContextParallel::Implementation {
       if (!step.sends.empty()) to.push_back(step.sends.front().peer);
       if (!step.receives.empty()) from.push_back(step.receives.front().peer);
     }
-    if (state.gradients) {
+    if (state.gradients && !state.gradients->buffers.empty()) {
+      // Shares of their sums go to all.
+      to.resize(static_cast<std::size_t>(communicator_->size()));
+      std::iota(to.begin(), to.end(), 0);
+      to.erase(to.begin() + rank());
+      from = to;
+    } else if (state.gradients) {
       // Gradients travel the other way.
       std::vector<int> both = to;
       both.insert(both.end(), from.begin(), from.end());
@@ -210,8 +228,13 @@ ContextPlan ContextParallel::plan(const Shape& whole, const Bindings& bindings,
 }
 
 std::int64_t ContextParallel::workspace_size(const ContextPlan& plan, Pass pass) const {
+  return workspace_size(plan, pass, false);
+}
+
+std::int64_t ContextParallel::workspace_size(const ContextPlan& plan, Pass pass,
+                                             bool deterministic) const {
   return naming_rank(implementation_->rank(),
-                     [&] { return implementation_->workspace_size(plan, pass); });
+                     [&] { return implementation_->workspace_size(plan, pass, deterministic); });
 }
 
 void ContextParallel::forward(const ForwardTensors& tensors, const ContextPlan& plan,
@@ -221,9 +244,10 @@ void ContextParallel::forward(const ForwardTensors& tensors, const ContextPlan& 
 }
 
 void ContextParallel::backward(const BackwardTensors& tensors, const ContextPlan& plan,
-                               const Bindings& bindings, const ContextCallOptions& options) const {
+                               const Bindings& bindings, const GradientBuffers& gradients,
+                               const ContextCallOptions& options) const {
   naming_rank(implementation_->rank(),
-              [&] { implementation_->backward(tensors, plan, bindings, options); });
+              [&] { implementation_->backward(tensors, plan, bindings, gradients, options); });
 }
 
 void ContextParallel::wait(Stream stream) const {

@@ -97,10 +97,9 @@ class ContextParallel {
   /// Buffers whose dimensions are named q_len and kv_len have the whole sequence's lengths, on each
   /// rank; dimensions named by heads have the rank's heads.
   /// @param options as for Attention; merge is set by itself
-  /// @throws Error as Attention; with code usage for a packed spec, for one with gradients of
-  ///         buffers or scalars, and for a communicator that is null; with code spec, naming the
-  ///         rank and both values, where a rank has another spec; with code device where a rank is
-  ///         gone
+  /// @throws Error as Attention; with code usage for a packed spec and for a communicator that is
+  ///         null; with code spec, naming the rank and both values, where a rank has another spec;
+  ///         with code device where a rank is gone
   ContextParallel(Spec spec, std::shared_ptr<Communicator> communicator,
                   AttentionOptions options = {});
   ContextParallel(ContextParallel&&) noexcept;
@@ -128,6 +127,10 @@ class ContextParallel {
   /// @throws Error with code usage for backward where the spec has no gradients
   std::int64_t workspace_size(const ContextPlan& plan, Pass pass = Pass::forward) const;
 
+  /// The same, for deterministic calls of backward too: on a GPU those of a spec with gradients of
+  /// buffers or scalars need more.
+  std::int64_t workspace_size(const ContextPlan& plan, Pass pass, bool deterministic) const;
+
   /// out = attention of this rank's rows over the whole sequence. Tensors have the spec's layouts
   /// and this rank's rows: those of its first shard, then those of its second one. k and v of a
   /// rank that sends are dense within a head (bhsd) or a batch (bshd). lse is given where the
@@ -139,16 +142,21 @@ class ContextParallel {
   void forward(const ForwardTensors& tensors, const ContextPlan& plan,
                const Bindings& bindings = {}, const ContextCallOptions& options = {}) const;
 
-  /// The gradients that the spec names, of q, k and v: of this rank's rows, over the whole
-  /// sequence. Each is written, not added to. q, k, v, out and lse are what forward read and wrote,
-  /// dout and dlse have this rank's rows, as out and lse. k and v travel again, as in forward;
-  /// gradients of a peer's columns go back to it, one part for each of this rank's shards in the
-  /// dtype of k and v, and their owner adds the parts up in f32. On a GPU as forward.
+  /// The gradients that the spec names. Each is written, not added to. Those of q, k and v are of
+  /// this rank's rows, over the whole sequence. q, k, v, out and lse are what forward read and
+  /// wrote, dout and dlse have this rank's rows, as out and lse. k and v travel again, as in
+  /// forward; gradients of a peer's columns go back to it, one part for each of this rank's shards
+  /// in the dtype of k and v, and their owner adds the parts up in f32. Gradients of buffers and
+  /// scalars are whole, with equal bits on all ranks: each rank's share is added in f32, in the
+  /// order of ranks. On a GPU as forward.
+  /// @param gradients as Attention::backward takes them
   /// @throws Error as Attention::backward, naming the rank; with code usage where the spec has no
-  ///         gradients; with code tensor for a gradient that overlaps another tensor, or a
-  ///         workspace that is too small; with code device where a rank is gone
+  ///         gradients; with code tensor for a gradient that overlaps another tensor, a workspace
+  ///         that is too small, or buffers with gradients of another shape than the plan's; with
+  ///         code device where a rank is gone
   void backward(const BackwardTensors& tensors, const ContextPlan& plan,
-                const Bindings& bindings = {}, const ContextCallOptions& options = {}) const;
+                const Bindings& bindings = {}, const GradientBuffers& gradients = {},
+                const ContextCallOptions& options = {}) const;
 
   /// Waits for the calls in a stream of a GPU, at most for the communicator's time-out: a plain
   /// wait would last for ever where a peer is gone.

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/nearest_name.hpp"
 #include "generator/spec/gradients.hpp"
+#include "runtime/call/named_gradients.hpp"
 #include "runtime/call/overlap.hpp"
 #include "runtime/call/tensor_role.hpp"
 
@@ -26,24 +26,6 @@ struct NamedTensor {
   throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why), hint);
 }
 
-// A tensor that has the shape of another one of the call.
-void require_like(std::string_view name, const TensorView& view, std::string_view like_name,
-                  const TensorView& like, DType dtype) {
-  const std::string hint =
-      fmt::format("given: {}; wanted: {} in the shape of {}, {}", view.describe(), to_string(dtype),
-                  like_name, like.describe());
-  if (view.data == nullptr) refuse(name, "has no data", hint);
-  if (view.dtype != dtype) {
-    refuse(name, fmt::format("is {}, but {} is wanted", to_string(view.dtype), to_string(dtype)),
-           hint);
-  }
-  const auto given = view.extents(), wanted = like.extents();
-  if (!std::equal(given.begin(), given.end(), wanted.begin(), wanted.end())) {
-    refuse(name, fmt::format("does not have the shape of {}", like_name), hint);
-  }
-  if (const std::string fault = view.fault(); !fault.empty()) refuse(name, fault, hint);
-}
-
 void require_contiguous_rows(std::string_view name, const TensorView& view) {
   const auto last = static_cast<std::size_t>(view.rank) - 1;
   if (view.shape[last] <= 1 || view.strides[last] == 1) return;
@@ -51,11 +33,6 @@ void require_contiguous_rows(std::string_view name, const TensorView& view) {
          fmt::format("has stride {} in its last dimension, which must be contiguous",
                      view.strides[last]),
          "given: " + view.describe());
-}
-
-void require_own_elements(std::string_view name, const TensorView& view) {
-  if (!find_shared_elements(view)) return;
-  refuse(name, "overlaps itself: two of its elements share bytes", "given: " + view.describe());
 }
 
 class Resolver {
@@ -145,43 +122,11 @@ class Resolver {
   }
 
   void take_named(BackwardCall& call) {
-    const std::vector<std::string> names = gradient_names(spec_);
-    for (const auto& [name, view] : gradients_) {
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      throw Error(ErrorCode::tensor,
-                  fmt::format("a gradient of \"{}\" was given, but the spec's gradients name no "
-                              "buffer or scalar \"{}\"",
-                              name, name),
-                  did_you_mean(name, names));
+    call.gradients = named_gradients(spec_, bindings_, gradients_);
+    std::size_t index = 0;
+    for (const std::string& name : gradient_names(spec_)) {
+      written_.push_back({"d_" + name, call.gradients[index++]});
     }
-    for (const std::string& name : names) {
-      const auto given = gradients_.find(name);
-      const std::string own = "d_" + name;
-      if (given == gradients_.end()) {
-        refuse(own, fmt::format("is missing, but the spec's gradients name \"{}\"", name),
-               "give a tensor for it in GradientBuffers");
-      }
-      check_named(own, name, given->second);
-      require_own_elements(own, given->second);
-      written_.push_back({own, given->second});
-      call.gradients.push_back(given->second);
-    }
-  }
-
-  void check_named(const std::string& own, const std::string& name, const TensorView& view) const {
-    const auto buffer = spec_.buffers.find(name);
-    if (buffer == spec_.buffers.end()) {
-      const bool is_one = view.data != nullptr && view.dtype == DType::f32 && view.numel() == 1;
-      if (!is_one) {
-        refuse(own, "must be one f32, as the scalar is", "given: " + view.describe());
-      }
-      return;
-    }
-    const auto index = std::distance(spec_.buffers.begin(), buffer);
-    const TensorView& bound = bindings_.buffers()[static_cast<std::size_t>(index)];
-    const bool is_as_stored = view.dtype == gradient_dtype(buffer->second.dtype);
-    const DType dtype = is_as_stored ? view.dtype : DType::f32;
-    require_like(own, view, fmt::format("buffer \"{}\"", name), bound, dtype);
   }
 
   void require_written_apart() const {

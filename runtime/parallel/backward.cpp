@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <tuple>
 
+#include "runtime/parallel/buffer_sums.hpp"
 #include "runtime/parallel/columns.hpp"
 #include "runtime/parallel/views.hpp"
 
@@ -16,7 +17,7 @@ class BackwardRun {
  public:
   BackwardRun(const Attention& attention, Communicator& communicator,
               const BackwardTensors& tensors, ContextPlanState& plan, const Bindings& bindings,
-              const ContextCallOptions& options)
+              const GradientBuffers& to, const ContextCallOptions& options)
       : attention_(attention),
         spec_(attention.spec()),
         communicator_(communicator),
@@ -24,8 +25,10 @@ class BackwardRun {
         plan_(plan),
         gradients_(*plan.gradients),
         bindings_(bindings),
+        to_(to),
         options_(options),
         columns_(spec_, plan, tensors.k, tensors.v, options.workspace),
+        buffers_(plan, communicator, options),
         workspace_(static_cast<std::byte*>(options.workspace.data)) {}
 
   void run() {
@@ -40,6 +43,7 @@ class BackwardRun {
       add_returned(t - 2);
       travels = travels_next;
     }
+    buffers_.sum_over_ranks();
     store_sums();
   }
 
@@ -120,12 +124,14 @@ class BackwardRun {
     if (gradients_.has_q) plan_.sums->add({}, q_sum(), false, options_.stream);
     if (gradients_.has_k) plan_.sums->add({}, k_sum(), false, options_.stream);
     if (gradients_.has_v) plan_.sums->add({}, v_sum(), false, options_.stream);
+    buffers_.clear();
   }
 
   void store_sums() const {
     if (tensors_.dq) plan_.sums->add(q_sum(), *tensors_.dq, false, options_.stream);
     if (tensors_.dk) plan_.sums->add(k_sum(), *tensors_.dk, false, options_.stream);
     if (tensors_.dv) plan_.sums->add(v_sum(), *tensors_.dv, false, options_.stream);
+    buffers_.store(to_);
   }
 
   void compute(int distance) {
@@ -135,6 +141,7 @@ class BackwardRun {
     for (std::size_t c = 0; c < calls.size(); ++c) {
       run_pair(*of, c);
       add_q_part(calls[c]);
+      buffers_.add_part();
       if (distance == 0) add_parts(calls[c], of->parts[c]);
     }
   }
@@ -151,16 +158,16 @@ class BackwardRun {
         .workspace = kernel_workspace(),
         .stream = options_.stream};
     if (const auto& mask = plan_.masks[static_cast<std::size_t>(of.step)][c]) {
-      attention_.backward(tensors, *mask, bindings_, {}, options);
+      attention_.backward(tensors, *mask, bindings_, buffers_.part(), options);
     } else {
-      attention_.backward(tensors, bindings_, {}, options);
+      attention_.backward(tensors, bindings_, buffers_.part(), options);
     }
   }
 
   TensorView kernel_workspace() const {
-    if (gradients_.kernel_bytes == 0) return {};
-    return TensorView::contiguous(workspace_ + gradients_.kernel_offset, DType::u8,
-                                  {gradients_.kernel_bytes});
+    const std::int64_t bytes = gradients_.kernel_bytes.of(options_.deterministic);
+    if (bytes == 0) return {};
+    return TensorView::contiguous(workspace_ + gradients_.kernel_offset, DType::u8, {bytes});
   }
 
   BackwardTensors tensors_of(const GradientStep& of, std::size_t c) {
@@ -239,8 +246,10 @@ class BackwardRun {
   ContextPlanState& plan_;
   const GradientSchedule& gradients_;
   const Bindings& bindings_;
+  const GradientBuffers& to_;
   const ContextCallOptions& options_;
   Columns columns_;
+  BufferSums buffers_;
   std::byte* workspace_;
 };
 
@@ -248,8 +257,8 @@ class BackwardRun {
 
 void run_backward(const Attention& attention, Communicator& communicator,
                   const BackwardTensors& tensors, ContextPlanState& plan, const Bindings& bindings,
-                  const ContextCallOptions& options) {
-  BackwardRun(attention, communicator, tensors, plan, bindings, options).run();
+                  const GradientBuffers& gradients, const ContextCallOptions& options) {
+  BackwardRun(attention, communicator, tensors, plan, bindings, gradients, options).run();
 }
 
 }  // namespace tilewright::parallel

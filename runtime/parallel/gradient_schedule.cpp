@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/ceil_div.hpp"
 #include "generator/spec/gradients.hpp"
@@ -23,18 +24,19 @@ class GradientScheduler {
         ranks_(ranks),
         end_(forward.receive_bytes) {}
 
-  GradientSchedule run(std::int64_t kernel_bytes) {
+  GradientSchedule run(BufferGradients buffers, const KernelBytes& kernel_bytes) {
     schedule_.has_q = has_gradient(spec_, "q");
     schedule_.has_k = has_gradient(spec_, "k");
     schedule_.has_v = has_gradient(spec_, "v");
+    schedule_.buffers = std::move(buffers);
     add_steps();
     place_sums();
+    place_buffers();
     place_rows();
     place_parts(&GradientStep::parts);
     place_parts(&GradientStep::returned);
     schedule_.kernel_bytes = kernel_bytes;
-    schedule_.kernel_offset = take(kernel_bytes);
-    schedule_.workspace_bytes = end_;
+    schedule_.kernel_offset = end_;
     return std::move(schedule_);
   }
 
@@ -57,6 +59,8 @@ class GradientScheduler {
       for (const PairCall& call : step.calls) schedule_.bytes_sent += bytes_of(call);
       for (const PairCall& call : step.returns) schedule_.bytes_received += bytes_of(call);
     }
+    schedule_.bytes_sent += schedule_.buffers.bytes_sent(rank_, ranks_);
+    schedule_.bytes_received += schedule_.buffers.bytes_received(rank_, ranks_);
   }
 
   std::int64_t k_bytes(const PairCall& call) const {
@@ -79,6 +83,13 @@ class GradientScheduler {
     if (schedule_.has_q) schedule_.q_sum_offset = take(rows * sizes_.head_dim * kSumElement);
     if (schedule_.has_k) schedule_.k_sum_offset = take(columns * sizes_.head_dim * kSumElement);
     if (schedule_.has_v) schedule_.v_sum_offset = take(columns * sizes_.v_head_dim * kSumElement);
+  }
+
+  void place_buffers() {
+    BufferGradients& buffers = schedule_.buffers;
+    buffers.part_offset = take(buffers.share_bytes());
+    buffers.share_offset = take(buffers.share_bytes());
+    if (ranks_ > 1) buffers.received_offset = take(buffers.received_bytes(ranks_));
   }
 
   // Calls run one after another, and what only one of them needs is used again.
@@ -138,10 +149,16 @@ class GradientScheduler {
 
 }  // namespace
 
+std::int64_t GradientSchedule::workspace_bytes(bool deterministic) const {
+  return kernel_offset + round_up(kernel_bytes.of(deterministic), kAlignment);
+}
+
 GradientSchedule make_gradient_schedule(const Spec& spec, const ShardList& list,
                                         const Schedule& forward, const ScheduleSizes& sizes,
-                                        int rank, int ranks, std::int64_t kernel_bytes) {
-  return GradientScheduler(spec, list, forward, sizes, rank, ranks).run(kernel_bytes);
+                                        int rank, int ranks, BufferGradients buffers,
+                                        const KernelBytes& kernel_bytes) {
+  return GradientScheduler(spec, list, forward, sizes, rank, ranks)
+      .run(std::move(buffers), kernel_bytes);
 }
 
 }  // namespace tilewright::parallel

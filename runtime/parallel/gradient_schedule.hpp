@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../../generator/spec/spec.hpp"
+#include "buffer_gradients.hpp"
 #include "schedule.hpp"
 
 namespace tilewright::parallel {
@@ -22,6 +23,14 @@ struct GradientStep {
   std::vector<GradientPart> returned;  ///< of its returns, which come from the rank that read them
 };
 
+/// That Attention::backward needs for the greatest of the calls.
+struct KernelBytes {
+  std::int64_t any = 0;
+  std::int64_t deterministic = 0;
+
+  std::int64_t of(bool is_deterministic) const { return is_deterministic ? deterministic : any; }
+};
+
 /// What one rank does in one call of backward, beside the schedule of forward, whose calls and
 /// columns it has. Sums in f32 hold the rank's own rows; what is of one call alone is used again by
 /// the next.
@@ -36,17 +45,19 @@ struct GradientSchedule {
   std::int64_t q_part_offset = 0;  ///< dq of one call
   std::int64_t lse_offset = 0;     ///< of one call's rows, contiguous
   std::int64_t dlse_offset = 0;    ///< likewise
-  std::int64_t kernel_offset = 0;  ///< the workspace of Attention::backward
-  std::int64_t kernel_bytes = 0;
-  std::int64_t workspace_bytes = 0;
+  BufferGradients buffers;
+  std::int64_t kernel_offset = 0;  ///< the workspace of Attention::backward, the last of all
+  KernelBytes kernel_bytes;
   std::int64_t bytes_sent = 0;  ///< k, v and gradients
   std::int64_t bytes_received = 0;
+
+  std::int64_t workspace_bytes(bool deterministic) const;
 };
 
 /// @param forward of the same rank
-/// @param kernel_bytes that Attention::backward needs for the greatest of the calls
 GradientSchedule make_gradient_schedule(const Spec& spec, const ShardList& list,
                                         const Schedule& forward, const ScheduleSizes& sizes,
-                                        int rank, int ranks, std::int64_t kernel_bytes);
+                                        int rank, int ranks, BufferGradients buffers,
+                                        const KernelBytes& kernel_bytes);
 
 }  // namespace tilewright::parallel

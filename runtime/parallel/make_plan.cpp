@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "generator/spec/gradients.hpp"
 #include "runtime/parallel/agreement.hpp"
 #include "runtime/parallel/views.hpp"
 
@@ -57,14 +58,27 @@ class PlanMaker {
         {"sharding", std::string(to_string(options_.sharding))},
         {"q_lengths", fmt::format("[{}]", fmt::join(options_.q_lengths, ", "))},
         {"kv_lengths", fmt::format("[{}]", fmt::join(options_.kv_lengths, ", "))}};
-    if (has_mask()) {
-      const MaskFingerprint mask = attention_.mask_fingerprint(whole_, bindings_);
-      for (std::size_t i = 0; i < mask.scalars.size(); ++i) {
-        facts.push_back({fmt::format("scalar \"{}\"", mask.source.scalars[i].name),
-                         fmt::format("{}", mask.scalars[i])});
-      }
-    }
+    add_input_facts(facts);
     return facts;
+  }
+
+  // Bindings may be left out, for a spec whose inputs all have defaults or only calls need.
+  void add_input_facts(std::vector<Fact>& facts) const {
+    const Spec& spec = attention_.spec();
+    const bool is_bound = !bindings_.is_default();
+    if (has_mask() || is_bound) bindings_.check(spec, whole_);
+    std::size_t buffer = 0;
+    for (const auto& [name, declared] : spec.buffers) {
+      if (!is_bound) break;
+      facts.push_back(
+          {fmt::format("buffer \"{}\"", name), bindings_.buffers()[buffer++].describe()});
+    }
+    std::size_t scalar = 0;
+    for (const auto& [name, declared] : spec.scalars) {
+      const std::optional<double> value =
+          is_bound ? bindings_.scalars()[scalar++] : declared.default_value;
+      if (value) facts.push_back({fmt::format("scalar \"{}\"", name), fmt::format("{}", *value)});
+    }
   }
 
   bool has_gradients() const { return !attention_.spec().gradients.empty(); }
@@ -136,17 +150,24 @@ class PlanMaker {
   }
 
   void add_gradients(ContextPlanState& state, const ScheduleSizes& sizes) const {
-    std::int64_t kernel_bytes = 0;
+    const Spec& spec = attention_.spec();
+    const bool of_buffers = !gradient_names(spec).empty();
+    if (of_buffers) bindings_.check(spec, whole_);
+    KernelBytes bytes;
     for (const Step& step : state.schedule.steps) {
       for (const PairCall& call : step.calls) {
-        kernel_bytes = std::max(
-            kernel_bytes,
-            attention_.workspace_size(shape_of(0, call.rows, 0, call.columns), Pass::backward));
+        const Shape shape = shape_of(0, call.rows, 0, call.columns);
+        bytes.any = std::max(bytes.any, attention_.workspace_size(shape, Pass::backward));
+        if (!of_buffers) continue;
+        bytes.deterministic = std::max(
+            bytes.deterministic, attention_.workspace_size(shape, Pass::backward, bindings_, true));
       }
     }
-    state.gradients =
-        make_gradient_schedule(attention_.spec(), state.list, state.schedule, sizes,
-                               communicator_.rank(), communicator_.size(), kernel_bytes);
+    bytes.deterministic = std::max(bytes.deterministic, bytes.any);
+    state.gradients = make_gradient_schedule(
+        spec, state.list, state.schedule, sizes, communicator_.rank(), communicator_.size(),
+        of_buffers ? buffer_gradients(spec, bindings_, communicator_.size()) : BufferGradients{},
+        bytes);
   }
 
   void add_traffic(ContextPlanState& state, const Meetings& meetings,
@@ -185,8 +206,10 @@ class PlanMaker {
       parts = std::max({parts, step.calls.size(), step.returns.size()});
     }
     const std::size_t of_gradients = has_gradients() ? 2 * parts : 0;
-    state.sends.reserve(transfers * of_transfer + of_gradients);
-    state.receives.reserve(transfers * of_transfer + of_gradients);
+    const auto ranks = static_cast<std::size_t>(communicator_.size());
+    const std::size_t most = std::max(transfers * of_transfer + of_gradients, ranks);
+    state.sends.reserve(most);
+    state.receives.reserve(most);
   }
 
   const Attention& attention_;

@@ -21,7 +21,7 @@ struct ContextPlanState {
   std::optional<parallel::GradientSchedule> gradients;       ///< of a spec with gradients
   std::vector<std::vector<std::optional<BlockMask>>> masks;  ///< of each step's calls
   ContextTraffic traffic;
-  std::optional<Bindings> bindings;  ///< of a spec that takes no inputs and reads a length
+  std::optional<Bindings> bindings;  ///< of calls that are given none: every scalar at its default
   std::unique_ptr<parallel::TransferLane> lane;
   std::unique_ptr<parallel::RowSums> sums;  ///< of a spec with gradients
   std::vector<Message> sends;               ///< of one exchange, with room for the longest

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,9 +9,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "generator/spec/gradients.hpp"
+#include "runtime/call/named_gradients.hpp"
 #include "runtime/call/tensor_role.hpp"
 #include "runtime/parallel/backward.hpp"
 #include "runtime/parallel/tensor_checks.hpp"
@@ -71,10 +75,30 @@ std::array<GivenGradient, 3> given_gradients(const Spec& spec, const BackwardTen
             spec.value_head_dim()}}};
 }
 
+// The plan has room for gradients of the tensors that it was made with.
+void require_planned(const Spec& spec, const Bindings& bindings, const ContextPlanState& plan) {
+  for (const NamedGradient& planned : plan.gradients->buffers.named) {
+    const auto buffer = spec.buffers.find(planned.name);
+    if (buffer == spec.buffers.end()) continue;
+    const auto index = std::distance(spec.buffers.begin(), buffer);
+    const TensorView& bound = bindings.buffers()[static_cast<std::size_t>(index)];
+    const auto extents = bound.extents();
+    if (std::equal(extents.begin(), extents.end(), planned.extents.begin(),
+                   planned.extents.end())) {
+      continue;
+    }
+    throw Error(ErrorCode::tensor,
+                fmt::format("buffer \"{}\" is {}, and the plan was made with one of [{}]",
+                            planned.name, bound.describe(), fmt::join(planned.extents, ", ")),
+                "make another plan with these bindings");
+  }
+}
+
 }  // namespace
 
 void require_backward_tensors(const Spec& spec, const BackwardTensors& tensors,
-                              const ContextPlanState& plan, const TensorView& workspace) {
+                              const ContextPlanState& plan, const Bindings& bindings,
+                              const GradientBuffers& gradients, const ContextCallOptions& options) {
   require_call_tensors(spec, {tensors.q, tensors.k, tensors.v, tensors.out}, plan);
   const TensorRole dout{"dout",  spec.output_dtype(), spec.layout, "num_q_heads",
                         "q_len", "v_head_dim"};
@@ -82,15 +106,21 @@ void require_backward_tensors(const Spec& spec, const BackwardTensors& tensors,
               plan.whole.batch);
   require_row_numbers("lse", tensors.lse, plan);
   if (tensors.dlse) require_row_numbers("dlse", *tensors.dlse, plan);
-  require_room(workspace, plan.gradients->workspace_bytes);
+  require_room(options.workspace, plan.gradients->workspace_bytes(options.deterministic));
+  bindings.check(spec, plan.whole);
+  require_planned(spec, bindings, plan);
 
-  std::vector<std::pair<std::string_view, TensorView>> others = {
+  std::vector<std::pair<std::string, TensorView>> others = {
       {"q", tensors.q},     {"k", tensors.k},     {"v", tensors.v},
       {"out", tensors.out}, {"lse", tensors.lse}, {"dout", tensors.dout}};
   if (tensors.dlse) others.emplace_back("dlse", *tensors.dlse);
+  std::size_t buffer = 0;
+  for (const auto& [name, declared] : spec.buffers) {
+    others.emplace_back(fmt::format("buffer \"{}\"", name), bindings.buffers()[buffer++]);
+  }
   const auto require_written = [&](std::string_view name, const TensorView& view) {
     for (const auto& [other, read] : others) require_apart(name, view, other, read);
-    others.emplace_back(name, view);
+    others.emplace_back(std::string(name), view);
   };
   for (const GivenGradient& given : given_gradients(spec, tensors, plan)) {
     require_named(spec, given);
@@ -99,7 +129,12 @@ void require_backward_tensors(const Spec& spec, const BackwardTensors& tensors,
     require_own_elements(given.role, *given.view);
     require_written(given.name, *given.view);
   }
-  require_written("workspace", workspace);
+  std::size_t gradient = 0;
+  const std::vector<TensorView> named = named_gradients(spec, bindings, gradients);
+  for (const std::string& name : gradient_names(spec)) {
+    require_written("d_" + name, named[gradient++]);
+  }
+  require_written("workspace", options.workspace);
 }
 
 }  // namespace tilewright::parallel

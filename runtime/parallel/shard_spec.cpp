@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "generator/snippet/snippet.hpp"
-#include "generator/spec/gradients.hpp"
 
 namespace tilewright::parallel {
 namespace {
@@ -18,13 +17,6 @@ void require_served(const Spec& spec) {
   if (spec.is_packed()) {
     throw Error(ErrorCode::usage, "context parallel does not take packed sequences yet",
                 R"(use the layout "bhsd" or "bshd")");
-  }
-  if (const std::vector<std::string> names = gradient_names(spec); !names.empty()) {
-    throw Error(ErrorCode::usage,
-                fmt::format("context parallel computes gradients of q, k and v, and the spec names "
-                            "\"{}\": each rank would have a share of it",
-                            names.front()),
-                fmt::format("leave \"{}\" out of the spec's gradients", names.front()));
   }
   if (spec.outputs.max_scores) {
     throw Error(ErrorCode::usage, "context parallel does not join max_scores yet",

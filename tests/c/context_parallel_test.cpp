@@ -23,7 +23,8 @@ using ContextPlanHandle = std::unique_ptr<tw_context_plan, Destroy<tw_context_pl
 constexpr std::int64_t kLength = 48, kHeads = 2, kWidth = 16;
 constexpr const char* kSpec =
     R"({"dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx", "block": [16, 16], )"
-    R"("outputs": ["out", "lse"], "gradients": ["q", "k", "v"]})";
+    R"("score_mod": "tanh(score / cap) * cap", "scalars": {"cap": {"dtype": "f32", "default": 2}}, )"
+    R"("outputs": ["out", "lse"], "gradients": ["q", "k", "v", "cap"]})";
 
 // Bytes on their way between the ranks of a group.
 class Ways {
@@ -96,6 +97,8 @@ struct Rank {
 struct Tensors {
   std::int64_t rows;
   std::vector<float> q, k, v, out, lse, dout, dq, dk, dv;
+  std::vector<float> d_cap = {-9.0f};
+  tw_buffer named = {};  // of a call of backward
 
   explicit Tensors(std::int64_t count) : rows(count) {
     const std::int64_t all = kHeads * rows * kWidth;
@@ -131,6 +134,9 @@ struct Tensors {
     made.dq = view(dq);
     made.dk = view(dk);
     made.dv = view(dv);
+    named = {"cap", tensor(d_cap, {1})};
+    made.gradients = &named;
+    made.gradient_count = 1;
     return made;
   }
 
@@ -188,6 +194,7 @@ struct Outcome {
   std::vector<std::string> errors;
   double of_rows = 0;     // the greatest distance of out and dq
   double of_columns = 0;  // of dk and dv
+  double of_cap = 0;      // as a share of its gradient
   std::int64_t sent = 0;
 
   template <typename Function, typename... Arguments>
@@ -240,6 +247,7 @@ void run_rank(Rank& rank, const Tensors& whole, Outcome& outcome) {
   backward.workspace_bytes = bytes;
   if (!outcome.run(tw_context_parallel_backward, context, plan, &backward)) return;
   outcome.run(tw_context_parallel_wait, context, static_cast<void*>(nullptr));
+  outcome.of_cap = std::fabs(double{own.d_cap[0]} / double{whole.d_cap[0]} - 1);
   row = 0;
   for (int i = 0; i < info.shard_count; row += info.shards[i++].q_len) {
     outcome.of_rows = std::max(
@@ -271,6 +279,7 @@ TEST_CASE("C: forward and backward of a sequence that two ranks share") {
     for (const std::string& error : outcome.errors) FAIL_CHECK(error);
     CHECK(outcome.of_rows < 1.2e-3);
     CHECK(outcome.of_columns < 48 * 1.2e-3);
+    CHECK(outcome.of_cap < 1e-3);
     CHECK(outcome.sent > 0);
   }
 }

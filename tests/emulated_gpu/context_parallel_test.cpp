@@ -104,7 +104,7 @@ TEST_CASE("context parallel on a GPU: gradients, against the undivided call", "[
          packed_calls::Workspace forward(context.workspace_size(plan));
          context.forward(own.tensors(), plan, {}, {.workspace = forward.view()});
          packed_calls::Workspace more(context.workspace_size(plan, Pass::backward));
-         context.backward(gradients.tensors(own), plan, {}, {.workspace = more.view()});
+         context.backward(gradients.tensors(own), plan, {}, {}, {.workspace = more.view()});
          context.wait();
          gradients.put_into(call, got, plan);
        })) {

@@ -77,6 +77,26 @@ TEST_CASE("context parallel: ranks with different shapes, options and scalars") 
       })) {
     CHECK_THAT(error, Catch::Contains("scalar \"width\" is 0 on rank 0 and 1 on rank 1"));
   }
+  const Spec biased = {.dtype = f32,
+                       .head_dim = 16,
+                       .score_mod = "cap * score + bias[kv_idx - q_idx + 48]",
+                       .buffers = {{"bias", {.dtype = f32, .shape = {FreeDim{}}}}},
+                       .scalars = {{"cap", {.dtype = f32, .default_value = 2}}}};
+  const auto plan_of = [&](Rank& rank, std::int64_t length, double cap) {
+    const ContextParallel context = rank.context(biased);
+    const Tensor bias = Tensor::zeros(f32, {length});
+    const SnippetInputs inputs = {.buffers = {{"bias", bias}}, .scalars = {{"cap", cap}}};
+    context.plan(shape_of(48), context.bind(shape_of(48), inputs));
+  };
+  for (const std::string& error :
+       test::run_ranks(2, [&](Rank& rank) { plan_of(rank, rank.rank == 0 ? 96 : 97, 2); })) {
+    CHECK_THAT(error,
+               Catch::Contains("buffer \"bias\" is f32 [96] on rank 0 and f32 [97] on rank 1"));
+  }
+  for (const std::string& error :
+       test::run_ranks(2, [&](Rank& rank) { plan_of(rank, 96, rank.rank == 0 ? 2 : 3); })) {
+    CHECK_THAT(error, Catch::Contains("scalar \"cap\" is 2 on rank 0 and 3 on rank 1"));
+  }
 }
 
 TEST_CASE("context parallel: a rank that dies is an error at once on every rank") {

@@ -50,7 +50,7 @@ void run_rank(const ContextParallel& context, const ContextPlan& plan, const Bin
   context.forward(own.tensors(), plan, bindings, {.workspace = forward.view()});
   packed_calls::Workspace backward(context.workspace_size(plan, Pass::backward));
   std::memset(backward.view().data, 0xff, static_cast<std::size_t>(backward.view().bytes()));
-  context.backward(gradients.tensors(own), plan, bindings, {.workspace = backward.view()});
+  context.backward(gradients.tensors(own), plan, bindings, {}, {.workspace = backward.view()});
   gradients.put_into(call, whole, plan);
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("context parallel: parts of 16 bits are added up in f32, and only thos
          tensors.dq.reset();
          tensors.dk.reset();
          packed_calls::Workspace more(context.workspace_size(plan, Pass::backward));
-         context.backward(tensors, plan, {}, {.workspace = more.view()});
+         context.backward(tensors, plan, {}, {}, {.workspace = more.view()});
          gradients.put_into(call, whole, plan);
        })) {
     REQUIRE(error == "");
@@ -208,7 +208,7 @@ TEST_CASE("context parallel: backward calls that are refused name the rank") {
     if (rank.rank == 2) tensors.dv = tensors.dk;
     if (rank.rank == 3) tensors.dout.shape[2] += 1;
     if (rank.rank == 4) tensors.lse.dtype = i32;
-    context.backward(tensors, plan, {}, options);
+    context.backward(tensors, plan, {}, {}, options);
   });
   CHECK_THAT(errors[0], Catch::Contains("error[tensor]: rank 0: dk is missing"));
   CHECK_THAT(errors[1], Catch::Contains("rank 1: the workspace has 256 bytes, and the plan needs"));

@@ -145,13 +145,6 @@ TEST_CASE("shard spec: lengths are scalars with as many letters, and dimensions 
 TEST_CASE("shard spec: what is not served yet") {
   CHECK_THAT(refusal([] { shard_spec({.head_dim = 16, .layout = Layout::packed}); }),
              Catch::Contains("does not take packed sequences yet"));
-  const Spec slopes = {.head_dim = 16,
-                       .score_mod = "score + slopes[h]",
-                       .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}},
-                       .outputs = {.lse = true},
-                       .gradients = {"q", "slopes"}};
-  CHECK_THAT(refusal([&] { shard_spec(slopes); }),
-             Catch::Contains("the spec names \"slopes\": each rank would have a share of it"));
 }
 
 }  // namespace tilewright::parallel
