@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "c/gradients.hpp"
 #include "c/handles.hpp"
@@ -70,11 +73,50 @@ void context_backward(const tw_context_parallel& handle, const ContextPlan& plan
                            gradients_of(call, handle.device), options);
 }
 
+std::vector<std::int64_t> numbers_of(const std::int64_t* numbers, std::int64_t count) {
+  if (!numbers) return {};
+  return {numbers, numbers + count};
+}
+
+SharedSequences sequences_of(const tw_shared_sequences* given) {
+  const Sized whole(&required(given, "whole"), "tw_shared_sequences");
+  if (whole->batch < 0 || whole->batch > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorCode::tensor, "batch is " + std::to_string(whole->batch),
+                "give the number of sequences");
+  }
+  required(whole->q_begin, "q_begin");
+  return {.num_q_heads = whole->num_q_heads,
+          .num_kv_heads = whole->num_kv_heads,
+          .q_begin = numbers_of(whole->q_begin, whole->batch + 1),
+          .kv_begin = numbers_of(whole->kv_begin, whole->batch + 1),
+          .q_offset = numbers_of(whole->q_offset, whole->batch),
+          .kv_offset = numbers_of(whole->kv_offset, whole->batch)};
+}
+
+tw_shard c_shard(const Shard& shard) {
+  return {shard.q_begin, shard.q_len, shard.kv_begin, shard.kv_len};
+}
+
+void list_shards(const ContextPlan& plan, tw_shard* to, std::size_t& count) {
+  const std::vector<Shard> shards = plan.shards();
+  const std::size_t room = count;
+  count = shards.size();
+  if (!to) return;
+  if (room < count) {
+    throw Error(ErrorCode::usage,
+                "there is room for " + std::to_string(room) + " shards, and the rank has " +
+                    std::to_string(count),
+                "ask for their number first, with NULL for shards");
+  }
+  std::transform(shards.begin(), shards.end(), to, c_shard);
+}
+
 tw_context_plan_info context_info(const ContextParallel& context, const ContextPlan& plan) {
   tw_context_plan_info info = {};
   info.sharding = plan.sharding() == Sharding::zigzag ? TW_SHARDING_ZIGZAG : TW_SHARDING_CONTIGUOUS;
   for (const Shard& shard : plan.shards()) {
-    info.shards[info.shard_count++] = {shard.q_begin, shard.q_len, shard.kv_begin, shard.kv_len};
+    if (info.shard_count < 2) info.shards[info.shard_count] = c_shard(shard);
+    ++info.shard_count;
   }
   info.q_rows = plan.q_rows();
   info.kv_rows = plan.kv_rows();
@@ -163,6 +205,40 @@ tw_status tw_context_plan_create(const tw_context_parallel* context, const tw_sh
     const Sized given(options, "tw_context_plan_options");
     return new tw_context_plan{on.plan(shape_of(whole), of(bindings),
                                        context_plan_options(*given, on.communicator().size()))};
+  });
+}
+
+tw_status tw_context_parallel_bind_packed(const tw_context_parallel* context,
+                                          const tw_shared_sequences* whole,
+                                          const tw_buffer* buffers, size_t buffer_count,
+                                          const tw_scalar* scalars, size_t scalar_count,
+                                          tw_bindings** bindings, tw_error** error) {
+  return guarded(bindings, error, [&] {
+    const ContextParallel& on = context_of(context);
+    return new tw_bindings{
+        on.bind(sequences_of(whole),
+                inputs_of(context->device, buffers, buffer_count, scalars, scalar_count))};
+  });
+}
+
+tw_status tw_context_plan_create_packed(const tw_context_parallel* context,
+                                        const tw_shared_sequences* whole,
+                                        const tw_bindings* bindings,
+                                        const tw_context_plan_options* options,
+                                        tw_context_plan** plan, tw_error** error) {
+  return guarded(plan, error, [&] {
+    const ContextParallel& on = context_of(context);
+    const Sized given(options, "tw_context_plan_options");
+    return new tw_context_plan{on.plan(sequences_of(whole), of(bindings),
+                                       context_plan_options(*given, on.communicator().size()))};
+  });
+}
+
+tw_status tw_context_plan_shards(const tw_context_plan* plan, tw_shard* shards, size_t* count,
+                                 tw_error** error) {
+  return guarded(error, [&] {
+    if (!count) refuse_null("count");
+    list_shards(context_plan_of(plan), shards, *count);
   });
 }
 

@@ -619,7 +619,7 @@ TW_API tw_status tw_communicator_from_nccl(void *nccl_comm, const char *device, 
 /* What was made with it keeps what it needs. */
 TW_API void tw_communicator_destroy(tw_communicator *communicator);
 
-/* Each rank calls it, with the same dense spec. Compares the spec with all other ranks', and compiles or loads kernels
+/* Each rank calls it, with the same dense or packed spec. Compares the spec with all other ranks', and compiles or loads kernels
  * as tw_attention_create().
  * @param options  NULL: defaults; merge is set by itself
  * TW_SPEC, also where a rank has another spec; TW_DEVICE where a rank is gone; TW_USAGE; as tw_attention_create() */
@@ -632,6 +632,24 @@ TW_API void tw_context_parallel_destroy(tw_context_parallel *context);
 TW_API tw_status tw_context_parallel_bind(const tw_context_parallel *context, const tw_shape *whole,
                                           const tw_buffer *buffers, size_t buffer_count, const tw_scalar *scalars,
                                           size_t scalar_count, tw_bindings **bindings, tw_error **error);
+
+/* Packed sequences that ranks share. Every rank knows all lengths. Arrays are read on the host, during the call. */
+typedef struct tw_shared_sequences {
+  size_t struct_size;
+  int64_t batch; /* sequences */
+  int64_t num_q_heads; /* of this rank */
+  int64_t num_kv_heads;
+  const int64_t *q_begin;   /* [batch + 1], from 0: rows q_begin[b] .. q_begin[b + 1] of the whole packed q are b's */
+  const int64_t *kv_begin;  /* likewise of k and v; NULL: q_begin */
+  const int64_t *q_offset;  /* [batch]: position of the first row; NULL: kv_offset + kv_len - q_len */
+  const int64_t *kv_offset; /* [batch]: of the first column; NULL: 0 */
+} tw_shared_sequences;
+
+/* The same of a packed spec. */
+TW_API tw_status tw_context_parallel_bind_packed(const tw_context_parallel *context, const tw_shared_sequences *whole,
+                                                 const tw_buffer *buffers, size_t buffer_count,
+                                                 const tw_scalar *scalars, size_t scalar_count, tw_bindings **bindings,
+                                                 tw_error **error);
 
 enum {
   TW_SHARDING_AUTOMATIC = 0, /* the one whose busiest rank visits fewer tiles of the mask */
@@ -656,7 +674,13 @@ TW_API tw_status tw_context_plan_create(const tw_context_parallel *context, cons
                                         const tw_bindings *bindings, const tw_context_plan_options *options,
                                         tw_context_plan **plan, tw_error **error);
 
-/* Rows of q and columns of k and v that lie together in the sequence and on one rank. Its layout is final. */
+/* The same of a packed spec. The plan has device memory of its own. */
+TW_API tw_status tw_context_plan_create_packed(const tw_context_parallel *context, const tw_shared_sequences *whole,
+                                               const tw_bindings *bindings, const tw_context_plan_options *options,
+                                               tw_context_plan **plan, tw_error **error);
+
+/* Rows of q and columns of k and v that lie together in the sequence, or the packed tensors, and on one rank. Its layout
+ * is final. */
 typedef struct tw_shard {
   int64_t q_begin;
   int64_t q_len;
@@ -667,8 +691,8 @@ typedef struct tw_shard {
 typedef struct tw_context_plan_info {
   size_t struct_size;
   int32_t sharding;
-  int32_t shard_count; /* of this rank: 1, or 2 if zigzag */
-  tw_shard shards[2];  /* rising */
+  int32_t shard_count; /* of this rank: 1, or 2 if zigzag; more of packed sequences: tw_context_plan_shards() */
+  tw_shard shards[2];  /* the first two, in the order of the rank's rows */
   int64_t q_rows;      /* rows of this rank's q and out, over all its shards */
   int64_t kv_rows;     /* of this rank's k and v */
   int64_t workspace_bytes;          /* of device memory at a multiple of 256, for forward */
@@ -683,6 +707,11 @@ typedef struct tw_context_plan_info {
 
 TW_API tw_status tw_context_plan_describe(const tw_context_parallel *context, const tw_context_plan *plan,
                                           tw_context_plan_info *info, tw_error **error);
+/* All shards of this rank, in the order of the rows of its tensors. Of packed sequences in zigzag: the early part of each,
+ * then the late part of each, those without rows left out.
+ * @param shards  room for *count of them; NULL: their number alone is wanted
+ * @param count   becomes their number. TW_USAGE where there is too little room */
+TW_API tw_status tw_context_plan_shards(const tw_context_plan *plan, tw_shard *shards, size_t *count, tw_error **error);
 TW_API void tw_context_plan_destroy(tw_context_plan *plan);
 
 /* out = attention of this rank's rows over the whole sequence. Each tensor has the rows of this rank's first shard, then

@@ -132,6 +132,16 @@ Shape whole_of(const std::vector<std::int64_t>& sizes) {
           .kv_offset = sizes.at(6)};
 }
 
+// [num_q_heads, num_kv_heads], q_begin, kv_begin, q_offset, kv_offset
+SharedSequences sequences_of(const std::vector<std::vector<std::int64_t>>& lists) {
+  return {.num_q_heads = lists.at(0).at(0),
+          .num_kv_heads = lists.at(0).at(1),
+          .q_begin = lists.at(1),
+          .kv_begin = lists.at(2),
+          .q_offset = lists.at(3),
+          .kv_offset = lists.at(4)};
+}
+
 Sharding sharding_named(const std::string& name) {
   for (const Sharding sharding : {Sharding::automatic, Sharding::contiguous, Sharding::zigzag}) {
     if (to_string(sharding) == name) return sharding;
@@ -140,29 +150,58 @@ Sharding sharding_named(const std::string& name) {
               "give \"automatic\", \"contiguous\" or \"zigzag\"");
 }
 
-BoundArrays bind_whole(const SharedAttention& self, const std::vector<std::int64_t>& whole,
-                       const std::map<std::string, nb::object>& buffers,
-                       const std::map<std::string, double>& scalars) {
+template <typename Whole>
+BoundArrays bind_to(const SharedAttention& self, const Whole& whole,
+                    const std::map<std::string, nb::object>& buffers,
+                    const std::map<std::string, double>& scalars) {
   BoundArrays bound;
   SnippetInputs inputs{.scalars = scalars};
   for (const auto& [name, array] : buffers) {
     inputs.buffers.emplace(name, view_of(array, name.c_str(), self.device));
     bound.arrays.push_back(array);
   }
-  bound.bindings = self.context.bind(whole_of(whole), inputs);
+  bound.bindings = self.context.bind(whole, inputs);
   return bound;
+}
+
+BoundArrays bind_whole(const SharedAttention& self, const std::vector<std::int64_t>& whole,
+                       const std::map<std::string, nb::object>& buffers,
+                       const std::map<std::string, double>& scalars) {
+  return bind_to(self, whole_of(whole), buffers, scalars);
+}
+
+BoundArrays bind_packed(const SharedAttention& self,
+                        const std::vector<std::vector<std::int64_t>>& whole,
+                        const std::map<std::string, nb::object>& buffers,
+                        const std::map<std::string, double>& scalars) {
+  return bind_to(self, sequences_of(whole), buffers, scalars);
+}
+
+template <typename Whole>
+ContextPlan make_plan_of(const SharedAttention& self, const Whole& whole, const BoundArrays* bound,
+                         const std::string& sharding, const std::vector<std::int64_t>& q_lengths,
+                         const std::vector<std::int64_t>& kv_lengths, std::uintptr_t stream) {
+  const ContextPlanOptions options = {.sharding = sharding_named(sharding),
+                                      .q_lengths = q_lengths,
+                                      .kv_lengths = kv_lengths,
+                                      .stream = stream_of(stream)};
+  const nb::gil_scoped_release release;
+  return self.context.plan(whole, bindings_of(bound), options);
 }
 
 ContextPlan make_plan(const SharedAttention& self, const std::vector<std::int64_t>& whole,
                       const BoundArrays* bound, const std::string& sharding,
                       const std::vector<std::int64_t>& q_lengths,
                       const std::vector<std::int64_t>& kv_lengths, std::uintptr_t stream) {
-  const ContextPlanOptions options = {.sharding = sharding_named(sharding),
-                                      .q_lengths = q_lengths,
-                                      .kv_lengths = kv_lengths,
-                                      .stream = stream_of(stream)};
-  const nb::gil_scoped_release release;
-  return self.context.plan(whole_of(whole), bindings_of(bound), options);
+  return make_plan_of(self, whole_of(whole), bound, sharding, q_lengths, kv_lengths, stream);
+}
+
+ContextPlan make_packed_plan(const SharedAttention& self,
+                             const std::vector<std::vector<std::int64_t>>& whole,
+                             const BoundArrays* bound, const std::string& sharding,
+                             const std::vector<std::int64_t>& q_lengths,
+                             const std::vector<std::int64_t>& kv_lengths, std::uintptr_t stream) {
+  return make_plan_of(self, sequences_of(whole), bound, sharding, q_lengths, kv_lengths, stream);
 }
 
 ContextCallOptions call_options(const SharedAttention& self, std::optional<double> scale,
@@ -279,6 +318,9 @@ void declare_context_parallel(nb::module_& module) {
       .def("bind", &bind_whole, nb::arg("whole"), nb::arg("buffers"), nb::arg("scalars"))
       .def("plan", &make_plan, nb::arg("whole"), nb::arg("bindings").none(), nb::arg("sharding"),
            nb::arg("q_lengths"), nb::arg("kv_lengths"), nb::arg("stream"))
+      .def("bind_packed", &bind_packed, nb::arg("whole"), nb::arg("buffers"), nb::arg("scalars"))
+      .def("plan_packed", &make_packed_plan, nb::arg("whole"), nb::arg("bindings").none(),
+           nb::arg("sharding"), nb::arg("q_lengths"), nb::arg("kv_lengths"), nb::arg("stream"))
       .def("workspace_size", &workspace_bytes, nb::arg("plan"), nb::arg("backward"),
            nb::arg("deterministic"))
       .def("forward", &forward, nb::arg("plan"), nb::arg("q"), nb::arg("k"), nb::arg("v"),

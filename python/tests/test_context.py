@@ -102,6 +102,37 @@ def test_three_ranks_are_the_undivided_call(whole, sharding):
         np.testing.assert_allclose(gradients["slopes"], wanted["slopes"], rtol=1e-3)
 
 
+@pytest.mark.parametrize("sharding", ["zigzag", "contiguous"])
+def test_packed_sequences_of_three_ranks(rng, sharding):
+    spec = {**SPEC, "layout": "packed"}
+    begins = np.array([0, 5, 60, 60, 75], np.int32)
+    q, k, v, dout = (rng.standard_normal((75, HEADS, 16)).astype(np.float32) for _ in range(4))
+    slopes = np.array([0.1, 0.3], np.float32)
+    undivided = tw.Attention(spec, device="cpu")
+    bindings = undivided.bind(slopes=slopes, window=40)
+    whole_plan = undivided.plan(
+        begins, kv_begin=begins, num_q_heads=HEADS, num_kv_heads=HEADS, total_q=75, total_kv=75, bindings=bindings
+    )
+    out, lse = undivided.forward(q, k, v, plan=whole_plan, bindings=bindings)
+    wanted = undivided.backward(q, k, v, out, lse, dout, plan=whole_plan, bindings=bindings)
+
+    def body(transport):
+        context = tw.context_parallel(undivided, transport)
+        plan = context.plan(q_begin=begins, num_q_heads=HEADS, sharding=sharding, slopes=slopes, window=40)
+        own = [context.take(plan, array, of=name) for name, array in zip("qkv", (q, k, v))]
+        own_out, own_lse = context.forward(*own, plan)
+        return context, plan, own_out, own_lse, context.backward(*own, own_out, own_lse, context.take(plan, dout), plan)
+
+    for result in run_ranks(3, body):
+        assert not isinstance(result, Exception), result
+        context, plan, own_out, own_lse, gradients = result
+        np.testing.assert_allclose(own_out, context.take(plan, out), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(own_lse, context.take(plan, lse, of="lse"), rtol=0, atol=1e-4)
+        for name in "qkv":
+            np.testing.assert_allclose(gradients[name], context.take(plan, wanted[name], of=name), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(gradients["slopes"], wanted["slopes"], rtol=1e-3)
+
+
 def test_errors_name_the_rank():
     def other_spec(transport):
         tw.context_parallel({**SPEC, "head_dim": 16 + 16 * transport.rank}, transport, device="cpu")
@@ -127,5 +158,15 @@ def test_refusals():
             context.plan(q_len=40, kv_len=40, num_q_heads=2, sharding="ring", slopes=np.zeros(2, np.float32), window=3)
         with pytest.raises(tw.Error, match="plan is a NoneType"):
             context.forward(None, None, None, None)
+        with pytest.raises(tw.Error, match="q_begin or kv_begin is given for a dense spec"):
+            context.plan(q_begin=[0, 40], num_q_heads=2, slopes=np.zeros(2, np.float32), window=3)
+        packed = tw.context_parallel({**SPEC, "layout": "packed"}, transport, device="cpu")
+        for message, given in (
+            ("q_len or kv_len is given for a packed spec", {"q_len": 40}),
+            ("plan was given no q_begin", {}),
+            ("q_offset is 3", {"q_begin": [0, 40], "q_offset": 3}),
+        ):
+            with pytest.raises(tw.Error, match=message):
+                packed.plan(num_q_heads=2, slopes=np.zeros(2, np.float32), window=3, **given)
 
     assert run_ranks(1, body) == [None]

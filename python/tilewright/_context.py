@@ -126,8 +126,9 @@ class ContextParallel:
         self._v_head_dim: int = self._spec.get("v_head_dim", self._spec["head_dim"])
         self._out_dtype: str = self._spec.get("out_dtype", self._spec["dtype"])
         layout = self._spec.get("layout", "bhsd")
-        self._rows = 2 if layout == "bhsd" else 1
-        self._kv_rows = 2 if self._spec.get("kv_layout", layout) == "bhsd" else 1
+        self._packed = layout == "packed"
+        self._rows = _row_axis(layout)
+        self._kv_rows = _row_axis(self._spec.get("kv_layout", layout))
 
     @property
     def spec(self) -> Dict[str, Any]:
@@ -137,13 +138,15 @@ class ContextParallel:
     def plan(
         self,
         *,
-        q_len: int,
-        kv_len: int,
         num_q_heads: int,
         num_kv_heads: Optional[int] = None,
+        q_len: Optional[int] = None,
+        kv_len: Optional[int] = None,
         batch: int = 1,
-        q_offset: int = 0,
-        kv_offset: int = 0,
+        q_begin: Sequence[int] = (),
+        kv_begin: Sequence[int] = (),
+        q_offset: Union[int, Sequence[int]] = 0,
+        kv_offset: Union[int, Sequence[int]] = 0,
         sharding: str = "automatic",
         q_lengths: Sequence[int] = (),
         kv_lengths: Sequence[int] = (),
@@ -151,14 +154,26 @@ class ContextParallel:
     ) -> ContextPlan:
         """Shards sequences of q_len and kv_len over the ranks, for this rank's batch and heads.
 
+        q_begin: of a packed spec, in place of q_len, kv_len and batch: the first row of each sequence, from 0, then the
+        number of rows, as integers of the host. kv_begin: likewise of k and v; none: q_begin. q_offset, kv_offset: then one
+        number for each sequence; 0: the last row and the last column have one position, and columns count from 0.
         sharding: "automatic", "contiguous" or "zigzag". q_lengths, kv_lengths: of contiguous shards, one for each rank.
         arrays_and_scalars: the spec's buffers, whole on each rank, and scalars. Contents that mask_mod reads are part of
         the plan.
         """
         heads = num_q_heads if num_kv_heads is None else num_kv_heads
-        sizes = [batch, num_q_heads, heads, q_len, kv_len, q_offset, kv_offset]
-        for name, size in zip(_NAMES[:5], sizes):
-            whole(name, size)
+        sizes: Any
+        if self._packed:
+            sizes = _sequences(num_q_heads, heads, q_len, kv_len, q_begin, kv_begin, q_offset, kv_offset)
+        else:
+            if len(q_begin) or len(kv_begin):
+                raise Error("usage", "q_begin or kv_begin is given for a dense spec", "pass q_len and kv_len")
+            sizes = [batch, num_q_heads, heads, q_len, kv_len, q_offset, kv_offset]
+            for name, size in zip(_NAMES[:5], sizes):
+                whole(name, size)
+        bind, plan = (
+            (self._core.bind_packed, self._core.plan_packed) if self._packed else (self._core.bind, self._core.plan)
+        )
         scalar_names = self._spec.get("scalars", {})
         arrays: Dict[str, Any] = {}
         scalars: Dict[str, float] = {}
@@ -174,8 +189,8 @@ class ContextParallel:
         stream = next((stream_of(array) for array in arrays.values()), 0)
         bindings: Optional[Bindings] = None
         if arrays or scalars or scalar_names or self._spec.get("buffers"):
-            bindings = Bindings(self._core.bind(sizes, arrays, scalars), arrays, scalars, named)
-        core = self._core.plan(
+            bindings = Bindings(bind(sizes, arrays, scalars), arrays, scalars, named)
+        core = plan(
             sizes, None if bindings is None else bindings._core, sharding, list(q_lengths), list(kv_lengths), stream
         )  # fmt: skip
         return ContextPlan(core, bindings)
@@ -184,7 +199,7 @@ class ContextParallel:
         """This rank's rows of a whole sequence's q, k, v, dout ("q", "k", "v") or lse ("lse"), as one array."""
         if of not in ("q", "k", "v", "lse"):
             raise Error("usage", f'of is "{of}"', 'give "q", "k", "v" or "lse"')
-        axis = {"q": self._rows, "lse": 2}.get(of, self._kv_rows)
+        axis = {"q": self._rows, "lse": 1 if self._packed else 2}.get(of, self._kv_rows)
         parts = []
         for q_begin, q_len, kv_begin, kv_len in plan.shards:
             begin, count = (kv_begin, kv_len) if of in ("k", "v") else (q_begin, q_len)
@@ -204,7 +219,7 @@ class ContextParallel:
         """
         _require_plan(plan)
         for name, array in (("q", q), ("k", k), ("v", v)):
-            require_array(name, array, 4)
+            require_array(name, array, 3 if self._packed else 4)
         if self._gradients and self._is_differentiated(q, k, v, plan):
             if out is not None or lse is not None:
                 raise Error("usage", "out= or lse= is given, but gradients are wanted", "use what forward returns")
@@ -215,7 +230,8 @@ class ContextParallel:
         if out is None:
             out = empty_like(q, (*shape[:-1], self._v_head_dim), self._out_dtype)
         if lse is None and self._lse:
-            lse = empty_like(q, (shape[0], shape[3 - self._rows], shape[self._rows]), "f32")
+            rows = (shape[1], shape[0]) if self._packed else (shape[0], shape[3 - self._rows], shape[self._rows])
+            lse = empty_like(q, rows, "f32")
         self._core.forward(
             plan._core, q, k, v, out, lse, plan._bound, real("scale", scale), stream_of(q),
             self._workspace(plan, q, False, False),
@@ -236,7 +252,7 @@ class ContextParallel:
         if dlse is not None:
             inputs["dlse"] = dlse
         for name, array in inputs.items():
-            require_array(name, array, 3 if name.endswith("lse") else 4)
+            require_array(name, array, (3 if self._packed else 4) - name.endswith("lse"))
         dtypes = {"q": self._spec["dtype"]}
         kv_dtype = self._spec.get("kv_dtype", self._spec["dtype"])
         results = {
@@ -283,6 +299,31 @@ class ContextParallel:
             after = -address % 256
             found = plan._memory[use] = memory[after : after + size]
         return found if found.shape[0] > 0 else None
+
+
+def _row_axis(layout: str) -> int:
+    return {"packed": 0, "bhsd": 2}.get(layout, 1)
+
+
+def _sequences(
+    num_q_heads: int, num_kv_heads: int, q_len: Any, kv_len: Any, q_begin: Sequence[int], kv_begin: Sequence[int],
+    q_offset: Union[int, Sequence[int]], kv_offset: Union[int, Sequence[int]],
+) -> List[List[int]]:  # fmt: skip
+    """SharedSequences as lists."""
+    if q_len is not None or kv_len is not None:
+        raise Error("usage", "q_len or kv_len is given for a packed spec", "pass q_begin, the first row of each sequence")
+    if not len(q_begin):
+        raise Error("usage", "the spec is packed, and plan was given no q_begin", "pass the first row of each sequence")
+    lists = [[whole("num_q_heads", num_q_heads), whole("num_kv_heads", num_kv_heads)]]
+    for name, numbers in (
+        ("q_begin", q_begin), ("kv_begin", kv_begin), ("q_offset", q_offset), ("kv_offset", kv_offset),
+    ):  # fmt: skip
+        if isinstance(numbers, int):
+            if numbers != 0:
+                raise Error("usage", f"{name} is {numbers}", "pass one for each sequence")
+            numbers = ()
+        lists.append([int(number) for number in numbers])
+    return lists
 
 
 def _require_plan(plan: Any) -> None:

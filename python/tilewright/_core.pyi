@@ -238,6 +238,18 @@ class ContextParallel:
         kv_lengths: Sequence[int],
         stream: int,
     ) -> ContextPlan: ...
+    def bind_packed(
+        self, whole: Sequence[Sequence[int]], buffers: Dict[str, Any], scalars: Dict[str, float]
+    ) -> Bindings: ...
+    def plan_packed(
+        self,
+        whole: Sequence[Sequence[int]],
+        bindings: Optional[Bindings],
+        sharding: str,
+        q_lengths: Sequence[int],
+        kv_lengths: Sequence[int],
+        stream: int,
+    ) -> ContextPlan: ...
     def workspace_size(self, plan: ContextPlan, backward: bool, deterministic: bool) -> int: ...
     def forward(
         self,

@@ -87,15 +87,39 @@ class ContextParallel::Implementation {
   int rank() const { return communicator_->rank(); }
 
   Bindings bind(const Shape& whole, const SnippetInputs& inputs) const {
+    require_packed(false);
     validate(whole);
     return attention_.bind(parallel::shard_inputs(shard_spec_, spec_, whole, inputs));
   }
 
+  Bindings bind(const SharedSequences& whole, const SnippetInputs& inputs) const {
+    require_packed(true);
+    const SharedSequences sequences = parallel::completed(whole);
+    Shape shape = parallel::whole_of(sequences);
+    shape.batch = std::ssize(sequences.q_begin) - 1;
+    return attention_.bind(parallel::shard_inputs(shard_spec_, spec_, shape, inputs));
+  }
+
   ContextPlan plan(const Shape& whole, const Bindings& given,
                    const ContextPlanOptions& options) const {
+    require_packed(false);
     std::optional<Bindings> made = without_inputs(whole, given);
-    std::shared_ptr<ContextPlanState> state =
+    auto state =
         parallel::make_plan(attention_, *communicator_, whole, made ? *made : given, options);
+    return connected(std::move(state), std::move(made));
+  }
+
+  ContextPlan plan(const SharedSequences& whole, const Bindings& given,
+                   const ContextPlanOptions& options) const {
+    require_packed(true);
+    std::optional<Bindings> made = without_inputs(whole, given);
+    auto state = parallel::make_packed_plan(attention_, *communicator_, whole, made ? *made : given,
+                                            options);
+    return connected(std::move(state), std::move(made));
+  }
+
+  ContextPlan connected(std::shared_ptr<ContextPlanState> state,
+                        std::optional<Bindings> made) const {
     state->owner = this;
     state->bindings = std::move(made);
     if (state->gradients) {
@@ -155,6 +179,14 @@ class ContextParallel::Implementation {
 
   static const Bindings& bindings_of(const ContextPlanState& state, const Bindings& given) {
     return given.is_default() && state.bindings ? *state.bindings : given;
+  }
+
+  void require_packed(bool is_packed) const {
+    if (spec_.is_packed() == is_packed) return;
+    throw Error(ErrorCode::usage,
+                is_packed ? "sequences were given for a dense spec"
+                          : "the shape of a dense call was given for a packed spec",
+                is_packed ? "give a Shape" : "give SharedSequences");
   }
 
   void require_own(const ContextPlanState& state) const {
@@ -222,6 +254,16 @@ Bindings ContextParallel::bind(const Shape& whole, const SnippetInputs& inputs) 
 }
 
 ContextPlan ContextParallel::plan(const Shape& whole, const Bindings& bindings,
+                                  const ContextPlanOptions& options) const {
+  return naming_rank(implementation_->rank(),
+                     [&] { return implementation_->plan(whole, bindings, options); });
+}
+
+Bindings ContextParallel::bind(const SharedSequences& whole, const SnippetInputs& inputs) const {
+  return naming_rank(implementation_->rank(), [&] { return implementation_->bind(whole, inputs); });
+}
+
+ContextPlan ContextParallel::plan(const SharedSequences& whole, const Bindings& bindings,
                                   const ContextPlanOptions& options) const {
   return naming_rank(implementation_->rank(),
                      [&] { return implementation_->plan(whole, bindings, options); });

@@ -14,17 +14,33 @@ namespace tilewright {
 enum class Sharding : std::uint8_t {
   automatic,   ///< the one whose busiest rank visits fewer tiles of the mask; contiguous if equal
   contiguous,  ///< rank r has the r-th part
-  zigzag,      ///< of 2 * size parts rank r has the r-th and the r-th from the end
+  /// Of 2 * size parts rank r has the r-th and the r-th from the end. Of packed sequences each is
+  /// split so.
+  zigzag,
 };
 
-/// Rows of q and columns of k and v that lie together in the sequence and on one rank.
+/// Rows of q and columns of k and v that lie together in the sequence and on one rank. Of packed
+/// sequences: in the packed tensors.
 struct Shard {
-  std::int64_t q_begin = 0;  ///< position of the first row in the whole sequence
+  std::int64_t q_begin = 0;  ///< the first row, of those of the whole
   std::int64_t q_len = 0;
   std::int64_t kv_begin = 0;
   std::int64_t kv_len = 0;
 
   friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+/// Packed sequences that ranks share. Every rank knows all lengths, on the host.
+struct SharedSequences {
+  std::int64_t num_q_heads = 1;  ///< of this rank
+  std::int64_t num_kv_heads = 1;
+  /// [sequences + 1], from 0, never falling: rows q_begin[b] .. q_begin[b + 1] of the whole packed
+  /// q are those of sequence b.
+  std::vector<std::int64_t> q_begin = {};
+  std::vector<std::int64_t> kv_begin = {};  ///< likewise of k and v; empty: q_begin
+  /// [sequences]: position of the first row; empty: kv_offset + kv_len - q_len.
+  std::vector<std::int64_t> q_offset = {};
+  std::vector<std::int64_t> kv_offset = {};  ///< of the first column; empty: 0
 };
 
 struct ContextPlanOptions {
@@ -54,11 +70,14 @@ struct ContextPlanState;
 /// ContextParallel::plan for one shape. Copies share it. One call at a time uses a plan.
 class ContextPlan {
  public:
-  const Shape& shape() const;         ///< of the whole sequence
-  Sharding sharding() const;          ///< contiguous or zigzag
-  std::vector<Shard> shards() const;  ///< of this rank, rising: 1, or 2 if zigzag
-  std::int64_t q_rows() const;        ///< of this rank's q and out: those of its shards together
-  std::int64_t kv_rows() const;       ///< of this rank's k and v
+  /// Of the whole sequence. Of packed ones: batch 1, and all rows and columns.
+  const Shape& shape() const;
+  Sharding sharding() const;  ///< contiguous or zigzag
+  /// Of this rank, in the order of the rows of its tensors: 1, or 2 if zigzag. Of packed sequences
+  /// in zigzag: the early part of each, then the late part of each, those without rows left out.
+  std::vector<Shard> shards() const;
+  std::int64_t q_rows() const;   ///< of this rank's q and out: those of its shards together
+  std::int64_t kv_rows() const;  ///< of this rank's k and v
   ContextTraffic traffic() const;
 
   /// For the library itself.
@@ -80,12 +99,12 @@ struct ContextCallOptions {
   bool deterministic = false;
 };
 
-/// Attention over a sequence that several ranks share, each with some rows of q, k, v and out. Any
-/// dense spec serves: snippets see positions in the whole sequence, and q_len and kv_len of the
-/// whole. Shards of k and v travel to the ranks whose mask keeps something of them, as far as it
-/// does; results over different columns are joined by Attention::merge, and gradients of shards
-/// that travelled come back and are added up in f32. Every rank makes one, with the same spec, and
-/// makes the same calls in the same order.
+/// Attention over a sequence that several ranks share, each with some rows of q, k, v and out, or
+/// over packed sequences. Any dense or packed spec serves: snippets see positions in the whole
+/// sequence, and q_len and kv_len of the whole. Shards of k and v travel to the ranks whose mask
+/// keeps something of them, as far as it does; results over different columns are joined by
+/// Attention::merge, and gradients of shards that travelled come back and are added up in f32.
+/// Every rank makes one, with the same spec, and makes the same calls in the same order.
 ///     ContextParallel context(spec, communicator, {.device = Device::parse("cuda:3")});
 ///     Bindings bindings = context.bind(shape, {.buffers = ...});
 ///     ContextPlan plan = context.plan(shape, bindings);
@@ -97,9 +116,10 @@ class ContextParallel {
   /// Buffers whose dimensions are named q_len and kv_len have the whole sequence's lengths, on each
   /// rank; dimensions named by heads have the rank's heads.
   /// @param options as for Attention; merge is set by itself
-  /// @throws Error as Attention; with code usage for a packed spec and for a communicator that is
-  ///         null; with code spec, naming the rank and both values, where a rank has another spec;
-  ///         with code device where a rank is gone
+  /// @throws Error as Attention; with code usage for pages, for a packed spec that reads q_len,
+  ///         kv_len, q_token or kv_token, and for a communicator that is null; with code spec,
+  ///         naming the rank and both values, where a rank has another spec; with code device where
+  ///         a rank is gone
   ContextParallel(Spec spec, std::shared_ptr<Communicator> communicator,
                   AttentionOptions options = {});
   ContextParallel(ContextParallel&&) noexcept;
@@ -112,6 +132,8 @@ class ContextParallel {
   /// @param whole lengths of the whole sequence, batch and heads of this rank's tensors
   /// @throws Error as Attention::bind
   Bindings bind(const Shape& whole, const SnippetInputs& inputs = {}) const;
+  /// Of a packed spec.
+  Bindings bind(const SharedSequences& whole, const SnippetInputs& inputs = {}) const;
 
   /// Compares the shape with all other ranks', builds the block masks, chooses the sharding and
   /// makes connections. Contents of buffers that mask_mod reads are part of the plan: make another
@@ -120,6 +142,10 @@ class ContextParallel {
   ///         add up, or, naming the rank and both values, where a rank has another shape or other
   ///         options; as Attention::block_mask; with code device where a rank is gone
   ContextPlan plan(const Shape& whole, const Bindings& bindings = {},
+                   const ContextPlanOptions& options = {}) const;
+  /// Of a packed spec. The plan has device memory of its own, and is made once for calls of the
+  /// same lengths, such as the layers of a step.
+  ContextPlan plan(const SharedSequences& whole, const Bindings& bindings = {},
                    const ContextPlanOptions& options = {}) const;
 
   /// Bytes that a pass needs: forward has room for shards of peers and for results over some

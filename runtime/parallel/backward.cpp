@@ -1,6 +1,7 @@
 #include "runtime/parallel/backward.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <tuple>
 
 #include "runtime/parallel/buffer_sums.hpp"
@@ -9,6 +10,19 @@
 
 namespace tilewright::parallel {
 namespace {
+
+// All tensors, batched or unbatched.
+template <typename Change>
+BackwardTensors in_layout(BackwardTensors tensors, const Change& change, Layout layout) {
+  for (TensorView* view :
+       {&tensors.q, &tensors.k, &tensors.v, &tensors.out, &tensors.lse, &tensors.dout}) {
+    *view = change(*view, layout);
+  }
+  for (std::optional<TensorView>* view : {&tensors.dlse, &tensors.dq, &tensors.dk, &tensors.dv}) {
+    if (*view) **view = change(**view, layout);
+  }
+  return tensors;
+}
 
 // One call of one rank. Exchange t brings k and v of distance t, and sends the gradients of
 // distance t - 2 back to their owners, so that all that travels is one step away from all that
@@ -147,6 +161,7 @@ class BackwardRun {
   }
 
   void run_pair(const GradientStep& of, std::size_t c) {
+    if (plan_.packed) return run_packed(of, c);
     const PairCall& call = step(of).calls[c];
     const BackwardTensors tensors = tensors_of(of, c);
     const BackwardOptions options = {
@@ -162,6 +177,16 @@ class BackwardRun {
     } else {
       attention_.backward(tensors, bindings_, buffers_.part(), options);
     }
+  }
+
+  void run_packed(const GradientStep& of, std::size_t c) {
+    const Plan& plan = plan_.packed->calls[static_cast<std::size_t>(of.step)][c].plan();
+    attention_.backward(in_layout(tensors_of(of, c), unbatched, Layout::packed), plan, bindings_,
+                        buffers_.part(),
+                        {.scale = options_.scale,
+                         .deterministic = options_.deterministic,
+                         .workspace = kernel_workspace(),
+                         .stream = options_.stream});
   }
 
   TensorView kernel_workspace() const {
@@ -258,7 +283,8 @@ class BackwardRun {
 void run_backward(const Attention& attention, Communicator& communicator,
                   const BackwardTensors& tensors, ContextPlanState& plan, const Bindings& bindings,
                   const GradientBuffers& gradients, const ContextCallOptions& options) {
-  BackwardRun(attention, communicator, tensors, plan, bindings, gradients, options).run();
+  const BackwardTensors given = in_layout(tensors, batched, attention.spec().layout);
+  BackwardRun(attention, communicator, given, plan, bindings, gradients, options).run();
 }
 
 }  // namespace tilewright::parallel

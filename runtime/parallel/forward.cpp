@@ -69,6 +69,7 @@ class ForwardRun {
   }
 
   void compute(std::size_t i) {
+    if (plan_.packed) return compute_packed(i);
     const std::vector<std::optional<BlockMask>>& masks = plan_.masks[i];
     for (std::size_t c = 0; c < step(i).calls.size(); ++c) {
       const PairCall& call = step(i).calls[c];
@@ -84,6 +85,17 @@ class ForwardRun {
       } else {
         attention_.forward(tensors, bindings_, options);
       }
+    }
+  }
+
+  void compute_packed(std::size_t i) {
+    for (std::size_t c = 0; c < step(i).calls.size(); ++c) {
+      ForwardTensors tensors = tensors_of(step(i), step(i).calls[c]);
+      for (TensorView* view : {&tensors.q, &tensors.k, &tensors.v, &tensors.out, &*tensors.lse}) {
+        *view = unbatched(*view, Layout::packed);
+      }
+      attention_.forward(tensors, plan_.packed->calls[i][c].plan(), bindings_,
+                         {.scale = options_.scale, .stream = options_.stream});
     }
   }
 
@@ -129,7 +141,11 @@ class ForwardRun {
       for (std::size_t i = 0; i < count; ++i) {
         parts[i + 1] = merged_part(*merged.parts[done + i], merged, done + i + 1);
       }
-      attention_.merge(std::span(parts).first(count + 1), parts[0].out, parts[0].lse,
+      std::array<Part, kMostMerged> given = parts;
+      for (Part& part : std::span(given).first(count + 1)) {
+        part = {unbatched(part.out, spec_.layout), unbatched(part.lse, spec_.layout)};
+      }
+      attention_.merge(std::span(given).first(count + 1), given[0].out, given[0].lse,
                        options_.stream);
     }
     if (tensors_.lse && merged.lse_offsets[0] >= 0) {
@@ -191,7 +207,13 @@ class ForwardRun {
 void run_forward(const Attention& attention, Communicator& communicator,
                  const ForwardTensors& tensors, ContextPlanState& plan, const Bindings& bindings,
                  const ContextCallOptions& options) {
-  ForwardRun(attention, communicator, tensors, plan, bindings, options).run();
+  const Layout layout = attention.spec().layout;
+  ForwardTensors given = {.q = batched(tensors.q, layout),
+                          .k = batched(tensors.k, layout),
+                          .v = batched(tensors.v, layout),
+                          .out = batched(tensors.out, layout)};
+  if (tensors.lse) given.lse = batched(*tensors.lse, layout);
+  ForwardRun(attention, communicator, given, plan, bindings, options).run();
 }
 
 }  // namespace tilewright::parallel

@@ -29,6 +29,10 @@ struct KernelBytes {
   std::int64_t deterministic = 0;
 
   std::int64_t of(bool is_deterministic) const { return is_deterministic ? deterministic : any; }
+  void add(std::int64_t bytes, bool of_deterministic_alone) {
+    if (!of_deterministic_alone && any < bytes) any = bytes;
+    if (deterministic < bytes) deterministic = bytes;
+  }
 };
 
 /// What one rank does in one call of backward, beside the schedule of forward, whose calls and

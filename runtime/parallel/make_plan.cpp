@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "base/error.hpp"
 #include "generator/spec/gradients.hpp"
-#include "runtime/parallel/agreement.hpp"
-#include "runtime/parallel/views.hpp"
+#include "runtime/parallel/plan_parts.hpp"
 
 namespace tilewright::parallel {
 namespace {
@@ -38,47 +34,26 @@ class PlanMaker {
     state->schedule =
         make_schedule(state->list, meetings, sizes, communicator_.rank(), communicator_.size());
     add_masks(*state);
-    if (has_gradients()) add_gradients(*state, sizes);
-    add_traffic(*state, meetings, sizes);
-    state->lane = TransferLane::make(attention_.device());
-    reserve_messages(*state);
+    if (has_gradients()) {
+      add_gradients(*state, attention_.spec(), bindings_, sizes, communicator_.size(),
+                    kernel_bytes(*state));
+    }
+    complete_plan(*state, attention_, meetings, sizes, communicator_.size());
     return state;
   }
 
  private:
   std::vector<Fact> facts() const {
-    std::vector<Fact> facts = {
-        {"batch", std::to_string(whole_.batch)},
-        {"q_len", std::to_string(whole_.q_len)},
-        {"kv_len", std::to_string(whole_.kv_len)},
-        {"num_q_heads", std::to_string(whole_.num_q_heads)},
-        {"num_kv_heads", std::to_string(whole_.num_kv_heads)},
-        {"q_offset", std::to_string(whole_.q_offset)},
-        {"kv_offset", std::to_string(whole_.kv_offset)},
-        {"sharding", std::string(to_string(options_.sharding))},
-        {"q_lengths", fmt::format("[{}]", fmt::join(options_.q_lengths, ", "))},
-        {"kv_lengths", fmt::format("[{}]", fmt::join(options_.kv_lengths, ", "))}};
-    add_input_facts(facts);
+    std::vector<Fact> facts = {{"batch", std::to_string(whole_.batch)},
+                               {"q_len", std::to_string(whole_.q_len)},
+                               {"kv_len", std::to_string(whole_.kv_len)},
+                               {"num_q_heads", std::to_string(whole_.num_q_heads)},
+                               {"num_kv_heads", std::to_string(whole_.num_kv_heads)},
+                               {"q_offset", std::to_string(whole_.q_offset)},
+                               {"kv_offset", std::to_string(whole_.kv_offset)}};
+    if (has_mask()) bindings_.check(attention_.spec(), whole_);
+    add_facts(facts, attention_, bindings_, whole_, options_);
     return facts;
-  }
-
-  // Bindings may be left out, for a spec whose inputs all have defaults or only calls need.
-  void add_input_facts(std::vector<Fact>& facts) const {
-    const Spec& spec = attention_.spec();
-    const bool is_bound = !bindings_.is_default();
-    if (has_mask() || is_bound) bindings_.check(spec, whole_);
-    std::size_t buffer = 0;
-    for (const auto& [name, declared] : spec.buffers) {
-      if (!is_bound) break;
-      facts.push_back(
-          {fmt::format("buffer \"{}\"", name), bindings_.buffers()[buffer++].describe()});
-    }
-    std::size_t scalar = 0;
-    for (const auto& [name, declared] : spec.scalars) {
-      const std::optional<double> value =
-          is_bound ? bindings_.scalars()[scalar++] : declared.default_value;
-      if (value) facts.push_back({fmt::format("scalar \"{}\"", name), fmt::format("{}", *value)});
-    }
   }
 
   bool has_gradients() const { return !attention_.spec().gradients.empty(); }
@@ -149,67 +124,19 @@ class PlanMaker {
     }
   }
 
-  void add_gradients(ContextPlanState& state, const ScheduleSizes& sizes) const {
-    const Spec& spec = attention_.spec();
-    const bool of_buffers = !gradient_names(spec).empty();
-    if (of_buffers) bindings_.check(spec, whole_);
+  KernelBytes kernel_bytes(const ContextPlanState& state) const {
+    const bool of_buffers = !gradient_names(attention_.spec()).empty();
+    if (of_buffers) bindings_.check(attention_.spec(), whole_);
     KernelBytes bytes;
     for (const Step& step : state.schedule.steps) {
       for (const PairCall& call : step.calls) {
         const Shape shape = shape_of(0, call.rows, 0, call.columns);
-        bytes.any = std::max(bytes.any, attention_.workspace_size(shape, Pass::backward));
+        bytes.add(attention_.workspace_size(shape, Pass::backward), false);
         if (!of_buffers) continue;
-        bytes.deterministic = std::max(
-            bytes.deterministic, attention_.workspace_size(shape, Pass::backward, bindings_, true));
+        bytes.add(attention_.workspace_size(shape, Pass::backward, bindings_, true), true);
       }
     }
-    bytes.deterministic = std::max(bytes.deterministic, bytes.any);
-    state.gradients = make_gradient_schedule(
-        spec, state.list, state.schedule, sizes, communicator_.rank(), communicator_.size(),
-        of_buffers ? buffer_gradients(spec, bindings_, communicator_.size()) : BufferGradients{},
-        bytes);
-  }
-
-  void add_traffic(ContextPlanState& state, const Meetings& meetings,
-                   const ScheduleSizes& sizes) const {
-    std::int64_t own = 0;
-    state.traffic.tiles.resize(static_cast<std::size_t>(communicator_.size()));
-    for (int i = 0; i < state.list.count(); ++i) {
-      const OwnedShard& owned = state.list.shards[static_cast<std::size_t>(i)];
-      if (owned.rank == state.rank) own += owned.shard.kv_len;
-      for (int j = 0; j < state.list.count(); ++j) {
-        state.traffic.tiles[static_cast<std::size_t>(owned.rank)] +=
-            meetings[static_cast<std::size_t>(i) * state.list.shards.size() +
-                     static_cast<std::size_t>(j)]
-                .tiles;
-      }
-    }
-    state.traffic.bytes_sent = state.schedule.bytes_sent;
-    state.traffic.bytes_received = state.schedule.bytes_received;
-    state.traffic.bytes_of_full_ring =
-        (communicator_.size() - 1) * (sizes.k_bytes(own) + sizes.v_bytes(own));
-    if (state.gradients) {
-      state.traffic.backward_bytes_sent = state.gradients->bytes_sent;
-      state.traffic.backward_bytes_received = state.gradients->bytes_received;
-    }
-    state.traffic.calls = state.schedule.calls();
-  }
-
-  void reserve_messages(ContextPlanState& state) const {
-    const auto of_transfer =
-        static_cast<std::size_t>(2 * count_messages(attention_.spec().key_value_layout(),
-                                                    whole_.batch, whole_.num_kv_heads));
-    std::size_t transfers = 0;
-    std::size_t parts = 0;
-    for (const Step& step : state.schedule.steps) {
-      transfers = std::max({transfers, step.sends.size(), step.receives.size()});
-      parts = std::max({parts, step.calls.size(), step.returns.size()});
-    }
-    const std::size_t of_gradients = has_gradients() ? 2 * parts : 0;
-    const auto ranks = static_cast<std::size_t>(communicator_.size());
-    const std::size_t most = std::max(transfers * of_transfer + of_gradients, ranks);
-    state.sends.reserve(most);
-    state.receives.reserve(most);
+    return bytes;
   }
 
   const Attention& attention_;

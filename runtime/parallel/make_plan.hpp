@@ -13,4 +13,11 @@ std::shared_ptr<ContextPlanState> make_plan(const Attention& attention, Communic
                                             const Shape& whole, const Bindings& bindings,
                                             const ContextPlanOptions& options);
 
+/// The same of packed sequences.
+std::shared_ptr<ContextPlanState> make_packed_plan(const Attention& attention,
+                                                   Communicator& communicator,
+                                                   const SharedSequences& whole,
+                                                   const Bindings& bindings,
+                                                   const ContextPlanOptions& options);
+
 }  // namespace tilewright::parallel

@@ -18,7 +18,26 @@ std::int64_t rows_of_rank(const ContextPlanState& state, std::int64_t Shard::*le
   return rows;
 }
 
+// Where a shard's ranges lie in the whole's tensors.
+void append_ranges(std::vector<Shard>& shards, const parallel::PackedPlanState& packed,
+                   std::size_t shard) {
+  for (std::size_t b = 0; b < packed.shards[shard].size(); ++b) {
+    const parallel::SequenceRange& range = packed.shards[shard][b];
+    if (range.q_len == 0 && range.kv_len == 0) continue;
+    shards.push_back({.q_begin = packed.sequences.q_begin[b] + range.q_first,
+                      .q_len = range.q_len,
+                      .kv_begin = packed.sequences.kv_begin[b] + range.kv_first,
+                      .kv_len = range.kv_len});
+  }
+}
+
 }  // namespace
+
+Shape ContextPlanState::bound_shape() const {
+  Shape shape = whole;
+  if (packed) shape.batch = std::ssize(packed->sequences.q_begin) - 1;
+  return shape;
+}
 
 std::int64_t ContextPlanState::q_row(int shard) const {
   return rows_before(list, shard, &Shard::q_len);
@@ -46,7 +65,13 @@ Sharding ContextPlan::sharding() const {
 
 std::vector<Shard> ContextPlan::shards() const {
   std::vector<Shard> own;
-  for (const int i : state_->list.of_rank(state_->rank)) own.push_back(state_->shard(i));
+  for (const int i : state_->list.of_rank(state_->rank)) {
+    if (state_->packed && sharding() == Sharding::zigzag) {
+      append_ranges(own, *state_->packed, static_cast<std::size_t>(i));
+    } else {
+      own.push_back(state_->shard(i));
+    }
+  }
   return own;
 }
 

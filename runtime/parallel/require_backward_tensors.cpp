@@ -55,21 +55,21 @@ std::array<GivenGradient, 3> given_gradients(const Spec& spec, const BackwardTen
   return {{{"q",
             "dq",
             tensors.dq,
-            {"dq", spec.dtype, spec.layout, "num_q_heads", "q_len", "head_dim"},
+            {"dq", spec.dtype, spec.layout, "num_q_heads", plan.q_rows_name(), "head_dim"},
             whole.num_q_heads,
             plan.q_rows(),
             spec.head_dim},
            {"k",
             "dk",
             tensors.dk,
-            {"dk", kv_dtype, kv, "num_kv_heads", "kv_len", "head_dim"},
+            {"dk", kv_dtype, kv, "num_kv_heads", plan.kv_rows_name(), "head_dim"},
             whole.num_kv_heads,
             plan.kv_rows(),
             spec.head_dim},
            {"v",
             "dv",
             tensors.dv,
-            {"dv", kv_dtype, kv, "num_kv_heads", "kv_len", "v_head_dim"},
+            {"dv", kv_dtype, kv, "num_kv_heads", plan.kv_rows_name(), "v_head_dim"},
             whole.num_kv_heads,
             plan.kv_rows(),
             spec.value_head_dim()}}};
@@ -100,14 +100,14 @@ void require_backward_tensors(const Spec& spec, const BackwardTensors& tensors,
                               const ContextPlanState& plan, const Bindings& bindings,
                               const GradientBuffers& gradients, const ContextCallOptions& options) {
   require_call_tensors(spec, {tensors.q, tensors.k, tensors.v, tensors.out}, plan);
-  const TensorRole dout{"dout",  spec.output_dtype(), spec.layout, "num_q_heads",
-                        "q_len", "v_head_dim"};
+  const TensorRole dout{"dout",        spec.output_dtype(), spec.layout,
+                        "num_q_heads", plan.q_rows_name(),  "v_head_dim"};
   require_fit({dout, plan.whole.num_q_heads, plan.q_rows(), spec.value_head_dim()}, tensors.dout,
               plan.whole.batch);
   require_row_numbers("lse", tensors.lse, plan);
   if (tensors.dlse) require_row_numbers("dlse", *tensors.dlse, plan);
   require_room(options.workspace, plan.gradients->workspace_bytes(options.deterministic));
-  bindings.check(spec, plan.whole);
+  bindings.check(spec, plan.bound_shape());
   require_planned(spec, bindings, plan);
 
   std::vector<std::pair<std::string, TensorView>> others = {

@@ -22,8 +22,10 @@ void require_lse(bool is_wanted, const std::optional<TensorView>& lse,
   }
   if (!lse) {
     throw Error(ErrorCode::tensor, "lse is missing: the spec's outputs name it",
-                fmt::format("wanted: f32 [{}, {}, {}], contiguous", plan.whole.batch,
-                            plan.whole.num_q_heads, plan.q_rows()));
+                plan.packed ? fmt::format("wanted: f32 [{}, {}], contiguous",
+                                          plan.whole.num_q_heads, plan.q_rows())
+                            : fmt::format("wanted: f32 [{}, {}, {}], contiguous", plan.whole.batch,
+                                          plan.whole.num_q_heads, plan.q_rows()));
   }
   require_row_numbers("lse", *lse, plan);
 }

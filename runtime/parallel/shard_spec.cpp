@@ -13,11 +13,40 @@
 namespace tilewright::parallel {
 namespace {
 
-void require_served(const Spec& spec) {
-  if (spec.is_packed()) {
-    throw Error(ErrorCode::usage, "context parallel does not take packed sequences yet",
-                R"(use the layout "bhsd" or "bshd")");
+bool mentions(const Spec& spec, std::string_view name) {
+  const auto in = [&](SnippetKind kind, const std::string& text) {
+    return !text.empty() && check_snippet(kind, text).mentions(name);
+  };
+  return in(SnippetKind::score_mod, spec.score_mod) || in(SnippetKind::mask_mod, spec.mask_mod);
+}
+
+// A call over pairs of shards knows the lengths and places of its own rows alone.
+void require_packed_served(const Spec& spec) {
+  if (spec.key_value_layout() != Layout::packed) {
+    throw Error(ErrorCode::usage, "context parallel does not take k and v in pages",
+                R"(use the kv_layout "packed")");
   }
+  for (const std::string_view name : {"q_len", "kv_len"}) {
+    if (!mentions(spec, name)) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("context parallel of packed sequences does not take snippets that read "
+                            "{} yet",
+                            name),
+                R"(read a buffer of lengths: "lengths": {"dtype": "i32", "shape": ["batch"]})");
+  }
+  for (const std::string_view name : {"q_token", "kv_token"}) {
+    if (!mentions(spec, name)) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("context parallel of packed sequences does not take snippets that read "
+                            "{} yet",
+                            name),
+                fmt::format("read starts[b] + {} of a buffer \"starts\" of shape [\"batch\"]",
+                            name == "q_token" ? "q_idx" : "kv_idx"));
+  }
+}
+
+void require_served(const Spec& spec) {
+  if (spec.is_packed()) require_packed_served(spec);
   if (spec.outputs.max_scores) {
     throw Error(ErrorCode::usage, "context parallel does not join max_scores yet",
                 R"(leave "max_scores" out of the spec's outputs)");
@@ -36,13 +65,6 @@ void require_served(const Spec& spec) {
                 "the sink, and it must count once",
                 "leave q_scale, k_scale, v_scale and sink out of the spec");
   }
-}
-
-bool mentions(const Spec& spec, std::string_view name) {
-  const auto in = [&](SnippetKind kind, const std::string& text) {
-    return !text.empty() && check_snippet(kind, text).mentions(name);
-  };
-  return in(SnippetKind::score_mod, spec.score_mod) || in(SnippetKind::mask_mod, spec.mask_mod);
 }
 
 bool is_free_name(const Spec& spec, const std::string& name) {
@@ -86,7 +108,8 @@ std::string replace_length(Spec& spec, std::string_view name) {
 
 bool is_length(const BufferDim& dim) {
   const auto* named = std::get_if<NamedDim>(&dim);
-  return named && (*named == NamedDim::q_len || *named == NamedDim::kv_len);
+  return named && (*named == NamedDim::q_len || *named == NamedDim::kv_len ||
+                   *named == NamedDim::total_q || *named == NamedDim::total_kv);
 }
 
 }  // namespace

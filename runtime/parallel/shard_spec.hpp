@@ -17,7 +17,8 @@ struct ShardSpec {
 
 /// Outputs get lse. q_len and kv_len become scalars of as many letters, so that places in messages
 /// stay right; dimensions of those names become free.
-/// @throws Error with code usage for a packed spec, one with scales or a sink, and others that are
+/// @throws Error with code usage for pages, a packed spec that reads lengths or places, one with
+/// scales or a sink, and others that are
 ///         not served yet; as validate(Spec)
 ShardSpec shard_spec(const Spec& whole);
 

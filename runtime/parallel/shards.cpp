@@ -126,13 +126,18 @@ ShardList shards_of_lengths(const Shape& whole, std::span<const std::int64_t> q_
 }
 
 Sharding cheaper_sharding(std::span<const std::int64_t> tiles) {
-  std::int64_t contiguous = 0;
-  std::int64_t zigzag = 0;
-  for (std::size_t i = 0; i < tiles.size() / 2; ++i) {
-    contiguous = std::max(contiguous, tiles[2 * i] + tiles[2 * i + 1]);
-    zigzag = std::max(zigzag, tiles[i] + tiles[tiles.size() - 1 - i]);
+  return cheaper_sharding(tiles, tiles);
+}
+
+Sharding cheaper_sharding(std::span<const std::int64_t> contiguous,
+                          std::span<const std::int64_t> zigzag) {
+  std::int64_t of_contiguous = 0;
+  std::int64_t of_zigzag = 0;
+  for (std::size_t i = 0; i < contiguous.size() / 2; ++i) {
+    of_contiguous = std::max(of_contiguous, contiguous[2 * i] + contiguous[2 * i + 1]);
+    of_zigzag = std::max(of_zigzag, zigzag[i] + zigzag[zigzag.size() - 1 - i]);
   }
-  return zigzag < contiguous - contiguous / 32 ? Sharding::zigzag : Sharding::contiguous;
+  return of_zigzag < of_contiguous - of_contiguous / 32 ? Sharding::zigzag : Sharding::contiguous;
 }
 
 }  // namespace tilewright::parallel

@@ -42,4 +42,9 @@ ShardList shards_of_lengths(const Shape& whole, std::span<const std::int64_t> q_
 /// @param tiles of the mask in rows of each half shard
 Sharding cheaper_sharding(std::span<const std::int64_t> tiles);
 
+/// The same, where the half shards of zigzag are other rows.
+/// @param contiguous, zigzag tiles in rows of each half shard
+Sharding cheaper_sharding(std::span<const std::int64_t> contiguous,
+                          std::span<const std::int64_t> zigzag);
+
 }  // namespace tilewright::parallel

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "runtime/call/overlap.hpp"
@@ -15,11 +16,14 @@ namespace tilewright::parallel {
 namespace {
 
 void require_runs(std::string_view name, const TensorView& view, Layout layout) {
-  if (has_runs(view, layout)) return;
+  if (has_runs(batched(view, layout), layout)) return;
   throw Error(
       ErrorCode::tensor,
       fmt::format("{} is sent to other ranks, and its rows are not dense within a {}: {}", name,
-                  layout == Layout::bhsd ? "head" : "batch", view.describe()),
+                  layout == Layout::bhsd     ? "head"
+                  : layout == Layout::packed ? "tensor"
+                                             : "batch",
+                  view.describe()),
       layout == Layout::bhsd
           ? R"(copy it, or, if heads lie within rows, write "kv_layout": "bshd" in the spec)"
           : R"(copy it, or, if rows lie within heads, write "kv_layout": "bhsd" in the spec)");
@@ -44,11 +48,12 @@ void require_call_tensors(const Spec& spec, const CallTensors& tensors,
   const Layout kv = spec.key_value_layout();
   const std::int64_t rows = plan.q_rows();
   const std::int64_t columns = plan.kv_rows();
-  const TensorRole q{"q", spec.dtype, spec.layout, "num_q_heads", "q_len", "head_dim"};
-  const TensorRole k{"k", spec.key_value_dtype(), kv, "num_kv_heads", "kv_len", "head_dim"};
-  const TensorRole v{"v", spec.key_value_dtype(), kv, "num_kv_heads", "kv_len", "v_head_dim"};
-  const TensorRole out{"out",   spec.output_dtype(), spec.layout, "num_q_heads",
-                       "q_len", "v_head_dim"};
+  const std::string_view of_q = plan.q_rows_name();
+  const std::string_view of_kv = plan.kv_rows_name();
+  const TensorRole q{"q", spec.dtype, spec.layout, "num_q_heads", of_q, "head_dim"};
+  const TensorRole k{"k", spec.key_value_dtype(), kv, "num_kv_heads", of_kv, "head_dim"};
+  const TensorRole v{"v", spec.key_value_dtype(), kv, "num_kv_heads", of_kv, "v_head_dim"};
+  const TensorRole out{"out", spec.output_dtype(), spec.layout, "num_q_heads", of_q, "v_head_dim"};
   require_fit({q, whole.num_q_heads, rows, spec.head_dim}, tensors.q, whole.batch);
   require_fit({k, whole.num_kv_heads, columns, spec.head_dim}, tensors.k, whole.batch);
   require_fit({v, whole.num_kv_heads, columns, spec.value_head_dim()}, tensors.v, whole.batch);
@@ -61,9 +66,9 @@ void require_call_tensors(const Spec& spec, const CallTensors& tensors,
 
 void require_row_numbers(std::string_view name, const TensorView& view,
                          const ContextPlanState& plan) {
-  const std::array wanted = {plan.whole.batch, plan.whole.num_q_heads, plan.q_rows()};
-  const std::string hint =
-      fmt::format("wanted: f32 [{}, {}, {}], contiguous", wanted[0], wanted[1], wanted[2]);
+  const std::array dense = {plan.whole.batch, plan.whole.num_q_heads, plan.q_rows()};
+  const std::span<const std::int64_t> wanted = std::span(dense).subspan(plan.packed ? 1 : 0);
+  const std::string hint = fmt::format("wanted: f32 [{}], contiguous", fmt::join(wanted, ", "));
   const std::span<const std::int64_t> given = view.extents();
   if (view.dtype != DType::f32 || !view.is_contiguous() ||
       !std::equal(given.begin(), given.end(), wanted.begin(), wanted.end())) {

@@ -29,6 +29,30 @@ TensorView first_run(const TensorView& view, Layout layout) {
 
 }  // namespace
 
+TensorView batched(const TensorView& view, Layout layout) {
+  if (layout != Layout::packed) return view;
+  TensorView result = view;
+  result.rank = view.rank + 1;
+  for (std::size_t i = 0; i < view.extents().size(); ++i) {
+    result.shape[i + 1] = view.shape[i];
+    result.strides[i + 1] = view.strides[i];
+  }
+  result.shape[0] = 1;
+  result.strides[0] = 0;
+  return result;
+}
+
+TensorView unbatched(const TensorView& view, Layout layout) {
+  if (layout != Layout::packed) return view;
+  TensorView result = view;
+  result.rank = view.rank - 1;
+  for (std::size_t i = 0; i < result.extents().size(); ++i) {
+    result.shape[i] = view.shape[i + 1];
+    result.strides[i] = view.strides[i + 1];
+  }
+  return result;
+}
+
 TensorView rows_of(const TensorView& view, Layout layout, std::int64_t first, std::int64_t count) {
   return narrowed(view, row_dim(layout), first, count);
 }

@@ -9,6 +9,14 @@
 
 namespace tilewright::parallel {
 
+// A packed tensor, [rows, heads, width], is taken as one of bshd with one batch; its layout stays.
+
+/// With a batch of one, where the layout is packed; lse and the like too.
+TensorView batched(const TensorView& view, Layout layout);
+
+/// As calls take it: without the batch, where the layout is packed.
+TensorView unbatched(const TensorView& view, Layout layout);
+
 /// Some rows of a tensor of rank 4.
 TensorView rows_of(const TensorView& view, Layout layout, std::int64_t first, std::int64_t count);
 

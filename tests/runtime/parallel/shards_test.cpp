@@ -143,8 +143,15 @@ TEST_CASE("shard spec: lengths are scalars with as many letters, and dimensions 
 }
 
 TEST_CASE("shard spec: what is not served yet") {
-  CHECK_THAT(refusal([] { shard_spec({.head_dim = 16, .layout = Layout::packed}); }),
-             Catch::Contains("does not take packed sequences yet"));
+  Spec packed = {.head_dim = 16, .layout = Layout::packed, .mask_mod = "q_idx < kv_len"};
+  CHECK_THAT(refusal([&] { shard_spec(packed); }),
+             Catch::Contains("does not take snippets that read kv_len yet"));
+  packed.mask_mod = "q_token < 5";
+  CHECK_THAT(refusal([&] { shard_spec(packed); }),
+             Catch::Contains("does not take snippets that read q_token yet"));
+  packed = {.head_dim = 16, .layout = Layout::packed, .kv_layout = Layout::paged};
+  CHECK_THAT(refusal([&] { shard_spec(packed); }),
+             Catch::Contains("does not take k and v in pages"));
 }
 
 }  // namespace tilewright::parallel
