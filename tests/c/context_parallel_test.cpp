@@ -269,7 +269,88 @@ std::vector<Outcome> run_ranks(const Tensors& whole, bool first_fails) {
   return outcomes;
 }
 
+// A rank's part of a packed call in which every v is 1, so that out is 1 too.
+void run_packed(Rank& rank, Outcome& outcome, std::vector<tw_shard>& shards) {
+  const tw_transport transport = rank.transport();
+  tw_communicator* communicator = nullptr;
+  outcome.run(tw_communicator_from_transport, &transport, &communicator);
+  const CommunicatorHandle own_communicator(communicator);
+  const tw_options options = cpu_options();
+  tw_context_parallel* context = nullptr;
+  const char* const spec =
+      R"({"dtype": "f32", "head_dim": 16, "layout": "packed", "mask_mod": "q_idx >= kv_idx - gap", )"
+      R"("scalars": {"gap": {"dtype": "i32"}}})";
+  if (!outcome.run(tw_context_parallel_create, spec, communicator, &options, &context)) return;
+  const ContextHandle own_context(context);
+  const std::int64_t begins[] = {0, 3, 3, 45};
+  auto whole = sized<tw_shared_sequences>();
+  whole.batch = 3;
+  whole.num_q_heads = whole.num_kv_heads = kHeads;
+  whole.q_begin = begins;
+  const tw_scalar gap = {"gap", 0};
+  tw_bindings* bindings = nullptr;
+  if (!outcome.run(tw_context_parallel_bind_packed, context, &whole,
+                   static_cast<const tw_buffer*>(nullptr), std::size_t{0}, &gap, std::size_t{1},
+                   &bindings)) {
+    return;
+  }
+  const BindingsHandle own_bindings(bindings);
+  auto plan_options = sized<tw_context_plan_options>();
+  plan_options.sharding = TW_SHARDING_ZIGZAG;
+  tw_context_plan* plan = nullptr;
+  if (!outcome.run(tw_context_plan_create_packed, context, &whole,
+                   static_cast<const tw_bindings*>(bindings), &plan_options, &plan)) {
+    return;
+  }
+  const ContextPlanHandle own_plan(plan);
+  std::size_t count = 0;
+  outcome.run(tw_context_plan_shards, plan, static_cast<tw_shard*>(nullptr), &count);
+  shards.resize(count);
+  outcome.run(tw_context_plan_shards, plan, shards.data(), &count);
+  auto info = sized<tw_context_plan_info>();
+  outcome.run(tw_context_plan_describe, context, plan, &info);
+  if (info.shard_count != static_cast<std::int32_t>(count)) outcome.errors.emplace_back("count");
+  count = 1;
+  tw_error* error = nullptr;
+  if (tw_context_plan_shards(plan, shards.data(), &count, &error) != TW_USAGE) {
+    outcome.errors.emplace_back("too little room is no error");
+  }
+  tw_error_destroy(error);
+  const auto all = static_cast<std::size_t>(info.q_rows * kHeads * kWidth);
+  std::vector<float> q = numbers(static_cast<std::int64_t>(all), 1), v(all, 1.0f), out(all, -9.0f);
+  auto call = sized<tw_call>();
+  call.q = call.k = tensor(q, {info.q_rows, kHeads, kWidth});
+  call.v = tensor(v, {info.q_rows, kHeads, kWidth});
+  call.out = tensor(out, {info.q_rows, kHeads, kWidth});
+  call.bindings = bindings;
+  std::vector<char> memory(static_cast<std::size_t>(info.workspace_bytes + 256));
+  call.workspace = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
+  call.workspace_bytes = info.workspace_bytes;
+  outcome.run(tw_context_parallel_forward, context, plan, &call);
+  for (const float x : out) outcome.of_rows = std::max(outcome.of_rows, std::fabs(double{x} - 1));
+}
+
 }  // namespace
+
+TEST_CASE("C: packed sequences that two ranks share") {
+  Ways ways;
+  std::vector<Outcome> outcomes(2);
+  std::vector<std::vector<tw_shard>> shards(2);
+  std::vector<Rank> ranks = {{&ways, 0}, {&ways, 1}};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] { run_packed(ranks[i], outcomes[i], shards[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (const std::string& error : outcomes[i].errors) FAIL_CHECK(error);
+    CHECK(outcomes[i].of_rows < 1e-6);
+    for (const tw_shard& shard : shards[i]) rows += shard.q_len;
+  }
+  CHECK(rows == 45);
+  CHECK(shards[0].size() + shards[1].size() == 3 + 4);
+}
 
 // tests/support/divided_gradients.hpp counts roundings: 1.2e-3 for dq, and as much for each of the
 // 48 rows that may read a column.

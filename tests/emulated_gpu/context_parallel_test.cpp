@@ -6,7 +6,7 @@
 
 #include "runtime/api/nccl.hpp"
 #include "runtime/parallel/row_sums.hpp"
-#include "tests/support/divided_gradients.hpp"
+#include "tests/support/divided_packed.hpp"
 
 namespace tilewright {
 namespace {
@@ -114,6 +114,58 @@ TEST_CASE("context parallel on a GPU: gradients, against the undivided call", "[
   CHECK(test::distance(got.dq, wanted.dq) <= bounds.dq);
   CHECK(test::distance(got.dk, wanted.dk) <= bounds.dk);
   CHECK(test::distance(got.dv, wanted.dv) <= bounds.dv);
+}
+
+TEST_CASE("context parallel on a GPU: packed sequences and gradients of a buffer", "[every-kind]") {
+  const Spec spec = {.dtype = f32,
+                     .head_dim = 16,
+                     .layout = Layout::packed,
+                     .score_mod = "score + slopes[h] * 0.01f * (kv_idx - q_idx)",
+                     .mask_mod = "q_idx >= kv_idx",
+                     .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}},
+                     .block = {16, 16},
+                     .outputs = {.lse = true},
+                     .gradients = {"q", "k", "v", "slopes"}};
+  const SharedSequences whole = test::sequences_of({{0, 0}, {70, 70}, {3, 3}, {20, 50}, {40, 0}});
+  const Tensor slopes = packed_calls::random_tensor({4}, 11);
+  const SnippetInputs inputs = {.buffers = {{"slopes", slopes}}};
+  const Attention undivided(spec, {.device = kGpu});
+  Tensor d_slopes = Tensor::zeros(f32, {4});
+  const test::UndividedPacked wanted(undivided, whole, undivided.bind(inputs),
+                                     {{"slopes", d_slopes}});
+  for (const Sharding sharding : {Sharding::zigzag, Sharding::contiguous}) {
+    test::PackedTensors got(spec, whole);
+    std::vector<Tensor> of_ranks;
+    for (int rank = 0; rank < 3; ++rank) of_ranks.push_back(Tensor::zeros(f32, {4}));
+    for (const std::string& error : on_gpus(3, {}, [&](int rank, const auto&communicator) {
+           const ContextParallel context(spec, communicator, {.device = kGpu});
+           const Bindings bindings = context.bind(whole, inputs);
+           const ContextPlan plan = context.plan(whole, bindings, {.sharding = sharding});
+           const test::PackedTensors own(spec, whole, wanted.tensors, plan);
+           packed_calls::Workspace forward(context.workspace_size(plan));
+           context.forward(own.forward(), plan, bindings, {.workspace = forward.view()});
+           packed_calls::Workspace more(context.workspace_size(plan, Pass::backward, true));
+           context.backward(own.backward(), plan, bindings,
+                            {{"slopes", of_ranks[static_cast<std::size_t>(rank)]}},
+                            {.workspace = more.view(), .deterministic = true});
+           context.wait();
+           own.put_into(got, plan);
+         })) {
+      CHECK(error == "");
+    }
+    const Shape longest = {.num_q_heads = 4, .num_kv_heads = 2, .q_len = 133, .kv_len = 123};
+    const test::GradientBounds bounds(spec, longest, wanted.weight);
+    CHECK(test::distance(got.out, wanted.tensors.out) <= 2 * 143 * 0x1p-24 * 1.5);
+    CHECK(test::distance(got.lse, wanted.tensors.lse) <= 2 * 4e-5 * 10);
+    CHECK(test::distance(got.dq, wanted.tensors.dq) <= bounds.dq);
+    CHECK(test::distance(got.dk, wanted.tensors.dk) <= bounds.dk);
+    CHECK(test::distance(got.dv, wanted.tensors.dv) <= bounds.dv);
+    const double greatest = test::distance(d_slopes, Tensor::zeros(f32, {4}));
+    for (const Tensor& of_rank : of_ranks) {
+      CHECK(test::distance(of_rank, d_slopes) <= 0x1p-10 * greatest);
+      CHECK(std::memcmp(of_rank.data(), of_ranks[0].data(), 16) == 0);
+    }
+  }
 }
 
 TEST_CASE("context parallel on a GPU: rows are added up and converted as on a CPU",

@@ -115,9 +115,11 @@ class UndividedPacked {
     ones.out = Tensor::copy_of(tensors.out);
     ones.lse = Tensor::copy_of(tensors.lse);
     packed_calls::fill(ones.dout, 1);
-    attention.backward(ones.backward(), plan, bindings, named);
+    packed_calls::Workspace more(attention.workspace_size(shape, Pass::backward, bindings, false));
+    const BackwardOptions options = {.workspace = more.view()};
+    attention.backward(ones.backward(), plan, bindings, named, options);
     weight = greatest(ones.dv);
-    attention.backward(tensors.backward(), plan, bindings, named);
+    attention.backward(tensors.backward(), plan, bindings, named, options);
   }
 
   PackedTensors tensors;
