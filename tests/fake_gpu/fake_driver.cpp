@@ -25,7 +25,8 @@ constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
 constexpr int kNoBinaryForGpu = 209;
 
-// The stream of priority 0, in which the memory pool is made. It is kept as long as the process lives.
+// The stream of priority 0, in which the memory pool is made. It is kept as long as the process
+// lives.
 char pool_stream;
 
 thread_local void* current[16];
@@ -210,8 +211,9 @@ int cuStreamDestroy_v2(void* stream) {
   return in_context();
 }
 int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
-  if (priority != 0) return cuStreamCreate(stream, flags);
-  return *stream = &pool_stream, in_context(capture_mode == 2 ? 0 : kInvalidValue);
+  // The pool is made in relaxed mode; NCCL and context parallel make other streams.
+  if (priority != 0 || capture_mode != 2) return cuStreamCreate(stream, flags);
+  return *stream = &pool_stream, in_context();
 }
 int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, in_context();
