@@ -11,8 +11,8 @@
 namespace tilewright::parallel {
 namespace {
 
-constexpr unsigned kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
-constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
+constexpr unsigned kLaneNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned kDisableTiming = 2;    // CU_EVENT_DISABLE_TIMING
 
 class CudaLane final : public TransferLane {
  public:
@@ -28,7 +28,7 @@ class CudaLane final : public TransferLane {
     int least = 0;
     int greatest = 0;
     if (f.stream_priorities) f.stream_priorities(&least, &greatest);
-    driver_.check(f.stream_create(&stream_, kNonBlocking, greatest), "making a stream");
+    driver_.check(f.stream_create(&stream_, kLaneNonBlocking, greatest), "making a stream");
     for (cuda::EventHandle& event : events_) {
       driver_.check(f.event_create(&event, kDisableTiming), "making an event");
     }

@@ -107,8 +107,16 @@ class UndividedPacked {
                                .total_kv = whole.kv_begin.back()};
     const bool backward = !attention.spec().gradients.empty();
     packed_calls::Workspace memory(attention.workspace_size(shape));
-    const Plan plan = attention.plan(shape, {.q_begin = q_begins, .kv_begin = kv_begins.view()},
-                                     bindings, {.workspace = memory.view(), .backward = backward});
+    const auto offsets = [](const std::vector<std::int64_t>& of) {
+      return packed_calls::int_tensor({of.begin(), of.end()});
+    };
+    const Tensor q_offsets = offsets(whole.q_offset);
+    const Tensor kv_offsets = offsets(whole.kv_offset);
+    Sequences sequences = {.q_begin = q_begins, .kv_begin = kv_begins.view()};
+    if (!whole.q_offset.empty()) sequences.q_offset = q_offsets.view();
+    if (!whole.kv_offset.empty()) sequences.kv_offset = kv_offsets.view();
+    const Plan plan = attention.plan(shape, sequences, bindings,
+                                     {.workspace = memory.view(), .backward = backward});
     attention.forward(tensors.forward(), plan, bindings);
     if (!backward) return;
     PackedTensors ones(attention.spec(), whole);

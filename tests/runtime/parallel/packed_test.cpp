@@ -217,6 +217,36 @@ TEST_CASE("context parallel: what no packed sequence needs is neither sent nor c
   CHECK(most <= least + least / 8);
 }
 
+TEST_CASE("context parallel: packed sequences in bf16, with offsets of their own") {
+  const Spec spec = {.dtype = bf16,
+                     .head_dim = 32,
+                     .layout = Layout::packed,
+                     .mask_mod = "q_idx >= kv_idx && q_idx - kv_idx < 60",
+                     .block = {32, 32},
+                     .outputs = {.lse = true}};
+  SharedSequences whole = sequences_of({{40, 70}, {0, 20}, {90, 130}, {33, 33}});
+  whole.q_offset = {100, 7, 50, -5};
+  whole.kv_offset = {60, 0, 10, -20};
+  const Attention attention(spec, {.device = Device::cpu()});
+  const UndividedPacked wanted(attention, whole, {}, {});
+  for (const Sharding sharding : {Sharding::zigzag, Sharding::contiguous}) {
+    PackedTensors got(spec, whole);
+    for (const std::string& error : test::run_ranks(4, [&](Rank& rank) {
+           const ContextParallel context = rank.context(spec);
+           const ContextPlan plan = context.plan(whole, {}, {.sharding = sharding});
+           const PackedTensors own(spec, whole, wanted.tensors, plan);
+           packed_calls::Workspace memory(context.workspace_size(plan));
+           context.forward(own.forward(), plan, {}, {.workspace = memory.view()});
+           own.put_into(got, plan);
+         })) {
+      REQUIRE(error == "");
+    }
+    // As in tests/emulated_gpu/context_parallel_test.cpp.
+    CHECK(test::distance(got.out, wanted.tensors.out) <= 5 * 0x1p-8);
+    CHECK(test::distance(got.lse, wanted.tensors.lse) <= 2 * (2e-3 + 0x1p-19 * 10));
+  }
+}
+
 TEST_CASE("context parallel: packed shards of given lengths, and whose rows they are") {
   const Spec spec = masks_of_sequences();
   const SharedSequences whole = sequences_of(equal({0, 1, 37, 203, 0, 64, 5, 90, 0}));
