@@ -209,6 +209,9 @@ constexpr Move kMoves[] = {{"cpu/kernels/", "cpu/"},
                            {"cuda/kernels/portable_forward.", "cuda/forward."},
                            {"cuda/kernels/hopper_forward.", "cuda/hopper."},
                            {"cuda/kernels/", "cuda/"},
+                           {"cuda/attention/q_tile.", "cuda/forward/place."},
+                           {"cuda/attention/planned_q_tiles.", "cuda/forward/planned_places."},
+                           {"cuda/attention/uniform_q_tiles.", "cuda/forward/uniform_places."},
                            {"cuda/attention/", "cuda/forward/"},
                            {"cuda/portable/listed_tiles.", "cuda/forward/kv_tiles."},
                            {"cuda/portable/", "cuda/forward/"},
@@ -223,7 +226,13 @@ constexpr Move kMoves[] = {{"cpu/kernels/", "cpu/"},
                            {"cuda/constants.", "cuda/device/constants."},
                            {"cuda/element.", "cuda/device/element."},
                            {"cuda/elementary.", "cuda/device/elementary."},
-                           {"cuda/float16.", "cuda/device/float16."}};
+                           {"cuda/float16.", "cuda/device/float16."},
+                           {"cuda/backward/listed_rows.", "cuda/backward/listed_places."},
+                           {"cuda/backward/planned_rows.", "cuda/backward/planned_places."},
+                           {"cuda/backward/element_inputs.", "cuda/backward/scene."},
+                           {"cuda/hopper/backward/own_columns.", "cuda/hopper/backward/place."},
+                           {"snippet/loads_in_bounds.", "snippet/reads_inside."},
+                           {"interpretations/", "readings/"}};
 
 std::string path_of_ids(const std::string& file) {
   for (const Move& move : kMoves) {
