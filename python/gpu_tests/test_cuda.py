@@ -63,7 +63,7 @@ def test_mask_and_strides(qkv, device):
 
 def test_opcheck(qkv, device):
     attention = tw.Attention({"dtype": "bf16", "head_dim": 128, "outputs": ["out", "lse"]}, device=device)
-    torch.library.opcheck(torch.ops.tilewright.forward, (*qkv, attention._number, -1, -1, -1, None, 0, 0))
+    torch.library.opcheck(torch.ops.tilewright.forward, (*qkv, attention._number, -1, -1, -1, None, 0, 0, None))
 
 
 def test_compile_forward_in_one_graph(qkv, device):

@@ -290,7 +290,7 @@ def test_opcheck(leaves):
     attention = tw.Attention(
         {"dtype": "f32", "head_dim": D, "outputs": ["out", "lse"], "gradients": ["q", "k", "v"]}, device="cpu"
     )
-    torch.library.opcheck(torch.ops.tilewright.forward, (*leaves[0], attention._number, -1, -1, -1, None, 0, 0))
+    torch.library.opcheck(torch.ops.tilewright.forward, (*leaves[0], attention._number, -1, -1, -1, None, 0, 0, None))
 
 
 def test_compiled(leaves):

@@ -60,7 +60,7 @@ def test_torch_block_masks_are_taken(tensors, qkv):
 
 def test_opcheck(tensors):
     attention = tw.Attention({"dtype": "f32", "head_dim": 16, "outputs": ["out", "lse"]}, device="cpu")
-    torch.library.opcheck(torch.ops.tilewright.forward, (*tensors, attention._number, -1, -1, -1, None, 0, 0))
+    torch.library.opcheck(torch.ops.tilewright.forward, (*tensors, attention._number, -1, -1, -1, None, 0, 0, None))
 
 
 def test_compile_without_a_break(tensors, qkv):

@@ -17,7 +17,7 @@ _kept: List[Any] = []  # of compiled calls of flex_attention
 
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, attention: int, mask: int, plan: int, bindings: int,
-    scale: Optional[float], q_offset: int, kv_offset: int, named: Optional[List[Tensor]] = None,
+    scale: Optional[float], q_offset: int, kv_offset: int, named: Optional[List[Tensor]],
 ) -> List[Tensor]:  # fmt: skip
     """[out] or [out, lse]. named: the tensors of buffers and scalars that the spec's gradients name, which bindings hold."""
     result = find(attention).forward(
@@ -29,7 +29,7 @@ def _forward(
 
 def _forward_fake(
     q: Tensor, k: Tensor, v: Tensor, attention: int, mask: int, plan: int, bindings: int,
-    scale: Optional[float], q_offset: int, kv_offset: int, named: Optional[List[Tensor]] = None,
+    scale: Optional[float], q_offset: int, kv_offset: int, named: Optional[List[Tensor]],
 ) -> List[Tensor]:  # fmt: skip
     variant = find(attention)
     results = [q.new_empty((*q.shape[:-1], variant._v_head_dim), dtype=_DTYPES[variant._out_dtype])]
@@ -43,9 +43,10 @@ def _forward_fake(
     return results
 
 
+# Without defaults: torch leaves out what equals one, and wants a gradient of each input that is left.
 _SCHEMA = (
     "(Tensor q, Tensor k, Tensor v, int attention, int mask, int plan, int bindings, float? scale, "
-    "SymInt q_offset, SymInt kv_offset, Tensor[]? named=None) -> Tensor[]"
+    "SymInt q_offset, SymInt kv_offset, Tensor[]? named) -> Tensor[]"
 )
 _op: Any = torch.library.custom_op("tilewright::forward", _forward, mutates_args=(), schema=_SCHEMA)
 _op.register_fake(_forward_fake)
@@ -87,12 +88,11 @@ _backward_op.register_fake(_backward_fake)
 
 
 def _keep_for_backward(ctx: Any, inputs: Any, output: List[Tensor]) -> None:
-    q, k, v, attention, mask, plan, bindings, scale, q_offset, kv_offset, named = (*inputs, None)[:11]
+    q, k, v, attention, mask, plan, bindings, scale, q_offset, kv_offset, named = inputs
     named = list(named or ())
     ctx.numbers = (attention, mask, plan, bindings, scale, q_offset, kv_offset)
     ctx.kept_alive = tuple(map(find, ctx.numbers[:4]))
     ctx.has_named = bool(named)
-    ctx.count = len(inputs)  # torch leaves `named` out where it is None
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, *output, *named)
 
@@ -111,7 +111,7 @@ def _backward_of_op(ctx: Any, gradients: List[Optional[Tensor]]) -> Any:
     found = iter(torch.ops.tilewright.backward(q, k, v, out, lse, dout, dlse, named, *ctx.numbers))
     of_inputs = [next(found) if name in wanted else None for name in "qkv"]
     of_named = list(found) if ctx.has_named else None
-    return (*of_inputs, None, None, None, None, None, None, None, of_named)[: ctx.count]
+    return (*of_inputs, None, None, None, None, None, None, None, of_named)
 
 
 _op.register_autograd(_backward_of_op, setup_context=_keep_for_backward)
@@ -192,7 +192,9 @@ def compiled_flex(query: Tensor, key: Tensor, value: Tensor, score_mod: Any, mas
         torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad),
     )
     attention, bindings = _prepare_once(score_mod, _number(mask), lse, facts)
-    results = torch.ops.tilewright.forward(query, key, value, attention, _number(mask), -1, bindings, scale, 0, 0)
+    results = torch.ops.tilewright.forward(
+        query, key, value, attention, _number(mask), -1, bindings, scale, 0, 0, None
+    )  # fmt: skip
     return (results[0], results[1]) if lse else results[0]
 
 

@@ -29,12 +29,10 @@ TEST_CASE("emulated GPU: gradients on Hopper of ragged lengths", "[every-kind]")
   check_on_hopper(spec_of(f16, 64), kRagged);
 }
 
-TEST_CASE("emulated GPU: gradients on Hopper of head dims that fill no whole panel", "[every-kind]") {
-  for (const auto& [head_dim, v_head_dim] : {std::pair<std::int64_t, std::int64_t>{96, 96},
-                                             {72, 80},
-                                             {48, 16},
-                                             {128, 64},
-                                             {40, 112}}) {
+TEST_CASE("emulated GPU: gradients on Hopper of head dims that fill no whole panel",
+          "[every-kind]") {
+  for (const auto& [head_dim, v_head_dim] :
+       {std::pair<std::int64_t, std::int64_t>{96, 96}, {72, 80}, {48, 16}, {128, 64}, {40, 112}}) {
     CAPTURE(head_dim, v_head_dim);
     Spec spec = spec_of(v_head_dim == 80 ? f16 : bf16, head_dim, "q_idx >= kv_idx");
     spec.v_head_dim = v_head_dim;
@@ -118,8 +116,8 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"delta without dlse", folder + "prepare.hpp", "delta - dlse", "delta"},
       {"dK is not scaled", folder + "consumer.hpp", "number_, arguments_.scale, dk",
        "number_, 1.0f, dk"},
-      {"facts of all heads are the first's", folder + "own_columns.hpp", "b * call.num_q_heads + h)",
-       "b * call.num_q_heads)"},
+      {"facts of all heads are the first's", folder + "own_columns.hpp",
+       "b * call.num_q_heads + h)", "b * call.num_q_heads)"},
       {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
        "  clear_dq_row(tiles.dq_sums + index * kHeadPad, lane);\n", ""}};
   const CallOptions dead{.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}};
