@@ -104,7 +104,8 @@ struct Kernels {
                          .device = Device::cpu(), .kernels = options.kernels, .threads = &threads});
     }
     const std::int64_t every = options.check_undefined_every;
-    const bool has_snippet = !c.spec.score_mod.empty() || !c.spec.mask_mod.empty();
+    const bool has_snippet =
+        !c.spec.score_mod.empty() || !c.spec.mask_mod.empty() || c.spec.has_other_snippets();
     const bool is_sample = every > 0 && c.number / 4 % every == 0;
     if (has_snippet && (needs_interpretations || is_sample))
       checked.emplace(c.spec, options.kernels);

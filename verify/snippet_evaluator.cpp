@@ -7,6 +7,11 @@
 namespace tilewright::verify {
 namespace {
 
+static_assert(static_cast<int>(SnippetKind::k_scale) == abi::kKScale &&
+              static_cast<int>(SnippetKind::out_scale) == abi::kOutScale &&
+              static_cast<int>(SnippetKind::sink) == abi::kSink &&
+              static_cast<int>(SnippetKind::dropout) == abi::kDropout);
+
 std::int64_t logical_size(const BufferDim& dim, const Shape& shape, std::int64_t physical) {
   if (const auto* size = std::get_if<std::int64_t>(&dim)) return *size;
   if (const auto* named = std::get_if<NamedDim>(&dim)) return extent_of(*named, shape);
@@ -61,9 +66,9 @@ SnippetValues::SnippetValues(const Spec& spec, const SnippetInputs& inputs, cons
   }
   index = 0;
   for (const auto& [name, scalar] : spec.scalars) {
-    const std::int64_t value = whole(bindings.scalars()[index++]);
+    const double value = bindings.scalars()[index++];
     if (scalar.dtype != DType::i64) continue;
-    scalars_.push_back({.as_i32 = static_cast<int>(value >> 32)});
+    scalars_.push_back({.as_i32 = static_cast<int>(whole(value) >> 32)});
   }
 }
 
@@ -88,7 +93,7 @@ SnippetEvaluator<Score>::SnippetEvaluator(const Spec& spec, KernelRole role,
                                           const Toolchain& toolchain)
     : kernel_(load_kernel(spec, Target::host_cpu(), {.role = role}, toolchain)),
       entry_(kernel_->template entry<Entry>("tilewright_evaluate_row")) {
-  if (!spec.has_other_snippets() || role == KernelRole::evaluate_checked) return;
+  if (!spec.has_other_snippets()) return;
   scale_entry_ = kernel_->template entry<ScaleEntry>("tilewright_evaluate_scale");
 }
 
@@ -96,12 +101,7 @@ template <typename Score>
 void SnippetEvaluator<Score>::scale(SnippetKind kind, const abi::SnippetArguments& arguments,
                                     std::int64_t b, std::int64_t h, std::int64_t first,
                                     std::int64_t count, Score* values) const {
-  const int which = kind == SnippetKind::q_scale   ? 0
-                    : kind == SnippetKind::k_scale ? 1
-                    : kind == SnippetKind::v_scale ? 2
-                    : kind == SnippetKind::sink    ? 3
-                    : kind == SnippetKind::dropout ? 5
-                                                   : 4;
+  const int which = static_cast<int>(kind);
   scale_entry_(&arguments, which, static_cast<int>(b), static_cast<int>(h), static_cast<int>(first),
                static_cast<int>(count), values);
 }

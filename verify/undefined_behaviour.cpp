@@ -1,10 +1,10 @@
 #include "verify/undefined_behaviour.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,11 +24,11 @@ namespace {
 using abi::Finding;
 
 SnippetKind snippet_of(const Finding& finding) {
-  return finding.in_mask_mod != 0 ? SnippetKind::mask_mod : SnippetKind::score_mod;
+  return static_cast<SnippetKind>(finding.snippet);
 }
 
-const std::string& text_of(const Spec& spec, SnippetKind kind) {
-  return kind == SnippetKind::mask_mod ? spec.mask_mod : spec.score_mod;
+const std::string& text_of(const Spec& spec, const Finding& finding) {
+  return snippet_text(spec, snippet_of(finding));
 }
 
 SourceLocation last_line(SnippetKind kind, std::string_view text) {
@@ -41,7 +41,10 @@ SourceLocation last_line(SnippetKind kind, std::string_view text) {
 // return is missing, in the function that it is the body of.
 SourceLocation place_of(const Spec& spec, const KernelSource& source, const Finding& finding) {
   const SnippetKind kind = snippet_of(finding);
-  const std::string& text = text_of(spec, kind);
+  const std::string& text = text_of(spec, finding);
+  if (finding.offset >= 0) {
+    return place_at(to_string(kind), text, static_cast<std::size_t>(finding.offset));
+  }
   const Origin origin = source.map.origin_of(std::max(finding.line, 1), finding.column);
   if (origin.in_snippet) {
     const int column = finding.column == 0 ? 0 : origin.column;
@@ -51,14 +54,16 @@ SourceLocation place_of(const Spec& spec, const KernelSource& source, const Find
   return {.file = std::string(to_string(kind))};
 }
 
-// Names of the buffers on the line of a place: the checked interpretation knows the line of an
-// index only.
+// The buffer that was read; where the checked interpretation knows a line only, the buffers on it.
 std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding,
                                     const SourceLocation& place) {
   std::vector<std::string> names;
-  const SnippetKind kind = snippet_of(finding);
-  for (const SnippetToken& token : tokenize(text_of(spec, kind), kind)) {
+  for (const SnippetToken& token : tokenize(text_of(spec, finding), snippet_of(finding))) {
     const std::string name(token.text);
+    if (finding.offset >= 0) {
+      if (token.offset == static_cast<std::size_t>(finding.offset)) return {name};
+      continue;
+    }
     const auto buffer = spec.buffers.find(name);
     if (token.line != place.line || buffer == spec.buffers.end()) continue;
     if (buffer->second.shape.empty()) continue;  // it has no index
@@ -67,28 +72,21 @@ std::vector<std::string> buffers_at(const Spec& spec, const Finding& finding,
   return names;
 }
 
-bool any_is_trusted(const Spec& spec, const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return spec.buffers.at(name).bounds == Bounds::trusted;
-  });
-}
-
 // An array of the snippet's own has no extent in the finding.
 bool is_own_array(const Finding& finding) {
   return finding.operand[1] == 0;
 }
 
 // What no snippet can do harm with, though its author may not have meant it.
-bool is_clamped(const Spec& spec, const Finding& finding, const SourceLocation& place) {
+bool is_clamped(const Finding& finding) {
   if (finding.kind == Finding::dimension_out_of_range) return true;
   const bool is_index = finding.kind == Finding::index_out_of_bounds ||
                         finding.kind == Finding::index_not_a_number ||
                         finding.kind == Finding::real_index_out_of_bounds;
-  return is_index && !is_own_array(finding) &&
-         !any_is_trusted(spec, buffers_at(spec, finding, place));
+  return is_index && !is_own_array(finding) && finding.trusted == 0;
 }
 
-bool is_fatal(const Spec& spec, const Finding& finding, const SourceLocation& place) {
+bool is_fatal(const Finding& finding) {
   switch (finding.kind) {
     case Finding::division_by_zero:  // traps, for dropped elements of a visited tile too
     case Finding::division_overflow:
@@ -98,7 +96,7 @@ bool is_fatal(const Spec& spec, const Finding& finding, const SourceLocation& pl
     case Finding::index_out_of_bounds:
     case Finding::index_not_a_number:
     case Finding::real_index_out_of_bounds:
-      return is_own_array(finding) || any_is_trusted(spec, buffers_at(spec, finding, place));
+      return is_own_array(finding) || finding.trusted != 0;
     default:
       return false;
   }
@@ -120,9 +118,9 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Sourc
   const bool is_nan = finding.kind == Finding::index_not_a_number;
   return fmt::format("index {}{} is outside its extent {}{}", index_of(finding), of_buffer,
                      finding.operand[1],
-                     any_is_trusted(spec, names) ? ""
-                     : is_nan                    ? "; element 0 is read"
-                                                 : "; it is clamped");
+                     finding.trusted != 0 ? ""
+                     : is_nan             ? "; element 0 is read"
+                                          : "; it is clamped");
 }
 
 std::string describe_dimension(const Spec& spec, const Finding& finding,
@@ -187,27 +185,37 @@ std::string hint_for(const Finding& finding) {
   }
 }
 
+// "b 0, h 1, q_idx 3": of what the snippet sees.
+std::string element_of(const Finding& finding) {
+  const SnippetKind kind = snippet_of(finding);
+  const std::string h = fmt::format("{} {}", sees(kind, "h") ? "h" : "h_kv", finding.h);
+  const std::string b = sees(kind, "b") ? fmt::format("b {}, ", finding.b) : "";
+  const auto index = [&](std::string_view name, int value) {
+    return sees(kind, name) ? fmt::format(", {} {}", name, value) : "";
+  };
+  return b + h + index("q_idx", finding.q_idx) + index("kv_idx", finding.kv_idx);
+}
+
 UndefinedOperation describe(const Spec& spec, const KernelSource& source, const Finding& finding) {
   const SourceLocation place = place_of(spec, source, finding);
-  return {.message =
-              fmt::format("{} (at b {}, h {}, q_idx {}, kv_idx {}{})",
-                          what_happened(spec, finding, place), finding.b, finding.h, finding.q_idx,
-                          finding.kv_idx, finding.kept ? "" : ", which mask_mod drops"),
+  return {.message = fmt::format("{} (at {}{})", what_happened(spec, finding, place),
+                                 element_of(finding), finding.kept ? "" : ", which mask_mod drops"),
           .place = place,
           .hint = hint_for(finding),
-          .fatal = is_fatal(spec, finding, place),
+          .fatal = is_fatal(finding),
           .endless = finding.kind == Finding::endless_loop,
           .kept = finding.kept != 0,
-          .clamped = is_clamped(spec, finding, place)};
+          .clamped = is_clamped(finding)};
 }
 
 // One finding for each kind and place, a kept element before a dropped one, in order of place.
 std::vector<UndefinedOperation> collect(const Spec& spec,
                                         const CheckedInterpretation& interpretation) {
-  std::map<std::tuple<int, int, int, int>, Finding> first;
+  std::map<std::array<int, 5>, Finding> first;
   for (const Finding& finding : interpretation.take_findings().first) {
-    const auto [entry, is_new] = first.emplace(
-        std::tuple(finding.line, finding.column, finding.kind, finding.in_mask_mod), finding);
+    const std::array place = {finding.snippet, finding.line, finding.column, finding.offset,
+                              finding.kind};
+    const auto [entry, is_new] = first.emplace(place, finding);
     if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
   }
   std::vector<UndefinedOperation> operations;
@@ -226,6 +234,18 @@ std::vector<std::int64_t> sample_rows(std::int64_t rows, std::int64_t wanted) {
     sample.push_back(count == 1 ? 0 : i * (rows - 1) / (count - 1));
   }
   return sample;
+}
+
+// The scales, the sink and dropout as the checked interpretation has them: what reads a part's
+// tensors evaluates each of them.
+ScaleValues checked_scales(const Spec& spec, const CheckedInterpretation& interpretation) {
+  if (!spec.has_other_snippets()) return {};
+  return [&interpretation](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
+                           std::int64_t h, std::int64_t first, std::int64_t count, double* values) {
+    std::vector<float> checked(static_cast<std::size_t>(count));
+    interpretation.scale(kind, arguments, b, h, first, count, checked.data());
+    std::copy(checked.begin(), checked.end(), values);
+  };
 }
 
 // Runs the snippets over a share of a part's rows. Returns how many elements that are.
@@ -259,7 +279,8 @@ UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& p
                                               const CheckedInterpretation& interpretation,
                                               std::int64_t max_elements) {
   const DefaultFloatEnvironment floats;
-  const Parts parts(spec, problem, SnippetValues::Extents::logical);
+  const Parts parts(spec, problem, SnippetValues::Extents::logical,
+                    checked_scales(spec, interpretation));
   UndefinedOperations found;
   for (const Parts::Piece& piece : parts.pieces()) {
     found.elements += piece.score_rows() * piece.columns();
@@ -269,7 +290,11 @@ UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& p
                        static_cast<double>(std::max(found.elements, max_elements));
   interpretation.take_findings();  // what an earlier call left
   for (const Parts::Piece& piece : parts.pieces()) {
-    if (piece.score_rows() == 0 || piece.columns() == 0) continue;
+    if (piece.score_rows() == 0) continue;
+    if (piece.columns() == 0) {
+      parts.read(piece);  // rows without columns have scales and a sink
+      continue;
+    }
     found.elements_checked += read_part(parts, piece, interpretation, share);
   }
   found.operations = collect(spec, interpretation);

@@ -129,7 +129,7 @@ std::vector<std::string> compile_options(const Target& target, const Interpretat
   options.insert(options.end(), interpretation.options.begin(), interpretation.options.end());
   // Where clang knows that a divisor is zero it deletes the code, and the result is anything. Now
   // it traps, as a division does at run time. A divisor that is a number costs nothing.
-  if (interpretation.options.empty() && (facts.score_mod_divides() || facts.mask_mod_divides())) {
+  if (interpretation.options.empty() && facts.any_snippet_divides()) {
     options.insert(options.end(),
                    {"-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"});
   }
@@ -327,7 +327,7 @@ KernelSource render_kernel(const SpecFacts& facts, const Target& target,
   }
   jinja::Rendered rendered = jinja::render(loader, kind.template_name, context);
   std::vector<std::string> entry_points = kind.entry_points;
-  if (kind.template_name == kEvaluate && !types.checked && facts.spec.has_other_snippets()) {
+  if (kind.template_name == kEvaluate && facts.spec.has_other_snippets()) {
     entry_points.emplace_back("tilewright_evaluate_scale");
   }
   if (kind.template_name == kBackward && facts.spec.is_packed()) {

@@ -1,6 +1,7 @@
 #include "generator/render/template_variables.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "generator/render/snippet_comment.hpp"
 #include "generator/snippet/append_scales.hpp"
 #include "generator/snippet/counted_loops.hpp"
+#include "generator/snippet/located_reads.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "generator/snippet/words.hpp"
 #include "generator/tactic/tactic_fields.hpp"
@@ -130,6 +132,13 @@ KernelSnippet scale_of(const SpecFacts& facts, SnippetKind kind) {
           snippet_comment(facts, kind, ScoreForm::as_written)};
 }
 
+std::vector<Replacement> checked_edits(const Snippet& snippet, const Spec& spec) {
+  std::vector<Replacement> edits = counted_loops(snippet);
+  std::vector<Replacement> reads = located_reads(snippet, spec);
+  std::move(reads.begin(), reads.end(), std::back_inserter(edits));
+  return edits;
+}
+
 // With `ahead`, what can be read ahead of the loop over lanes is added to it.
 Value snippet_value(const Spec& spec, const KernelSnippet& snippet,
                     const Interpretation& interpretation, ReadsAhead* ahead) {
@@ -137,8 +146,8 @@ Value snippet_value(const Spec& spec, const KernelSnippet& snippet,
   const auto mentioned = [&](const std::string& name) { return snippet.mentions(name); };
   const LiteralType literals = interpretation.literals;
   jinja::Splice body =
-      interpretation.checked
-          ? splice_snippet(snippet.user->snippet, literals, counted_loops(snippet.user->snippet))
+      interpretation.checked ? splice_snippet(snippet.user->snippet, literals,
+                                              checked_edits(snippet.user->snippet, spec))
       : snippet.printed != nullptr
           ? printed_snippet(*snippet.user, *snippet.printed, *snippet.facts, literals, ahead)
           : spliced_snippet(*snippet.user, literals, ahead);

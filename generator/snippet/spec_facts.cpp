@@ -166,6 +166,12 @@ bool SpecFacts::mask_mod_reads() const {
   return mask_mod && mentions_buffers(*mask_mod, spec);
 }
 
+bool SpecFacts::any_snippet_divides() const {
+  const std::vector<SnippetKind>& kinds = snippet_kinds();
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](SnippetKind kind) { return of(kind) && of(kind)->facts.divides; });
+}
+
 bool SpecFacts::may_prove_mask() const {
   return mask_mod && !mask_mod->facts.is_opaque;
 }

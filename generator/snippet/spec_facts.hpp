@@ -98,6 +98,7 @@ class SpecFacts {
   bool score_mod_loops() const { return score_mod && score_mod->facts.has_loop; }
   bool score_mod_divides() const { return score_mod && score_mod->facts.divides; }
   bool mask_mod_divides() const { return mask_mod && mask_mod->facts.divides; }
+  bool any_snippet_divides() const;
   bool mask_mod_reads() const;
   /// Whether mask_mod may be proved by intervals, which evaluate both sides of && and ||.
   bool may_prove_mask() const;

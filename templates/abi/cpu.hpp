@@ -143,6 +143,10 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 //                 const Score* scores,                 [kv_len] (q.k) * scale
 //                 Score* modified,                     [kv_len] after score_mod
 //                 unsigned char* keep);                [kv_len] mask_mod, 1 where there is none
+//            Of a spec with other snippets also one of these, for rows or columns from `first` on:
+//            void tilewright_evaluate_scale(const SnippetArguments*, int which, a SnippetNumber
+//                 int b, int h, int first, int count,
+//                 Score* values);                      [count]
 // evaluate_checked: also int tilewright_take_findings(Finding* findings, int capacity), which hands
 //            over what has been found since the last call and returns how many there were.
 
@@ -155,6 +159,9 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 //                 const Score* dy,                     [kv_len] gradient of the modified score
 //                 const GradientArgument*,             as BackwardArguments has them
 //                 double* sums);
+
+/// Snippets, in the order of the generator's SnippetKind.
+enum SnippetNumber : int { kScoreMod, kMaskMod, kQScale, kKScale, kVScale, kOutScale, kSink, kDropout };
 
 /// Undefined behaviour that the checked interpretation met.
 struct Finding {
@@ -174,9 +181,11 @@ struct Finding {
   int kind;
   int line;    // in the rendered source
   int column;  // 0 where unknown
-  int b, h, q_idx, kv_idx;
-  int kept;    // 0 where mask_mod drops the element
-  int in_mask_mod;  // 0: in score_mod
+  int offset;  // of the name of the buffer that was read, in the snippet; -1 where unknown
+  int b, h, q_idx, kv_idx;  // those that the snippet sees; h is h_kv where it sees that alone
+  int kept;     // 0 where mask_mod drops the element
+  int snippet;  // a SnippetNumber
+  int trusted;  // of an index: the buffer's bounds are trusted
   long long operand[2];
 };
 

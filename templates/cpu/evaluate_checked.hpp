@@ -20,11 +20,11 @@ TW_INLINE void evaluate_row(const SnippetArguments& arguments, int b, int h, int
   for (int kv = 0; kv < arguments.kv_len; ++kv) {
     const int kv_idx = kv + arguments.kv_offset;
     keep[kv] = 1;
-    tw_snippet::tw_run(true, [&] {
+    tw_snippet::tw_run(tilewright::abi::kMaskMod, [&] {
       keep[kv] = tw_snippet::tw_mask_mod(state, {}, b, h, h_kv, q_idx, kv_idx);
     });
     modified[kv] = scores[kv];
-    tw_snippet::tw_run(false, [&] {
+    tw_snippet::tw_run(tilewright::abi::kScoreMod, [&] {
       modified[kv] = tw_snippet::tw_score_mod(state, {}, scores[kv], b, h, h_kv, q_idx, kv_idx);
     });
     tw_snippet::tw_finish_element(b, h, q_idx, kv_idx, keep[kv] != 0);

@@ -17,23 +17,28 @@ struct tw_Element {
   static constexpr int kCapacity = 8;
   Finding findings[kCapacity];
   int count;
-  bool in_mask_mod;  // which is being evaluated
+  int snippet;       // which is being evaluated: a SnippetNumber
   long long rounds;  // of the snippet's loops
   void* abandon[5];  // where to go on when the element cannot
 };
 
 static __thread tw_Element tw_element;
 
-TW_NOINLINE void tw_report(int kind, int line, int column, long long first, long long second) {
+TW_NOINLINE void tw_add_finding(Finding finding) {
   if (tw_element.count == tw_Element::kCapacity) return;
-  Finding& finding = tw_element.findings[tw_element.count++];
-  finding = {};
+  finding.snippet = tw_element.snippet;
+  tw_element.findings[tw_element.count++] = finding;
+}
+
+TW_INLINE void tw_report(int kind, int line, int column, long long first, long long second) {
+  Finding finding = {};
   finding.kind = kind;
   finding.line = line;
   finding.column = column;
-  finding.in_mask_mod = tw_element.in_mask_mod;
+  finding.offset = -1;
   finding.operand[0] = first;
   finding.operand[1] = second;
+  tw_add_finding(finding);
 }
 
 // Leaves the snippet. The processor would trap, or memory would be overwritten, if it went on.
@@ -58,16 +63,16 @@ TW_INLINE bool tw_round(int line = __builtin_LINE()) {
 
 // Runs a snippet; false if it was abandoned.
 template <typename Body>
-TW_NOINLINE bool tw_run(bool is_mask_mod, Body&& body) {
+TW_NOINLINE bool tw_run(int snippet, Body&& body) {
   if (tw_met_endless_loop) return false;
-  tw_element.in_mask_mod = is_mask_mod;
+  tw_element.snippet = snippet;
   tw_element.rounds = 0;
   if (__builtin_setjmp(tw_element.abandon)) return false;
   body();
   return true;
 }
 
-// What has been found since it was last asked for, each kind once for each line and outcome.
+// What has been found since it was last asked for, each kind once for each place and outcome.
 struct tw_Findings {
   static constexpr int kCapacity = 64;
   Finding items[kCapacity];
@@ -83,8 +88,8 @@ struct tw_Findings {
   void add(const Finding& finding) {
     for (int i = 0; i < count; ++i) {
       if (items[i].kind == finding.kind && items[i].line == finding.line &&
-          items[i].column == finding.column && items[i].kept == finding.kept &&
-          items[i].in_mask_mod == finding.in_mask_mod) {
+          items[i].column == finding.column && items[i].offset == finding.offset &&
+          items[i].kept == finding.kept && items[i].snippet == finding.snippet) {
         return;
       }
     }

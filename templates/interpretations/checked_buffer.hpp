@@ -58,12 +58,30 @@ class tw_Buffer {
   int size(tw_Index dim) const {
     const long long inside = clamped(dim, kRank);
     if (inside != dim.value || dim.is_nan()) {
-      tw_report(Finding::dimension_out_of_range, dim.line, 0, dim.value, kRank);
+      report(Finding::dimension_out_of_range, dim, dim.value, kRank);
     }
     return static_cast<int>(argument_.size[inside]);
   }
 
+  // What is read at a place of the snippet (generator/snippet/located_reads.hpp).
+  tw_Buffer tw_at(int offset) const {
+    tw_Buffer here = *this;
+    here.offset_ = offset;
+    return here;
+  }
+
  private:
+  void report(int kind, const tw_Index& i, long long first, long long second) const {
+    Finding finding = {};
+    finding.kind = kind;
+    finding.line = i.line;
+    finding.offset = offset_;
+    finding.trusted = kTrusted;
+    finding.operand[0] = first;
+    finding.operand[1] = second;
+    tw_add_finding(finding);
+  }
+
   static long long clamped(const tw_Index& i, long long extent) {
     return i.value < 0 ? 0 : i.value >= extent ? extent - 1 : i.value;
   }
@@ -72,12 +90,11 @@ class tw_Buffer {
     const long long extent = argument_.size[dim];
     const long long inside = clamped(i, extent);
     if (i.is_nan()) {
-      tw_report(Finding::index_not_a_number, i.line, 0, 0, extent);
+      report(Finding::index_not_a_number, i, 0, extent);
     } else if (inside != i.value && i.is_real) {
-      tw_report(Finding::real_index_out_of_bounds, i.line, 0,
-                __builtin_bit_cast(long long, i.real), extent);
+      report(Finding::real_index_out_of_bounds, i, __builtin_bit_cast(long long, i.real), extent);
     } else if (inside != i.value) {
-      tw_report(Finding::index_out_of_bounds, i.line, 0, i.value, extent);
+      report(Finding::index_out_of_bounds, i, i.value, extent);
     }
     return inside * argument_.stride[dim];
   }
@@ -88,6 +105,7 @@ class tw_Buffer {
   }
 
   tilewright::abi::BufferArgument argument_;
+  int offset_ = -1;
 };
 
 }  // namespace tw_snippet

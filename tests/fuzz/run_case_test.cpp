@@ -181,6 +181,15 @@ TEST_CASE("fuzz: undefined behaviour at one place does not hide that at another"
   CHECK(parts[1].key == both.others[0].key);
 }
 
+TEST_CASE("fuzz: undefined behaviour of a spec without score_mod and mask_mod is found") {
+  CaseRunner runner(with_own_store());
+  FuzzCase fuzz_case = user_case({.k_scale = "1.0f / (1 + 0 / (kv_idx - 3))"});
+  const Outcome outcome = runner.run(fuzz_case);
+  CHECK(outcome.failure == Failure::undefined);
+  CHECK_THAT(outcome.message, ContainsSubstring("divided by zero (at b 0, h_kv 0, kv_idx 3)") &&
+                                  ContainsSubstring("k_scale:1"));
+}
+
 // Templates whose forward does something else too, each time but the first.
 std::shared_ptr<const jinja::Loader> later_also(const std::string& statement) {
   const auto templates = default_template_loader();

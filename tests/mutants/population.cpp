@@ -30,8 +30,8 @@ std::optional<Group> group_of(std::string_view file) {
              "cuda/attention/packed_sequence", "cuda/attention/planned_q_tiles"})) {
     return Group::plan;
   }
-  if (is_in({"abi/", "cpu/evaluate", "cpu/kernels/evaluate", "cuda/kernels/empty",
-             "cuda/kernels/add_rows", "kernel/"})) {
+  if (is_in({"abi/", "cpu/evaluate", "cpu/scale_value", "cpu/kernels/evaluate",
+             "cuda/kernels/empty", "cuda/kernels/add_rows", "kernel/"})) {
     return std::nullopt;
   }
   // No call of a mutant makes these kernels yet (docs/mutants.md).

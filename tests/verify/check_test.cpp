@@ -275,12 +275,13 @@ TEST_CASE(
     CHECK_FALSE(operation.fatal);
     messages += to_string(operation.place) + ": " + operation.message + "\n";
   }
-  CHECK_THAT(messages,
-             ContainsSubstring(
-                 "score_mod:1: index NaN of buffer \"near\" is outside its extent 8; element 0") &&
-                 ContainsSubstring("score_mod:1: index -inf of buffer \"near\"") &&
-                 ContainsSubstring("mask_mod:2: index 8.5 of buffer \"near\" is outside "
-                                   "its extent 8; it is clamped"));
+  CHECK_THAT(
+      messages,
+      ContainsSubstring(
+          "score_mod:1:9: index NaN of buffer \"near\" is outside its extent 8; element 0") &&
+          ContainsSubstring("score_mod:1:9: index -inf of buffer \"near\"") &&
+          ContainsSubstring("mask_mod:2:1: index 8.5 of buffer \"near\" is outside "
+                            "its extent 8; it is clamped"));
   spec.buffers["near"].bounds = Bounds::trusted;
   CHECK_THAT(error_of(spec).message(), ContainsSubstring("of buffer \"near\""));
 }

@@ -394,6 +394,17 @@ TEST_CASE("packed check: what a snippet reads outside of a buffer is found in ea
   CHECK_THAT(report.undefined.operations[0].message, ContainsSubstring("at b 1"));
 }
 
+TEST_CASE("packed check: rows without columns have a sink, which is checked") {
+  Spec spec = packed(f32, 32, "");
+  spec.sink = "x[2 + b]";
+  spec.buffers = {{"x", {.dtype = f32, .shape = {3}}}};
+  const Report report = check_case(
+      {.name = "x", .spec = spec, .q_heads = 1, .kv_heads = 1, .sequences = {{3, 9}, {4, 0}}});
+  CHECK(report.ok);
+  REQUIRE(report.undefined.operations.size() == 1);
+  CHECK_THAT(report.undefined.operations[0].message, ContainsSubstring("at b 1, h 0, q_idx -4)"));
+}
+
 TEST_CASE("packed check: a result from elsewhere is judged over the rows of sequences") {
   const Case c = short_rows();
   const PackedInputs inputs = inputs_of(c);

@@ -270,6 +270,7 @@ TEST_CASE("cpu kernel: each header compiles behind its own includes") {
                                         {tabled, "evaluate_double"},
                                         {scaled, "forward"},
                                         {scaled, "evaluate_double"},
+                                        {scaled, "evaluate_checked"},
                                         {tabled, "evaluate_checked"},
                                         {paged, "forward"},
                                         {padded, "forward"},

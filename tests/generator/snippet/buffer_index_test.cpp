@@ -174,7 +174,7 @@ TEST_CASE(
   spec.mask_mod = "pairs(0, NAN) == 0";
   const std::vector<Found> in_mask = check(spec, arguments());
   REQUIRE(in_mask.size() == 1);
-  CHECK(in_mask[0].finding.in_mask_mod == 1);
+  CHECK(in_mask[0].finding.snippet == abi::kMaskMod);
 }
 
 TEST_CASE("buffer index: size() of a dimension that is known at run time only is clamped") {
