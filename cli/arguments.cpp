@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -131,6 +131,18 @@ void require_held(const std::string& name, std::string_view number) {
               "an f32 is 0, or from 1.4e-45 to 3.4028235e38");
 }
 
+// A seed that a double rounds. Others that are no i64 are the library's to refuse.
+void require_exact(const std::string& name, std::string_view number) {
+  std::int64_t whole = 0;
+  const char* const end = number.data() + number.size();
+  const auto [stop, failure] = std::from_chars(number.data(), end, whole);
+  if (failure != std::errc() || stop != end) return;
+  constexpr auto kMost = static_cast<std::int64_t>(kMostExactWhole);
+  if (whole >= -kMost && whole <= kMost) return;
+  throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, which is no i64", name, number),
+              std::string(kSeedHint));
+}
+
 }  // namespace
 
 void declare_arguments(CLI::App& app, Verb& verb) {
@@ -187,7 +199,8 @@ CLI::Validator held_by_a_float() {
       "");
 }
 
-std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts) {
+std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts,
+                                            const Spec& spec) {
   std::map<std::string, double> scalars;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
@@ -199,9 +212,13 @@ std::map<std::string, double> parse_scalars(const std::vector<std::string>& text
     const std::string_view digits(begin, static_cast<std::size_t>(end - begin));
     const bool is_read = failure == std::errc() || failure == std::errc::result_out_of_range;
     if (!name.empty() && is_read && stop == end && begin != end) require_held(name, digits);
-    if (name.empty() || failure != std::errc() || stop != end || !std::isfinite(value)) {
+    if (name.empty() || failure != std::errc() || stop != end) {
       throw Error(ErrorCode::usage, fmt::format("--scalar: \"{}\" is no scalar", text),
                   "write --scalar NAME=NUMBER, for example --scalar cap=30");
+    }
+    const auto declared = spec.scalars.find(name);
+    if (declared != spec.scalars.end() && declared->second.dtype == DType::i64) {
+      require_exact(name, digits);
     }
     if (!scalars.emplace(name, value).second) {
       throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is given twice", name));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/verb.hpp"
+#include "generator/spec/spec.hpp"
 
 namespace tilewright::cli {
 
@@ -38,8 +39,10 @@ void add_json_flag(CLI::App& app, bool& json);
 CLI::Validator held_by_a_float();
 
 /// Reads `NAME=NUMBER`, repeated.
-/// @throws Error with code usage for another form, no finite number, or a name that is given twice
-std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts);
+/// @throws Error with code usage for another form, a seed that a double rounds, or a name that is
+///         given twice
+std::map<std::string, double> parse_scalars(const std::vector<std::string>& texts,
+                                            const Spec& spec);
 
 /// Splits at commas, empty parts included. An empty text has no parts.
 std::vector<std::string> split_at_commas(const std::string& text);

@@ -273,7 +273,7 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   } else {
     inputs.take_random(spec, arguments, parse_random_dense(arguments.inputs));
   }
-  inputs.take_values(arguments);
+  inputs.take_values(spec, arguments);
   inputs.make_outputs(spec);
   if (spec.is_packed()) {
     inputs.take_sequences(spec);
@@ -305,7 +305,7 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
   } else {
     inputs.take_file(spec, arguments, false);
   }
-  inputs.take_values(arguments);
+  inputs.take_values(spec, arguments);
   inputs.problem_.shape = shape;
   if (inputs.sequences_) inputs.problem_.sequences = inputs.sequences_->sequences();
   if (spec.is_paged()) inputs.problem_.page_size = shape.kv_len;
@@ -393,8 +393,8 @@ void CallInputs::take_one_sequence(const Spec& spec, const InputArguments& argum
       SequenceTensors::of_one(spec, shape.q_len, shape.kv_len, shape.q_offset, shape.kv_offset);
 }
 
-void CallInputs::take_values(const InputArguments& arguments) {
-  problem_.snippet.scalars = parse_scalars(arguments.scalars);
+void CallInputs::take_values(const Spec& spec, const InputArguments& arguments) {
+  problem_.snippet.scalars = parse_scalars(arguments.scalars, spec);
   problem_.shape.q_offset = arguments.q_offset.value_or(0);
   problem_.shape.kv_offset = arguments.kv_offset.value_or(0);
   problem_.scale = arguments.scale;

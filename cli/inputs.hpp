@@ -86,7 +86,7 @@ class CallInputs {
   void take_sequences(const Spec& spec);
   void take_one_sequence(const Spec& spec, const InputArguments& arguments, Shape& shape);
   void take_random_buffers(const Spec& spec, const InputArguments& arguments, const Shape& shape);
-  void take_values(const InputArguments& arguments);
+  void take_values(const Spec& spec, const InputArguments& arguments);
   void make_outputs(const Spec& spec);
 
   // The problem views one of these three.

@@ -18,6 +18,13 @@ enum class FloatRange { holds, overflows, underflows };  // underflows: to zero,
 FloatRange f32_range(std::string_view spelling, bool is_hexadecimal = false);
 FloatRange f64_range(std::string_view spelling, bool is_hexadecimal = false);
 
+/// 2^53: a double holds every whole number from its negative to it.
+inline constexpr double kMostExactWhole = 9007199254740992.0;
+/// What to do about a seed beyond it.
+inline constexpr std::string_view kSeedHint =
+    "a seed as a scalar is from -9007199254740992 to 9007199254740992 (2^53); one of 64 bits comes "
+    "in a buffer: \"buffers\": {\"seed\": {\"dtype\": \"i64\", \"shape\": []}}";
+
 /// f32_range of a value that a double holds; infinities and NaN are held.
 FloatRange f32_range(double value);
 

@@ -22,6 +22,7 @@
 #include "generator/snippet/snippet.hpp"
 #include "generator/spec/gradients.hpp"
 #include "generator/spec/json_position.hpp"
+#include "generator/spec/number_range.hpp"
 #include "generator/spec/validate.hpp"
 
 namespace tilewright {
@@ -245,6 +246,12 @@ class SpecReader {
       fail(path, fmt::format("{} lacks the key \"{}\"", to_string(path), key),
            R"(write {"dtype": "f32", "shape": ["num_q_heads"]})");
     }
+    if (buffer.dtype == DType::i64 && buffer.range) {
+      const SpecPath at = below(path, "range");
+      for (std::size_t i = 0; i < 2; ++i) {
+        require_exact(below(at, fmt::format("[{}]", i)), value["range"][i], "");
+      }
+    }
     return buffer;
   }
 
@@ -298,6 +305,9 @@ class SpecReader {
     if (!value.contains("dtype")) {
       fail(path, fmt::format("{} lacks the key \"dtype\"", to_string(path)),
            R"(add "dtype": "f32" or "dtype": "i32")");
+    }
+    if (scalar.dtype == DType::i64 && value.contains("default")) {
+      require_exact(below(path, "default"), value["default"], kSeedHint);
     }
     return scalar;
   }
@@ -417,6 +427,17 @@ class SpecReader {
   double number_at(const SpecPath& path, const Json& value) const {
     expect(path, value, value.is_number(), "be a number");
     return value.get<double>();
+  }
+
+  // The number that is written is an i64 that a double holds. check_fields sees the rounded one.
+  void require_exact(const SpecPath& path, const Json& value, std::string_view hint) const {
+    constexpr auto kMost = static_cast<std::int64_t>(kMostExactWhole);
+    const bool is_exact =
+        !value.is_number_integer() ||
+        (value.is_number_unsigned() ? value.get<std::uint64_t>() <= std::uint64_t{kMost}
+                                    : value.get<std::int64_t>() >= -kMost);
+    if (is_exact) return;
+    fail(path, wrong_value(path, shown(value), range_rule(DType::i64)), std::string(hint));
   }
 
   std::int64_t integer_at(const SpecPath& path, const Json& value) const {

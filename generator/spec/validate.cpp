@@ -28,7 +28,7 @@ constexpr std::size_t kMaxNameBytes = 256;
 
 // Whole numbers without a point, so that messages show what was written.
 std::string number(double value) {
-  return std::trunc(value) == value && std::fabs(value) < 1e15
+  return std::trunc(value) == value && std::fabs(value) <= kMostExactWhole
              ? fmt::format("{}", static_cast<std::int64_t>(value))
              : fmt::format("{}", value);
 }
@@ -50,7 +50,7 @@ Limits limits_of(DType dtype) {
     case DType::i32:
       return {-2147483648.0, 2147483647.0};
     case DType::i64:
-      return {-9007199254740992.0, 9007199254740992.0};  // as far as a double counts
+      return {-kMostExactWhole, kMostExactWhole};
     case DType::u8:
       return {0, 255};
     case DType::boolean:
@@ -417,9 +417,8 @@ class FieldChecker {
     const Limits limits = limits_of(dtype);
     const bool whole = !is_floating(dtype);
     if (!(value >= limits.least && value <= limits.greatest)) {
-      wrong(path, number(value),
-            fmt::format("be {} from {} to {} ({})", whole ? "a whole number" : "a finite number",
-                        number(limits.least), number(limits.greatest), to_string(dtype)));
+      const bool is_seed = dtype == DType::i64 && path[0] == "scalars";
+      wrong(path, number(value), range_rule(dtype), is_seed ? std::string(kSeedHint) : "");
     }
     if (!whole && f32_range(value) == FloatRange::underflows) {
       wrong(path, number(value),
@@ -471,6 +470,13 @@ std::string to_string(const SpecPath& path) {
     text += printable(step);
   }
   return text;
+}
+
+std::string range_rule(DType dtype) {
+  const Limits limits = limits_of(dtype);
+  return fmt::format("be {} from {} to {} ({})",
+                     is_floating(dtype) ? "a finite number" : "a whole number",
+                     number(limits.least), number(limits.greatest), to_string(dtype));
 }
 
 std::string wrong_value(const SpecPath& path, std::string_view value, std::string_view rule) {

@@ -33,6 +33,9 @@ void check_fields(const Spec& spec, const std::function<void(const SpecProblem&)
 /// A message about a value: `head_dim is 100, but must be a multiple of 8`.
 std::string wrong_value(const SpecPath& path, std::string_view value, std::string_view rule);
 
+/// "be a whole number from 0 to 255 (u8)": what an element of a buffer, or a scalar, can be.
+std::string range_rule(DType dtype);
+
 /// The dtypes of q, k, v and out, of buffers, and of a scalar.
 const std::vector<std::string>& tensor_dtype_names();
 const std::vector<std::string>& kv_dtype_names();

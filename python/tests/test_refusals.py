@@ -54,6 +54,16 @@ def calls():
     yield tw.Attention, dict(spec={"dtype": "f32", "head_dim": 16}, device="cpu")
 
 
+def test_a_seed_is_a_whole_number_that_a_float_holds():
+    scalars = {"seed": {"dtype": "i64"}, "x": {"dtype": "f32", "default": 0}}
+    attention = tw.Attention({"dtype": "f32", "head_dim": 16, "dropout": "0.5f", "scalars": scalars}, device="cpu")
+    for held in (2**53, -(2**53), np.int64(2**53), np.array(7), 1e3):
+        attention.bind(seed=held, x=2**53 + 1)
+    for rounded in (2**53 + 1, -(2**53) - 1, 2**2000, np.int64(2**53 + 1), np.array(2**53 + 1), 2.0**60):
+        with pytest.raises(tw.Error, match="which is no i64"):
+            attention.bind(seed=rounded)
+
+
 def test_wrong_arguments_raise_nothing_else():
     for function, arguments in calls():
         for name in arguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import re
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
@@ -54,13 +55,31 @@ def real(name: str, value: Any) -> Optional[float]:
     return float(value.detach() if hasattr(value, "detach") else value)
 
 
-def scalars_of(given: Optional[Mapping[str, Any]]) -> Dict[str, float]:
-    """`scalars=`."""
-    found = {} if given is None else {name: real(name, value) for name, value in mapping("scalars", given).items()}
-    for name, value in found.items():
-        if value is None:
+def scalars_of(given: Optional[Mapping[str, Any]], declared: Optional[Mapping[str, Any]] = None) -> Dict[str, float]:
+    """`scalars=`. declared: what the spec says of them."""
+    found = {}
+    for name, value in ({} if given is None else mapping("scalars", given)).items():
+        if (declared or {}).get(name, {}).get("dtype") == "i64":
+            _require_exact(name, value)
+        found[name] = real(name, value)
+        if found[name] is None:
             raise Error("usage", f"scalars holds None for {name}", "pass a number, or leave it out")
     return found  # type: ignore[return-value]
+
+
+def _require_exact(name: str, value: Any) -> None:
+    """Refuses a whole number that a float rounds. Others that are no i64 are the library's to refuse."""
+    try:
+        whole_value = operator.index(value)
+    except TypeError:
+        return
+    if abs(whole_value) > 2**53:
+        raise Error(
+            "usage",
+            f'scalar "{name}" is {whole_value}, which is no i64',
+            "a seed as a scalar is from -2**53 to 2**53; one of 64 bits comes in a buffer: "
+            '"buffers": {"seed": {"dtype": "i64", "shape": []}}',
+        )
 
 
 def mapping(name: str, value: Any) -> Mapping[str, Any]:

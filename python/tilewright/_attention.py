@@ -131,7 +131,7 @@ class Attention:
                 named[name] = value
                 value = value.detach()
             if name in scalar_names or isinstance(value, (bool, int, float)):
-                scalars.update(scalars_of({name: value}))
+                scalars.update(scalars_of({name: value}, scalar_names))
             else:
                 arrays[name] = readable(value) if kind == "jax" else value
         return Bindings(self._core.bind(arrays, scalars), arrays, scalars, named)

@@ -183,7 +183,7 @@ class ContextParallel:
                 named[name] = value
                 value = value.detach()
             if name in scalar_names or isinstance(value, (bool, int, float)):
-                scalars.update(scalars_of({name: value}))
+                scalars.update(scalars_of({name: value}, scalar_names))
             else:
                 arrays[name] = readable(value) if framework(value) == "jax" else value
         stream = next((stream_of(array) for array in arrays.values()), 0)

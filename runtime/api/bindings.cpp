@@ -17,8 +17,6 @@ namespace tilewright {
 namespace {
 
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
-// 2^53: from there on a double skips whole numbers.
-constexpr double kFirstUneven = 9007199254740992.0;
 
 template <typename Map>
 std::vector<std::string> names_of(const Map& map) {
@@ -94,16 +92,13 @@ TensorView resolve_buffer(const std::string& name, const BufferSpec& spec,
 bool holds(DType dtype, double value) {
   if (dtype == DType::f32) return f32_range(value) == FloatRange::holds;
   if (value != std::floor(value)) return false;
-  if (dtype == DType::i64) return std::fabs(value) < kFirstUneven;
+  if (dtype == DType::i64) return std::fabs(value) <= kMostExactWhole;
   return value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max();
 }
 
-const char* values_of(DType dtype) {
+std::string_view values_of(DType dtype) {
   if (dtype == DType::f32) return "an f32 is 0, or from 1.4e-45 to 3.4028235e38";
-  if (dtype == DType::i64) {
-    return "a seed is a whole number of at most 53 bits; one of 64 bits is given in a buffer, "
-           "\"seed\": {\"dtype\": \"i64\", \"shape\": []}";
-  }
+  if (dtype == DType::i64) return kSeedHint;
   return "an i32 is a whole number from -2147483648 to 2147483647";
 }
 
@@ -122,7 +117,7 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
   throw Error(
       ErrorCode::usage,
       fmt::format("scalar \"{}\" is {}, which is no {}", name, value, to_string(spec.dtype)),
-      values_of(spec.dtype));
+      std::string(values_of(spec.dtype)));
 }
 
 [[noreturn]] void refuse_unbound(const Spec& spec) {

@@ -196,6 +196,37 @@ TEST_CASE("cli: scalars are NAME=NUMBER, known, and all given") {
   require_refused(run_on(folder, spec, "random:1,1,1,16,16", scalars), folder, "usage", words);
 }
 
+TEST_CASE("cli: a scalar is any number that its dtype holds, NaN and infinities of f32 too") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "f32", "head_dim": 16, "mask_mod": "q_idx >= kv_idx - n", "dropout": "p",
+    "scalars": {"n": {"dtype": "i32", "default": 0}, "p": {"dtype": "f32", "default": 0.5},
+                "seed": {"dtype": "i64", "default": 1}}})json");
+  const auto with = [&](const std::string& scalar) {
+    return run_on(folder, spec, "random:1,1,1,16,16", {"--scalar", scalar});
+  };
+  for (const char* const held : {"p=nan", "p=-inf", "p=inf", "seed=9007199254740992",
+                                 "seed=-9007199254740992", "seed=1e3"}) {
+    CAPTURE(held);
+    CHECK(with(held).status == 0);
+  }
+  const auto [scalar, message] = GENERATE(table<std::string, std::string>({
+      {"n=nan", "scalar \"n\" is nan, which is no i32"},
+      {"n=inf", "scalar \"n\" is inf, which is no i32"},
+      {"seed=nan", "scalar \"seed\" is nan, which is no i64"},
+      {"seed=9007199254740993", "scalar \"seed\" is 9007199254740993, which is no i64"},
+      {"seed=-9007199254740993", "scalar \"seed\" is -9007199254740993, which is no i64"},
+      {"seed=9007199254740994", "scalar \"seed\" is 9007199254740994, which is no i64"},
+      {"seed=99999999999999999999", "which is no i64"},
+      {"seed=0.5", "scalar \"seed\" is 0.5, which is no i64"},
+  }));
+  CAPTURE(scalar);
+  const Ended ended = with(scalar);
+  CHECK(ended.status == 2);
+  CHECK_THAT(ended.err, ContainsSubstring("error[usage]") && ContainsSubstring(message));
+  if (scalar.starts_with("seed")) CHECK_THAT(ended.err, ContainsSubstring("comes in a buffer"));
+}
+
 TEST_CASE("cli: offsets and scales that no call can have are refused") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPlain);

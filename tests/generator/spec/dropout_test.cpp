@@ -70,6 +70,27 @@ TEST_CASE("dropout: a seed is one i64, of dropout alone") {
                 "no snippet reads it", "declare it as a buffer");
 }
 
+TEST_CASE("dropout: a seed is a whole number that a double holds") {
+  const auto seed = [](const std::string& value) {
+    return R"("dropout": "0.5f", "scalars": {"seed": {"default": )" + value +
+           R"(, "dtype": "i64"}})";
+  };
+  for (const char* const held : {"9007199254740992", "-9007199254740992", "9007199254740992.0"}) {
+    const Spec spec = spec_from_json(with(seed(held)));
+    CHECK(*spec.scalars.at("seed").default_value == std::stod(held));
+    CHECK(spec_from_json(to_json(spec)) == spec);
+  }
+  for (const char* const rounded : {"9007199254740993", "-9007199254740993", "9007199254740994",
+                                    "9223372036854775807", "18446744073709551615", "1e300"}) {
+    check_refused(seed(rounded), "but must be a whole number from -9007199254740992 to",
+                  R"("buffers": {"seed": {"dtype": "i64", "shape": []}})");
+  }
+  check_refused(seed("9007199254740993"), "scalars.seed.default is 9007199254740993,", "2^53");
+  check_refused(
+      R"("buffers": {"x": {"range": [0, 9007199254740993], "dtype": "i64", "shape": [1]}})",
+      "buffers.x.range[1] is 9007199254740993,", "");
+}
+
 TEST_CASE("dropout: it sees the head") {
   check_refused(std::string(kSeed) + R"("dropout": "q_idx * 0.1f")", "dropout does not see q_idx",
                 "it sees h, h_kv, num_q_heads, num_kv_heads");

@@ -1,5 +1,7 @@
 #include "runtime/api/bindings.hpp"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/error.hpp"
@@ -107,6 +109,23 @@ TEST_CASE("bindings: scalars are checked against their dtype") {
                ContainsSubstring("which is no f32"));
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["wndow"] = 1; }, usage),
                ContainsSubstring("did you mean \"window\"?"));
+}
+
+TEST_CASE("bindings: a seed is a whole number up to 2^53, and others any that they hold") {
+  const Spec spec{.dtype = f32,
+                  .head_dim = 16,
+                  .dropout = "p",
+                  .scalars = {{"seed", {.dtype = i64}}, {"p", {.dtype = f32}}}};
+  const auto bind = [&](double seed, double p) {
+    return Bindings(spec, {.scalars = {{"seed", seed}, {"p", p}}});
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double p : {0.5, nan, HUGE_VAL, -HUGE_VAL}) CHECK_NOTHROW(bind(0x1p53, p));
+  CHECK_NOTHROW(bind(-0x1p53, 0));
+  for (const double seed : {0x1p53 + 2, -0x1p53 - 2, 1e300, 0.5, nan, HUGE_VAL}) {
+    REQUIRE_THROWS_WITH(bind(seed, 0), ContainsSubstring("which is no i64") &&
+                                           ContainsSubstring("comes in a buffer"));
+  }
 }
 
 TEST_CASE("bindings: named dimensions are checked against the call, and 1 broadcasts") {
