@@ -82,7 +82,9 @@ std::string unknown_name(const std::string& message) {
 std::vector<std::string> declared_names(const Spec& spec) {
   std::vector<std::string> names;
   for (const auto& [name, buffer] : spec.buffers) names.push_back(name);
-  for (const auto& [name, scalar] : spec.scalars) names.push_back(name);
+  for (const auto& [name, scalar] : spec.scalars) {
+    if (is_read_by_snippets(scalar)) names.push_back(name);
+  }
   return names;
 }
 

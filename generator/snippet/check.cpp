@@ -45,7 +45,9 @@ class SpecCheck {
   bool is_near_a_declared_one(std::string_view name) const {
     std::vector<std::string> declared;
     for (const auto& [key, buffer] : spec_.buffers) declared.push_back(key);
-    for (const auto& [key, scalar] : spec_.scalars) declared.push_back(key);
+    for (const auto& [key, scalar] : spec_.scalars) {
+      if (is_read_by_snippets(scalar)) declared.push_back(key);
+    }
     return nearest_name(name, declared).has_value();
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -217,7 +218,9 @@ std::string names_available(const Spec& spec, SnippetKind kind) {
   }
   if (kind == SnippetKind::score_mod) text += ", score";
   text += list_line("buffers", spec.buffers, buffer_text);
-  text += list_line("scalars", spec.scalars, [](const std::string& name, const ScalarSpec& scalar) {
+  std::map<std::string, ScalarSpec> scalars = spec.scalars;
+  std::erase_if(scalars, [](const auto& scalar) { return !is_read_by_snippets(scalar.second); });
+  text += list_line("scalars", scalars, [](const std::string& name, const ScalarSpec& scalar) {
     return fmt::format("{} ({})", name, to_string(scalar.dtype));
   });
   text +=

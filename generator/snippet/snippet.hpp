@@ -79,6 +79,11 @@ Snippet check_snippet(SnippetKind kind, std::string_view text);
 /// @param tokens  becomes the text's tokens, which point into it
 Snippet check_snippet(SnippetKind kind, std::string_view text, std::vector<SnippetToken>& tokens);
 
+/// All scalars but an i64, which is dropout's seed.
+inline bool is_read_by_snippets(const ScalarSpec& scalar) {
+  return scalar.dtype != DType::i64;
+}
+
 /// The names that a snippet of this spec may use, for messages: indices, lengths, buffers (with
 /// their shapes), scalars, functions. Several lines.
 std::string names_available(const Spec& spec, SnippetKind kind);

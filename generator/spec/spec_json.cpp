@@ -64,6 +64,15 @@ std::string_view kind_of(const Json& value) {
   return value.is_array() ? "a list" : "an object";
 }
 
+// "7 (a number)"; the value alone where it shows its kind, or where the rule is about its kind.
+std::string with_kind(const Json& value, std::string_view rule) {
+  const std::string_view kind = kind_of(value);
+  const std::string_view in_rules = value.is_number() ? "number" : kind;
+  const bool is_clear = value.is_null() || value.is_boolean();
+  if (is_clear || rule.find(in_rules) != std::string_view::npos) return shown(value);
+  return fmt::format("{} ({})", shown(value), kind);
+}
+
 // What other libraries call our dtypes.
 std::string dtype_alias(std::string_view name) {
   static const auto& kAliases =
@@ -396,6 +405,10 @@ class SpecReader {
   }
 
   std::string snippet_at(const SpecPath& path, const Json& value) const {
+    if (value.is_number() || value.is_boolean()) {
+      fail(path, wrong_value(path, with_kind(value, {}), "be a string"),
+           fmt::format(R"(a snippet is C++ in quotes: "{}": "{}")", path[0], value.dump()));
+    }
     std::string text = string_at(path, value);
     if (text.empty()) {
       fail(path, fmt::format("{} is empty", path[0]),
@@ -416,12 +429,10 @@ class SpecReader {
 
   Sorted sorted_at(const SpecPath& path, const Json& value) const {
     if (value.is_boolean()) return value.get<bool>();
+    constexpr std::string_view kRule = R"(be true or false, or "promised")";
     const std::string name = value.is_string() ? value.get<std::string>() : "";
     if (is_listed(kSortedWords, name)) return Sorted::promised;
-    fail(path,
-         wrong_value(path, fmt::format("{} ({})", shown(value), kind_of(value)),
-                     R"(be true or false, or "promised")"),
-         did_you_mean(name, kSortedWords));
+    fail(path, wrong_value(path, with_kind(value, kRule), kRule), did_you_mean(name, kSortedWords));
   }
 
   double number_at(const SpecPath& path, const Json& value) const {
@@ -490,7 +501,7 @@ class SpecReader {
     if (is_right) return;
     const std::string quoted = value.is_string() ? "delete the quotes" : "";
     const bool wants_number = rule.find("number") != std::string_view::npos;
-    fail(path, wrong_value(path, fmt::format("{} ({})", shown(value), kind_of(value)), rule),
+    fail(path, wrong_value(path, with_kind(value, rule), rule),
          wants_number ? quoted : std::string());
   }
 

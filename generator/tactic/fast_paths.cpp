@@ -33,6 +33,11 @@ std::optional<SnippetToken> type_without_intervals(const AnalysedSnippet& analys
   return {};
 }
 
+bool reads_buffers(const Snippet& snippet, const Spec& spec) {
+  return std::any_of(spec.buffers.begin(), spec.buffers.end(),
+                     [&](const auto& buffer) { return snippet.mentions(buffer.first); });
+}
+
 class Explainer {
  public:
   Explainer(const SpecFacts& facts, const Target& target)
@@ -148,7 +153,7 @@ class Explainer {
   std::string why_not_decode() const {
     if (!is_gpu_) return "only GPUs have a kernel for sequences with few rows of q";
     if (facts_.spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
-    if (facts_.spec.has_dropout()) return "it draws no weights that dropout drops";
+    if (facts_.spec.has_dropout()) return "the decode kernel has no dropout";
     if (facts_.spec.pads_rows()) {
       return "head_dim and v_head_dim must be multiples of 8 from 16 on";
     }
@@ -177,9 +182,20 @@ class Explainer {
         has_reads = true;
       }
     }
-    if (!has_reads) return add(name, false, "the snippets read no buffers");
+    if (!has_reads) return add(name, false, why_no_reads());
     add(name, false,
         fmt::format("no read of a buffer that is not trusted, at plain indices, {}", which), place);
+  }
+
+  // The path is of reads in score_mod and mask_mod.
+  std::string why_no_reads() const {
+    std::string readers;
+    for (const SnippetKind kind : snippet_kinds()) {
+      if (!facts_.of(kind) || !reads_buffers(facts_.of(kind)->snippet, facts_.spec)) continue;
+      readers += (readers.empty() ? "" : " and ") + std::string(to_string(kind));
+    }
+    if (readers.empty()) return "the snippets read no buffers";
+    return "score_mod and mask_mod read no buffers, and the path is not for " + readers;
   }
 
   void of_mask() {

@@ -120,7 +120,7 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
     return fmt::format("the spec's tactic is \"{}\"", spec.tactic->name);
   }
   if (spec.is_packed()) return "it serves dense layouts";
-  if (spec.has_dropout()) return "it draws no weights that dropout drops";
+  if (spec.has_dropout()) return "Hopper's backward kernel has no dropout";
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";
   }

@@ -220,7 +220,7 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   if (const std::int64_t bytes = uneven_row_bytes(spec)) {
     return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
   }
-  if (spec.has_dropout()) return "it draws no weights that dropout drops";
+  if (spec.has_dropout()) return "Hopper's kernel has no dropout";
   if (spec.kv_new) return "it does not load new rows beside pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {

@@ -214,6 +214,19 @@ TEST_CASE("cli: explain says of a mask whose types intervals have not that it is
   CHECK(proved("(unsigned)(q_idx - kv_idx) < 640").at("used") == false);
 }
 
+TEST_CASE("cli: explain names the snippets whose reads have no fast path") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "bf16", "head_dim": 64, "sink": "x[h]", "dropout": "p(h)", "k_scale": "2",
+    "buffers": {"x": {"dtype": "f32", "shape": ["num_q_heads"]},
+                "p": {"dtype": "f32", "shape": ["num_q_heads"]}},
+    "scalars": {"seed": {"dtype": "i64"}}})json");
+  for (const char* const name : {"reads_by_head", "reads_by_row", "reads_by_column"}) {
+    CHECK(path(explained(spec, "sm_90a"), name).at("why_not") ==
+          "score_mod and mask_mod read no buffers, and the path is not for sink and dropout");
+  }
+}
+
 TEST_CASE("cli: explain of a spec without snippets, and with precise_math") {
   const Folder folder;
   const std::string plain = folder.write("p.json", kPlain);

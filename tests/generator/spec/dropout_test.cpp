@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "generator/render/kernel_source.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/spec/spec.hpp"
 #include "generator/spec/spec_json.hpp"
@@ -91,6 +92,14 @@ TEST_CASE("dropout: a seed is a whole number that a double holds") {
       "buffers.x.range[1] is 9007199254740993,", "");
 }
 
+TEST_CASE("dropout: the scalar seed is no name that a snippet may read") {
+  const Spec spec = dropping();
+  CHECK(names_available(spec, SnippetKind::dropout).find("seed") == std::string::npos);
+  const Spec buffer = spec_from_json(
+      with(R"("dropout": "0.5", "buffers": {"seed": {"dtype": "i64", "shape": []}})"));
+  CHECK_THAT(names_available(buffer, SnippetKind::dropout), ContainsSubstring("seed (i64)"));
+}
+
 TEST_CASE("dropout: it sees the head") {
   check_refused(std::string(kSeed) + R"("dropout": "q_idx * 0.1f")", "dropout does not see q_idx",
                 "it sees h, h_kv, num_q_heads, num_kv_heads");
@@ -105,7 +114,7 @@ TEST_CASE("dropout: the portable kernel serves, and explain says so") {
     for (const FastPath& path : fast_paths(spec, target)) {
       if (path.name != "tensor_maps" && path.name != "decode") continue;
       CHECK_FALSE(path.used);
-      CHECK_THAT(path.why_not, ContainsSubstring("dropout"));
+      CHECK_THAT(path.why_not, ContainsSubstring("kernel has no dropout"));
     }
   }
   for (const KernelVariant& kernel : kernel_set(packed, target)) {
