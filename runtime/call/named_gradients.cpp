@@ -15,7 +15,8 @@
 namespace tilewright {
 namespace {
 
-[[noreturn]] void refuse(std::string_view name, const std::string& why, const std::string& hint) {
+[[noreturn]] void refuse_gradient(std::string_view name, const std::string& why,
+                                  const std::string& hint) {
   throw Error(ErrorCode::tensor, fmt::format("{} {}", name, why), hint);
 }
 
@@ -37,7 +38,7 @@ void require_fit(const Spec& spec, const Bindings& bindings, const std::string& 
   if (buffer == spec.buffers.end()) {
     const bool is_one = view.data != nullptr && view.dtype == DType::f32 && view.numel() == 1;
     if (!is_one) {
-      refuse(own, "must be one f32, as the scalar is", "given: " + view.describe());
+      refuse_gradient(own, "must be one f32, as the scalar is", "given: " + view.describe());
     }
     return;
   }
@@ -55,21 +56,23 @@ void require_like(std::string_view name, const TensorView& view, std::string_vie
   const std::string hint =
       fmt::format("given: {}; wanted: {} in the shape of {}, {}", view.describe(), to_string(dtype),
                   like_name, like.describe());
-  if (view.data == nullptr) refuse(name, "has no data", hint);
+  if (view.data == nullptr) refuse_gradient(name, "has no data", hint);
   if (view.dtype != dtype) {
-    refuse(name, fmt::format("is {}, but {} is wanted", to_string(view.dtype), to_string(dtype)),
-           hint);
+    refuse_gradient(name,
+                    fmt::format("is {}, but {} is wanted", to_string(view.dtype), to_string(dtype)),
+                    hint);
   }
   const auto given = view.extents(), wanted = like.extents();
   if (!std::equal(given.begin(), given.end(), wanted.begin(), wanted.end())) {
-    refuse(name, fmt::format("does not have the shape of {}", like_name), hint);
+    refuse_gradient(name, fmt::format("does not have the shape of {}", like_name), hint);
   }
-  if (const std::string fault = view.fault(); !fault.empty()) refuse(name, fault, hint);
+  if (const std::string fault = view.fault(); !fault.empty()) refuse_gradient(name, fault, hint);
 }
 
 void require_own_elements(std::string_view name, const TensorView& view) {
   if (!find_shared_elements(view)) return;
-  refuse(name, "overlaps itself: two of its elements share bytes", "given: " + view.describe());
+  refuse_gradient(name, "overlaps itself: two of its elements share bytes",
+                  "given: " + view.describe());
 }
 
 std::vector<TensorView> named_gradients(const Spec& spec, const Bindings& bindings,
@@ -80,8 +83,9 @@ std::vector<TensorView> named_gradients(const Spec& spec, const Bindings& bindin
   for (const std::string& name : names) {
     const auto given = gradients.find(name);
     if (given == gradients.end()) {
-      refuse("d_" + name, fmt::format("is missing, but the spec's gradients name \"{}\"", name),
-             "give a tensor for it in GradientBuffers");
+      refuse_gradient("d_" + name,
+                      fmt::format("is missing, but the spec's gradients name \"{}\"", name),
+                      "give a tensor for it in GradientBuffers");
     }
     require_fit(spec, bindings, name, given->second);
     require_own_elements("d_" + name, given->second);
