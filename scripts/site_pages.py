@@ -61,6 +61,15 @@ def python_forms():
     return {function.name: ast.get_source_segment(text, function) for function in functions}
 
 
+def times():
+    """(the machine, {example: a sentence}) of docs/figures/example_times.tsv, which scripts/gallery_times.py makes."""
+    head, *rows = (ROOT / "docs/figures/example_times.tsv").read_text().splitlines()
+    found = {}
+    for file, sizes, ms, tflops in (row.split("\t") for row in rows):
+        found[file] = f"`random:{sizes}` takes {ms} ms: {tflops} TFLOP/s of kept elements."
+    return head.removeprefix("# ").partition(":")[0], found
+
+
 def draw(spec, content, picture, tilewright):
     name = Path(spec).stem
     size = SIZES.get(name, ["--q-len", "1024", "--kv-len", "1024"])
@@ -71,11 +80,15 @@ def draw(spec, content, picture, tilewright):
 
 
 def gallery(folder, tilewright):
+    machine, taken = times()
     lines = [
         "# Gallery",
         "",
         "Each example with its mask as `tilewright mask --picture` draws it, the scores that its score_mod",
         "makes of 1, and its snippets in C++ and Python. [What they are, and how to run them](../examples/README.md).",
+        "",
+        f"Times: {machine}, sizes as `--inputs` has them, in the example's dtype with random buffers",
+        "([how time is taken](performance.md#how-time-is-taken)); `scripts/gallery_times.py` measures them.",
         "",
     ]
     pictures = folder / "docs" / "gallery"
@@ -98,6 +111,7 @@ def gallery(folder, tilewright):
             code = [f"    {line}" for line in ["```python", *forms[spec.stem].splitlines(), "```"]]
             lines += ['??? "Python"', "", *code, ""]
         lines += [f"![{file}](gallery/{picture})", ""] if drawn else []
+        lines += [f"In {content['dtype']}, {taken[file]}", ""] if file in taken else []
         copy(spec, folder)
     (folder / "docs" / "gallery.md").write_text("\n".join(lines))
 
