@@ -86,7 +86,7 @@ struct OpenedFile {
 OpenedFile open_for_reading(int folder, const std::string& name, bool follow_symlinks);
 
 /// Reads an open file of `size` bytes from its start. errc::device_or_resource_busy where there are
-/// more or fewer bytes: somebody is writing it.
+/// more or fewer bytes: another process is writing it.
 std::error_code read_whole(const FileDescriptor& file, std::size_t size,
                            std::vector<std::byte>& bytes);
 

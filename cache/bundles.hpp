@@ -16,7 +16,7 @@
 namespace tilewright::cache {
 
 /// The bundles that $TILEWRIGHT_BUNDLES names, separated by colons, in the order in which they are
-/// asked. None in a set-user-id program, whose environment belongs to somebody else.
+/// asked. None in a set-user-id program, whose environment is another user's.
 std::vector<std::filesystem::path> bundle_paths();
 
 /// The public keys that $TILEWRIGHT_BUNDLE_KEY names, separated by colons: PublicKey::parse() says

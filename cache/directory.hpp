@@ -12,7 +12,7 @@ namespace tilewright::cache {
 
 /// Where the cache is: $TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else
 /// ~/.cache/tilewright (~ is $HOME, else the password file's). Nothing where no home is known, and
-/// in a set-user-id program, whose environment belongs to somebody else. An empty variable counts
+/// in a set-user-id program, whose environment is another user's. An empty variable counts
 /// as unset, and so does a relative XDG_CACHE_HOME, as its specification demands.
 std::optional<std::filesystem::path> default_directory();
 
@@ -23,7 +23,7 @@ std::uint64_t default_max_bytes();
 /// Bytes of "500M", "2G", "1.5 GiB" or "1048576"; K, M, G and T count in 1024s. 0 means no limit.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
-/// A folder that nobody but this user can have put files into.
+/// A folder that only this user can have put files into.
 struct PrivateFolder {
   FileDescriptor folder;  ///< closed where the folder is absent or refused
   bool absent = false;    ///< it does not exist, and was not to be created

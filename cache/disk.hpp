@@ -81,7 +81,7 @@ class Disk {
   /// being read or written now stays.
   enum class Depth {
     entries,  ///< the folders of entries
-    all,      ///< lock files that nobody holds as well
+    all,      ///< lock files without a holder as well
   };
   Pruned prune(std::uint64_t max_bytes, Depth depth) const;
 

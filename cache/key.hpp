@@ -27,8 +27,8 @@ struct Ingredient {
 /// with little-endian numbers. Throws Error (internal) for an empty or repeated tag.
 Digest digest_of(std::span<const Ingredient> ingredients);
 
-/// What is wanted, whoever compiles it: kernel source, target, options and format. Bundles are
-/// indexed by it, so they serve a machine that has another compiler or none.
+/// What is wanted, whichever machine compiles it: kernel source, target, options and format.
+/// Bundles are indexed by it, so they serve a machine that has another compiler or none.
 struct Request {
   Digest digest;
   std::vector<Ingredient> ingredients;  ///< sorted by tag; shown where a miss is explained

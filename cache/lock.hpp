@@ -10,14 +10,14 @@ namespace tilewright::cache {
 /// The right to build one key, held by one thread of one process at a time: flock(2) on a file of
 /// that key. The kernel frees it when its holder dies, however it dies.
 ///
-/// A lock file lives only as long as somebody holds or waits for it: the holder removes it before
-/// it lets go. Whoever gets the lock then looks whether the file still has its name, because
-/// otherwise it holds a lock that nobody else will ever see, and tries again.
+/// A lock file lives only as long as a thread holds or waits for it: the holder removes it before
+/// releasing it. The next holder then looks whether the file still has its name, because otherwise
+/// no other process can see the lock, and tries again.
 class KeyLock {
  public:
   enum class State {
     held,
-    busy,         ///< somebody else holds it
+    busy,         ///< another thread or process holds it
     unavailable,  ///< there can be no lock here (read-only, no flock); `problem` says why
   };
 

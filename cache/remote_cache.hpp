@@ -48,7 +48,7 @@ class RemoteCache {
   /// an empty text.
   std::string publish(const Entry& entry);
 
-  /// Asks for a key that nobody has; returns why that failed, or an empty text.
+  /// Asks for a key that cannot exist; returns why that failed, or an empty text.
   std::string probe() const;
 
   RemoteStats stats() const;

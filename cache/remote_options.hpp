@@ -28,7 +28,7 @@ struct RemoteOptions {
 /// What $TILEWRIGHT_REMOTE_CACHE (the URL), $TILEWRIGHT_REMOTE_CACHE_MODE ("read", which is the
 /// default, or "readwrite") and $TILEWRIGHT_REMOTE_CACHE_TIMEOUT (seconds) say, and as the ca_file
 /// $CURL_CA_BUNDLE or else $SSL_CERT_FILE, as for the command curl. Nothing where no URL is set,
-/// and in a set-user-id program, whose environment belongs to somebody else.
+/// and in a set-user-id program, whose environment is another user's.
 /// @throws Error with code usage where one of them cannot be understood
 std::optional<RemoteOptions> remote_options_from_environment();
 

@@ -37,11 +37,12 @@ struct Stats {
   std::uint64_t evictions = 0;      ///< entries that this Store removed to make room
   std::uint64_t bad_entries = 0;    ///< torn, altered, swapped or foreign: set aside
   std::uint64_t failures = 0;       ///< times that the disk could not be used
-  RemoteStats remote;               ///< of the remote cache, whoever uses it beside this Store
+  RemoteStats remote;               ///< of the remote cache, which other Stores may use too
 };
 
 /// A failure that would be met again: where `build` throws it, the Store remembers it for its own
-/// life and throws it to whoever asks for that key, without building. Nothing of it is on disk.
+/// life and throws it to each caller that asks for that key, without building. Nothing of it is on
+/// disk.
 class LastingFailure : public Error {
  public:
   explicit LastingFailure(const Error& error) : Error(error) {}
@@ -52,7 +53,7 @@ class LastingFailure : public Error {
 /// Each key is built once: threads wait for one another in memory, processes through a lock that
 /// the kernel frees when its holder dies. An entry from disk is verified before it is used, and a
 /// bad one is set aside and built again. Where the directory cannot be used (read-only, full,
-/// missing, somebody else's), everything works without it, and the sink hears of it once.
+/// missing, another user's), everything works without it, and the sink hears of it once.
 ///
 /// Behind the directory there may be a remote cache, which many machines share. What it has is
 /// written to the directory; what is built is offered to it. Where it fails or lies, the sink hears

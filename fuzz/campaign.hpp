@@ -46,7 +46,7 @@ struct CampaignState {
   bool stopped = false;   ///< before its end
 
   bool ok() const { return failed == 0; }
-  /// A run that judged nothing says nothing, unless somebody stopped it.
+  /// A run that judged nothing says nothing, unless it was stopped.
   bool says_nothing() const { return cases == 0 && !stopped; }
 };
 

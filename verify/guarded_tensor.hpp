@@ -16,10 +16,10 @@ struct Placement {
   std::int64_t offset = 0;       ///< elements by which it starts off a 64-byte boundary
 };
 
-/// A tensor inside memory that nobody may write to or depend on: 4 KiB before it, 4 KiB behind it
-/// and the padding between its rows. All of that, and at first the elements too, holds a NaN with a
-/// payload that no computation gives (for integers: 0x5a in every byte). So an element that is
-/// never written is NaN, a read outside spreads NaN, and a write outside is found.
+/// A tensor inside memory that no kernel may write to or depend on: 4 KiB before it, 4 KiB behind
+/// it and the padding between its rows. All of that, and at first the elements too, holds a NaN
+/// with a payload that no computation gives (for integers: 0x5a in every byte). So an element that
+/// is never written is NaN, a read outside spreads NaN, and a write outside is found.
 class GuardedTensor {
  public:
   static constexpr std::int64_t kGuardBytes = 4096;  ///< before and behind the tensor

@@ -43,7 +43,7 @@ MaskVerdict check_tile_map(const Spec& spec, const Problem& problem, const PlanM
 using KeptRow =
     std::function<void(std::int64_t b, std::int64_t h, std::int64_t row, unsigned char* keep)>;
 
-/// The same for a mask_mod that somebody else evaluates.
+/// The same for a mask_mod that the caller evaluates.
 MaskVerdict check_block_mask(const std::array<std::int64_t, 2>& block, const Shape& shape,
                              const BlockMask& mask, const KeptRow& kept_row, Executor& threads);
 /// The same; b is the number of a sequence, row one of its own.

@@ -12,7 +12,7 @@
 
 namespace tilewright::verify {
 
-/// The inputs of one call of attention, as views into somebody else's memory on the host. Shapes,
+/// The inputs of one call of attention, as views into the caller's memory on the host. Shapes,
 /// strides and layouts as ForwardTensors takes them.
 struct Problem {
   /// Of a packed call: batch is the number of sequences, q_len is total_q, kv_len is total_kv.

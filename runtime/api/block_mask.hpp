@@ -83,16 +83,16 @@ struct BlockMaskOptions {
   Stream stream = nullptr;  ///< of a GPU
   /// Tiles, partial and full ones together, that there is room for, from 0 to 2^58; rows * kv
   /// blocks is always enough. With it a GPU is not waited for, and the mask may be built again in
-  /// the same memory (Attention::rebuild). Where there are more, its lists are empty, and whoever
-  /// asks for its tiles gets an error. None: the GPU is waited for once, and the lists are as long
-  /// as they need be.
+  /// the same memory (Attention::rebuild). If there are more, its lists are empty, and a
+  /// question for its tiles is an error. None: the GPU is waited for once, and the lists are as
+  /// long as they need be.
   std::optional<std::int64_t> capacity = {};
   bool transposed = false;  ///< makes the lists by columns on the GPU too
 };
 
 /// Which tiles (q block, kv block) of a mask are empty, partial or full. A tile is judged by its
 /// elements inside q_len x kv_len, so a ragged one may be full. Immutable; copies share the lists,
-/// which live where they are used: a mask made on a GPU comes to the host when somebody asks for
+/// which live where they are used: a mask made on a GPU comes to the host when a caller asks for
 /// its lists, and one made from lists goes to a GPU with its first call there. The last copy of a
 /// mask on a GPU waits for the GPU before it frees the lists. A mask with a capacity that is used
 /// on a CPU or in another CUDA context than its own comes to the host at each call, which waits.
@@ -110,7 +110,7 @@ class BlockMask {
 
   /// Of lists that a GPU made.
   /// @param counts none where the caller gave a capacity: they are read off the GPU, together with
-  ///        the lists, each time that somebody asks, as the mask may have been built anew
+  ///        the lists, at each question, as the mask may have been built anew
   BlockMask(MaskFingerprint fingerprint, std::shared_ptr<const DeviceTileLists> lists,
             std::optional<TileCounts> counts, std::string path);
 
@@ -125,7 +125,7 @@ class BlockMask {
   /// Whether the lists by columns are there: the backward pass needs them. They are made by
   /// BlockMaskOptions::transposed, or by transposed().
   bool has_transposed() const;
-  /// What lists() gives, for as long as somebody keeps it, whatever is built again meanwhile.
+  /// What lists() gives, for as long as the caller keeps it, whatever is built again meanwhile.
   std::shared_ptr<const HostTileLists> on_host() const;
 
   std::int64_t batch() const { return fingerprint_.shape.batch; }  ///< 1 if mask_mod names no b
@@ -158,7 +158,7 @@ class BlockMask {
   std::span<const std::int32_t> q_tile_order() const { return on_host()->q_tile_order; }
 
   /// Gives this mask and all its copies the tiles of another one with as many rows, for
-  /// runtime/cpu. Whoever keeps lists (on_host) keeps the old ones.
+  /// runtime/cpu. A caller that keeps lists (on_host) keeps the old ones.
   /// @throws Error with code block_mask where a GPU made this mask
   void take_tiles(const BlockMask& other);
 

@@ -26,8 +26,8 @@ struct TensorFile {
 TensorFile read_safetensors(const std::string& path,
                             std::optional<std::span<const std::string>> names = std::nullopt);
 
-/// Writes a safetensors file: to a temporary one first, which is synced and renamed, so that nobody
-/// ever sees a part of it. Views may have any strides. Equal contents give equal bytes: large
+/// Writes a safetensors file: to a temporary one first, which is synced and renamed, so that no
+/// reader sees a part of it. Views may have any strides. Equal contents give equal bytes: large
 /// elements come first, so that each tensor is aligned to its elements, then the names' order
 /// counts.
 /// @throws Error with code disk; with code usage for a name that is empty, "__metadata__" or no

@@ -15,8 +15,8 @@ namespace tilewright {
 
 inline constexpr int kMaxRank = 5;
 
-/// A tensor in somebody else's memory. Like a span, it says nothing about who may write: a function
-/// says which of its views it writes to, and only reads the others.
+/// A tensor in the caller's memory. Like a span, it does not say who may write: a function says
+/// which of its views it writes to, and only reads the others.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -48,7 +48,7 @@ struct TensorView {
   bool has_shape_of(const TensorView& other) const;
   /// "f32 [2, 8, 127, 64]"
   std::string describe() const;
-  /// Why nobody can read it, as the end of a sentence: "has no data". A rank, dtype or extent that
+  /// Why it cannot be read, as the end of a sentence: "has no data". A rank, dtype or extent that
   /// is none, elements without data or at an address that does not suit them, sizes or distances
   /// that 64 bits do not count. Empty where nothing is wrong.
   std::string fault() const;

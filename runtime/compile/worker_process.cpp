@@ -65,7 +65,7 @@ std::string advice_for_signal(int signal, const CompileLimits& limits) {
   if (!comes_from_outside(signal)) return advice_for_memory(limits);
   if (signal == SIGKILL) return "the machine may be out of memory; free some";
   if (signal == SIGXFSZ) return "a file became too long; raise ulimit -f";
-  return "somebody ended it; try again";
+  return "another process ended it; try again";
 }
 
 // Numbers above those of the standard streams, which the child's own would replace.

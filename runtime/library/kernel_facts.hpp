@@ -9,8 +9,8 @@
 
 namespace tilewright {
 
-/// What a kernel is wanted by, whoever compiles it: source (by its digest), options in any order,
-/// kernel, target, and the format of binaries.
+/// What a kernel is wanted by, whichever machine compiles it: source (by its digest), options in
+/// any order, kernel, target, and the format of binaries.
 cache::Request kernel_request(const KernelSource& source);
 
 /// What an equal kernel of an equal spec is found by without rendering it: a digest over the spec,

@@ -44,7 +44,7 @@ struct KernelBinary {
   KernelBuild build;
 
   /// False for a kernel with a fallback whose source does not compile: the entry is empty, and
-  /// stored like any other, so that nobody tries again.
+  /// stored like any other, so that no process tries again.
   bool compiles() const { return !entry->payload.empty(); }
 };
 

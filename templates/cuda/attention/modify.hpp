@@ -55,9 +55,8 @@ struct SplitIndex {
   __forceinline__ int value() const { return base + offset; }
 };
 
-// An index that does not exceed `last` where kBoundsIndices; whoever is behind is seen as the last.
-// kInside: nobody is behind. Unless bounded, the offsets are constants, and what is alike for
-// several elements is found once.
+// An index that is clamped to `last` where kBoundsIndices. kInside: all are in bounds. Offsets that are not
+// clamped are constants, and what several elements share is computed once.
 template <bool kInside>
 TW_INLINE SplitIndex make_split_index(int first, int offset, int last, int offset_of_call) {
   if (kInside || !kBoundsIndices) return {first + offset_of_call, offset};

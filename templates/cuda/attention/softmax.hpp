@@ -10,8 +10,8 @@
 // The online softmax of the rows of a thread. Sums are of the thread's own columns until the end.
 //
 // Where kHasFixedMax, score_mod's results have bounds so near to kFixedMax that weights relative to it,
-// 2^-100 to 2^60, are numbers of bf16 and of float32. It stands for the greatest score of every row, and
-// nobody looks for that (decision 35).
+// 2^-100 to 2^60, are numbers of bf16 and of float32. It stands for the greatest score of every row,
+// which no thread then computes (decision 35).
 
 namespace tw_kernel {
 

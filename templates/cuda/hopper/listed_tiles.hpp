@@ -46,7 +46,7 @@ class ListedTiles : public TilesOfOneRow {
         ahead_(lists.first_block),
         at_(lists.partial_blocks > 0 ? lists.last_partial : lists.last_full) {}
 
-  // Reads one block ahead, so that nobody waits for the list.
+  // Reads one block ahead, so that no warp waits for the list.
   __forceinline__ KvTile next() {
     if (tiles_of_block_ == 0) {
       block_ = ahead_;

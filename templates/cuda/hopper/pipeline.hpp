@@ -172,7 +172,7 @@ TW_INLINE BroughtPlace place_of_v(const Shared& shared, int stage) {
                   {shared.v(stage), control.v_full[stage], control.v_empty[stage]});
 }
 
-// Where it is said which tile a stage has: the consumers hear it from whoever prepares it.
+// Where the number of a stage's tile stands: the warps that prepare the tile write it for the consumers.
 TW_INLINE Tiles::Tile& tile_in(BroughtRing<true>& ring, int stage, Tiles::Tile&) {
   return ring.kv_tile[stage];
 }

@@ -63,7 +63,7 @@ class TwoBlockTiles {
   }
 
   // One tile ahead, because a tile says who lists the next one; the lists are read one block ahead of
-  // that, so that nobody waits for them.
+  // that, so that no warp waits for them.
   __forceinline__ TwoBlockTile next() {
     const TwoBlockTile tile = upcoming_;
     upcoming_ = find_upcoming();
