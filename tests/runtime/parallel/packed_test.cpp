@@ -282,8 +282,23 @@ TEST_CASE("context parallel: packed shards of given lengths, and whose rows they
     }
   }
   CHECK(std::count(owners.begin(), owners.end(), 1) == 400);
-  CHECK(*std::max_element(rows.begin(), rows.end()) <= 135);
+  CHECK(*std::max_element(rows.begin(), rows.end()) <= 134);
   CHECK(*std::min_element(rows.begin(), rows.end()) >= 132);
+}
+
+TEST_CASE("context parallel: rows that do not divide go to all ranks of packed sequences") {
+  const Spec spec = {
+      .dtype = f32, .head_dim = 16, .layout = Layout::packed, .outputs = {.lse = true}};
+  std::vector<std::int64_t> rows(3);
+  for (const std::string& error : test::run_ranks(3, [&](Rank& rank) {
+         const ContextParallel context = rank.context(spec);
+         const SharedSequences whole = sequences_of(equal({1, 1, 2, 7, 1, 1, 3, 1, 1, 1, 8, 1}));
+         rows[static_cast<std::size_t>(rank.rank)] =
+             context.plan(whole, {}, {.sharding = Sharding::zigzag}).q_rows();
+       })) {
+    REQUIRE(error == "");
+  }
+  for (const std::int64_t count : rows) CHECK((count >= 8 && count <= 10));
 }
 
 TEST_CASE("context parallel: packed calls that are refused name the rank") {
