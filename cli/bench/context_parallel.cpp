@@ -62,7 +62,8 @@ std::vector<Workload> context_workloads(const BenchArguments& arguments) {
   for (Spec& spec : specs) {
     spec.outputs.lse = true;
     spec.gradients = {"q", "k", "v"};
-    // The default block, for both passes: Hopper's backward kernel has no tiles for forward's fastest.
+    // The default block, for both passes: Hopper's backward kernel has no tiles for forward's
+    // fastest.
     workloads.push_back({spec, shape});
   }
   return workloads;

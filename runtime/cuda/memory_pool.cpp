@@ -11,7 +11,7 @@
 namespace tilewright::cuda {
 namespace {
 
-constexpr int kRelaxedCapture = 2;     // CU_STREAM_CAPTURE_MODE_RELAXED
+constexpr int kRelaxedCapture = 2;    // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
 std::atomic<int> pools_being_made = 0;
