@@ -201,7 +201,8 @@ TEST_CASE("worker: one that somebody ends says nothing of the source") {
   CHECK(lasts == (signal == SIGABRT));
   CHECK(has_no_process_soon(worker));
   if (signal == SIGXFSZ) CHECK_THAT(message, ContainsSubstring("ulimit -f"));
-  if (signal == SIGTERM) CHECK_THAT(message, ContainsSubstring("another process ended it; try again"));
+  if (signal == SIGTERM)
+    CHECK_THAT(message, ContainsSubstring("another process ended it; try again"));
 }
 
 TEST_CASE(
