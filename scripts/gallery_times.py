@@ -1,5 +1,5 @@
-"""gallery_times.py TILEWRIGHT [DEVICE [LENGTH]]: the time of each example on a device, for the site's gallery, which has
-them in docs/figures/example_times.tsv. With a GPU: python3 scripts/gallery_times.py build/release/cli/tilewright cuda"""
+"""gallery_times.py TILEWRIGHT [DEVICE [LENGTH]]: the time of each example on a device, for the site's gallery.
+docs/figures/example_times.tsv is what `python3 scripts/gallery_times.py build/release/cli/tilewright cuda` prints."""
 
 import json
 import subprocess
