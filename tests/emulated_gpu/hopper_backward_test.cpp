@@ -119,7 +119,7 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"facts of all heads are the first's", folder + "own_columns.hpp",
        "b * call.num_q_heads + h)", "b * call.num_q_heads)"},
       {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
-       "  clear_dq_row(tiles.dq_sums + index * kHeadPad, lane);\n", ""}};
+       "  clear_dq_row(tiles.dq_sums + index * kHeadWidth, lane);\n", ""}};
   const CallOptions dead{.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}};
   for (const test::Fault& fault : faults) {
     CAPTURE(fault.what);
@@ -129,7 +129,7 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"dQ of the second panel is added whole", folder + "layout.hpp", "kDqPairs - kDqPartPairs",
        "kDqPartPairs"},
       {"dQ is stored whole panels wide", folder + "store_dq.hpp", "kChunks = kHeadDim / 8",
-       "kChunks = kHeadPad / 8"}};
+       "kChunks = kHeadWidth / 8"}};
   for (const test::Fault& fault : faults_of_padding) {
     CAPTURE(fault.what);
     CHECK_FALSE(is_right(fault, spec_of(bf16, 72, "q_idx >= kv_idx"), kRagged, dead));

@@ -52,7 +52,7 @@ class Consumer {
         gathered_(sums, shared) {}
 
   __forceinline__ void run(const BackwardMaps& maps) {
-    float dk[kRows][kKeyColumns], dv[kRows][kValueColumns];
+    float dk[kRows][kKeySums], dv[kRows][kValueSums];
     clear_sums(dk);
     clear_sums(dv);
     PassingTile tile = next_tile();
@@ -80,13 +80,13 @@ class Consumer {
   }
 
   // The order is FlashAttention-3's: the measurements of others were slower (decision 67).
-  __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeyColumns],
-                               float (&dv)[kRows][kValueColumns]) {
+  __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
+                               float (&dv)[kRows][kValueSums]) {
     Control& control = *shared_.control;
     const int stage = place_.stage;
     float s[kRows][kColumns], d[kRows][kColumns], dq[kRows][kDqColumns];
     unsigned p[kColumns], dx[kColumns];
-    issue_scores(s, k_, operand_at(shared_.q(stage), 16));
+    issue_own_scores(s, k_, operand_at(shared_.q(stage), 16));
     wait(shared_address(&control.do_full[stage]), place_.parity, "dO, stage", stage);
     issue_weight_gradients(d, v_, operand_at(shared_.dout(stage), 16));
 

@@ -25,7 +25,7 @@ constexpr int kOwnRows = 64;  // columns of the call that a warpgroup owns: rows
 static_assert(kQTile == kConsumers * kOwnRows, "a block owns 128 columns");
 static_assert(kKvTile == 64 || kKvTile == 128, "a tile has a panel of S^T or two");
 static_assert(kTileDim == 64 || kTileDim == 128, "a panel or two");
-static_assert(kHeadPad <= kTileDim && kValuePad <= kTileDim, "a row fits a tile");
+static_assert(kHeadWidth <= kTileDim && kValueWidth <= kTileDim, "a row fits a tile");
 constexpr bool kExactSoftmax = false;  // see softmax.hpp
 
 // Registers of a thread. Products, their operands and the accumulators of dK and dV take all that a
@@ -48,7 +48,7 @@ constexpr int kOwnBytes = kPanels * kOwnPanelBytes;
 constexpr int kTilePanelBytes = kKvTile * kPanelRowBytes;  // of Q, dO and dX
 constexpr int kTileBytes = kPanels * kTilePanelBytes;
 constexpr int kGradientBytes = kConsumers * kTilePanelBytes;
-constexpr int kDqBytes = kKvTile * kHeadPad * 4;
+constexpr int kDqBytes = kKvTile * kHeadWidth * 4;
 constexpr int kFactsBytes = kKvTile * 4;  // lse, or delta, of a tile
 
 constexpr int kKOffset = 0;
@@ -78,14 +78,14 @@ constexpr int kControlOffset = kRowSumsOffset + kRowReads * kGradientStages * kR
 // "column" a row of q.
 constexpr int kColumns = kKvTile / 4;
 constexpr int kColumnGroups = kColumns / 4;  // of 16 columns, of which a thread has 4: see fact_place
-constexpr int kKeyColumns = kHeadPad / 4;  // of dK
-constexpr int kValueColumns = kValuePad / 4;  // of dV
+constexpr int kKeySums = kHeadWidth / 4;  // of dK
+constexpr int kValueSums = kValueWidth / 4;  // of dV
 
 // A warpgroup's part of dQ: of a tile with one panel half of the rows, else a panel.
 constexpr bool kSplitsDqRows = kTileDim == 64;
 static_assert(!kSplitsDqRows || kKvTile == 128, "a product has 64 rows");
 constexpr int kDqColumns = 16;  // of a thread's row of it: 64 columns
-constexpr int kDqPairs = kHeadPad / 8;  // of a thread's row, of all columns
+constexpr int kDqPairs = kHeadWidth / 8;  // of a thread's row, of all columns
 // The first part's; the second has what is left, where it is a panel of its own.
 constexpr int kDqPartPairs = kDqPairs < kDqColumns / 2 ? kDqPairs : kDqColumns / 2;
 constexpr int kDqPairBytes = kWarpgroup * 16;  // of two rows of each thread

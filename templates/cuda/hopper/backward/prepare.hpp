@@ -18,7 +18,7 @@ using tilewright::abi::cuda::HopperBackwardArguments;
 constexpr float kGreatestFloat = 0x1.fffffep127f;
 
 TW_INLINE void clear_dq_row(float* sums, int lane) {
-  for (int column = lane * 4; column < kHeadPad; column += kLanesOfRow<kValueDim> * 4) {
+  for (int column = lane * 4; column < kHeadWidth; column += kLanesOfRow<kValueDim> * 4) {
     *reinterpret_cast<float4*>(sums + column) = {0.0f, 0.0f, 0.0f, 0.0f};
   }
 }
@@ -47,7 +47,7 @@ TW_INLINE void prepare(const BackwardArguments& arguments, const HopperBackwardA
 #pragma unroll
   for (int i = 1; i < kLanes; i *= 2) delta += __shfl_xor_sync(~0u, delta, i);
   if (!exists) return;
-  clear_dq_row(tiles.dq_sums + index * kHeadPad, lane);
+  clear_dq_row(tiles.dq_sums + index * kHeadWidth, lane);
   if (lane != 0) return;
   float* const facts = tiles.facts + index / kKvTile * (2 * kKvTile) +
                        tilewright::abi::cuda::fact_place(row % kKvTile);

@@ -17,7 +17,7 @@ namespace tw_kernel {
 using tilewright::abi::cuda::HopperBackwardArguments;
 
 // Pairs of a row are so many words apart that rows of a warp's stores lie in different banks.
-constexpr int kDqPitch = kHeadPad / 2 + 4;
+constexpr int kDqPitch = kHeadWidth / 2 + 4;
 
 // staged: [kKvTile][kDqPitch] pairs of elements
 TW_INLINE void stage_dq(const float4* sums, float scale, unsigned* staged) {
