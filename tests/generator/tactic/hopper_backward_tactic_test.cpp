@@ -65,8 +65,8 @@ TEST_CASE("hopper backward tactic: it declines with a reason") {
   const std::vector<std::pair<std::function<void(Spec&)>, const char*>> cases = {
       {[](Spec& s) { s.dtype = f32; }, "one dtype, f16 or bf16"},
       {[](Spec& s) { s.out_dtype = f32; }, "one dtype, f16 or bf16"},
-      {[](Spec& s) { s.head_dim = 96; }, "head_dim is 96"},
-      {[](Spec& s) { s.v_head_dim = 64; }, "v_head_dim must be head_dim, 128, and is 64"},
+      {[](Spec& s) { s.head_dim = 192; }, "at most 128 columns, and head_dim is 192"},
+      {[](Spec& s) { s.v_head_dim = 60; }, "whole vectors of 16 bytes"},
       {[](Spec& s) { s.layout = Layout::packed; }, "dense layouts"},
       {[](Spec& s) {
          s.gradients = {"q", "k"};
