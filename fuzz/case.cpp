@@ -1,6 +1,8 @@
 #include "fuzz/case.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -92,6 +94,15 @@ Json json_of(const Placement& placement) {
   return {{"row_padding", placement.row_padding}, {"offset", placement.offset}};
 }
 
+// JSON has no NaN.
+Json json_of(const std::map<std::string, double>& values) {
+  Json json = Json::object();
+  for (const auto& [name, value] : values) {
+    json[name] = std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+  }
+  return json;
+}
+
 template <typename T>
 Json json_of(const T& value) {
   return value;
@@ -138,6 +149,9 @@ void assign(const Json& json, const std::string& name, std::uint64_t& value) {
 void assign(const Json& json, const std::string& name, double& value) {
   if (!json.is_number()) fail(name + " must be a number");
   value = json.get<double>();
+  if (json.is_number_integer() && json.dump() != fmt::format("{:.0f}", value)) {
+    fail(fmt::format("{} is {}, which a double rounds", name, json.dump()));
+  }
 }
 
 void assign(const Json& json, const std::string& name, bool& value) {
@@ -153,7 +167,11 @@ void assign(const Json& json, const std::string& name, std::string& value) {
 void assign(const Json& json, const std::string& name, std::map<std::string, double>& values) {
   if (!json.is_object()) fail(name + " must be an object of numbers");
   for (const auto& [key, value] : json.items()) {
-    assign(value, fmt::format("{}.{}", name, key), values[key]);
+    if (value == "nan" || value == "inf" || value == "-inf") {
+      values[key] = std::strtod(value.get_ref<const std::string&>().c_str(), nullptr);
+    } else {
+      assign(value, fmt::format("{}.{}", name, key), values[key]);
+    }
   }
 }
 
@@ -347,11 +365,11 @@ bool has_all_trees(const FuzzCase& c) {
     const std::string& text = snippet_text(c.spec, kind);
     return text.empty() || snippet::opaque(snippet::parse(kind, text, c.spec)) == nullptr;
   };
-  if (c.spec.has_dropout()) return false;  // compiled interpretations know its seed
-  return (c.spec.score_mod.empty() || c.score_mod) && (c.spec.mask_mod.empty() || c.mask_mod) &&
-         (!c.spec.has_scales_or_sink() ||
-          (is_understood(SnippetKind::q_scale) && is_understood(SnippetKind::k_scale) &&
-           is_understood(SnippetKind::v_scale) && is_understood(SnippetKind::sink)));
+  if (!c.spec.score_mod.empty() && !c.score_mod) return false;
+  if (!c.spec.mask_mod.empty() && !c.mask_mod) return false;
+  return std::all_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
+    return kind == SnippetKind::score_mod || kind == SnippetKind::mask_mod || is_understood(kind);
+  });
 }
 
 void validate_sizes(const FuzzCase& c) {

@@ -60,6 +60,7 @@ constexpr auto kExclusions = std::to_array<Exclusion>({
     {Factor::tactic, 1 << 3, Factor::kernel, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | kOfPlans},
     {Factor::tactic, 1 << 3, Factor::target, 0x3b},
     {Factor::tactic, 1 << 3, Factor::placement, 1 << 2},
+    {Factor::tactic, 1 << 3, Factor::dropout, kOthers},
     {Factor::tactic, 1 << 2 | 1 << 3, Factor::target, 1 << 5},
     {Factor::tactic, 1 << 1, Factor::target, 0x1f},
     {Factor::mask_mod, kFirst, Factor::kernel, 1 << 3 | 1 << 4 | 1 << 5 | 1 << 7},

@@ -40,6 +40,7 @@ const std::array<FactorNames, kFactors>& all_names() {
       {"integers", {"none", "sum", "quotient", "bits"}},
       {"tokens", {"none", "q_token", "kv_token"}},
       {"gradients", {"none", "tensors", "named"}},
+      {"dropout", {"none", "scalar", "buffer"}},
       {"batch", {"1", "more", "many"}},
       {"heads", {"1", "equal", "groups", "one-kv"}},
       {"q_len", {"1", "short", "edge", "odd", "long"}},
@@ -127,12 +128,16 @@ void mark_spec(const Spec& spec, const Marker& mark) {
   mark(Factor::gradients, spec.gradients.empty()         ? "none"
                           : gradient_names(spec).empty() ? "tensors"
                                                          : "named");
+  mark(Factor::dropout, !spec.has_dropout()      ? "none"
+                        : spec.has_seed_buffer() ? "buffer"
+                                                 : "scalar");
   mark(Factor::products, to_string(spec.f32_products));
   mark(Factor::math, !spec.precise_math ? "default" : *spec.precise_math ? "precise" : "fast");
 }
 
 void mark_buffers(const Spec& spec, const Marker& mark) {
   for (const auto& [name, buffer] : spec.buffers) {
+    if (spec.has_seed_buffer() && name == "seed") continue;  // dropout says it
     switch (buffer.dtype) {
       case DType::f32:
         mark(Factor::buffer, "f32");
@@ -170,6 +175,7 @@ void mark_buffers(const Spec& spec, const Marker& mark) {
     mark.default_to_first(factor);
   }
   for (const auto& [name, scalar] : spec.scalars) {
+    if (scalar.dtype == DType::i64) continue;  // dropout says it
     mark(Factor::scalar, scalar.dtype == DType::f32 ? "f32" : "i32");
   }
   mark.default_to_first(Factor::scalar);

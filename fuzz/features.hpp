@@ -38,6 +38,7 @@ enum class Factor : std::uint8_t {
   integers,
   tokens,
   gradients,
+  dropout,
   // of the call
   batch,
   heads,

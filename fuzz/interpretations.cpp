@@ -87,6 +87,26 @@ RowSnippets<Score> CaseInterpretations::rows(const Interpretation* user,
   };
 }
 
+template <typename Score>
+void CaseInterpretations::evaluate_scale(SnippetKind kind, std::int64_t b, std::int64_t h,
+                                         std::int64_t first, std::int64_t count,
+                                         double* values) const {
+  // A column that is not there serves a sequence without any.
+  CallValues call = values_;
+  call.shape.kv_len = std::max<std::int64_t>(call.shape.kv_len, 1);
+  const SnippetTree tree = snippet::parse(kind, snippet_text(case_.spec, kind), case_.spec);
+  const Interpreter<Score> scale(tree, call);
+  const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
+  const std::vector<Score> scores(static_cast<std::size_t>(call.shape.kv_len));
+  std::vector<Score> row(scores.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i == 0 || !is_of_kv) {
+      scale.modify({b - values_.first_b, h, is_of_kv ? 0 : first + i}, scores.data(), row.data());
+    }
+    values[i] = static_cast<double>(row[is_of_kv ? static_cast<std::size_t>(first + i) : 0]);
+  }
+}
+
 ScaleValues CaseInterpretations::scales() const {
   if (!case_.spec.has_other_snippets()) return {};
   return [this](SnippetKind kind, const abi::SnippetArguments& arguments, std::int64_t b,
@@ -95,19 +115,10 @@ ScaleValues CaseInterpretations::scales() const {
       scale_values(user_->in_float, user_->in_double)(kind, arguments, b, h, first, count, values);
       return;
     }
-    // A column that is not there serves a sequence without any.
-    CallValues call = values_;
-    call.shape.kv_len = std::max<std::int64_t>(call.shape.kv_len, 1);
-    const SnippetTree tree = snippet::parse(kind, snippet_text(case_.spec, kind), case_.spec);
-    const Interpreter<double> scale(tree, call);
-    const bool is_of_kv = kind == SnippetKind::k_scale || kind == SnippetKind::v_scale;
-    const std::vector<double> scores(static_cast<std::size_t>(call.shape.kv_len));
-    std::vector<double> row(scores.size());
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (i == 0 || !is_of_kv) {
-        scale.modify({b - values_.first_b, h, is_of_kv ? 0 : first + i}, scores.data(), row.data());
-      }
-      values[i] = row[is_of_kv ? static_cast<std::size_t>(first + i) : 0];
+    if (kind == SnippetKind::dropout) {  // kernels decide in float what is dropped
+      evaluate_scale<float>(kind, b, h, first, count, values);
+    } else {
+      evaluate_scale<double>(kind, b, h, first, count, values);
     }
   };
 }

@@ -56,6 +56,9 @@ class CaseInterpretations {
   template <typename Score, typename Interpretation>
   RowSnippets<Score> rows(const Interpretation* user, const FunctionErrors& errors) const;
   void decide_kept();
+  template <typename Score>
+  void evaluate_scale(SnippetKind kind, std::int64_t b, std::int64_t h, std::int64_t first,
+                      std::int64_t count, double* values) const;
   template <typename Score, typename Interpretation>
   void read_user_row(const Interpretation& interpretation, std::int64_t b, std::int64_t h,
                      std::int64_t row, const Score* scores, Score* modified,

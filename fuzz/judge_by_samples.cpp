@@ -102,13 +102,15 @@ class Samples {
     Random random(sample, "yardstick");
     const Order keys = shuffled(dense.k.rows, random);
     const Order dims = shuffled(dense.k.width, random);
-    const DenseProblem problem{.q = reordered(dense.q, nullptr, &dims),
-                               .k = reordered(dense.k, &keys, &dims),
-                               .v = reordered(dense.v, &keys, nullptr),
-                               .scale = dense.scale,
-                               .sink = dense.sink,
-                               .out_scales = dense.out_scales,
-                               .wants_weights = dense.wants_weights};
+    DenseProblem problem{.q = reordered(dense.q, nullptr, &dims),
+                         .k = reordered(dense.k, &keys, &dims),
+                         .v = reordered(dense.v, &keys, nullptr),
+                         .scale = dense.scale,
+                         .sink = dense.sink,
+                         .out_scales = dense.out_scales,
+                         .dropout = dense.dropout,
+                         .wants_weights = dense.wants_weights};
+    if (problem.dropout) problem.dropout->columns = keys;
     AttentionValues values = naive(
         reordered(part.interpretations.in_float({.factor = 1, .seed = sample}), keys), problem);
     if (dense.wants_weights) {

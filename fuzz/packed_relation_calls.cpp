@@ -70,7 +70,8 @@ bool tells_sequences_apart(const Spec& spec) {
   for (const auto& [name, buffer] : spec.buffers) {
     if (std::any_of(buffer.shape.begin(), buffer.shape.end(), is_of_sequences)) return true;
   }
-  return mentions(spec, "b") || mentions(spec, "q_token") || mentions(spec, "kv_token");
+  return spec.has_dropout() || mentions(spec, "b") || mentions(spec, "q_token") ||
+         mentions(spec, "kv_token");
 }
 
 // A dimension whose size the call no longer has.

@@ -205,7 +205,7 @@ class PackedChecks {
     std::vector<std::vector<std::int64_t>*> tensors = {&numbers.q_begin, &numbers.kv_begin};
     if (numbers.kv_len) tensors.push_back(&*numbers.kv_len);
     const bool has_mods = !base_.spec.score_mod.empty() || !base_.spec.mask_mod.empty();
-    if (!has_mods && !base_.spec.has_scales_or_sink()) {
+    if (!has_mods && !base_.spec.has_other_snippets()) {
       if (numbers.q_offset) tensors.push_back(&*numbers.q_offset);
       if (numbers.kv_offset) tensors.push_back(&*numbers.kv_offset);
     }

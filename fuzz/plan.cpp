@@ -70,7 +70,8 @@ std::vector<std::size_t> shuffled_factors(Random& random) {
   return order;
 }
 
-// Of gradients, which take kernels and references of their own: four plans of five that may.
+// Of gradients, which take kernels and references of their own, and of dropout, of which few
+// relations say anything: four plans of five that may.
 bool asks_for_none(const std::vector<int>& values, Random& random) {
   return values.front() == 0 && random.integer(0, 4) != 0;
 }
@@ -91,7 +92,9 @@ std::optional<Plan> try_plan(const Features& allowed, Random& random,
       if (is_allowed(allowed, feature) && fits(plan, feature)) values.push_back(value);
     }
     if (values.empty()) return std::nullopt;
-    if (static_cast<Factor>(f) == Factor::gradients && asks_for_none(values, random)) values = {0};
+    const auto factor = static_cast<Factor>(f);
+    const bool is_seldom = factor == Factor::gradients || factor == Factor::dropout;
+    if (is_seldom && asks_for_none(values, random)) values = {0};
     plan[f] = values[static_cast<std::size_t>(
         random.integer(0, static_cast<std::int64_t>(values.size()) - 1))];
   }

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "fuzz/gradient_choice.hpp"
 #include "fuzz/plan.hpp"
+#include "fuzz/random_dropout.hpp"
 #include "fuzz/random_packing.hpp"
 #include "fuzz/random_scales.hpp"
 #include "fuzz/random_snippet.hpp"
@@ -76,7 +77,7 @@ void fix_user_factors(const Spec& spec, Features& allowed) {
   for (const Factor factor :
        {Factor::score_mod, Factor::mask_mod, Factor::mask_scope, Factor::buffer, Factor::rank,
         Factor::bounds, Factor::scalar, Factor::functions, Factor::choice, Factor::local,
-        Factor::integers, Factor::tokens}) {
+        Factor::integers, Factor::tokens, Factor::dropout}) {
     bits(allowed, factor) = bits(shown, factor);
   }
   if (!spec.gradients.empty()) bits(allowed, Factor::gradients) = bits(shown, Factor::gradients);
@@ -500,6 +501,8 @@ class CallMaker {
     for (const auto& [name, scalar] : c.spec.scalars) {
       if (source_.user_spec) {
         choose_user_scalar(name, scalar, c);
+      } else if (choose_dropout_scalar(name, c, random_)) {
+        continue;
       } else if (scalar.dtype == DType::i32) {
         c.scalars[name] = static_cast<double>(random_.integer(1, kMaxIntegerScalar));
       } else {
@@ -543,6 +546,15 @@ void add_scales_to_some(Spec& spec, bool has_gradients, std::uint64_t seed, std:
   } else {
     add_random_scales(spec, random);
   }
+}
+
+// What the plan asks for; a user's spec has its own.
+void add_dropout(const Plan& plan, const CaseSource& source, Spec& spec, std::uint64_t seed,
+                 std::int64_t number) {
+  const int wanted = at(plan, Factor::dropout);
+  if (wanted <= 0 || source.user_spec) return;
+  Random random(seed, fmt::format("dropout {}", number));
+  add_random_dropout(spec, wanted == 2, random);
 }
 
 // What the plan asks for; a user's stay.
@@ -611,6 +623,7 @@ std::vector<FuzzCase> CaseMaker::next_group(int calls) {
   FuzzCase base = spec_maker.make(no_offsets, wishes_of(*plan));
   const bool has_gradients = at(*plan, Factor::gradients) > 0;
   if (!source_.user_spec) add_scales_to_some(base.spec, has_gradients, seed_, number_);
+  add_dropout(*plan, source_, base.spec, seed_, number_);
   add_gradients(*plan, base.spec, seed_, number_);
   const Target target = source_.device == "cpu"      ? Target::host_cpu()
                         : source_.gpu_target.empty() ? Target::parse("sm_80")
@@ -676,6 +689,7 @@ FuzzCase CaseMaker::next_compile() {
   SpecMaker spec_maker(*plan, random_, source_);
   FuzzCase fuzz_case = spec_maker.make(random_.integer(0, 1) == 0, wishes_of(*plan));
   if (!source_.user_spec) add_scales_to_some(fuzz_case.spec, false, seed_, number_);
+  add_dropout(*plan, source_, fuzz_case.spec, seed_, number_);
   fuzz_case.target = target_name(at(*plan, Factor::target), random_);
   fuzz_case.kernel = planned_kernel(*plan, fuzz_case.spec);
   const KernelVariant traits =

@@ -33,6 +33,8 @@ constexpr std::array kRelationNames = {
     std::pair{Relation::cached, std::string_view("cached")},
     std::pair{Relation::reversed_batches, std::string_view("reversed_batches")},
     std::pair{Relation::doubled_dout, std::string_view("doubled_dout")},
+    std::pair{Relation::no_dropout, std::string_view("no_dropout")},
+    std::pair{Relation::seed_in_buffer, std::string_view("seed_in_buffer")},
     std::pair{Relation::one_sequence, std::string_view("one_sequence")},
     std::pair{Relation::permuted_sequences, std::string_view("permuted_sequences")},
     std::pair{Relation::packed_as_dense, std::string_view("packed_as_dense")},
@@ -48,6 +50,24 @@ constexpr std::array kRelations = [] {
   for (std::size_t i = 0; i < kRelationNames.size(); ++i) relations[i] = kRelationNames[i].first;
   return relations;
 }();
+
+// What dropout draws for an element depends on its batch, head, row and column. These relations
+// change one of them.
+bool moves_elements(Relation relation) {
+  switch (relation) {
+    case Relation::permuted_keys:
+    case Relation::duplicated_keys:
+    case Relation::one_head:
+    case Relation::one_batch:
+    case Relation::offsets:
+    case Relation::reversed_batches:
+    case Relation::permuted_sequences:
+    case Relation::packed_as_dense:
+      return true;
+    default:
+      return false;
+  }
+}
 
 bool knows_batches(const Spec& spec) {
   return std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
@@ -79,8 +99,13 @@ bool is_of_gradients(Relation relation) {
   return relation == Relation::reversed_batches || relation == Relation::doubled_dout;
 }
 
+bool is_of_dropout(Relation relation) {
+  return relation == Relation::no_dropout || relation == Relation::seed_in_buffer;
+}
+
 bool applies(Relation relation, const Spec& spec, const Shape& shape) {
-  if (spec.has_dropout()) return false;  // most move elements, whose draws depend on where they are
+  if (is_of_dropout(relation)) return spec.has_dropout();
+  if (spec.has_dropout() && moves_elements(relation)) return false;
   if (is_of_gradients(relation) && spec.gradients.empty()) return false;
   if (relation == Relation::doubled_dout) return true;
   if (spec.is_packed() != is_of_packed(relation)) return false;

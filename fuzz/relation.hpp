@@ -29,6 +29,8 @@ enum class Relation : std::uint8_t {
   cached,            ///< kernels from a folder give the same, bit for bit
   reversed_batches,  ///< no snippet knows b: gradients of each batch are the same, bit for bit
   doubled_dout,      ///< twice dout and dlse: twice each gradient, exactly; of packed calls too
+  no_dropout,        ///< a probability of 0 is no dropout, which changes no lse; packed too
+  seed_in_buffer,    ///< a seed in a buffer is the scalar seed, and the reverse; packed too
   // of packed calls
   one_sequence,  ///< where all others are empty, a sequence is what it is among them, bit for bit
   permuted_sequences,  ///< sequences in another order, the snippets' b and q_token with them
@@ -52,8 +54,11 @@ bool is_of_packed(Relation relation);
 /// Whether it is one of gradients, and says something of specs that name some.
 bool is_of_gradients(Relation relation);
 
+/// Whether it is one of dropout, and says something of specs that have it.
+bool is_of_dropout(Relation relation);
+
 /// Whether it says anything of such calls: a single head is no head among others. Some relations
-/// are of packed calls alone, the others but doubled_dout of dense ones.
+/// are of packed calls alone, the others but doubled_dout and those of dropout of dense ones.
 bool applies(Relation relation, const Spec& spec, const Shape& shape);
 
 }  // namespace tilewright::verify::fuzz

@@ -60,8 +60,9 @@ void RelationChoice::ask_for_rare(FuzzCase& fuzz_case) {
   const std::int64_t most = most_asked(fuzz_case.spec.is_packed());
   std::optional<Relation> rarest = rarest_of(fuzz_case);
   bool is_rare = rarest && 2 * asked_[*rarest] < most;
-  // Few specs have gradients, and their relations compile nothing.
-  for (const Relation relation : {Relation::reversed_batches, Relation::doubled_dout}) {
+  // Few specs have gradients or dropout.
+  for (const Relation relation : {Relation::reversed_batches, Relation::doubled_dout,
+                                  Relation::no_dropout, Relation::seed_in_buffer}) {
     if (is_rare || asked_[relation] >= 2 || !applies(relation, fuzz_case)) continue;
     rarest = relation;
     is_rare = true;

@@ -126,9 +126,11 @@ AttentionValues KernelRelationRunner::forward_with_positions(const Spec& spec,
              .scalars = spec.scalars,
              .block = spec.block};
   SnippetInputs inputs = problem.snippet;
-  const auto is_of_others = [&](const auto& buffer) { return !mask.mentions(buffer.first); };
+  const auto is_of_others = [&](const auto& named) { return !mask.mentions(named.first); };
   std::erase_if(dense.buffers, is_of_others);
   std::erase_if(inputs.buffers, is_of_others);
+  std::erase_if(dense.scalars, is_of_others);
+  std::erase_if(inputs.scalars, is_of_others);
   const Attention masks(dense, {.device = Device::cpu(), .kernels = kernels_, .masks_only = true});
   const Shape shape = {.num_q_heads = problem.shape.num_q_heads,
                        .num_kv_heads = problem.shape.num_kv_heads,

@@ -387,6 +387,8 @@ bool rewrites_snippets(Relation relation) {
     case Relation::cached:
     case Relation::reversed_batches:
     case Relation::doubled_dout:
+    case Relation::no_dropout:
+    case Relation::seed_in_buffer:
     case Relation::planned_again:
     case Relation::positions:
     case Relation::new_rows:
@@ -409,6 +411,9 @@ RelationResult run_check(Relation relation, const Spec& spec, const Inputs& inpu
   try {
     if (is_of_gradients(relation)) {
       return check_gradient_relation(relation, spec, inputs, packing, runner);
+    }
+    if (is_of_dropout(relation)) {
+      return check_dropout_relation(relation, spec, inputs, packing, runner);
     }
     if (is_of_packed(relation)) {
       return check_packed_relation(relation, spec, inputs, packing, runner);

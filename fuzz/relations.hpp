@@ -136,6 +136,10 @@ RelationResult check_relation(Relation relation, const Spec& spec, const Inputs&
 RelationResult check_gradient_relation(Relation relation, const Spec& spec, const Inputs& inputs,
                                        const FuzzPacking& packing, RelationRunner& runner);
 
+/// The same of a spec with dropout.
+RelationResult check_dropout_relation(Relation relation, const Spec& spec, const Inputs& inputs,
+                                      const FuzzPacking& packing, RelationRunner& runner);
+
 /// The same of a packed call, for a relation that applies; without the relation's name in messages.
 RelationResult check_packed_relation(Relation relation, const Spec& spec, const Inputs& inputs,
                                      const FuzzPacking& packing, RelationRunner& runner);

@@ -139,12 +139,17 @@ void drop_gradients(FuzzCase& c) {
   c.dlse = c.deterministic = false;
 }
 
+bool is_seed(const Spec& spec, const std::string& name) {
+  return spec.has_dropout() && name == "seed";
+}
+
 // Declarations that no snippet reads any more, and gradients of what score_mod does not read.
 void drop_unread(FuzzCase& c) {
-  std::erase_if(c.spec.buffers,
-                [&](const auto& buffer) { return !mentions(c.spec, buffer.first); });
-  std::erase_if(c.spec.scalars,
-                [&](const auto& scalar) { return !mentions(c.spec, scalar.first); });
+  const auto is_unread = [&](const std::string& name) {
+    return !mentions(c.spec, name) && !is_seed(c.spec, name);
+  };
+  std::erase_if(c.spec.buffers, [&](const auto& buffer) { return is_unread(buffer.first); });
+  std::erase_if(c.spec.scalars, [&](const auto& scalar) { return is_unread(scalar.first); });
   std::erase_if(c.spec.gradients, [&](const std::string& name) {
     const bool is_tensor = name == "q" || name == "k" || name == "v";
     return !is_tensor && (c.spec.score_mod.empty() ||
@@ -153,6 +158,22 @@ void drop_unread(FuzzCase& c) {
   if (c.spec.gradients.empty()) drop_gradients(c);
   std::erase_if(c.scalars,
                 [&](const auto& scalar) { return !c.spec.scalars.contains(scalar.first); });
+}
+
+// Without it, with a number as its probability, and with a seed that is a scalar.
+void simpler_dropout(const Spec& spec, Candidates& candidates) {
+  if (!spec.has_dropout()) return;
+  for (const char* const text : {"", "0.5"}) {
+    candidates.add([&](FuzzCase& c) {
+      c.spec.dropout = text;
+      drop_unread(c);
+    });
+  }
+  if (!spec.has_seed_buffer()) return;
+  candidates.add([](FuzzCase& c) {
+    c.spec.buffers.erase("seed");
+    c.spec.scalars["seed"] = {.dtype = DType::i64};
+  });
 }
 
 // None, each alone, and one less.
@@ -181,6 +202,7 @@ void simpler_types(const Spec& spec, Candidates& candidates) {
   candidates.add([](FuzzCase& c) { c.spec.kv_layout = std::nullopt; });
   if (!spec.is_packed()) candidates.add([](FuzzCase& c) { c.spec.layout = Layout::bhsd; });
   simpler_gradients(spec, candidates);
+  simpler_dropout(spec, candidates);
   candidates.add([](FuzzCase& c) { c.spec.outputs.weights = false; });
   candidates.add([](FuzzCase& c) { c.spec.outputs.lse = c.spec.outputs.weights = false; });
   candidates.add([](FuzzCase& c) { c.spec.outputs.max_scores = false; });

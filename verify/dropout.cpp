@@ -32,6 +32,7 @@ Words random_words(Words counter, std::uint64_t seed) {
 
 bool DropoutDraws::keeps(std::int64_t b, std::int64_t h, std::int64_t row,
                          std::int64_t column) const {
+  if (!columns.empty()) column = columns[static_cast<std::size_t>(column)];
   const std::int64_t q_idx = row + q_offset, kv_idx = column + kv_offset;
   const Words words =
       random_words({static_cast<std::uint32_t>(kv_idx >> 2), static_cast<std::uint32_t>(q_idx),

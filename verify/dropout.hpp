@@ -13,6 +13,8 @@ struct DropoutDraws {
   std::int64_t first_b = 0;    ///< number of the problem's first batch
   std::int64_t q_offset = 0;   ///< q_idx = row + q_offset
   std::int64_t kv_offset = 0;  ///< kv_idx = column + kv_offset
+  /// Of a problem whose columns stand in another order: the column that each was.
+  std::vector<std::int64_t> columns = {};
 
   bool keeps(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const;
   /// 0, or what a weight is multiplied by.
