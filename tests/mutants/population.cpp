@@ -35,13 +35,12 @@ std::optional<Group> group_of(std::string_view file) {
     return std::nullopt;
   }
   // No call of a mutant makes these kernels yet (docs/mutants.md).
-  if (is_in({"cpu/backward", "cpu/packed_backward", "cpu/differentiate", "cpu/kernels/backward",
-             "snippet/derivative", "cpu/dropout", "cpu/dropped_products", "cpu/no_dropout",
-             "cpu/weights", "cpu/kernels/weights", "cuda/merge/", "cuda/kernels/merge",
-             "cuda/append/", "cuda/kernels/append", "cuda/quantise/", "cuda/kernels/quantise"})) {
+  if (is_in({"cuda/merge/", "cuda/kernels/merge", "cuda/append/", "cuda/kernels/append",
+             "cuda/quantise/", "cuda/kernels/quantise"})) {
     return std::nullopt;
   }
-  if (is_in({"attention/merge", "attention/quantise", "attention/stored_number"})) {
+  if (is_in({"attention/merge", "attention/quantise", "attention/stored_number",
+             "attention/dropout", "attention/philox"})) {
     return Group::cpu;
   }
   if (is_in({"interpretations/interval", "snippet/proved", "cpu/mask/prove"})) return Group::proofs;

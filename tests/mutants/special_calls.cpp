@@ -16,6 +16,7 @@
 #include "tests/mutants/packed_calls.hpp"
 #include "tests/mutants/paged_calls.hpp"
 #include "tests/mutants/slow_hardware.hpp"
+#include "tests/mutants/training_calls.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_inputs.hpp"
 
@@ -151,6 +152,9 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
     }
     calls.push_back({spec_with_scales_of_sequences(), 2, wrong_quantise_by_plan, false, true});
     calls.push_back({spec_that_names_tokens(), kPackedLaunches, wrong_packed_call});
+    for (Spec& spec : training_specs()) {
+      calls.push_back({std::move(spec), kTrainingLaunches, wrong_training_call});
+    }
     for (Spec& spec : paged_specs()) {
       calls.push_back({std::move(spec), kPagedLaunches, wrong_paged_call});
     }

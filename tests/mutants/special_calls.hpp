@@ -27,7 +27,9 @@ struct SpecialCall {
 ///   functions    a CPU's elementary functions are as exact as docs/math.md says (functions.hpp)
 ///   caches       append, merge and quantise by their definitions, on a CPU (cache_calls.hpp)
 ///   packed       sequences of all kinds, on a CPU of one spec (packed_calls.hpp)
-///   fences       a CPU kernel's tensors, buffers and scratch memory end where memory ends
+///   training     gradients, dropout and weights against the reference, on a CPU
+///   (training_calls.hpp) fences       a CPU kernel's tensors, buffers and scratch memory end where
+///   memory ends
 std::vector<SpecialCall> special_calls(Device::Kind device);
 
 }  // namespace tilewright::mutants

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "generator/spec/spec.hpp"
+#include "runtime/api/attention.hpp"
+#include "runtime/api/toolchain.hpp"
+
+namespace tilewright::mutants {
+
+/// Dense and packed specs with gradients, dropout and the output weights.
+std::vector<Spec> training_specs();
+
+/// Launches of wrong_training_call.
+inline constexpr int kTrainingLaunches = 3;
+
+/// What forward, weights and backward leave that is not right by the reference, as a sentence;
+/// empty where nothing is. Probabilities lie at the numbers that some elements draw, next to them
+/// and outside of 0 to 1.
+std::string wrong_training_call(const Attention& attention, const Toolchain& kernels);
+
+}  // namespace tilewright::mutants
