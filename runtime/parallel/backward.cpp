@@ -123,28 +123,48 @@ class BackwardRun {
 
   TensorView q_sum() const {
     return dense_view(workspace_ + gradients_.q_sum_offset, DType::f32, spec_.layout, batch(),
-                      q_heads(), plan_.q_rows(), spec_.head_dim);
+                      q_heads(), gradients_.summed_q.count(), spec_.head_dim);
   }
   TensorView k_sum() const {
     return dense_view(workspace_ + gradients_.k_sum_offset, DType::f32, spec_.key_value_layout(),
-                      batch(), kv_heads(), plan_.kv_rows(), spec_.head_dim);
+                      batch(), kv_heads(), gradients_.summed_kv.count(), spec_.head_dim);
   }
   TensorView v_sum() const {
     return dense_view(workspace_ + gradients_.v_sum_offset, DType::f32, spec_.key_value_layout(),
-                      batch(), kv_heads(), plan_.kv_rows(), spec_.value_head_dim());
+                      batch(), kv_heads(), gradients_.summed_kv.count(), spec_.value_head_dim());
+  }
+
+  // What the caller gets of the rows that sums hold.
+  TensorView summed_dq() const { return rows(*tensors_.dq, spec_.layout, gradients_.summed_q); }
+  TensorView summed_dk() const {
+    return rows(*tensors_.dk, spec_.key_value_layout(), gradients_.summed_kv);
+  }
+  TensorView summed_dv() const {
+    return rows(*tensors_.dv, spec_.key_value_layout(), gradients_.summed_kv);
+  }
+  static TensorView rows(const TensorView& view, Layout layout, const RowRange& range) {
+    return rows_of(view, layout, range.begin, range.count());
   }
 
   void clear_sums() const {
+    buffers_.clear();
+    if (gradients_.first_is_whole) return;
     if (gradients_.has_q) plan_.sums->add({}, q_sum(), false, options_.stream);
     if (gradients_.has_k) plan_.sums->add({}, k_sum(), false, options_.stream);
     if (gradients_.has_v) plan_.sums->add({}, v_sum(), false, options_.stream);
-    buffers_.clear();
+  }
+
+  // With what the first call stored.
+  void begin_sums() const {
+    if (gradients_.has_q) plan_.sums->add(summed_dq(), q_sum(), false, options_.stream);
+    if (gradients_.has_k) plan_.sums->add(summed_dk(), k_sum(), false, options_.stream);
+    if (gradients_.has_v) plan_.sums->add(summed_dv(), v_sum(), false, options_.stream);
   }
 
   void store_sums() const {
-    if (tensors_.dq) plan_.sums->add(q_sum(), *tensors_.dq, false, options_.stream);
-    if (tensors_.dk) plan_.sums->add(k_sum(), *tensors_.dk, false, options_.stream);
-    if (tensors_.dv) plan_.sums->add(v_sum(), *tensors_.dv, false, options_.stream);
+    if (gradients_.has_q) plan_.sums->add(q_sum(), summed_dq(), false, options_.stream);
+    if (gradients_.has_k) plan_.sums->add(k_sum(), summed_dk(), false, options_.stream);
+    if (gradients_.has_v) plan_.sums->add(v_sum(), summed_dv(), false, options_.stream);
     buffers_.store(to_);
   }
 
@@ -154,10 +174,19 @@ class BackwardRun {
     const std::vector<PairCall>& calls = step(*of).calls;
     for (std::size_t c = 0; c < calls.size(); ++c) {
       run_pair(*of, c);
-      add_q_part(calls[c]);
       buffers_.add_part();
+      if (stores_at_once(*of)) {
+        begin_sums();
+        continue;
+      }
+      add_q_part(calls[c]);
       if (distance == 0) add_parts(calls[c], of->parts[c]);
     }
+  }
+
+  // Its one call stores gradients where the caller wants them.
+  bool stores_at_once(const GradientStep& of) const {
+    return gradients_.first_is_whole && step(of).distance == 0;
   }
 
   void run_pair(const GradientStep& of, std::size_t c) {
@@ -210,6 +239,12 @@ class BackwardRun {
     if (tensors_.dlse) {
       tensors.dlse = contiguous_rows(*tensors_.dlse, row, call.rows, gradients_.dlse_offset);
     }
+    if (stores_at_once(of)) {
+      tensors.dq = tensors_.dq;
+      tensors.dk = tensors_.dk;
+      tensors.dv = tensors_.dv;
+      return tensors;
+    }
     if (gradients_.has_q) tensors.dq = q_part(call);
     if (gradients_.has_k) tensors.dk = k_part(call, of.parts[c]);
     if (gradients_.has_v) tensors.dv = v_part(call, of.parts[c]);
@@ -240,14 +275,15 @@ class BackwardRun {
 
   void add_q_part(const PairCall& call) const {
     if (!gradients_.has_q) return;
-    const std::int64_t row = plan_.q_row(call.q_shard) + call.first_row;
+    const std::int64_t row = plan_.q_row(call.q_shard) + call.first_row - gradients_.summed_q.begin;
     plan_.sums->add(q_part(call), rows_of(q_sum(), spec_.layout, row, call.rows), true,
                     options_.stream);
   }
 
   // Gradients of this rank's columns that one call gave.
   void add_parts(const PairCall& call, const GradientPart& part) const {
-    const std::int64_t column = plan_.kv_row(call.kv_shard) + call.first_column;
+    const std::int64_t column =
+        plan_.kv_row(call.kv_shard) + call.first_column - gradients_.summed_kv.begin;
     const auto add = [&](const TensorView& from, const TensorView& sum) {
       plan_.sums->add(from, rows_of(sum, spec_.key_value_layout(), column, call.columns), true,
                       options_.stream);

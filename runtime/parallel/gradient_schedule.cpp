@@ -30,6 +30,7 @@ class GradientScheduler {
     schedule_.has_v = has_gradient(spec_, "v");
     schedule_.buffers = std::move(buffers);
     add_steps();
+    find_summed_rows();
     place_sums();
     place_buffers();
     place_rows();
@@ -71,15 +72,42 @@ class GradientScheduler {
   }
   std::int64_t bytes_of(const PairCall& call) const { return k_bytes(call) + v_bytes(call); }
 
-  void place_sums() {
-    std::int64_t rows = 0;
-    std::int64_t columns = 0;
+  void find_summed_rows() {
+    RowRange rows, columns;
     for (const int shard : list_.of_rank(rank_)) {
-      rows += list_.shards[static_cast<std::size_t>(shard)].shard.q_len;
-      columns += list_.shards[static_cast<std::size_t>(shard)].shard.kv_len;
+      rows.end += list_.shards[static_cast<std::size_t>(shard)].shard.q_len;
+      columns.end += list_.shards[static_cast<std::size_t>(shard)].shard.kv_len;
     }
-    rows *= sizes_.batch * sizes_.num_q_heads;
-    columns *= sizes_.batch * sizes_.num_kv_heads;
+    schedule_.first_is_whole = is_first_whole(rows.count(), columns.count());
+    if (!schedule_.first_is_whole) {
+      schedule_.summed_q = rows;
+      schedule_.summed_kv = columns;
+      return;
+    }
+    for (const GradientStep& of : schedule_.steps) {
+      if (of.step < 0 || step(of).distance == 0) continue;
+      for (const PairCall& call : step(of).calls) {
+        schedule_.summed_q.include(call.first_row, call.rows);
+      }
+      for (const PairCall& call : step(of).returns) {
+        schedule_.summed_kv.include(call.first_column, call.columns);
+      }
+    }
+  }
+
+  // Of one shard, whose rows are the rank's from 0 on. A packed call leaves out rows of no
+  // sequence.
+  bool is_first_whole(std::int64_t rows, std::int64_t columns) const {
+    if (spec_.is_packed() || list_.of_rank(rank_).size() != 1) return false;
+    const GradientStep& own = schedule_.steps.front();
+    if (own.step < 0 || step(own).calls.size() != 1) return false;
+    const PairCall& call = step(own).calls.front();
+    return call.rows == rows && call.columns == columns;
+  }
+
+  void place_sums() {
+    const std::int64_t rows = schedule_.summed_q.count() * sizes_.batch * sizes_.num_q_heads;
+    const std::int64_t columns = schedule_.summed_kv.count() * sizes_.batch * sizes_.num_kv_heads;
     if (schedule_.has_q) schedule_.q_sum_offset = take(rows * sizes_.head_dim * kSumElement);
     if (schedule_.has_k) schedule_.k_sum_offset = take(columns * sizes_.head_dim * kSumElement);
     if (schedule_.has_v) schedule_.v_sum_offset = take(columns * sizes_.v_head_dim * kSumElement);
@@ -148,6 +176,13 @@ class GradientScheduler {
 };
 
 }  // namespace
+
+void RowRange::include(std::int64_t first, std::int64_t count) {
+  if (count == 0) return;
+  const bool is_empty = this->count() == 0;
+  begin = is_empty ? first : std::min(begin, first);
+  end = is_empty ? first + count : std::max(end, first + count);
+}
 
 std::int64_t GradientSchedule::workspace_bytes(bool deterministic) const {
   return kernel_offset + round_up(kernel_bytes.of(deterministic), kAlignment);

@@ -23,6 +23,16 @@ struct GradientStep {
   std::vector<GradientPart> returned;  ///< of its returns, which come from the rank that read them
 };
 
+/// Some of a rank's own rows, one after another.
+struct RowRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t count() const { return end - begin; }
+  /// Grows to hold `count` rows from `first` on.
+  void include(std::int64_t first, std::int64_t count);
+};
+
 /// That Attention::backward needs for the greatest of the calls.
 struct KernelBytes {
   std::int64_t any = 0;
@@ -36,14 +46,20 @@ struct KernelBytes {
 };
 
 /// What one rank does in one call of backward, beside the schedule of forward, whose calls and
-/// columns it has. Sums in f32 hold the rank's own rows; what is of one call alone is used again by
-/// the next.
+/// columns it has. Sums in f32 hold those of the rank's own rows to which several calls give
+/// gradients; what is of one call alone is used again by the next.
 struct GradientSchedule {
   bool has_q = false;  ///< the spec names it
   bool has_k = false;
   bool has_v = false;
   std::vector<GradientStep> steps;  ///< by distance, from 0
-  std::int64_t q_sum_offset = 0;    ///< in the workspace, f32
+  /// The first call of distance 0 has all of the rank's rows and columns. It stores its gradients
+  /// where the caller wants them, and sums begin with what it stored. Else they begin with 0 and
+  /// hold all rows.
+  bool first_is_whole = false;
+  RowRange summed_q;              ///< rows of dq that sums hold
+  RowRange summed_kv;             ///< of dk and dv
+  std::int64_t q_sum_offset = 0;  ///< in the workspace, f32
   std::int64_t k_sum_offset = 0;
   std::int64_t v_sum_offset = 0;
   std::int64_t q_part_offset = 0;  ///< dq of one call
