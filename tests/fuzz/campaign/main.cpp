@@ -39,7 +39,7 @@ using namespace tilewright::verify::fuzz;
 constexpr std::int64_t kLeastCases = 1000;
 constexpr std::int64_t kLeastSnippets = 250;
 constexpr std::int64_t kLeastCompiles = 300;
-constexpr double kMostSeconds = 600;
+constexpr double kMostSeconds = 900;
 
 struct Settings {
   bool full = is_full_run();
