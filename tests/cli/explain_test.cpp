@@ -149,8 +149,9 @@ TEST_CASE("cli: explain of a spec with gradients says which kernel computes them
     return path(explained(folder.write("s.json", spec), "sm_90a"), "gradients_in_one_sweep");
   };
   CHECK(of("128").at("used") == true);
-  CHECK(of("96").at("used") == false);
-  CHECK_THAT(of("96").at("why_not").get<std::string>(), ContainsSubstring("head_dim is 96"));
+  CHECK(of("96").at("used") == true);
+  CHECK(of("192").at("used") == false);
+  CHECK_THAT(of("192").at("why_not").get<std::string>(), ContainsSubstring("head_dim is 192"));
 }
 
 TEST_CASE("cli: explain names the backward kernel of a spec with gradients") {

@@ -142,7 +142,7 @@ TEST_CASE("cli: check shows what the checked interpretation found, at its place"
   const Ended ended = start(arguments);
   REQUIRE(ended.status == 0);
   REQUIRE_THAT(ended.out, ContainsSubstring("warning: "));
-  REQUIRE_THAT(ended.out, ContainsSubstring("--> score_mod:1\n"));
+  REQUIRE_THAT(ended.out, ContainsSubstring("--> score_mod:1:9\n"));
 }
 
 TEST_CASE("cli: check ends with 1 where the kernel is wrong") {
