@@ -674,7 +674,7 @@ TW_API tw_status tw_context_plan_create(const tw_context_parallel *context, cons
                                         const tw_bindings *bindings, const tw_context_plan_options *options,
                                         tw_context_plan **plan, tw_error **error);
 
-/* The same of a packed spec. The plan has device memory of its own. */
+/* The same of a packed spec. The plan owns device memory. */
 TW_API tw_status tw_context_plan_create_packed(const tw_context_parallel *context, const tw_shared_sequences *whole,
                                                const tw_bindings *bindings, const tw_context_plan_options *options,
                                                tw_context_plan **plan, tw_error **error);

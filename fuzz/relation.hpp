@@ -29,8 +29,8 @@ enum class Relation : std::uint8_t {
   cached,            ///< kernels from a folder give the same, bit for bit
   reversed_batches,  ///< no snippet knows b: gradients of each batch are the same, bit for bit
   doubled_dout,      ///< twice dout and dlse: twice each gradient, exactly; of packed calls too
-  no_dropout,        ///< a probability of 0 is no dropout, which changes no lse; packed too
-  seed_in_buffer,    ///< a seed in a buffer is the scalar seed, and the reverse; packed too
+  no_dropout,        ///< a probability of 0 equals no dropout, and none changes lse; packed too
+  seed_in_buffer,    ///< a seed in a buffer draws as a scalar, and the reverse; packed too
   // of packed calls
   one_sequence,  ///< where all others are empty, a sequence is what it is among them, bit for bit
   permuted_sequences,  ///< sequences in another order, the snippets' b and q_token with them

@@ -143,7 +143,7 @@ class ContextParallel {
   ///         options; as Attention::block_mask; with code device where a rank is gone
   ContextPlan plan(const Shape& whole, const Bindings& bindings = {},
                    const ContextPlanOptions& options = {}) const;
-  /// Of a packed spec. The plan has device memory of its own, and is made once for calls of the
+  /// Of a packed spec. The plan owns device memory, and is made once for calls of the
   /// same lengths, such as the layers of a step.
   ContextPlan plan(const SharedSequences& whole, const Bindings& bindings = {},
                    const ContextPlanOptions& options = {}) const;
