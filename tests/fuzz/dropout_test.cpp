@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "cache/store.hpp"
 #include "fuzz/case.hpp"
 #include "fuzz/case_inputs.hpp"
 #include "fuzz/features.hpp"
@@ -18,6 +17,7 @@
 #include "fuzz/shrink.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
+#include "tests/fuzz/own_store.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -25,12 +25,7 @@ namespace {
 using namespace tilewright;
 using namespace tilewright::verify::fuzz;
 using Catch::Matchers::ContainsSubstring;
-
-RunOptions with_own_store() {
-  RunOptions options;
-  options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
-  return options;
-}
+using tilewright::test::with_own_store;
 
 // Snippets without trees, but for dropout: the compiled readings read them.
 FuzzCase dense_case() {

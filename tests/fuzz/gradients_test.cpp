@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "cache/store.hpp"
 #include "fuzz/case.hpp"
 #include "fuzz/case_gradients.hpp"
 #include "fuzz/case_inputs.hpp"
@@ -18,6 +17,7 @@
 #include "fuzz/shrink.hpp"
 #include "runtime/io/float16.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
+#include "tests/fuzz/own_store.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -25,13 +25,8 @@ namespace {
 using namespace tilewright;
 using namespace tilewright::verify::fuzz;
 using Catch::Matchers::ContainsSubstring;
+using tilewright::test::with_own_store;
 using Names = std::vector<std::string>;
-
-RunOptions with_own_store() {
-  RunOptions options;
-  options.kernels.store = std::make_shared<cache::Store>(cache::Store::Options{});
-  return options;
-}
 
 FuzzCase dense_case() {
   FuzzCase c;
