@@ -129,8 +129,10 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
                        spec.head_dim, spec.value_head_dim());
   }
   if (spec.pads_rows()) {
-    return fmt::format("it takes multiples of 8 from 16 on, and head_dim is {}, v_head_dim {}",
-                       spec.head_dim, spec.value_head_dim());
+    return fmt::format(
+        "its rows must be whole vectors of 16 bytes, at least two, and head_dim is {}, v_head_dim "
+        "{}",
+        spec.head_dim, spec.value_head_dim());
   }
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
   if (!names_all_tensors(spec)) return "it computes the gradients of q, k and v together";
