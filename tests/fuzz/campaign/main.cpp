@@ -39,7 +39,8 @@ using namespace tilewright::verify::fuzz;
 constexpr std::int64_t kLeastCases = 1000;
 constexpr std::int64_t kLeastSnippets = 250;
 constexpr std::int64_t kLeastCompiles = 300;
-constexpr double kMostSeconds = 900;
+constexpr double kMostCpuSeconds =
+    1200;  // of all workers: other work on the machine does not count
 
 struct Settings {
   bool full = is_full_run();
@@ -150,7 +151,7 @@ std::vector<std::string> shortfalls(const CampaignState& state, bool has_nvrtc) 
   if (has_nvrtc) {
     require(state.compiles >= kLeastCompiles, fmt::format("only {} compiles", state.compiles));
   }
-  require(state.seconds <= kMostSeconds, fmt::format("it took {:.0f} s", state.seconds));
+  require(cpu_seconds() <= kMostCpuSeconds, fmt::format("it took {:.0f} s of CPU", cpu_seconds()));
   for (const auto& [relation, count] : state.relations) {
     require(count > 0, "no case checked the relation " + relation);
   }
