@@ -64,32 +64,52 @@ class Preparer {
     }
   }
 
-  // A warp takes 8 rows of 64 columns at a time: lanes four chunks of 16 bytes of a row each. Lanes that access shared
-  // memory together, 8 after 8, have the rows r and r ^ 5: the swizzle then gives them 8 different places of a row
-  // of 128 bytes, both where they read and where they write.
+  // A warp takes 8 rows of 64 columns at a time, in panels of its own or in every second group of rows. Lanes have
+  // four chunks of 16 bytes of a row each. Lanes that access shared memory together, 8 after 8, have the rows r and
+  // r ^ 5: the swizzle then gives them 8 different places of a row of 128 bytes, both where they read and where
+  // they write.
   template <int kPanels, int kBoxPanels>
   __forceinline__ void widen_tile(unsigned from, unsigned to) const {
-    constexpr int kGroups = kKvTile / 8;
+    constexpr bool kOwnPanels = kPanels % 2 == 0;
+    constexpr int kPanelStep = kOwnPanels ? 2 : 1;
+    constexpr int kGroupStep = kOwnPanels ? 1 : 2;
+    const int half = warp() % 2;
     const unsigned pair = lane() / 8;
     const unsigned row = lane() / 4 % 2 == 0 ? pair : pair ^ 5;
     const unsigned chunk = lane() % 4;
-#pragma unroll 2
-    for (int i = warp() % 2; i < kGroups * kPanels; i += 2) {
-      const int group = i / kPanels;
-      const int panel = i % kPanels;
+#pragma unroll 1
+    for (int panel = kOwnPanels ? half : 0; panel < kPanels; panel += kPanelStep) {
       const unsigned column = panel % 2 * 4 + chunk;  // in chunks of a panel of bytes
-      const unsigned read = from + panel / 2 * panel_distance(kBoxPanels) + group * group_distance(kBoxPanels) +
-                            row * kPanelRowBytes + (column ^ row) * 16;
-      const unsigned written = to + panel * kPanelBytes + group * kRowGroupBytes + row * kPanelRowBytes;
-      unsigned words[4];
-      load_shared_16(read, words);
-      FourHalves halves[4];
+      const int group = kOwnPanels ? 0 : half;
+      widen_groups<kGroupStep * group_distance(kBoxPanels), kGroupStep * kRowGroupBytes, kKvTile / 8 / kGroupStep>(
+          from + panel / 2 * panel_distance(kBoxPanels) + group * group_distance(kBoxPanels) + row * kPanelRowBytes +
+              (column ^ row) * 16,
+          to + panel * kPanelBytes + group * kRowGroupBytes + row * kPanelRowBytes, (2 * chunk ^ row) * 16,
+          ((2 * chunk + 1) ^ row) * 16);
+    }
+  }
+
+  // kRead, kWritten: bytes from a group of 8 rows to the next. A lane's first 8 numbers are written at `low`, the
+  // others at `high`. It has several loads under way: what waits for each would take twice as long.
+  template <int kRead, int kWritten, int kGroups>
+  __forceinline__ void widen_groups(unsigned from, unsigned to, unsigned low, unsigned high) const {
+    constexpr int kAtOnce = kGroups % 4 == 0 ? 4 : kGroups % 2 == 0 ? 2 : 1;
+#pragma unroll 1
+    for (int group = 0; group < kGroups; group += kAtOnce) {
+      unsigned words[kAtOnce][4];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) halves[j] = widen<QElement, KvElement>(words[j]);
-      store_shared_16(written + ((2 * chunk) ^ row) * 16, halves[0].low, halves[0].high, halves[1].low,
-                      halves[1].high);
-      store_shared_16(written + ((2 * chunk + 1) ^ row) * 16, halves[2].low, halves[2].high, halves[3].low,
-                      halves[3].high);
+      for (int i = 0; i < kAtOnce; ++i) load_shared_16(from + i * kRead, words[i]);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        FourHalves halves[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) halves[j] = widen<QElement, KvElement>(words[i][j]);
+        const unsigned written = to + i * kWritten;
+        store_shared_16(written + low, halves[0].low, halves[0].high, halves[1].low, halves[1].high);
+        store_shared_16(written + high, halves[2].low, halves[2].high, halves[3].low, halves[3].high);
+      }
+      from += kAtOnce * kRead;
+      to += kAtOnce * kWritten;
     }
   }
 
