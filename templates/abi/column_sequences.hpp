@@ -2,7 +2,7 @@
 
 #include "plan.hpp"
 
-// Which sequences each tile of rows of packed k and v has: what a plan holds for gradients besides.
+// Which sequences each tile of rows of packed k and v has: what a plan also holds for gradients.
 
 namespace tilewright::abi {
 

@@ -130,7 +130,7 @@ enum TileState : unsigned char { kTileEmpty = 0, kTilePartial = 1, kTileFull = 2
 // mask_exact, mask_proved: one row of tiles of the block mask, as runs of tiles in the same state
 //            int tilewright_mask_row(const SnippetArguments*, const ExtremaTables*, int b, int h,
 //                 int q_block,
-//                 unsigned* runs,         [kv_blocks] in order: tile behind the run << 2 | TileState
+//                 unsigned* runs,         [kv_blocks] in order: first tile after the run << 2 | TileState
 //                 long long* evaluated);  to which the number of evaluated tiles is added
 //            returns the number of runs
 // mask_proved: also, for a buffer that it has a table of (extrema.hpp), one row of the table

@@ -81,7 +81,7 @@ struct FinishArguments {
 //   void tilewright_backward_prepare(BackwardArguments, SnippetArguments)   grid: groups of
 //        kPlainThreads / lanes_of_row rows of facts
 //   void tilewright_backward_columns(BackwardArguments, SnippetArguments, SumsArguments)
-//        grid: parts (1, or 2 where dk and dv have blocks of their own) * kv tiles * num_kv_heads * batch / batches_of_block
+//        grid: parts (1, or 2 where dk and dv have separate blocks) * kv tiles * num_kv_heads * batch / batches_of_block
 //   void tilewright_backward_rows(BackwardArguments, SnippetArguments, SumsArguments)
 //        grid: q tiles * num_q_heads * batch
 //   void tilewright_backward_finish(FinishArguments)                        grid: any

@@ -13,8 +13,8 @@ struct TensorArgument {
 };
 
 /// The two CSR lists of a block mask. Row of tiles r = (b * heads + h) * q_blocks + q_block, where
-/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles stand
-/// behind the partial ones and full_row_offsets begins with their number.
+/// b and h are 0 if the mask's batch or heads is 1. Both may be one array, where the full tiles follow
+/// the partial ones and full_row_offsets begins with their number.
 struct BlockMaskArguments {
   const long long* row_offsets;       // [rows + 1], into indices
   const int* indices;                 // kv blocks of partial tiles, rising in each row
@@ -58,7 +58,7 @@ struct ForwardArguments {
   int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile) where
                             // that is whole
   int heads_in_group;       // >= 1: heads whose tiles run side by side, see uniform_q_tiles.hpp
-  int whole_groups;         // of so many heads; those behind them are one last group
+  int whole_groups;         // of so many heads; the remaining heads are one last group
   unsigned launch;          // its number among the module's, not 0: see hopper/schedule.hpp
 };
 

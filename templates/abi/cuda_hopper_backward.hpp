@@ -32,7 +32,7 @@ struct HopperBackwardArguments {
   int q_tiles;        // of one head
   int kv_tiles;       // likewise
   int heads_in_group; // kv heads of all batches whose blocks of columns run side by side
-  int whole_groups;   // of so many; those behind them are one last group
+  int whole_groups;   // of so many; the remaining heads are one last group
   unsigned broadcast; // Broadcast of each tensor
   float scale;
 };

@@ -32,7 +32,7 @@ struct MaskTotals {
 struct MaskArguments {
   MaskTotals* totals;
   long long* row_offsets;       // [rows + 1] into indices; mask_rows leaves counts in [1, rows]
-  long long* full_row_offsets;  // [rows + 1] into indices, where the full tiles stand behind all
+  long long* full_row_offsets;  // [rows + 1] into indices, where the full tiles follow all
                                 // partial ones
   int* indices;                 // [capacity]
   int* q_tile_order;            // [batch * heads][rows_of_head] of which the first ceil(q_len /

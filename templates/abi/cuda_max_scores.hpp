@@ -1,6 +1,6 @@
 #pragma once
 
-// What forward kernels take besides where the spec's outputs name max_scores.
+// What forward kernels also take where the spec's outputs name max_scores.
 
 namespace tilewright::abi::cuda {
 

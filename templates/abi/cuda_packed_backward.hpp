@@ -25,7 +25,7 @@ struct ColumnPlanArguments {
   int reserved;  // 0
 };
 
-// Entry points of backward of a packed spec, beside those of cuda_backward.hpp:
+// Further entry points of backward of a packed spec, in addition to cuda_backward.hpp's:
 //   grid of tilewright_backward_columns: parts * tiles of rows of k * num_kv_heads
 //   grid of tilewright_backward_rows: rows of the plan's map * (work side / q_tile) * num_q_heads
 //   void tilewright_backward_plan_columns(ColumnPlanArguments)

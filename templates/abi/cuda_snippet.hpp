@@ -24,7 +24,7 @@ union ScalarArgument {
   int as_i32;
 };
 
-/// What every kernel that evaluates a snippet needs; a kernel parameter of its own. It carries the
+/// What every kernel that evaluates a snippet needs; a separate kernel parameter. It carries the
 /// buffers and scalars by value, so a launch copies nothing else to the device. A spec without
 /// buffers (scalars) has one unused entry, as C++ has no empty arrays.
 /// kRank: kMaxBufferRank where a buffer of the spec has as many dimensions, else kUsualBufferRank.

@@ -1,6 +1,6 @@
 #pragma once
 
-// A row of scores behind its last kv tile.
+// A row of scores after its last kv tile.
 
 namespace tw_kernel {
 

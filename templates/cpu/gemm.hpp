@@ -66,7 +66,7 @@ template <int kDim>
 TW_NOINLINE void score_tile(const float* k, long long k_stride, int count, int chunks,
                             const Vector* q, Vector* s, float scale) {
   for (int kv = 0; kv < count; kv += kRows) {
-    // Behind the last row the last row is read again: nothing outside kv_len is ever touched.
+    // Past the last row the last row is read again, so every read stays inside kv_len.
     const float* rows[kRows];
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) rows[r] = k + (kv + r < count ? kv + r : count - 1) * k_stride;

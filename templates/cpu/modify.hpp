@@ -16,7 +16,7 @@ struct ChunkPlace {
   int h;
   int h_kv;
   int first_row;
-  int last_row;  // the last row of the call: rows behind it are computed as if they were it
+  int last_row;  // the last row of the call: rows after it are computed as if they were it
   int q_offset;
   int first_kv_idx;
 };

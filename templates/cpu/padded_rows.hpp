@@ -5,7 +5,7 @@
 #include "kernel/configuration.hpp"
 
 // Rows of tensors that have fewer columns than a tile's rows: kHeadColumns of kHeadDim, kValueColumns of kValueDim.
-// The columns behind are zeros, and are not stored. What is more constrained is chosen before element.hpp's.
+// The columns after them are zeros, and are not stored. What is more constrained is chosen before element.hpp's.
 
 namespace tw_kernel {
 

@@ -11,7 +11,7 @@
 
 // What stored q, k and v are multiplied by, and the sink. What a whole q tile shares costs nothing in the loop:
 // that of q and k joins the scale of scores, that of v joins what O is divided by. What differs between rows
-// or columns multiplies each score, and each weight behind the sum.
+// or columns multiplies each score, and each weight after the sum.
 
 namespace tw_kernel {
 

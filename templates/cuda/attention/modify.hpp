@@ -63,7 +63,7 @@ TW_INLINE SplitIndex make_split_index(int first, int offset, int last, int offse
   return {min(first + offset, last) + offset_of_call, 0};
 }
 
-// q_idx of a thread's rows. Those behind the last one are not stored. Found again for every tile,
+// q_idx of a thread's rows. Rows after the last one are not stored. Found again for every tile,
 // see thread_number.
 struct RowIndices {
   SplitIndex q_idx[kRows];
@@ -151,7 +151,7 @@ struct Kept {
 };
 static_assert(kColumns <= 32, "a word of Kept holds a row");
 
-// Columns of one row as a sum of powers of two behind 2^23, whose mantissa is an integer. That takes an
+// Columns of one row as a sum of powers of two on top of 2^23, whose mantissa is an integer. That takes an
 // addition of floats under a predicate for each, while their comparisons keep the integer units busy,
 // which have half the throughput.
 class ColumnSum {
@@ -206,7 +206,7 @@ TW_INLINE Kept evaluate_mask(const SnippetInputs& inputs, int first) {
   return kept;
 }
 
-// Drops the columns behind kv_len.
+// Drops the columns from kv_len on.
 TW_INLINE void bound_columns(const SnippetInputs& inputs, int first, Kept& kept) {
   const int column = first + column_of(0);
   unsigned inside = 0;
@@ -218,7 +218,7 @@ TW_INLINE void bound_columns(const SnippetInputs& inputs, int first, Kept& kept)
   for (int i = 0; i < kRows; ++i) kept.word[i] &= inside;
 }
 
-// Drops the columns behind kv_len, as drop() does.
+// Drops the columns from kv_len on, as drop() does.
 TW_INLINE void drop_columns(const SnippetInputs& inputs, int first, float instead,
                             float (&s)[kRows][kColumns]) {
   const int left = inputs.kv_len - (first + column_of(0));

@@ -107,7 +107,7 @@ TW_INLINE void rescale(const float (&alpha)[kRows], float (&out)[kRows][kOutColu
 }
 
 // A tile's sum joins the row's without a rounding error (Knuth's TwoSum). The listed tiles of a
-// mask need not come in the order of kv, and small weights behind large ones would each be rounded
+// mask need not come in the order of kv, and small weights after large ones would each be rounded
 // at the size of the large ones.
 TW_INLINE void add_exactly(float tile_sum, float& sum, float& lost) {
   const float before = sum;
@@ -139,7 +139,7 @@ TW_INLINE void subtract_coarse(float to_log2, float (&reference)[kRows],
   }
 }
 
-// The sums of a tile's weights, behind those of the tiles before.
+// Adds a tile's weights to the sums of the tiles before it.
 TW_INLINE void sum_weights(const float (&p)[kRows][kColumns], const float (&before)[kRows],
                            Softmax& softmax) {
 #pragma unroll

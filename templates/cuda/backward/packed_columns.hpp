@@ -97,7 +97,7 @@ TW_INLINE void backward_columns(const BackwardArguments& arguments, const Snippe
   }
 }
 
-// Where dk and dv are too wide for the registers of one block, each has blocks of its own.
+// Where dk and dv are too wide for the registers of one block, each has its own blocks.
 TW_INLINE void backward_columns(const BackwardArguments& arguments, const SnippetArguments& call,
                                 const Gathered<false>::Sums& sums, unsigned shared_memory) {
   constexpr int kParts = kSplitsColumns ? 2 : 1;

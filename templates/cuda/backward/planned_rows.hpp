@@ -23,7 +23,7 @@ struct OwnRows {
   int b;
   int h;
   int h_kv;
-  int first;           // end and what is behind it: there is no row
+  int first;           // from end on there is no row
   int end;             // where the rows of the entry of work end
   long long fact_row;  // of the facts: the sequence's first row
   long long map_row;   // of the map

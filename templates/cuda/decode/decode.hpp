@@ -20,7 +20,7 @@
 #include "snippet/snippets.hpp"
 
 // Attention of sequences with few rows of q, at the speed of memory. A tile has the rows of all query heads
-// that share a head of k and v, so that these are read once. Each warp works on kv tiles of its own, which
+// that share a head of k and v, so that these are read once. Each warp works on its own kv tiles, which
 // it copies kStages ahead, also into the next item; the block's warps meet only where an item ends.
 //
 // Shared memory: for each warp kStages tiles of K and V, one after the other; Q where it is not in

@@ -88,7 +88,7 @@ class Consumer {
 
  private:
   // Tiles in which elements are dropped share the loop of all others, which saves a quarter of the compile
-  // time for 1 % of the speed at most (decision 37). They have a loop of their own where indices need
+  // time for 1 % of the speed at most (decision 37). They have a separate loop where indices need
   // bounds there, and under a mask of narrow heads on tiles of 192 rows, where one loop costs 2 %.
   static constexpr bool kIsShort = kHeadDim <= 64 && kConsumers == 3 && kMasked && !kHasScoreMod;
   static constexpr bool kOneLoop = !kIsShort && !kBoundsIndices;
@@ -372,7 +372,7 @@ class Consumer {
 
   // Whether score_mod's reads stay inside its buffers at this warpgroup's rows: in a tile, and in all
   // tiles, or those that need no care. Else columns that do not exist and the tile of an empty row
-  // (behind the last) are among them.
+  // (after the last) are among them.
   __forceinline__ bool all_load_in_bounds(const SnippetInputs& inputs) const {
     const long long kv_len = inputs.kv_len;
     return columns_load_in_bounds(inputs, 0, kLoadsWithBounds ? kv_len - 1 : kv_len + 2 * kKvTile);

@@ -9,13 +9,13 @@
 // Who owns which rows, and where everything lies in shared memory.
 //
 // A block has one warpgroup that brings tiles and kConsumers that compute; each of those owns 64
-// rows of the q tile. Behind them it may have one that prepares tiles. Q lies in shared memory
+// rows of the q tile. After them it may have one that prepares tiles. Q lies in shared memory
 // warpgroup by warpgroup, each [panels][64 rows][128 bytes], so that a warpgroup may put its rows of
 // the output over its rows of Q. A tile of K or V is [panels][kKvTile rows][128 bytes], or
-// [kKvTile / 8][panels][8 rows][128 bytes] where a box brings several panels; columns behind the head
+// [kKvTile / 8][panels][8 rows][128 bytes] where a box brings several panels; columns past the head
 // dimension are 0.
 //
-// Where kPreparesV, tiles of V come to places of their own, as their elements lie in memory, and warps make
+// Where kPreparesV, tiles of V come to separate places, as their elements lie in memory, and warps make
 // operands of them; where kPreparesK, tiles of K too.
 
 namespace tw_kernel {
@@ -63,7 +63,7 @@ constexpr int kPanelBytes = kKvTile * kPanelRowBytes;
 // From a panel to the next, and from 8 rows to the next 8, of a tile whose boxes have so many panels.
 constexpr int panel_distance(int box_panels) { return box_panels == 1 ? kPanelBytes : kRowGroupBytes; }
 constexpr int group_distance(int box_panels) { return box_panels * kRowGroupBytes; }
-// Panels that lie beside each other in tiles as products take them.
+// Panels that lie next to each other in tiles as products take them.
 constexpr int kKTilePanels = kPreparesK ? 1 : kKBoxPanels;
 constexpr int kVTilePanels = kPreparesV ? 1 : kVBoxPanels;
 constexpr int kKBytes = kHeadPanels * kPanelBytes;

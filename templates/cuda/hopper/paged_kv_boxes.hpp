@@ -72,13 +72,13 @@ class KvBox {
     }
   }
 
-  // Brings it to shared memory, of K with what is behind the sequence's end.
+  // Brings it to shared memory; of K also the rows past the sequence's end.
   // full: completed by the copies of all loaders
   __forceinline__ void load_k(unsigned to, const TensorMaps& maps, unsigned full, int h, int) const {
     expect<kBroughtKPanels>(full);
     if (exists()) load<kBroughtKPanels, kKBoxPanels>(to, maps.k, full, h);
   }
-  // Of V, rows behind the sequence's end are read as 0: their weights are 0, and 0 times NaN is none.
+  // Rows of V past the sequence's end are read as 0: their weights are 0, and 0 times NaN is NaN.
   __forceinline__ void load_v(unsigned to, const TensorMaps& maps, unsigned full, int h, int) const {
     expect<kBroughtVPanels>(full);
     if (!exists()) return;
@@ -124,7 +124,7 @@ class KvBox {
     }
   }
 
-  // A box that reaches behind the sequence's end, by 8 rows of a panel at a time.
+  // A box that reaches past the sequence's end, by 8 rows of a panel at a time.
   __forceinline__ void load_end(unsigned to, const TensorMap& map, unsigned full, int h) const {
     const int first = row_ / 8;
 #pragma unroll 1

@@ -12,7 +12,7 @@
 // How tiles travel from the copy engine to the products, through two rings of kStages places, one
 // of K and one of V, and one of kQStages places for Q. Every place has a barrier for "full", which
 // the copies complete, and one for "empty", at which every consuming warp arrives when it is done
-// with it. Tiles that are prepared (layout.hpp) come to rings of their own before. Plans go from the
+// with it. Tiles that are prepared (layout.hpp) go through separate rings first. Plans go from the
 // planner to the producer, a thread each, one at a time and when asked for: who asks late gets the q
 // tile that is due then, and no multiprocessor holds one that another could begin.
 
@@ -38,7 +38,7 @@ struct BroughtRing<true> {
   Tiles::Tile kv_tile[kBroughtStages];  // of K
 };
 
-// In shared memory behind the tiles.
+// In shared memory after the tiles.
 struct Control {
   unsigned long long q_full[kQStages], q_empty[kQStages];
   unsigned long long k_full[kStages], k_empty[kStages];

@@ -18,8 +18,8 @@
 
 namespace tw_kernel {
 
-// Behind the last one. A q tile without kv tiles visits it, as all others visit theirs; none of its
-// elements exists.
+// A sentinel past the last tile; it has no elements. A q tile without kv tiles visits it, as all others
+// visit theirs.
 TW_INLINE Tiles::Tile tile_behind(int kv_len) {
   return Tiles::Tile::sentinel((kv_len + kKvTile - 1) / kKvTile * kKvTile);
 }

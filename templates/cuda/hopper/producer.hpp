@@ -118,7 +118,7 @@ class Producer {
     return place;
   }
 
-  // Behind it there is an empty place for Q.
+  // After it there is an empty place for Q.
   __forceinline__ void announce(const WorkItem& work) {
     Control& control = *shared_.control;
     const QPlace place = place_again();

@@ -5,7 +5,7 @@
 #include "kernel/sequence.hpp"
 
 // Dynamic tile scheduling: which q tiles a block of threads computes. Tiles are numbered by falling cost
-// (uniform_q_tiles.hpp). A block begins with the tile of its own number and draws every further one from a
+// (uniform_q_tiles.hpp). A block begins with the tile whose number is the block's and draws every further one from a
 // counter in global memory when it is free: rows differ in cost and SMs in speed, and a static schedule took
 // up to 13 % longer (decision 25).
 //

@@ -30,8 +30,8 @@ class TwoBlockTiles {
     static constexpr int masked_tiles = 0;  // every tile says for itself
   };
 
-  // By a warp, a lane for each list: one behind the other their reads would take too long, and all at
-  // once more registers than there are.
+  // By a warp, a lane for each list: one after the other their reads would take too long; all at once
+  // they would take more registers than there are.
   static constexpr bool kFoundByWarp = true;
   static __forceinline__ void find(const BlockMaskArguments& mask, const QTile& q_tile, int kv_len,
                                    Lists& lists) {

@@ -12,7 +12,7 @@
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
-// K and V of one byte become numbers of Q's type, exactly, by a warpgroup of their own: two warps for K, two for V.
+// K and V of one byte become numbers of Q's type, exactly, by a separate warpgroup: two warps for K, two for V.
 // Products are those of a 16-bit call over the same numbers.
 
 namespace tw_kernel {

@@ -19,11 +19,11 @@ struct WorkItem {
 // What a row of the mask has of a tile.
 enum class TileState : unsigned { absent = 0, full = 1, partial = 3 };
 
-// Visits go from the last tile to the first, because it is the last that may reach behind kv_len.
+// Visits go from the last tile to the first, because only the last may reach past kv_len.
 
 constexpr int kTilesOfKvBlock = kBlockKv / kKvTile;
 
-// Tiles of a block that begin in front of kv_len.
+// Tiles of a block that begin before kv_len.
 TW_INLINE int tiles_of(int block, int kv_len) {
   if (kTilesOfKvBlock == 1) return 1;
   return min(kTilesOfKvBlock, (kv_len - block * kBlockKv + kKvTile - 1) / kKvTile);

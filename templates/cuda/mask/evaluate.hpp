@@ -48,7 +48,7 @@ TW_INLINE Kept try_few(const tw_snippet::tw_State& state, const RowPlace& place,
 }
 
 // Whether all elements of a tile are kept, or none. A lane looks at the same columns in every row;
-// lanes behind a ragged tile look at its last column once more.
+// lanes past the end of a ragged tile look at its last column once more.
 TW_INLINE bool all_are(bool kept, const tw_snippet::tw_State& state, const RowPlace& place,
                        const TileRange& tile, int lane) {
   constexpr int kRowsOfVote = 8;

@@ -12,7 +12,7 @@ using tilewright::abi::cuda::kMaskScanThreads;
 using tilewright::abi::cuda::MaskArguments;
 
 // Row offsets from the counts that stand in their places, by one block of threads: each thread sums
-// a run of rows, and writes it once it knows what lies before. Full tiles stand behind all partial
+// a run of rows, and writes it once it knows what lies before. Full tiles follow all partial
 // ones. Where there is no room for them all, the lists are left empty.
 TW_INLINE void scan_rows(const MaskArguments& mask) {
   __shared__ long long sums[2][kMaskScanThreads / 32];

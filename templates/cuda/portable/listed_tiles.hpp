@@ -15,7 +15,7 @@ namespace tw_kernel {
 // waits for the list, and all that a thread keeps is a number.
 class ListedTiles {
  public:
-  // ahead() may be called behind the barrier that follows.
+  // ahead() may be called after the barrier that follows.
   __forceinline__ ListedTiles(const ForwardArguments& arguments, const QTile& q_tile, const HeadPointers& head,
                               int kv_len)
       : mask_(arguments.mask), head_(head), kv_len_(kv_len) {
@@ -29,8 +29,8 @@ class ListedTiles {
 
   __forceinline__ void advance() { ++current_; }
 
-  // To be called for every tile, behind a barrier at which no thread needs the tiles before it any
-  // more: their half of the ring takes the tiles behind the other half. Here, where no scores live,
+  // To be called for every tile, after a barrier at which no thread needs the tiles before it any
+  // more: their half of the ring takes the tiles that follow the other half. Here, where no scores live,
   // it costs no registers; between two tiles it made ptxas spill.
   __forceinline__ void refill() {
     if (current_ % kHalf != 0 || current_ == 0) return;
@@ -78,7 +78,7 @@ class ListedTiles {
   };
 
   const BlockMaskArguments& mask_;
-  const HeadPointers& head_;  // complete behind the barrier that follows the construction
+  const HeadPointers& head_;  // complete after the barrier that follows the construction
   int kv_len_;
   KvTile* ring_;
   int current_ = 0;

@@ -7,7 +7,7 @@
 #include "cuda/ptx/shared_memory.hpp"
 #include "kernel/configuration.hpp"
 
-// load_float32.hpp for rows that have fewer columns than a tile's: the columns behind become zeros.
+// load_float32.hpp for rows that have fewer columns than a tile's: the columns after them become zeros.
 
 namespace tw_kernel {
 

@@ -18,7 +18,7 @@ using tilewright::abi::TileSpan;
 // As ListedTiles: tiles go through a ring in shared memory that one warp fills 32 tiles at a time.
 class MappedTiles {
  public:
-  // ahead() may be called behind the barrier that follows.
+  // ahead() may be called after the barrier that follows.
   __forceinline__ MappedTiles(const ForwardArguments& arguments, const QTile& q_tile,
                               const HeadPointers&, int kv_len)
       : row_(arguments.plan.map.spans +
@@ -34,8 +34,8 @@ class MappedTiles {
 
   __forceinline__ void advance() { ++current_; }
 
-  // To be called for every tile, behind a barrier at which no thread needs the tiles before it any
-  // more: their half of the ring takes the tiles behind the other half.
+  // To be called for every tile, after a barrier at which no thread needs the tiles before it any
+  // more: their half of the ring takes the tiles that follow the other half.
   __forceinline__ void refill() {
     if (current_ % kHalf != 0 || current_ == 0) return;
     const int thread = static_cast<int>(thread_number<kThreads>());

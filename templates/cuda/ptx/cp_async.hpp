@@ -6,7 +6,7 @@
 //
 // A thread's copies since its last commit form a group. wait_for_groups<n> returns when all but
 // this thread's n youngest groups have arrived, and what arrived is visible to this thread only:
-// the other threads of the block see it behind the next __syncthreads().
+// the other threads of the block see it after the next __syncthreads().
 
 namespace tw_kernel {
 

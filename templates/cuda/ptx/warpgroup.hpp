@@ -40,7 +40,7 @@ TW_INLINE bool any_of_warpgroup(int barrier, bool holds) {
       : "=r"(any)
       : "r"(barrier), "r"(static_cast<unsigned>(holds))
       : "memory");
-  // The vote tells ptxas that lanes agree: products behind a branch that they might not take together
+  // The vote tells ptxas that lanes agree: products after a branch that they might not take together
   // are serialised (C7520).
   return __any_sync(~0u, any != 0);
 }

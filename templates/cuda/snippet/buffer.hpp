@@ -13,8 +13,8 @@
 namespace tw_snippet {
 
 // A truth that comes from a buffer. Its && and || evaluate both sides, as overloaded operators do:
-// were the right one evaluated only where the left one is true, every load in it would stand behind
-// a branch of its own, and could neither be hoisted out of a loop nor overlap with the next one.
+// were the right one evaluated only where the left one is true, every load in it would depend
+// on its own branch, and could neither be hoisted out of a loop nor overlap with the next one.
 struct tw_Truth {
   bool value;
   __forceinline__ operator bool() const { return value; }

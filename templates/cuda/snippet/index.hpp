@@ -34,7 +34,7 @@ struct tw_ColumnIndex {
   __forceinline__ operator int() const { return base + offset; }
 };
 
-// kv_idx - q_idx or q_idx - kv_idx: a float beside floats, an int elsewhere.
+// kv_idx - q_idx or q_idx - kv_idx: a float where the other operand is one, else an int.
 struct tw_IndexDifference {
   int base;
   int constant;
@@ -114,8 +114,8 @@ TW_WITH_REAL(/)
 #undef TW_WITH_REAL
 
 // One multiply-add for each difference: the product of the bases' difference is alike for all of
-// them. It is rounded first, so this is off by an ulp of that product, which beside a score of 16-bit
-// tensors is nothing.
+// them. It is rounded first, so this is off by an ulp of that product, which is
+// negligible in a score of 16-bit tensors.
 template <typename T>
 TW_INLINE float operator*(tw_IndexDifference a, T b) requires(tw_is_real<T>) {
   const float factor = b;

@@ -74,7 +74,7 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
     constexpr float kUnit = 1.0f / (1 << kWeightExponent);  // of weights
     const float of_weights = row_sum(softmax, i);
     const float sum = kWeightExponent == 0 ? of_weights : of_weights * kUnit;
-    // Rounding to nearest takes NVRTC 20 ms; beside weights of 16 bits an ulp of float32 is nothing.
+    // Rounding to nearest takes NVRTC 20 ms; an ulp of float32 is negligible with 16-bit weights.
     const float divisor = divisor_of(call, q_tile, sum);
     ends.factor[i] = kExactSoftmax ? __frcp_rn(divisor) : tw_math::reciprocal(divisor);
     ends.empty[i] = sum == 0.0f;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One kv tile in a register, as it lives beside the accumulators.
+// One kv tile, packed into one register because the accumulators need all others.
 
 namespace tw_kernel {
 
@@ -9,7 +9,7 @@ class KvTile {
   KvTile() = default;
   __forceinline__ KvTile(int first, bool partial) : code_(first | static_cast<int>(partial)) {}
   static __forceinline__ KvTile none() { return {-1, false}; }
-  // One behind the last, of which nothing exists.
+  // A sentinel past the last tile; it has no elements.
   static __forceinline__ KvTile sentinel(int first) { return {first, false}; }
 
   __forceinline__ bool exists() const { return code_ >= 0; }

@@ -2,7 +2,7 @@
 
 // A tile of 16-bit elements in shared memory, [rows][kColumns], kColumns a multiple of 16.
 //
-// ldmatrix reads 8 rows at one chunk of 16 bytes at a time. Were rows simply laid one behind the
+// ldmatrix reads 8 rows at one chunk of 16 bytes at a time. Were rows simply laid one after the
 // other, those chunks would share banks, so the chunks of a row are permuted by XOR with a number
 // that depends on the row: any 8 rows from a multiple of 8 on then lie in 8 different groups of
 // banks, whatever kColumns is.

@@ -11,7 +11,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
 
-// How dQ of a tile leaves a block: a warpgroup stages its part in shared memory, and a warp of its own adds
+// How dQ of a tile leaves a block: a warpgroup stages its part in shared memory, and a separate warp adds
 // it to the sums of all blocks, while the next tile is computed.
 
 namespace tw_kernel {
@@ -69,7 +69,7 @@ TW_INLINE void hand_over_dq(const Shared& shared, int part, const float (&dq)[kR
   arrive_named<kDqThreads>(kDqFullBarrier + part);
 }
 
-// Behind the last tile: the warp sees the end of the plan.
+// After the last tile: the warp sees the end of the plan.
 TW_INLINE void hand_over_nothing(int part) {
   sync_named<kDqThreads>(kDqEmptyBarrier + part);
   arrive_named<kDqThreads>(kDqFullBarrier + part);

@@ -70,7 +70,7 @@ class GatheredTerms {
     end_diagonals<0>(inputs, first_row);
   }
 
-  // To be called behind a barrier of all threads that compute.
+  // To be called after a barrier of all threads that compute.
   // first_row: of the tile
   __forceinline__ void end_tile(const ElementInputs& inputs, int first_row) const {
     end_tile_rows<0>(inputs, first_row);

@@ -86,7 +86,7 @@ constexpr bool kSplitsDqRows = kTileDim == 64;
 static_assert(!kSplitsDqRows || kKvTile == 128, "a product has 64 rows");
 constexpr int kDqColumns = 16;  // of a thread's row of it: 64 columns
 constexpr int kDqPairs = kHeadWidth / 8;  // of a thread's row, of all columns
-// The first part's; the second has what is left, where it is a panel of its own.
+// The first part's; the second has what is left, where it is a separate panel.
 constexpr int kDqPartPairs = kDqPairs < kDqColumns / 2 ? kDqPairs : kDqColumns / 2;
 constexpr int kDqPairBytes = kWarpgroup * 16;  // of two rows of each thread
 constexpr int kDqPartBytes = kDqPartPairs * kDqPairBytes;

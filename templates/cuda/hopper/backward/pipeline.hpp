@@ -23,7 +23,7 @@ struct PassingTile {
 // they waited until dQ of the tile before was taken away. So plans of tiles up to i - kStages - 1 are read.
 constexpr int kPlans = kStages + 2;
 
-// In shared memory behind the tiles.
+// In shared memory after the tiles.
 struct Control {
   unsigned long long q_full[kStages], q_empty[kStages];
   unsigned long long do_full[kStages], do_empty[kStages];
