@@ -5,7 +5,7 @@
 namespace tilewright {
 
 /// A library opened at run time, so that one binary runs with and without CUDA or libcurl. Never
-/// closed: drivers and compilers keep threads and memory of their own.
+/// closed: drivers and compilers keep their own threads and memory.
 class DynamicLibrary {
  public:
   /// Nothing opened.

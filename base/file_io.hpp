@@ -48,7 +48,8 @@ bool is_stream(const std::filesystem::path& path);
 /// write_file() for text.
 void write_text_file(const std::filesystem::path& path, std::string_view text, mode_t mode = 0666);
 
-// The steps behind them, for callers that must look at errno. They do not throw, except bad_alloc.
+// The steps that they take, for callers that must look at errno. They do not throw, except
+// bad_alloc.
 
 /// An open file, closed at the end of its scope.
 class FileDescriptor {

@@ -11,7 +11,7 @@ namespace tilewright {
 /// The candidate that `name` was probably meant to be: the least Damerau-Levenshtein distance, case
 /// ignored, if at most a third of the name's length (at least 1, at most 3) has to change. Among
 /// equals one whose letters are only swapped, then the first. None for one letter; for two only
-/// another case or order; for three also one change behind the first letter.
+/// another case or order; for three also one change after the first letter.
 std::optional<std::string> nearest_name(std::string_view name,
                                         std::span<const std::string> candidates);
 

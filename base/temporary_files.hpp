@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-/// A temporary file that is being written beside its final name, so that a program which is told to
-/// end (SIGTERM, SIGINT, SIGHUP) can remove it first. At most 64 at a time are known.
+/// A temporary file that is being written next to its final name, so that a program which is told
+/// to end (SIGTERM, SIGINT, SIGHUP) can remove it first. At most 64 at a time are known.
 class TemporaryFile {
  public:
   /// @param folder an open folder that outlives this object

@@ -81,7 +81,7 @@ struct BundleRecord {
   std::uint64_t facts_bytes = 0;
 };
 
-/// What is recorded of one entry beside its payload.
+/// What is recorded of one entry in addition to its payload.
 struct BundleFacts {
   std::vector<Ingredient> ingredients;  ///< of the request, sorted by tag
   Metadata metadata;
@@ -90,7 +90,7 @@ struct BundleFacts {
 /// The verified index of a bundle.
 class BundleIndex {
  public:
-  /// Takes the bytes behind the header. What is wrong goes to `problem`, a clause.
+  /// Takes the bytes after the header. What is wrong goes to `problem`, a clause.
   static std::optional<BundleIndex> decode(const BundleHeader& header,
                                            std::span<const std::byte> bytes, std::string& problem);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kKeyVariable = "TILEWRIGHT_BUNDLE_KEY";
 
-// A set-user-id program's environment belongs to somebody else.
+// A set-user-id program's environment belongs to another user.
 bool is_privileged() {
   return ::getuid() != ::geteuid() || ::getgid() != ::getegid();
 }

@@ -34,7 +34,7 @@ std::optional<std::filesystem::path> home() {
   return std::filesystem::path(found->pw_dir);
 }
 
-// A trailing slash would make O_NOFOLLOW look at what is behind the link.
+// A trailing slash would make O_NOFOLLOW look at the link's target.
 std::filesystem::path without_trailing_slash(std::filesystem::path path) {
   while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
   return path;

@@ -149,7 +149,7 @@ bool is_stale(int folder, const std::string& name) {
   return key_of(name, kBadSuffix) && is_older(folder, name, kBadEntrySeconds);
 }
 
-// What killed processes left behind, and what was looked at or not by now.
+// Removes what killed processes left.
 void remove_stale(int folder, const std::string& name) {
   if (is_stale(folder, name)) ::unlinkat(folder, name.c_str(), 0);
 }
@@ -175,7 +175,7 @@ struct Candidate {
   std::uint64_t bytes;
 };
 
-// False where somebody reads it.
+// False if another process is reading it.
 bool evict(int folder, const Candidate& candidate) {
   const OpenedFile opened = open_for_reading(folder, candidate.name, false);
   if (opened.error == std::errc::no_such_file_or_directory) return true;

@@ -11,7 +11,7 @@
 
 namespace tilewright::cache {
 
-/// Short facts for people, stored beside the payload: kernel, target, compiler. At most
+/// Short facts for people, stored with the payload: kernel, target, compiler. At most
 /// kMaxMetadataItems, names of at most kMaxMetadataName and values of at most kMaxMetadataValue
 /// bytes.
 using Metadata = std::map<std::string, std::string>;

@@ -58,8 +58,8 @@ KeyLock KeyLock::unavailable(std::string problem) {
 }
 
 KeyLock::~KeyLock() {
-  // Without its name the file locks nobody out, even where a child that was forked meanwhile keeps
-  // a copy of it open.
+  // Without its name the file locks no process out, even where a child that was forked meanwhile
+  // keeps a copy of it open.
   if (file_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 

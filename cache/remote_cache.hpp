@@ -26,7 +26,7 @@ struct RemoteStats {
   std::uint64_t skipped = 0;      ///< not asked, because of earlier failures
 };
 
-/// A cache that many machines share, behind the directory of each. An entry is the blob
+/// A cache that many machines share, asked after the directory of each. An entry is the blob
 /// /cas/<SHA-256 of it>; /ac/<key> holds an ActionResult (action_result.hpp) that names it. What
 /// arrives is verified by that digest, and then as an entry from disk is, so a server that lies
 /// costs time only. Safe to use from many threads. Throws only bad_alloc after its construction:

@@ -19,7 +19,7 @@ std::string_view value_of_variable(const char* name) {
   return value ? value : "";
 }
 
-// Where the host begins: behind "http://" or "https://". Nothing for another scheme.
+// Where the host begins: after "http://" or "https://". Nothing for another scheme.
 std::optional<std::size_t> authority_begin(std::string_view url) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (url.starts_with(scheme)) return scheme.size();

@@ -29,7 +29,7 @@ const unsigned char* data_of(std::span<const std::byte> bytes) {
               "check OpenSSL's configuration (OPENSSL_CONF, FIPS mode)");
 }
 
-// A passphrase is never asked for: there may be nobody to answer.
+// A passphrase is never asked for: the program may run without a terminal.
 int no_passphrase(char*, int, int, void*) {
   return -1;
 }

@@ -142,7 +142,7 @@ Store::Result Store::load_or_build(const Key& key, const std::function<Entry()>&
     return std::move(result.entry);
   });
   if (source == Source::memory) state.hits_memory.fetch_add(1, std::memory_order_relaxed);
-  if (source == Source::built) state.offer_to_remote(*outcome.entry);  // nobody waits for that
+  if (source == Source::built) state.offer_to_remote(*outcome.entry);  // in the background
   return {std::move(outcome.entry), source};
 }
 

@@ -55,7 +55,7 @@ class LastingFailure : public Error {
 /// bad one is set aside and built again. Where the directory cannot be used (read-only, full,
 /// missing, another user's), everything works without it, and the sink hears of it once.
 ///
-/// Behind the directory there may be a remote cache, which many machines share. What it has is
+/// After the directory the store may ask a remote cache, which many machines share. What it has is
 /// written to the directory; what is built is offered to it. Where it fails or lies, the sink hears
 /// of that once as well.
 ///

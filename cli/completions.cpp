@@ -147,7 +147,7 @@ std::string fish_script(const std::vector<VerbWords>& verbs) {
       const std::string name = when + " -l " + option.long_name.substr(2);
       text += fmt::format("{}{} -d '{}'\n", name, option.value.empty() ? "" : " -r",
                           fish_text(option.description));
-      // By itself: fish shows a description beside each value too.
+      // By itself: fish shows a description next to each value too.
       if (option.choices.empty()) continue;
       text += fmt::format("{} -x -a '{}'\n", name, fmt::join(option.choices, " "));
     }

@@ -11,7 +11,7 @@ namespace tilewright::cli {
 /// @param json also write the error as JSON to stdout
 void report_traps(bool json);
 
-/// From now on SIGTERM, SIGINT and SIGHUP remove the temporary files that are being written beside
+/// From now on SIGTERM, SIGINT and SIGHUP remove the temporary files that are being written next to
 /// outputs, and then end the process as they did.
 void clean_up_at_signals();
 

@@ -82,8 +82,8 @@ void examine_compiler(Diagnosis& diagnosis) {
   }
 }
 
-// Whoever has a GPU, or named a library, wants NVRTC. Elsewhere that it is missing is a fact, not a
-// problem.
+// A machine with a GPU, or a named library, wants NVRTC. Elsewhere that it is missing is a fact,
+// not a problem.
 void examine_nvrtc(Diagnosis& diagnosis) {
   Json& facts = diagnosis.facts["nvrtc"];
   try {

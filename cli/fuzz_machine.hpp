@@ -11,7 +11,7 @@ struct FuzzMachine {
   bool has_nvrtc = false;
 };
 
-/// Looks in a process of its own: one that has touched a GPU can start no others that use it.
+/// Looks in a separate process: one that has touched a GPU can start no others that use it.
 /// @param device "auto", "cpu" or "cuda"
 /// @throws Error with code usage for another text, with code device or compiler where it is missing
 FuzzMachine fuzz_machine(const std::string& device);

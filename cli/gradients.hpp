@@ -16,7 +16,7 @@ namespace tilewright::cli {
 /// --deterministic of a spec without gradients. @throws Error with code usage
 void require_gradients(const Spec& spec, bool deterministic);
 
-/// What the backward pass of a call reads besides the call's own tensors, and what it writes.
+/// What the backward pass reads in addition to the call's own tensors, and what it writes.
 class CallGradients {
  public:
   /// dout and dlse of a file, or a random dout; makes room for each gradient.

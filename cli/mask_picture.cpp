@@ -67,7 +67,7 @@ void PictureArguments::declare(CLI::App& app) {
   app.add_option("--picture", path, "write a picture: a .svg, .png or .txt file");
   add_whole(app, "--b", b, kAnyIndex, "draw this batch alone");
   add_whole(app, "--h", h, kAnyIndex, "draw this query head alone");
-  app.add_flag("--scores", scores, "draw a heat map of score_mod beside the mask");
+  app.add_flag("--scores", scores, "draw a heat map of score_mod next to the mask");
   add_number(app, "--score", score, "the score that score_mod is given for it (default 1)");
   app.add_flag("--tiles", tiles, "draw tiles also where elements would be drawn");
 }

@@ -25,20 +25,20 @@ RemoteReport examine_remote() {
   const double limit = std::chrono::duration<double>(remote->options().timeout).count();
   const std::string_view mode = to_string(remote->options().mode);
   const bool has_library = cache::Http::get().problem().empty();
-  return {.text = problem.empty()
-                      ? fmt::format("{}, {}, answers in {}, limit {} s", remote->name(), mode,
-                                    format_ms(ms), limit)
-                      : fmt::format("{}, {}, of no use: {}", remote->name(), mode, problem),
-          .problem = problem,
-          .advice = has_library ? "check TILEWRIGHT_REMOTE_CACHE and the server behind it; kernels "
-                                  "are compiled here meanwhile"
-                                : "apt-get install libcurl4, or unset TILEWRIGHT_REMOTE_CACHE",
-          .facts = {{"url", remote->name()},
-                    {"mode", mode},
-                    {"timeout_s", limit},
-                    {"answers", problem.empty()},
-                    {"ms", ms},
-                    {"problem", problem.empty() ? Json() : Json(problem)}}};
+  return {
+      .text = problem.empty() ? fmt::format("{}, {}, answers in {}, limit {} s", remote->name(),
+                                            mode, format_ms(ms), limit)
+                              : fmt::format("{}, {}, of no use: {}", remote->name(), mode, problem),
+      .problem = problem,
+      .advice = has_library ? "check TILEWRIGHT_REMOTE_CACHE and the server that it names; kernels "
+                              "are compiled here meanwhile"
+                            : "apt-get install libcurl4, or unset TILEWRIGHT_REMOTE_CACHE",
+      .facts = {{"url", remote->name()},
+                {"mode", mode},
+                {"timeout_s", limit},
+                {"answers", problem.empty()},
+                {"ms", ms},
+                {"problem", problem.empty() ? Json() : Json(problem)}}};
 }
 
 }  // namespace tilewright::cli

@@ -15,7 +15,7 @@ function(tilewright_embed_templates target)
   set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${output})
 
-  # Embedded beside them: a digest of all that decides what is rendered.
+  # Also embedded: a digest of all that decides what is rendered.
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
     ${PROJECT_SOURCE_DIR}/generator/*.cpp ${PROJECT_SOURCE_DIR}/generator/*.hpp)
   set(files ${templates})

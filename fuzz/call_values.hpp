@@ -24,7 +24,7 @@ struct ScalarValue {
   double value = 0;
 };
 
-/// What snippets read besides indices, copied from a call's inputs.
+/// What snippets read in addition to indices, copied from a call's inputs.
 struct CallValues {
   /// @throws Error with code usage for a scalar that has no value
   CallValues(const Spec& spec, const Shape& shape, const SnippetInputs& inputs);

@@ -56,7 +56,7 @@ struct CampaignOptions {
   std::optional<std::int64_t> cases = {};  ///< to run; none: until the time is over
   std::optional<std::chrono::seconds> time = {};
   std::int64_t calls_of_spec = 5;
-  /// Kernels for GPUs to compile beside each case; 0.25 is one for four cases.
+  /// Kernels for GPUs to compile with each case; 0.25 is one for four cases.
   double compiles_per_case = 0;
   int workers = 1;
   std::chrono::seconds time_limit{120};  ///< of one case
@@ -68,7 +68,7 @@ struct CampaignOptions {
   std::function<bool()> stop = {};                      ///< asked often
 };
 
-/// Compiles one kernel; then makes cases and runs them in processes of their own until there are
+/// Compiles one kernel; then makes cases and runs them in separate processes until there are
 /// enough, the time is over, or it is told to stop. What runs when the time is over is waited for.
 /// The cases depend on seed and source alone, not on time.
 /// @throws Error as Workers; where that kernel does not compile, because this machine lacks

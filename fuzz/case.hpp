@@ -52,7 +52,7 @@ struct FuzzCase {
   bool dlse = false;           ///< backward is given dlse
   bool deterministic = false;  ///< BackwardOptions::deterministic
 
-  /// The metamorphic relation that is checked beside (relations.hpp); empty: none.
+  /// The metamorphic relation that is checked as well (relations.hpp); empty: none.
   std::string relation = {};
   /// On a CPU: undefined behaviour of the kernels themselves ends the process that runs them.
   bool sanitized = false;

@@ -14,7 +14,7 @@
 
 namespace tilewright::verify::fuzz {
 
-/// What the backward pass of a case's call reads besides the call's own tensors, and the memory
+/// What the backward pass of a case's call reads in addition to its own tensors, and the memory
 /// that it writes to, with red zones. dout and dlse are normal and NaN in rows of no sequence.
 class CaseGradients {
  public:
@@ -32,7 +32,7 @@ class CaseGradients {
   /// dq, dk, dv and d_NAME.
   const std::map<std::string, GuardedTensor>& written() const { return written_; }
 
-  /// "dk was written to: 3 elements behind its end", "dout was changed"; empty where nothing was.
+  /// "dk was written to: 3 elements after its end", "dout was changed"; empty where nothing was.
   std::string damage() const;
   /// "row 17 of dq belongs to no sequence and was written to", of a packed call; else empty.
   std::string touched_row(const Problem& problem) const;

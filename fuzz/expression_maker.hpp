@@ -15,8 +15,8 @@
 
 namespace tilewright::verify::fuzz {
 
-/// What expressions of a snippet can name besides indices, buffers and scalars: local variables,
-/// and calls of lambdas.
+/// What expressions of a snippet can name in addition to indices, buffers and scalars: local
+/// variables, and calls of lambdas.
 struct LocalsInSight {
   std::vector<TrackedInteger> integers;
   std::vector<TrackedNumber> numbers;

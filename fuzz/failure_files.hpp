@@ -29,8 +29,8 @@ class FailureFolder {
   /// @throws Error with code disk where nothing can be written to it
   explicit FailureFolder(std::filesystem::path folder);
 
-  /// Writes a case, `fuzz-<run seed>-<number>.json`, and beside it the source of each kernel that
-  /// it compiles. Another case of that number gets a number behind it.
+  /// Writes a case, `fuzz-<run seed>-<number>.json`, and next to it the source of each kernel that
+  /// it compiles. Another case of that number gets a number after it.
   /// @throws Error with code disk
   FailureFiles write(const FuzzCase& fuzz_case);
 
@@ -50,7 +50,7 @@ class FailureFolder {
   std::set<std::filesystem::path> replaced_;
 };
 
-/// Writes one case into a folder of its own.
+/// Writes one case into its own folder.
 /// @throws Error with code disk
 FailureFiles write_failure(const std::filesystem::path& folder, const FuzzCase& fuzz_case);
 

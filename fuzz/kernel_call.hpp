@@ -14,7 +14,7 @@
 
 namespace tilewright::verify::fuzz {
 
-/// What kernels made of a call besides its outputs.
+/// What kernels made of a call in addition to its outputs.
 struct KernelCall {
   std::optional<BlockMask> mask = {};               ///< of a dense call with a mask_mod
   std::unique_ptr<StagedPlan> plan = {};            ///< of a packed call

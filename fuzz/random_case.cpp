@@ -537,7 +537,7 @@ Features fixed_by_spec(const FuzzCase& fuzz_case, const Features& allowed, bool 
   return fixed;
 }
 
-// With dice of its own, so that what else is drawn does not depend on it.
+// With its own dice, so that what else is drawn does not depend on it.
 void add_scales_to_some(Spec& spec, bool has_gradients, std::uint64_t seed, std::int64_t number) {
   Random random(seed, fmt::format("scales {}", number));
   if (random.integer(0, 3) != 0) return;

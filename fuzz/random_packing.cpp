@@ -9,8 +9,8 @@
 namespace tilewright::verify::fuzz {
 namespace {
 
-// Snippets take rows of a packed tensor for less than kMaxIndex. Beside the sequences that fit
-// there are 40 short ones of 9 rows and 41 gaps of 7.
+// Snippets take rows of a packed tensor for less than kMaxIndex. In addition to the sequences that
+// fit there are 40 short ones of 9 rows and 41 gaps of 7.
 constexpr std::int64_t kShort = 9;
 constexpr std::int64_t kMostRows = kMaxIndex - 40 * kShort - 41 * 7;
 

@@ -38,8 +38,8 @@ enum class Relation : std::uint8_t {
   planned_again,       ///< what the workspace held, and a plan that was rebuilt, change nothing
   positions,           ///< a dense call's block mask, given as positions, keeps what mask_mod keeps
   paged,               ///< K and V in pages, in whatever order, sizes and tables: the same
-  new_rows,            ///< rows appended to pages, or beside them as kv_new: the same, bit for bit
-  merged_ranges,       ///< two calls over parts of each sequence's columns, merged: the same
+  new_rows,       ///< rows appended to pages, or outside of them as kv_new: the same, bit for bit
+  merged_ranges,  ///< two calls over parts of each sequence's columns, merged: the same
   lying_lengths,  ///< lengths that lie are clamped and reported, and nothing outside is written
 };
 

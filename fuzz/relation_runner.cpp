@@ -43,7 +43,7 @@ RelationRunner::FromCache KernelRelationRunner::forward_from_cache(const Spec& s
     options.kernels.store =
         std::make_shared<cache::Store>(cache::Store::Options{.directory = folder.path()});
     options.kernels.bundles = std::make_shared<const cache::Bundles>();
-    // A key of their own: an equal kernel that this process has loaded would be taken instead.
+    // A separate key: an equal kernel that this process has loaded would be taken instead.
     options.kernels.instrumentation.emplace_back("-DTILEWRIGHT_FROM_CACHE");
     return Attention(spec, options);
   };

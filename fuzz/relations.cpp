@@ -259,8 +259,8 @@ class Checks {
     return runner_.forward(call.spec, call.inputs.problem());
   }
 
-  // Beside what mask_mod drops. Where there was none, a tactic that the case forces is one of a
-  // kernel that follows no mask, and may not divide the mask's blocks.
+  // In addition to what mask_mod drops. Where there was none, a tactic that the case forces is one
+  // of a kernel that follows no mask, and may not divide the mask's blocks.
   static void drop_columns_unless(const std::string& condition, RelationCall& call) {
     Spec& spec = call.spec;
     if (spec.mask_mod.empty()) spec.tactic.reset();

@@ -15,7 +15,7 @@ std::string_view result_type(SnippetKind kind) {
   return kind == SnippetKind::mask_mod ? "bool" : "float";
 }
 
-// A line of its own for the end, as the text may end with a comment.
+// A separate line for the end, as the text may end with a comment.
 std::string body_of(SnippetKind kind, std::string_view text) {
   const bool is_expression = check_snippet(kind, text).is_expression;
   return is_expression ? fmt::format("return (\n{}\n);", text) : fmt::format("{}\n", text);
@@ -42,7 +42,7 @@ std::string with_arguments(SnippetKind kind, std::string_view text, const Argume
     values += fmt::format("{}{}", values.empty() ? "" : ", ", value);
   }
   if (parameters.empty()) return std::string(text);
-  // In a block of its own the text may declare what a parameter is called.
+  // In a separate block the text may declare what a parameter is called.
   return fmt::format("return [&]({}) -> {} {{\n{{\n{}}}\n}}({});", parameters, result_type(kind),
                      body_of(kind, text), values);
 }

@@ -32,7 +32,7 @@ std::string with_arguments(SnippetKind kind, std::string_view text, const Argume
 std::string around(SnippetKind kind, std::string_view text, std::string_view name,
                    std::string_view result);
 
-/// What stands in front of such a body's `return`: the declaration of the lambda.
+/// What stands before such a body's `return`: the declaration of the lambda.
 std::string as_lambda(SnippetKind kind, std::string_view text, std::string_view name);
 
 }  // namespace tilewright::verify::fuzz

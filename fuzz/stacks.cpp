@@ -234,7 +234,7 @@ std::string ask_for_stacks(pid_t process, int file) {
   return with_names(text);
 }
 
-// Compile workers lead sessions of their own, so parents count, not sessions.
+// Compile workers lead their own sessions, so parents count, not sessions.
 std::vector<pid_t> with_descendants(pid_t process) {
   std::multimap<pid_t, pid_t> children;
   std::error_code ignored;

@@ -51,7 +51,7 @@ void StatementMaker::assign_local() {
     first.value = std::move(b.expression);
     second.value = std::move(c.expression);
   } else {
-    // A literal alone would make it an int in nobody's eyes, but keep it a float for sure.
+    // A literal keeps it a float: it cannot be mistaken for an int.
     TrackedNumber a = expressions_.number(1), b = expressions_.number(1),
                   c = expressions_.number(1);
     expressions_.locals.numbers.push_back({variable(name, Type::floating),

@@ -13,7 +13,7 @@
 
 namespace tilewright::verify::fuzz {
 
-/// Random statements in front of a snippet's last return. What they declare, expressions that are
+/// Random statements before a snippet's last return. What they declare, expressions that are
 /// made later can name.
 class StatementMaker : private SnippetDice {
  public:

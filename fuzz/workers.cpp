@@ -165,7 +165,7 @@ Outcome run_text(CaseRunner& runner, const std::string& text) {
 
 // ---- the parent
 
-// A compile worker leads a session of its own, and might go on until its compile ends.
+// A compile worker leads its own session, and might go on until its compile ends.
 void kill_with_compilers(pid_t process) {
   for (const pid_t descendant : with_descendants(process)) {
     if (descendant != process && ::getsid(descendant) == descendant) {
@@ -348,7 +348,7 @@ int Workers::end(Worker& worker) {
   return status;
 }
 
-// The case that was being run is finished; a new process goes on with those behind it.
+// The case that was being run is finished; a new process goes on with those after it.
 Workers::Finished Workers::give_up(Worker& worker, Failure failure, std::string message) {
   const int status = end(worker);
   if (failure == Failure::crash) {

@@ -72,7 +72,7 @@ class Workers {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-/// Runs one case in a process of its own.
+/// Runs one case in a separate process.
 Outcome run_isolated(const FuzzCase& fuzz_case, const RunOptions& options = {},
                      std::chrono::seconds time_limit = std::chrono::seconds(120));
 

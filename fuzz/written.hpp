@@ -22,7 +22,7 @@ struct Written {
 
   AttentionValues values() const;
 
-  /// "out was written to: 3 elements behind its end ..."; empty where nothing around the
+  /// "out was written to: 3 elements after its end ..."; empty where nothing around the
   /// outputs was.
   std::string damage() const;
 

@@ -142,7 +142,7 @@ void MaskDrawing::color_scores() {
   const double range = double{greatest_score_} - least_score_;
   for (Panel& panel : panels_) {
     for (const float value : panel.scores.values) {
-      // 64 colours, as nobody sees more and an SVG grows with them.
+      // 64 colours, as eyes tell no more apart and an SVG grows with them.
       const double share = range == 0 ? 0.5 : (double{value} - least_score_) / range;
       panel.scores.layout.colors.push_back(std::isnan(value) ? kEmpty
                                                              : heat(std::round(share * 63) / 63));

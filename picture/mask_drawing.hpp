@@ -8,7 +8,7 @@
 
 namespace tilewright::picture {
 
-/// The drawing behind svg_picture and png_picture: where everything stands is decided first, then
+/// The drawing of svg_picture and png_picture: where everything stands is decided first, then
 /// it is drawn on any canvas.
 class MaskDrawing {
  public:

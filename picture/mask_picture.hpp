@@ -16,12 +16,12 @@ struct MaskPictureOptions {
   std::string title = "block mask";
   std::optional<std::int64_t> b = {};  ///< draw this batch alone
   std::optional<std::int64_t> h = {};  ///< draw this query head alone
-  int max_lists = 16;                  ///< of batches and heads that are drawn beside each other
+  int max_lists = 16;                  ///< of batches and heads that are drawn next to each other
   /// How elements are read, where any are drawn.
   ReadElements read = {};
   /// Draw elements in place of tiles, for masks of up to kMaxElements x kMaxElements; needs `read`.
   bool elements = false;
-  /// Draw a heat map of score_mod beside each list; needs `read`.
+  /// Draw a heat map of score_mod next to each list; needs `read`.
   bool scores = false;
   /// What score_mod was given, for the legend.
   double score = 1;

@@ -10,7 +10,7 @@
 namespace tilewright::picture {
 namespace {
 
-// Three digits behind the point are more than any screen shows.
+// Three digits after the point are more than any screen shows.
 std::string number(double value) {
   std::string text = fmt::format("{:.3f}", value);
   text.erase(text.find_last_not_of('0') + 1);

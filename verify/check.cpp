@@ -464,7 +464,7 @@ std::vector<std::string> Report::reasons() const {
   }
   if (their_agreement) {
     for (const std::string& reason : their_agreement->reasons) {
-      reasons.push_back("the result from elsewhere beside the kernel's: " + reason);
+      reasons.push_back("the result from elsewhere and the kernel's: " + reason);
     }
   }
   if (agreement) {

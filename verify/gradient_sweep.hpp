@@ -14,7 +14,7 @@
 
 namespace tilewright::verify {
 
-/// What gradients are computed from besides a call's q, k and v.
+/// What gradients are computed from in addition to a call's q, k and v.
 struct GradientInputs {
   Values dout;                      ///< [batch, num_q_heads, q_len, v_head_dim]
   std::optional<Values> dlse = {};  ///< [batch, num_q_heads, q_len, 1]

@@ -396,7 +396,7 @@ class GradientJudge {
     return {begin, begin + static_cast<std::ptrdiff_t>(count)};
   }
 
-  // The derivative by the score beside central differences, on a few rows.
+  // The derivative by the score against central differences, on a few rows.
   std::string disagreement() const {
     if (parts_with_scores_.empty()) return {};
     Random random(5, "central differences");

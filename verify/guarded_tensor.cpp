@@ -12,7 +12,7 @@ std::int64_t guard_elements(DType dtype) {
   return GuardedTensor::kGuardBytes / static_cast<std::int64_t>(size_of(dtype));
 }
 
-// The bytes of one guard element: a quiet NaN, with a payload of its own where there is room.
+// The bytes of one guard element: a quiet NaN, with its own payload where there is room.
 std::uint64_t guard_pattern(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -37,7 +37,7 @@ bool is_guard(const char* element, DType dtype) {
   return std::memcmp(element, &pattern, size_of(dtype)) == 0;
 }
 
-// Strides with padding behind each row.
+// Strides with padding after each row.
 TensorView padded_view(void* data, DType dtype, std::span<const std::int64_t> shape,
                        std::int64_t row_padding) {
   TensorView view{.data = data,
@@ -128,15 +128,15 @@ std::optional<std::string> GuardedTensor::damage() const {
   std::vector<bool> inside(static_cast<std::size_t>(memory_.numel()));
   for_each_offset(
       view_, [&](std::int64_t offset) { inside[static_cast<std::size_t>(start + offset)] = true; });
-  std::int64_t before = 0, between = 0, behind = 0;
+  std::int64_t before = 0, between = 0, after = 0;
   for (std::int64_t i = 0; i < memory_.numel(); ++i) {
     if (inside[static_cast<std::size_t>(i)] || is_guard(memory + i * bytes, view_.dtype)) continue;
-    ++(i < start ? before : i < end ? between : behind);
+    ++(i < start ? before : i < end ? between : after);
   }
-  if (before + between + behind == 0) return std::nullopt;
+  if (before + between + after == 0) return std::nullopt;
   return fmt::format(
-      "{} elements before its start, {} between its rows and {} behind its end were overwritten",
-      before, between, behind);
+      "{} elements before its start, {} between its rows and {} after its end were overwritten",
+      before, between, after);
 }
 
 }  // namespace tilewright::verify

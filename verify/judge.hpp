@@ -114,7 +114,7 @@ namespace tilewright::verify {
 // off by 2^-4; then ulp(x), which is more than 2^-4 x with f8e4m3's 4 significant bits, allows it.
 // The second ulp is for Hopper's sums of 8-bit products, which keep some 14 bits.
 
-/// What the bounds depend on besides the results.
+/// What the bounds depend on in addition to the results.
 struct Rule {
   DType dtype = DType::f32;      ///< the products': S and P of naive are rounded to it
   DType out_dtype = DType::f32;  ///< what the kernel wrote

@@ -24,7 +24,7 @@ class Outputs {
   ForwardTensors tensors(const Problem& problem) const;
   /// What was written, out in the spec's layout. NaN in rows that no sequence has.
   AttentionValues values(const Spec& spec) const;
-  /// "memory around out was written to: 3 elements behind its end", "row 17 of out belongs to no
+  /// "memory around out was written to: 3 elements after its end", "row 17 of out belongs to no
   /// sequence and was written to"; empty where nothing was.
   std::optional<std::string> damage(const Problem& problem) const;
 
@@ -37,7 +37,7 @@ class Outputs {
   std::optional<GuardedTensor> weights_;
 };
 
-/// What a call took, and did beside its outputs.
+/// What a call took, and did in addition to its outputs.
 struct CallFacts {
   double mask_ms = 0;
   double forward_ms = 0;

@@ -65,7 +65,7 @@ Kernels summarize_builds(const std::vector<KernelBuild>& builds) {
   return kernels;
 }
 
-// A cache of its own, so that the user's is neither asked nor filled.
+// A separate cache, so that the user's is neither asked nor filled.
 std::shared_ptr<cache::Store> new_store_in(const TemporaryDirectory& folder) {
   return std::make_shared<cache::Store>(
       cache::Store::Options{.directory = folder.path(), .diagnostics = {}});

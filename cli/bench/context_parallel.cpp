@@ -1,4 +1,4 @@
-// One sequence over all GPUs of the machine, beside one GPU.
+// One sequence over all GPUs of the machine, compared with one GPU.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -43,7 +43,7 @@ std::vector<Workload> context_workloads(const BenchArguments& arguments) {
       arguments, {.num_q_heads = 16, .num_kv_heads = 16, .q_len = 131072, .kv_len = 131072});
   if (shape.batch != 1 || arguments.spec || (arguments.dtype && *arguments.dtype != DType::bf16)) {
     throw Error(ErrorCode::usage,
-                "--suite context_parallel measures masks of its own, in bf16 with batch 1",
+                "--suite context_parallel measures its own masks, in bf16 with batch 1",
                 "leave --spec, --dtype and --batch out");
   }
   const std::int64_t head_dim = arguments.head_dim == 0 ? 128 : arguments.head_dim;

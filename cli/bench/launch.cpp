@@ -94,7 +94,7 @@ std::vector<Spec> small_specs(bool gpu) {
 BenchResults launch_suite(const BenchArguments& arguments) {
   const bool gpu = on_gpu(arguments);
   BenchResults results{
-      gpu ? Table({"variant", "host time per call", "the driver's launch", "ours beside it"})
+      gpu ? Table({"variant", "host time per call", "the driver's launch", "ours above it"})
           : Table({"variant", "threads", "host time per call"})};
   for (const Spec& spec : own_or(arguments, small_specs(gpu))) {
     for (int count : thread_counts(arguments)) {

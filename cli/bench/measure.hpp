@@ -55,7 +55,7 @@ struct Workload {
 /// The spec with that tactic and no other.
 Spec with_tactic(Spec spec, const TacticSpec& tactic);
 
-/// A call on random data of its own, ready to be made again and again.
+/// A call on its own random data, ready to be made again and again.
 class PreparedCall {
  public:
   struct Options {

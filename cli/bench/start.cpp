@@ -215,7 +215,7 @@ Json run_start_sample(const StartSample& sample) {
 BenchResults start_suite(const BenchArguments& arguments) {
   const bool gpu = on_gpu(arguments);
   BenchResults results{
-      Table({"variant", "start", "to the first result", "beside CUDA's own", "steps"})};
+      Table({"variant", "start", "to the first result", "above CUDA's own", "steps"})};
   std::vector<Spec> specs;
   for (Spec& spec : mod_variants(dtype_of(arguments), head_dim_of(arguments))) {
     if (spec.name == "alibi_causal") specs.push_back(std::move(spec));

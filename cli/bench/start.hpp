@@ -6,8 +6,8 @@
 
 namespace tilewright::cli {
 
-/// What one process of the suite start does: CUDA starts once in a process, so each sample has one
-/// of its own.
+/// What one process of the suite start does: CUDA starts once in a process, so each sample is a
+/// separate process.
 struct StartSample {
   std::string what;    ///< "cuda": CUDA alone, with a kernel that does nothing; "attention"
   std::string device;  ///< as --device takes it; parsed only when the clock runs

@@ -30,7 +30,7 @@ BufferSpec per_head(DType dtype, std::vector<BufferDim> more) {
   return buffer;
 }
 
-// Documents packed one behind the other: sorted numbers, some twenty rows to hundreds of them each.
+// Documents packed one after the other: sorted numbers, some twenty rows to hundreds of them each.
 BufferSpec documents() {
   return {.dtype = DType::i32,
           .shape = {NamedDim::batch, NamedDim::kv_len},

@@ -46,7 +46,7 @@ std::optional<CompilerMessage> parse_line(std::string_view line, std::string_vie
 struct Blame {
   Origin origin;
   const CompilerMessage* error;
-  bool is_behind = false;  // the error lies just behind the snippet
+  bool is_behind = false;  // the error lies just after the snippet
 };
 
 // The function that a linker or ptxas did not find, as it writes it; empty: all were found.
@@ -98,7 +98,7 @@ class Reporter {
 
  private:
   // An error lies in a snippet, or in a template that the snippet had instantiated, or at the first
-  // token behind the snippet (a return or a ; is missing).
+  // token after the snippet (a return or a ; is missing).
   std::optional<Blame> blame_snippet(std::size_t index) const {
     const CompilerMessage& error = messages_[index];
     const Origin own = origin_of(error);
@@ -180,7 +180,7 @@ class Reporter {
                   .hint = wording.hint});
   }
 
-  // Never outside the snippet: what stands behind it is shown at its end.
+  // Never outside the snippet: what follows it is shown at its end.
   static SourceLocation place_in(std::string_view file, std::string_view text, const Blame& blame) {
     const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
     const SourceLocation last = place_at(file, text, end);

@@ -35,7 +35,7 @@ std::vector<CompilerMessage> parse_nvrtc_messages(std::string_view log, std::str
 bool is_compiler_log(std::string_view note);
 
 /// The error to throw for a failed compile: the first error that lies in a snippet (or in what a
-/// snippet called, or just behind it), at the snippet's own line and column with its text, a caret
+/// snippet called, or just after it), at the snippet's own line and column with its text, a caret
 /// and the names that are available; else the first error in a template, with code kernel_template;
 /// else the whole log with code compiler. A function that a snippet declares and nothing defines is
 /// an error of that snippet. Warnings of our own templates are left out of the log.

@@ -41,7 +41,8 @@ const std::vector<Rewording>& rewordings() {
         {" \\[with [^']*\\](?=')", ""},
         {"\\w+\\([^()]*\\)::<lambda", "<lambda"},  // the function around a lambda
         {"\\(lambda at [^()]*\\)", "<lambda>"},
-        {"[;,] did you mean '_*(tw_|tilewright|TW_|_)[^']*'\\?", ""},  // a name nobody may use
+        {"[;,] did you mean '_*(tw_|tilewright|TW_|_)[^']*'\\?",
+         ""},  // a name that a snippet may not use
         {"'tw_real'( \\{aka '\\w+'\\}| \\(aka '\\w+'\\))?", "'float'"},
         {"\\btw_real\\b", "float"},
         {"\\btw_(?=\\w)", ""},

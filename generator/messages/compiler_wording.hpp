@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// A compiler's message in the words of somebody who wrote a snippet and no kernel.
+/// A compiler's message in the words of a user who wrote a snippet and not the kernel.
 struct Wording {
   std::string message;
   std::string hint;  ///< empty where nothing useful can be said
@@ -17,7 +17,7 @@ struct Wording {
 /// finds the name that was probably meant.
 Wording reword(std::string_view text, const Spec& spec, SnippetKind kind);
 
-/// The compiler lacks a header of its own, so neither template nor snippet is to blame.
+/// The compiler lacks one of its own headers, so neither template nor snippet is to blame.
 bool is_missing_header(std::string_view text);
 
 }  // namespace tilewright

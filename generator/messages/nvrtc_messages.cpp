@@ -73,7 +73,7 @@ class LogReader {
     return message;
   }
 
-  // From the two lines behind a message: the source's and the caret's.
+  // From the two lines after a message: the source's and the caret's.
   int column_below(int line) const {
     if (at_ + 2 >= log_.size() || line > static_cast<int>(source_.size())) return 0;
     const std::string_view shown = without_indent(log_[at_ + 1]);

@@ -32,7 +32,7 @@ class SourceMap {
 
   /// The origin of a rendered position, both from 1. Column 0 asks for the line as a whole: the
   /// snippet's position if any part of the line is from a snippet, else the first segment's. A
-  /// position before all text maps to the first segment, one behind it to the last.
+  /// position before all text maps to the first segment, one after it to the last.
   /// @throws Error(internal) if the map is empty, line < 1 or column < 0
   Origin origin_of(int line, int column = 0) const;
 

@@ -43,7 +43,7 @@ struct GradientTerms {
 std::optional<GradientTerms> gradient_terms(const SpecFacts& facts);
 
 /// Reads by the difference whose terms the portable kernel sums along diagonals, each in shared
-/// memory of its own: at most kMostDiagonals.
+/// separate memory: at most kMostDiagonals.
 inline constexpr std::int64_t kMostDiagonals = 2;
 std::int64_t portable_diagonals(const GradientTerms& terms);
 

@@ -149,7 +149,7 @@ class Operators {
     if (comma == range.end) return;
     snippet_.fail(comma, "a comma here drops the value that stands before it",
                   is_mask() ? "write && between two conditions that must both hold"
-                            : "write one expression; arguments stand behind a function's name");
+                            : "write one expression; arguments follow a function's name");
   }
 
   void refuse_assignment(Range range) const {

@@ -159,7 +159,7 @@ class Reader {
   void check_bits_beside_comparison(Range level) {
     std::size_t begin = level.begin;
     std::size_t bits = level.end;        // the last bitwise operator
-    std::size_t comparison = level.end;  // the first comparison behind begin
+    std::size_t comparison = level.end;  // the first comparison after begin
     bool compares_before = false;        // a comparison before the operator
     const auto restart = [&](std::size_t at) {
       begin = at;

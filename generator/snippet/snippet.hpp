@@ -68,7 +68,7 @@ std::vector<SnippetToken> tokenize(std::string_view text, SnippetKind kind);
 std::uint64_t tokenizations();
 
 /// Refuses what must not reach a compiler: unbalanced brackets, any preprocessor directive (by `#`,
-/// `%:`, `??=`, behind a line splice or a comment), a line splice, digraphs, `asm` and other
+/// `%:`, `??=`, after a line splice or a comment), a line splice, digraphs, `asm` and other
 /// keywords that have no place in a snippet, `[[...]]`, qualified names (`::`), names that are
 /// reserved for the library or the compiler (`tw_*`, `tilewright*`, `__*`), too deep nesting, too
 /// long a text or statement, an empty text, a body without `return`.

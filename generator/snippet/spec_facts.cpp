@@ -132,7 +132,7 @@ bool SpecFacts::is_reduced() const {
 
 std::optional<double> SpecFacts::fixed_max() const {
   if (!reduction.is_bounded || spec.dtype != DType::bf16) return {};
-  if (spec.outputs.max_scores) return {};  // somebody wants the maxima
+  if (spec.outputs.max_scores) return {};  // the call stores the maxima
   const std::optional<double> factor = usual_value(reduction.of_result, spec);
   if (!factor || !(*factor > 0 && *factor <= kGreatestBoundedFactor)) return {};
   // Exponents go from -(1 + max) * f to (1 - max) * f, f in units of log2(e). What is right for a

@@ -28,7 +28,7 @@ struct Replacement {
 };
 
 /// The snippet as the statements of a function that returns its value: an expression becomes
-/// `return ( ... );`, a body is copied. The snippet stands on lines of its own, so that what
+/// `return ( ... );`, a body is copied. The snippet stands on its own lines, so that what
 /// follows is neither swallowed by a comment nor joined to a token, and every position maps back to
 /// it.
 /// @param replacements  in the order of the text

@@ -175,7 +175,7 @@ class ManifestReader {
     return base;
   }
 
-  // The nearest name among the files beside the one that is missing.
+  // The nearest name among the files in the folder of the missing one.
   static std::string hint_for_file(const std::filesystem::path& file,
                                    const std::string& otherwise) {
     Names names;

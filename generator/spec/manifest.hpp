@@ -27,7 +27,7 @@ struct ManifestSpec {
 ///       ]
 ///     }
 ///
-/// Files are relative to the manifest. Each combination of what varies is a spec of its own; null
+/// Files are relative to the manifest. Each combination of what varies is a separate spec; null
 /// in a list leaves the key out. The "vary" at the top holds for every spec that does not say
 /// otherwise for the same key.
 struct Manifest {

@@ -11,7 +11,7 @@
 namespace tilewright {
 namespace {
 
-// How the parts of a combination stand in its text. Each part has lines of its own, so that it
+// How the parts of a combination stand in its text. Each part has its own lines, so that it
 // keeps its columns and a comment at its end swallows nothing.
 constexpr std::string_view kOpenBracket = "(\n";
 constexpr std::string_view kClose = "\n)";

@@ -29,7 +29,7 @@ struct MaskMod {
   friend bool operator==(const MaskMod&, const MaskMod&) = default;
 };
 
-/// Keeps what every mask keeps. The snippets stay as they are, each on lines of its own with its
+/// Keeps what every mask keeps. The snippets stay as they are, each on separate lines with its
 /// columns; bodies with `return` become lambdas. Buffers and scalars of all masks are declared; a
 /// name that two of them declare alike is one buffer or scalar.
 ///

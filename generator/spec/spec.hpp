@@ -189,7 +189,7 @@ struct Spec {
     return !q_scale.empty() || !k_scale.empty() || !v_scale.empty() || !out_scale.empty() ||
            !sink.empty();
   }
-  /// Whether there is a snippet besides score_mod and mask_mod.
+  /// Whether there is a snippet other than score_mod and mask_mod.
   bool has_other_snippets() const { return has_scales_or_sink() || has_dropout(); }
   bool has_dropout() const { return !dropout.empty(); }
   /// Whether dropout's seed is a buffer, which the device reads. Else it is a scalar.

@@ -160,7 +160,7 @@ class FieldChecker {
     fail(
         {"kv_new"},
         fmt::format("kv_new is true, but kv_layout is \"{}\"", to_string(spec_.key_value_layout())),
-        R"(new rows come beside pages: write "layout": "packed", "kv_layout": "paged")");
+        R"(new rows come with pages: write "layout": "packed", "kv_layout": "paged")");
   }
 
   // K's elements lie in blocks of 16 bytes.

@@ -11,7 +11,7 @@
 namespace tilewright {
 namespace {
 
-// Besides the dynamic part, a block has a little static shared memory.
+// In addition to the dynamic part, a block has a little static shared memory.
 constexpr std::int64_t kStaticBackwardBytes = 1024;
 
 // Tiles that a block of 128 x 128 gets.

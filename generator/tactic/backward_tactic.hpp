@@ -13,7 +13,7 @@ struct BackwardTactic {
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a launch
 };
 
-/// Whether dk and dv are too wide for the registers of one block, and have blocks of their own.
+/// Whether dk and dv are too wide for the registers of one block, and have separate blocks.
 bool splits_backward_columns(const Spec& spec);
 
 /// Whether the products of a spec's backward pass run on tensor cores: forward's do, and out has

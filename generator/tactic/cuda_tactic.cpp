@@ -19,7 +19,7 @@
 namespace tilewright {
 namespace {
 
-// Beside the dynamic part, kernels have a little static shared memory.
+// In addition to the dynamic part, kernels have a little static shared memory.
 constexpr std::int64_t kReservedSharedBytes = 1024;
 // Shared memory of a block of threads: on sm_80, and on sm_90 and sm_100; the others have less.
 constexpr std::int64_t kRoomOfA100 = 163 * 1024;
@@ -83,7 +83,7 @@ Choice best_choice(const SpecFacts& facts, const Target& target) {
   if (!uses_tensor_cores(spec)) return float32_choice(width, room);
   if (width <= 64) {
     // 128 x 64 spills on sm_120 with a bias of four dimensions, and on sm_100 with a trusted one.
-    // So does dropout on sm_100, and beside a score_mod everywhere.
+    // So does dropout on sm_100, and together with a score_mod everywhere.
     const bool is_narrow = facts.scales_kv_rows() ||
                            (target.sm() >= 100 && facts.score_mod_reads() == ScoreModReads::more) ||
                            (spec.has_dropout() && (target.sm() >= 100 || !spec.score_mod.empty()));

@@ -14,8 +14,8 @@ std::int64_t padded(const Spec& spec, std::int64_t columns) {
   return round_up(columns, is_quantised(spec.key_value_dtype()) ? 32 : 16);
 }
 
-// Beside the dynamic part a block has static shared memory, most of it for the sums of warps
-// (templates/cuda/decode/sum_of_warps.hpp), and the system takes 1 KB.
+// In addition to the dynamic part a block has static shared memory, most of it for the sums of
+// warps (templates/cuda/decode/sum_of_warps.hpp), and the system takes 1 KB.
 constexpr std::int64_t kStaticBytes = 12 * 1024;
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr bool fits_decode_rows(std::int64_t q_len, std::int64_t num_q_heads,
   return group >= 1 && group <= kDecodeRows && q_len <= kDecodeRows / group;
 }
 
-/// Whether sequences with few rows of q have a kernel of their own on GPUs: with 16-bit tensors of
+/// Whether sequences with few rows of q have a separate kernel on GPUs: with 16-bit tensors of
 /// one type, or k and v of one byte without new rows of another type (kv_new). Dense calls take it
 /// where AttentionOptions::decode is set.
 bool has_decode_kernel(const Spec& spec);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kOwnColumns = 128;
 constexpr std::int64_t kStageCount = 2;
 constexpr std::int64_t kBackwardThreads = 384;
-// Barriers and the plan behind the tiles.
+// Barriers and the plan after the tiles.
 constexpr std::int64_t kBackwardControlBytes = 512;
 constexpr std::int64_t kMostSharedBytes = 232448;  // of a block on sm_90
 // A launch takes 4096 bytes of parameters, of which tensor maps and places leave so many.
@@ -139,7 +139,7 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
   if (std::string why = why_not_sums(facts); !why.empty()) return why;
   if (parameter_bytes(spec) > kParameterBytes) {
     return fmt::format(
-        "a launch has {} bytes for buffers, scalars and their gradients beside its tensor maps, "
+        "a launch has {} bytes for buffers, scalars and their gradients after its tensor maps, "
         "and the "
         "spec's need {}",
         kParameterBytes, parameter_bytes(spec));

@@ -17,12 +17,12 @@ constexpr std::int64_t kGroupRows = 64;
 constexpr std::int64_t kPanelRowBytes = 128;
 constexpr std::int64_t kCopiedBytes = 16;  // of which the copy engine takes multiples alone
 // With four warpgroups, three of which compute or one widens, ptxas gives each thread 128
-// registers. A product that is wider than this holds more of out than fits beside its operands, and
-// does not compile.
+// registers. A product that is wider than this holds more of out than fits next to its operands,
+// and does not compile.
 constexpr std::int64_t kWidestValueOfFourGroups = 192;
-// Barriers and announcements behind the tiles.
+// Barriers and announcements after the tiles.
 constexpr std::int64_t kControlBytes = 1024;
-// Below this a product is too short to hide anything behind.
+// Below this a product is too short to hide other work.
 constexpr std::int64_t kLeastKvTile = 64;
 constexpr std::int64_t kNarrowKvTile = 128;
 // The greatest that leaves registers for heads of more than 64 on three warpgroups.
@@ -95,7 +95,7 @@ bool has_short_kv_tile(const Spec& spec, const KernelVariant& kernel) {
 // Tables that score_mod reads at indices that are sums. What all elements with the same difference
 // of indices share stays in the first level of the cache; a table with an element for each score
 // comes from memory, for which tiles of 128 x 128 wait less. The values of a second table do not
-// fit beside the accumulators of three warpgroups, nor do a mask's bits beside those of one.
+// fit next to the accumulators of three warpgroups, nor do a mask's bits next to those of one.
 bool reads_suit_three_groups(const SpecFacts& facts, const KernelVariant& kernel,
                              std::int64_t width) {
   if (facts.score_mod_reads() != ScoreModReads::more) return true;
@@ -136,7 +136,7 @@ bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t width) {
   const Spec& spec = facts.spec;
-  // Threads that look up pages have too few registers beside them.
+  // They leave too few registers to threads that look up pages.
   if (spec.is_paged() || widens(spec)) return false;
   if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
       !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
@@ -221,7 +221,7 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
     return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
   }
   if (spec.has_dropout()) return "Hopper's kernel has no dropout";
-  if (spec.kv_new) return "it does not load new rows beside pages";
+  if (spec.kv_new) return "it does not load new rows outside of pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {
     return fmt::format(

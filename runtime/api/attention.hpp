@@ -157,7 +157,7 @@ class Attention {
   /// Lists the tiles of q_len x kv_len that mask_mod keeps something of: by intervals wherever they
   /// decide, else by evaluation, with the same result. Per batch if mask_mod names b, per head if
   /// it names h or h_kv. On a GPU it works in the stream's order and waits once, for the number of
-  /// tiles; the lists stay on the device. A forward in another stream must be ordered behind it by
+  /// tiles; the lists stay on the device. A forward in another stream must be ordered after it by
   /// the caller.
   /// @throws Error with code usage where the spec has no mask_mod, or options.capacity is out of
   ///         range; with code tensor as forward, or where there are more than 2^31 - 1 rows of
@@ -250,7 +250,7 @@ class Attention {
   std::int64_t workspace_size(const Shape& shape) const;
 
   /// The same of a pass. Backward needs none on a CPU. On a GPU it needs 8 bytes for each row of
-  /// q of each head, and 4 bytes for each element of q besides where buffers or scalars have
+  /// q of each head, and 4 more bytes for each element of q where buffers or scalars have
   /// gradients. Gradients in 16 bits and deterministic ones that do not fit need more: see below.
   /// @throws Error with code usage for backward where the spec has no gradients
   std::int64_t workspace_size(const Shape& shape, Pass pass) const;

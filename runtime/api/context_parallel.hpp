@@ -161,7 +161,7 @@ class ContextParallel {
   /// and this rank's rows: those of its first shard, then those of its second one. k and v of a
   /// rank that sends are dense within a head (bhsd) or a batch (bshd). lse is given where the
   /// spec's outputs name it. On a GPU it neither waits for the GPU nor allocates; k and v travel on
-  /// a stream of their own, while kernels work on the shards at hand, and the call's stream waits
+  /// a separate stream, while kernels work on the shards at hand, and the call's stream waits
   /// for both.
   /// @throws Error as Attention::forward, naming the rank; with code tensor for out that overlaps
   ///         q, k or v, or a workspace that is too small; with code device where a rank is gone

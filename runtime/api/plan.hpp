@@ -75,7 +75,7 @@ struct PlanReport {
   /// one before. Such a plan may keep wrong tiles. Counted where mask_mod's proofs read the buffer.
   std::int64_t unsorted = 0;
   /// The first sequence's first, in the order of Kind (but kv_offset before q_offset, and q_len
-  /// behind q_begin); if there is none, the first unsorted element.
+  /// after q_begin); if there is none, the first unsorted element.
   std::optional<Value> first = {};
   /// Rows of q after the last sequence. They are allowed, and kernels leave them as they are.
   std::int64_t unplanned_rows = 0;

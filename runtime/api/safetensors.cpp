@@ -112,7 +112,7 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data_start, const Safete
                             path.native(), entry.shape.size()),
                 fmt::format("reshape it to rank {} or less", kMaxRank));
   }
-  // Tensor counts in 63 bits, also behind an extent of 0.
+  // Tensor counts in 63 bits, also after an extent of 0.
   std::int64_t bytes = static_cast<std::int64_t>(size_of(*dtype));
   std::vector<std::int64_t> shape;
   for (const std::uint64_t extent : entry.shape) {
@@ -130,7 +130,7 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data_start, const Safete
 }
 
 // Large elements first: as every tensor's bytes are a multiple of its elements' size, each then
-// starts at a multiple of its own.
+// starts at a multiple of its own size.
 std::vector<std::pair<std::string, TensorView>> in_file_order(
     const std::map<std::string, TensorView>& tensors) {
   std::vector<std::pair<std::string, TensorView>> ordered(tensors.begin(), tensors.end());

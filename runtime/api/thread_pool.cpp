@@ -289,7 +289,7 @@ std::uint32_t ThreadPool::Workers::wait_for_call(std::uint32_t seen) noexcept {
 ThreadPool::ThreadPool(int threads) : workers_(std::make_unique<Workers>(threads)) {}
 
 ThreadPool::~ThreadPool() {
-  // A body that calls exit() destroys static pools on one of their own threads, while the loop's
+  // A body that calls exit() destroys static pools on one of the pools' threads, while the loop's
   // caller waits for that body: what it waits with stays.
   if (workers_->has_this_thread()) static_cast<void>(workers_.release());
 }

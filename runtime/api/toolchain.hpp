@@ -41,9 +41,9 @@ struct Toolchain {
   std::optional<bool> jit = {};
   /// Whether kernels for GPUs that are compiled tell profilers the lines of their source; none:
   /// where TILEWRIGHT_LINEINFO is "1". Without jit it is ignored, with an event. Such kernels have
-  /// entries of their own in the cache.
+  /// separate entries in the cache.
   std::optional<bool> line_info = {};
-  /// Options of the compiler that kernels for the CPU get besides their own, for tests of the
+  /// Options of the compiler that kernels for the CPU get after their own, for tests of the
   /// kernels themselves: `-fsanitize=...`. Never what a user wrote: nothing checks them.
   std::vector<std::string> instrumentation = {};
 };

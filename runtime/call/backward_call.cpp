@@ -156,7 +156,7 @@ class Resolver {
   const BackwardTensors& tensors_;
   const Bindings& bindings_;
   const GradientBuffers& gradients_;
-  std::vector<NamedTensor> read_ = {};  // besides the call's tensors and buffers
+  std::vector<NamedTensor> read_ = {};  // in addition to the call's tensors and buffers
   std::vector<NamedTensor> written_ = {};
 };
 

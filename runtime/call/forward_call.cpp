@@ -81,7 +81,7 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
   return scale;
 }
 
-// New rows beside pages: as many as q has.
+// New rows next to pages: as many as q has.
 ResolvedTensor resolve_new(const Spec& spec, std::string_view name,
                            const std::optional<TensorView>& tensor, std::string_view width_name,
                            std::int64_t width, const Shape& shape) {

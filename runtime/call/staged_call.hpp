@@ -22,7 +22,7 @@ inline constexpr std::size_t kStagedInputMargin = 256;
 /// and tests: a program that cares for speed keeps its tensors on the device.
 class StagedCall {
  public:
-  /// @param guard_bytes before and behind the outputs, which are copied there and back, so that a
+  /// @param guard_bytes before and after the outputs, which are copied there and back, so that a
   ///        write outside of them shows on the host; they must be readable there
   StagedCall(const Device& device, const ForwardTensors& host, const SnippetInputs& inputs,
              std::size_t guard_bytes = 0);
@@ -37,7 +37,7 @@ class StagedCall {
   void wait() const;
   /// Waits for the device and fills the host's outputs.
   void copy_back() const;
-  /// On a GPU, waits and reads q, k, v and the buffers back, with 256 bytes before and behind each:
+  /// On a GPU, waits and reads q, k, v and the buffers back, with 256 bytes before and after each:
   /// which one a kernel wrote to, and where. What it did on a CPU shows on the host.
   std::optional<std::string> changed_input() const;
 

@@ -56,7 +56,7 @@ std::optional<std::string> StagedWorkspace::damage() const {
   }
   if (std::any_of(begin, begin + kCounterBytes,
                   [](std::byte byte) { return byte != std::byte{}; })) {
-    return "a call left a counter of its workspace behind";
+    return "a call did not reset a counter of its workspace";
   }
   return std::nullopt;
 }

@@ -42,7 +42,7 @@ struct NamedRows {
   const std::optional<TensorView>* rows;
 };
 
-// What is written besides out: a number for each row, or for each row and column.
+// What is written in addition to out: a number for each row, or for each row and column.
 std::array<NamedRows, 3> outputs_of_rows(const ForwardTensors& tensors) {
   return {
       {{"lse", &tensors.lse}, {"max_scores", &tensors.max_scores}, {"weights", &tensors.weights}}};

@@ -27,7 +27,7 @@ class LimitReached : public Error {
 /// @throws Error with code usage where a variable holds no such number
 CompileLimits compile_limits();
 
-/// Takes them for this process and the programs that it starts, beside what was used already. A
+/// Takes them for this process and the programs that it starts, on top of what was used already. A
 /// sanitizer's own address space is not limited. What the system refuses to set stays as it was.
 void apply_to_this_process(const CompileLimits& limits);
 

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kInstallHint = "apt-get install g++, or set TILEWRIGHT_CXX to a C++ compiler";
 
-// Relative names, in a directory of its own: messages and debug information hold no path, and the
+// Relative names, in a separate directory: messages and debug information hold no path, and the
 // same source gives the same bytes.
 constexpr const char* kSourceName = "kernel.cpp";
 constexpr const char* kObjectName = "kernel.o";
@@ -55,8 +55,8 @@ constexpr const char* kNoWarningsOfClang = "-Wno-everything";
 constexpr const char* kNoUniqueSymbols = "-fno-gnu-unique";
 
 // Leaving out start-up files and the C++ library saves 10 of 35 ms for a small kernel. It also
-// leaves out crtfastmath.o, which would change the floating-point modes of whoever loads the
-// kernel.
+// leaves out crtfastmath.o, which would change the floating-point modes of the process that loads
+// the kernel.
 constexpr std::array kLinkOptions = {
     "-shared", "-nostartfiles", "-nodefaultlibs", "-Wl,-Bsymbolic", "-Wl,--build-id=none",
 };
@@ -154,7 +154,7 @@ std::string describe_program(const fs::path& path) {
                      status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
-// A compiler may be hidden behind another program of its name (/usr/lib/ccache/g++), so all of a
+// A compiler may be started by another program of its name (/usr/lib/ccache/g++), so all of a
 // name are listed: a change of any of them then is a change of the compiler.
 std::string describe_programs(const std::vector<std::string>& words) {
   std::string text;
@@ -178,7 +178,7 @@ ProcessOptions process_options(const fs::path& directory) {
   ProcessOptions options{.directory = directory, .timeout = compile_limits().wall};
   for (const char* name : kRemovedVariables) options.environment.emplace_back(name, std::nullopt);
   options.environment.emplace_back("LC_ALL", "C");
-  // What a killed compiler leaves behind goes away with the directory.
+  // What a killed compiler leaves goes away with the directory.
   if (!directory.empty()) options.environment.emplace_back("TMPDIR", directory.string());
   return options;
 }
@@ -250,7 +250,7 @@ void require_source_error(const std::string& command, const ProcessResult& proce
 }
 
 void write_source(const fs::path& directory, const std::string& source) {
-  // Not write_file(): nobody else sees this directory, so syncing would only cost time.
+  // Not write_file(): only this process sees the directory, so syncing would only cost time.
   std::ofstream file(directory / kSourceName, std::ios::binary);
   file << source;
   if (!file.flush()) {

@@ -17,7 +17,7 @@ class KernelCompiler {
  public:
   struct Output {
     std::vector<std::byte> binary;
-    cache::Metadata facts;  ///< about the compiler and the binary; stored beside it
+    cache::Metadata facts;  ///< about the compiler and the binary; stored with it
   };
 
   virtual ~KernelCompiler() = default;

@@ -59,7 +59,7 @@ void record_end(int status, ProcessResult* result) {
   if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
 }
 
-// True once the child is gone, also where somebody else reaped it.
+// True once the child is gone, also where another thread reaped it.
 bool reap(pid_t child, int flags, ProcessResult* result) {
   int status = 0;
   pid_t reaped;

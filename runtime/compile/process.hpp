@@ -23,7 +23,7 @@ struct ProcessOptions {
 
 /// How a program ended, and what it said.
 struct ProcessResult {
-  std::optional<int> exit_status;  ///< empty if a signal ended it, or if nobody knows (see below)
+  std::optional<int> exit_status;  ///< empty if a signal ended it, or if unknown (see below)
   std::optional<int> signal;       ///< the signal that ended it
   bool timed_out = false;          ///< it was killed because it took too long
   bool truncated = false;          ///< it wrote more than was kept
@@ -37,7 +37,7 @@ struct ProcessResult {
 };
 
 /// Runs a program to its end, without a shell. stdin is empty; no file descriptor of this process
-/// is handed on; the child starts with default signal handling, in a process group of its own.
+/// is handed on; the child starts with default signal handling, in a separate process group.
 /// Where this process ignores SIGCHLD or reaps all children itself, neither exit status nor signal
 /// is known. May be called from many threads at once.
 ///

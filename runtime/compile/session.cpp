@@ -26,7 +26,7 @@ struct Stat {
   double processor_seconds;
 };
 
-// "PID (NAME) STATE PPID PGRP SESSION ...", where the name may hold anything (proc(5)). Behind the
+// "PID (NAME) STATE PPID PGRP SESSION ...", where the name may hold anything (proc(5)). After the
 // session come seven fields, then the ticks that it ran for itself and in the kernel.
 std::optional<Stat> stat_of(const fs::path& directory) {
   const std::string text = read_proc_file(directory / "stat");

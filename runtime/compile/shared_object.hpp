@@ -16,7 +16,7 @@ class SharedObject {
 
   /// Loads an ELF shared object. Its symbols stay invisible to other objects, and the calling
   /// thread's floating-point modes are as before (objects linked with -ffast-math change them).
-  /// Loading the same bytes twice gives two objects with variables of their own.
+  /// Loading the same bytes twice gives two objects, each with its own variables.
   /// @param name stands in messages
   /// @throws Error with code compiler where the loader refuses the bytes, with code disk where
   ///         neither memory nor TMPDIR takes them

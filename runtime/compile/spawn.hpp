@@ -22,11 +22,11 @@ struct SpawnOptions {
   int input = -1;            ///< becomes its stdin; -1: empty
   int output = -1;           ///< becomes its stdout; -1: dropped
   int errors = -1;           ///< becomes its stderr; -1: dropped
-  bool new_session = false;  ///< of which it is the leader; else a process group of its own
+  bool new_session = false;  ///< of which it is the leader; else a separate process group
   ErrorCode error_code = ErrorCode::compiler;
 };
 
-/// Starts a program without a shell, in a process group of its own, with default signal handling;
+/// Starts a program without a shell, in a separate process group, with default signal handling;
 /// no other file descriptor of this process is handed on. Descriptors below 3 must not be given.
 /// @param arguments the program and its arguments; a name without '/' is looked up in PATH
 /// @throws Error with options.error_code where it cannot be started

@@ -24,7 +24,7 @@ class TemporaryDirectory {
  private:
   void remove() noexcept;
   std::filesystem::path path_;
-  FileDescriptor lock_;  // shared; nobody takes a directory for left behind that is locked
+  FileDescriptor lock_;  // shared; a locked directory is never taken for abandoned
 };
 
 }  // namespace tilewright

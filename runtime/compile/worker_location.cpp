@@ -40,7 +40,7 @@ WorkerLocation found_beside(const fs::path& file, std::string_view what) {
     std::error_code error;
     const fs::path program = fs::canonical(file.parent_path() / way / kProgramName, error);
     if (!error && is_program(program)) {
-      return {.program = program, .reason = fmt::format("beside this {}", what)};
+      return {.program = program, .reason = fmt::format("next to this {}", what)};
     }
   }
   return {};
@@ -82,7 +82,7 @@ WorkerLocation search() {
   WorkerLocation location = found_in_path();
   if (location.program.empty()) {
     location.reason =
-        "the executable tilewright was found neither beside this program or library "
+        "the executable tilewright was found neither next to this program or library "
         "nor in PATH";
   }
   return location;
@@ -96,7 +96,7 @@ WorkerLocation find_worker() {
     std::error_code error;
     return {.program = fs::absolute(given, error), .is_given = true, .reason = "TILEWRIGHT_WORKER"};
   }
-  // Looked for once: a set-user-id program's environment and PATH belong to somebody else.
+  // Looked for once: a set-user-id program's environment and PATH belong to another user.
   static const auto& location =
       *new WorkerLocation(::getuid() == ::geteuid() && ::getgid() == ::getegid()
                               ? search()

@@ -109,7 +109,7 @@ void WorkerPool::warm_up(std::size_t count) {
     try {
       worker = std::make_unique<Worker>(program_);
     } catch (const Error&) {
-      // Whoever needs it gets the error again.
+      // The caller that needs it gets the error again.
     }
     give_back(std::move(worker));
   }

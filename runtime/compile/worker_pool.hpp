@@ -24,13 +24,13 @@ struct WorkerLocation {
 };
 
 /// TILEWRIGHT_WORKER names it, or is `off`. Else the first of these: this program, if it is called
-/// tilewright; `tilewright` beside this library or program, in ../bin or ../../bin from there,
+/// tilewright; `tilewright` next to this library or program, in ../bin or ../../bin from there,
 /// where it was to be installed, and in PATH.
 WorkerLocation find_worker();
 
 /// Processes that compile for this one, so that a bomb, a crash or a hang of a compiler is an error
 /// here and no more. Each serves one compile at a time and is kept for the next; one that dies is
-/// replaced. Safe to use from many threads; a child made by fork() starts workers of its own.
+/// replaced. Safe to use from many threads; a child made by fork() starts its own workers.
 class WorkerPool {
  public:
   WorkerPool(std::filesystem::path program, std::size_t most_workers);

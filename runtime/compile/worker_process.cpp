@@ -54,7 +54,7 @@ struct Ends {
   FileDescriptor theirs;
 };
 
-// Signals that somebody outside sends, which say nothing of the source. What the system takes for
+// Signals that another process sends, which say nothing of the source. What the system takes for
 // memory is SIGKILL, and a limit of the user's on files is SIGXFSZ.
 bool comes_from_outside(int signal) {
   constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXFSZ};
@@ -81,7 +81,7 @@ bool ends_soon(pid_t child) {
     siginfo_t end = {};
     const int result = ::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT | WNOHANG);
     if (result == 0 && end.si_pid == child) return true;
-    if (result != 0 && errno != EINTR) return true;  // somebody else has reaped it
+    if (result != 0 && errno != EINTR) return true;  // another thread has reaped it
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;
@@ -256,11 +256,11 @@ void WorkerProcess::drain_errors() {
 }
 
 // Lets one that ends by itself do so, for its exit status' sake; kills it otherwise. A compiler
-// that it had started goes with it, whoever ended it.
+// that it had started ends with it in every case.
 void WorkerProcess::end(bool at_once) {
   if (id_ <= 0) return;
   if (at_once || !ends_soon(id_)) ::kill(-id_, SIGKILL);
-  if (is_compiling_) kill_session(id_);  // its number is nobody else's until it is reaped
+  if (is_compiling_) kill_session(id_);  // no other process gets its number until it is reaped
   int status = 0;
   pid_t reaped;
   do {

@@ -46,7 +46,7 @@ class WorkerProcess {
                                     bool was_idle);
 
   pid_t id() const { return id_; }
-  /// It is somebody else's child: leaves it alone.
+  /// It is another process's child: leaves it alone.
   void disown() { id_ = -1; }
 
  private:

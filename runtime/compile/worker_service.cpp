@@ -156,7 +156,7 @@ WorkerResponse answer(const WorkerRequest& request) {
   return response;
 }
 
-// Where the process that asked has gone, nobody waits for the compiler: it is killed, and this
+// Where the process that asked has gone, the compile has no reader: it is killed, and this
 // worker tidies up. What is compiled in this worker ends with it.
 void end_with_owner(int socket) {
   pollfd watched = {socket, 0, 0};

@@ -34,7 +34,7 @@
 namespace tilewright::cuda {
 namespace {
 
-// On a thread of its own, or where there is none to be had, when the result is asked for.
+// On a separate thread; if none can be started, when the result is asked for.
 constexpr std::launch kInBackground = std::launch::async | std::launch::deferred;
 
 constexpr KernelVariant kMaskLists{.role = KernelRole::mask_lists};
@@ -88,8 +88,8 @@ std::vector<KernelVariant> kernels_needed(const SpecFacts& facts, const Attentio
   return ids;
 }
 
-// NVRTC is looked for, and the worker started, in tens of milliseconds. Whoever needs it then waits
-// for it, and gets the error where there is one.
+// NVRTC is looked for, and the worker started, in tens of milliseconds. The caller that needs it
+// waits for it, and gets the error where there is one.
 std::future<void> finding_nvrtc() {
   return std::async(kInBackground, [] {
     try {

@@ -12,7 +12,7 @@ namespace tilewright::cuda {
 /// Why no kernel can run on any GPU of this machine; empty where one can.
 std::string why_not_available();
 
-/// What kernels are compiled for on a GPU: the target of its own, or the nearest older one of its
+/// What kernels are compiled for on a GPU: its own target, or the nearest older one of its
 /// generation that is known.
 /// @param architectures that the compiler knows: 80, 90, 120
 /// @throws Error with code compiler where there is none
@@ -28,7 +28,7 @@ std::vector<Target> targets_of(const DeviceFacts& gpu);
 void require_driver_for_nvrtc(int driver_version, int nvrtc_major, int nvrtc_minor);
 
 /// Compiles or loads the kernels of a checked spec for one GPU. Compiling starts before the GPU's
-/// context is made, and runs beside it.
+/// context is made, and runs in parallel with it.
 /// @throws Error as build_kernels; with code device where driver, GPU and NVRTC do not fit
 std::unique_ptr<Backend> make_backend(const Spec& spec, const AttentionOptions& options);
 

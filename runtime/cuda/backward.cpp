@@ -28,7 +28,7 @@ std::int64_t own_rows_of(const BackwardLaunch& launch) {
   return launch.launch_of("tilewright_backward_rows").q_tile;
 }
 
-// Launched side by side, where dk and dv have blocks of their own.
+// Launched side by side, where dk and dv have separate blocks.
 std::int64_t parts_of_columns(const Spec& spec) {
   return splits_backward_columns(spec) ? 2 : 1;
 }

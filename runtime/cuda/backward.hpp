@@ -34,7 +34,7 @@ struct BackwardTiles {
   std::int64_t work_side = 0;  ///< rows of q of an entry of the plan's work
 };
 
-/// Launches what a plan that serves backward needs behind its own kernel.
+/// Launches what a plan that serves backward needs after its own kernel.
 /// @param kernel tilewright_backward_plan_columns
 void launch_column_plan(const Driver& driver, const Kernel& kernel, const PlanState& plan,
                         Stream stream);

@@ -48,7 +48,7 @@ void synchronize(const Device& device);
 /// of 64 bytes, and the same bytes in the gaps between its rows.
 class DeviceTensor {
  public:
-  /// @param margin bytes before and behind the tensor; with `copies_margin` the host's are copied,
+  /// @param margin bytes before and after the tensor; with `copies_margin` the host's are copied,
   ///        which must be there, else they are 0xff
   DeviceTensor(const Device& device, const TensorView& host, std::size_t margin = 0,
                bool copies_margin = false);

@@ -9,7 +9,7 @@
 
 namespace tilewright::cuda {
 
-/// A kernel that does nothing, with parameters as large as forward's: measured beside forward, it
+/// A kernel that does nothing, with parameters as large as forward's: measured next to forward, it
 /// says how much of a call's time is the driver's own. Needs the same context to be current
 /// whenever it is used.
 class EmptyKernel {

@@ -14,7 +14,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  /// Behind everything that the stream has to do so far.
+  /// After everything that the stream has to do so far.
   void record(Stream stream = nullptr);
   /// Until the GPU has come to it.
   /// @throws Error with code device: also what went wrong in a kernel before it

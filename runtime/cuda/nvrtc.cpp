@@ -60,7 +60,7 @@ void append_wheels(std::vector<std::string>& paths) {
   }
 }
 
-// The file that a function was loaded from, links resolved; empty where nobody knows.
+// The file that a function was loaded from, links resolved; empty if unknown.
 fs::path file_of(const void* symbol) {
   Dl_info info{};
   if (!dladdr(symbol, &info) || !info.dli_fname) return {};

@@ -12,7 +12,7 @@ namespace tilewright::cuda {
 /// What kernels have counted. Waits for the stream.
 TileCounts read_totals(const Driver& driver, const abi::cuda::MaskTotals* totals, Stream stream);
 
-/// Two CSR lists in a context's memory, in one array: the full tiles stand behind the partial ones,
+/// Two CSR lists in a context's memory, in one array: the full tiles follow the partial ones,
 /// and full_row_offsets begins with the number of these.
 class CsrMemory {
  public:

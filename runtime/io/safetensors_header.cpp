@@ -91,7 +91,7 @@ class Parser {
                        quoted_name(entry.name), quoted_name(entry.dtype_name)),
            "the format's dtypes are F32, F16, BF16, I32, I64, U8, BOOL and others");
     }
-    // In the order of the text, as the format's reader: behind a 0 nothing overflows.
+    // In the order of the text, as the format's reader: after a 0 nothing overflows.
     std::uint64_t bits = 1;
     bool overflow = false;
     for (const std::uint64_t extent : entry.shape) {
@@ -133,8 +133,8 @@ class Parser {
       covered = entry.end;
     }
     if (covered < data_bytes_) {
-      fail(fmt::format("{} bytes behind the last tensor belong to no tensor",
-                       data_bytes_ - covered));
+      fail(
+          fmt::format("{} bytes after the last tensor belong to no tensor", data_bytes_ - covered));
     }
   }
 

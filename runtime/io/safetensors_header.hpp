@@ -12,7 +12,7 @@
 
 namespace tilewright {
 
-// The header of a safetensors file: JSON that says for each tensor which bytes of the data behind
+// The header of a safetensors file: JSON that says for each tensor which bytes of the data after
 // it are its elements. The format: u64 header bytes (little-endian) | header | data.
 
 /// The greatest header that is read, as in the reference implementation.
@@ -41,7 +41,7 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                            const std::filesystem::path& path);
 
-/// The header's JSON, padded with blanks so that the data behind it is aligned to 8 bytes.
+/// The header's JSON, padded with blanks so that the data after it is aligned to 8 bytes.
 /// @throws Error with code usage for a name or text that is no UTF-8, and for a reserved name
 std::string format_safetensors_header(const SafetensorsHeader& header);
 

@@ -34,7 +34,7 @@ Spec kernel_spec(Spec spec);
 /// {"buffers.slopes", ...}.
 std::vector<cache::Ingredient> spec_ingredients(const Spec& spec);
 
-/// What a bundle records of a kernel, besides its request.
+/// What a bundle records of a kernel in addition to its request.
 cache::Metadata bundle_metadata(cache::Metadata metadata);
 
 }  // namespace tilewright

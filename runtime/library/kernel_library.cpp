@@ -281,7 +281,7 @@ std::shared_ptr<const LoadedKernel> load(const SpecFacts& facts, const Target& t
       LoadedKernel{std::move(object), std::move(binary.source), std::move(binary.build)});
 }
 
-// body(0), ..., body(count - 1), each on a thread of its own: compiles wait for child processes or
+// body(0), ..., body(count - 1), each on a separate thread: compiles wait for child processes or
 // for NVRTC. The first error is thrown when all have ended.
 template <typename Body>
 void side_by_side(size_t count, const Body& body) {

@@ -48,7 +48,7 @@ void remember_tactic(const Spec& spec, const DeviceKind& device, const TunedTact
 
 /// What of a manifest is tuned on a device, for a bundle that carries it.
 struct TunedSpecs {
-  std::vector<ManifestSpec> specs = {};         ///< with their tactics, beside those without
+  std::vector<ManifestSpec> specs = {};         ///< with their tactics, and those without
   std::vector<Target> targets = {};             ///< that the device runs
   std::vector<cache::BundleItem> records = {};  ///< what remembered_tactic finds in the bundle
 };

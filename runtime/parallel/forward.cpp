@@ -29,8 +29,8 @@ class ForwardRun {
         columns_(spec_, plan, tensors.k, tensors.v, options.workspace),
         workspace_(static_cast<std::byte*>(options.workspace.data)) {}
 
-  // An exchange begins before the kernels that it runs beside, and waits for those that read the
-  // memory it writes to: of the step before the last.
+  // An exchange begins before the kernels that it runs in parallel with, and waits for those that
+  // read the memory it writes to: of the step before the last.
   void run() {
     const std::size_t count = plan_.schedule.steps.size();
     if (count > 1) {

@@ -45,9 +45,9 @@ struct KernelBytes {
   }
 };
 
-/// What one rank does in one call of backward, beside the schedule of forward, whose calls and
-/// columns it has. Sums in f32 hold those of the rank's own rows to which several calls give
-/// gradients; what is of one call alone is used again by the next.
+/// What one rank does in one call of backward, in addition to the schedule of forward, whose
+/// calls and columns it has. Sums in f32 hold those of the rank's own rows to which several calls
+/// give gradients; what is of one call alone is used again by the next.
 struct GradientSchedule {
   bool has_q = false;  ///< the spec names it
   bool has_k = false;

@@ -53,7 +53,7 @@ struct MergedRows {
   int q_shard = 0;  ///< in the list
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
-  std::vector<const PairCall*> parts;  ///< besides the one that writes out
+  std::vector<const PairCall*> parts;  ///< in addition to the one that writes out
   /// In the workspace: lse of these rows alone, as Attention::merge takes it. Of the call that
   /// writes out, then of the parts; -1 where the call has no other rows.
   std::vector<std::int64_t> lse_offsets;

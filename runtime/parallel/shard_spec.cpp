@@ -20,7 +20,7 @@ bool mentions(const Spec& spec, std::string_view name) {
   return in(SnippetKind::score_mod, spec.score_mod) || in(SnippetKind::mask_mod, spec.mask_mod);
 }
 
-// A call over pairs of shards knows the lengths and places of its own rows alone.
+// A call over pairs of shards knows only the lengths and places of its own rows.
 void require_packed_served(const Spec& spec) {
   if (spec.key_value_layout() != Layout::packed) {
     throw Error(ErrorCode::usage, "context parallel does not take k and v in pages",

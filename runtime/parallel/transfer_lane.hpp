@@ -18,8 +18,8 @@ struct PitchedCopy {
   std::int64_t height;
 };
 
-/// Where exchanges run beside the kernels of a call. This class serves a CPU, whose exchanges are
-/// done when they return.
+/// Where exchanges run in parallel with the kernels of a call. This class serves a CPU, whose
+/// exchanges are done when they return.
 class TransferLane {
  public:
   /// On a GPU a stream of the highest priority in the calling thread's context: an exchange then

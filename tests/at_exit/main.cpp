@@ -158,7 +158,7 @@ void call_from_detached_thread() {
   say("right\n");
 }
 
-// What a thread leaves behind shows to the leak check.
+// What a thread leaves shows to the leak check.
 void call_from_many_threads() {
   for (int i = 0; i < 200; ++i) {
     std::thread([] { static_cast<void>(check_calls(true)); }).join();

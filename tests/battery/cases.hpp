@@ -13,7 +13,7 @@
 namespace tilewright::battery {
 
 /// One call: sizes, and what is special about its tensors. Every tensor lies in guarded memory,
-/// with NaN before, behind and between its rows.
+/// with NaN before, after and between its rows.
 struct Case {
   std::string name;
   Shape shape;

@@ -29,7 +29,7 @@ std::string refusal(const std::filesystem::path& path,
 /// Writes bytes as a bundle's file, with the mode that is wanted of one.
 void write_raw(const std::filesystem::path& path, const std::vector<std::byte>& bytes);
 
-/// Makes the digests of a bundle's index and header right, as somebody who alters it on purpose
+/// Makes the digests of a bundle's index and header right, as an attacker who alters it on purpose
 /// would.
 void fix_digests(std::vector<std::byte>& bundle);
 

@@ -93,7 +93,7 @@ TEST_CASE("lock: exclusion holds while lock files come and go") {
         if (lock.state() != State::held) continue;
         ++rounds;
         const int file = ::open(inside.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (file < 0) return 1;  // somebody else is inside
+        if (file < 0) return 1;  // another process is inside
         ::close(file);
         ::unlink(inside.c_str());
       }

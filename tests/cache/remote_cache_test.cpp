@@ -1,4 +1,4 @@
-// The remote cache beside servers that keep what they are given, and beside servers that lie, stall
+// The remote cache with servers that keep what they are given, and with servers that lie, stall
 // and truncate.
 
 #include "cache/remote_cache.hpp"

@@ -77,7 +77,7 @@ void deny_all(int server) {
   }
 }
 
-// 0 where one kernel is built beside one warning that says `why`.
+// 0 where one kernel is built with one warning that says `why`.
 int build_one(const std::filesystem::path& folder, const std::string& why) {
   for (const char* proxy : {"http_proxy", "all_proxy", "ALL_PROXY"}) ::unsetenv(proxy);
   Warnings warnings;

@@ -1,4 +1,4 @@
-// The remote cache beside a real server: Debian's nginx with WebDAV's PUT.
+// The remote cache with a real server: Debian's nginx with WebDAV's PUT.
 
 #include <cstdio>
 #include <fstream>

@@ -130,7 +130,7 @@ TEST_CASE("cli: a file that is truncated, lies or is no safetensors is refused")
       raw_safetensors(good.size() + 1000, good, 384),      // a header that runs into the data
       raw_safetensors(good.size() - 1, good, 384),         // a header that is cut
       whole(good, 383),                                    // data that is cut
-      whole(good, 400),                                    // data that nobody owns
+      whole(good, 400),                                    // data that no tensor owns
       whole(changed("[128,256]", "[100,228]"), 384),       // an overlap
       whole(changed("[128,256]", "[256,128]"), 384),       // backwards
       whole(changed("[1,1,2,16]", "[1,1,3,16]"), 384),     // more elements than bytes

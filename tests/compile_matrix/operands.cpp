@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kStatement = "asm volatile(";
 constexpr std::string_view kMacro = "#define ";
 
-// Behind a string that begins at `at`.
+// After a string that begins at `at`.
 std::size_t behind_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;
@@ -17,7 +17,7 @@ std::size_t behind_string(std::string_view text, std::size_t at) {
   return at + 1;
 }
 
-// statement: from behind its opening parenthesis on. Its parts are separated by colons: strings,
+// statement: from after its opening parenthesis on. Its parts are separated by colons: strings,
 // what it writes, what it reads, what it clobbers.
 std::string repeated_in(std::string_view statement) {
   std::set<std::string> written;
@@ -41,7 +41,7 @@ std::string repeated_in(std::string_view statement) {
 }
 
 // A list of operands that asm statements share: `#define TW_S(kind) kind(s[0]), kind(s[1])`.
-// macro: from behind `#define ` on.
+// macro: from after `#define ` on.
 std::string repeated_in_list(std::string_view macro) {
   const std::size_t open = macro.find('('), close = macro.find(')');
   const std::size_t line_end = macro.find('\n');

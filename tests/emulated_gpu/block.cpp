@@ -81,9 +81,9 @@ void fail(const char* why) {
   while (true) leave();  // never resumed
 }
 
-// The copy engine is eager, or waits until nobody can go on; every other block begins with the one
-// or the other, and it changes now and then, as a block may do the work of all. Either way it takes
-// what it was asked for in a random order.
+// The copy engine is eager, or waits until no thread can go on; every other block begins with the
+// one or the other, and it changes now and then, as a block may do the work of all. Either way it
+// takes what it was asked for in a random order.
 void copy_some(Block& block) {
   std::mt19937_64& random = running.random;
   if (random() % 64 == 0) block.has_eager_copies = !block.has_eager_copies;

@@ -123,7 +123,7 @@ struct Launch {
   unsigned shared_bytes;
 };
 
-// A block finds NaN in its dynamic shared memory, and what lies behind is not its own.
+// A block finds NaN in its dynamic shared memory, and what lies after it is not its own.
 constexpr unsigned char kUnwritten = 0xff;
 
 std::string run_block_in_memory(const Launch& launch, unsigned block, unsigned char* memory,

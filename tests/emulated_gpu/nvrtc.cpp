@@ -1,5 +1,5 @@
 // A libnvrtc.so that compiles a kernel for the host: tests/emulated_gpu/prelude.hpp before it,
-// calls for the driver behind it.
+// calls for the driver that it stands for.
 
 #include <cstdlib>
 #include <cstring>

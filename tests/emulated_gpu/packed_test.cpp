@@ -54,7 +54,8 @@ TEST_CASE("packed on a GPU: more kv tiles than the ring of tiles has room for") 
 
 // Hopper's q tiles have 192 rows, and rows of tiles 128; the portable kernel's fill either.
 TEST_CASE("packed on a GPU: q tiles over two rows of the tile map") {
-  // Rows of tiles without anything beside full ones; both with partial tiles; heads with their own.
+  // Rows of tiles without anything next to full ones; both with partial tiles; heads with their
+  // own.
   const char* const mask =
       GENERATE("(q_idx / 128 + kv_idx / 128) % 3 == 1", "q_idx >= kv_idx && q_idx - kv_idx < 150",
                "(q_idx / 128 + h) % 2 == 0 && kv_idx % 200 < 190");

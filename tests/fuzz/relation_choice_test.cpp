@@ -66,7 +66,7 @@ TEST_CASE("fuzz: the relation that was asked for least often is next") {
   FuzzCase other = packed_causal();
   choice.ask_for_rare(other);
   CHECK(other.relation.empty());
-  // Of a call without a mask, which positions need, until they fall behind.
+  // Of a call without a mask, which positions need, until they are too far apart.
   FuzzCase without_mask = packed_causal();
   without_mask.spec.mask_mod.clear();
   for (int i = 0; i < 80; ++i) choice.ask(without_mask);

@@ -48,7 +48,7 @@ std::shared_ptr<void> compile(const std::string& text, const std::vector<std::st
   return {object, dlclose};
 }
 
-// Bytes that end where a page ends that must not be touched: reading behind them crashes.
+// Bytes that end where a page ends that must not be touched: reading past them crashes.
 class GuardedBytes {
  public:
   explicit GuardedBytes(const std::vector<unsigned char>& bytes) {
@@ -207,7 +207,7 @@ Call::Tensor Call::make_tensor(DType dtype, Layout layout, int batch, int heads,
   tensor.row_stride = layout == Layout::bhsd ? dim : 1LL * heads * dim;
   tensor.head_stride = layout == Layout::bhsd ? 1LL * rows * dim : dim;
   tensor.batch_stride = size;
-  // NaN all over and behind the end: what is not written, or read by mistake, shows.
+  // NaN all over and past the end: what is not written, or read by mistake, shows.
   const std::uint32_t nan = dtype == DType::f32   ? 0x7fc00000
                             : dtype == DType::f16 ? 0x7e00
                                                   : 0x7fc0;

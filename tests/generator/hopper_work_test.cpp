@@ -36,7 +36,7 @@ std::vector<Tile> visited(const typename Tiles::Lists& lists, int kv_len) {
   return seen;
 }
 
-// How many leading tiles need care: partial ones, and a full one that reaches behind kv_len.
+// How many leading tiles need care: partial ones, and a full one that reaches past kv_len.
 int masked_tiles(const std::vector<Tile>& tiles, int kv_len) {
   int masked = 0;
   for (std::size_t i = 0; i < tiles.size(); ++i) {

@@ -41,7 +41,7 @@ inline RandomRow random_row(std::mt19937& random, int round, int kv_blocks) {
   return row;
 }
 
-// The tiles of a list's blocks that begin in front of kv_len, from the first to the last.
+// The tiles of a list's blocks that begin before kv_len, from the first to the last.
 inline void append_tiles(const Lists& lists, int block_kv, int kv_tile, int kv_len, bool partial,
                          std::vector<Tile>& tiles) {
   for (const int block : lists) {

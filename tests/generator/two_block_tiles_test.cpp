@@ -44,7 +44,7 @@ struct Visit {
   bool operator==(const Visit&) const = default;
 };
 
-// Rows 1 and 2 of a mask, behind row 0. Each holds a part of the blocks, of both kinds.
+// Rows 1 and 2 of a mask, after row 0. Each holds a part of the blocks, of both kinds.
 struct RandomRows {
   tile_lists::Lists partial, full;
   std::map<int, Visit, std::greater<>> union_of_both;  // by block, the last one first

@@ -2,7 +2,7 @@
 //
 // TILEWRIGHT_TEST_BUNDLE and TILEWRIGHT_TEST_MANIFEST name a bundle and the manifest that it was
 // made from; without them a small one is made here, which needs NVRTC. To prove that none is
-// needed, set TILEWRIGHT_NVRTC=/nonexistent beside them (scripts/gpu_check.sh does).
+// needed, set TILEWRIGHT_NVRTC=/nonexistent with them (scripts/gpu_check.sh does).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

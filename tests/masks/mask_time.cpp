@@ -2,7 +2,7 @@
 //
 //     mask_time [--lengths 8192,131072,...] [--repeats N]
 //
-// Prints one line of JSON for each mask and length. bench/masks.py runs it beside PyTorch.
+// Prints one line of JSON for each mask and length. bench/masks.py runs it next to PyTorch.
 
 #include <algorithm>
 #include <chrono>

@@ -31,7 +31,7 @@ bool is_balanced(const std::string& code) {
   return count('(') == count(')') && count('{') == count('}') && count('[') == count(']');
 }
 
-// Whether a statement may begin behind this line.
+// Whether a statement may begin after this line.
 bool ends_statement(const std::string& code) {
   return code.empty() || code.back() == ';' || code.back() == '{' || code.back() == '}' ||
          code.back() == ':' || code.front() == '#' || code.starts_with("{%");

@@ -15,7 +15,7 @@
 namespace tilewright::mutants {
 namespace {
 
-// The tensors of a call behind one another's fences.
+// The tensors of a call with fences between them.
 class FencedTensors {
  public:
   void* room(std::size_t bytes) { return blocks_.emplace_back(bytes).data(); }

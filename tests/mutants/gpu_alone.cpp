@@ -38,7 +38,7 @@ void wait_for_end_of(pid_t process) {
 
 // While it lives, no other process has it. The file holds the number of the process that has the
 // lock, and goes on to hold it where that one ended in the middle of its work: then the GPU may
-// still be busy, and whoever comes next waits for its end.
+// still be busy, and the next process waits for its end.
 class Lock {
  public:
   explicit Lock(const std::string& name)

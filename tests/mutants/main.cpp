@@ -18,7 +18,7 @@
 // --subject WORD subjects whose spec's name contains it alone, and no special calls
 // --sanitized    with --one, on a CPU: what kernels do that C++ leaves undefined ends the process
 // --one ID       runs that one here; "original": the templates as they are, which must survive
-// --lock FILE    with --one: whoever has it may run a call's kernels (gpu_alone.hpp)
+// --lock FILE    with --one: its owner may run a call's kernels (gpu_alone.hpp)
 // --calls N      what racecheck runs: at most N calls of a subject, each once
 // --hopper-calls N  the same for Hopper's mutants
 //
@@ -294,8 +294,8 @@ class Campaign {
         equivalents_(equivalents),
         second_look_(settings.program, settings.device.name(), settings.racecheck) {}
 
-  // On a GPU a kernel that never ends slows all others down. So whoever took too long beside others
-  // is tried once more alone, and only that counts.
+  // On a GPU a kernel that never ends slows all others down. So a mutant that took too long with
+  // others is tried once more alone, and only that counts.
   std::vector<Ended> run(const std::vector<Mutant>& mutants) {
     run_side_by_side(mutants);
     for (const Mutant& mutant : slow_) {

@@ -8,7 +8,7 @@
 
 namespace tilewright::mutants {
 
-/// What is changed in a template's text: a mistake that somebody who writes kernels makes.
+/// What is changed in a template's text: a mistake that a writer of kernels makes.
 enum class Operator : std::uint8_t {
   comparison,         ///< `<` for `<=`, `==` for `!=`, and the other way round
   logical,            ///< `&&` for `||`

@@ -87,7 +87,7 @@ std::string wrong_with_freed_page(Spec spec, const Device& device, const Toolcha
   clear_page(packed.inputs.v, page);
   const verify::AttentionValues zeros = verify::run_call(attention, packed.problem());
   for (std::size_t i = 0; i < zeros.out.data.size(); ++i) {
-    // Rows behind the last sequence are NaN in both.
+    // Rows past the last sequence are NaN in both.
     if (freed.out.data[i] == zeros.out.data[i] || std::isnan(zeros.out.data[i])) continue;
     return fmt::format("element {} of out is {} with a freed page, and {} with a page of zeros", i,
                        freed.out.data[i], zeros.out.data[i]);

@@ -9,7 +9,7 @@
 
 namespace tilewright::mutants {
 
-/// K and V in pages, in pages with new rows beside them, and in pages of blocks.
+/// K and V in pages, in pages with new rows outside of them, and in pages of blocks.
 std::vector<Spec> paged_specs();
 
 /// Launches of wrong_paged_call.

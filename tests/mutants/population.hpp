@@ -44,7 +44,7 @@ std::vector<Mutant> population();
 /// All that the operators make, for people who want to try more.
 std::vector<Mutant> all_mutants();
 
-/// Mutants whose kernels compute the same, each with the reason, from equivalent.json beside this.
+/// Mutants whose kernels compute the same, each with the reason, from equivalent.json next to this.
 class Equivalents {
  public:
   /// @throws Error with code file where the file is wrong, or names a change that no operator

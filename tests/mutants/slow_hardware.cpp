@@ -123,7 +123,7 @@ std::string difference(const Tensor& wanted, const Tensor& got, std::string_view
 }
 
 // The templates with warps that sleep: thread 0 before it makes the barriers, and one in eight
-// behind each wait for a barrier.
+// after each wait for a barrier.
 class SleepyTemplates : public jinja::Loader {
  public:
   explicit SleepyTemplates(std::shared_ptr<const jinja::Loader> awake) : awake_(std::move(awake)) {}

@@ -15,7 +15,7 @@ namespace tilewright::mutants {
 // needs gives the same bits, late or not, so nothing else is compared.
 
 /// The templates with warps that sleep: thread 0 before it makes the barriers, and now and then any
-/// behind a wait for a barrier.
+/// after a wait for a barrier.
 std::shared_ptr<const jinja::Loader> sleepy_templates(std::shared_ptr<const jinja::Loader> awake);
 
 /// Hopper's kernel with many q tiles for each block of threads, its output staged in a place of its
@@ -24,7 +24,7 @@ std::vector<Spec> specs_with_many_q_tiles();
 /// The same with a block of threads for each q tile.
 Spec spec_with_many_blocks();
 /// The same, with one place of Q: a multiprocessor's next block of threads takes the memory of one
-/// whose last copies are late, if nobody waited for them.
+/// whose last copies are late, if no thread waited for them.
 Spec spec_with_many_blocks_of_one_place();
 /// The portable kernel with several stages.
 Spec spec_with_stages();
@@ -39,7 +39,7 @@ std::string wrong_with_far_output(const Attention& attention);
 /// q, k and v lie far away.
 std::string wrong_with_far_inputs(const Attention& attention);
 /// out lies far away; then warps of Hopper's kernel are late: the one that makes the barriers, and
-/// any behind a barrier.
+/// any after a barrier.
 std::string wrong_with_far_output_or_late_warps(const Attention& attention,
                                                 const Toolchain& kernels);
 

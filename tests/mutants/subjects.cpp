@@ -78,15 +78,15 @@ struct LastSubject {
 constexpr std::array kLastGpuSubjects = {
     // Blocks of a mask of several kv tiles, under q tiles over rows of two blocks.
     LastSubject{"tests/battery/variants/block_64_256", 300, 700},
-    // Rows of blocks without a key, beside a table that ends inside kv_len.
+    // Rows of blocks without a key, with a table that ends inside kv_len.
     LastSubject{"tests/mutants/specs/hopper_gaps", 300, 700},
     // P overflows f16 where a row's maximum rises by less than 8 in the scores' own units.
     LastSubject{"tests/mutants/specs/sharp", 300, 700},
     // Scores, all alike, that float32 holds coarsely only once they are exponents of 2.
     LastSubject{"tests/mutants/specs/far_from_zero", 300, 700},
-    // The last q tile reaches behind the mask's rows, of which the last alone has a tile. Whoever
-    // reads on takes what an earlier mask left there, the number of a late q tile, for the end of a
-    // list.
+    // The last q tile reaches past the mask's rows, of which the last alone has a tile. A kernel
+    // that reads on takes what an earlier mask left there, the number of a late q tile, for the end
+    // of a list.
     LastSubject{"tests/mutants/specs/late_rows", 3'265, 100},
     // Q tiles over rows of two blocks, some of them without a tile, others with holes.
     LastSubject{"tests/mutants/specs/hopper_holes", 900, 700},

@@ -186,7 +186,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
     const auto seed = static_cast<std::uint64_t>(++calls);
     call_name = fmt::format("{} {}", subject.spec.name, call.name);
     try {
-      // Whoever runs alone has a limit for each run.
+      // A mutant that runs alone has a limit for each run.
       const TimeLimit limit(trial_options.run_alone ? 0 : kSecondsOfCall);
       const std::string wrong =
           wrong_in(subject, call, seed, *checker, original, trial_options.repeats);

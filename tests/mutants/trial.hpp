@@ -14,7 +14,7 @@ namespace tilewright::mutants {
 enum class Fate : std::uint8_t {
   killed,  ///< a call's result is wrong, or it costs what the original does not: block mask
            ///< tiles, or what tests/compile_matrix refuses
-  does_not_compile,  ///< the compiler refuses it: killed, but by nobody's merit
+  does_not_compile,  ///< the compiler refuses it: killed, but by no test's merit
   survived,          ///< all calls are right
   same_kernels,      ///< the compiler makes the original's kernels of the changed text
   not_reached,       ///< no subject's kernels hold the changed text

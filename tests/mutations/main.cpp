@@ -72,7 +72,7 @@ bool points_into(const Error& error, const Mutation& mutation) {
     }
   }
   if (place->line < 1 || place->line > static_cast<int>(lines.size())) return false;
-  // One behind the end is where something is missing.
+  // One past the end is where something is missing.
   const std::size_t length = lines[static_cast<std::size_t>(place->line - 1)].size();
   return place->column >= 1 && place->column <= static_cast<int>(length) + 1;
 }

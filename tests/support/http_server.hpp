@@ -36,7 +36,8 @@ struct Asked {
 };
 
 /// An HTTP server on a free port of the loopback, one connection after another in threads of their
-/// own, one request for each. It ends, and lets go of whoever it stalls, at the end of its scope.
+/// own, one request for each. It ends, and lets go of the clients that it stalls, at the end of its
+/// scope.
 class HttpServer {
  public:
   using Handler = std::function<Reply(const Asked&)>;
@@ -164,7 +165,7 @@ class KeepingServer {
     const std::lock_guard lock(mutex_);
     return kept_;
   }
-  /// Changes what is kept, behind the back of who put it.
+  /// Changes what is kept, unknown to the client that put it.
   void replace(const std::function<void(std::map<std::string, std::string>&)>& change) {
     const std::lock_guard lock(mutex_);
     change(kept_);

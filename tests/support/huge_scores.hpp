@@ -23,7 +23,7 @@ inline double greatest_of(DType dtype) {
 }
 
 /// Rows as padding masks have them: the type's least number everywhere, in half of the columns, in
-/// turns with -infinity, and behind a whole tile of usual numbers; the greatest number; and a usual
+/// turns with -infinity, and after a whole tile of usual numbers; the greatest number; and a usual
 /// row.
 inline void fill_padding(Tensor& m, DType dtype, std::int64_t rows, std::int64_t columns) {
   const double greatest = greatest_of(dtype);

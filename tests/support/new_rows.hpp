@@ -2,7 +2,7 @@
 
 #include "appended_rows.hpp"
 
-// Calls with new rows beside pages, for tests on any device whose memory is the host's.
+// Calls with new rows outside of pages, for tests on any device whose memory is the host's.
 
 namespace tilewright::new_rows {
 
@@ -48,7 +48,8 @@ inline void check_against_append(Spec spec, const Device& device, std::int64_t p
   const Tensor q_begin = int_tensor(batch.q_begins), q = in_dtype(batch.q, dtype);
   const Tensor k_new = in_dtype(step.k_new, dtype), v_new = in_dtype(step.v_new, dtype);
   Results wanted(batch, dtype), found(batch, dtype);
-  // Bits are equal where the same kernel serves both, and Hopper's takes no new rows beside pages.
+  // Bits are equal where the same kernel serves both, and Hopper's takes no new rows outside of
+  // pages.
   if (device != Device::cpu()) spec.tactic = TacticSpec{.name = "portable", .parameters = {}};
   {
     const Attention attention(spec, {.device = device, .append = true});

@@ -41,7 +41,7 @@ class Nginx {
       : folder_(std::move(folder)), options_(std::move(options)) {
     ::setenv("no_proxy", "127.0.0.1", 1);
     std::filesystem::create_directories(folder_ / "kept");
-    // Somebody else may take a port between our look and nginx's.
+    // Another process may take a port between our look and nginx's.
     for (int tries = 0; tries < 5; ++tries) {
       port_ = free_port();
       write_configuration();

@@ -79,8 +79,7 @@ class Workspace {
 struct Batch {
   std::vector<Lengths> lengths;
   int heads, kv_heads, dim;
-  int gap =
-      3;  // rows of q in front of the first sequence and behind the last, and of k between all
+  int gap = 3;  // rows of q before the first sequence and past the last, and of k between all
   std::vector<int> q_begins = {}, kv_begins = {}, kv_lens = {};
   Tensor q = {}, k = {}, v = {}, out = {}, lse = {};
 

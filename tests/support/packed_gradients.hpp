@@ -13,7 +13,7 @@
 #include "catch.hpp"
 #include "packed_batch.hpp"
 
-// Gradients of packed calls beside those of a dense call for each sequence, on any device whose
+// Gradients of packed calls against those of a dense call for each sequence, on any device whose
 // memory is the host's.
 
 namespace tilewright::packed_calls {
@@ -237,7 +237,7 @@ class PackedGradients {
     for (auto& [name, tensor] : named) add(sums.named.at(name), 0, tensor);
   }
 
-  // Elements that are not written, and zeros of rows that nobody has, are so exactly.
+  // Elements that are not written, and zeros of rows that no sequence has, are so exactly.
   static void compare_one(const std::string& name, const Tensor& in_dtype, const Tensor& wanted,
                           float share) {
     Tensor got = as_floats(in_dtype);

@@ -20,7 +20,7 @@
 
 namespace tilewright::padded_dims {
 
-/// A gradient whose rows have elements behind them that nobody may write.
+/// A gradient whose rows have elements after them that no kernel may write.
 class SpacedTensor {
  public:
   explicit SpacedTensor(const TensorView& like) : tensor_(Tensor::zeros(like.dtype, spaced(like))) {

@@ -101,7 +101,7 @@ inline void check_exact_answers(const Device& device) {
   const std::vector<float> sinks = {0.75f, -kInfinity, kInfinity, kNan};
   auto* const of_h = static_cast<float*>(inputs.buffers.at("of_h").data());
   for (std::size_t h = 0; h < sinks.size(); ++h) of_h[h] = sinks[h];
-  // Behind kv_len anything may stand.
+  // From kv_len on anything may stand.
   auto* const of_row = static_cast<float*>(inputs.buffers.at("of_row").data());
   for (std::int64_t i = shape.kv_len; i < inputs.buffers.at("of_row").numel(); ++i)
     of_row[i] = kNan;

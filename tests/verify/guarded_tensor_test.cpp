@@ -39,7 +39,7 @@ TEST_CASE("guarded tensor: writing the elements is no damage, writing anything e
   write_element(view.data, f16, -1, 1);
   write_element(view.data, f16, 5 * 8 + 5, 1);
   CHECK(tensor.damage() ==
-        "1 elements before its start, 2 between its rows and 1 behind its end were overwritten");
+        "1 elements before its start, 2 between its rows and 1 after its end were overwritten");
 }
 
 TEST_CASE("guarded tensor: the offset moves the start off its 64-byte boundary") {

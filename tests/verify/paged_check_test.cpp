@@ -45,7 +45,7 @@ PackedLengths lengths_of(std::int64_t q_heads, std::int64_t kv_heads,
 const std::vector<PackedLengths::Sequence> kDecodeAndPrefill = {{1, 332}, {5, 18}, {129, 463}};
 const std::vector<PackedLengths::Sequence> kDecodes = {{1, 523}, {1, 37}, {1, 11}};
 
-// Context in pages, new rows beside them: q rows may be none, or more than columns.
+// Context in pages, new rows outside of them: q rows may be none, or more than columns.
 std::vector<Case> cases_of_new_rows() {
   const auto new_rows = [](Spec spec, PackedLengths lengths) {
     spec.kv_new = lengths.has_new_rows = true;

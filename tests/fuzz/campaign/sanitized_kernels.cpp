@@ -1,6 +1,6 @@
 // Kernels for the CPU under AddressSanitizer and UndefinedBehaviorSanitizer: this program has their
 // runtimes, and the kernels are compiled with them when they are rendered. Inputs lie in memory of
-// exactly their size, so an element read before or behind one ends the process, and so does
+// exactly their size, so an element read before or after one ends the process, and so does
 // undefined behaviour. First planted faults, which must be found; then the specs of examples/
 // and of the battery, and random ones.
 //
@@ -90,7 +90,7 @@ void run_calls(const std::vector<FuzzCase>& cases, const Toolchain& kernels) {
   }
 }
 
-// A snippet that reads a trusted buffer one element behind its end.
+// A snippet that reads a trusted buffer one element past its end.
 FuzzCase reading_behind_the_end() {
   FuzzCase fuzz_case;
   fuzz_case.spec = {

@@ -1,4 +1,4 @@
-// Each header of the kernels behind the includes that it names and nothing else: where a kernel's
+// Each header of the kernels after the includes that it names and nothing else: where a kernel's
 // template gives its configuration, the header is put in place of the headers that the template
 // includes.
 #include <algorithm>

@@ -65,7 +65,7 @@ struct Variant {
   std::int64_t head_dim = 16, value_dim = 24;
 };
 
-// One call of a variant: batch 2, 2 heads. Gradients beside central differences of a loss in
+// One call of a variant: batch 2, 2 heads. Gradients against central differences of a loss in
 // double,
 //   loss = sum of out * dout + lse * dlse
 class Call {

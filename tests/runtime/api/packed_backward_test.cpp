@@ -1,4 +1,4 @@
-// Gradients of packed sequences on a CPU, beside those of dense calls.
+// Gradients of packed sequences on a CPU, against those of dense calls.
 
 #include <algorithm>
 #include <cstdint>

@@ -61,7 +61,7 @@ TEST_CASE("proved mask: a float that becomes an int is no hindrance, and proves 
                   .buffers = {{"bias", {.dtype = f32, .shape = {NamedDim::kv_len}}}},
                   .scalars = {{"cap", {.dtype = f32, .default_value = 2.5}}},
                   .block = {64, 64}};
-  // Each with what proves tiles beside it.
+  // Each with what proves tiles.
   for (const char* const mask :
        {"int w = 2.5; return q_idx - kv_idx < w + 0 * q_idx && q_idx >= kv_idx;",
         "int w = cap; return q_idx >= kv_idx && kv_idx > w;",

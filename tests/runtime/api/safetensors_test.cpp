@@ -235,7 +235,7 @@ TEST_CASE("safetensors: a file that is damaged or lies is refused, and the messa
       {file_of("{\"a\":" + entry("F32", "[1]", "[4,8]") + "}", 8), "bytes 0 to 4"},
       {file_of("{\"a\":" + good + ",\"b\":" + entry("F32", "[1]", "[12,16]") + "}", 16),
        "bytes 8 to 12"},
-      {file_of("{\"a\":" + good + "}", 9), "1 bytes behind the last tensor"},
+      {file_of("{\"a\":" + good + "}", 9), "1 bytes after the last tensor"},
       {file_of(R"({"a":{"x":)" + std::string(200000, '['), 0), "nested too deeply"},
       {file_of(R"({"a":{"x":)" + std::string(200000, '{'), 0), "no JSON"},
       {file_of(R"({"a":{"b":{"c":{}}}})", 0), "has no \"dtype\""},

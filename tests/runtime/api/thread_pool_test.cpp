@@ -59,7 +59,7 @@ TEST_CASE("thread pool: items are handed out in rising order, to more than one t
   pool.parallel_for(64, [&](std::int64_t item, int worker) {
     seen[static_cast<std::size_t>(worker)].push_back(item);
     if (inside.fetch_add(1) + 1 >= 2) met = true;
-    // Nobody goes on alone, so this would end only by the clock if the loop were serial.
+    // No thread goes on alone, so this would end only by the clock if the loop were serial.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!met && std::chrono::steady_clock::now() < limit) nap(10);
     inside.fetch_sub(1);

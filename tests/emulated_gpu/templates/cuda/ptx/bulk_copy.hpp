@@ -25,7 +25,7 @@ TW_INLINE void load_bytes(unsigned to, const void* from, unsigned bytes, unsigne
   });
 }
 
-// What was read is NaN afterwards: whoever adds it again adds that.
+// What was read is NaN afterwards: a second addition adds that.
 TW_INLINE void add_floats(float* to, unsigned from, unsigned bytes) {
   require_whole_chunks(from, to, bytes);
   if (!emulated::is_fenced(from, bytes)) {
