@@ -3,6 +3,7 @@
 # No chain of includes inside one folder is longer than 8 files.
 # A constant or an alias of one source has no other meaning in another source of its target, and no local constant
 # there has its name: a unity build joins any of them, and a compiler may find a shadow.
+# The template engine stays small: at most 2,500 lines.
 # Run as a test: cmake -DROOT=... -P tests/rooms.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -35,6 +36,7 @@ set(forbidden
 # One file each that joins what is apart.
 set(excepted "cli/main.cpp>cli/bench")
 set(longest_chain 8)
+set(most_engine_lines 2500)
 set(target_cli cli)
 set(target_picture picture)
 foreach(room IN ITEMS base cache generator runtime c)
@@ -163,4 +165,20 @@ endif()
 message(STATUS "${includes} includes between rooms and folders")
 if(includes EQUAL 0)
   message(SEND_ERROR "no include was read: the test looks in the wrong place")
+endif()
+
+file(GLOB engine ${ROOT}/generator/render/engine/*)
+set(engine_lines 0)
+foreach(file IN LISTS engine)
+  file(READ ${file} text)
+  string(REGEX MATCHALL "\n" ends "${text}")
+  list(LENGTH ends count)
+  math(EXPR engine_lines "${engine_lines} + ${count}")
+endforeach()
+message(STATUS "${engine_lines} lines of the template engine")
+if(engine_lines EQUAL 0)
+  message(SEND_ERROR "no line of the template engine was read: the test looks in the wrong place")
+elseif(engine_lines GREATER most_engine_lines)
+  message(SEND_ERROR "generator/render/engine has ${engine_lines} lines, more than ${most_engine_lines}: templates need "
+    "a small part of Jinja; leave out what they do not use")
 endif()
