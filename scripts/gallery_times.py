@@ -10,6 +10,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def examples():
+    """The specs of examples/, folder by folder. Other JSON files there are manifests."""
+    files = sorted((ROOT / "examples").rglob("*.json"), key=lambda file: (file.parent, file.name))
+    return [file for file in files if "head_dim" in json.loads(file.read_text())]
+
+
 def sizes(spec, content, length):
     """The call that is measured, as --inputs has it: B, heads of q and of k, lengths; or the lengths of sequences."""
     if content.get("layout") == "packed":
@@ -34,9 +40,8 @@ def main():
     tilewright = sys.argv[1]
     device = sys.argv[2] if len(sys.argv) > 2 else "cuda"
     length = int(sys.argv[3]) if len(sys.argv) > 3 else 8192
-    specs = [*sorted((ROOT / "examples").glob("*.json")), *sorted((ROOT / "examples/packed").glob("*.json"))]
     lines, name = [], ""
-    for spec in specs:
+    for spec in examples():
         inputs = sizes(spec, json.loads(spec.read_text()), length)
         facts, row = measured(tilewright, spec, inputs, device)
         name = facts["gpu"]["name"] if "gpu" in facts else facts["cpu"]["model"]

@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(ROOT / "tests" / "docs"))
 import check_pages  # noqa: E402
+import gallery_times  # noqa: E402
 import site_reference  # noqa: E402
 
 # Sizes at which a mask shows what it is; 1024 x 1024 otherwise.
@@ -93,9 +94,8 @@ def gallery(folder, tilewright):
     ]
     pictures = folder / "docs" / "gallery"
     pictures.mkdir(parents=True, exist_ok=True)
-    specs = [*sorted((ROOT / "examples").glob("*.json")), *sorted((ROOT / "examples/packed").glob("*.json"))]
     said, forms = descriptions(), python_forms()
-    for spec in specs:
+    for spec in gallery_times.examples():
         file = str(spec.relative_to(ROOT / "examples"))
         picture = file.replace("/", "_").replace(".json", ".svg")
         content = json.loads(spec.read_text())
@@ -107,12 +107,18 @@ def gallery(folder, tilewright):
         for key in ("score_mod", "mask_mod", "sink", "q_scale", "k_scale", "v_scale"):
             if key in content:
                 lines += ['```cpp title="' + key + '"', content[key].strip(), "```", ""]
+        if "gradients" in content:
+            lines += ["Backward computes gradients of " + ", ".join(content["gradients"]) + ".", ""]
         if spec.stem in forms and spec.parent.name == "examples":
             code = [f"    {line}" for line in ["```python", *forms[spec.stem].splitlines(), "```"]]
             lines += ['??? "Python"', "", *code, ""]
-        lines += [f"![{file}](gallery/{picture})", ""] if drawn else []
+        no_picture = "No picture: it has neither score_mod nor mask_mod, so all tiles are full."
+        lines += [f"![{file}](gallery/{picture})" if drawn else no_picture, ""]
         lines += [f"In {content['dtype']}, {taken[file]}", ""] if file in taken else []
         copy(spec, folder)
+    sections = {line.removeprefix("## ") + ".json" for line in lines if line.startswith("## ")}
+    if missing := {file for file in said if file.endswith(".json")} - sections:
+        sys.exit(f"the gallery lacks {', '.join(sorted(missing))}")
     (folder / "docs" / "gallery.md").write_text("\n".join(lines))
 
 
