@@ -58,6 +58,10 @@ tw_status tw_attention_spec(const tw_attention* attention, char* buffer, size_t*
   return guarded(nullptr, [&] { copy_text(to_json(of(attention).spec()), buffer, size); });
 }
 
+int32_t tw_attention_has_mask_mod(const tw_attention* attention) {
+  return attention != nullptr && !of(attention).spec().mask_mod.empty() ? 1 : 0;
+}
+
 tw_status tw_attention_device(const tw_attention* attention, char* buffer, size_t* size) {
   return guarded(nullptr, [&] { copy_text(of(attention).device().name(), buffer, size); });
 }

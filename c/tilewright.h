@@ -180,6 +180,8 @@ TW_API void tw_attention_destroy(tw_attention *attention);
 
 /* The spec as canonical JSON: docs/spec.md's order of keys, defaults left out. */
 TW_API tw_status tw_attention_spec(const tw_attention *attention, char *buffer, size_t *size);
+/* 1 if the spec has a mask_mod, so that each dense call needs a tw_mask; else 0, also for NULL. */
+TW_API int32_t tw_attention_has_mask_mod(const tw_attention *attention);
 /* "cpu" or "cuda:0". */
 TW_API tw_status tw_attention_device(const tw_attention *attention, char *buffer, size_t *size);
 /* What its kernels were compiled for: "cpu", "cpu-x86-64-v3", "sm_90a", ... */

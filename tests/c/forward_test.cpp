@@ -143,6 +143,9 @@ TEST_CASE("C: memory that the device does not read is refused") {
 TEST_CASE("C: texts, output shapes and workspace of an attention") {
   const AttentionHandle made = attention(kAlibi);
   CHECK(spec_from_json(text(tw_attention_spec, made.get())) == spec_from_json(kAlibi));
+  CHECK(tw_attention_has_mask_mod(made.get()) == 1);
+  CHECK(tw_attention_has_mask_mod(attention(R"({"dtype": "f32", "head_dim": 32})").get()) == 0);
+  CHECK(tw_attention_has_mask_mod(nullptr) == 0);
   CHECK(text(tw_attention_device, made.get()) == "cpu");
   CHECK_THAT(text(tw_attention_target, made.get()), Catch::Matchers::StartsWith("cpu"));
   CHECK_THAT(text(tw_attention_builds, made.get()),
