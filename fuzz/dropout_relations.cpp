@@ -17,9 +17,7 @@ class DropoutChecks {
  public:
   DropoutChecks(const Spec& spec, const Inputs& inputs, const FuzzPacking& packing,
                 RelationRunner& runner)
-      : base_(spec, inputs), runner_(runner) {
-    if (spec.is_packed()) memory_.emplace(numbers_of(packing));
-  }
+      : base_(spec, inputs), runner_(runner), sequences_(spec, packing) {}
 
   RelationResult no_dropout() {
     RelationCall never = base_, without = base_;
@@ -55,9 +53,7 @@ class DropoutChecks {
 
  private:
   AttentionValues run(const RelationCall& call) const {
-    Problem problem = call.inputs.problem();
-    if (memory_) problem.sequences = memory_->sequences();
-    return runner_.forward(call.spec, problem);
+    return runner_.forward(call.spec, sequences_.problem_of(call.inputs));
   }
 
   static void drop_seed(RelationCall& call) {
@@ -83,7 +79,7 @@ class DropoutChecks {
 
   RelationCall base_;
   RelationRunner& runner_;
-  std::optional<SequenceMemory> memory_;
+  SequencesOfCall sequences_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,19 +22,18 @@ class GradientChecks {
  public:
   GradientChecks(const Spec& spec, const Inputs& inputs, const FuzzPacking& packing,
                  RelationRunner& runner)
-      : inputs_(inputs), runner_(runner) {
+      : inputs_(inputs), runner_(runner), sequences_(spec, packing) {
     case_.spec = spec;
     case_.shape = inputs.shape;
     case_.packing = packing;
     case_.dlse = true;
     case_.deterministic = true;
     case_.seed = 1;
-    if (spec.is_packed()) memory_.emplace(numbers_of(packing));
   }
 
   // Twice a float is exact, and so is each sum of such, but for numbers below the normal ones.
   RelationResult doubled_dout() {
-    const Problem problem = problem_of(inputs_);
+    const Problem problem = sequences_.problem_of(inputs_);
     CaseGradients once(case_, problem), twice(case_, problem, 2);
     runner_.backward(case_, problem, once);
     runner_.backward(case_, problem, twice);
@@ -62,7 +60,8 @@ class GradientChecks {
     for (Tensor* const tensor : {&reversed.q, &reversed.k, &reversed.v}) {
       if (tensor->shape()[0] > 1) *tensor = taken(*tensor, 0, from);
     }
-    const Problem problem = problem_of(inputs_), other_problem = problem_of(reversed);
+    const Problem problem = sequences_.problem_of(inputs_),
+                  other_problem = sequences_.problem_of(reversed);
     CaseGradients usual(case_, problem), other(case_, other_problem);
     other.take_batches(from);
     runner_.backward(case_, problem, usual);
@@ -79,12 +78,6 @@ class GradientChecks {
   }
 
  private:
-  Problem problem_of(const Inputs& inputs) const {
-    Problem problem = inputs.problem();
-    if (memory_) problem.sequences = memory_->sequences();
-    return problem;
-  }
-
   // Between neighbours below the normal numbers. What a GPU's products of f16 lose there of dX is
   // as small in each term.
   double step_of(DType dtype) const {
@@ -102,7 +95,7 @@ class GradientChecks {
   FuzzCase case_ = {};
   const Inputs& inputs_;
   RelationRunner& runner_;
-  std::optional<SequenceMemory> memory_;
+  SequencesOfCall sequences_;
 };
 
 }  // namespace

@@ -143,4 +143,14 @@ Sequences SequenceMemory::sequences() const {
   return sequences;
 }
 
+SequencesOfCall::SequencesOfCall(const Spec& spec, const FuzzPacking& packing) {
+  if (spec.is_packed()) memory_.emplace(numbers_of(packing));
+}
+
+Problem SequencesOfCall::problem_of(const Inputs& inputs) const {
+  Problem problem = inputs.problem();
+  if (memory_) problem.sequences = memory_->sequences();
+  return problem;
+}
+
 }  // namespace tilewright::verify::fuzz

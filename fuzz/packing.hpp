@@ -5,10 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "../generator/spec/spec.hpp"
 #include "../runtime/api/sequences.hpp"
 #include "../runtime/api/shape.hpp"
 #include "../runtime/api/tensor.hpp"
 #include "../verify/guarded_tensor.hpp"
+#include "../verify/random_inputs.hpp"
 #include "../verify/sequences.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -85,6 +87,18 @@ class SequenceMemory {
  private:
   GuardedTensor q_begin_, kv_begin_;
   std::optional<GuardedTensor> kv_len_ = {}, q_offset_ = {}, kv_offset_ = {};
+};
+
+/// The sequences of a call, where its spec is packed.
+class SequencesOfCall {
+ public:
+  SequencesOfCall(const Spec& spec, const FuzzPacking& packing);
+
+  /// A view; this and the inputs must outlive it.
+  Problem problem_of(const Inputs& inputs) const;
+
+ private:
+  std::optional<SequenceMemory> memory_;
 };
 
 }  // namespace tilewright::verify::fuzz

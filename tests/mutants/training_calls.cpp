@@ -4,38 +4,21 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "runtime/api/thread_pool.hpp"
 #include "runtime/io/float16.hpp"
+#include "tests/support/backward_of_call.hpp"
 #include "verify/check.hpp"
 #include "verify/gradients.hpp"
-#include "verify/random.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/random_sequences.hpp"
-#include "verify/sequences.hpp"
 
 namespace tilewright::mutants {
 namespace {
 
 constexpr std::int64_t kQHeads = 6, kKvHeads = 2;
-
-Tensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape, const char* name) {
-  Tensor tensor = Tensor::zeros(dtype, shape);
-  verify::Random random(1, name);
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    write_element(tensor.data(), dtype, i, random.normal());
-  }
-  return tensor;
-}
-
-std::vector<std::int64_t> extents(const TensorView& view) {
-  return {view.extents().begin(), view.extents().end()};
-}
 
 // The number in [0, 1) that the first element of a head draws.
 double drawn(std::uint64_t seed, std::int64_t h, const Shape& shape) {
@@ -79,143 +62,21 @@ std::string wrong_outputs(const Spec& spec, const verify::Problem& problem,
   return report.ok ? "" : report.reasons().front();
 }
 
-struct alignas(256) WorkspacePart {
-  unsigned char bytes[256];
-};
-using Workspace = std::vector<WorkspacePart>;
-
-// What backward of a call reads and writes.
-class Backward {
- public:
-  Backward(const Attention& attention, const verify::Problem& problem)
-      : attention_(attention), spec_(attention.spec()), problem_(problem) {
-    const Shape& shape = problem.shape;
-    const std::vector<std::int64_t> rows =
-        spec_.is_packed() ? std::vector<std::int64_t>{shape.num_q_heads, shape.q_len}
-                          : std::vector<std::int64_t>{shape.batch, shape.num_q_heads, shape.q_len};
-    std::vector<std::int64_t> of_out = extents(problem.q);
-    of_out.back() = spec_.value_head_dim();
-    out_ = Tensor::zeros(spec_.output_dtype(), of_out);
-    lse_ = Tensor::zeros(DType::f32, rows);
-    dout_ = random_tensor(spec_.output_dtype(), of_out, "dout");
-    dlse_ = random_tensor(DType::f32, rows, "dlse");
-    for (const std::string& name : spec_.gradients) {
-      const std::vector<std::int64_t> shape_of = extents_of(name);
-      const bool is_tensor = name == "q" || name == "k" || name == "v";
-      const DType dtype = name == "q" ? spec_.dtype
-                          : is_tensor ? spec_.key_value_dtype()
-                                      : DType::f32;
-      Tensor& gradient =
-          gradients_.emplace((is_tensor ? "d" : "d_") + name, Tensor::zeros(dtype, shape_of))
-              .first->second;
-      if (!is_tensor) named_.emplace(name, gradient.view());
-    }
-    if (spec_.outputs.weights) {
-      weights_ = Tensor::zeros(spec_.output_dtype(),
-                               {shape.batch, shape.num_q_heads, shape.q_len, shape.kv_len});
-    }
+std::string wrong_gradient(const Attention& attention, const verify::Problem& problem) {
+  BackwardOfCall backward(attention, problem);
+  backward.add_dlse();
+  backward.run();
+  for (const auto& [name, verdict] : verify::judge_gradients(
+           attention.spec(), problem, backward.results(), Toolchain{}, ThreadPool::shared())) {
+    if (!verdict.ok) return fmt::format("{}: {}", name, verdict.reasons.front());
   }
-
-  std::string wrong() {
-    spec_.is_packed() ? run_packed() : run_dense();
-    verify::GradientResults results{.dout = dout_, .out = out_.view(), .dlse = dlse_.view()};
-    for (const auto& [name, tensor] : gradients_) results.gradients.emplace(name, tensor);
-    for (const auto& [name, verdict] :
-         verify::judge_gradients(spec_, problem_, results, Toolchain{}, ThreadPool::shared())) {
-      if (!verdict.ok) return fmt::format("{}: {}", name, verdict.reasons.front());
-    }
-    return "";
-  }
-
- private:
-  std::vector<std::int64_t> extents_of(const std::string& name) const {
-    if (name == "q") return extents(problem_.q);
-    if (name == "k") return extents(problem_.k);
-    if (name == "v") return extents(problem_.v);
-    const auto buffer = problem_.snippet.buffers.find(name);
-    return buffer == problem_.snippet.buffers.end() ? std::vector<std::int64_t>{1}
-                                                    : extents(buffer->second);
-  }
-
-  std::optional<TensorView> gradient(const char* name) const {
-    const auto found = gradients_.find(name);
-    if (found == gradients_.end()) return {};
-    return found->second.view();
-  }
-
-  ForwardTensors forward_tensors() const {
-    ForwardTensors tensors{
-        .q = problem_.q, .k = problem_.k, .v = problem_.v, .out = out_, .lse = lse_.view()};
-    if (weights_) tensors.weights = weights_->view();
-    return tensors;
-  }
-
-  BackwardTensors tensors() const {
-    return {.q = problem_.q,
-            .k = problem_.k,
-            .v = problem_.v,
-            .out = out_,
-            .lse = lse_,
-            .dout = dout_,
-            .dlse = dlse_.view(),
-            .dq = gradient("dq"),
-            .dk = gradient("dk"),
-            .dv = gradient("dv")};
-  }
-
-  static TensorView bytes_of(Workspace& memory, std::int64_t bytes) {
-    memory.resize(static_cast<std::size_t>(bytes / 256 + 1));
-    return TensorView::contiguous(static_cast<void*>(memory.data()), DType::u8, {bytes});
-  }
-
-  void run_dense() {
-    const Bindings bindings = attention_.bind(problem_.snippet);
-    Workspace memory;
-    const std::int64_t q_offset = problem_.shape.q_offset, kv_offset = problem_.shape.kv_offset;
-    const BackwardOptions options{
-        .q_offset = q_offset,
-        .kv_offset = kv_offset,
-        .workspace = bytes_of(
-            memory, attention_.workspace_size(problem_.shape, Pass::backward, bindings, false))};
-    if (spec_.mask_mod.empty()) {
-      attention_.forward(forward_tensors(), bindings,
-                         {.q_offset = q_offset, .kv_offset = kv_offset});
-      attention_.backward(tensors(), bindings, named_, options);
-      return;
-    }
-    const BlockMask mask = attention_.block_mask(problem_.shape, bindings, {.transposed = true});
-    attention_.forward(forward_tensors(), mask, bindings,
-                       {.q_offset = q_offset, .kv_offset = kv_offset});
-    attention_.backward(tensors(), mask, bindings, named_, options);
-  }
-
-  void run_packed() {
-    const Bindings bindings = attention_.bind(problem_.snippet);
-    const PackedShape shape = verify::packed_shape(problem_);
-    Workspace of_plan, of_backward;
-    const Plan plan = attention_.plan(
-        shape, *problem_.sequences, bindings,
-        {.workspace = bytes_of(of_plan, attention_.workspace_size(shape)), .backward = true});
-    attention_.forward(forward_tensors(), plan, bindings);
-    attention_.backward(
-        tensors(), plan, bindings, named_,
-        {.workspace = bytes_of(of_backward,
-                               attention_.workspace_size(shape, Pass::backward, bindings, false))});
-  }
-
-  const Attention& attention_;
-  const Spec& spec_;
-  const verify::Problem& problem_;
-  Tensor out_, lse_, dout_, dlse_;
-  std::optional<Tensor> weights_;
-  std::map<std::string, Tensor> gradients_;
-  GradientBuffers named_;
-};
+  return "";
+}
 
 std::string wrong_in(const Attention& attention, const verify::Problem& problem,
                      const Toolchain& kernels) {
   std::string wrong = wrong_outputs(attention.spec(), problem, kernels);
-  return wrong.empty() ? Backward(attention, problem).wrong() : wrong;
+  return wrong.empty() ? wrong_gradient(attention, problem) : wrong;
 }
 
 }  // namespace

@@ -1,19 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/api/attention.hpp"
 #include "runtime/api/thread_pool.hpp"
-#include "runtime/io/float16.hpp"
+#include "tests/support/backward_of_call.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/dropout.hpp"
-#include "tests/support/packed_batch.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/gradients.hpp"
-#include "verify/random.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/random_sequences.hpp"
 
@@ -21,113 +18,22 @@
 
 namespace tilewright::dropout_calls {
 
-inline Tensor normal_tensor(DType dtype, const std::vector<std::int64_t>& shape) {
-  Tensor tensor = Tensor::zeros(dtype, shape);
-  verify::Random random(1, "dout");
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    write_element(tensor.data(), dtype, i, random.normal());
+/// Judges the gradients of a call. The spec names q, k, v and all buffers.
+inline void check_gradients_of(const Spec& spec, const verify::Problem& problem,
+                               const Device& device) {
+  const Attention attention(spec, {.device = device});
+  BackwardOfCall backward(attention, problem);
+  backward.run();
+  verify::GradientResults results = backward.results();
+  results.out.reset();
+  results.fast_math = verify::uses_fast_math(spec, device);
+  const auto verdicts = verify::judge_gradients(spec, problem, results, {}, ThreadPool::shared());
+  CHECK(verdicts.size() == 3 + problem.snippet.buffers.size());
+  for (const auto& [name, verdict] : verdicts) {
+    CAPTURE(name, verdict.error_max, verdict.bound_max, verdict.reasons);
+    CHECK(verdict.ok);
   }
-  return tensor;
 }
-
-/// The gradients of a call, judged. Its spec names q, k, v and buffers.
-class GradientsOfCall {
- public:
-  GradientsOfCall(const Spec& spec, const verify::Problem& problem, const Device& device)
-      : attention_(spec, {.device = device}),
-        problem_(problem),
-        bindings_(attention_.bind(problem.snippet)),
-        out_(Tensor::zeros(spec.output_dtype(), extents(problem.q))),
-        lse_(Tensor::zeros(f32, lse_shape(spec, problem))),
-        dout_(normal_tensor(spec.output_dtype(), extents(out_))) {
-    gradients_.emplace("dq", Tensor::zeros(spec.dtype, extents(problem.q)));
-    gradients_.emplace("dk", Tensor::zeros(spec.dtype, extents(problem.k)));
-    gradients_.emplace("dv", Tensor::zeros(spec.dtype, extents(problem.v)));
-    for (const auto& [name, buffer] : problem.snippet.buffers) {
-      gradients_.emplace("d_" + name, Tensor::zeros(f32, extents(buffer)));
-      named_.emplace(name, gradients_.at("d_" + name).view());
-    }
-  }
-
-  void check() {
-    problem_.sequences ? run_packed() : run_dense();
-    verify::GradientResults results{.dout = dout_};
-    for (const auto& [name, tensor] : gradients_) results.gradients.emplace(name, tensor);
-    results.fast_math = verify::uses_fast_math(attention_.spec(), attention_.device());
-    const auto verdicts =
-        verify::judge_gradients(attention_.spec(), problem_, results, {}, ThreadPool::shared());
-    CHECK(verdicts.size() == gradients_.size());
-    for (const auto& [name, verdict] : verdicts) {
-      CAPTURE(name, verdict.error_max, verdict.bound_max, verdict.reasons);
-      CHECK(verdict.ok);
-    }
-  }
-
- private:
-  static std::vector<std::int64_t> extents(const TensorView& view) {
-    return {view.extents().begin(), view.extents().end()};
-  }
-  static std::vector<std::int64_t> lse_shape(const Spec& spec, const verify::Problem& problem) {
-    const Shape& shape = problem.shape;
-    if (spec.is_packed()) return {shape.num_q_heads, shape.q_len};
-    return {shape.batch, shape.num_q_heads, shape.q_len};
-  }
-
-  ForwardTensors forward_tensors() const {
-    return {.q = problem_.q, .k = problem_.k, .v = problem_.v, .out = out_, .lse = lse_.view()};
-  }
-  BackwardTensors tensors() const {
-    return {.q = problem_.q,
-            .k = problem_.k,
-            .v = problem_.v,
-            .out = out_,
-            .lse = lse_,
-            .dout = dout_,
-            .dq = gradients_.at("dq").view(),
-            .dk = gradients_.at("dk").view(),
-            .dv = gradients_.at("dv").view()};
-  }
-
-  void run_dense() {
-    packed_calls::Workspace workspace(
-        attention_.workspace_size(problem_.shape, Pass::backward, bindings_, false));
-    const BackwardOptions options{.q_offset = problem_.shape.q_offset,
-                                  .kv_offset = problem_.shape.kv_offset,
-                                  .workspace = workspace.view()};
-    if (attention_.spec().mask_mod.empty()) {
-      attention_.forward(forward_tensors(), bindings_,
-                         {.q_offset = options.q_offset, .kv_offset = options.kv_offset});
-      attention_.backward(tensors(), bindings_, named_, options);
-      return;
-    }
-    const BlockMask mask = attention_.block_mask(problem_.shape, bindings_, {.transposed = true});
-    attention_.forward(forward_tensors(), mask, bindings_,
-                       {.q_offset = options.q_offset, .kv_offset = options.kv_offset});
-    attention_.backward(tensors(), mask, bindings_, named_, options);
-  }
-
-  void run_packed() {
-    const PackedShape shape{.batch = problem_.shape.batch,
-                            .num_q_heads = problem_.shape.num_q_heads,
-                            .num_kv_heads = problem_.shape.num_kv_heads,
-                            .total_q = problem_.shape.q_len,
-                            .total_kv = problem_.shape.kv_len};
-    packed_calls::Workspace memory(attention_.workspace_size(shape));
-    packed_calls::Workspace workspace(
-        attention_.workspace_size(shape, Pass::backward, bindings_, false));
-    const Plan plan = attention_.plan(shape, *problem_.sequences, bindings_,
-                                      {.workspace = memory.view(), .backward = true});
-    attention_.forward(forward_tensors(), plan, bindings_);
-    attention_.backward(tensors(), plan, bindings_, named_, {.workspace = workspace.view()});
-  }
-
-  Attention attention_;
-  const verify::Problem& problem_;
-  Bindings bindings_;
-  Tensor out_, lse_, dout_;
-  std::map<std::string, Tensor> gradients_;
-  GradientBuffers named_;
-};
 
 /// Dense and packed, with tiles that are skipped and gradients of buffers.
 inline std::vector<std::string> gradient_fields() {
@@ -155,8 +61,7 @@ inline void check_gradients(const Device& device, const std::string& fields,
     verify::PackedLengths lengths = {.num_q_heads = 4, .num_kv_heads = 2};
     lengths.sequences = {{1, 43}, {50, 50}, {0, 9}, {35, 18}, {21, 70}};
     const verify::PackedInputs inputs = verify::random_packed_inputs(spec, lengths, 7);
-    const verify::Problem problem = inputs.problem();
-    GradientsOfCall(spec, problem, device).check();
+    check_gradients_of(spec, inputs.problem(), device);
   } else {
     const Shape shape = {.batch = 2,
                          .num_q_heads = 4,
@@ -166,8 +71,7 @@ inline void check_gradients(const Device& device, const std::string& fields,
                          .q_offset = 5,
                          .kv_offset = kv_offset};
     const verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
-    const verify::Problem problem = inputs.problem();
-    GradientsOfCall(spec, problem, device).check();
+    check_gradients_of(spec, inputs.problem(), device);
   }
 }
 
