@@ -11,6 +11,7 @@
 #include "fuzz/features.hpp"
 #include "fuzz/relation.hpp"
 #include "fuzz/workers.hpp"
+#include "generator/snippet/snippet.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -107,9 +108,7 @@ class Campaign {
     state_.kernels += outcome.kernels_compiled;
     state_.gpu_kernels += is_run(fuzz_case) ? 0 : outcome.kernels_compiled;
     state_.longest_ms = std::max(state_.longest_ms, outcome.ms);
-    for (const std::string* text : {&fuzz_case.spec.score_mod, &fuzz_case.spec.mask_mod}) {
-      if (is_run(fuzz_case) && !text->empty()) snippets_.insert(*text);
-    }
+    if (is_run(fuzz_case)) add_snippets(fuzz_case.spec);
     if (outcome.share_of_bound > state_.worst_share) {
       state_.worst_share = outcome.share_of_bound;
       state_.worst_case = fuzz_case;
@@ -118,6 +117,13 @@ class Campaign {
     if (outcome.relation_ran) ++state_.relations[fuzz_case.relation];
     if (fuzz_case.sanitized) ++state_.sanitized;
     if (!outcome.ok()) add_failure(finished);
+  }
+
+  void add_snippets(const Spec& spec) {
+    for (const SnippetKind kind : snippet_kinds()) {
+      const std::string& text = snippet_text(spec, kind);
+      if (!text.empty()) snippets_.insert(text);
+    }
   }
 
   void add_spilling(const FuzzCase& fuzz_case) {

@@ -47,6 +47,20 @@ TEST_CASE("campaign: a snippet that never ends is found where the time is shorte
   CHECK(state.failures.groups()[0].failure() == Failure::time_out);
 }
 
+TEST_CASE("campaign: every kind of snippet counts") {
+  CampaignOptions options = options_for("");
+  Spec& spec = *options.source.user_spec;
+  spec.sink = "0.5f * h";
+  spec.q_scale = "2";
+  spec.v_scale = "2";
+  spec.dropout = "0.25f";
+  spec.scalars = {{"seed", {.dtype = i64, .default_value = 1}}};
+  options.cases = 2;
+  const CampaignState state = run_campaign(options);
+  CHECK(state.cases == 2);
+  CHECK(state.snippets >= 3);  // the fuzzer adds scales where it draws tensors of one byte
+}
+
 TEST_CASE("campaign: a run that judged nothing says nothing, unless it was stopped") {
   CampaignState state;
   CHECK(state.says_nothing());
