@@ -82,7 +82,8 @@ class Explainer {
 
  private:
   static std::string of_hopper_alone(const std::string& why_not) {
-    return why_not.empty() ? why_not : "of Hopper's kernel alone: " + why_not;
+    return why_not.empty() ? why_not
+                           : "only Hopper's kernel has it, and cannot serve this: " + why_not;
   }
 
   // Of the kernel that explain names, which choose_tactic takes without a variant.

@@ -95,7 +95,8 @@ TEST_CASE("cli: explain says why a spec has not Hopper's kernel") {
     return maps.at("why_not").get<std::string>();
   };
   CHECK(why_not(R"({"dtype": "f32", "head_dim": 64})") ==
-        "of Hopper's kernel alone: its products are of f16, bf16 or f8e4m3, and dtype is f32");
+        "only Hopper's kernel has it, and cannot serve this: its products are of f16, bf16 or "
+        "f8e4m3, and dtype is f32");
   CHECK_THAT(why_not(R"({"dtype": "bf16", "head_dim": 64, "block": [96, 128],
                "mask_mod": "q_idx >= kv_idx"})"),
              ContainsSubstring("divides block[0], which is 96"));
