@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include "cli/output.hpp"
 #include "generator/messages/usual_mistakes.hpp"
 #include "generator/spec/number_range.hpp"
+#include "generator/spec/validate.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -131,15 +131,12 @@ void require_held(const std::string& name, std::string_view number) {
               "an f32 is 0, or from 1.4e-45 to 3.4028235e38");
 }
 
-// A seed that a double rounds. Others that are no i64 are the library's to refuse.
+// Refuses a seed that a double rounds. The library refuses NaN and infinities.
 void require_exact(const std::string& name, std::string_view number) {
-  std::int64_t whole = 0;
-  const char* const end = number.data() + number.size();
-  const auto [stop, failure] = std::from_chars(number.data(), end, whole);
-  if (failure != std::errc() || stop != end) return;
-  constexpr auto kMost = static_cast<std::int64_t>(kMostExactWhole);
-  if (whole >= -kMost && whole <= kMost) return;
-  throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, which is no i64", name, number),
+  const bool is_word = number.find_first_of("iInN") != std::string_view::npos;
+  if (is_word || is_exact_seed(number)) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("scalar \"{}\" is {}, but must {}", name, number, range_rule(DType::i64)),
               std::string(kSeedHint));
 }
 

@@ -22,6 +22,7 @@ class SpecCheck {
   SpecCheck(const Spec& spec, const SnippetBrackets& snippet) : spec_(spec), snippet_(snippet) {}
 
   void run() const {
+    check_quotes();
     for (std::size_t i = 0; i < snippet_.size(); ++i) {
       if (snippet_.text(i) == "^" || snippet_.text(i) == "xor") check_power(i);
       if (!is_identifier(snippet_.tokens()[i]) || snippet_.before(i) == ".") continue;
@@ -49,6 +50,15 @@ class SpecCheck {
       if (is_read_by_snippets(scalar)) declared.push_back(key);
     }
     return nearest_name(name, declared).has_value();
+  }
+
+  // "dropout": "\"0.1\""
+  void check_quotes() const {
+    const std::string_view text = snippet_.text(0);
+    if (snippet_.size() != 1 || text.size() < 2 || !text.starts_with('"')) return;
+    snippet_.fail(
+        0, fmt::format("{} is a string, and a snippet is C++", text),
+        fmt::format("delete the inner quotes: \"{}\": {}", to_string(snippet_.kind()), text));
   }
 
   void check_mistake(std::size_t i) const {

@@ -1,9 +1,11 @@
 #include "generator/spec/number_range.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <system_error>
 
 namespace tilewright {
@@ -66,6 +68,31 @@ std::int32_t low_word(double whole) {
 
 std::int32_t high_word(double whole) {
   return static_cast<std::int32_t>(static_cast<std::int64_t>(whole) >> 32);
+}
+
+bool is_exact_seed(std::string_view spelling) {
+  if (spelling.starts_with('-')) spelling.remove_prefix(1);
+  const std::size_t e = std::min(spelling.find_first_of("eE"), spelling.size());
+  const std::size_t point = std::min(spelling.find('.'), e);
+  std::string digits(spelling.substr(0, point));
+  if (point < e) digits += spelling.substr(point + 1, e - point - 1);
+  const auto last = digits.find_last_not_of('0');
+  if (last == std::string::npos) return true;
+  std::string_view power = spelling.substr(std::min(e + 1, spelling.size()));
+  if (power.starts_with('+')) power.remove_prefix(1);
+  int exponent = 0;
+  const std::errc error = std::from_chars(power.data(), power.data() + power.size(), exponent).ec;
+  if (error == std::errc::result_out_of_range) return false;
+  const std::int64_t whole_digits = static_cast<std::int64_t>(point) + exponent;
+  digits.resize(last + 1);
+  const auto count = static_cast<std::int64_t>(digits.size());
+  constexpr std::int64_t kMostDigits = 400;  // of zeros before the first digit too
+  if (count > whole_digits || whole_digits > kMostDigits) return false;
+  digits.append(static_cast<std::size_t>(whole_digits - count), '0');
+  std::uint64_t value = 0;
+  const std::errc overflow =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
+  return overflow == std::errc() && value <= static_cast<std::uint64_t>(kMostExactWhole);
 }
 
 FloatRange f32_range(double value) {

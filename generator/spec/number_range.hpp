@@ -22,8 +22,13 @@ FloatRange f64_range(std::string_view spelling, bool is_hexadecimal = false);
 inline constexpr double kMostExactWhole = 9007199254740992.0;
 /// What to do about a seed beyond it.
 inline constexpr std::string_view kSeedHint =
-    "a seed as a scalar is from -9007199254740992 to 9007199254740992 (2^53); one of 64 bits comes "
-    "in a buffer: \"buffers\": {\"seed\": {\"dtype\": \"i64\", \"shape\": []}}";
+    "a seed as a scalar is a whole number from -9007199254740992 to 9007199254740992 (2^53); one "
+    "of "
+    "64 bits comes in a buffer: \"buffers\": {\"seed\": {\"dtype\": \"i64\", \"shape\": []}}";
+
+/// Whether a decimal number is exactly a whole one that a scalar of 64 bits may have, up to 2^53.
+/// @param spelling as JSON writes it, with a sign or without
+bool is_exact_seed(std::string_view spelling);
 
 /// f32_range of a value that a double holds; infinities and NaN are held.
 FloatRange f32_range(double value);

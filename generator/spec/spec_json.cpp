@@ -258,7 +258,7 @@ class SpecReader {
     if (buffer.dtype == DType::i64 && buffer.range) {
       const SpecPath at = below(path, "range");
       for (std::size_t i = 0; i < 2; ++i) {
-        require_exact(below(at, fmt::format("[{}]", i)), value["range"][i], "");
+        require_exact(below(at, fmt::format("[{}]", i)), "write a whole number up to 2^53");
       }
     }
     return buffer;
@@ -316,7 +316,7 @@ class SpecReader {
            R"(add "dtype": "f32" or "dtype": "i32")");
     }
     if (scalar.dtype == DType::i64 && value.contains("default")) {
-      require_exact(below(path, "default"), value["default"], kSeedHint);
+      require_exact(below(path, "default"), kSeedHint);
     }
     return scalar;
   }
@@ -440,15 +440,13 @@ class SpecReader {
     return value.get<double>();
   }
 
-  // The number that is written is an i64 that a double holds. check_fields sees the rounded one.
-  void require_exact(const SpecPath& path, const Json& value, std::string_view hint) const {
-    constexpr auto kMost = static_cast<std::int64_t>(kMostExactWhole);
-    const bool is_exact =
-        !value.is_number_integer() ||
-        (value.is_number_unsigned() ? value.get<std::uint64_t>() <= std::uint64_t{kMost}
-                                    : value.get<std::int64_t>() >= -kMost);
-    if (is_exact) return;
-    fail(path, wrong_value(path, shown(value), range_rule(DType::i64)), std::string(hint));
+  // A number is written as a whole one that a double holds. check_fields sees the rounded one.
+  void require_exact(const SpecPath& path, std::string_view hint) const {
+    const std::size_t begin = offset_of(positions_, path, false);
+    const std::size_t end = text_.find_first_not_of("+-.0123456789eE", begin);
+    const std::string_view spelling = text_.substr(begin, end - begin);
+    if (is_exact_seed(spelling)) return;
+    fail(path, wrong_value(path, printable(spelling), range_rule(DType::i64)), std::string(hint));
   }
 
   std::int64_t integer_at(const SpecPath& path, const Json& value) const {

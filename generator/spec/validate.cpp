@@ -416,8 +416,8 @@ class FieldChecker {
   void check_range(const SpecPath& path, double value, DType dtype) const {
     const Limits limits = limits_of(dtype);
     const bool whole = !is_floating(dtype);
+    const bool is_seed = dtype == DType::i64 && path[0] == "scalars";
     if (!(value >= limits.least && value <= limits.greatest)) {
-      const bool is_seed = dtype == DType::i64 && path[0] == "scalars";
       wrong(path, number(value), range_rule(dtype), is_seed ? std::string(kSeedHint) : "");
     }
     if (!whole && f32_range(value) == FloatRange::underflows) {
@@ -427,7 +427,7 @@ class FieldChecker {
     }
     if (whole && std::trunc(value) != value) {
       wrong(path, number(value), fmt::format("be a whole number ({})", to_string(dtype)),
-            "use dtype \"f32\" for a fraction");
+            is_seed ? std::string(kSeedHint) : "use dtype \"f32\" for a fraction");
     }
   }
 

@@ -68,7 +68,7 @@ def scalars_of(given: Optional[Mapping[str, Any]], declared: Optional[Mapping[st
 
 
 def _require_exact(name: str, value: Any) -> None:
-    """Refuses a whole number that a float rounds. Others that are no i64 are the library's to refuse."""
+    """Refuses a whole number that a float rounds. The library refuses all others."""
     try:
         whole_value = operator.index(value)
     except TypeError:
@@ -76,8 +76,8 @@ def _require_exact(name: str, value: Any) -> None:
     if abs(whole_value) > 2**53:
         raise Error(
             "usage",
-            f'scalar "{name}" is {whole_value}, which is no i64',
-            "a seed as a scalar is from -2**53 to 2**53; one of 64 bits comes in a buffer: "
+            f'scalar "{name}" is {whole_value}, but must be a whole number from {-(2**53)} to {2**53} (i64)',
+            "a seed as a scalar is a whole number from -2**53 to 2**53; one of 64 bits comes in a buffer: "
             '"buffers": {"seed": {"dtype": "i64", "shape": []}}',
         )
 

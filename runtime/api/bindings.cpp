@@ -10,6 +10,7 @@
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/spec/number_range.hpp"
+#include "generator/spec/validate.hpp"
 #include "runtime/cpu/arguments.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -96,10 +97,9 @@ bool holds(DType dtype, double value) {
   return value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max();
 }
 
-std::string_view values_of(DType dtype) {
+std::string hint_for(DType dtype) {
   if (dtype == DType::f32) return "an f32 is 0, or from 1.4e-45 to 3.4028235e38";
-  if (dtype == DType::i64) return kSeedHint;
-  return "an i32 is a whole number from -2147483648 to 2147483647";
+  return std::string(dtype == DType::i64 ? kSeedHint : "");
 }
 
 double resolve_scalar(const std::string& name, const ScalarSpec& spec,
@@ -114,10 +114,10 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
   }
   const double value = found->second;
   if (holds(spec.dtype, value)) return value;
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("scalar \"{}\" is {}, which is no {}", name, value, to_string(spec.dtype)),
-      std::string(values_of(spec.dtype)));
+  const std::string rule =
+      spec.dtype == DType::f32 ? "be a number that f32 holds" : range_rule(spec.dtype);
+  throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, but must {}", name, value, rule),
+              hint_for(spec.dtype));
 }
 
 [[noreturn]] void refuse_unbound(const Spec& spec) {

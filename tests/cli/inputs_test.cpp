@@ -211,14 +211,20 @@ TEST_CASE("cli: a scalar is any number that its dtype holds, NaN and infinities 
     CHECK(with(held).status == 0);
   }
   const auto [scalar, message] = GENERATE(table<std::string, std::string>({
-      {"n=nan", "scalar \"n\" is nan, which is no i32"},
-      {"n=inf", "scalar \"n\" is inf, which is no i32"},
-      {"seed=nan", "scalar \"seed\" is nan, which is no i64"},
-      {"seed=9007199254740993", "scalar \"seed\" is 9007199254740993, which is no i64"},
-      {"seed=-9007199254740993", "scalar \"seed\" is -9007199254740993, which is no i64"},
-      {"seed=9007199254740994", "scalar \"seed\" is 9007199254740994, which is no i64"},
-      {"seed=99999999999999999999", "which is no i64"},
-      {"seed=0.5", "scalar \"seed\" is 0.5, which is no i64"},
+      {"n=nan", "scalar \"n\" is nan, but must be a whole number from -2147483648 to 2147483647"},
+      {"n=inf", "scalar \"n\" is inf, but must be a whole number from -2147483648 to 2147483647"},
+      {"seed=nan", "scalar \"seed\" is nan, but must be a whole number from -9007199254740992 to "},
+      {"seed=9007199254740993",
+       "scalar \"seed\" is 9007199254740993, but must be a whole number from -"},
+      {"seed=-9007199254740993",
+       "scalar \"seed\" is -9007199254740993, but must be a whole number from -"},
+      {"seed=9007199254740994",
+       "scalar \"seed\" is 9007199254740994, but must be a whole number from -"},
+      {"seed=99999999999999999999", "to 9007199254740992 (i64)"},
+      {"seed=9007199254740993.5", "scalar \"seed\" is 9007199254740993.5, but must"},
+      {"seed=4503599627370496.25", "scalar \"seed\" is 4503599627370496.25, but must"},
+      {"seed=9007199254740992.25", "scalar \"seed\" is 9007199254740992.25, but must"},
+      {"seed=0.5", "scalar \"seed\" is 0.5, but must be a whole number from -"},
   }));
   CAPTURE(scalar);
   const Ended ended = with(scalar);

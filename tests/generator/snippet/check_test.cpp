@@ -22,6 +22,23 @@ Spec spec_with(const std::string& score_mod) {
 
 }  // namespace
 
+TEST_CASE("snippet check: quotes inside the quotes of JSON have to go") {
+  const auto refuses = [](const Spec& spec, SnippetKind kind, const char* hint) {
+    try {
+      check_snippet_of(spec, kind);
+      FAIL_CHECK("accepted");
+    } catch (const Error& error) {
+      CHECK_THAT(error.message(), ContainsSubstring("is a string, and a snippet is C++"));
+      CHECK(error.hint() == hint);
+      CHECK(error.code() == ErrorCode::snippet);
+    }
+  };
+  Spec spec = spec_with("\"score + 1\"");
+  spec.dropout = "\"0.1\"";
+  refuses(spec, SnippetKind::score_mod, R"(delete the inner quotes: "score_mod": "score + 1")");
+  refuses(spec, SnippetKind::dropout, R"(delete the inner quotes: "dropout": "0.1")");
+}
+
 TEST_CASE("snippet check: names of other libraries are refused with what to write") {
   struct Case {
     const char* text;

@@ -76,17 +76,22 @@ TEST_CASE("dropout: a seed is a whole number that a double holds") {
     return R"("dropout": "0.5f", "scalars": {"seed": {"default": )" + value +
            R"(, "dtype": "i64"}})";
   };
-  for (const char* const held : {"9007199254740992", "-9007199254740992", "9007199254740992.0"}) {
+  for (const char* const held : {"9007199254740992", "-9007199254740992", "9007199254740992.0",
+                                 "90071992547409.92e2", "0.0e-5", "7e0", "1500e-2"}) {
     const Spec spec = spec_from_json(with(seed(held)));
     CHECK(*spec.scalars.at("seed").default_value == std::stod(held));
     CHECK(spec_from_json(to_json(spec)) == spec);
   }
-  for (const char* const rounded : {"9007199254740993", "-9007199254740993", "9007199254740994",
-                                    "9223372036854775807", "18446744073709551615", "1e300"}) {
+  for (const char* const rounded :
+       {"9007199254740993", "-9007199254740993", "9007199254740994", "9223372036854775807",
+        "18446744073709551615", "1e300", "9007199254740993.5", "9007199254740992.5",
+        "9007199254740993.0", "4503599627370496.25", "1.5", "-0.5", "15e-1", "1e-300"}) {
     check_refused(seed(rounded), "but must be a whole number from -9007199254740992 to",
                   R"("buffers": {"seed": {"dtype": "i64", "shape": []}})");
   }
   check_refused(seed("9007199254740993"), "scalars.seed.default is 9007199254740993,", "2^53");
+  check_refused(seed("1.5"), "scalars.seed.default is 1.5,",
+                "a seed as a scalar is a whole number");
   check_refused(
       R"("buffers": {"x": {"range": [0, 9007199254740993], "dtype": "i64", "shape": [1]}})",
       "buffers.x.range[1] is 9007199254740993,", "");

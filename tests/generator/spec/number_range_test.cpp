@@ -34,6 +34,22 @@ TEST_CASE("number range: floats are held from the least to the greatest") {
   CHECK(f32_range(std::numeric_limits<double>::infinity()) == FloatRange::holds);
 }
 
+TEST_CASE("number range: a seed is exactly a whole number up to 2^53, however it is written") {
+  for (const char* const held :
+       {"0", "-0.0", "0e999999999999", "9007199254740992", "-7", "1e3", "12.5e1",
+        "9007199254740992.000", "90071992547409920e-1", "0.0015e+4"}) {
+    CAPTURE(held);
+    CHECK(is_exact_seed(held));
+  }
+  for (const char* const refused :
+       {"0.5", "-1.5", "9007199254740993", "-9007199254740993", "9007199254740992.5",
+        "9007199254740991.5", "4503599627370496.25", "1e16", "1e400", "1e-1", "1e999999999999",
+        "1e-999999999999", "99999999999999999999", "0.0015e3"}) {
+    CAPTURE(refused);
+    CHECK_FALSE(is_exact_seed(refused));
+  }
+}
+
 TEST_CASE("number range: a snippet's number that no type holds is refused at its place") {
   const char* const number =
       GENERATE("18446744073709551620", "18446744073709551616u", "9223372036854775808",
