@@ -7,13 +7,13 @@
 # JOBS     how many checks run at a time (8)
 # PATTERNS of indices, in the table of buffers' gradients (slopes column row bias shared_bias own)
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
-#          others; packed: of packed calls;
+#          others; packed: of packed calls; wide: of sm_90a's kernels with head dims above 128, and their table;
 #          table: Hopper's kernel, the portable one and FIGURES; dims: both kernels at other head dims; learnt: what a buffer's gradient costs;
 #          variants: bench --suite backward. Without one: all
 set -euo pipefail
 tilewright=$1 device=${2:-cuda} figures=${3:-/dev/null}
 shift $(($# < 3 ? $# : 3))
-parts=${*:-hopper sums portable packed table dims learnt variants}
+parts=${*:-hopper wide sums portable packed table dims learnt variants}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -92,6 +92,22 @@ check_hopper() {
   done
 }
 
+# Head dims that warpgroups share.
+check_wide() {
+  for dtype in bf16 f16; do
+    for dims in 192,128 192,192 256,256 128,192 136,200 248,72 64,256 152,40; do
+      local head="\"dtype\": \"$dtype\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}"
+      for shape in 1,1,1,64,64 1,2,1,1,129 2,4,2,300,413 1,2,1,1024,1024; do
+        check "wide_${dtype}_${dims}_$shape" $shape "" "{$head, $all}"
+      done
+      check "wide_causal_${dtype}_$dims" 1,8,2,517,517 "" "{$head, $causal, $all}"
+      check "wide_softcap_${dtype}_$dims" 1,2,1,517,517 "" "{$head, $causal, \"score_mod\": \"20.0 * tanh(score / 20.0)\", $all}"
+      check "wide_dead_${dtype}_$dims" 2,2,2,300,300 "--q-offset 3" "{$head, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
+      check "wide_bshd_${dtype}_$dims" 2,4,2,300,300 "" "{$head, \"layout\": \"bshd\", $all}"
+    done
+  done
+}
+
 # learnt PATTERN GRADIENTS: score_mod and buffers with an index of that pattern, and the gradients ("" or a list that begins with a comma)
 learnt() {
   local names='"outputs": ["out", "lse"], "gradients": ["q", "k", "v"'$2']'
@@ -164,17 +180,19 @@ table() {
   done
 }
 
+# dims_table DIMS...: head_dim, or "head_dim,v_head_dim"
 dims_table() {
   echo "backward at other head dims, TFLOP/s, 16384 tokens, 8192 rows, 2048 / head_dim heads, bf16"
   printf '%-16s | %8s | %8s | %s\n' call hopper portable others
-  for head_dim in ${DIMS:-16 32 48 64 72 80 96 112 128}; do
+  for dims; do
+    local head_dim=${dims%,*}
     for mask in full causal; do
       local keep="" is_causal=false
       [[ $mask == causal ]] && keep="$causal, " is_causal=true
-      local spec="\"dtype\": \"bf16\", \"head_dim\": $head_dim, $keep$all"
+      local spec="\"dtype\": \"bf16\", \"head_dim\": $head_dim, \"v_head_dim\": ${dims#*,}, $keep$all"
       local inputs="random:2,$((2048 / head_dim)),$((2048 / head_dim)),8192,8192"
-      printf '%-16s | %8s | %8s | %s\n' "d$head_dim $mask" "$(rate own "{$spec}" "$inputs")" \
-        "$(rate portable "{$spec, \"tactic\": {\"name\": \"portable\"}}" "$inputs")" "$(figure $head_dim 8192 $is_causal)"
+      printf '%-16s | %8s | %8s | %s\n' "d$dims $mask" "$(rate own "{$spec}" "$inputs")" \
+        "$(rate portable "{$spec, \"tactic\": {\"name\": \"portable\"}}" "$inputs")" "$(figure $dims 8192 $is_causal)"
     done
   done
 }
@@ -211,12 +229,14 @@ variants() {
 }
 
 if has hopper; then check_hopper; fi
+if has wide; then check_wide; fi
 if has sums; then check_sums; fi
 if has portable; then check_portable; fi
 if has packed; then check_packed; fi
 report_checks || failed=1
 if has table; then table; fi
-if has dims; then dims_table; fi
+if has dims; then dims_table ${DIMS:-16 32 48 64 72 80 96 112 128}; fi
+if has wide; then dims_table 192,128 192 256; fi
 if has learnt; then learnt_table; fi
 if has variants; then variants; fi
 exit $failed

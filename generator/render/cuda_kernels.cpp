@@ -351,13 +351,23 @@ Map hopper_backward_dims(const Spec& spec, const HopperBackwardTactic& tactic) {
   constexpr std::int64_t kColumnStep = 16, kRowsOfResult = 64, kDqColumns = 64, kThreads = 128;
   const std::int64_t head_pad = round_up(spec.head_dim, kColumnStep);
   const std::int64_t value_pad = round_up(spec.value_head_dim(), kColumnStep);
-  List counts;
-  std::set<std::int64_t> seen;
-  for (const std::int64_t columns : {kDqColumns, tactic.rows, head_pad, value_pad}) {
-    const std::int64_t count = columns * kRowsOfResult / kThreads;
-    if (seen.insert(count).second) counts.push_back(count);
+  std::set<std::int64_t> shares;
+  std::set<std::int64_t> results = {kDqColumns, tactic.rows, head_pad, value_pad};
+  if (tactic.is_wide) {
+    shares = {tactic.first_key_share, head_pad - tactic.first_key_share, tactic.first_value_share,
+              value_pad - tactic.first_value_share};
+    shares.erase(0);
+    results = shares;
+    results.insert(tactic.rows / 2);
   }
-  return Map{{"tile_dim", tactic.tile_dim},
+  List counts;
+  for (const std::int64_t columns : results) counts.push_back(columns * kRowsOfResult / kThreads);
+  return Map{{"key_tile_dim", tactic.key_tile_dim},
+             {"value_tile_dim", tactic.value_tile_dim},
+             {"wide", tactic.is_wide},
+             {"first_key_share", tactic.first_key_share},
+             {"first_value_share", tactic.first_value_share},
+             {"shares", List(shares.begin(), shares.end())},
              {"head_pad", head_pad},
              {"value_pad", value_pad},
              {"result_counts", std::move(counts)}};

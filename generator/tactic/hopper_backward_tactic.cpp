@@ -15,7 +15,6 @@ namespace tilewright {
 namespace {
 
 // Of templates/cuda/hopper/backward/layout.hpp.
-constexpr std::int64_t kOwnColumns = 128;
 constexpr std::int64_t kStageCount = 2;
 constexpr std::int64_t kBackwardThreads = 384;
 // Barriers and the plan after the tiles.
@@ -35,23 +34,49 @@ std::int64_t greatest_dim(const Spec& spec) {
   return std::max(spec.head_dim, spec.value_head_dim());
 }
 
+// dk and dv of 128 columns do not fit into registers.
+bool is_wide(const Spec& spec) {
+  return greatest_dim(spec) > 128;
+}
+
+std::int64_t own_columns(const Spec& spec) {
+  return is_wide(spec) ? 64 : 128;
+}
+
 // A panel of 128 bytes has 64 columns of 16 bits.
-std::int64_t tile_dim(const Spec& spec) {
-  return greatest_dim(spec) <= 64 ? 64 : 128;
+constexpr std::int64_t kPanelColumns = 64;
+
+std::int64_t tile_dim(const Spec& spec, std::int64_t dim) {
+  return round_up(is_wide(spec) ? dim : greatest_dim(spec), kPanelColumns);
 }
 
 std::int64_t tile_rows(const Spec& spec) {
-  return tile_dim(spec) == 64 ? 128 : 64;
+  return greatest_dim(spec) <= kPanelColumns ? 128 : 64;
+}
+
+// Shares begin with panels. Of an odd number of them, the first warpgroup has the smaller part of
+// dk and the greater of dv.
+std::int64_t first_key_share(const Spec& spec) {
+  const std::int64_t panels = ceil_div(spec.head_dim, kPanelColumns);
+  return panels == 1 ? hopper_backward_dq_columns(spec) : panels / 2 * kPanelColumns;
+}
+
+std::int64_t first_value_share(const Spec& spec) {
+  const std::int64_t panels = ceil_div(spec.value_head_dim(), kPanelColumns);
+  return panels == 1 ? 0 : ceil_div(panels, 2) * kPanelColumns;
 }
 
 std::int64_t tile_bytes(const Spec& spec) {
   constexpr std::int64_t kBytesOf16Bits = 2, kBytesOfFloat = 4, kFactsOfRow = 2;
-  const std::int64_t rows = tile_rows(spec), columns = tile_dim(spec);
-  const std::int64_t own = 2 * kOwnColumns * columns * kBytesOf16Bits;               // K, V
-  const std::int64_t passing = 2 * rows * columns * kBytesOf16Bits;                  // Q, dO
-  const std::int64_t gradients = kStageCount * rows * kOwnColumns * kBytesOf16Bits;  // dX
-  return own + kStageCount * (passing + kFactsOfRow * rows * kBytesOfFloat) + gradients +
-         rows * hopper_backward_dq_columns(spec) * kBytesOfFloat;
+  const std::int64_t rows = tile_rows(spec);
+  const std::int64_t dims = tile_dim(spec, spec.head_dim) + tile_dim(spec, spec.value_head_dim());
+  const std::int64_t own = own_columns(spec) * dims * kBytesOf16Bits;  // K, V
+  const std::int64_t passing = rows * dims * kBytesOf16Bits;           // Q, dO
+  const std::int64_t gradients =
+      kStageCount * rows * 2 * kPanelColumns * kBytesOf16Bits;  // dX, or P and dX
+  const std::int64_t dq =
+      is_wide(spec) ? 0 : rows * hopper_backward_dq_columns(spec) * kBytesOfFloat;
+  return own + kStageCount * (passing + kFactsOfRow * rows * kBytesOfFloat) + gradients + dq;
 }
 
 bool names_all_tensors(const Spec& spec) {
@@ -81,6 +106,12 @@ std::int64_t sums_bytes(const Spec& spec, const GradientTerms& terms) {
 std::string why_not_sums(const SpecFacts& facts) {
   const std::vector<std::string> names = gradient_names(facts.spec);
   if (names.empty()) return {};
+  if (is_wide(facts.spec)) {
+    return fmt::format(
+        "above 128 columns it sums no gradients of buffers and scalars, and head_dim is {}, "
+        "v_head_dim {}",
+        facts.spec.head_dim, facts.spec.value_head_dim());
+  }
   const std::optional<GradientTerms> terms = gradient_terms(facts);
   if (!terms) return fmt::format("the derivative of score_mod by {} is not known", names.front());
   if (!terms->adds_to_score) {
@@ -124,10 +155,6 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";
   }
-  if (greatest_dim(spec) > 128) {
-    return fmt::format("its tiles have at most 128 columns, and head_dim is {}, v_head_dim {}",
-                       spec.head_dim, spec.value_head_dim());
-  }
   if (spec.pads_rows()) {
     return fmt::format(
         "its rows must be whole vectors of 16 bytes, at least two, and head_dim is {}, v_head_dim "
@@ -148,8 +175,8 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
     return fmt::format("its tiles of {} rows do not divide block[0], which is {}", tile_rows(spec),
                        spec.block[0]);
   }
-  if (kernel.masked && spec.block[1] % kOwnColumns != 0) {
-    return fmt::format("its {} columns do not divide block[1], which is {}", kOwnColumns,
+  if (kernel.masked && spec.block[1] % own_columns(spec) != 0) {
+    return fmt::format("its {} columns do not divide block[1], which is {}", own_columns(spec),
                        spec.block[1]);
   }
   return {};
@@ -161,8 +188,12 @@ std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& fact
   if (!why_not_hopper_backward(facts, target, kernel).empty()) return std::nullopt;
   const std::optional<GradientTerms> terms = gradient_terms(facts);
   return HopperBackwardTactic{
-      .tile_dim = tile_dim(facts.spec),
-      .columns = kOwnColumns,
+      .key_tile_dim = tile_dim(facts.spec, facts.spec.head_dim),
+      .value_tile_dim = tile_dim(facts.spec, facts.spec.value_head_dim()),
+      .is_wide = is_wide(facts.spec),
+      .first_key_share = first_key_share(facts.spec),
+      .first_value_share = first_value_share(facts.spec),
+      .columns = own_columns(facts.spec),
       .rows = tile_rows(facts.spec),
       .stages = kStageCount,
       .mask_unroll = 8,

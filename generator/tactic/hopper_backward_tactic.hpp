@@ -10,11 +10,15 @@ namespace tilewright {
 
 /// How templates/cuda/kernels/hopper_backward.cu.jinja runs a spec on sm_90a.
 struct HopperBackwardTactic {
-  std::int64_t tile_dim = 0;     ///< columns of a tile's rows in shared memory: 64 or 128
-  std::int64_t columns = 0;      ///< that a block of threads owns
-  std::int64_t rows = 0;         ///< of q, of a tile that passes by
-  std::int64_t stages = 0;       ///< tiles of Q, and of dO, in shared memory
-  std::int64_t mask_unroll = 0;  ///< rows of q that mask_mod is compiled for at once
+  std::int64_t key_tile_dim = 0;    ///< columns of rows of q and k in shared memory
+  std::int64_t value_tile_dim = 0;  ///< likewise, of dout and v
+  bool is_wide = false;  ///< a dimension is above 128: two warpgroups share the head dimensions
+  std::int64_t first_key_share = 0;    ///< there, columns of dk and dq that the first one owns
+  std::int64_t first_value_share = 0;  ///< likewise, of dv
+  std::int64_t columns = 0;            ///< that a block of threads owns
+  std::int64_t rows = 0;               ///< of q, of a tile that passes by
+  std::int64_t stages = 0;             ///< tiles of Q, and of dO, in shared memory
+  std::int64_t mask_unroll = 0;        ///< rows of q that mask_mod is compiled for at once
   std::int64_t threads = 0;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a launch
   std::int64_t diagonals = 0;     ///< reads whose gradients are summed along a tile's diagonals

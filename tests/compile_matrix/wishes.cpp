@@ -58,6 +58,24 @@ Spec with_gradient(std::string name, std::string score_mod, std::vector<BufferDi
   return spec;
 }
 
+// Head dims above 128, whose registers two warpgroups share.
+std::vector<Wish> wide_gradient_wishes() {
+  std::vector<Wish> wishes;
+  for (const auto& [head_dim, v_head_dim] :
+       {std::pair<std::int64_t, std::int64_t>{192, 128}, {192, 192}, {256, 256}, {136, 200}}) {
+    for (const char* score_mod : {"", "20.0 * tanh(score / 20.0)"}) {
+      Spec spec{.name = "wide_gradients", .dtype = DType::bf16, .head_dim = head_dim};
+      spec.v_head_dim = v_head_dim;
+      spec.score_mod = score_mod;
+      spec.outputs.lse = true;
+      spec.gradients = {"q", "k", "v"};
+      if (!spec.score_mod.empty()) spec.mask_mod = "q_idx >= kv_idx";
+      wishes.push_back({spec, Target::parse("sm_90a"), backward_kernel(spec)});
+    }
+  }
+  return wishes;
+}
+
 }  // namespace
 
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
@@ -124,6 +142,8 @@ std::vector<Wish> gradient_wishes() {
       }
     }
   }
+  const std::vector<Wish> wide = wide_gradient_wishes();
+  wishes.insert(wishes.end(), wide.begin(), wide.end());
   return wishes;
 }
 

@@ -31,7 +31,7 @@ std::vector<Wish> tight_wishes(const std::vector<Spec>& specs);
 std::vector<Wish> sample_wishes(const std::vector<Spec>& specs);
 
 /// Backward kernels that sum the gradient of a buffer, of each pattern of its index, with head_dim
-/// 64 and 128, for each template's targets.
+/// 64 and 128, for each template's targets, and those of head dims above 128 on Hopper.
 std::vector<Wish> gradient_wishes();
 
 }  // namespace tilewright::compile_matrix

@@ -40,6 +40,32 @@ TEST_CASE("emulated GPU: gradients on Hopper of head dims that fill no whole pan
   }
 }
 
+TEST_CASE("emulated GPU: gradients on Hopper of head dims above 128", "[every-kind]") {
+  for (const auto& [head_dim, v_head_dim] :
+       {std::pair<std::int64_t, std::int64_t>{192, 128}, {192, 192}, {256, 256}}) {
+    CAPTURE(head_dim, v_head_dim);
+    Spec spec = spec_of(head_dim == 256 ? f16 : bf16, head_dim);
+    spec.v_head_dim = v_head_dim;
+    check_on_hopper(spec, kRagged);
+    spec.mask_mod = "q_idx >= kv_idx && q_idx != 72";
+    check_on_hopper(spec, kRagged, {.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4, 77}});
+  }
+}
+
+TEST_CASE("emulated GPU: gradients on Hopper of head dims above 128 that fill no whole panels") {
+  for (const auto& [head_dim, v_head_dim] : {std::pair<std::int64_t, std::int64_t>{136, 200},
+                                             {152, 40},
+                                             {64, 256},
+                                             {248, 72},
+                                             {16, 136}}) {
+    CAPTURE(head_dim, v_head_dim);
+    Spec spec = spec_of(bf16, head_dim, "q_idx >= kv_idx");
+    spec.v_head_dim = v_head_dim;
+    check_on_hopper(spec,
+                    {.batch = 2, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 70, .kv_len = 90});
+  }
+}
+
 TEST_CASE("emulated GPU: gradients on Hopper of heads of several batches") {
   check_on_hopper(spec_of(f16, 64),
                   {.batch = 2, .num_q_heads = 2, .num_kv_heads = 2, .q_len = 70, .kv_len = 64},
@@ -114,8 +140,8 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"dout of rows that keep nothing is not cleared", folder + "loader.hpp",
        "    clear_dead_rows();\n", ""},
       {"delta without dlse", folder + "prepare.hpp", "delta - dlse", "delta"},
-      {"dK is not scaled", folder + "consumer.hpp", "number_, arguments_.scale, dk",
-       "number_, 1.0f, dk"},
+      {"dK is not scaled", folder + "consumer.hpp", "place, arguments_.scale, dk",
+       "place, 1.0f, dk"},
       {"facts of all heads are the first's", folder + "own_columns.hpp",
        "b * call.num_q_heads + h)", "b * call.num_q_heads)"},
       {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
@@ -133,5 +159,31 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
   for (const test::Fault& fault : faults_of_padding) {
     CAPTURE(fault.what);
     CHECK_FALSE(is_right(fault, spec_of(bf16, 72, "q_idx >= kv_idx"), kRagged, dead));
+  }
+}
+
+TEST_CASE("emulated GPU: planted faults of gradients on Hopper of head dims above 128 are seen") {
+  const std::string file = "cuda/hopper/backward/wide_consumer.hpp";
+  const std::vector<test::Fault> faults = {
+      {"P and dX of the other warpgroup are not waited for", file,
+       "    fence_for_copies();\n    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);\n",
+       "    fence_for_copies();\n"},
+      {"P and dX are not fenced", file,
+       "    fence_for_copies();\n    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);\n",
+       "    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);\n"},
+      {"P and dX lie in one place", file, "gradient_stage_ ^= 1;", ""},
+      {"both warpgroups have the first rows' facts", file, "shared_.lse(stage) + first_row * 4",
+       "shared_.lse(stage)"},
+      {"mask_mod decides over the first rows for both", file,
+       "tile.rows.first() + static_cast<int>(first_row)", "tile.rows.first()"},
+      {"both shares of dQ are added at the first's place", file, "number_ * (kDqPartBytes / 4)",
+       "0"},
+      {"Q is released while dK reads it", file, "wait_for_share<0>(dk)", "wait_for_share<1>(dk)"}};
+  Spec spec = spec_of(bf16, 192, "q_idx >= kv_idx");
+  spec.v_head_dim = 128;
+  const Shape shape{.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 203, .kv_len = 70};
+  for (const test::Fault& fault : faults) {
+    CAPTURE(fault.what);
+    CHECK_FALSE(is_right(fault, spec, shape, {}));
   }
 }

@@ -17,4 +17,11 @@ TW_INLINE void add_float_if(bool adds, float* to, float x) {
       : "memory");
 }
 
+// The same for four floats that follow each other, from a multiple of 16 bytes on (sm_90).
+TW_INLINE void add_floats_4(float* to, const float4& x) {
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], { %1, %2, %3, %4};" ::"l"(to), "f"(x.x), "f"(x.y), "f"(x.z),
+               "f"(x.w)
+               : "memory");
+}
+
 }  // namespace tw_kernel

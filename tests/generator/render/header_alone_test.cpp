@@ -106,6 +106,8 @@ std::vector<Wish> wishes() {
   Spec hopper_gradients = sloped;
   hopper_gradients.outputs.lse = true;
   hopper_gradients.gradients = {"q", "k", "v"};
+  Spec wide_gradients = hopper_gradients;
+  wide_gradients.head_dim = 192;
   Spec in_tf32 = causal;
   in_tf32.dtype = f32;
   in_tf32.f32_products = F32Products::tf32;
@@ -175,6 +177,7 @@ std::vector<Wish> wishes() {
           {with_gradients, "backward_masked_unaligned"},
           {float_gradients, "backward"},
           {hopper_gradients, "backward_masked"},
+          {wide_gradients, "backward_masked"},
           {padded_gradients, "backward"},
           {padded_float_gradients, "backward"},
           {in_tf32, "forward_masked"},

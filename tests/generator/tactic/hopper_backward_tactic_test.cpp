@@ -40,6 +40,33 @@ TEST_CASE("hopper backward tactic: tiles of both head dimensions fit into shared
   }
 }
 
+TEST_CASE("hopper backward tactic: two warpgroups share head dims above 128") {
+  const auto tactic_of = [](std::int64_t head_dim, std::int64_t v_head_dim) {
+    Spec spec = spec_of(head_dim);
+    spec.v_head_dim = v_head_dim;
+    const auto tactic =
+        hopper_backward_tactic(spec, Target::parse("sm_90a"), backward_kernel(spec));
+    REQUIRE(tactic);
+    CHECK(tactic->is_wide);
+    CHECK(tactic->columns == 64);
+    CHECK(tactic->rows == 64);
+    return *tactic;
+  };
+  CHECK(tactic_of(192, 128).shared_bytes == 157184);
+  CHECK(tactic_of(192, 192).first_key_share == 64);
+  CHECK(tactic_of(192, 192).first_value_share == 128);
+  CHECK(tactic_of(64, 256).first_key_share == 64);
+  CHECK(tactic_of(256, 64).first_value_share == 0);
+  for (std::int64_t head_dim = 16; head_dim <= 256; head_dim += 8) {
+    const HopperBackwardTactic tactic = tactic_of(head_dim, 256);
+    CHECK(tactic.key_tile_dim >= head_dim);
+    CHECK(tactic.value_tile_dim == 256);
+    CHECK(tactic.shared_bytes <= 227 * 1024);
+    CHECK(tactic.first_key_share <= 128);
+    CHECK(hopper_backward_dq_columns({.head_dim = head_dim}) - tactic.first_key_share <= 128);
+  }
+}
+
 TEST_CASE("hopper backward tactic: what the sums of gradients of buffers need") {
   Spec spec = spec_of(64);
   spec.score_mod = "score + slopes[h] + row[q_idx] + bias[q_idx - kv_idx]";
@@ -65,7 +92,18 @@ TEST_CASE("hopper backward tactic: it declines with a reason") {
   const std::vector<std::pair<std::function<void(Spec&)>, const char*>> cases = {
       {[](Spec& s) { s.dtype = f32; }, "one dtype, f16 or bf16"},
       {[](Spec& s) { s.out_dtype = f32; }, "one dtype, f16 or bf16"},
-      {[](Spec& s) { s.head_dim = 192; }, "at most 128 columns, and head_dim is 192"},
+      {[](Spec& s) {
+         s.head_dim = 192;
+         s.score_mod = "score + slopes[h]";
+         s.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
+         s.gradients.emplace_back("slopes");
+       },
+       "above 128 columns it sums no gradients of buffers and scalars, and head_dim is 192"},
+      {[](Spec& s) {
+         s.head_dim = 256;
+         s.block = {128, 32};
+       },
+       "64 columns do not divide block[1], which is 32"},
       {[](Spec& s) { s.v_head_dim = 60; }, "whole vectors of 16 bytes"},
       {[](Spec& s) { s.layout = Layout::packed; }, "dense layouts"},
       {[](Spec& s) {

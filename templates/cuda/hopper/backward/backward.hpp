@@ -1,19 +1,19 @@
 #pragma once
 
 #include "abi/cuda_hopper_backward.hpp"
-#include "cuda/hopper/backward/consumer.hpp"
 #include "cuda/hopper/backward/dq_sums.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/loader.hpp"
-#include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/own_columns.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/planner.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_consumer.hpp"
 
 // The roles of a block of threads.
 
@@ -24,7 +24,7 @@ TW_INLINE void produce(const HopperBackwardArguments& arguments, const BackwardM
   if (warp == 0) {
     Loader(arguments, maps, call, shared, own).run();
   } else if (warp <= kConsumers) {
-    DqAdder(arguments, call, shared, warp - 1).run(own.b);
+    if constexpr (!kIsWide) DqAdder(arguments, call, shared, warp - 1).run(own.b);
   } else if (lane() == 0) {
     Planner(arguments, call, shared).run(own);
   }
@@ -45,7 +45,7 @@ TW_INLINE void backward(const HopperBackwardArguments& arguments, const Backward
     produce(arguments, maps, call, shared, own, warp);
   } else {
     increase_registers<kConsumerRegisters>();
-    Consumer(arguments, call, sums, shared, own, warp / 4 - 1).run(maps);
+    consume(arguments, maps, call, sums, shared, own, warp / 4 - 1);
   }
 }
 

@@ -1,14 +1,16 @@
 #pragma once
 
+#include "abi/cuda_hopper_backward.hpp"
+#include "cuda/backward/element_inputs.hpp"
 #include "cuda/backward/elements.hpp"
 #include "cuda/backward/passing_tile.hpp"
-#include "cuda/backward/element_inputs.hpp"
+#include "cuda/hopper/backward/consumer_base.hpp"
 #include "cuda/hopper/backward/dq_sums.hpp"
 #include "cuda/hopper/backward/elements.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
-#include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/own_columns.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/products.hpp"
 #include "cuda/hopper/backward/store.hpp"
 #include "cuda/hopper/threads.hpp"
@@ -16,40 +18,21 @@
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
-#include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/ptx/warpgroup.hpp"
-#include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
-#include "snippet/snippets.hpp"
 
 // A warpgroup that computes 64 columns of the block.
 
 namespace tw_kernel {
 
-// Zeros that the compiler does not know to be such: it would set a constant between products that run.
-template <int kSums>
-TW_INLINE void clear_sums(float (&sums)[kRows][kSums]) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-    for (int j = 0; j < kSums; ++j) sums[i][j] = unknown_zero();
-  }
-}
-
-class Consumer {
+class Consumer : ConsumerBase {
  public:
   __forceinline__ Consumer(const HopperBackwardArguments& arguments, const SnippetArguments& call,
                            const GradientSums& sums, const Shared& shared, const OwnColumns& own,
                            int number)
-      : arguments_(arguments),
-        call_(call),
-        shared_(shared),
-        own_(own),
-        number_(number),
+      : ConsumerBase(arguments, call, sums, shared, own, number),
         k_(operand_at(shared.k() + number * kOwnRows * kPanelRowBytes, 16)),
-        v_(operand_at(shared.v() + number * kOwnRows * kPanelRowBytes, 16)),
-        gradient_address_(gradient_address(shared, number)),
-        gathered_(sums, shared) {}
+        v_(operand_at(shared.v() + number * kOwnRows * kPanelRowBytes, 16)) {}
 
   __forceinline__ void run(const BackwardMaps& maps) {
     float dk[kRows][kKeySums], dv[kRows][kValueSums];
@@ -67,18 +50,13 @@ class Consumer {
     }
     hand_over_nothing(number_);
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
-    store_sums(shared_.v(), maps.dv, own_, number_, 1.0f, dv);
-    store_sums(shared_.k(), maps.dk, own_, number_, arguments_.scale, dk);
+    const SumsPlace place = {number_ * kOwnRows, 0};
+    store_sums(shared_.v(), maps.dv, own_, number_, place, 1.0f, dv);
+    store_sums(shared_.k(), maps.dk, own_, number_, place, arguments_.scale, dk);
     wait_for_stores();
   }
 
  private:
-  // Its Q has arrived.
-  __forceinline__ PassingTile next_tile() const {
-    wait(shared_address(&shared_.control->q_full[place_.stage]), place_.parity, "Q, stage", place_.stage);
-    return shared_.control->plan[place_.plan];
-  }
-
   // The order is FlashAttention-3's: the measurements of others were slower (decision 67).
   __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
                                float (&dv)[kRows][kValueSums]) {
@@ -91,8 +69,7 @@ class Consumer {
     issue_weight_gradients(d, v_, operand_at(shared_.dout(stage), 16));
 
     const ElementInputs inputs = inputs_of(tile.h);
-    const bool some_dropped = drops_elements(tile.rows) || own_.first + kQTile > call_.kv_len ||
-                              (kHasScoreMod && tile.rows.first() + kKvTile > call_.q_len);
+    const bool some_dropped = drops_some(tile.rows);
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, tile.rows);
     const unsigned lse = shared_.lse(stage), delta = shared_.delta(stage);
@@ -134,33 +111,14 @@ class Consumer {
     release(control.q_empty[stage]);
   }
 
-  __forceinline__ ElementInputs inputs_of(int h) const {
-    return {&call_, {},        tw_snippet::tw_make_state(call_),
-            own_.b, h,         own_.h_kv,
-            own_.first, score_factor(arguments_.scale)};
-  }
-
-  // Columns past kv_len take no part: their K is 0, but e^-lse may be infinite.
-  __forceinline__ KeptElements find_own_kept_elements(const ElementInputs& inputs, const KvTile& tile) const {
-    KeptElements kept = find_kept_elements<false>(inputs, tile, call_.q_len);
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      if (own_.first + row_of(i) >= call_.kv_len) kept.word[i] = 0;
-    }
-    return kept;
-  }
-
-  const HopperBackwardArguments& arguments_;
-  const SnippetArguments& call_;
-  const Shared shared_;
-  const OwnColumns own_;
-  const int number_;
   const unsigned k_;  // operands: the warpgroup's rows of K and V
   const unsigned v_;
-  const unsigned gradient_address_;
-  TilePlace place_;
-  int gradient_stage_ = 0;
-  GatheredTerms gathered_;
 };
+
+TW_INLINE void consume(const HopperBackwardArguments& arguments, const BackwardMaps& maps,
+                       const SnippetArguments& call, const GradientSums& sums, const Shared& shared,
+                       const OwnColumns& own, int number) {
+  Consumer(arguments, call, sums, shared, own, number).run(maps);
+}
 
 }  // namespace tw_kernel

@@ -148,12 +148,12 @@ TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const K
   }
 }
 
-// Where the matrices of a thread's group 0 of dX go: rows of q 0 to 15 of the warpgroup's panel, columns of
-// the warp.
+// Where the matrices of a thread's group 0 of dX go: the warpgroup's rows of q 0 to 15, columns of the warp.
 TW_INLINE unsigned gradient_address(const Shared& shared, int consumer) {
+  constexpr unsigned kFirst = kIsWide ? kScoreRows * kPanelRowBytes : kTilePanelBytes;
   const unsigned row = lane() % 8 + lane() / 16 * 8;
   const unsigned chunk = consumer_thread() % kWarpgroup / 32 * 2 + lane() / 8 % 2;
-  return shared.gradients(0) + consumer * kTilePanelBytes + row * kPanelRowBytes + (chunk ^ row % 8) * 16;
+  return shared.gradients(0) + consumer * kFirst + row * kPanelRowBytes + (chunk ^ row % 8) * 16;
 }
 
 }  // namespace tw_kernel

@@ -63,7 +63,7 @@ class Loader {
   }
 
   // Rows of one head, of all panels.
-  template <int kRowCount>
+  template <int kRowCount, int kPanels>
   __forceinline__ void load(unsigned to, const TensorMap& map, Loaded tensor, unsigned full, int row,
                             int h) const {
 #pragma unroll
@@ -77,9 +77,9 @@ class Loader {
   // K comes with the first Q.
   __forceinline__ void load_q(const PassingTile& tile, const float* facts, unsigned full,
                               bool is_first) const {
-    arrive_and_expect(full, kTileBytes + 2 * kFactsBytes + (is_first ? kOwnBytes : 0));
-    if (is_first) load<kQTile>(shared_.k(), maps_.k, kLoadedK, full, own_.first, own_.h_kv);
-    load<kKvTile>(shared_.q(place_.stage), maps_.q, kLoadedQ, full, tile.rows.first(), tile.h);
+    arrive_and_expect(full, kQBytes + 2 * kFactsBytes + (is_first ? kKeyPanels * kOwnPanelBytes : 0));
+    if (is_first) load<kQTile, kKeyPanels>(shared_.k(), maps_.k, kLoadedK, full, own_.first, own_.h_kv);
+    load<kKvTile, kKeyPanels>(shared_.q(place_.stage), maps_.q, kLoadedQ, full, tile.rows.first(), tile.h);
     load_bytes(shared_.lse(place_.stage), facts, 2 * kFactsBytes, full);
   }
 
@@ -92,9 +92,10 @@ class Loader {
     wait(shared_address(&control.do_empty[place_.stage]), place_.parity ^ 1,
          "an empty place for dO, stage", place_.stage);
     if (lane() == 0) {
-      arrive_and_expect(landed, kTileBytes + (is_first ? kOwnBytes : 0));
-      if (is_first) load<kQTile>(shared_.v(), maps_.v, kLoadedV, landed, own_.first, own_.h_kv);
-      load<kKvTile>(shared_.dout(place_.stage), maps_.dout, kLoadedDo, landed, tile.rows.first(), tile.h);
+      arrive_and_expect(landed, kDoBytes + (is_first ? kValuePanels * kOwnPanelBytes : 0));
+      if (is_first) load<kQTile, kValuePanels>(shared_.v(), maps_.v, kLoadedV, landed, own_.first, own_.h_kv);
+      load<kKvTile, kValuePanels>(shared_.dout(place_.stage), maps_.dout, kLoadedDo, landed, tile.rows.first(),
+                                  tile.h);
     }
     if (!some_dead) return;
     wait(landed, landed_parity_, "dO with rows to be cleared", 0);
@@ -122,7 +123,7 @@ class Loader {
       const int row = id / kChunks;
       if (load_shared(lse + tilewright::abi::cuda::fact_place(row) * 4) != kInfinity) continue;
 #pragma unroll
-      for (int panel = 0; panel < kPanels; ++panel) {
+      for (int panel = 0; panel < kValuePanels; ++panel) {
         store_shared_16(dout + panel * kTilePanelBytes + row * kPanelRowBytes + id % kChunks * 16, 0, 0, 0, 0);
       }
     }

@@ -41,8 +41,8 @@ struct Shared {
 
   __forceinline__ unsigned k() const { return tiles + kKOffset; }
   __forceinline__ unsigned v() const { return tiles + kVOffset; }
-  __forceinline__ unsigned q(int stage) const { return tiles + kQOffset + stage * kTileBytes; }
-  __forceinline__ unsigned dout(int stage) const { return tiles + kDoOffset + stage * kTileBytes; }
+  __forceinline__ unsigned q(int stage) const { return tiles + kQOffset + stage * kQBytes; }
+  __forceinline__ unsigned dout(int stage) const { return tiles + kDoOffset + stage * kDoBytes; }
   __forceinline__ unsigned gradients(int stage) const {
     return tiles + kGradientOffset + stage * kGradientBytes;
   }

@@ -14,12 +14,19 @@
 
 namespace tw_kernel {
 
-// sums: a warpgroup's 64 rows; staged: where the block's K or V was, whose products have ended
+// Which of a block's sums a warpgroup has: 64 rows, from this one and this panel on.
+struct SumsPlace {
+  int row;
+  int panel;
+};
+
+// staged: where the block's K or V was, whose products have ended
 template <int kSums>
 TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumns& own, int consumer,
-                          float factor, const float (&sums)[kRows][kSums]) {
-  const unsigned warp_row = consumer_thread() / 32 * 16;
-  const unsigned row = warp_row + lane() % 16;
+                          const SumsPlace& place, float factor, const float (&sums)[kRows][kSums]) {
+  constexpr int kPanels = (kSums * 4 + kPanelColumns - 1) / kPanelColumns;
+  const unsigned to = staged + place.panel * kOwnPanelBytes + place.row * kPanelRowBytes;
+  const unsigned row = consumer_thread() % kWarpgroup / 32 * 16 + lane() % 16;
 #pragma unroll
   for (int step = 0; step < kSums / 4; ++step) {
     const unsigned chunk = 2 * (step % 4) + lane() / 16;
@@ -30,7 +37,7 @@ TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumn
       const int j = 4 * step + i / 2 * 2;
       matrices[i] = pack<KvElement>(sums[r][j] * factor, sums[r][j + 1] * factor);
     }
-    store_matrices(staged + step / 4 * kOwnPanelBytes + row * kPanelRowBytes + (chunk ^ row % 8) * 16,
+    store_matrices(to + step / 4 * kOwnPanelBytes + row * kPanelRowBytes + (chunk ^ row % 8) * 16,
                    matrices);
   }
   fence_for_copies();
@@ -38,8 +45,8 @@ TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumn
   if (consumer_thread() % kWarpgroup != 0) return;
 #pragma unroll
   for (int panel = 0; panel < kPanels; ++panel) {
-    store_box(map, staged + panel * kOwnPanelBytes + consumer * kOwnRows * kPanelRowBytes,
-              panel * kPanelColumns, own.first + consumer * kOwnRows, own.h_kv, own.b);
+    store_box(map, to + panel * kOwnPanelBytes, (place.panel + panel) * kPanelColumns, own.first + place.row,
+              own.h_kv, own.b);
   }
   commit_stores();
 }

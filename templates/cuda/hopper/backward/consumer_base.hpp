@@ -1,0 +1,89 @@
+#pragma once
+
+#include "abi/cuda_hopper_backward.hpp"
+#include "cuda/backward/element_inputs.hpp"
+#include "cuda/backward/elements.hpp"
+#include "cuda/backward/passing_tile.hpp"
+#include "cuda/hopper/backward/elements.hpp"
+#include "cuda/hopper/backward/gather.hpp"
+#include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/backward/own_columns.hpp"
+#include "cuda/hopper/backward/pipeline.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/language.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/unknown_zero.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "kernel/configuration.hpp"
+#include "snippet/snippets.hpp"
+
+// What warpgroups that compute have in common, whether they share a block's columns or its head dimension.
+
+namespace tw_kernel {
+
+// Zeros that the compiler does not know to be such: it would set a constant between products that run.
+template <int kSums>
+TW_INLINE void clear_sums(float (&sums)[kRows][kSums]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kSums; ++j) sums[i][j] = unknown_zero();
+  }
+}
+
+class ConsumerBase {
+ protected:
+  __forceinline__ ConsumerBase(const HopperBackwardArguments& arguments, const SnippetArguments& call,
+                               const GradientSums& sums, const Shared& shared, const OwnColumns& own, int number)
+      : arguments_(arguments),
+        call_(call),
+        shared_(shared),
+        own_(own),
+        number_(number),
+        gradient_address_(gradient_address(shared, number)),
+        gathered_(sums, shared) {}
+
+  // Its Q has arrived.
+  __forceinline__ PassingTile next_tile() const {
+    wait(shared_address(&shared_.control->q_full[place_.stage]), place_.parity, "Q, stage", place_.stage);
+    return shared_.control->plan[place_.plan];
+  }
+
+  __forceinline__ bool drops_some(const KvTile& rows) const {
+    return drops_elements(rows) || own_.first + kQTile > call_.kv_len ||
+           (kHasScoreMod && rows.first() + kKvTile > call_.q_len);
+  }
+
+  __forceinline__ ElementInputs inputs_of(int h) const {
+    return {&call_, {},        tw_snippet::tw_make_state(call_),
+            own_.b, h,         own_.h_kv,
+            first_own(), score_factor(arguments_.scale)};
+  }
+
+  // Columns past kv_len take no part: their K is 0, but e^-lse may be infinite.
+  __forceinline__ KeptElements find_own_kept_elements(const ElementInputs& inputs, const KvTile& tile) const {
+    KeptElements kept = find_kept_elements<false>(inputs, tile, call_.q_len);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (first_own() + row_of(i) >= call_.kv_len) kept.word[i] = 0;
+    }
+    return kept;
+  }
+
+  const HopperBackwardArguments& arguments_;
+  const SnippetArguments& call_;
+  const Shared shared_;
+  const OwnColumns own_;
+  const int number_;
+  const unsigned gradient_address_;
+  TilePlace place_;
+  int gradient_stage_ = 0;
+  GatheredTerms gathered_;
+
+ private:
+  // Columns of all warpgroups follow each other, as row_of has them.
+  __forceinline__ int first_own() const { return own_.first - (kIsWide ? number_ * kOwnRows : 0); }
+};
+
+}  // namespace tw_kernel
