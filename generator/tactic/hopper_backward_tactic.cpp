@@ -106,12 +106,6 @@ std::int64_t sums_bytes(const Spec& spec, const GradientTerms& terms) {
 std::string why_not_sums(const SpecFacts& facts) {
   const std::vector<std::string> names = gradient_names(facts.spec);
   if (names.empty()) return {};
-  if (is_wide(facts.spec)) {
-    return fmt::format(
-        "above 128 columns it sums no gradients of buffers and scalars, and head_dim is {}, "
-        "v_head_dim {}",
-        facts.spec.head_dim, facts.spec.value_head_dim());
-  }
   const std::optional<GradientTerms> terms = gradient_terms(facts);
   if (!terms) return fmt::format("the derivative of score_mod by {} is not known", names.front());
   if (!terms->adds_to_score) {
@@ -121,6 +115,12 @@ std::string why_not_sums(const SpecFacts& facts) {
         names.front());
   }
   const std::int64_t differences = count(*terms, GradientPattern::difference);
+  if (is_wide(facts.spec) && differences + count(*terms, GradientPattern::row) > 0) {
+    return fmt::format(
+        "above 128 columns it sums no gradients of reads by q_idx alone or by the difference of "
+        "q_idx and kv_idx, and head_dim is {}, v_head_dim {}",
+        facts.spec.head_dim, facts.spec.value_head_dim());
+  }
   if (differences > 1) {
     return fmt::format(
         "it sums the gradient of one read by the difference of q_idx and kv_idx, and score_mod has "

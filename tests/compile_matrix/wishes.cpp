@@ -61,6 +61,10 @@ Spec with_gradient(std::string name, std::string score_mod, std::vector<BufferDi
 // Head dims above 128, whose registers two warpgroups share.
 std::vector<Wish> wide_gradient_wishes() {
   std::vector<Wish> wishes;
+  Spec learnt = with_gradient("wide_gradients_slopes", "score + x[h] * (kv_idx - q_idx)",
+                              {NamedDim::num_q_heads});
+  learnt.head_dim = 192;
+  wishes.push_back({learnt, Target::parse("sm_90a"), backward_kernel(learnt)});
   for (const auto& [head_dim, v_head_dim] :
        {std::pair<std::int64_t, std::int64_t>{192, 128}, {192, 192}, {256, 256}, {136, 200}}) {
     for (const char* score_mod : {"", "20.0 * tanh(score / 20.0)"}) {

@@ -59,6 +59,17 @@ TEST_CASE("emulated GPU: gradients on Hopper of slopes and scalars", "[every-kin
   check_on_hopper(spec, kHeads, {.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}});
 }
 
+TEST_CASE("emulated GPU: gradients on Hopper of buffers and scalars with head dims above 128") {
+  Spec spec = spec_of(bf16, 192,
+                      "score + slopes[h] * (kv_idx - q_idx) * 0.01 + gain * (q_idx % 3) + "
+                      "column[kv_idx] + own[(q_idx * 7 + kv_idx) % 101]",
+                      {kSlopes, kColumn, {"own", {.dtype = f32, .shape = {101}}}}, kCausal);
+  spec.v_head_dim = 128;
+  spec.scalars = {{"gain", {.dtype = f32, .default_value = 0.5}}};
+  spec.gradients.emplace_back("gain");
+  check_on_hopper(spec, kHeads, {.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}});
+}
+
 TEST_CASE("emulated GPU: gradients on Hopper of reads by column and by row") {
   const std::vector<Learnt> learnt = {kColumn, kRow};
   const std::string score_mod = "score + column[kv_idx] + row(b, q_idx) * (kv_idx % 5)";

@@ -88,17 +88,27 @@ TEST_CASE("hopper backward tactic: what the sums of gradients of buffers need") 
   CHECK_THAT(why_not(spec), ContainsSubstring("no room for the sums of 3 reads"));
 }
 
+TEST_CASE("hopper backward tactic: sums of slopes fit beside head dims below 256") {
+  Spec spec = spec_of(192);
+  spec.score_mod = "score + slopes[h]";
+  spec.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
+  spec.gradients.emplace_back("slopes");
+  CHECK(why_not(spec).empty());
+  spec.head_dim = 256;
+  CHECK_THAT(why_not(spec), ContainsSubstring("no room for the sums of 1 reads"));
+}
+
 TEST_CASE("hopper backward tactic: it declines with a reason") {
   const std::vector<std::pair<std::function<void(Spec&)>, const char*>> cases = {
       {[](Spec& s) { s.dtype = f32; }, "one dtype, f16 or bf16"},
       {[](Spec& s) { s.out_dtype = f32; }, "one dtype, f16 or bf16"},
       {[](Spec& s) {
          s.head_dim = 192;
-         s.score_mod = "score + slopes[h]";
-         s.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
-         s.gradients.emplace_back("slopes");
+         s.score_mod = "score + row[q_idx]";
+         s.buffers = {{"row", {.dtype = f32, .shape = {NamedDim::q_len}}}};
+         s.gradients.emplace_back("row");
        },
-       "above 128 columns it sums no gradients of buffers and scalars, and head_dim is 192"},
+       "above 128 columns it sums no gradients of reads by q_idx alone"},
       {[](Spec& s) {
          s.head_dim = 256;
          s.block = {128, 32};

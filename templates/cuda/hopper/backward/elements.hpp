@@ -39,9 +39,10 @@ TW_INLINE void pack_group(const float (&x)[kRows][4], unsigned* packed) {
 
 // What there are no registers for. Where P f' is P, P^T may be packed together with dX^T: the scores' registers
 // hold it until then. Else elements of tiles of 128 rows wait for both products. Kernels that gather terms
-// spill the least with the first, but for terms of rows in tiles of 128.
+// spill the least with the first, but for terms of rows in tiles of 128. Warpgroups that share the head dimension have
+// half of the scores each, and P goes to shared memory at once.
 constexpr bool kPacksLate =
-    kGathers ? kKvTile == 64 || kOwnSums == tw_slot_count : !kHasScoreMod && kKvTile == 128;
+    !kIsWide && (kGathers ? kKvTile == 64 || kOwnSums == tw_slot_count : !kHasScoreMod && kKvTile == 128);
 constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 
 // Columns of a group: weights P, and s, q.k, becomes P f', the factor of dX.

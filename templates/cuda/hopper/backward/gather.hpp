@@ -45,6 +45,8 @@ static_assert(count_own_sums(tw_slot_count) == kOwnSums && count_rows(tw_slot_co
                   count_diagonals(tw_slot_count) == kDiagonalReads,
               "shared memory has places for them");
 
+static_assert(!kIsWide || kRowReads + kDiagonalReads == 0, "warpgroups have different rows of q there");
+
 class GatheredTerms {
  public:
   __forceinline__ GatheredTerms(const GradientSums& sums, const Shared& shared)
