@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/messages/usual_mistakes.hpp"
-#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/targets.hpp"
 
 namespace tilewright {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "cache/sha256.hpp"
 #include "runtime/compile/cpu_identity.hpp"
-#include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/targets.hpp"
 
 namespace tilewright {
 

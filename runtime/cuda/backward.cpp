@@ -1,9 +1,7 @@
 #include "runtime/cuda/backward.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include "base/ceil_div.hpp"
@@ -33,18 +31,26 @@ std::int64_t parts_of_columns(const Spec& spec) {
   return splits_backward_columns(spec) ? 2 : 1;
 }
 
-// dk and dv by columns. Where one of them is a sum over the batch and the other is not, each has a
-// launch.
+// The parameters of the kernels that launch_backward launches, in their order.
+struct BackwardParameters {
+  cuda_abi::PackedBackwardArguments arguments;  // kernels of dense calls take the first part
+  SnippetParameter snippet;
+  std::vector<cuda_abi::SumsArgument> sums;
+};
+
+// dk and dv of a dense call, by columns. Where one of them is a sum over the batch and the other is
+// not, each has a launch.
 void launch_columns(const BackwardLaunch& launch, const Spec& spec, const BackwardCall& call,
-                    cuda_abi::PackedBackwardArguments arguments, std::array<void*, 3> parameters) {
+                    BackwardParameters& parameters) {
   const Shape& shape = call.forward.shape;
-  parameters[0] = &arguments;
+  cuda_abi::PackedBackwardArguments arguments = parameters.arguments;
   const std::int64_t tiles = ceil_div(shape.kv_len, own_rows_of(launch)) * shape.num_kv_heads;
   const std::int64_t parts = parts_of_columns(spec);
   const auto run = [&](bool sums_batch) {
     arguments.batches_of_block = sums_batch ? static_cast<int>(shape.batch) : 1;
     launch.tiled("tilewright_backward_columns",
-                 parts * tiles * (shape.batch / arguments.batches_of_block), parameters.data());
+                 parts * tiles * (shape.batch / arguments.batches_of_block), arguments,
+                 parameters.snippet, parameters.sums.front());
   };
   const bool wants_dk = call.dk.data != nullptr, wants_dv = call.dv.data != nullptr;
   const bool has_names = !call.gradients.empty();
@@ -84,8 +90,12 @@ bool is_aligned(const Spec& spec, const BackwardCall& call) {
          tilewright::is_aligned(call.dv, spec.key_value_dtype());
 }
 
-void launch_column_plan(const Driver& driver, const Kernel& kernel, const PlanState& plan,
-                        Stream stream) {
+void launch_column_plan(const LaunchScope& on, const PlanState& plan, tilewright::Stream stream) {
+  // The kernel: of the backward binary.
+  const Kernel& kernel =
+      on.kernels.kernel(on.facts.variants.backward, "tilewright_backward_plan_columns");
+
+  // The arguments.
   const PlanGeometry& geometry = plan.geometry;
   cuda_abi::ColumnPlanArguments arguments = {
       .sequences = plan_arguments(plan).sequences,
@@ -94,47 +104,60 @@ void launch_column_plan(const Driver& driver, const Kernel& kernel, const PlanSt
       .batch = static_cast<int>(plan.shape.batch),
       .reserved = 0};
   if (arguments.tiles == 0) return;
-  void* parameters[] = {&arguments};
-  driver.check(driver.functions().launch(
-                   kernel.function, launch_grid(ceil_div(arguments.tiles, cuda_abi::kPlainThreads)),
-                   1, 1, cuda_abi::kPlainThreads, 1, 1, 0, stream, parameters, nullptr),
-               "launching a plan's kernel");
+
+  // The launch.
+  launch_kernel(on.driver, kernel,
+                {.blocks = launchable(ceil_div(arguments.tiles, cuda_abi::kPlainThreads)),
+                 .threads = cuda_abi::kPlainThreads,
+                 .stream = stream,
+                 .doing = "launching a plan's kernel"},
+                arguments);
 }
 
-void launch_backward(const Driver& driver, const ContextKernels& kernels,
-                     const KernelVariant& variant, const Spec& spec, const BackwardCall& call,
+void launch_backward(const LaunchScope& on, const KernelVariant& variant, const BackwardCall& call,
                      const BackwardTiles& tiles, const Bindings& bindings) {
+  // The kernels: entry points of portable_backward.cu.jinja.
+  const BackwardLaunch launch(on, variant, call);
+
+  // The arguments, which all but finish take.
   const Shape& shape = call.forward.shape;
   const Shape facts_shape = tiles.plan == nullptr ? shape : one_batch(tiles.plan->shape);
   const GradientSums sums(call, facts_bytes(facts_shape));
   require_backward_workspace(call, sums.bytes());
-  const BackwardLaunch launch(driver, kernels, variant, call);
-  cuda_abi::PackedBackwardArguments arguments = backward_arguments(call, tiles);
-  std::vector<cuda_abi::SumsArgument> sums_arguments = sums.arguments(call);
+  BackwardParameters parameters = {.arguments = backward_arguments(call, tiles),
+                                   .snippet = SnippetParameter(bindings.cuda_arguments(), shape),
+                                   .sums = sums.arguments(call)};
+
+  // The facts of rows.
   sums.clear(launch, call);
-  SnippetParameter snippet(bindings.cuda_arguments(), shape);
-  std::array<void*, 3> parameters = {&arguments, snippet.data(), sums_arguments.data()};
   const std::int64_t heads = facts_shape.batch * shape.num_q_heads;
-  const int lanes = cuda_abi::lanes_of_row(static_cast<int>(spec.value_head_dim()),
-                                           static_cast<int>(size_of(spec.output_dtype())));
+  const int lanes = cuda_abi::lanes_of_row(static_cast<int>(on.spec.value_head_dim()),
+                                           static_cast<int>(size_of(on.spec.output_dtype())));
   launch.plain("tilewright_backward_prepare",
-               ceil_div(heads * arguments.facts_rows, cuda_abi::kPlainThreads / lanes),
-               parameters.data());
+               ceil_div(heads * parameters.arguments.facts_rows, cuda_abi::kPlainThreads / lanes),
+               parameters.arguments, parameters.snippet);
+
+  // dk and dv.
   const std::int64_t own = own_rows_of(launch);
   const bool has_names = !call.gradients.empty();
   if (tiles.plan == nullptr) {
-    launch_columns(launch, spec, call, arguments, parameters);
+    launch_columns(launch, on.spec, call, parameters);
   } else if (call.dk.data != nullptr || call.dv.data != nullptr || has_names) {
     launch.tiled("tilewright_backward_columns",
-                 parts_of_columns(spec) * ceil_div(shape.kv_len, own) * shape.num_kv_heads,
-                 parameters.data());
+                 parts_of_columns(on.spec) * ceil_div(shape.kv_len, own) * shape.num_kv_heads,
+                 parameters.arguments, parameters.snippet, parameters.sums.front());
   }
+
+  // dq.
   if (call.dq.data != nullptr || has_names) {
     const std::int64_t tiles_of_head = tiles.plan == nullptr
                                            ? ceil_div(shape.q_len, own)
                                            : tiles.plan->geometry.rows * (tiles.work_side / own);
-    launch.tiled("tilewright_backward_rows", tiles_of_head * heads, parameters.data());
+    launch.tiled("tilewright_backward_rows", tiles_of_head * heads, parameters.arguments,
+                 parameters.snippet, parameters.sums.front());
   }
+
+  // The gradients of buffers and scalars, from their sums.
   sums.finish(launch, call);
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -16,14 +15,6 @@ namespace {
 namespace cuda_abi = tilewright::abi::cuda;
 
 }  // namespace
-
-unsigned launch_grid(std::int64_t blocks) {
-  if (blocks <= std::numeric_limits<std::int32_t>::max()) return static_cast<unsigned>(blocks);
-  throw Error(ErrorCode::tensor,
-              fmt::format("the call needs {} blocks of threads; a launch takes at most {}", blocks,
-                          std::numeric_limits<std::int32_t>::max()),
-              "split the batch");
-}
 
 void require_backward_workspace(const BackwardCall& call, std::int64_t bytes) {
   const TensorView& given = call.workspace;
@@ -76,30 +67,12 @@ cuda_abi::PackedBackwardArguments backward_arguments(const BackwardCall& call,
   return arguments;
 }
 
-void BackwardLaunch::tiled(std::string_view entry, std::int64_t blocks, void** parameters) const {
-  const KernelLaunch& launch = launch_of(entry);
-  run(entry, blocks, launch.threads, launch.shared_bytes, parameters);
-}
-
-void BackwardLaunch::plain(std::string_view entry, std::int64_t blocks, void** parameters) const {
-  run(entry, blocks, cuda_abi::kPlainThreads, 0, parameters);
-}
-
 void BackwardLaunch::clear(void* memory, std::int64_t bytes) const {
   if (bytes == 0) return;
-  driver_.check(driver_.functions().fill_bytes(device_pointer(memory), 0,
-                                               static_cast<std::size_t>(bytes), stream()),
-                "clearing sums of gradients");
-}
-
-void BackwardLaunch::run(std::string_view entry, std::int64_t blocks, std::int64_t threads,
-                         std::int64_t shared_bytes, void** parameters) const {
-  if (blocks == 0) return;  // a packed call without rows
-  driver_.check(driver_.functions().launch(kernel(entry).function, launch_grid(blocks), 1, 1,
-                                           static_cast<unsigned>(threads), 1, 1,
-                                           static_cast<unsigned>(shared_bytes), stream(),
-                                           parameters, nullptr),
-                "launching backward");
+  on_.driver.check(
+      on_.driver.functions().fill_bytes(device_pointer(memory), 0, static_cast<std::size_t>(bytes),
+                                        static_cast<Stream>(call_.forward.stream)),
+      "clearing sums of gradients");
 }
 
 }  // namespace tilewright::cuda

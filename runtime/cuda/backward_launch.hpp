@@ -4,17 +4,14 @@
 #include <string_view>
 
 #include "../../templates/abi/cuda_packed_backward.hpp"
-#include "backward.hpp"
-#include "driver.hpp"
-#include "modules.hpp"
+#include "../call/backward_call.hpp"
+#include "backward_tiles.hpp"
+#include "launch_scope.hpp"
 
 namespace tilewright::cuda {
 
 /// What a call's workspace begins at a multiple of.
 inline constexpr std::int64_t kBackwardAlignment = 16;
-
-/// @throws Error with code tensor for more blocks of threads than a launch takes
-unsigned launch_grid(std::int64_t blocks);
 
 /// @throws Error with code tensor where call.workspace is smaller than `bytes`, not contiguous or
 /// not aligned
@@ -28,30 +25,45 @@ abi::cuda::PackedBackwardArguments backward_arguments(const BackwardCall& call,
 class BackwardLaunch {
  public:
   /// All outlive this object.
-  BackwardLaunch(const Driver& driver, const ContextKernels& kernels, const KernelVariant& variant,
-                 const BackwardCall& call)
-      : driver_(driver), kernels_(kernels), variant_(variant), call_(call) {}
+  BackwardLaunch(const LaunchScope& on, const KernelVariant& variant, const BackwardCall& call)
+      : on_(on), variant_(variant), call_(call) {}
 
   const KernelLaunch& launch_of(std::string_view entry) const { return kernel(entry).launch; }
 
   /// A kernel with the tactic's threads and shared memory.
   /// @throws Error with code tensor for more blocks than a launch takes
-  void tiled(std::string_view entry, std::int64_t blocks, void** parameters) const;
+  template <typename... Parameters>
+  void tiled(std::string_view entry, std::int64_t blocks, Parameters&... parameters) const {
+    const Kernel& found = kernel(entry);
+    run(found,
+        {.blocks = blocks,
+         .threads = found.launch.threads,
+         .shared_bytes = found.launch.shared_bytes},
+        parameters...);
+  }
 
   /// A kernel with kPlainThreads and no dynamic shared memory.
-  void plain(std::string_view entry, std::int64_t blocks, void** parameters) const;
+  template <typename... Parameters>
+  void plain(std::string_view entry, std::int64_t blocks, Parameters&... parameters) const {
+    run(kernel(entry), {.blocks = blocks, .threads = abi::cuda::kPlainThreads}, parameters...);
+  }
 
   /// Zeros.
   void clear(void* memory, std::int64_t bytes) const;
 
  private:
-  const Kernel& kernel(std::string_view entry) const { return kernels_.kernel(variant_, entry); }
-  Stream stream() const { return static_cast<Stream>(call_.forward.stream); }
-  void run(std::string_view entry, std::int64_t blocks, std::int64_t threads,
-           std::int64_t shared_bytes, void** parameters) const;
+  const Kernel& kernel(std::string_view entry) const { return on_.kernels.kernel(variant_, entry); }
 
-  const Driver& driver_;
-  const ContextKernels& kernels_;
+  template <typename... Parameters>
+  void run(const Kernel& kernel, LaunchConfig config, Parameters&... parameters) const {
+    if (config.blocks == 0) return;  // a packed call without rows
+    config.blocks = launchable(config.blocks);
+    config.stream = call_.forward.stream;
+    config.doing = "launching backward";
+    launch_kernel(on_.driver, kernel, config, parameters...);
+  }
+
+  const LaunchScope& on_;
   KernelVariant variant_;
   const BackwardCall& call_;
 };

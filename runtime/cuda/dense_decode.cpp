@@ -5,6 +5,9 @@
 
 #include "base/ceil_div.hpp"
 #include "generator/tactic/decode_tactic.hpp"
+#include "runtime/cuda/call_mask.hpp"
+#include "runtime/cuda/forward_choice.hpp"
+#include "templates/abi/cuda_max_scores.hpp"
 
 namespace tilewright::cuda {
 
@@ -55,6 +58,48 @@ abi::DecodeWork DenseDecode::work(const Shape& shape, std::byte* workspace) cons
   work.ends = reinterpret_cast<float*>(workspace + layout.ends);
   work.arrived = reinterpret_cast<unsigned*>(workspace);
   return work;
+}
+
+std::int64_t most_blocks_of_decode(const LaunchScope& on) {
+  const Kernel& kernel = on.kernels.kernel(on.facts.variants.decode, kForwardEntry);
+  return std::min(kernel.launch.blocks_per_sm * on.kernels.gpu().multiprocessors,
+                  most_decode_blocks(on.spec));
+}
+
+void launch_dense_decode(const LaunchScope& on, const DenseDecode& decode, const ForwardCall& call,
+                         const BlockMask* mask, const Bindings& bindings) {
+  // The kernel: decode.cu.jinja.
+  const KernelVariant variant = variant_for(on.facts.variants.decode, is_aligned(on.spec, call));
+  const Kernel& kernel = on.kernels.kernel(variant, kForwardEntry);
+
+  // The grid.
+  const abi::DecodeWork work = decode.work(call.shape, call.workspace);
+  const LaunchConfig config = {.blocks = work.blocks,
+                               .threads = kernel.launch.threads,
+                               .shared_bytes = kernel.launch.shared_bytes,
+                               .stream = call.stream,
+                               .doing = "launching forward"};
+
+  // The arguments. Kernels of specs without max_scores take the first part.
+  const CallMask lists(on, mask);
+  abi::cuda::WithMaxScores<abi::cuda::DecodeForwardArguments> arguments = {
+      {{.q = tensor_argument(call.q),
+        .k = tensor_argument(call.k),
+        .v = tensor_argument(call.v),
+        .out = tensor_argument(call.out),
+        .lse = call.lse,
+        .mask = lists.arguments(0),
+        .scaling = plain_scaling(on.spec, call),
+        .q_tiles = 0,
+        .heads_in_group = 0,
+        .whole_groups = 0,
+        .launch = on.kernels.next_launch()},
+       work},
+      call.max_scores};
+  SnippetParameter snippet(bindings.cuda_arguments(), call.shape);
+
+  // The launch.
+  launch_kernel(on.driver, kernel, config, arguments, snippet);
 }
 
 }  // namespace tilewright::cuda

@@ -7,6 +7,7 @@
 #include "../../generator/spec/target.hpp"
 #include "../../templates/abi/cuda_decode.hpp"
 #include "../api/shape.hpp"
+#include "launch_scope.hpp"
 
 namespace tilewright::cuda {
 
@@ -42,5 +43,13 @@ class DenseDecode {
   bool masked_;
   std::int64_t blocks_;
 };
+
+/// Blocks of threads of the decode kernel that the GPU runs at once.
+std::int64_t most_blocks_of_decode(const LaunchScope& on);
+
+/// Launches decode for a dense call that `decode` serves.
+/// @param mask null: the call has none
+void launch_dense_decode(const LaunchScope& on, const DenseDecode& decode, const ForwardCall& call,
+                         const BlockMask* mask, const Bindings& bindings);
 
 }  // namespace tilewright::cuda

@@ -68,11 +68,10 @@ void GradientSums::finish(const BackwardLaunch& launch, const BackwardCall& call
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
     if (offsets_[i] < 0) continue;
     cuda_abi::FinishArguments arguments = finish_arguments(call.gradients[i], argument(call, i));
-    void* parameters[] = {&arguments};
     launch.plain("tilewright_backward_finish",
                  std::clamp<std::int64_t>(ceil_div(arguments.cells, cuda_abi::kPlainThreads), 1,
                                           kMostFinishBlocks),
-                 parameters);
+                 arguments);
   }
 }
 

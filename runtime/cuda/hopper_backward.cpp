@@ -100,34 +100,42 @@ std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std
                   kBackwardAlignment);
 }
 
-void launch_hopper_backward(const Driver& driver, const ContextKernels& kernels,
-                            const KernelVariant& variant, const Spec& spec,
-                            const BackwardCall& call, const BackwardTiles& tiles,
-                            const Bindings& bindings) {
-  const Shape& shape = call.forward.shape;
-  const BackwardLaunch launch(driver, kernels, variant, call);
+void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
+                            const BackwardTiles& tiles, const Bindings& bindings) {
+  // The kernels: entry points of hopper_backward.cu.jinja.
+  const BackwardLaunch launch(on, on.facts.variants.backward, call);
   const KernelLaunch& facts = launch.launch_of(kHopperBackwardEntry);
-  const GradientSums sums(call, bytes_of_tiles(spec, shape, facts.q_tile));
+
+  // The tensor maps.
+  cuda_abi::BackwardMaps maps;
+  make_backward_maps(on.driver, on.spec, call, facts.q_tile, facts.kv_box_rows, maps);
+
+  // The arguments.
+  const Shape& shape = call.forward.shape;
+  const GradientSums sums(call, bytes_of_tiles(on.spec, shape, facts.q_tile));
   require_backward_workspace(call, sums.bytes());
   std::vector<cuda_abi::SumsArgument> sums_arguments = sums.arguments(call);
-  sums.clear(launch, call);
   cuda_abi::HopperBackwardArguments of_tiles =
-      tile_arguments(spec, call, tiles, facts, kernels.gpu().l2_bytes);
+      tile_arguments(on.spec, call, tiles, facts, on.kernels.gpu().l2_bytes);
   cuda_abi::PackedBackwardArguments of_tensors = backward_arguments(call, {});
   SnippetParameter snippet(bindings.cuda_arguments(), shape);
-  void* plain_parameters[] = {&of_tensors, &of_tiles, snippet.data()};
-  const std::int64_t lanes = cuda_abi::lanes_of_row(static_cast<int>(spec.value_head_dim()),
-                                                    static_cast<int>(size_of(spec.output_dtype())));
+
+  // The facts of rows, and zeros in all sums.
+  sums.clear(launch, call);
+  const std::int64_t lanes =
+      cuda_abi::lanes_of_row(static_cast<int>(on.spec.value_head_dim()),
+                             static_cast<int>(size_of(on.spec.output_dtype())));
   const std::int64_t tiles_of_rows = row_tiles(shape, facts.q_tile);
   launch.plain("tilewright_backward_prepare",
-               ceil_div(tiles_of_rows * facts.q_tile, cuda_abi::kPlainThreads / lanes),
-               plain_parameters);
-  cuda_abi::BackwardMaps maps;
-  make_backward_maps(driver, spec, call, facts.q_tile, facts.kv_box_rows, maps);
-  void* parameters[] = {&of_tiles, &maps, snippet.data(), sums_arguments.data()};
-  launch.tiled(kHopperBackwardEntry, of_tiles.kv_tiles * shape.num_kv_heads * shape.batch,
-               parameters);
-  launch.plain("tilewright_backward_store_dq", tiles_of_rows, plain_parameters);
+               ceil_div(tiles_of_rows * facts.q_tile, cuda_abi::kPlainThreads / lanes), of_tensors,
+               of_tiles, snippet);
+
+  // dk and dv, and the sums of dq and of gradients of buffers and scalars.
+  launch.tiled(kHopperBackwardEntry, of_tiles.kv_tiles * shape.num_kv_heads * shape.batch, of_tiles,
+               maps, snippet, sums_arguments.front());
+
+  // dq and these gradients, from their sums.
+  launch.plain("tilewright_backward_store_dq", tiles_of_rows, of_tensors, of_tiles, snippet);
   sums.finish(launch, call);
 }
 

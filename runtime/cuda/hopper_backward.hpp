@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "backward.hpp"
-#include "driver.hpp"
-#include "modules.hpp"
+#include "launch_scope.hpp"
 
 namespace tilewright::cuda {
 
@@ -29,11 +28,8 @@ std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std
 std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t rows);
 
 /// Launches the backward pass that takes tensor maps.
-/// @param variant of the binary
 /// @throws Error with code tensor where call.workspace is too small
-void launch_hopper_backward(const Driver& driver, const ContextKernels& kernels,
-                            const KernelVariant& variant, const Spec& spec,
-                            const BackwardCall& call, const BackwardTiles& tiles,
-                            const Bindings& bindings);
+void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
+                            const BackwardTiles& tiles, const Bindings& bindings);
 
 }  // namespace tilewright::cuda

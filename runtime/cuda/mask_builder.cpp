@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/cuda/mask_kernels.hpp"
 #include "runtime/cuda/mask_workspace.hpp"
 #include "runtime/cuda/tile_lists.hpp"
 
@@ -27,7 +28,7 @@ void require_launchable(const TileGrid& grid) {
 class Builder {
  public:
   Builder(const Driver& driver, const MaskKernels& kernels, std::int64_t ordered_rows,
-          const MaskWorkspace& workspace, SnippetParameter& snippet, Stream stream)
+          const MaskWorkspace& workspace, SnippetParameter& snippet, tilewright::Stream stream)
       : driver_(driver),
         kernels_(kernels),
         ordered_rows_(ordered_rows),
@@ -37,28 +38,31 @@ class Builder {
 
   // The tables that proofs read. Clears the counters too.
   void prepare() {
-    workspace_.clear(stream_);
+    workspace_.clear(static_cast<Stream>(stream_));
     abi::cuda::MaskArguments arguments = {};
     workspace_.describe(arguments);
     for (std::size_t i = 0; i < kernels_.tables.size(); ++i) {
       int table = static_cast<int>(i);
-      launch(*kernels_.extrema, workspace_.table_blocks(i), abi::cuda::kMaskThreads, arguments,
-             &table);
+      launch_kernel(driver_, *kernels_.extrema,
+                    config(workspace_.table_blocks(i), abi::cuda::kMaskThreads), arguments,
+                    snippet_, table);
     }
   }
 
   // Row offsets, empty where there are more than `capacity` tiles.
   void count(const TileGrid& grid, const CsrMemory& lists, std::int64_t capacity) {
     abi::cuda::MaskArguments arguments = arguments_of(grid, lists, capacity);
-    launch(kernels_.rows, grid.rows(), abi::cuda::kMaskThreads, arguments);
-    launch(kernels_.scan, 1, abi::cuda::kMaskScanThreads, arguments);
+    launch_kernel(driver_, kernels_.rows, config(grid.rows(), abi::cuda::kMaskThreads), arguments,
+                  snippet_);
+    launch_kernel(driver_, kernels_.scan, config(1, abi::cuda::kMaskScanThreads), arguments);
   }
 
   void fill(const TileGrid& grid, const CsrMemory& lists, std::int64_t capacity) {
     abi::cuda::MaskArguments arguments = arguments_of(grid, lists, capacity);
     arguments.fills = 1;
     const std::int64_t orders = lists.q_tile_order() ? grid.batch * grid.heads : 0;
-    launch(kernels_.rows, grid.rows() + orders, abi::cuda::kMaskThreads, arguments);
+    launch_kernel(driver_, kernels_.rows, config(grid.rows() + orders, abi::cuda::kMaskThreads),
+                  arguments, snippet_);
   }
 
  private:
@@ -82,14 +86,11 @@ class Builder {
     return arguments;
   }
 
-  // A launch reads as many parameters as its kernel has.
-  void launch(const Kernel& kernel, std::int64_t blocks, int threads,
-              abi::cuda::MaskArguments& arguments, int* table = nullptr) {
-    void* parameters[] = {&arguments, snippet_.data(), table};
-    driver_.check(driver_.functions().launch(kernel.function, static_cast<unsigned>(blocks), 1, 1,
-                                             static_cast<unsigned>(threads), 1, 1, 0, stream_,
-                                             parameters, nullptr),
-                  "launching a block mask's kernel");
+  LaunchConfig config(std::int64_t blocks, int threads) const {
+    return {.blocks = blocks,
+            .threads = threads,
+            .stream = stream_,
+            .doing = "launching a block mask's kernel"};
   }
 
   const Driver& driver_;
@@ -97,15 +98,16 @@ class Builder {
   std::int64_t ordered_rows_;
   const MaskWorkspace& workspace_;
   SnippetParameter& snippet_;
-  Stream stream_;
+  tilewright::Stream stream_;
 };
 
 }  // namespace
 
-BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
-                           const MaskKernels& kernels, MaskFingerprint fingerprint,
-                           const Shape& shape, const Bindings& bindings,
-                           const BlockMaskOptions& options) {
+BlockMask build_block_mask(const LaunchScope& on, MaskFingerprint fingerprint, const Shape& shape,
+                           const Bindings& bindings, const BlockMaskOptions& options) {
+  const Driver& driver = on.driver;
+  const ContextScope& scope = on.context;
+  const MaskKernels kernels = find_mask_kernels(on);
   const auto stream = static_cast<Stream>(options.stream);
   const TileGrid by_rows(fingerprint, false);
   const TileGrid by_columns(fingerprint, true);
@@ -139,11 +141,11 @@ BlockMask build_block_mask(const Driver& driver, const ContextScope& scope,
                    kernels.proves ? "proved" : "exact");
 }
 
-void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const MaskKernels& kernels,
-                        const BlockMask& mask, const Shape& shape, const Bindings& bindings,
-                        tilewright::Stream given_stream) {
+void rebuild_block_mask(const LaunchScope& on, const BlockMask& mask, const Shape& shape,
+                        const Bindings& bindings, tilewright::Stream given_stream) {
+  const MaskKernels kernels = find_mask_kernels(on);
   const auto stream = static_cast<Stream>(given_stream);
-  const DeviceTileLists* const made_here = MaskPlacement::made_in(mask, scope.id());
+  const DeviceTileLists* const made_here = MaskPlacement::made_in(mask, on.context.id());
   if (!made_here) {
     throw Error(ErrorCode::block_mask, "the block mask lies in another CUDA context or on the host",
                 "rebuild it in the context that it was made in");
@@ -161,7 +163,7 @@ void rebuild_block_mask(const Driver& driver, const ContextScope& scope, const M
                 "make the mask again with block_mask(...)");
   }
   SnippetParameter snippet(bindings.cuda_arguments(), shape);
-  Builder builder(driver, kernels, lists.ordered_rows(), *workspace, snippet, stream);
+  Builder builder(on.driver, kernels, lists.ordered_rows(), *workspace, snippet, stream);
   builder.prepare();
   const std::int64_t room = lists.capacity();
   const TileGrid by_rows(mask.fingerprint(), false);

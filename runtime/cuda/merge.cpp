@@ -19,15 +19,20 @@ int lane_bits(const abi::MergeArguments& call, std::size_t element_bytes) {
 
 }  // namespace
 
-void launch_merge(const Driver& driver, const Kernel& kernel, abi::MergeArguments call,
-                  std::size_t element_bytes, Stream stream) {
-  call.lane_bits = lane_bits(call, element_bytes);
-  const std::int64_t rows_of_block = abi::kMergeThreads >> call.lane_bits;
-  const auto blocks = static_cast<unsigned>(ceil_div(call.all_rows, rows_of_block));
-  void* parameters[] = {&call};
-  driver.check(driver.functions().launch(kernel.function, blocks, 1, 1, abi::kMergeThreads, 1, 1, 0,
-                                         stream, parameters, nullptr),
-               "launching merge");
+void launch_merge(const LaunchScope& on, abi::MergeArguments call, tilewright::Stream stream) {
+  // The kernel: merge.cu.jinja.
+  const Kernel& kernel = on.kernels.kernel(kMerge, "tilewright_merge");
+
+  // The grid: lanes of one warp share a row.
+  call.lane_bits = lane_bits(call, size_of(on.spec.output_dtype()));
+  const LaunchConfig config = {
+      .blocks = ceil_div(call.all_rows, std::int64_t{abi::kMergeThreads >> call.lane_bits}),
+      .threads = abi::kMergeThreads,
+      .stream = stream,
+      .doing = "launching merge"};
+
+  // The launch.
+  launch_kernel(on.driver, kernel, config, call);
 }
 
 }  // namespace tilewright::cuda

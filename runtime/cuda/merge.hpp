@@ -1,16 +1,12 @@
 #pragma once
 
-#include <cstddef>
-
 #include "../../templates/abi/merge.hpp"
-#include "modules.hpp"
+#include "launch_scope.hpp"
 
 namespace tilewright::cuda {
 
 /// Launches merge.
 /// @param call from resolve_merge, with rows
-/// @param element_bytes of out
-void launch_merge(const Driver& driver, const Kernel& kernel, abi::MergeArguments call,
-                  std::size_t element_bytes, Stream stream);
+void launch_merge(const LaunchScope& on, abi::MergeArguments call, tilewright::Stream stream);
 
 }  // namespace tilewright::cuda

@@ -4,8 +4,8 @@
 
 #include "base/ceil_div.hpp"
 #include "runtime/call/forward_call.hpp"
-#include "runtime/cuda/arguments.hpp"
-#include "runtime/cuda/context.hpp"
+#include "runtime/cuda/call_mask.hpp"
+#include "runtime/cuda/head_groups.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -30,6 +30,24 @@ PlanGrid plan_grid(const PlanState& plan) {
   return {.blocks_of_list = blocks,
           .warps_of_sequence = std::max<std::int64_t>(1, blocks * kWarps / plan.shape.batch),
           .parts_of_span = parts};
+}
+
+// Of plan_proved, or of plan_exact, which serves where the former does not compile.
+const Kernel& plan_kernel(const ContextKernels& kernels) {
+  constexpr std::string_view kEntry = "tilewright_plan";
+  const Kernel* const proved = kernels.find({.role = KernelRole::plan_proved}, kEntry);
+  return proved ? *proved : kernels.kernel({.role = KernelRole::plan_exact}, kEntry);
+}
+
+// The plan's header, whatever the memory held.
+void clear_once(const Driver& driver, PlanState& plan, Stream stream) {
+  if (!plan.was_built) {
+    driver.check(driver.functions().fill_bytes(
+                     device_pointer(plan.memory), 0,
+                     static_cast<std::size_t>(plan.geometry.layout.sequences), stream),
+                 "clearing a plan");
+  }
+  plan.was_built = true;
 }
 
 void read_back(const Driver& driver, int ordinal, const std::byte* from, Stream stream, void* to,
@@ -65,18 +83,23 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
                      .reserved = 0}};
 }
 
-void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanState& plan,
-                 const PackedGroups& groups, const Bindings& bindings,
-                 const PositionArguments& positions, Stream stream) {
-  if (!plan.was_built) {
-    driver.check(driver.functions().fill_bytes(
-                     device_pointer(plan.memory), 0,
-                     static_cast<std::size_t>(plan.geometry.layout.sequences), stream),
-                 "clearing a plan");
-  }
-  plan.was_built = true;
+void launch_plan(const LaunchScope& on, PlanState& plan, const Bindings& bindings,
+                 tilewright::Stream stream) {
+  // The kernel: plan.cu.jinja.
+  const Kernel& kernel = plan_kernel(on.kernels);
+
+  // The grid.
   const PlanGeometry& geometry = plan.geometry;
   const PlanGrid grid = plan_grid(plan);
+  const LaunchConfig config = {.blocks = grid.blocks_of_list * geometry.heads,
+                               .threads = abi::cuda::kPlanThreads,
+                               .stream = stream,
+                               .doing = "launching a plan's kernel"};
+
+  // The arguments.
+  const CallMask positions(on, plan.positions ? &*plan.positions : nullptr);
+  const Shape shape = shape_of_totals(plan.shape);
+  const PackedGroups groups = packed_groups(on.spec, shape, on.kernels.gpu().l2_bytes);
   abi::cuda::PlanKernelArguments arguments = {
       .plan = plan_arguments(plan),
       .arrivals = reinterpret_cast<unsigned*>(plan.memory + geometry.layout.arrivals),
@@ -88,16 +111,16 @@ void launch_plan(const Driver& driver, int ordinal, const Kernel& kernel, PlanSt
       .kv_rows_of_group = static_cast<int>(groups.kv_rows),
       .groups = static_cast<int>(groups.sequences),
       .reserved = 0,
-      .positions = positions,
+      .positions = positions.arguments(0),
       .tables = {}};
-  SnippetParameter snippet(bindings.cuda_arguments(), shape_of_totals(plan.shape), plan.pages());
-  void* parameters[] = {&arguments, snippet.data()};
-  driver.check(driver.functions().launch(
-                   kernel.function, static_cast<unsigned>(grid.blocks_of_list * geometry.heads), 1,
-                   1, abi::cuda::kPlanThreads, 1, 1, 0, stream, parameters, nullptr),
-               "launching a plan's kernel");
-  plan.read = [&driver, ordinal, memory = plan.memory, stream](void* to, std::size_t offset,
-                                                               std::size_t bytes) {
+  SnippetParameter snippet(bindings.cuda_arguments(), shape, plan.pages());
+
+  // The launch.
+  clear_once(on.driver, plan, static_cast<Stream>(stream));
+  launch_kernel(on.driver, kernel, config, arguments, snippet);
+  plan.read = [&driver = on.driver, ordinal = on.facts.ordinal, memory = plan.memory,
+               stream = static_cast<Stream>(stream)](void* to, std::size_t offset,
+                                                     std::size_t bytes) {
     read_back(driver, ordinal, memory + offset, stream, to, bytes);
   };
 }

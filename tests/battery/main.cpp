@@ -19,7 +19,7 @@
 
 #include "base/error.hpp"
 #include "generator/spec/spec_json.hpp"
-#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/targets.hpp"
 #include "tests/battery/cases.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"

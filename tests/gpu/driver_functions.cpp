@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/targets.hpp"
 #include "tests/support/skip.hpp"
 
 using namespace tilewright;

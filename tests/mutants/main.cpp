@@ -48,7 +48,7 @@
 #include "generator/tactic/cuda_tactic.hpp"
 #include "runtime/compile/process.hpp"
 #include "runtime/compile/temporary_directory.hpp"
-#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/targets.hpp"
 #include "tests/mutants/gpu_alone.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/second_look.hpp"

@@ -1,10 +1,9 @@
 // What of the CUDA backend can be tested without a GPU.
-#include "runtime/cuda/backend.hpp"
-
 #include <cstring>
 
 #include "base/error.hpp"
 #include "runtime/cuda/arguments.hpp"
+#include "runtime/cuda/targets.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;

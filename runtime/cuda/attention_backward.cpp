@@ -1,0 +1,66 @@
+#include "runtime/cuda/attention_backward.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "generator/spec/gradients.hpp"
+#include "runtime/cuda/call_mask.hpp"
+#include "runtime/cuda/hopper_backward.hpp"
+
+namespace tilewright::cuda {
+namespace {
+
+// What gradients of buffers and scalars are like.
+std::vector<TensorView> gradient_shapes(const Spec& spec, const Bindings& bindings) {
+  std::vector<TensorView> shapes;
+  for (const std::string& name : gradient_names(spec)) {
+    const auto buffer = spec.buffers.find(name);
+    const auto index = static_cast<std::size_t>(std::distance(spec.buffers.begin(), buffer));
+    const bool is_buffer = buffer != spec.buffers.end();
+    shapes.push_back(is_buffer
+                         ? bindings.buffers()[index]
+                         : TensorView::contiguous(static_cast<void*>(nullptr), DType::f32, {1}));
+  }
+  return shapes;
+}
+
+}  // namespace
+
+void launch_dense_backward(const LaunchScope& on, const BackwardCall& call, const BlockMask* mask,
+                           const Bindings& bindings) {
+  const CallMask lists(on, mask, CallMask::Lists::by_both);
+  const BackwardTiles tiles = {.rows = lists.arguments(0), .columns = lists.columns()};
+  const KernelVariant& variant = on.facts.variants.backward;
+  const bool takes_maps = on.kernels.find(variant, kHopperBackwardEntry) != nullptr;
+  const bool aligned = is_aligned(on.spec, call);
+  if (aligned && takes_maps && hopper_backward_serves(on.spec, call)) {
+    launch_hopper_backward(on, call, tiles, bindings);
+  } else {
+    launch_backward(on, variant_for(variant, aligned && !takes_maps), call, tiles, bindings);
+  }
+}
+
+void launch_packed_backward(const LaunchScope& on, const BackwardCall& call, const PlanState& plan,
+                            const Bindings& bindings) {
+  launch_backward(on, variant_for(on.facts.variants.backward, is_aligned(on.spec, call)), call,
+                  {.plan = &plan, .work_side = on.facts.plan_work_side}, bindings);
+}
+
+std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, const Bindings* bindings,
+                                bool deterministic) {
+  const Spec& spec = on.spec;
+  const std::vector<TensorView> gradients =
+      bindings ? gradient_shapes(spec, *bindings) : std::vector<TensorView>();
+  const std::int64_t portable = bindings ? backward_workspace(shape, gradients, deterministic)
+                                         : backward_workspace(spec, shape);
+  const Kernel* hopper = on.kernels.find(on.facts.variants.backward, kHopperBackwardEntry);
+  if (hopper == nullptr || deterministic) return portable;
+  const std::int64_t rows = hopper->launch.q_tile;
+  return std::max(portable, bindings ? hopper_backward_workspace(spec, shape, rows, gradients)
+                                     : hopper_backward_workspace(spec, shape, rows));
+}
+
+}  // namespace tilewright::cuda

@@ -1,0 +1,116 @@
+#include "runtime/cuda/packed_forward.hpp"
+
+#include "runtime/cuda/forward_choice.hpp"
+#include "runtime/cuda/head_groups.hpp"
+#include "runtime/cuda/plan.hpp"
+#include "runtime/cuda/q_tile_grid.hpp"
+#include "runtime/cuda/tensor_maps.hpp"
+#include "templates/abi/cuda_max_scores.hpp"
+
+namespace tilewright::cuda {
+namespace {
+
+namespace cuda_abi = tilewright::abi::cuda;
+
+// Whether no sequence is left for prefill, whatever the device's lengths are. Where rows of tiles
+// begin at positions, a sequence may have rows of two.
+bool all_are_decoded(const PlanState& plan) {
+  return !plan.positions && plan.shape.max_q_len <= plan.geometry.decode_q_len &&
+         plan.shape.max_q_len <= plan.geometry.block[0];
+}
+
+abi::SequencePages pages_of(const LaunchScope& on, const ForwardCall& call, const PlanState& plan) {
+  abi::SequencePages pages = plan.pages();
+  const std::int64_t kv_tile =
+      on.kernels.kernel(on.facts.variants.forward, kForwardEntry).launch.kv_box_rows;
+  if (on.spec.is_paged() && kv_tile > 0) pages.box_shift = page_box_shift(call.page_size, kv_tile);
+  return pages;
+}
+
+// What both kernels take, but for the scaling of those that take tensor maps. SnippetArguments has
+// the totals as lengths.
+cuda_abi::PackedForwardArguments packed_arguments(const LaunchScope& on, const ForwardCall& call,
+                                                  const PlanState& plan) {
+  const PackedGroups groups = packed_groups(on.spec, call.shape, on.kernels.gpu().l2_bytes);
+  return {{.q = tensor_argument(call.q),
+           .k = tensor_argument(call.k),
+           .v = tensor_argument(call.v),
+           .out = tensor_argument(call.out),
+           .lse = call.lse,
+           .mask = {},
+           .scaling = plain_scaling(on.spec, call),
+           .q_tiles = 0,
+           .heads_in_group = static_cast<int>(groups.heads),
+           .whole_groups = 0,
+           .launch = on.kernels.next_launch()},
+          plan_arguments(plan)};
+}
+
+// Kernels for kv_new take the new rows too. Those of specs without max_scores take the first part.
+template <typename... Others>
+void launch_packed(const LaunchScope& on, const Kernel& kernel, const LaunchConfig& config,
+                   const ForwardCall& call, const cuda_abi::PackedForwardArguments& arguments,
+                   Others&... others) {
+  if (on.spec.kv_new) {
+    cuda_abi::WithMaxScores<cuda_abi::NewRowsForwardArguments> all = {
+        {arguments, tensor_argument(call.k_new), tensor_argument(call.v_new)}, call.max_scores};
+    return launch_kernel(on.driver, kernel, config, all, others...);
+  }
+  cuda_abi::WithMaxScores<cuda_abi::PackedForwardArguments> all = {arguments, call.max_scores};
+  launch_kernel(on.driver, kernel, config, all, others...);
+}
+
+void launch_packed_decode(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
+                          const cuda_abi::PackedForwardArguments& arguments,
+                          SnippetParameter& snippet) {
+  // The kernel: decode.cu.jinja.
+  const KernelVariant variant = variant_for(on.facts.variants.decode, is_aligned(on.spec, call));
+  const Kernel& kernel = on.kernels.kernel(variant, kForwardEntry);
+
+  // The grid: the blocks share what the plan has for them.
+  const LaunchConfig config = {.blocks = plan.geometry.decode_blocks,
+                               .threads = kernel.launch.threads,
+                               .shared_bytes = kernel.launch.shared_bytes,
+                               .stream = call.stream,
+                               .doing = "launching forward"};
+
+  // The launch.
+  launch_packed(on, kernel, config, call, arguments, snippet);
+}
+
+void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
+                    const Bindings& bindings, cuda_abi::PackedForwardArguments& arguments,
+                    SnippetParameter& snippet) {
+  // The kernel: hopper_forward.cu.jinja, which takes tensor maps, or portable_forward.cu.jinja.
+  const ForwardChoice choice = choose_forward(on, call, bindings);
+  const Kernel& kernel = choice.kernel;
+  arguments.scaling = choice.scaling;
+
+  // The grid: q tiles of the plan's work.
+  const std::int64_t of_head =
+      std::int64_t{plan.geometry.rows} * (on.facts.plan_work_side / kernel.launch.q_tile);
+  const std::int64_t q_tiles = launchable_q_tiles(of_head * call.shape.num_q_heads);
+  const LaunchConfig config = {.blocks = blocks_for(on, kernel, q_tiles),
+                               .threads = kernel.launch.threads,
+                               .shared_bytes = kernel.launch.shared_bytes,
+                               .stream = call.stream,
+                               .doing = "launching forward"};
+
+  // The launch.
+  if (!choice.takes_maps()) return launch_packed(on, kernel, config, call, arguments, snippet);
+  cuda_abi::PagedTensorMaps maps;  // of which calls without pages take the first part
+  make_tensor_maps(on.driver, on.spec, call, kernel.launch.kv_box_rows, maps);
+  launch_packed(on, kernel, config, call, arguments, maps, snippet);
+}
+
+}  // namespace
+
+void launch_packed_forward(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
+                           const Bindings& bindings) {
+  cuda_abi::PackedForwardArguments arguments = packed_arguments(on, call, plan);
+  SnippetParameter snippet(bindings.cuda_arguments(), call.shape, pages_of(on, call, plan));
+  if (plan.geometry.decode_blocks > 0) launch_packed_decode(on, call, plan, arguments, snippet);
+  if (!all_are_decoded(plan)) launch_prefill(on, call, plan, bindings, arguments, snippet);
+}
+
+}  // namespace tilewright::cuda
