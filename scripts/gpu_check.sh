@@ -148,8 +148,8 @@ bounded_waits() {
       exit 1' bounded "$work/templates" "$waits" "${run[@]}"
   done <<'FAULTS'
 nobody hands over a plan|planner.hpp|if (leads()) arrive(shared_address(&shared_.control->plan_full[place_.stage()]));|a plan
-nobody gives K back|consumer.hpp|    release(control.k_empty[stage]);|an empty place for K
-nobody gives V back|consumer.hpp|    if (has_before) release(control.v_empty[before.stage]);|an empty place for V
+nobody gives K back|consumer.hpp|    ring_.give_back_k();|an empty place for K
+nobody gives V back|consumer.hpp|    if (has_before) ring_.give_back_v(before.place);|an empty place for V
 nobody announces K|producer.hpp|    arrive_and_expect(full, kPanels * kPanelBytes);|K, stage
 FAULTS
 }

@@ -147,13 +147,15 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
   const std::string producer = "cuda/hopper/producer.hpp";
   const std::string store = "cuda/hopper/store.hpp";
   const std::vector<Fault> faults = {
-      {"K is read before it is there", consumer, "    wait_for_k();\n    Kept kept;",
+      {"K is read before it is there", consumer, "    ring_.wait_for_k();\n    Kept kept;",
        "    Kept kept;"},
       {"scores are read before they are there", consumer, "    wait_for_scores(s);\n", ""},
-      {"a place of K is never given back", consumer, "release(control.k_empty[stage]);", ""},
+      {"a place of K is never given back", consumer, "ring_.give_back_k();", ""},
       {"V's place is given back while it is read", consumer,
-       "    wait_for_values(out, p);\n    if (has_before) release(control.v_empty[before.stage]);",
-       "    if (has_before) release(control.v_empty[before.stage]);\n    wait_for_values(out, p);"},
+       "    wait_for_values(rows.out, before.p);\n    if (has_before) "
+       "ring_.give_back_v(before.place);",
+       "    if (has_before) ring_.give_back_v(before.place);\n    "
+       "wait_for_values(rows.out, before.p);"},
       {"half of a tile's bytes are announced", "cuda/hopper/whole_kv_boxes.hpp",
        "arrive_and_expect(full, kPanels * kPanelBytes)",
        "arrive_and_expect(full, kPanels * kPanelBytes / 2)"},
@@ -215,9 +217,9 @@ TEST_CASE("emulated GPU: a last tile of V that is the next head's is seen") {
 }
 
 TEST_CASE("emulated GPU: faults where warpgroups have no rows are seen") {
-  const std::vector<Fault> faults = {{"a warpgroup that passes by gives V back before it is there",
-                                      "cuda/hopper/consumer.hpp",
-                                      "    wait_for_v(place_);\n    release(", "    release("}};
+  const std::vector<Fault> faults = {
+      {"a warpgroup that passes by gives V back before it is there", "cuda/hopper/kv_ring.hpp",
+       "    wait_for_v(place_);\n    give_back_v(", "    give_back_v("}};
   Spec spec = causal("hopper");
   spec.mask_mod = "";
   spec.tactic->parameters = {{"take_turns", 0}};  // turns keep them from getting ahead
@@ -227,12 +229,13 @@ TEST_CASE("emulated GPU: faults where warpgroups have no rows are seen") {
 
 TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
   const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::string run = "cuda/hopper/one_run.hpp";
   const std::vector<Fault> faults = {
       {"a warp asks itself alone", consumer, "any_of_warpgroup(kOwnBarrier + number_, keeps)",
        "__any_sync(~0u, keeps)"},
-      {"a tile is left out that is the last", consumer, "i == left_out && i + 1 < kv_tiles",
+      {"a tile is left out that is the last", run, "i == left_out && i + 1 < kv_tiles",
        "i == left_out"},
-      {"a tile is left out behind one that is not", consumer, "i == left_out && i + 1 < kv_tiles",
+      {"a tile is left out behind one that is not", run, "i == left_out && i + 1 < kv_tiles",
        "i + 1 < kv_tiles"},
   };
   REQUIRE(findings(with_rows_left_out(), kSeveralLongRows, default_template_loader()).empty());
@@ -240,18 +243,18 @@ TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
 }
 
 TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are seen") {
-  const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::string runs = "cuda/hopper/own_runs.hpp";
   const std::string tiles = "cuda/hopper/two_block_tiles.hpp";
   const std::vector<Fault> faults = {
-      {"all rows are taken for the first block's", consumer,
+      {"all rows are taken for the first block's", runs,
        "mask_row_ = (inputs.q_tile->row_in_block(inputs.q_tile->first_row) + number_ * 64) / "
        "kBlockQ;",
        "mask_row_ = 0;"},
-      {"a tile is visited of which the rows have nothing", consumer,
+      {"a tile is visited of which the rows have nothing", runs,
        "if (tile.state(mask_row_) != TileState::absent) return true;", "return true;"},
-      {"a run ends before the values of its last tile", consumer,
-       "      ends = finish(inputs, before, softmax, out, p);\n    }\n    if (!kOutOverQ",
-       "      release(shared_.control->v_empty[before.stage]);\n    }\n    if (!kOutOverQ"},
+      {"a run ends before the values of its last tile", runs,
+       "      ends = consumer.finish(rows, before);\n    }\n    if (!kOutOverQ",
+       "      consumer.ring().give_back_v(before.place);\n    }\n    if (!kOutOverQ"},
       {"a tile does not know of the next one", tiles, "return tile.followed_by(upcoming_);",
        "return tile;"},
       {"a list is read once too often", tiles, "--lists_.left[i] > 0", "--lists_.left[i] >= 0"},

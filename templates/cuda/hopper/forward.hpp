@@ -13,7 +13,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/kv_boxes.hpp"
 #include "kernel/prepared_tiles.hpp"
-#include "kernel/tiles.hpp"
+#include "kernel/tile_runs.hpp"
 
 // The roles of a block of threads.
 
@@ -37,7 +37,7 @@ TW_INLINE void forward(const ForwardArguments& arguments, const TensorMaps& maps
     Preparer(shared).run();
   } else {
     increase_registers<kConsumerRegisters>();
-    Consumer<Tiles::Tile>(arguments, maps, call, shared, warpgroup - 1).run();
+    Consumer<Runs>(arguments, maps, call, shared, warpgroup - 1).run();
   }
 }
 

@@ -32,9 +32,6 @@ TW_INLINE int count_tiles(int blocks, int last_block, int kv_len) {
   return blocks == 0 ? 0 : (blocks - 1) * kTilesOfKvBlock + tiles_of(last_block, kv_len);
 }
 
-// A tile as a row of the mask sees it, of which a q tile has only one (but see two_block_tiles.hpp).
-TW_INLINE KvTile as_kv_tile(KvTile tile, int) { return tile; }
-
 // What walks over the tiles of one row of the mask, or without one, have in common.
 struct TilesOfOneRow {
   using Tile = KvTile;
