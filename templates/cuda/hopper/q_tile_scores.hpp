@@ -88,7 +88,7 @@ class QTileScores {
 
   // Whether score_mod's reads stay inside its buffers at this warpgroup's rows: in a tile, and in all
   // tiles, or those that need no care. Else columns that do not exist and the tile of an empty row
-  // (behind the last) are among them.
+  // (after the last) are among them.
   __forceinline__ bool all_load_in_bounds(const SnippetInputs& inputs) const {
     const long long kv_len = inputs.kv_len;
     return columns_load_in_bounds(inputs, 0, kLoadsWithBounds ? kv_len - 1 : kv_len + 2 * kKvTile);
