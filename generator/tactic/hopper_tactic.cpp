@@ -55,6 +55,11 @@ std::int64_t uneven_row_bytes(const Spec& spec) {
   return 0;
 }
 
+// Whether a tile may have rows of two dtypes.
+bool mixes_new_rows(const Spec& spec) {
+  return spec.kv_new && spec.key_value_dtype() != spec.dtype;
+}
+
 // Steps of kv tiles: rows of V that one product takes.
 std::int64_t kv_step(const Spec& spec) {
   return multiplies_float8(spec) ? 32 : 16;
@@ -166,7 +171,7 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   if (!uses_tensor_cores(spec) && !eight_bits) return {};
   if (spec.pads_rows() || uneven_row_bytes(spec) != 0) return {};
   if (spec.has_dropout()) return {};
-  if (spec.kv_new || spec.is_paged_x() || facts.scales_kv_rows()) return {};
+  if (mixes_new_rows(spec) || spec.is_paged_x() || facts.scales_kv_rows()) return {};
   if (spec.key_value_dtype() != spec.dtype && !widens(spec)) return {};
   if (eight_bits && spec.is_paged()) return {};
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) return {};
@@ -221,7 +226,7 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
     return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
   }
   if (spec.has_dropout()) return "Hopper's kernel has no dropout";
-  if (spec.kv_new) return "it does not load new rows outside of pages";
+  if (mixes_new_rows(spec)) return "its tiles have rows of one dtype: new rows or those of pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {
     return fmt::format(

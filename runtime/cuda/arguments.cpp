@@ -93,10 +93,11 @@ void require_room(const Spec& spec) {
       sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);
   constexpr std::size_t kNewRowsBytes =
       sizeof(cuda_abi::NewRowsForwardArguments) - sizeof(cuda_abi::PackedForwardArguments);
-  constexpr std::size_t kPagedMapBytes =
-      sizeof(cuda_abi::PagedTensorMaps) - sizeof(cuda_abi::TensorMaps);
+  const std::size_t paged_map_bytes =
+      (spec.kv_new ? sizeof(cuda_abi::NewRowsTensorMaps) : sizeof(cuda_abi::PagedTensorMaps)) -
+      sizeof(cuda_abi::TensorMaps);
   const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0) -
-                           (spec.is_paged() ? sizeof(abi::SequencePages) + kPagedMapBytes : 0) -
+                           (spec.is_paged() ? sizeof(abi::SequencePages) + paged_map_bytes : 0) -
                            (spec.kv_new ? kNewRowsBytes : 0) -
                            (spec.outputs.max_scores ? sizeof(float*) : 0);
   if (bytes <= static_cast<long long>(room)) return;

@@ -41,7 +41,7 @@ void launch_dense_forward(const LaunchScope& on, const ForwardCall& call, const 
 
   // The launch.
   if (!choice.takes_maps()) return launch_kernel(on.driver, kernel, config, arguments, snippet);
-  abi::cuda::PagedTensorMaps maps;  // of which dense kernels take the first part
+  ForwardMaps maps;  // of which dense kernels take the first part
   make_tensor_maps(on.driver, on.spec, call, kernel.launch.kv_box_rows, maps);
   launch_kernel(on.driver, kernel, config, arguments, maps, snippet);
 }

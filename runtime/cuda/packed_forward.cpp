@@ -98,7 +98,7 @@ void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanSt
 
   // The launch.
   if (!choice.takes_maps()) return launch_packed(on, kernel, config, call, arguments, snippet);
-  cuda_abi::PagedTensorMaps maps;  // of which calls without pages take the first part
+  ForwardMaps maps;  // of which calls without pages take the first part
   make_tensor_maps(on.driver, on.spec, call, kernel.launch.kv_box_rows, maps);
   launch_packed(on, kernel, config, call, arguments, maps, snippet);
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "base/ceil_div.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
@@ -136,32 +137,50 @@ MapRequest make_ragged_request(DType dtype, const ResolvedTensor& tensor, const 
       .box = {box_columns(dtype), box_rows, 1, 1, 1}};
 }
 
-// Rows of the pool, counted as if all were of one page, in groups of 8.
-MapRequest make_page_request(DType dtype, const ResolvedTensor& pool, const Extents& size,
-                             std::int64_t page_size, std::uint32_t box_rows) {
-  const std::uint64_t row = stride_bytes(dtype, pool.row_stride),
-                      head = stride_bytes(dtype, pool.head_stride);
-  const std::int64_t pages = size.rows / page_size;
-  const std::int64_t rows = pages == 0 ? 1 : (pages - 1) * page_rows(pool) + page_size;
-  const auto groups = static_cast<std::uint64_t>(ceil_div(rows, std::int64_t{kRowsOfGroup}));
+// Rows in groups of 8, of which a box has whole ones.
+// rows_of_group: of the second dimension
+// groups: that the tensor has
+MapRequest make_group_request(DType dtype, const ResolvedTensor& tensor, const Extents& size,
+                              std::uint32_t rows_of_group, std::int64_t groups,
+                              std::uint32_t box_rows) {
+  const std::uint64_t row = stride_bytes(dtype, tensor.row_stride),
+                      head = stride_bytes(dtype, tensor.head_stride);
+  const auto all = static_cast<std::uint64_t>(groups);
   const auto columns = static_cast<std::uint64_t>(size.columns);
   const auto panels = static_cast<std::uint32_t>(page_box_panels(size.columns, dtype));
-  const std::uint64_t heads = extent(size.heads, pool.head_stride);
+  const std::uint64_t heads = extent(size.heads, tensor.head_stride);
   const std::uint32_t box_groups = box_rows / kRowsOfGroup;
-  MapRequest request = {.type = type_of(dtype), .data = pool.data};
+  MapRequest request = {.type = type_of(dtype), .data = tensor.data};
   if (panels > 1 || columns <= box_columns(dtype)) {
     request.rank = 5;
-    request.extents = {std::min<std::uint64_t>(columns, box_columns(dtype)), kRowsOfGroup, panels,
-                       heads, groups};
+    request.extents = {std::min<std::uint64_t>(columns, box_columns(dtype)), rows_of_group, panels,
+                       heads, all};
     request.strides = {row, kBoxBytes, head, kRowsOfGroup * row};
     request.box = {box_columns(dtype), kRowsOfGroup, panels, 1, box_groups};
   } else {
     request.rank = 4;
-    request.extents = {columns, kRowsOfGroup, heads, groups};
+    request.extents = {columns, rows_of_group, heads, all};
     request.strides = {row, head, kRowsOfGroup * row};
     request.box = {box_columns(dtype), kRowsOfGroup, 1, box_groups};
   }
   return request;
+}
+
+// Rows of the pool, counted as if all were of one page.
+MapRequest make_page_request(DType dtype, const ResolvedTensor& pool, const Extents& size,
+                             std::int64_t page_size, std::uint32_t box_rows) {
+  const std::int64_t pages = size.rows / page_size;
+  const std::int64_t rows = pages == 0 ? 1 : (pages - 1) * page_rows(pool) + page_size;
+  return make_group_request(dtype, pool, size, kRowsOfGroup,
+                            ceil_div(rows, std::int64_t{kRowsOfGroup}), box_rows);
+}
+
+// Tiles of new rows, which begin at any row.
+MapRequest make_new_tile_request(DType dtype, const ResolvedTensor& tensor, const Extents& size,
+                                 std::uint32_t box_rows) {
+  const std::int64_t groups = ceil_div(size.rows, std::int64_t{kRowsOfGroup});
+  return make_group_request(dtype, tensor, size, 2 * kRowsOfGroup - 1,
+                            std::max<std::int64_t>(groups, 1), box_rows);
 }
 
 void encode(const Driver& driver, const MapRequest& request, TensorMap& map) {
@@ -189,6 +208,37 @@ void find_or_encode(const Driver& driver, const MapRequest& request, LastMap& la
   map = last.map;
 }
 
+// What a kernel brings of K, or of V, besides whole boxes of pages.
+void make_new_rows_maps(const Driver& driver, DType dtype, const ResolvedTensor& pool,
+                        const Extents& pool_size, const ResolvedTensor& fresh,
+                        const Extents& new_size, std::uint32_t kv_tile, std::span<LastMap, 5> last,
+                        abi::cuda::NewRowsMaps& maps) {
+  const auto pieces = [&](const ResolvedTensor& tensor, const Extents& size, std::size_t first) {
+    for (const std::size_t i : {first, first + 1}) {
+      const std::uint32_t rows = i == first ? kRowsOfGroup : 1;
+      find_or_encode(driver, make_ragged_request(dtype, tensor, size, rows), last[i],
+                     maps.pieces[i]);
+    }
+  };
+  pieces(pool, pool_size, 0);
+  pieces(fresh, new_size, 2);
+  find_or_encode(driver, make_new_tile_request(dtype, fresh, new_size, kv_tile), last[4],
+                 maps.tile);
+}
+
+// A head of K is a head of the new rows too, in maps that have one where it is broadcast.
+bool broadcast_alike(const Shape& shape, const ResolvedTensor& pool, const ResolvedTensor& fresh) {
+  return shape.num_kv_heads == 1 || (pool.head_stride == 0) == (fresh.head_stride == 0);
+}
+
+bool new_rows_fit(const Spec& spec, const ForwardCall& call) {
+  const auto fit = [&](const ResolvedTensor& pool, const ResolvedTensor& fresh) {
+    return fits(spec, spec.dtype, fresh, call.shape.q_len) &&
+           broadcast_alike(call.shape, pool, fresh);
+  };
+  return fit(call.k, call.k_new) && fit(call.v, call.v_new);
+}
+
 }  // namespace
 
 bool fit_tensor_maps(const Spec& spec, const ForwardCall& call) {
@@ -196,7 +246,7 @@ bool fit_tensor_maps(const Spec& spec, const ForwardCall& call) {
   return is_aligned(spec, call) && fits(spec, spec.dtype, call.q, call.shape.q_len) &&
          fits(spec, kv, call.k, call.shape.kv_len) && fits(spec, kv, call.v, call.shape.kv_len) &&
          fits(spec, spec.output_dtype(), call.out, call.shape.q_len) &&
-         (!spec.is_paged() || pools_fit(call));
+         (!spec.is_paged() || pools_fit(call)) && (!spec.kv_new || new_rows_fit(spec, call));
 }
 
 int page_box_shift(std::int64_t page_size, std::int64_t kv_tile) {
@@ -206,8 +256,8 @@ int page_box_shift(std::int64_t page_size, std::int64_t kv_tile) {
 }
 
 void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
-                      std::int64_t kv_tile, abi::cuda::PagedTensorMaps& maps) {
-  thread_local LastMap last[5];
+                      std::int64_t kv_tile, ForwardMaps& maps) {
+  thread_local LastMap last[15];
   const Shape& shape = call.shape;
   const auto kv_rows = static_cast<std::uint32_t>(
       spec.is_paged() ? 1 << page_box_shift(call.page_size, kv_tile) : kv_tile);
@@ -217,21 +267,33 @@ void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall&
   const Extents out = {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch};
   const DType kv = spec.key_value_dtype();
   const auto request = spec.is_packed() ? make_ragged_request : make_request;
-  find_or_encode(driver, request(spec.dtype, call.q, q, kQBoxRows), last[0], maps.q);
+  abi::cuda::TensorMaps& of_all =
+      spec.kv_new ? static_cast<abi::cuda::TensorMaps&>(maps.new_rows) : maps.paged;
+  find_or_encode(driver, request(spec.dtype, call.q, q, kQBoxRows), last[0], of_all.q);
   if (spec.is_paged()) {
     const auto paged = [&](const ResolvedTensor& pool, const Extents& size) {
       return make_page_request(kv, pool, size, call.page_size, kv_rows);
     };
-    find_or_encode(driver, paged(call.k, k), last[1], maps.k);
-    find_or_encode(driver, paged(call.v, v), last[2], maps.v);
-    find_or_encode(driver, request(kv, call.v, v, kRowsOfGroup), last[4], maps.v_end);
+    find_or_encode(driver, paged(call.k, k), last[1], of_all.k);
+    find_or_encode(driver, paged(call.v, v), last[2], of_all.v);
   } else {
-    find_or_encode(driver, request(kv, call.k, k, kv_rows), last[1], maps.k);
-    find_or_encode(driver, request(kv, call.v, v, kv_rows), last[2], maps.v);
+    find_or_encode(driver, request(kv, call.k, k, kv_rows), last[1], of_all.k);
+    find_or_encode(driver, request(kv, call.v, v, kv_rows), last[2], of_all.v);
+  }
+  if (spec.kv_new) {
+    const auto tile = static_cast<std::uint32_t>(kv_tile);
+    const Extents k_new = {k.columns, q.rows, k.heads, 1}, v_new = {v.columns, q.rows, v.heads, 1};
+    const std::span<LastMap> more = std::span(last).subspan(5);
+    make_new_rows_maps(driver, kv, call.k, k, call.k_new, k_new, tile, more.first<5>(),
+                       maps.new_rows.more_of_k);
+    make_new_rows_maps(driver, kv, call.v, v, call.v_new, v_new, tile, more.last<5>(),
+                       maps.new_rows.more_of_v);
+  } else if (spec.is_paged()) {
+    find_or_encode(driver, request(kv, call.v, v, kRowsOfGroup), last[4], maps.paged.v_end);
   }
   if (size_of(spec.output_dtype()) != 2) return;  // stored from registers
   find_or_encode(driver, request(spec.output_dtype(), call.out, out, kOutBoxRows), last[3],
-                 maps.out);
+                 of_all.out);
 }
 
 bool fit_backward_maps(const Spec& spec, const BackwardCall& call) {

@@ -16,13 +16,18 @@ bool fit_tensor_maps(const Spec& spec, const ForwardCall& call);
 /// @param page_size a multiple of 16
 int page_box_shift(std::int64_t page_size, std::int64_t kv_tile);
 
+/// Where a call's maps are made. Kernels of other specs take TensorMaps, the first part of either.
+union ForwardMaps {
+  abi::cuda::PagedTensorMaps paged;
+  abi::cuda::NewRowsTensorMaps new_rows;  // of a spec with kv_new
+};
+
 /// Makes the maps of a call whose tensors fit.
 /// @param kv_tile  rows of the boxes of k and v; where these are in pages, page_box_shift says it
-/// @param maps  of which calls without pages take the first part; not returned by value: gcc 12
-/// aligns such a temporary to 32 bytes, not to 64
+/// @param maps  not returned by value: gcc 12 aligns such a temporary to 32 bytes, not to 64
 /// @throws Error with code device where the driver refuses
 void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
-                      std::int64_t kv_tile, abi::cuda::PagedTensorMaps& maps);
+                      std::int64_t kv_tile, ForwardMaps& maps);
 
 /// The same of a dense call of backward: whether the copy engine can bring and store its tensors.
 bool fit_backward_maps(const Spec& spec, const BackwardCall& call);

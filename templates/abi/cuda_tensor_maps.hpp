@@ -31,6 +31,21 @@ struct PagedTensorMaps : TensorMaps {
   TensorMap v_end;  // as in packed calls, in boxes of 8 rows: of the rows before a sequence's last
 };
 
+/// How new rows of K, or of V, come beside those in pages.
+struct NewRowsMaps {
+  /// As in packed calls: boxes of 8 rows of the pool, of 1 row of it; of 8 of the new rows, of 1.
+  TensorMap pieces[4];
+  /// A tile of new rows that all belong to one sequence: as for pages, but that 8 rows may begin at any of 8. The
+  /// second dimension has 15 rows for that, and the last group reaches behind the tensor: boxes must not.
+  TensorMap tile;
+};
+
+/// The same where each sequence's last rows are new ones beside pages.
+///   void tilewright_forward(NewRowsForwardArguments, NewRowsTensorMaps, SnippetArguments<buffers, scalars>)
+struct NewRowsTensorMaps : TensorMaps {
+  NewRowsMaps more_of_k, more_of_v;
+};
+
 constexpr int kRaggedRows = 1 << 30;  // as many as a packed tensor may have
 constexpr long long kRaggedTurn = 1LL << 34;
 constexpr int kRaggedExtent = 0x7fff0000;  // of the last two dimensions: more than any index there

@@ -68,21 +68,44 @@ TEST_CASE("emulated GPU: sound kernels over pages are right", "[every-kind]") {
 
 TEST_CASE("emulated GPU: faults of Hopper's kernel over pages are seen") {
   const std::string boxes = "cuda/hopper/paged_kv_boxes.hpp";
+  const std::string loader = "cuda/hopper/page_loader.hpp";
   const std::vector<Fault> faults = {
-      {"V is read behind the sequence's end", boxes, "begin_ == kOutside || rows_ >= 1 << shift_",
-       "begin_ == kOutside || rows_ >= 0"},
-      {"a page's rows begin at the first", boxes, "+ row - index * pages.page_size.value", ""},
-      {"a box lies in the place of the one before", boxes, "to + static_cast<unsigned>(row_ / 8 *",
-       "to + static_cast<unsigned>(max(row_ / 8 - 2, 0) *"},
-      {"a loader's bytes are not expected", boxes, "- Loader::number() + Loader::kCount - 1) /",
-       "- Loader::number()) /"},
+      {"V is read behind the sequence's end", boxes,
+       "begin_ == kOutsidePool || rows_ >= 1 << shift_", "begin_ == kOutsidePool || rows_ >= 0"},
+      {"a page's rows begin at the first", loader, "+ row - index * pages.page_size.value", ""},
+      {"a box lies in the place of the one before", loader, "to + static_cast<unsigned>(row / 8 *",
+       "to + static_cast<unsigned>(max(row / 8 - 2, 0) *"},
+      {"a loader's bytes are not expected", loader, "- number() + kCount - 1) /", "- number()) /"},
       {"one loader alone asks for plans", "cuda/hopper/producer.hpp",
        "void ask_for_plan() const {\n    if (!Loader::speaks()) return;",
        "void ask_for_plan() const {\n    if (!Loader::leads()) return;"},
-      {"the page before is read", boxes, "page_entry(pages, index)",
+      {"the page before is read", loader, "page_entry(pages, index)",
        "page_entry(pages, index > 0 ? index - 1 : 0)"},
   };
   check_each_is_seen(faults, paged(128, "q_idx >= kv_idx"), lengths({{70, 203}, {130, 260}}, 48));
+}
+
+TEST_CASE("emulated GPU: faults of Hopper's kernel over pages and new rows are seen") {
+  const std::string boxes = "cuda/hopper/paged_kv_new_boxes.hpp";
+  const std::vector<Fault> faults = {
+      {"new rows begin a row late", boxes, "q_tile.rows.q_len - all;",
+       "q_tile.rows.q_len - all + 1;"},
+      {"the context is a row longer", boxes, "kv_len) - first;", "kv_len) - first + 1;"},
+      {"a tile of new rows begins at a group of the tensor", boxes, "begin_ % kRowsOfGroup);",
+       "0);"},
+      {"V's new rows go on behind the sequence's end", boxes,
+       "min(max(all - row_, 0), kRowsOfGroup)", "kRowsOfGroup"},
+      {"rows of a group lie on top of each other", boxes, "row_ % kRowsOfGroup * kPanelRowBytes)",
+       "0)"},
+      {"the group that is of both comes as one piece", boxes,
+       "row_ = number == mixed ? kKvTile : ", "row_ = "},
+  };
+  Spec spec = paged(128, "q_idx >= kv_idx");
+  spec.kv_new = true;
+  auto of = lengths({{9, 0}, {140, 271}, {150, 150}}, 48);
+  of.has_new_rows = true;
+  REQUIRE(findings(spec, of, default_template_loader()).empty());
+  check_each_is_seen(faults, spec, of);
 }
 
 TEST_CASE("emulated GPU: faults of the kernel that decodes are seen") {

@@ -8,6 +8,11 @@ namespace tilewright::new_rows {
 
 using namespace appended_rows;
 
+inline Spec with_mask(Spec spec, const std::string& mask_mod) {
+  spec.mask_mod = mask_mod;
+  return spec;
+}
+
 /// out and lse of one call, first poison and -9.
 struct Results {
   Tensor out, lse;
@@ -36,11 +41,10 @@ inline void forget_new_pages(const Batch& batch, PagedBatch& paged) {
 }
 
 /// A call with kv_new, whose pools hold NaN where the new rows would be, and the same call after
-/// append.
+/// append, which the same kernel serves: the bits are equal.
 inline void check_against_append(Spec spec, const Device& device, std::int64_t page_size,
-                                 TableForm form) {
-  CAPTURE(to_string(spec.dtype), page_size, static_cast<int>(form), spec.mask_mod);
-  const Batch batch = mixed_batch();
+                                 TableForm form, const Batch& batch = mixed_batch()) {
+  CAPTURE(to_string(spec.dtype), spec.head_dim, page_size, static_cast<int>(form), spec.mask_mod);
   PagedBatch paged(batch, page_size, form);
   Step step(batch, paged);
   const PackedShape shape = paged.shape(batch);
@@ -48,9 +52,6 @@ inline void check_against_append(Spec spec, const Device& device, std::int64_t p
   const Tensor q_begin = int_tensor(batch.q_begins), q = in_dtype(batch.q, dtype);
   const Tensor k_new = in_dtype(step.k_new, dtype), v_new = in_dtype(step.v_new, dtype);
   Results wanted(batch, dtype), found(batch, dtype);
-  // Bits are equal where the same kernel serves both, and Hopper's takes no new rows outside of
-  // pages.
-  if (device != Device::cpu()) spec.tactic = TacticSpec{.name = "portable", .parameters = {}};
   {
     const Attention attention(spec, {.device = device, .append = true});
     Workspace workspace(attention.workspace_size(shape));

@@ -6,9 +6,10 @@
 // Copies of boxes of a tensor between global and shared memory by the copy engine, TMA (sm_90).
 //
 // A box is 64 elements of 16 bits (128 bytes) wide. In shared memory its rows lie one after the
-// other, and the 16-byte chunk c of row r stands at place c ^ (r % 8), the 128-byte swizzle that
-// wgmma reads; the box must begin at a multiple of 1024 bytes. What is outside of the tensor is
-// read as 0 and counts as brought, and is not written.
+// other, and the 16-byte chunk c of a row stands at place c ^ (r % 8), where r is the row's address
+// by 128: the 128-byte swizzle that wgmma reads, for which a tile begins at a multiple of 1024 bytes.
+// A box begins at a multiple of 128 bytes. What is outside of the tensor is read as 0 and counts as
+// brought, and is not written.
 
 namespace tw_kernel {
 

@@ -201,6 +201,14 @@ TEST_CASE("tactic hopper: where it does not serve, the refusal says why") {
           .kv_layout = Layout::paged,
           .out_dtype = bf16};
   CHECK_THAT(why(spec), ContainsSubstring("does not turn V of 8 bits in pages"));
+  spec = {.dtype = bf16,
+          .head_dim = 64,
+          .layout = Layout::packed,
+          .kv_layout = Layout::paged,
+          .kv_new = true};
+  CHECK(why(spec) == "accepted");
+  spec.kv_dtype = i8;
+  CHECK_THAT(why(spec), ContainsSubstring("rows of one dtype: new rows or those of pages"));
   spec = {.dtype = f8e4m3, .head_dim = 40, .out_dtype = bf16};
   CHECK_THAT(why(spec), ContainsSubstring("multiples of 16 bytes, and some have 40"));
   spec = {.dtype = bf16, .head_dim = 64};

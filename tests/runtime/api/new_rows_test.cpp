@@ -9,15 +9,6 @@ namespace tilewright {
 using test::refusal;
 using namespace new_rows;
 
-namespace {
-
-Spec with_mask(Spec spec, const std::string& mask_mod) {
-  spec.mask_mod = mask_mod;
-  return spec;
-}
-
-}  // namespace
-
 TEST_CASE("new rows: the bits of append and a paged call") {
   const Spec in_f32 = append_spec(f32, f32), in_bf16 = append_spec(bf16, bf16);
   for (const std::int64_t page_size : {1, 3, 16, 64}) {

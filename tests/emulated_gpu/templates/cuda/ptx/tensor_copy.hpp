@@ -27,7 +27,8 @@ TW_INLINE void for_each_chunk(const emulated::TensorMap& map, unsigned address,
     unsigned rest = r;
     for (unsigned d = 1; d < map.rank; rest /= map.box[d++]) row.index[d] += rest % map.box[d];
     for (unsigned chunk = 0; chunk < 8; ++chunk) {
-      unsigned char* const shared = emulated::at_shared(address + r * 128 + (chunk ^ r % 8) * 16);
+      unsigned char* const shared =
+          emulated::at_shared(address + r * 128 + (chunk ^ (address / 128 + r) % 8) * 16);
       const unsigned count = 16 / map.element_bytes;
       for (unsigned i = 0; i < count; ++i) {
         BoxBegin element = row;
@@ -39,7 +40,7 @@ TW_INLINE void for_each_chunk(const emulated::TensorMap& map, unsigned address,
 }
 
 TW_INLINE emulated::TensorMap box_map(const TensorMap& map, unsigned rank, unsigned address) {
-  if (address % 1024 != 0) emulated_core->fail("a box does not begin at a multiple of 1024 bytes");
+  if (address % 128 != 0) emulated_core->fail("a box does not begin at a multiple of 128 bytes");
   emulated::TensorMap known;
   std::memcpy(&known, &map, sizeof known);
   if (!known.is_made() || known.rank != rank ||
