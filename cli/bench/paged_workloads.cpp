@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::int64_t kPageSize = 16;
 // What modifications of scores may cost a step that waits for memory, and pages a chunk of a
-// prompt.
+// prompt, and new rows beside pages.
 constexpr double kFreeModification = 0.98;
 constexpr double kEqualToPacked = 0.95;
+constexpr double kEqualToPages = 0.95;
 
 // Sequences of equal lengths.
 struct StepGroup {
@@ -51,6 +52,10 @@ class PagedRows {
     add_window();
     add_chunks({{8, 512, 8192}});
     add_chunks({{2, 2048, 32768}});
+    add_new_rows({{64, 1, 8192}}, kPageSize);
+    add_new_rows({{8, 512, 8192}}, kPageSize);
+    add_new_rows({{8, 512, 8192}}, 64);
+    add_new_rows({{8, 509, 8101}}, kPageSize);  // a tile has rows of pages and new ones
     add(as_paged(causal_variant(dtype_, head_dim_)), {{60, 1, 4096}, {4, 1024, 4096}}, kPageSize);
     return std::move(all_);
   }
@@ -82,6 +87,16 @@ class PagedRows {
       PackedRow& row = add(as_paged(causal), step, page_size);
       compare(row, "packed", workload_of(as_packed(causal), step, 0), kEqualToPacked);
     }
+  }
+
+  // The step's rows beside pages: against all columns in pages.
+  void add_new_rows(const Step& step, std::int64_t page_size) {
+    const Spec causal = as_paged(causal_variant(dtype_, head_dim_));
+    Spec beside = causal;
+    beside.name += "_kv_new";
+    beside.kv_new = true;
+    compare(add(beside, step, page_size), "all in pages", workload_of(causal, step, page_size),
+            kEqualToPages);
   }
 
   static void compare(PackedRow& row, std::string name, Workload workload, double least_ratio) {
