@@ -45,6 +45,18 @@ std::vector<Spec> dense_specs() {
   return specs;
 }
 
+// Prompts over pages, alone and with new rows beside them.
+std::vector<Spec> paged_specs() {
+  Spec spec = cli::causal_variant(bf16, 128);
+  spec.name = "paged_causal";
+  spec.layout = Layout::packed;
+  spec.kv_layout = Layout::paged;
+  Spec with_new_rows = spec;
+  with_new_rows.name += "_kv_new";
+  with_new_rows.kv_new = true;
+  return {spec, with_new_rows};
+}
+
 // Backward kernels that take tensor maps.
 std::vector<Spec> gradient_specs() {
   std::vector<Spec> specs;
@@ -81,8 +93,12 @@ std::vector<Wish> guarded_wishes() {
       }
     }
   }
+  const Target hopper = Target::parse("sm_90a");
+  for (const Spec& spec : paged_specs()) {
+    wishes.push_back({spec, hopper, forward_kernel(spec, hopper)});
+  }
   for (const Spec& spec : gradient_specs()) {
-    wishes.push_back({spec, Target::parse("sm_90a"), backward_kernel(spec)});
+    wishes.push_back({spec, hopper, backward_kernel(spec)});
   }
   return wishes;
 }

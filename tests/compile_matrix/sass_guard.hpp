@@ -29,7 +29,8 @@ struct SassBaseline {
 };
 
 /// The kernels whose speed docs/performance.md reports: of bench's suites dense and mods the
-/// forward kernels, of its suite masks the kernels of the block mask, for sm_80 and sm_90a.
+/// forward kernels, of its suite masks the kernels of the block mask, for sm_80 and sm_90a; of its
+/// suite paged those of prompts, and backward kernels, for sm_90a.
 std::vector<Wish> guarded_wishes();
 
 /// How much a kernel may grow, as a share of its instructions.
