@@ -8,10 +8,15 @@
 
 namespace tw_kernel {
 
-// The pointer, as a value whose making the compiler does not know.
+// A pointer or number, as a value whose making the compiler does not know.
 TW_INLINE const char* as_one_value(const char* pointer) {
   asm("" : "+l"(pointer));
   return pointer;
+}
+
+TW_INLINE unsigned as_one_value(unsigned x) {
+  asm("" : "+r"(x));
+  return x;
 }
 
 }  // namespace tw_kernel

@@ -12,22 +12,20 @@
 
 namespace tw_kernel {
 
-// Which elements dropout keeps. They need no scores, so they are drawn before the tile's registers hold any.
-using Draws = Kept;
+using Draws = QuadDraws<true>;
 
-// first: column of the tile
-TW_INLINE Draws draw_tile(const SnippetInputs& inputs, int first) {
-  const auto q_idx = [&inputs](int i) {
-    return inputs.rows.first(*inputs.q_tile, i) + inputs.rows.offset(i) + inputs.q_offset;
-  };
-  Draws draws;
-  draw_along_columns(find_dropout(inputs.state, inputs.b, inputs.h, inputs.h_kv), first + inputs.kv_offset,
-                     q_idx, inputs.h, inputs.b, draws.word);
-  return draws;
+// Nothing is drawn yet. first: column of the tile
+TW_INLINE Draws start_draws(const SnippetInputs& inputs, int first) {
+  return Draws(find_dropout(inputs.state, inputs.b, inputs.h, inputs.h_kv), first + inputs.kv_offset,
+               inputs.q_tile->first_row + inputs.q_offset, inputs.h, inputs.b);
 }
 
 // p: weights that are summed already
-TW_INLINE void drop_weights(const Draws& draws, float (&p)[kRows][kColumns]) { drop(draws, 0.0f, p); }
+TW_INLINE void drop_weights(Draws& draws, float (&p)[kRows][kColumns]) {
+  Kept kept;
+  draws.finish(kept.word);
+  drop(kept, 0.0f, p);
+}
 
 // What a row of O, or kept weights, are multiplied by, if without dropout it were `factor`.
 TW_INLINE float finish_dropout(const SnippetArguments& call, const QTile& q_tile, float factor) {

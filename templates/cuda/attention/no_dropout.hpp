@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/attention/modify.hpp"
+#include "cuda/attention/no_draws.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
@@ -10,9 +11,9 @@
 
 namespace tw_kernel {
 
-struct Draws {};
+using Draws = NoDraws;
 
-TW_INLINE Draws draw_tile(const SnippetInputs&, int) { return {}; }
+TW_INLINE Draws start_draws(const SnippetInputs&, int) { return {}; }
 TW_INLINE void drop_weights(Draws, float (&)[kRows][kColumns]) {}
 TW_INLINE float finish_dropout(const SnippetArguments&, const QTile&, float factor) { return factor; }
 

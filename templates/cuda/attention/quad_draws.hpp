@@ -9,19 +9,17 @@
 //
 // Four neighbours along kv share a call of Philox, and neighbouring lanes have them. Where quads of columns begin
 // at quads of the tile, each lane draws whole quads in turn with the others, and they exchange what they keep.
+// Quads need nothing of the tile, so they are drawn a few at a time between the instructions of its products.
 
 namespace tw_kernel {
 
 static_assert(kColumns <= 32, "a word holds a row");
 
-// Bit i: column i of the quad is kept.
-TW_INLINE unsigned keep_quad(const Dropout& dropout, int quad, int q_idx, int h, int b) {
-  const PhiloxWords words = draw_quad(dropout, quad, q_idx, h, b);
-  unsigned kept = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) kept |= static_cast<unsigned>(dropout.keeps(words.at(i))) << i;
-  return kept;
-}
+// Columns of a thread that lie side by side: of four neighbours, it has so many.
+constexpr int kAdjacent = column_offset(1) == 1 ? 2 : 1;
+// Rows of a thread that lie side by side: a whole quad, or one, whose neighbours four lanes have that are 4 apart.
+constexpr bool kHasRowQuads = row_offset(1) == 1;
+static_assert(!kHasRowQuads || kRows == 4, "a quad of rows");
 
 // Each element by itself, wherever quads begin. q_idx, kv_idx: (i, j) of a thread's element
 template <typename RowIndex, typename ColumnIndex>
@@ -38,90 +36,143 @@ TW_INLINE void draw_each(const Dropout& dropout, const RowIndex& q_idx, const Co
   }
 }
 
-// Columns of a thread that lie side by side, and lanes side by side that share a quad.
-constexpr int kAdjacent = column_offset(1) == 1 ? 2 : 1;
-constexpr int kColumnSharers = 4 / kAdjacent;
-
-// kv_idx is along columns. first_kv_idx: of column 0 of the tile. q_idx(i): of a thread's row i
-template <typename RowIndex>
-TW_INLINE void draw_along_columns(const Dropout& dropout, int first_kv_idx, const RowIndex& q_idx, int h,
-                                  int b, unsigned (&kept)[kRows]) {
-  constexpr int kGroups = kColumns / kAdjacent;
-  constexpr bool kShares = kGroups % kColumnSharers == 0;
+// kAlongColumns: kv_idx is along columns, else along rows.
+template <bool kAlongColumns>
+class QuadDraws {
+ public:
+  // first_kv_idx, first_q_idx: of row 0 and column 0 of the tile
+  __forceinline__ QuadDraws(const Dropout& dropout, int first_kv_idx, int first_q_idx, int h, int b)
+      : dropout_(dropout), h_(h), b_(b), last_dropped_(dropout.least * 256 - 1) {
+    const int row = row_of(0), column = column_of(0);
+    is_whole_ = kShares && (first_kv_idx & 3) == 0;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) kept[i] = 0;
-  if (!kShares || (first_kv_idx & 3) != 0) {
-    draw_each(
-        dropout, [&](int i, int) { return q_idx(i); },
-        [&](int, int j) { return first_kv_idx + column_of(0) + column_offset(j); }, h, b, kept);
-    return;
-  }
-  const int place = column_of(0) & 3;  // of the thread's columns in their quads
-  const int rank = place / kAdjacent;
-  unsigned drawn[kRows] = {};  // four bits of each quad that this lane draws
-#pragma unroll 1
-  for (int group = 0; group < kGroups; group += kColumnSharers) {
-    const int column = column_of(0) - place + column_offset((group + rank) * kAdjacent);
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const unsigned quad = keep_quad(dropout, (first_kv_idx + column) >> 2, q_idx(i), h, b);
-      drawn[i] |= quad << (group * kAdjacent);
+    for (int i = 0; i < kRows; ++i) kept_[i] = 0;
+    if (!is_whole_) {
+      draw_each(
+          dropout,
+          [&](int i, int j) {
+            return first_q_idx + (kAlongColumns ? row + row_offset(i) : column + column_offset(j));
+          },
+          [&](int i, int j) {
+            return first_kv_idx + (kAlongColumns ? column + column_offset(j) : row + row_offset(i));
+          },
+          h, b, kept_);
+      last_dropped_ = ~0u;  // so quads keep nothing more
+    }
+    place_ = kAlongColumns ? column & 3 : kHasRowQuads ? 0 : row & 3;
+    if (kAlongColumns) {
+      quad_ = (first_kv_idx + column - place_ + column_offset(place_)) >> 2;
+      q_idx_ = first_q_idx + row;
+    } else {
+      quad_ = (first_kv_idx + row) >> 2;
+      q_idx_ = first_q_idx + column + column_offset(place_);
     }
   }
-  constexpr unsigned kOwn = kAdjacent == 2 ? 0x33333333u : 0x11111111u;
+
+  // One of kParts parts of all quads, or of the first or second half of them. after: a result of the step before,
+  // which the draws wait for
+  template <int kParts>
+  __forceinline__ void draw(int part, float after) { draw_part<kParts, 0, kQuads>(part, after); }
+  template <int kParts, bool kSecond>
+  __forceinline__ void draw_half(int part, float after) {
+    constexpr int kMiddle = (kQuads + 1) / 2;
+    draw_part<kParts, kSecond ? kMiddle : 0, kSecond ? kQuads : kMiddle>(part, after);
+  }
+
+  // 0, which ptxas knows only when the last part is drawn. It would move all draws before or after all products,
+  // if nothing of a step waited for the draws of the step before, and they for nothing.
+  __forceinline__ unsigned zero() const { return zero_; }
+
+  // All of them.
+  __forceinline__ void draw() {
+#pragma unroll 1
+    for (int group = 0; group < kQuads / kQuadRows; ++group) {
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-    for (int other = 0; other < kColumnSharers; ++other) {
-      const unsigned quads = __shfl_xor_sync(~0u, drawn[i], other);
-      kept[i] |= (quads >> place & kOwn) << ((rank ^ other) * kAdjacent);
+      for (int row = 0; row < kQuadRows; ++row) draw_quad_at(group, row);
     }
   }
-}
 
-// Rows of a thread that lie side by side: a whole quad, or one, whose neighbours four lanes have that are 4 apart.
-constexpr bool kHasRowQuads = row_offset(1) == 1;
-static_assert(!kHasRowQuads || kRows == 4, "a quad of rows");
-
-// kv_idx is along rows. first_kv_idx: of row 0 of the block. first_q_idx: of column 0 of the tile
-TW_INLINE void draw_along_rows(const Dropout& dropout, int first_kv_idx, int first_q_idx, int h, int b,
-                               unsigned (&kept)[kRows]) {
-  constexpr bool kShares = kHasRowQuads || kColumns % 4 == 0;
+  // What is kept, once all are drawn.
+  __forceinline__ void finish(unsigned (&kept)[kRows]) {
+    if (kShares && !(kHasRowQuads && !kAlongColumns)) {
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) kept[i] = 0;
-  if (!kShares || (first_kv_idx & 3) != 0) {
-    draw_each(
-        dropout, [&](int, int j) { return first_q_idx + column_of(0) + column_offset(j); },
-        [&](int i, int) { return first_kv_idx + row_of(0) + row_offset(i); }, h, b, kept);
-  } else if constexpr (kHasRowQuads) {
-#pragma unroll 1
-    for (int j = 0; j < kColumns; ++j) {
-      const int q_idx = first_q_idx + column_of(0) + column_offset(j);
-      const unsigned quad = keep_quad(dropout, (first_kv_idx + row_of(0)) >> 2, q_idx, h, b);
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) kept[i] |= (quad >> i & 1u) << j;
+      for (int step = kAlongColumns ? kAdjacent : 1; step < 4; step *= 2) exchange(step);
     }
-  } else {
-    const int rank = row_of(0) & 3;
-    unsigned drawn[kRows] = {};  // four bits of each quad that this lane draws
-#pragma unroll 1
-    for (int group = 0; group < kColumns; group += 4) {
-      const int q_idx = first_q_idx + column_of(0) + column_offset(group + rank);
+    const unsigned all = is_whole_ && dropout_.least == 0 ? ~0u : 0u;
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const int kv_idx = first_kv_idx + row_of(0) + row_offset(i);
-        drawn[i] |= keep_quad(dropout, kv_idx >> 2, q_idx, h, b) << group;
+    for (int i = 0; i < kRows; ++i) kept[i] = kept_[i] | all;
+  }
+
+ private:
+  template <int kParts, int kBegin, int kEnd>
+  __forceinline__ void draw_part(int part, float after) {
+    constexpr int kEach = (kEnd - kBegin + kParts - 1) / kParts;
+    if (part > 0) q_idx_ += static_cast<int>(__builtin_bit_cast(unsigned, after) & zero_);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int number = kBegin + part * kEach + i;
+      if (number < kEnd) draw_quad_at(number / kQuadRows, number % kQuadRows);
+    }
+    unsigned drawn = 0;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) drawn |= kept_[i];
+    if (kColumns < 32) zero_ = as_one_value(drawn) >> (kColumns % 32);  // a row's bits are fewer
+  }
+
+  static constexpr bool kShares = kAlongColumns ? kColumns % 4 == 0 : kHasRowQuads || kColumns % 4 == 0;
+  static constexpr int kQuads = kShares ? kRows * kColumns / 4 : 0;
+  static constexpr int kQuadRows = !kAlongColumns && kHasRowQuads ? 1 : kRows;
+
+  // Four bits of a row's word, from bit 4 * group on, are those of the quad that this lane draws; where rows are
+  // whole quads, bit `group` of each row's.
+  __forceinline__ void draw_quad_at(int group, int row) {
+    int quad = quad_, q_idx = q_idx_;
+    if (kAlongColumns) {
+      quad += column_offset(4 * group) / 4;
+      q_idx += row_offset(row);
+    } else if (kHasRowQuads) {
+      q_idx += column_offset(group);
+    } else {
+      quad += row_offset(row) / 4;
+      q_idx += column_offset(4 * group);
+    }
+    const PhiloxWords words = draw_quad(dropout_, quad, q_idx, h_, b_);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned keeps = words.at(i) > last_dropped_ ? 1 : 0;
+      if (!kAlongColumns && kHasRowQuads) {
+        kept_[i % kRows] |= keeps << group;
+      } else {
+        kept_[row] |= keeps << (4 * group + i);
       }
     }
+  }
+
+  // Four lanes have a square of four by four bits in each four bits of a word. Two lanes whose places differ by
+  // `step` swap what lies at the other's places; after steps 1 and 2 the square is transposed.
+  __forceinline__ void exchange(int step) {
+    const bool is_upper = (place_ & step) != 0;
+    const unsigned lower = step == 1 ? 0x55555555u : 0x33333333u;
+    const unsigned own = is_whole_ ? (is_upper ? ~lower : lower) : ~0u;
+    const int left = is_upper ? step : 32 - step;
+    const int lanes = kAlongColumns ? step / kAdjacent : 4 * step;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-      for (int other = 0; other < 4; ++other) {
-        const unsigned quads = __shfl_xor_sync(~0u, drawn[i], 4 * other);
-        kept[i] |= (quads >> rank & 0x11111111u) << (rank ^ other);
-      }
+      const unsigned given = __shfl_xor_sync(~0u, kept_[i] << left | kept_[i] >> (32 - left), lanes);
+      kept_[i] = (kept_[i] & own) | (given & ~own);
     }
   }
-}
+
+  Dropout dropout_;
+  int h_;
+  int b_;
+  unsigned last_dropped_;  // of words; where none is dropped, finish() corrects it
+  bool is_whole_;          // quads of the tile are quads of the call
+  int place_;              // of the thread's columns or rows in their quads
+  int quad_;
+  int q_idx_;
+  unsigned kept_[kRows];
+  unsigned zero_ = 0;  // see zero()
+};
 
 }  // namespace tw_kernel

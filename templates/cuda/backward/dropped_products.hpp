@@ -12,7 +12,7 @@
 namespace tw_kernel {
 
 // Of a thread's elements of one tile: bit j of word i where dropout keeps element (i, j).
-struct Draws {
+struct DroppedProducts {
   unsigned word[kRows];
   float factor;
 
@@ -21,20 +21,21 @@ struct Draws {
   }
 };
 
+// Nothing is drawn yet. Where a block owns rows, kv_idx is along the columns that pass by.
 template <bool kOwnsRows>
-TW_INLINE Draws draw_elements(const ElementInputs& inputs, int first_passing) {
-  const Dropout dropout = find_dropout(inputs.state, inputs.b, inputs.h, inputs.h_kv);
-  const int own = inputs.first_own + (kOwnsRows ? inputs.q_offset() : inputs.kv_offset());
-  const int passing = first_passing + (kOwnsRows ? inputs.kv_offset() : inputs.q_offset());
-  Draws draws;
-  draws.factor = keeping_factor(drop_probability(inputs.state, inputs.b, inputs.h, inputs.h_kv));
-  if (kOwnsRows) {
-    const auto q_idx = [own](int i) { return own + row_of(0) + row_offset(i); };
-    draw_along_columns(dropout, passing, q_idx, inputs.h, inputs.b, draws.word);
-  } else {
-    draw_along_rows(dropout, own, passing, inputs.h, inputs.b, draws.word);
-  }
-  return draws;
+TW_INLINE QuadDraws<kOwnsRows> start_draws(const ElementInputs& inputs, int first_passing) {
+  const int first_kv = kOwnsRows ? first_passing : inputs.first_own;
+  const int first_q = kOwnsRows ? inputs.first_own : first_passing;
+  return QuadDraws<kOwnsRows>(find_dropout(inputs.state, inputs.b, inputs.h, inputs.h_kv),
+                              first_kv + inputs.kv_offset(), first_q + inputs.q_offset(), inputs.h, inputs.b);
+}
+
+template <bool kOwnsRows>
+TW_INLINE DroppedProducts finish_draws(const ElementInputs& inputs, QuadDraws<kOwnsRows>& draws) {
+  DroppedProducts products;
+  draws.finish(products.word);
+  products.factor = keeping_factor(drop_probability(inputs.state, inputs.b, inputs.h, inputs.h_kv));
+  return products;
 }
 
 }  // namespace tw_kernel

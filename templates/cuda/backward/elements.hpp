@@ -102,7 +102,7 @@ struct FactsOfColumns {
 // s: q.k, becomes P for dV; d: dO V^T, becomes dX. Gradients of buffers and scalars go to `gathered`.
 template <bool kOwnsRows, typename Tile, typename Facts>
 TW_INLINE void differentiate_tile(const ElementInputs& inputs, const Tile& tile, const Facts& facts,
-                                  const KeptElements& kept, bool some_dropped, const Draws& draws,
+                                  const KeptElements& kept, bool some_dropped, const DroppedProducts& products,
                                   float (&s)[kRows][kColumns], float (&d)[kRows][kColumns],
                                   Gathered<kOwnsRows>& gathered) {
   const ElementIndices<kOwnsRows> at(inputs, tile.first());
@@ -121,13 +121,13 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const Tile& tile,
       float p = element_weight(y, row.lse);
       if (Gathered<kOwnsRows>::kCount > 0) {
         if (some_dropped) p = (kept.word[i] >> j & 1u) != 0 ? p : 0.0f;
-        const float dy = p == 0.0f ? 0.0f : p * (draws.dropped(i, j, d[i][j]) - row.delta);
+        const float dy = p == 0.0f ? 0.0f : p * (products.dropped(i, j, d[i][j]) - row.delta);
         gathered.add(inputs, i, j, x, dy, at.q_idx(i, j), at.kv_idx(i, j));
       }
       // f' may be infinite or NaN where nothing is kept.
-      const float dx = p * (draws.dropped(i, j, d[i][j]) - row.delta) * slope;
+      const float dx = p * (products.dropped(i, j, d[i][j]) - row.delta) * slope;
       d[i][j] = kHasScoreMod && p == 0.0f ? 0.0f : dx;
-      s[i][j] = draws.dropped(i, j, p);
+      s[i][j] = products.dropped(i, j, p);
     }
   }
   if (some_dropped) {

@@ -2,6 +2,7 @@
 
 #include "abi/cuda_backward.hpp"
 #include "abi/cuda_forward.hpp"
+#include "cuda/attention/no_draws.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/elements.hpp"
 #include "cuda/backward/gather.hpp"
@@ -136,19 +137,27 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementI
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   KeptElements kept;
   if (some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
-  const Draws draws = draw_elements<kOwnsRows>(inputs, tile.first());
+  auto draws = start_draws<kOwnsRows>(inputs, tile.first());
   float s[kRows][kColumns], d[kRows][kColumns];
-  score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s);
-  if (kWantsProducts) {
-    score_tile(typename ValueTile::Fragments(memory.own_values()), memory.values(stage), d);
+  if (kWantsProducts && kValues && KeyTile::kSumColumns + ValueTile::kSumColumns > 48) {
+    NoDraws none;  // sums and products leave no registers for draws
+    score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s, draws);
+    score_tile(typename ValueTile::Fragments(memory.own_values()), memory.values(stage), d, none);
+  } else if (kWantsProducts) {
+    HalfOfDraws<false, decltype(draws)> first{draws};
+    HalfOfDraws<true, decltype(draws)> second{draws};
+    score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s, first);
+    score_tile(typename ValueTile::Fragments(memory.own_values()), memory.values(stage), d, second);
   } else {
+    score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s, draws);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) d[i][j] = 0.0f;
     }
   }
-  differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, draws, s, d, gathered);
+  const DroppedProducts dropped = finish_draws(inputs, draws);
+  differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, dropped, s, d, gathered);
   if (kValues) {
     ValueTile::add(make_weights(memory.weights(), s), memory.values(stage), value_sums.of);
     __syncwarp();  // P is no longer read

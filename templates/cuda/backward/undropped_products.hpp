@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/attention/no_draws.hpp"
 #include "cuda/backward/element_inputs.hpp"
 #include "cuda/language.hpp"
 
@@ -7,12 +8,16 @@
 
 namespace tw_kernel {
 
-struct Draws {
+struct DroppedProducts {
   __forceinline__ float dropped(int, int, float x) const { return x; }
 };
 
 template <bool kOwnsRows>
-TW_INLINE Draws draw_elements(const ElementInputs&, int) {
+TW_INLINE NoDraws start_draws(const ElementInputs&, int) {
+  return {};
+}
+
+TW_INLINE DroppedProducts finish_draws(const ElementInputs&, NoDraws) {
   return {};
 }
 

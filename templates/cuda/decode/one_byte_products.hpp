@@ -73,9 +73,10 @@ TW_INLINE unsigned v_fragment(unsigned v_tile) {
   return v_tile + BytesTile<kValuePad>::offset(lane() % 16, lane() / 16);
 }
 
-template <typename Fragments>
-TW_INLINE void score_tile(const Fragments& q_fragments, unsigned k_tile,
-                          float (&s)[kRows][kColumns]) {
+// Decode kernels have no dropout, so nothing is drawn.
+template <typename Fragments, typename AnyDraws>
+TW_INLINE void score_tile(const Fragments& q_fragments, unsigned k_tile, float (&s)[kRows][kColumns],
+                          AnyDraws&) {
   const unsigned k_rows = k_fragment(k_tile);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {

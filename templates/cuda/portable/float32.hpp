@@ -78,9 +78,10 @@ class RowFragments {
 };
 using QFragments = RowFragments<kHeadDim, kHeadPitch>;
 
-template <int kDim, int kPitch>
+template <int kDim, int kPitch, typename AnyDraws>
 TW_INLINE void score_tile(const RowFragments<kDim, kPitch>& q_fragments, unsigned k_tile,
-                          float (&s)[kRows][kColumns]) {
+                          float (&s)[kRows][kColumns], AnyDraws& draws) {
+  draws.draw();
   const unsigned k_rows = k_tile + column_of(0) * kPitch * 4;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {

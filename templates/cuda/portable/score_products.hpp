@@ -61,10 +61,11 @@ class RowFragments {
 };
 using QFragments = RowFragments<kHeadPad>;
 
-// Fragments: RowFragments, or another class that has read() and kSteps.
-template <typename Fragments>
-TW_INLINE void score_tile(const Fragments& q_fragments, unsigned k_tile,
-                          float (&s)[kRows][kColumns]) {
+// Fragments: RowFragments, or another class that has read() and kSteps. draws: QuadDraws or NoDraws, drawn between
+// the steps
+template <typename Fragments, typename AnyDraws>
+TW_INLINE void score_tile(const Fragments& q_fragments, unsigned k_tile, float (&s)[kRows][kColumns],
+                          AnyDraws& draws) {
   constexpr int kPad = 16 * Fragments::kSteps;
   const unsigned k_rows = k_fragment<kPad>(k_tile);
 #pragma unroll
@@ -76,10 +77,12 @@ TW_INLINE void score_tile(const Fragments& q_fragments, unsigned k_tile,
   for (int step = 0; step < kPad / 16; ++step) {
     unsigned q[kRowTiles][4];
     q_fragments.read(step, q);
+    const unsigned zero = draws.zero();
+    draws.template draw<kPad / 16>(step, s[0][0]);
 #pragma unroll
     for (int n = 0; n < kKvTile / 16; ++n) {
       unsigned k[4];
-      load_matrices(SharedTile<kPad>::advance(k_rows, step) + n * 16 * kPad * 2, k);
+      load_matrices(SharedTile<kPad>::advance(k_rows, step) + zero + n * 16 * kPad * 2, k);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i) {
         float(&upper)[kColumns] = s[2 * i];

@@ -27,10 +27,10 @@ TW_INLINE Weights weigh_tile(const ForwardArguments& arguments, const SnippetInp
       (kHasMaskMod && tile.partial()) || tile.first() + kKvTile > inputs.kv_len;
   Kept kept;
   if (some_dropped) kept = find_kept(inputs, tile);
-  const Draws draws = draw_tile(inputs, tile.first());
+  Draws draws = start_draws(inputs, tile.first());
 
   float s[kRows][kColumns];
-  score_tile(q, k_tile, s);
+  score_tile(q, k_tile, s, draws);
   scale_scores(inputs, scales, tile.first(), s);
   if (kHasScoreMod) {
     modify_scores<false>(inputs, tile.first(), scaling.factor, s);

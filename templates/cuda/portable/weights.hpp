@@ -2,6 +2,7 @@
 
 #include "abi/cuda_weights.hpp"
 #include "cuda/attention/modify.hpp"
+#include "cuda/attention/no_draws.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/constants.hpp"
 #include "cuda/element.hpp"
@@ -167,7 +168,9 @@ TW_INLINE void weigh_scores(const SnippetInputs& inputs, const Scales& scales, c
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) s[i][j] = weight_of(s[i][j], lse.of[i]) * factor;
   }
-  drop_weights(draw_tile(inputs, tile.first()), s);
+  Draws draws = start_draws(inputs, tile.first());
+  draws.draw();
+  drop_weights(draws, s);
   if (kHasMaskMod && tile.partial()) drop(find_kept(inputs, tile), 0.0f, s);
 }
 
@@ -218,7 +221,8 @@ TW_INLINE void write_weights(const WeightsArguments& arguments, const SnippetArg
     __syncthreads();  // K is visible to all
     tiles.refill();
     float s[kRows][kColumns];
-    score_tile(q, k_tile, s);
+    NoDraws none;
+    score_tile(q, k_tile, s, none);
     __syncthreads();  // all threads have read K, and the list is refilled
     load_ahead(1);
     weigh_scores(inputs, scales, scaling, tile, lse, factor, s);

@@ -11,4 +11,8 @@ TW_INLINE const char* as_one_value(const char* pointer) {
   return pointer;
 }
 
+TW_INLINE unsigned as_one_value(unsigned x) {
+  return x;
+}
+
 }  // namespace tw_kernel
