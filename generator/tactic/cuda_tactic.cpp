@@ -49,7 +49,11 @@ std::int64_t warps_of(const Spec& spec, std::int64_t q_tile, std::int64_t tiles_
 // it. What a whole head shares is read once, before the loop; on sm_100 that spills 8 bytes even
 // so, and so does a mask_mod that divides or reads a scalar.
 bool snippets_take_registers(const SpecFacts& facts, const Target& target) {
-  if (facts.scales_kv_rows() || facts.spec.has_dropout()) return true;
+  if (facts.scales_kv_rows()) return true;
+  if (facts.spec.has_dropout()) {
+    // 128 x 64 leaves just enough for the draws, but with a mask_mod it spills 20 bytes.
+    return target.sm() != 90 || !facts.spec.score_mod.empty() || !facts.spec.mask_mod.empty();
+  }
   const ScoreModReads reads = facts.score_mod_reads();
   if (target.sm() == 90) return reads == ScoreModReads::more;
   return reads != ScoreModReads::none || !facts.spec.scalars.empty() || facts.mask_mod_divides();
