@@ -11,7 +11,8 @@ TW_INLINE void add_float_if(bool adds, float* to, float x) {
 }
 
 TW_INLINE void add_floats_4(float* to, const float4& x) {
-  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0) emulated_core->fail("four floats are added at no multiple of 16 bytes");
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0)
+    emulated_core->fail("four floats are added at no multiple of 16 bytes");
   atomicAdd(to, x.x);
   atomicAdd(to + 1, x.y);
   atomicAdd(to + 2, x.z);
