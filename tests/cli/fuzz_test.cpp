@@ -95,7 +95,7 @@ TEST_CASE("cli: fuzz counts what was refused, and its advice fits the finding") 
   INFO(refused.err << refused.out);
   CHECK(refused.status == 1);
   CHECK_THAT(refused.out, StartsWith("FAILED: 6 of 6 cases"));
-  CHECK_THAT(refused.out, ContainsSubstring("0 calls of kernels from 1 snippet ran"));
+  CHECK_THAT(refused.out, ContainsSubstring(": 0 calls of kernels from "));
   CHECK_THAT(refused.out, ContainsSubstring("6 more of 6 were refused before their kernel ran"));
   CHECK_THAT(refused.out, !ContainsSubstring("; 0 kernels were compiled"));
   CHECK_THAT(refused.out, ContainsSubstring("needs a guard"));

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "cuda/language.hpp"
-
 // What products of a tile draw between their steps where there is no dropout, or where all is drawn: nothing. See
 // quad_draws.hpp.
 

@@ -3,10 +3,8 @@
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/hopper/warpgroup_order.hpp"
-#include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
-#include "kernel/configuration.hpp"
 #include "kernel/tiles.hpp"
 
 // A consumer's way through the rings of K and V.

@@ -1,13 +1,12 @@
 #pragma once
 
+#include "cuda/attention/modify.hpp"
 #include "cuda/hopper/consumer.hpp"
 #include "cuda/hopper/kv_ring.hpp"
-#include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/masked_tiles.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/hopper/two_block_tile.hpp"
 #include "cuda/hopper/work.hpp"
-#include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"

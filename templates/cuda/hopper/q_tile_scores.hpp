@@ -3,14 +3,13 @@
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/modify.hpp"
 #include "cuda/attention/softmax.hpp"
+#include "cuda/constants.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/threads.hpp"
-#include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/scales.hpp"
 #include "kernel/slope.hpp"
-#include "snippet/snippets.hpp"
 
 // What a warpgroup's scores of a q tile have in common: scales, score_mod's slope, and bounds of its reads.
 

@@ -7,6 +7,7 @@
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
+#include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
 // dK and dV of a block's columns, through the places of K and V in shared memory: the copy engine writes

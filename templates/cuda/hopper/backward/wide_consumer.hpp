@@ -3,7 +3,6 @@
 #include "abi/cuda_hopper_backward.hpp"
 #include "cuda/backward/element_inputs.hpp"
 #include "cuda/backward/elements.hpp"
-#include "cuda/backward/passing_tile.hpp"
 #include "cuda/hopper/backward/consumer_base.hpp"
 #include "cuda/hopper/backward/elements.hpp"
 #include "cuda/hopper/backward/gather.hpp"

@@ -20,8 +20,7 @@ TW_INLINE void load_matrices_of_warp(unsigned row, unsigned (&m)[4]) {
     }
     m[i] = pair[0] | static_cast<unsigned>(pair[1]) << 16;
   }
-  __syncwarp();  // no lane goes on to write what another still reads: the instruction is one for
-                 // all
+  __syncwarp();  // the instruction is one for all: no lane goes on to write what another reads
 }
 
 TW_INLINE void load_matrices(unsigned row, unsigned (&m)[4]) {
