@@ -21,12 +21,15 @@ if(NOT TILEWRIGHT_FMT_HEADER_ONLY)
     INCLUDE_DIRECTORIES $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 endif()
 
-cmake_path(GET OPENSSL_CRYPTO_LIBRARY PARENT_PATH openssl_folder)
-find_library(TILEWRIGHT_STATIC_LIBCRYPTO libcrypto.a HINTS ${openssl_folder}
-  DOC "libcrypto as an archive of position-independent code, for libtilewright.so.1")
+# A package manager's own OpenSSL::Crypto names no file, and is linked as it is.
+if(OPENSSL_CRYPTO_LIBRARY)
+  cmake_path(GET OPENSSL_CRYPTO_LIBRARY PARENT_PATH openssl_folder)
+  find_library(TILEWRIGHT_STATIC_LIBCRYPTO libcrypto.a HINTS ${openssl_folder}
+    DOC "libcrypto as an archive of position-independent code, for libtilewright.so.1")
+endif()
 if(TILEWRIGHT_STATIC_LIBCRYPTO)
   target_link_libraries(tilewright_c PRIVATE ${TILEWRIGHT_STATIC_LIBCRYPTO})
 else()
-  message(STATUS "libcrypto.a was not found: libtilewright.so.1 links the shared libcrypto")
+  message(STATUS "libcrypto.a was not found: libtilewright.so.1 links OpenSSL::Crypto")
   target_link_libraries(tilewright_c PRIVATE OpenSSL::Crypto)
 endif()

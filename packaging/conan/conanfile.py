@@ -73,7 +73,12 @@ class Tilewright(ConanFile):
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "tilewright")
-        self.cpp_info.set_property("cmake_target_name", "tilewright::tilewright")
-        self.cpp_info.libs = ["tilewright_cpp" if self.options.shared else "tilewright"]
-        self.cpp_info.requires = ["fmt::fmt", "openssl::crypto"]
-        self.cpp_info.system_libs = ["pthread", "dl"]
+        cpp = self.cpp_info.components["cpp"]
+        cpp.set_property("cmake_target_name", "tilewright::tilewright")
+        # Of the static library the whole name: libtilewright.so next to it is the C library.
+        cpp.libs = ["tilewright_cpp" if self.options.shared else "libtilewright.a"]
+        cpp.requires = ["fmt::fmt", "openssl::crypto"]
+        cpp.system_libs = ["pthread", "dl"]
+        c = self.cpp_info.components["c"]
+        c.set_property("cmake_target_name", "tilewright::c")
+        c.libs = ["tilewright"]
