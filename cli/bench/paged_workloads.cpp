@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPageSize = 16;
 // What modifications of scores may cost a step that waits for memory, and pages a chunk of a
-// prompt, and new rows beside pages.
+// prompt, and new rows outside of pages.
 constexpr double kFreeModification = 0.98;
 constexpr double kEqualToPacked = 0.95;
 constexpr double kEqualToPages = 0.95;
@@ -89,14 +89,14 @@ class PagedRows {
     }
   }
 
-  // The step's rows beside pages: against all columns in pages.
+  // The step's rows outside of pages, compared with all columns in pages.
   void add_new_rows(const Step& step, std::int64_t page_size) {
     const Spec causal = as_paged(causal_variant(dtype_, head_dim_));
-    Spec beside = causal;
-    beside.name += "_kv_new";
-    beside.kv_new = true;
-    compare(add(beside, step, page_size), "all in pages", workload_of(causal, step, page_size),
-            kEqualToPages);
+    Spec with_new_rows = causal;
+    with_new_rows.name += "_kv_new";
+    with_new_rows.kv_new = true;
+    compare(add(with_new_rows, step, page_size), "all in pages",
+            workload_of(causal, step, page_size), kEqualToPages);
   }
 
   static void compare(PackedRow& row, std::string name, Workload workload, double least_ratio) {

@@ -36,7 +36,7 @@ struct NewRowsMaps {
   /// As in packed calls: boxes of 8 rows of the pool, of 1 row of it; of 8 of the new rows, of 1.
   TensorMap pieces[4];
   /// A tile of new rows that all belong to one sequence: as for pages, but that 8 rows may begin at any of 8. The
-  /// second dimension has 15 rows for that, and the last group reaches behind the tensor: boxes must not.
+  /// second dimension has 15 rows for that, and the last group reaches past the tensor: boxes must not.
   TensorMap tile;
 };
 

@@ -45,7 +45,7 @@ std::vector<Spec> dense_specs() {
   return specs;
 }
 
-// Prompts over pages, alone and with new rows beside them.
+// Prompts over pages, alone and with new rows outside of them.
 std::vector<Spec> paged_specs() {
   Spec spec = cli::causal_variant(bf16, 128);
   spec.name = "paged_causal";

@@ -9,7 +9,7 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "kernel/configuration.hpp"
 
-// How a tile of K or V is brought whose rows lie in pages and, behind the context, among the step's new rows. Where
+// How a tile of K or V is brought whose rows lie in pages and, after the context, among the step's new rows. Where
 // pages hold all of them, it comes as without new rows; where new rows are all of them, as one box. Other tiles come
 // by 8 rows of a panel at a time, and the 8 rows that are of both one by one: a box may begin at any row of a tile, but
 // writes all rows that it has.
@@ -46,7 +46,7 @@ class KvBox {
     }
   }
 
-  // Brings it to shared memory; in pieces, rows behind the sequence's end are read as 0: their weights are 0, and 0
+  // Brings it to shared memory; in pieces, rows after the sequence's end are read as 0: their weights are 0, and 0
   // times NaN is none.
   // full: completed by the copies of all loaders
   __forceinline__ void load_k(unsigned to, const TensorMaps& maps, unsigned full, int h, int) const {

@@ -19,7 +19,7 @@
 // dimension of dV, dK and dQ from the P and dX of both.
 //
 // Tiles are [panels][rows][128 bytes] (tile/panel.hpp); dX is [2 panels, one of each warpgroup][kKvTile][128 bytes],
-// or one panel, with one of P behind it.
+// or one panel, and after it one of P.
 // The copy engine brings zeros for columns past the head dimension, and drops them where it stores.
 
 namespace tw_kernel {
