@@ -137,10 +137,10 @@ TEST_CASE("emulated GPU: planted faults of gradients of buffers on Hopper are se
     const Spec& spec;
   };
   const std::vector<Case> cases = {
-      {{"sums are not added where the head changes", folder + "consumer.hpp",
+      {{"sums are not added where the head changes", folder + "consumer_base.hpp",
         "(!tile.rows.exists() || tile.h != h)", "!tile.rows.exists()"},
        slopes},
-      {{"sums are not added where the last head ends", folder + "consumer.hpp",
+      {{"sums are not added where the last head ends", folder + "consumer_base.hpp",
         "(!tile.rows.exists() || tile.h != h)", "tile.rows.exists() && tile.h != h"},
        slopes},
       {{"sums of a head begin with those of the one before", folder + "gather.hpp",

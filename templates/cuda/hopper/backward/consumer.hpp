@@ -37,16 +37,7 @@ class Consumer : ConsumerBase {
     float dk[kRows][kKeySums], dv[kRows][kValueSums];
     clear_sums(dk);
     clear_sums(dv);
-    PassingTile tile = next_tile();
-    if (tile.rows.exists()) {
-#pragma unroll 1
-      do {
-        compute(tile, dk, dv);
-        const int h = tile.h;
-        tile = next_tile();
-        if (kGathers && (!tile.rows.exists() || tile.h != h)) gathered_.end_head(inputs_of(h));
-      } while (tile.rows.exists());
-    }
+    compute_all([&](const PassingTile& tile) { compute(tile, dk, dv); });
     hand_over_nothing(number_);
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
     const SumsPlace place = {number_ * kOwnRows, 0};

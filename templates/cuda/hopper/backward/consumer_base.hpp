@@ -44,6 +44,20 @@ class ConsumerBase {
         gradient_address_(gradient_address(shared, number)),
         gathered_(sums, shared) {}
 
+  // Every tile of q that the block's columns meet, head by head. compute: takes the PassingTile
+  template <typename Compute>
+  __forceinline__ void compute_all(const Compute& compute) {
+    PassingTile tile = next_tile();
+    if (!tile.rows.exists()) return;
+#pragma unroll 1
+    do {
+      compute(tile);
+      const int h = tile.h;
+      tile = next_tile();
+      if (kGathers && (!tile.rows.exists() || tile.h != h)) gathered_.end_head(inputs_of(h));
+    } while (tile.rows.exists());
+  }
+
   // Its Q has arrived.
   __forceinline__ PassingTile next_tile() const {
     wait(shared_address(&shared_.control->q_full[place_.stage]), place_.parity, "Q, stage", place_.stage);

@@ -40,16 +40,7 @@ class WideConsumer : ConsumerBase {
     float dk[kRows][count(kKeyShare)], dv[kRows][count(kValueShare)];
     clear_sums(dk);
     clear_sums(dv);
-    PassingTile tile = next_tile();
-    if (tile.rows.exists()) {
-#pragma unroll 1
-      do {
-        compute(tile, dk, dv);
-        const int h = tile.h;
-        tile = next_tile();
-        if (kGathers && (!tile.rows.exists() || tile.h != h)) gathered_.end_head(inputs_of(h));
-      } while (tile.rows.exists());
-    }
+    compute_all([&](const PassingTile& tile) { compute(tile, dk, dv); });
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
     if constexpr (kValueShare > 0) {
       store_sums(shared_.v(), maps.dv, own_, number_, {0, value_panel_}, 1.0f, dv);
