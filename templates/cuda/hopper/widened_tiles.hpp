@@ -64,7 +64,7 @@ class Preparer {
     }
   }
 
-  // A warp takes 8 rows of 64 columns at a time, in panels of its own or in every second group of rows. Lanes have
+  // A warp takes 8 rows of 64 columns at a time, in separate panels or in every second group of rows. Lanes have
   // four chunks of 16 bytes of a row each. Lanes that access shared memory together, 8 after 8, have the rows r and
   // r ^ 5: the swizzle then gives them 8 different places of a row of 128 bytes, both where they read and where
   // they write.
