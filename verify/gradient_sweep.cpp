@@ -31,10 +31,12 @@ class HeadSweep {
         search_(search),
         named(static_cast<std::size_t>(inputs.cells)),
         named_terms(sizes == nullptr ? 0 : static_cast<std::size_t>(inputs.cells)),
+        named_of_weights(named_terms.size()),
+        named_magnitudes(named_terms.size()),
         named_ambiguous(named_terms.size()) {
     const auto columns = static_cast<std::size_t>(problem.k.rows);
     for (std::vector<Score>* one :
-         {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_, &factor_, &met_}) {
+         {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_, &of_weight_, &factor_, &met_}) {
       one->resize(columns);
     }
     keep_.resize(columns);
@@ -55,7 +57,7 @@ class HeadSweep {
     slopes_.slopes(b, h, row, scores_.data(), slope_.data());
     const bool has_kinks = look_for_kinks(b, h, row);
     for (std::size_t c = 0; c < p_.size(); ++c) {
-      dy_[c] = weight_[c] = 0;
+      dy_[c] = weight_[c] = of_weight_[c] = 0;
       if (p_[c] == 0) continue;
       const Score product = dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width);
       const Score dp = factor_[c] == 0 ? Score(0) : round_(product * factor_[c]);
@@ -64,6 +66,7 @@ class HeadSweep {
         const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
         const double size = size_of_dot(dout, v) * static_cast<double>(factor_[c]) + delta_size;
         weight_[c] = p_[c] * static_cast<Score>(size);
+        of_weight_[c] = std::fabs(dy_[c]) * row_maximum_;
       }
       add_element(b, h, row, c, dout);
       if (has_kinks) add_ambiguity(b, h, row, c);
@@ -72,11 +75,14 @@ class HeadSweep {
     slopes_.add(b, h, row, scores_.data(), dy_.data(), named.data());
     if (sizes_ != nullptr) {
       slopes_.add(b, h, row, scores_.data(), weight_.data(), named_terms.data());
+      slopes_.add_magnitudes(b, h, row, scores_.data(), of_weight_.data(), named_of_weights.data());
+      slopes_.add_magnitudes(b, h, row, scores_.data(), dy_.data(), named_magnitudes.data());
     }
     if constexpr (sizeof(Score) > sizeof(float)) {
       if (!has_kinks) return;
       kinks_->add(scores_, dy_, named_ambiguous);
       kinks_->add(scores_, weight_, named_terms);  // what is ambiguous is rounded too
+      kinks_->add(scores_, of_weight_, named_of_weights);
     }
   }
 
@@ -119,11 +125,13 @@ class HeadSweep {
                 size);
       add_sizes(sizes_->ambiguous.dk.row(b_, h_kv_, index(c)), problem_.q.row(b, h, row), width,
                 size);
-      const double rounded = weight_[c] * std::fabs(problem_.scale) * kinks_->jumps()[c];
-      add_sizes(sizes_->terms.dq.row(b, h, row), problem_.k.row(b_, h_kv_, index(c)), width,
-                rounded);
-      add_sizes(sizes_->terms.dk.row(b_, h_kv_, index(c)), problem_.q.row(b, h, row), width,
-                rounded);
+      const double jump = std::fabs(problem_.scale) * kinks_->jumps()[c];
+      const auto add = [&](GradientValues& to, double of_dx) {
+        add_sizes(to.dq.row(b, h, row), problem_.k.row(b_, h_kv_, index(c)), width, of_dx);
+        add_sizes(to.dk.row(b_, h_kv_, index(c)), problem_.q.row(b, h, row), width, of_dx);
+      };
+      add(sizes_->terms, weight_[c] * jump);
+      add(sizes_->of_weights, of_weight_[c] * jump);
     }
   }
 
@@ -150,6 +158,7 @@ class HeadSweep {
       p_[c] = keep_[c] != 0 ? std::exp(modified_[c] - greatest) : Score(0);
       sum += p_[c];
     }
+    row_maximum_ = std::isfinite(greatest) ? std::fabs(greatest) : 0;
     const Score lse = greatest + std::log(sum);
     out_.assign(static_cast<std::size_t>(problem_.v.width), 0);
     for (std::size_t c = 0; c < p_.size(); ++c) {
@@ -213,13 +222,16 @@ class HeadSweep {
     add_row(values_.dk.row(b_, h_kv_, index(c)), q, width, dx);
     add_row(values_.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width, met_[c]);
     if (sizes_ == nullptr) return;
-    GradientValues& terms = sizes_->terms;
-    const double size = static_cast<double>(weight_[c]) *
-                        std::fabs(static_cast<double>(slope_[c])) * std::fabs(problem_.scale);
-    add_sizes(terms.dq.row(b, h, row), k, width, size);
-    add_sizes(terms.dk.row(b_, h_kv_, index(c)), q, width, size);
-    add_sizes(terms.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width,
-              static_cast<double>(met_[c]));
+    const double of_score = std::fabs(static_cast<double>(slope_[c])) * std::fabs(problem_.scale);
+    const auto add = [&](GradientValues& to, double of_dx, double of_p) {
+      add_sizes(to.dq.row(b, h, row), k, width, of_dx);
+      add_sizes(to.dk.row(b_, h_kv_, index(c)), q, width, of_dx);
+      add_sizes(to.dv.row(v_b_, h_kv_, index(c)), dout, problem_.v.width, of_p);
+    };
+    const auto met = static_cast<double>(met_[c]);
+    add(sizes_->terms, static_cast<double>(weight_[c]) * of_score, met);
+    add(sizes_->of_weights, static_cast<double>(of_weight_[c]) * of_score,
+        met * static_cast<double>(row_maximum_));
   }
 
   const DenseProblem& problem_;
@@ -232,14 +244,15 @@ class HeadSweep {
   GradientSizes* sizes_;
   const KinkSearch& search_;
   std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;
-  std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, out_;
+  std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, of_weight_, out_;
+  Score row_maximum_ = 0;            // the magnitude of the row's greatest score
   std::vector<Score> factor_, met_;  // dropout's factors of P, and the weights that met V
   std::vector<unsigned char> keep_;
   std::vector<double> errors_;
   std::optional<Kinks> kinks_;
 
  public:
-  std::vector<double> named, named_terms, named_ambiguous;
+  std::vector<double> named, named_terms, named_of_weights, named_magnitudes, named_ambiguous;
 };
 
 GradientValues zeros_for(const DenseProblem& problem, const GradientInputs& inputs) {
@@ -264,11 +277,14 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
   GradientValues values = zeros_for(problem, inputs);
   if (sizes != nullptr) {
     sizes->terms = zeros_for(problem, inputs);
+    sizes->of_weights = zeros_for(problem, inputs);
+    sizes->named_magnitudes.assign(static_cast<std::size_t>(inputs.cells), 0);
     sizes->ambiguous = zeros_for(problem, inputs);
   }
   const std::int64_t group = problem.q.heads / problem.k.heads;
   const auto heads = static_cast<std::size_t>(problem.k.heads);
-  std::vector<std::vector<double>> named(heads), terms(heads), ambiguous(heads);
+  std::vector<std::vector<double>> named(heads), terms(heads), of_weights(heads), magnitudes(heads),
+      ambiguous(heads);
   threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
     HeadSweep<Score> head(problem, inputs, snippets, slopes, rounding, kinks, values, sizes);
     for (std::int64_t b = 0; b < problem.q.batch; ++b) {
@@ -279,12 +295,16 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     const auto place = static_cast<std::size_t>(h_kv);
     named[place] = std::move(head.named);
     terms[place] = std::move(head.named_terms);
+    of_weights[place] = std::move(head.named_of_weights);
+    magnitudes[place] = std::move(head.named_magnitudes);
     ambiguous[place] = std::move(head.named_ambiguous);
   });
   for (std::size_t head = 0; head < heads; ++head) {
     add_to(values.named, named[head]);
     if (sizes == nullptr) continue;
     add_to(sizes->terms.named, terms[head]);
+    add_to(sizes->of_weights.named, of_weights[head]);
+    add_to(sizes->named_magnitudes, magnitudes[head]);
     add_to(sizes->ambiguous.named, ambiguous[head]);
   }
   return values;

@@ -33,6 +33,10 @@ struct RowSlopes {
   std::function<void(std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
                      const Score* dy, double* sums)>
       add;
+  /// The same with the terms' magnitudes. Only the reference's are called.
+  std::function<void(std::int64_t b, std::int64_t h, std::int64_t row, const Score* scores,
+                     const Score* dy, double* sums)>
+      add_magnitudes;
 };
 
 /// Gradients as doubles, in the order of attention_values.hpp.
@@ -50,7 +54,12 @@ struct GradientRounding {
 
 /// What else the reference says of its gradients.
 struct GradientSizes {
-  GradientValues terms;      ///< the sums of the terms' absolute values
+  GradientValues terms;  ///< the sums of the terms' absolute values
+  /// By how much the elements change where each P is off by the greatest |score| of its row, as a
+  /// share of P, whatever the signs.
+  GradientValues of_weights;
+  /// Of the cells of GradientInputs::named: what they sum, each term by its magnitude.
+  std::vector<double> named_magnitudes;
   GradientValues ambiguous;  ///< how far each element may be off (kinks.hpp)
 };
 

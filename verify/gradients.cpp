@@ -25,6 +25,7 @@ namespace tilewright::verify {
 namespace {
 
 constexpr double kShareOfTerms = 0x1p-22;
+constexpr double kShareOfWeights = 0x1p-22;
 constexpr double kErrorOfFastFunctions = 0x1p-11;  // of a score
 
 // In [0, 1), of a number's bits: the same in every run and thread.
@@ -83,11 +84,20 @@ GradientErrors gradient_errors(const std::vector<double>& got, const std::vector
 struct Compared {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<double> got, reference, terms;
+  std::vector<double> got, reference, terms, of_weights;
   std::vector<double> ambiguous;  // how far an element may be off without being wrong
   std::vector<std::vector<double>> naive;
   double share_of_terms = kShareOfTerms;
+  double floor_of_sum = 0;  // what adding up its terms rounds
 };
+
+double greatest_magnitude(const std::vector<double>& values) {
+  double greatest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) greatest = std::max(greatest, std::fabs(value));
+  }
+  return greatest;
+}
 
 GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
   GradientVerdict verdict;
@@ -102,16 +112,12 @@ GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
   const auto ulp = [&](double magnitude) {
     return std::max(ulp_at(one.dtype, magnitude), ulp_at(spec_dtype, magnitude));
   };
-  double terms = 0;
-  for (const double term : one.terms) {
-    if (std::isfinite(term)) terms = std::max(terms, std::fabs(term));
-  }
+  const double floor = one.share_of_terms * greatest_magnitude(one.terms) +
+                       kShareOfWeights * greatest_magnitude(one.of_weights) + one.floor_of_sum;
   verdict.error_max = errors.max;
   verdict.error_rms = errors.rms;
-  verdict.bound_max =
-      2 * verdict.naive_max + 2 * ulp(errors.max_reference) + one.share_of_terms * terms;
-  verdict.bound_rms =
-      2 * verdict.naive_rms + ulp(errors.rms_reference) / 4 + one.share_of_terms * terms;
+  verdict.bound_max = 2 * verdict.naive_max + 2 * ulp(errors.max_reference) + floor;
+  verdict.bound_rms = 2 * verdict.naive_rms + ulp(errors.rms_reference) / 4 + floor;
   if (errors.max > verdict.bound_max) {
     verdict.reasons.push_back(fmt::format("{}: the greatest error is {:.4g}, at most {:.4g}",
                                           one.name, errors.max, verdict.bound_max));
@@ -183,8 +189,8 @@ class GradientJudge {
   }
 
   std::map<std::string, GradientVerdict> run() {
-    WholeGradients terms = zeros(), ambiguous = zeros();
-    const WholeGradients reference = reference_gradients(terms, ambiguous);
+    WholeGradients terms = zeros(), of_weights = zeros(), ambiguous = zeros();
+    const WholeGradients reference = reference_gradients(terms, of_weights, ambiguous);
     std::vector<WholeGradients> naive;
     const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
     for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(naive_gradients(draw));
@@ -195,14 +201,15 @@ class GradientJudge {
       one.got = got(name, view);
       one.reference = part_of(reference, name);
       one.terms = part_of(terms, name);
+      one.of_weights = part_of(of_weights, name);
       one.ambiguous = part_of(ambiguous, name);
       for (const WholeGradients& draw : naive) one.naive.push_back(part_of(draw, name));
       if (name.starts_with("d_")) {
         const double elements =
             elements_of_scores() / static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
-        one.share_of_terms += std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
+        one.floor_of_sum = std::sqrt(std::max(elements, 1.0)) * 0x1p-24 *
+                           greatest_magnitude(cells_of(name, named_magnitudes_));
       }
-      one.share_of_terms += 0x1p-22 * greatest_maximum_;
       if (results_.fast_math) one.share_of_terms += 0x1p-10 * greatest_score_;
       verdicts.emplace(name, judge_one(one, spec_.dtype));
     }
@@ -274,8 +281,11 @@ class GradientJudge {
     add(part.named, sums.named, in_float);
   }
 
-  WholeGradients reference_gradients(WholeGradients& terms, WholeGradients& ambiguous) {
+  // named_magnitudes_ are the reference's too.
+  WholeGradients reference_gradients(WholeGradients& terms, WholeGradients& of_weights,
+                                     WholeGradients& ambiguous) {
     WholeGradients whole = zeros();
+    named_magnitudes_.assign(static_cast<std::size_t>(cells_), 0);
     const GradientRounding<double> rounding{
         .out = [this](double x) { return round_to(spec_.output_dtype(), x); }};
     for (const Parts::Piece* piece : parts_with_scores_) {
@@ -288,6 +298,8 @@ class GradientJudge {
           slopes_of<double>(double_slopes_, *piece), rounding, kinks, sizes, threads_);
       take(part, *piece, false, whole);
       take(sizes.terms, *piece, false, terms);
+      take(sizes.of_weights, *piece, false, of_weights);
+      add(sizes.named_magnitudes, named_magnitudes_, false);
       take(sizes.ambiguous, *piece, false, ambiguous);
     }
     return whole;
@@ -314,23 +326,16 @@ class GradientJudge {
     };
   }
 
-  // Of a row's kept scores after score_mod: the greatest magnitude, and that of their maximum.
+  // The greatest magnitude of a row's kept scores after score_mod.
   template <typename Score>
   void take_greatest(const Score* modified, const unsigned char* keep, std::size_t count) const {
-    double greatest = 0, maximum = -std::numeric_limits<double>::infinity();
+    double greatest = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const auto score = static_cast<double>(modified[i]);
-      if (keep[i] == 0 || !std::isfinite(score)) continue;
-      greatest = std::max(greatest, std::fabs(score));
-      maximum = std::max(maximum, score);
+      if (keep[i] != 0 && std::isfinite(score)) greatest = std::max(greatest, std::fabs(score));
     }
-    raise_to(greatest, greatest_score_);
-    if (std::isfinite(maximum)) raise_to(std::fabs(maximum), greatest_maximum_);
-  }
-
-  static void raise_to(double value, std::atomic<double>& greatest) {
-    double seen = greatest;
-    while (seen < value && !greatest.compare_exchange_weak(seen, value)) {
+    double seen = greatest_score_;
+    while (seen < greatest && !greatest_score_.compare_exchange_weak(seen, greatest)) {
     }
   }
 
@@ -347,6 +352,12 @@ class GradientJudge {
                                            const Score* scores, const Score* dy, double* sums) {
                   evaluator.add(piece.arguments, piece.b + b, h, row, scores, dy, named_.data(),
                                 sums);
+                },
+            .add_magnitudes =
+                [this, &evaluator, &piece](std::int64_t b, std::int64_t h, std::int64_t row,
+                                           const Score* scores, const Score* dy, double* sums) {
+                  evaluator.add_magnitudes(piece.arguments, piece.b + b, h, row, scores, dy,
+                                           named_.data(), sums);
                 }};
   }
 
@@ -391,8 +402,12 @@ class GradientJudge {
     if (name == "dq") return rows_of_parts(values.dq);
     if (name == "dk") return values.dk.data;
     if (name == "dv") return values.dv.data;
+    return cells_of(name, values.named);
+  }
+
+  std::vector<double> cells_of(const std::string& name, const std::vector<double>& named) const {
     const auto [first, count] = first_.at(name.substr(2));
-    const auto begin = values.named.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto begin = named.begin() + static_cast<std::ptrdiff_t>(first);
     return {begin, begin + static_cast<std::ptrdiff_t>(count)};
   }
 
@@ -459,9 +474,9 @@ class GradientJudge {
   SlopesEvaluator<double> double_slopes_;
   std::vector<abi::GradientArgument> named_ = {};
   std::int64_t cells_ = 0;
+  std::vector<double> named_magnitudes_ = {};
   std::map<std::string, std::pair<std::size_t, std::size_t>> first_;
-  // Magnitudes in double precision, of all scores and of the rows' maxima.
-  mutable std::atomic<double> greatest_score_ = 0, greatest_maximum_ = 0;
+  mutable std::atomic<double> greatest_score_ = 0;  // of all magnitudes, in double precision
 };
 
 }  // namespace

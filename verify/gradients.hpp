@@ -15,8 +15,8 @@ namespace tilewright::verify {
 // When gradients are right (docs/gradients.md). Each gradient is compared with the double
 // reference:
 //
-//   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A
-//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A
+//   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A + 2^-22 W
+//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A + 2^-22 W
 //
 //   naive   S, P, dP and dS rounded to the spec's dtype, sums in float32, results rounded; in 16
 //           bits the worst of four draws, three of which round stochastically, as few elements may
@@ -25,12 +25,16 @@ namespace tilewright::verify {
 //           scale * sum P (sum |dout v| + sum |dout out| + |dlse|) |f'| |k|: a gradient that
 //           cancels has errors of its terms, and so have the dot products dP = dout . v and delta =
 //           dout . out - dlse. Rounding each partial sum of n products t leaves 2^-26 sum |t| (one
-//           standard deviation) where the sum walks at random. Of buffers and scalars the factor is
-//           2^-22 + sqrt(n) 2^-24 for n elements. Fast functions add 2^-10 max |score| to it: an
-//           error of 2^-11 of a score changes its weight by that share, and the denominator's of
-//           forward by as much. So do four float32 roundings of the size of a row's greatest score
-//           m, of the score, of the stored lse, and of each times log2(e): P = exp(score - lse) is
-//           off by 2^-22 max |m|.
+//           standard deviation) where the sum walks at random. Of buffers and scalars adding up n
+//           terms dY g leaves sqrt(n) 2^-24 of the greatest sum of |dY g| more. Fast functions add
+//           2^-10 max |score| to it: an error of 2^-11 of a score changes its weight by that share,
+//           and the denominator's of forward by as much.
+//   W       the greatest sum, over the terms of an element, of |m| times the term's magnitude, m
+//           being the greatest score of the term's row: of dq scale * |m| P |dP - delta| |f'| |k|,
+//           of dv |m| P |dout|. Four float32 roundings have the size of m, those of the score, of
+//           the stored lse, and of each times log2(e), so P = exp(score - lse) is off by 2^-22 |m|
+//           of itself, and P's factor dP - delta is what that changes: a row whose weight lies on
+//           one key has a small one, however large A is.
 //
 // Backward reads the stored out, so reference and naive form delta from it: a dtype of few bits
 // makes delta another one than that of the exact out.

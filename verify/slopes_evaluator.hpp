@@ -21,7 +21,8 @@ class SlopesEvaluator {
                                                     : KernelRole::evaluate_slopes_double},
             toolchain)),
         slopes_(kernel_->template entry<Slopes>("tilewright_evaluate_slopes")),
-        add_(kernel_->template entry<Add>("tilewright_add_gradients")) {}
+        add_(kernel_->template entry<Add>("tilewright_add_gradients")),
+        add_magnitudes_(kernel_->template entry<Add>("tilewright_add_gradient_magnitudes")) {}
 
   /// The derivative by the score at each element of a row.
   void row(const abi::SnippetArguments& arguments, std::int64_t b, std::int64_t h, std::int64_t row,
@@ -38,6 +39,14 @@ class SlopesEvaluator {
          gradients, sums);
   }
 
+  /// The same, of which each term counts by its magnitude.
+  void add_magnitudes(const abi::SnippetArguments& arguments, std::int64_t b, std::int64_t h,
+                      std::int64_t row, const Score* scores, const Score* dy,
+                      const abi::GradientArgument* gradients, double* sums) const {
+    add_magnitudes_(&arguments, static_cast<int>(b), static_cast<int>(h), static_cast<int>(row),
+                    scores, dy, gradients, sums);
+  }
+
  private:
   using Slopes = void(const abi::SnippetArguments*, int b, int h, int row, const Score*, Score*);
   using Add = void(const abi::SnippetArguments*, int b, int h, int row, const Score*, const Score*,
@@ -46,6 +55,7 @@ class SlopesEvaluator {
   std::shared_ptr<const LoadedKernel> kernel_;
   Slopes* slopes_;
   Add* add_;
+  Add* add_magnitudes_;
 };
 
 }  // namespace tilewright::verify

@@ -1,5 +1,6 @@
 #include "verify/gradients.hpp"
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -19,16 +20,17 @@ using verify::GradientVerdict;
 
 // A call's gradients, computed by the kernel.
 struct Call {
-  explicit Call(const Spec& given, const verify::RandomOptions& options = {})
+  explicit Call(const Spec& given, const verify::RandomOptions& options = {},
+                std::int64_t q_len = 37, std::int64_t kv_len = 50)
       : spec(given),
-        shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 37, .kv_len = 50},
+        shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = q_len, .kv_len = kv_len},
         inputs(verify::random_inputs(given, shape, 3, options)) {
     const Attention attention(spec, {.device = Device::cpu()});
     const verify::Problem problem = inputs.problem();
     const auto like = [](const TensorView& view) {
       return Tensor::zeros(view.dtype, {view.extents().begin(), view.extents().end()});
     };
-    Tensor out = like(problem.q), lse = Tensor::zeros(f32, {2, 4, 37});
+    Tensor out = like(problem.q), lse = Tensor::zeros(f32, {2, 4, q_len});
     dout = like(problem.q);
     verify::Random random(1, "dout");
     for (std::int64_t i = 0; i < dout.numel(); ++i) {
@@ -101,6 +103,24 @@ TEST_CASE("gradients: the kernel's are right, and others are not") {
       write_element(tensor.data(), tensor.dtype(), 7 % tensor.numel(), kept);
     }
   }
+}
+
+// Terms of d_slopes are a hundred times as large as their sum, and so are scores.
+TEST_CASE("gradients: a buffer's that is off by a tenth is not right, however far slopes reach") {
+  const Spec spec = {.dtype = f32,
+                     .head_dim = 64,
+                     .score_mod = "score + slopes[h] * (kv_idx - q_idx)",
+                     .mask_mod = "q_idx >= kv_idx",
+                     .buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}},
+                     .outputs = {.lse = true},
+                     .gradients = {"q", "k", "v", "slopes"}};
+  Call call(spec, {}, 400, 400);
+  CHECK(call.judge().at("d_slopes").ok);
+  Tensor& slopes = call.tensors.at("d_slopes");
+  for (std::int64_t i = 0; i < slopes.numel(); ++i) {
+    write_element(slopes.data(), f32, i, 1.1 * read_element(slopes.data(), f32, i));
+  }
+  CHECK_FALSE(call.judge().at("d_slopes").ok);
 }
 
 }  // namespace
