@@ -180,6 +180,7 @@ class SpecMaker {
     spec.layout = std::array{Layout::bhsd, Layout::bshd, Layout::packed}.at(
         static_cast<std::size_t>(value(Factor::layout)));
     spec.kv_layout.reset();
+    spec.kv_new = false;  // relations put k and v into pages, and new rows outside of them
     if (value(Factor::kv_layout) == 1) {
       spec.kv_layout = spec.layout == Layout::bhsd ? Layout::bshd : Layout::bhsd;
     }

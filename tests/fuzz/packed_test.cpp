@@ -17,6 +17,7 @@
 #include "fuzz/relation_choice.hpp"
 #include "fuzz/run_case.hpp"
 #include "fuzz/shrink.hpp"
+#include "generator/spec/validate.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/sequences.hpp"
@@ -433,6 +434,19 @@ TEST_CASE("fuzz packed: a user's packed spec stays packed, a dense one dense") {
       for (const FuzzSequence& one : c.packing.sequences) CHECK(one.q_len == one.kv_len);
     }
     for (const FuzzCase& c : dense_maker.next_group(2)) CHECK_FALSE(c.spec.is_packed());
+  }
+}
+
+TEST_CASE("fuzz packed: cases of a user's spec with pages and new rows are specs") {
+  const Spec paged{.dtype = f32,
+                   .head_dim = 64,
+                   .layout = Layout::packed,
+                   .kv_layout = Layout::paged,
+                   .kv_new = true,
+                   .mask_mod = "q_idx >= kv_idx"};
+  CaseMaker maker({.user_spec = paged}, 23);
+  for (int group = 0; group < 12; ++group) {
+    for (const FuzzCase& c : maker.next_group(2)) CHECK_NOTHROW(validate(c.spec));
   }
 }
 
