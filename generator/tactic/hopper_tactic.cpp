@@ -236,7 +236,10 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   if (multiplies_float8(spec) && spec.is_paged()) return "it does not turn V of 8 bits in pages";
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
   if (facts.scales_kv_rows()) {
-    return "it has no registers for a scale of each row of k or v, which k_scale or v_scale names";
+    return spec.kv_new
+               ? "new rows have no scale, and it has no registers for one of each row of k or v"
+               : "it has no registers for a scale of each row of k or v, which k_scale or "
+                 "v_scale names";
   }
   const std::int64_t limit = kv_tile_limit(facts, dividing_q_tile(spec, kernel),
                                            std::max(spec.head_dim, spec.value_head_dim()));
