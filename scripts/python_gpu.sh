@@ -130,7 +130,7 @@ chosen=()
 wants cuda && pytest "torch on $device" 150 "$folder/python/gpu_tests/test_cuda.py" ${chosen[@]+"${chosen[@]}"}
 wants vllm && pytest "examples/vllm" 100 "$folder/python/tests/test_vllm.py"
 wants jax && pytest "jax on cuda" 100 "$folder/python/gpu_tests/test_jax_cuda.py"
-wants battery && pytest "battery on $device" 240 "$folder/python/tests/test_battery_torch.py"
+wants battery && pytest "battery on $device" 400 "$folder/python/tests/test_battery_torch.py"
 if wants speed; then
   LINES_SHOWN=12 step speed 120 "$python" "$folder/python/gpu_tests/speed.py" --device "$device" \
     --tilewright "$work/tilewright" --peers "$folder/bench" ${SPEED_ARGUMENTS:-}

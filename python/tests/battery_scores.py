@@ -179,7 +179,8 @@ def torch_score_mods(torch, B, H, L, S):
     """What numpy has no name for."""
     nn = torch.nn.functional
     slopes = torch.tensor([0.5**i for i in range(H)])
-    points = torch.randn(max(L, S), 4, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator(device="cpu").manual_seed(0)
+    points = torch.randn(max(L, S), 4, generator=generator, device="cpu").to(torch.get_default_device())
     return {
         "gelu": lambda s, b, h, q, k: nn.gelu(s),
         "gelu_tanh": lambda s, b, h, q, k: nn.gelu(s, approximate="tanh"),

@@ -12,8 +12,8 @@
 //
 // TILEWRIGHT_TEST_DEVICE   cpu (default), cuda, cuda:N
 // TILEWRIGHT_TEST_FULL     all: as --full, then as --faults
-//                          1: 5,000 masks, half of the variants, a third of the faults
-// TILEWRIGHT_TEST_SEED     which half, and which third
+//                          1: 2,500 masks, a quarter of the variants, a sixth of the faults
+// TILEWRIGHT_TEST_SEED     which quarter, and which sixth
 // TILEWRIGHT_TEST_BATCHES  compiles of random masks
 // TILEWRIGHT_TEST_FIRST    the first one's number: others are other masks
 // TILEWRIGHT_TEST_MASKS    masks in each
@@ -49,9 +49,9 @@ using namespace tilewright;
 
 constexpr int kMasksOfBatch = 100;
 constexpr int kMasksOfAll = 20'000;
-constexpr int kMasksOfDay = 5'000;
-constexpr std::size_t kSharesOfVariants = 2;
-constexpr std::size_t kSharesOfFaults = 3;
+constexpr int kMasksOfDay = 2'500;
+constexpr std::size_t kSharesOfVariants = 4;
+constexpr std::size_t kSharesOfFaults = 6;
 constexpr int kMasksOfSample = 40;
 constexpr std::uint64_t kBatchesOfFault = 12;  // of so few masks, at most
 

@@ -22,7 +22,7 @@
 // --calls N      what racecheck runs: at most N calls of a subject, each once
 // --hopper-calls N  the same for Hopper's mutants
 //
-// TILEWRIGHT_TEST_FULL=1: five times as many as --sample says; all: ten times.
+// TILEWRIGHT_TEST_FULL=1: three times as many as --sample says; all: ten times.
 // Exit status 1 where the templates as they are do not survive, or fewer than 95 in 100 of the
 // mutants that are not equivalent are killed; of a sample some more may survive (most_alive).
 
@@ -148,7 +148,7 @@ Settings read_settings(int argc, char** argv) {
                   "the options stand at the top of tests/mutants/main.cpp");
     }
   }
-  if (is_full_run()) settings.sample *= is_whole_run() ? 10 : 5;
+  if (is_full_run()) settings.sample *= is_whole_run() ? 10 : 3;
   return settings;
 }
 

@@ -10,7 +10,7 @@ cd "$work"
 prefix=$work/prefix
 
 cmake -S "$source_dir" -B build -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
-  -DBUILD_SHARED_LIBS=ON -DTILEWRIGHT_BUILD_CLI=OFF -DTILEWRIGHT_BUILD_TESTS=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1 >/dev/null
+  -DBUILD_SHARED_LIBS=ON -DTILEWRIGHT_BUILD_CLI=OFF -DTILEWRIGHT_BUILD_TESTS=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O0 >/dev/null
 cmake --build build >build.log || { tail -n 40 build.log >&2; exit 1; }
 cmake --install build --prefix "$prefix" >/dev/null
 

@@ -70,10 +70,10 @@ CheckOptions on_device() {
   return options;
 }
 
-// A GPU, which may be an emulated one, has the day's third, and all only in a whole run.
+// A GPU, which may be an emulated one, takes the day's sixth, and all only in a whole run.
 bool is_due(std::size_t number) {
   const bool is_cpu = on_device().attention.device.kind() == Device::Kind::cpu;
-  return is_cpu || is_whole_run() || is_in_share(number, 3);
+  return is_cpu || is_whole_run() || is_in_share(number, 6);
 }
 
 Report check_case(const Case& c, const CheckOptions& options = on_cpu()) {
