@@ -2,37 +2,6 @@
 
 namespace tilewright {
 
-std::size_t size_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 4;
-    case DType::f16:
-      return 2;
-    case DType::bf16:
-      return 2;
-    case DType::i32:
-      return 4;
-    case DType::i64:
-      return 8;
-    case DType::u8:
-      return 1;
-    case DType::boolean:
-      return 1;
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-    case DType::i8:
-      return 1;
-    case DType::f64:
-      return 8;
-    case DType::i16:
-    case DType::u16:
-      return 2;
-    case DType::u32:
-      return 4;
-  }
-  return 0;
-}
-
 bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
          dtype == DType::f64 || is_float8(dtype);

@@ -138,26 +138,33 @@ std::string TensorView::fault() const {
   }
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   if (element == 0) return fmt::format("has dtype {}, which is none", static_cast<int>(dtype));
-  const auto sizes = extents();
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] < 0) return fmt::format("has extent {} in dimension {}", sizes[d], d);
+  // One pass, as each call asks each of its tensors.
+  std::int64_t byte_count = element, least = 0, greatest = 0;
+  bool is_empty = false, is_countable = true;
+  int too_far = -1;
+  for (int d = 0; d < rank; ++d) {
+    const auto at = static_cast<std::size_t>(d);
+    if (shape[at] < 0) return fmt::format("has extent {} in dimension {}", shape[at], d);
+    is_empty = is_empty || shape[at] == 0;
+    if (__builtin_mul_overflow(byte_count, shape[at], &byte_count)) is_countable = false;
+    std::int64_t reach = 0;
+    std::int64_t& end = strides[at] < 0 ? least : greatest;
+    if ((__builtin_mul_overflow(strides[at], element, &reach) ||
+         __builtin_mul_overflow(reach, shape[at] - 1, &reach) ||
+         __builtin_add_overflow(end, reach, &end)) &&
+        too_far < 0) {
+      too_far = d;
+    }
   }
-  if (numel() == 0) return {};
+  if (is_empty) return {};
   if (data == nullptr) return "has no data";
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0) {
     return "does not start at a multiple of its element's size";
   }
-  if (bytes() == kMaxBytes) return "has more bytes than 64 bits can count";
-  std::int64_t least = 0, greatest = 0;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    std::int64_t reach = 0;
-    std::int64_t& end = strides[d] < 0 ? least : greatest;
-    if (__builtin_mul_overflow(strides[d], element, &reach) ||
-        __builtin_mul_overflow(reach, sizes[d] - 1, &reach) ||
-        __builtin_add_overflow(end, reach, &end)) {
-      return fmt::format("has stride {} in dimension {}, further than 64 bits can count",
-                         strides[d], d);
-    }
+  if (!is_countable || byte_count == kMaxBytes) return "has more bytes than 64 bits can byte_count";
+  if (too_far >= 0) {
+    return fmt::format("has stride {} in dimension {}, further than 64 bits can byte_count",
+                       strides[static_cast<std::size_t>(too_far)], too_far);
   }
   return {};
 }
