@@ -395,6 +395,7 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
   if (!gradient_names(facts.spec).empty()) {
     source.entry_points.emplace_back("tilewright_backward_finish");
   }
+  if (facts.spec.is_packed()) source.entry_points.emplace_back("tilewright_backward_plan_tiles");
   source.plain_entry_points = source.entry_points;
   std::erase(source.plain_entry_points, "tilewright_backward_main");
   source.launch = {.q_tile = tactic.rows,

@@ -84,8 +84,9 @@ bool names_all_tensors(const Spec& spec) {
 }
 
 std::size_t parameter_bytes(const Spec& spec) {
-  return kBufferBytes * spec.buffers.size() + kScalarBytes * spec.scalar_entries() +
-         kSumsBytes * gradient_names(spec).size();
+  constexpr std::size_t kPlanBytes = 96;  // of a packed call's plan
+  return (spec.is_packed() ? kPlanBytes : 0) + kBufferBytes * spec.buffers.size() +
+         kScalarBytes * spec.scalar_entries() + kSumsBytes * gradient_names(spec).size();
 }
 
 std::int64_t count(const GradientTerms& terms, GradientPattern pattern) {
@@ -150,7 +151,6 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
   if (spec.tactic && spec.tactic->name != kHopper) {
     return fmt::format("the spec's tactic is \"{}\"", spec.tactic->name);
   }
-  if (spec.is_packed()) return "it serves dense layouts";
   if (spec.has_dropout()) return "Hopper's backward kernel has no dropout";
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";
@@ -171,11 +171,13 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
         "spec's need {}",
         kParameterBytes, parameter_bytes(spec));
   }
+  // A plan's map is read tile by tile of rows of q, whatever its sides are.
+  const bool has_map = spec.is_packed() && !spec.mask_mod.empty();
   if (kernel.masked && spec.block[0] % tile_rows(spec) != 0) {
     return fmt::format("its tiles of {} rows do not divide block[0], which is {}", tile_rows(spec),
                        spec.block[0]);
   }
-  if (kernel.masked && spec.block[1] % own_columns(spec) != 0) {
+  if ((kernel.masked || has_map) && spec.block[1] % own_columns(spec) != 0) {
     return fmt::format("its {} columns do not divide block[1], which is {}", own_columns(spec),
                        spec.block[1]);
   }

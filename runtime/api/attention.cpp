@@ -320,8 +320,9 @@ class Attention::Implementation {
     }
     require_gradients(spec_);
     validate(shape);
-    return backend_->backward_workspace(
-        one_batch(shape), given ? &bindings_or_default(*given) : nullptr, deterministic);
+    return backend_->backward_workspace(one_batch(shape), shape.batch,
+                                        given ? &bindings_or_default(*given) : nullptr,
+                                        deterministic);
   }
 
   std::int64_t backward_workspace(const Shape& shape, const Bindings* given,
@@ -332,7 +333,7 @@ class Attention::Implementation {
     }
     require_gradients(spec_);
     validate(shape);
-    return backend_->backward_workspace(shape, given ? &bindings_or_default(*given) : nullptr,
+    return backend_->backward_workspace(shape, 0, given ? &bindings_or_default(*given) : nullptr,
                                         deterministic);
   }
 
@@ -449,7 +450,8 @@ class Attention::Implementation {
             .per_head = positions ? positions->heads() > 1 : has_mask && mask_use_->per_head,
             .in_positions = positions != nullptr,
             .decode = backend_->decode_launch(),
-            .column_side = backend_->column_side()};
+            .column_side = backend_->column_side(),
+            .backward = backend_->backward_tile_sides()};
   }
 
   static void require_positions_alone(const Sequences& sequences) {

@@ -79,14 +79,17 @@ class Backend {
   /// Rows of k in a gradient tile; 0 if the spec has no gradients.
   virtual std::int64_t column_side() const { return 0; }
 
+  /// Of a packed spec's backward kernel; zeros where it takes no tiles from the plan.
+  virtual BackwardTileSides backward_tile_sides() const { return {}; }
+
   /// @param call from resolve_packed_backward
   /// @param plan made with PlanOptions::backward
   virtual void backward(const BackwardCall& call, const PlanState& plan,
                         const Bindings& bindings) const = 0;
 
-  /// Bytes of workspace that backward needs. A packed call passes one_batch(shape). Bindings are
-  /// null while the buffers are unknown.
-  virtual std::int64_t backward_workspace(const Shape&, const Bindings*,
+  /// Bytes of workspace that backward needs. A packed call passes one_batch(shape) and how many
+  /// sequences it has. Bindings are null while the buffers are unknown.
+  virtual std::int64_t backward_workspace(const Shape&, std::int64_t /*sequences*/, const Bindings*,
                                           bool /*deterministic*/) const {
     return 0;
   }

@@ -9,6 +9,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "templates/abi/cuda_packed_backward.hpp"
 
 namespace tilewright {
 namespace {
@@ -255,6 +256,17 @@ PackedShape with_bounds(PackedShape shape, bool has_new_rows) {
   return shape;
 }
 
+std::int64_t PlanGeometry::count_planned_columns(const PackedShape& shape) const {
+  if (backward.columns == 0) return 0;
+  return abi::cuda::planned_columns(shape.total_kv, shape.batch,
+                                    static_cast<int>(backward.columns));
+}
+
+std::int64_t PlanGeometry::count_planned_rows(const PackedShape& shape) const {
+  if (backward.rows == 0) return 0;
+  return abi::cuda::planned_row_tiles(shape.total_q, shape.batch, static_cast<int>(backward.rows));
+}
+
 PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   const auto side_of = [&](int i) { return static_cast<int>(source.block[i]); };
   const std::int64_t heads = source.has_mask && source.per_head ? shape.num_q_heads : 1;
@@ -276,11 +288,23 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
                            .layout = abi::plan_layout(shape.batch, heads, rows, spans, blocks)};
   geometry.bytes = geometry.layout.bytes;
   geometry.column_side = static_cast<int>(source.column_side);
+  geometry.backward = source.backward;
   const auto add_columns = [&] {
     geometry.column_sequences = geometry.bytes;
     const std::int64_t bytes =
         geometry.column_tiles(shape) * std::int64_t{sizeof(abi::ColumnSequences)};
     geometry.bytes += abi::plan_aligned(bytes);
+    if (geometry.backward.columns == 0) return geometry;
+    const auto add = [&](std::int64_t more) {
+      const std::int64_t begin = geometry.bytes;
+      geometry.bytes += abi::plan_aligned(more);
+      return begin;
+    };
+    geometry.planned_columns = add(geometry.count_planned_columns(shape) *
+                                   std::int64_t{sizeof(abi::cuda::PlannedColumns)});
+    geometry.planned_rows =
+        add(geometry.count_planned_rows(shape) * std::int64_t{sizeof(abi::cuda::PlannedRowTile)});
+    geometry.shares_rows = add(sizeof(int));
     return geometry;
   };
   if (blocks == 0) return add_columns();

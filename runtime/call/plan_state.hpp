@@ -22,6 +22,12 @@ struct DecodeLaunch {
   std::int64_t value_dim = 0;  ///< of the rows of a partial result
 };
 
+/// Tiles of a backward kernel that takes them from the plan; zeros where no kernel of a spec does.
+struct BackwardTileSides {
+  std::int64_t columns = 0;  ///< that a block of threads owns
+  std::int64_t rows = 0;     ///< of q, of a tile
+};
+
 /// How the tiles of a spec's packed calls are laid out in a plan.
 struct PlanGeometry {
   /// Sides of a tile. Without mask_mod there are no tiles, and block[0] is a row of the plan.
@@ -36,11 +42,17 @@ struct PlanGeometry {
   abi::DecodeLayout decode = {};
   int column_side = 0;                ///< rows of k of a tile of gradients; 0: the spec has none
   std::int64_t column_sequences = 0;  ///< where abi::ColumnSequences[column_tiles] begin, in bytes
-  std::int64_t bytes = 0;             ///< of all of the plan
+  BackwardTileSides backward = {};
+  std::int64_t planned_columns = 0;  ///< where abi::cuda::PlannedColumns begin, in bytes
+  std::int64_t planned_rows = 0;     ///< likewise abi::cuda::PlannedRowTile
+  std::int64_t shares_rows = 0;      ///< an int: whether sequences share rows of k
+  std::int64_t bytes = 0;            ///< of all of the plan
 
   std::int64_t column_tiles(const PackedShape& shape) const {
     return column_side == 0 ? 0 : abi::column_tiles(shape.total_kv, column_side);
   }
+  std::int64_t count_planned_columns(const PackedShape& shape) const;
+  std::int64_t count_planned_rows(const PackedShape& shape) const;
 };
 
 /// What a Plan stands for.
@@ -83,6 +95,7 @@ struct TileSource {
   bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx
   DecodeLaunch decode = {};
   std::int64_t column_side = 0;  ///< as PlanGeometry has it
+  BackwardTileSides backward = {};
 };
 
 PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source);

@@ -9,6 +9,7 @@
 #include "generator/spec/gradients.hpp"
 #include "runtime/cuda/call_mask.hpp"
 #include "runtime/cuda/hopper_backward.hpp"
+#include "runtime/cuda/tile_plan.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -45,12 +46,25 @@ void launch_dense_backward(const LaunchScope& on, const BackwardCall& call, cons
 
 void launch_packed_backward(const LaunchScope& on, const BackwardCall& call, const PlanState& plan,
                             const Bindings& bindings) {
-  launch_backward(on, variant_for(on.facts.variants.backward, is_aligned(on.spec, call)), call,
-                  {.plan = &plan, .work_side = on.facts.plan_work_side}, bindings);
+  BackwardTiles tiles = {.plan = &plan, .work_side = on.facts.plan_work_side};
+  const KernelVariant& variant = on.facts.variants.backward;
+  const bool takes_maps = on.kernels.find(variant, kHopperBackwardEntry) != nullptr;
+  const bool aligned = is_aligned(on.spec, call);
+  if (aligned && takes_maps && hopper_backward_serves(on.spec, call, plan)) {
+    tiles.may_share_rows = may_share_rows(plan);
+    launch_hopper_backward(on, call, tiles, bindings);
+  } else {
+    launch_backward(on, variant_for(variant, aligned && !takes_maps), call, tiles, bindings);
+  }
 }
 
-std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, const Bindings* bindings,
-                                bool deterministic) {
+void launch_backward_plan(const LaunchScope& on, const PlanState& plan, tilewright::Stream stream) {
+  launch_column_plan(on, portable_backward(on), plan, stream);
+  launch_tile_plan(on, plan, stream);
+}
+
+std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, std::int64_t sequences,
+                                const Bindings* bindings, bool deterministic) {
   const Spec& spec = on.spec;
   const std::vector<TensorView> gradients =
       bindings ? gradient_shapes(spec, *bindings) : std::vector<TensorView>();
@@ -59,8 +73,9 @@ std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, const
   const Kernel* hopper = on.kernels.find(on.facts.variants.backward, kHopperBackwardEntry);
   if (hopper == nullptr || deterministic) return portable;
   const std::int64_t rows = hopper->launch.q_tile;
-  return std::max(portable, bindings ? hopper_backward_workspace(spec, shape, rows, gradients)
-                                     : hopper_backward_workspace(spec, shape, rows));
+  return std::max(portable, bindings
+                                ? hopper_backward_workspace(spec, shape, sequences, rows, gradients)
+                                : hopper_backward_workspace(spec, shape, sequences, rows));
 }
 
 }  // namespace tilewright::cuda

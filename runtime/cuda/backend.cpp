@@ -10,6 +10,7 @@
 #include "runtime/cuda/dense_decode.hpp"
 #include "runtime/cuda/dense_forward.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
+#include "runtime/cuda/hopper_backward.hpp"
 #include "runtime/cuda/kernel_build.hpp"
 #include "runtime/cuda/mask_builder.hpp"
 #include "runtime/cuda/memory_pool.hpp"
@@ -17,6 +18,7 @@
 #include "runtime/cuda/packed_forward.hpp"
 #include "runtime/cuda/plan.hpp"
 #include "runtime/cuda/quantise.hpp"
+#include "runtime/cuda/tile_plan.hpp"
 #include "runtime/cuda/weights.hpp"
 
 namespace tilewright::cuda {
@@ -110,7 +112,7 @@ class CudaBackend final : public Backend {
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
     const LaunchScope on = scope();
     launch_plan(on, plan, bindings, stream);
-    if (plan.serves_backward) launch_column_plan(on, plan, stream);
+    if (plan.serves_backward) launch_backward_plan(on, plan, stream);
   }
 
   void forward(const ForwardCall& call, const PlanState& plan,
@@ -145,14 +147,18 @@ class CudaBackend final : public Backend {
 
   std::int64_t column_side() const override {
     if (!spec_.is_packed() || !has_backward_) return 0;
-    return scope()
-        .kernels.kernel(facts_.variants.backward, "tilewright_backward_rows")
-        .launch.q_tile;
+    const LaunchScope on = scope();
+    return on.kernels.kernel(portable_backward(on), "tilewright_backward_rows").launch.q_tile;
   }
 
-  std::int64_t backward_workspace(const Shape& shape, const Bindings* bindings,
-                                  bool deterministic) const override {
-    return cuda::backward_workspace(scope(), shape, bindings, deterministic);
+  BackwardTileSides backward_tile_sides() const override {
+    if (!spec_.is_packed() || !has_backward_) return {};
+    return cuda::backward_tile_sides(scope());
+  }
+
+  std::int64_t backward_workspace(const Shape& shape, std::int64_t sequences,
+                                  const Bindings* bindings, bool deterministic) const override {
+    return cuda::backward_workspace(scope(), shape, sequences, bindings, deterministic);
   }
 
   void append(const abi::AppendArguments& call, const PlanState* plan, const Bindings& bindings,

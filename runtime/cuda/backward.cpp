@@ -9,7 +9,6 @@
 #include "generator/tactic/backward_tactic.hpp"
 #include "runtime/call/tensor_role.hpp"
 #include "runtime/cuda/backward_launch.hpp"
-#include "runtime/cuda/gradient_sums.hpp"
 #include "runtime/cuda/plan.hpp"
 
 namespace tilewright::cuda {
@@ -68,6 +67,10 @@ void launch_columns(const BackwardLaunch& launch, const Spec& spec, const Backwa
 
 }  // namespace
 
+std::int64_t portable_bytes(const BackwardCall& call, const BackwardTiles& tiles) {
+  return facts_bytes(tiles.plan == nullptr ? call.forward.shape : one_batch(tiles.plan->shape));
+}
+
 std::int64_t backward_workspace(const Shape& shape, const std::vector<TensorView>& gradients,
                                 bool deterministic) {
   std::int64_t bytes = facts_bytes(shape);
@@ -90,10 +93,10 @@ bool is_aligned(const Spec& spec, const BackwardCall& call) {
          tilewright::is_aligned(call.dv, spec.key_value_dtype());
 }
 
-void launch_column_plan(const LaunchScope& on, const PlanState& plan, tilewright::Stream stream) {
+void launch_column_plan(const LaunchScope& on, const KernelVariant& variant, const PlanState& plan,
+                        tilewright::Stream stream) {
   // The kernel: of the backward binary.
-  const Kernel& kernel =
-      on.kernels.kernel(on.facts.variants.backward, "tilewright_backward_plan_columns");
+  const Kernel& kernel = on.kernels.kernel(variant, "tilewright_backward_plan_columns");
 
   // The arguments.
   const PlanGeometry& geometry = plan.geometry;
@@ -114,22 +117,20 @@ void launch_column_plan(const LaunchScope& on, const PlanState& plan, tilewright
                 arguments);
 }
 
-void launch_backward(const LaunchScope& on, const KernelVariant& variant, const BackwardCall& call,
-                     const BackwardTiles& tiles, const Bindings& bindings) {
+void launch_portable_sweeps(const LaunchScope& on, const KernelVariant& variant,
+                            const BackwardCall& call, const BackwardTiles& tiles,
+                            const Bindings& bindings, const GradientSums& sums) {
   // The kernels: entry points of portable_backward.cu.jinja.
   const BackwardLaunch launch(on, variant, call);
 
-  // The arguments, which all but finish take.
+  // The arguments.
   const Shape& shape = call.forward.shape;
   const Shape facts_shape = tiles.plan == nullptr ? shape : one_batch(tiles.plan->shape);
-  const GradientSums sums(call, facts_bytes(facts_shape));
-  require_backward_workspace(call, sums.bytes());
   BackwardParameters parameters = {.arguments = backward_arguments(call, tiles),
                                    .snippet = SnippetParameter(bindings.cuda_arguments(), shape),
                                    .sums = sums.arguments(call)};
 
   // The facts of rows.
-  sums.clear(launch, call);
   const std::int64_t heads = facts_shape.batch * shape.num_q_heads;
   const int lanes = cuda_abi::lanes_of_row(static_cast<int>(on.spec.value_head_dim()),
                                            static_cast<int>(size_of(on.spec.output_dtype())));
@@ -156,7 +157,15 @@ void launch_backward(const LaunchScope& on, const KernelVariant& variant, const 
     launch.tiled("tilewright_backward_rows", tiles_of_head * heads, parameters.arguments,
                  parameters.snippet, parameters.sums.front());
   }
+}
 
+void launch_backward(const LaunchScope& on, const KernelVariant& variant, const BackwardCall& call,
+                     const BackwardTiles& tiles, const Bindings& bindings) {
+  const BackwardLaunch launch(on, variant, call);
+  const GradientSums sums(call, portable_bytes(call, tiles));
+  require_backward_workspace(call, sums.bytes());
+  sums.clear(launch, call);
+  launch_portable_sweeps(on, variant, call, tiles, bindings, sums);
   // The gradients of buffers and scalars, from their sums.
   sums.finish(launch, call);
 }

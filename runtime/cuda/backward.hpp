@@ -5,6 +5,7 @@
 
 #include "../call/backward_call.hpp"
 #include "backward_tiles.hpp"
+#include "gradient_sums.hpp"
 #include "launch_scope.hpp"
 
 namespace tilewright::cuda {
@@ -19,11 +20,21 @@ std::int64_t backward_workspace(const Shape& shape, const std::vector<TensorView
 /// whose sums do not fit need more.
 std::int64_t backward_workspace(const Spec& spec, const Shape& shape);
 
+/// Bytes before a call's sums of gradients of buffers and scalars.
+std::int64_t portable_bytes(const BackwardCall& call, const BackwardTiles& tiles);
+
 /// Whether a call's tensors and their gradients are multiples of 16 bytes apart.
 bool is_aligned(const Spec& spec, const BackwardCall& call);
 
-/// Launches what a plan that serves backward needs after its own kernel.
-void launch_column_plan(const LaunchScope& on, const PlanState& plan, tilewright::Stream stream);
+/// Launches what the portable kernels need of a plan after its own kernel.
+/// @param variant of the portable kernels
+void launch_column_plan(const LaunchScope& on, const KernelVariant& variant, const PlanState& plan,
+                        tilewright::Stream stream);
+
+/// Launches the portable kernels but for the last, which writes gradients from their sums.
+void launch_portable_sweeps(const LaunchScope& on, const KernelVariant& variant,
+                            const BackwardCall& call, const BackwardTiles& tiles,
+                            const Bindings& bindings, const GradientSums& sums);
 
 /// Launches the backward pass.
 /// @param variant of the binary whose entry points are launched

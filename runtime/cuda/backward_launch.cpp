@@ -64,7 +64,12 @@ cuda_abi::PackedBackwardArguments backward_arguments(const BackwardCall& call,
     arguments.column_sequences = reinterpret_cast<const abi::ColumnSequences*>(
         tiles.plan->memory + tiles.plan->geometry.column_sequences);
   }
+  if (tiles.may_share_rows) arguments.shares_rows = shared_rows_flag(*tiles.plan);
   return arguments;
+}
+
+int* shared_rows_flag(const PlanState& plan) {
+  return reinterpret_cast<int*>(plan.memory + plan.geometry.shares_rows);
 }
 
 void BackwardLaunch::clear(void* memory, std::int64_t bytes) const {

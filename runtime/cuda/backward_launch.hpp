@@ -21,6 +21,9 @@ void require_backward_workspace(const BackwardCall& call, std::int64_t bytes);
 abi::cuda::PackedBackwardArguments backward_arguments(const BackwardCall& call,
                                                       const BackwardTiles& tiles);
 
+/// What a plan says of sequences that share rows of k.
+int* shared_rows_flag(const PlanState& plan);
+
 /// Launches entry points of one binary in a call's stream.
 class BackwardLaunch {
  public:

@@ -15,6 +15,9 @@ struct BackwardTiles {
   abi::cuda::BlockMaskArguments columns = {};
   const PlanState* plan = nullptr;
   std::int64_t work_side = 0;  ///< rows of q of an entry of the plan's work
+  /// Whether the portable kernels compute only where the plan has found that sequences share rows
+  /// of k, and Hopper's where they share none.
+  bool may_share_rows = false;
 };
 
 }  // namespace tilewright::cuda

@@ -16,16 +16,25 @@ inline constexpr std::string_view kHopperBackwardEntry = "tilewright_backward_ma
 /// none of them a sum over the batch, in whatever bits.
 bool hopper_backward_serves(const Spec& spec, const BackwardCall& call);
 
+/// The same of a packed call: its sequences also have rows of tiles that begin with the first.
+bool hopper_backward_serves(const Spec& spec, const BackwardCall& call, const PlanState& plan);
+
+/// The variant whose binary has the portable kernels: for unaligned tensors, where the other one
+/// takes tensor maps.
+KernelVariant portable_backward(const LaunchScope& on);
+
 /// Bytes of workspace of a call: facts of rows, float32 sums of dq, and of gradients that are not
 /// written in place.
+/// @param sequences  of a packed call, whose shape is one_batch(); 0 of a dense one
 /// @param rows       of q, of a tile: KernelLaunch::q_tile
 /// @param gradients  the shapes of those of buffers and scalars
-std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t rows,
-                                       const std::vector<TensorView>& gradients);
+std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
+                                       std::int64_t rows, const std::vector<TensorView>& gradients);
 
 /// The same for calls whose buffers are not known: gradients in 16 bits of more cells than a head
 /// has rows and columns need more.
-std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t rows);
+std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
+                                       std::int64_t rows);
 
 /// Launches the backward pass that takes tensor maps.
 /// @throws Error with code tensor where call.workspace is too small

@@ -319,12 +319,13 @@ void make_backward_maps(const Driver& driver, const Spec& spec, const BackwardCa
   const Extents v = {spec.value_head_dim(), shape.kv_len, shape.num_kv_heads, shape.batch};
   const Extents out = {spec.value_head_dim(), shape.q_len, shape.num_q_heads, shape.batch};
   const DType dtype = spec.dtype;
-  find_or_encode(driver, make_request(dtype, forward.q, q, q_rows), last[0], maps.q);
-  find_or_encode(driver, make_request(dtype, call.dout, out, q_rows), last[1], maps.dout);
-  find_or_encode(driver, make_request(dtype, forward.k, k, kv_rows), last[2], maps.k);
-  find_or_encode(driver, make_request(dtype, forward.v, v, kv_rows), last[3], maps.v);
-  find_or_encode(driver, make_request(dtype, call.dk, k, kColumnBoxRows), last[4], maps.dk);
-  find_or_encode(driver, make_request(dtype, call.dv, v, kColumnBoxRows), last[5], maps.dv);
+  const auto request = spec.is_packed() ? make_ragged_request : make_request;
+  find_or_encode(driver, request(dtype, forward.q, q, q_rows), last[0], maps.q);
+  find_or_encode(driver, request(dtype, call.dout, out, q_rows), last[1], maps.dout);
+  find_or_encode(driver, request(dtype, forward.k, k, kv_rows), last[2], maps.k);
+  find_or_encode(driver, request(dtype, forward.v, v, kv_rows), last[3], maps.v);
+  find_or_encode(driver, request(dtype, call.dk, k, kColumnBoxRows), last[4], maps.dk);
+  find_or_encode(driver, request(dtype, call.dv, v, kColumnBoxRows), last[5], maps.dv);
 }
 
 }  // namespace tilewright::cuda

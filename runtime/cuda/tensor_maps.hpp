@@ -29,7 +29,7 @@ union ForwardMaps {
 void make_tensor_maps(const Driver& driver, const Spec& spec, const ForwardCall& call,
                       std::int64_t kv_tile, ForwardMaps& maps);
 
-/// The same of a dense call of backward: whether the copy engine can bring and store its tensors.
+/// The same of a call of backward: whether the copy engine can bring and store its tensors.
 bool fit_backward_maps(const Spec& spec, const BackwardCall& call);
 
 /// @param rows     of q, of a tile

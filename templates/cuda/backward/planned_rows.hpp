@@ -14,6 +14,11 @@ namespace tw_kernel {
 
 using BackwardArguments = tilewright::abi::cuda::PackedBackwardArguments;
 
+// Hopper's kernels have computed, as no rows are shared (abi/cuda_packed_backward.hpp).
+TW_INLINE bool is_left_to_hopper(const BackwardArguments& arguments) {
+  return arguments.shares_rows != nullptr && *arguments.shares_rows == 0;
+}
+
 // Heads whose rows of facts lie one after the other: a head has rows for all sequences.
 TW_INLINE long long heads_of_call(const SnippetArguments& call) { return call.num_q_heads; }
 

@@ -106,6 +106,8 @@ std::vector<Wish> wishes() {
   Spec hopper_gradients = sloped;
   hopper_gradients.outputs.lse = true;
   hopper_gradients.gradients = {"q", "k", "v"};
+  Spec hopper_packed_gradients = hopper_gradients;
+  hopper_packed_gradients.layout = Layout::packed;
   Spec wide_gradients = hopper_gradients;
   wide_gradients.head_dim = 192;
   Spec in_tf32 = causal;
@@ -177,6 +179,7 @@ std::vector<Wish> wishes() {
           {with_gradients, "backward_masked_unaligned"},
           {float_gradients, "backward"},
           {hopper_gradients, "backward_masked"},
+          {hopper_packed_gradients, "backward"},
           {wide_gradients, "backward_masked"},
           {padded_gradients, "backward"},
           {padded_float_gradients, "backward"},

@@ -115,7 +115,12 @@ TEST_CASE("hopper backward tactic: it declines with a reason") {
        },
        "64 columns do not divide block[1], which is 32"},
       {[](Spec& s) { s.v_head_dim = 60; }, "whole vectors of 16 bytes"},
-      {[](Spec& s) { s.layout = Layout::packed; }, "dense layouts"},
+      {[](Spec& s) {
+         s.layout = Layout::packed;
+         s.mask_mod = "q_idx >= kv_idx";
+         s.block = {48, 64};
+       },
+       "block[1], which is 64"},
       {[](Spec& s) {
          s.gradients = {"q", "k"};
        },
@@ -156,4 +161,16 @@ TEST_CASE("hopper backward tactic: it declines with a reason") {
   KernelVariant unaligned = backward_kernel(spec_of(128));
   unaligned.aligned = false;
   CHECK(!hopper_backward_tactic(spec_of(128), Target::parse("sm_90a"), unaligned));
+}
+
+TEST_CASE("hopper backward: packed specs have it, whatever rows a plan's tiles have") {
+  for (const std::int64_t head_dim : {64, 128, 256}) {
+    Spec spec = spec_of(head_dim);
+    spec.layout = Layout::packed;
+    CHECK(why_not(spec).empty());
+    spec.mask_mod = "q_idx >= kv_idx";
+    spec.block = {48, 128};
+    CHECK(why_not(spec).empty());
+    CHECK(hopper_backward_tactic(spec, Target::parse("sm_90a"), backward_kernel(spec)));
+  }
 }

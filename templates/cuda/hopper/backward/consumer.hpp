@@ -8,7 +8,6 @@
 #include "cuda/hopper/backward/elements.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/products.hpp"
 #include "cuda/hopper/backward/store.hpp"
@@ -19,6 +18,7 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // A warpgroup that computes 64 columns of the block.
 
@@ -41,8 +41,8 @@ class Consumer : ConsumerBase {
     hand_over_nothing(number_);
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
     const SumsPlace place = {number_ * kOwnRows, 0};
-    store_sums(shared_.v(), maps.dv, own_, number_, place, 1.0f, dv);
-    store_sums(shared_.k(), maps.dk, own_, number_, place, arguments_.scale, dk);
+    store_sums(shared_.v(), maps.dv, call_, own_, number_, place, 1.0f, dv);
+    store_sums(shared_.k(), maps.dk, call_, own_, number_, place, arguments_.scale, dk);
     wait_for_stores();
   }
 

@@ -7,7 +7,6 @@
 #include "cuda/hopper/backward/elements.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
@@ -16,7 +15,8 @@
 #include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
-#include "snippet/snippets.hpp"
+#include "kernel/hopper_backward_columns.hpp"
+#include "kernel/sequence.hpp"
 
 // What warpgroups that compute have in common, whether they share a block's columns or its head dimension.
 
@@ -65,22 +65,24 @@ class ConsumerBase {
   }
 
   __forceinline__ bool drops_some(const KvTile& rows) const {
-    return drops_elements(rows) || own_.first + kQTile > call_.kv_len ||
-           (kHasScoreMod && rows.first() + kKvTile > call_.q_len);
+    const PlacedSequence sequence = own_.sequence();
+    return drops_elements(rows) || own_.first + kQTile > sequence.kv_len(call_) ||
+           (kHasScoreMod && rows.first() + kKvTile > sequence.q_len(call_));
   }
 
   __forceinline__ ElementInputs inputs_of(int h) const {
-    return {&call_, {},        tw_snippet::tw_make_state(call_),
+    const PlacedSequence sequence = own_.sequence();
+    return {&call_, sequence,  sequence.state(call_),
             own_.b, h,         own_.h_kv,
             first_own(), score_factor(arguments_.scale)};
   }
 
   // Columns past kv_len take no part: their K is 0, but e^-lse may be infinite.
   __forceinline__ KeptElements find_own_kept_elements(const ElementInputs& inputs, const KvTile& tile) const {
-    KeptElements kept = find_kept_elements<false>(inputs, tile, call_.q_len);
+    KeptElements kept = find_kept_elements<false>(inputs, tile, inputs.q_len());
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      if (first_own() + row_of(i) >= call_.kv_len) kept.word[i] = 0;
+      if (first_own() + row_of(i) >= inputs.kv_len()) kept.word[i] = 0;
     }
     return kept;
   }

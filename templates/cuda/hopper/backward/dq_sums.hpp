@@ -2,7 +2,6 @@
 
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/bulk_copy.hpp"
@@ -10,6 +9,7 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // How dQ of a tile leaves a block: a warpgroup stages its part in shared memory, and a separate warp adds
 // it to the sums of all blocks, while the next tile is computed.
@@ -25,7 +25,7 @@ class DqAdder {
                           const Shared& shared, int part)
       : arguments_(arguments), call_(call), shared_(shared), part_(part) {}
 
-  __forceinline__ void run(int b) const {
+  __forceinline__ void run(const OwnColumns& own) const {
     int plan = 0;
 #pragma unroll 1
     while (true) {
@@ -36,7 +36,7 @@ class DqAdder {
       plan = plan + 1 == kPlans ? 0 : plan + 1;
       if (lane() == 0 && dq_pairs(part_) > 0) {
         float* const sums = arguments_.dq_sums +
-                            number_of_tile(arguments_, call_, b, tile.h, tile.rows.first()) * (kDqBytes / 4) +
+                            number_of_tile(arguments_, call_, own, tile.h, tile.rows.first()) * (kDqBytes / 4) +
                             part_ * (kDqPartBytes / 4);
         add_floats(sums, shared_.dq(part_), dq_pairs(part_) * kDqPairBytes);
         commit_stores();

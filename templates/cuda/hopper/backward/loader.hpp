@@ -4,13 +4,15 @@
 #include "cuda/constants.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/ptx/bulk_copy.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
+#include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
+#include "kernel/sequence.hpp"
 
 // The warp that brings tiles: the block's K and V with the first ones.
 
@@ -37,7 +39,7 @@ class Loader {
       const PassingTile tile = control.plan[place_.plan];
       const float* const facts =
           arguments_.facts +
-          number_of_tile(arguments_, call_, own_.b, tile.h, max(tile.rows.first(), 0)) * (2 * kKvTile);
+          number_of_tile(arguments_, call_, own_, tile.h, max(tile.rows.first(), 0)) * (2 * kKvTile);
       const bool some_dead = tile.rows.exists() && has_dead_rows(facts);
       const unsigned q_full = shared_address(&control.q_full[place_.stage]);
       wait(shared_address(&control.q_empty[place_.stage]), place_.parity ^ 1, "an empty place for Q, stage",
@@ -64,22 +66,32 @@ class Loader {
 
   // Rows of one head, of all panels.
   template <int kRowCount, int kPanels>
-  __forceinline__ void load(unsigned to, const TensorMap& map, Loaded tensor, unsigned full, int row,
+  __forceinline__ void load(unsigned to, const TensorMap& map, Loaded tensor, unsigned full, BoxRow row,
                             int h) const {
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
-      load_box(to + panel * kRowCount * kPanelRowBytes, map, full, panel * kPanelColumns, row,
-               index_in(tensor, tilewright::abi::cuda::kOneHead, h),
-               index_in(tensor, tilewright::abi::cuda::kOneBatch, own_.b));
+      load_rows(to + panel * kRowCount * kPanelRowBytes, map, full, panel * kPanelColumns, row,
+                index_in(tensor, tilewright::abi::cuda::kOneHead, h),
+                index_in(tensor, tilewright::abi::cuda::kOneBatch, own_.b));
     }
+  }
+
+  // Of a tile of q, and of the block's columns.
+  __forceinline__ BoxRow q_row(const PassingTile& tile) const {
+    const PlacedSequence sequence = own_.sequence();
+    return box_row(sequence.q_begin(), sequence.q_len(call_), tile.rows.first());
+  }
+  __forceinline__ BoxRow kv_row() const {
+    const PlacedSequence sequence = own_.sequence();
+    return box_row(sequence.kv_begin(), sequence.kv_len(call_), own_.first);
   }
 
   // K comes with the first Q.
   __forceinline__ void load_q(const PassingTile& tile, const float* facts, unsigned full,
                               bool is_first) const {
     arrive_and_expect(full, kQBytes + 2 * kFactsBytes + (is_first ? kKeyPanels * kOwnPanelBytes : 0));
-    if (is_first) load<kQTile, kKeyPanels>(shared_.k(), maps_.k, kLoadedK, full, own_.first, own_.h_kv);
-    load<kKvTile, kKeyPanels>(shared_.q(place_.stage), maps_.q, kLoadedQ, full, tile.rows.first(), tile.h);
+    if (is_first) load<kQTile, kKeyPanels>(shared_.k(), maps_.k, kLoadedK, full, kv_row(), own_.h_kv);
+    load<kKvTile, kKeyPanels>(shared_.q(place_.stage), maps_.q, kLoadedQ, full, q_row(tile), tile.h);
     load_bytes(shared_.lse(place_.stage), facts, 2 * kFactsBytes, full);
   }
 
@@ -93,9 +105,8 @@ class Loader {
          "an empty place for dO, stage", place_.stage);
     if (lane() == 0) {
       arrive_and_expect(landed, kDoBytes + (is_first ? kValuePanels * kOwnPanelBytes : 0));
-      if (is_first) load<kQTile, kValuePanels>(shared_.v(), maps_.v, kLoadedV, landed, own_.first, own_.h_kv);
-      load<kKvTile, kValuePanels>(shared_.dout(place_.stage), maps_.dout, kLoadedDo, landed, tile.rows.first(),
-                                  tile.h);
+      if (is_first) load<kQTile, kValuePanels>(shared_.v(), maps_.v, kLoadedV, landed, kv_row(), own_.h_kv);
+      load<kKvTile, kValuePanels>(shared_.dout(place_.stage), maps_.dout, kLoadedDo, landed, q_row(tile), tile.h);
     }
     if (!some_dead) return;
     wait(landed, landed_parity_, "dO with rows to be cleared", 0);

@@ -6,6 +6,7 @@
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // How tiles of rows of q travel through a block. The planner writes which tile is next, one ahead of the
 // loader; the loader brings it to one of kStages places; the consumers release its Q and its dO when they
@@ -31,6 +32,7 @@ struct Control {
   unsigned long long plan_full;  // of each tile in turn
   unsigned long long plan_asked;
   PassingTile plan[kPlans];
+  SharedColumns columns;
 };
 static_assert(kControlOffset + sizeof(Control) <= kLaunchSharedBytes,
               "a launch has the tactic's shared_bytes");

@@ -2,11 +2,10 @@
 
 #include "cuda/backward/walk.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
-#include "cuda/ptx/mbarrier.hpp"
-#include "cuda/ptx/shared_address.hpp"
+#include "cuda/hopper/backward/plan_writer.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // The warp that finds out which tiles of rows a block's columns meet: of each query head of their group in
 // turn. The loader has too few registers for lists.
@@ -15,11 +14,12 @@ namespace tw_kernel {
 
 class Planner {
  public:
+  static constexpr bool kTakesWarp = false;  // one thread
+
   __forceinline__ Planner(const HopperBackwardArguments& arguments, const SnippetArguments& call,
                           const Shared& shared)
-      : arguments_(arguments), call_(call), shared_(shared) {}
+      : arguments_(arguments), call_(call), writer_(shared) {}
 
-  // One thread.
   __forceinline__ void run(const OwnColumns& own) {
     const int heads = heads_of_group(call_);
 #pragma unroll 1
@@ -29,30 +29,15 @@ class Planner {
           call_.q_len);
       TileWalk<kBlockQ>::Cursor cursor;
 #pragma unroll 1
-      for (KvTile tile = walk.next(cursor); tile.exists(); tile = walk.next(cursor)) put({tile, h});
+      for (KvTile tile = walk.next(cursor); tile.exists(); tile = walk.next(cursor)) writer_.put({tile, h});
     }
-    put({KvTile::none(), 0});
+    writer_.put({KvTile::none(), 0});
   }
 
  private:
-  __forceinline__ void put(const PassingTile& tile) {
-    Control& control = *shared_.control;
-    if (!is_first_) {
-      wait(shared_address(&control.plan_asked), parity_, "a question for a tile", 0);
-      parity_ ^= 1;
-    }
-    is_first_ = false;
-    control.plan[plan_] = tile;
-    plan_ = plan_ + 1 == kPlans ? 0 : plan_ + 1;
-    arrive(shared_address(&control.plan_full));
-  }
-
   const HopperBackwardArguments& arguments_;
   const SnippetArguments& call_;
-  const Shared shared_;
-  int plan_ = 0;
-  unsigned parity_ = 0;
-  bool is_first_ = true;
+  PlanWriter writer_;
 };
 
 }  // namespace tw_kernel

@@ -5,23 +5,15 @@
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/out_rows.hpp"
 #include "cuda/constants.hpp"
+#include "cuda/hopper/backward/clear_dq_row.hpp"
 #include "cuda/language.hpp"
 #include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // What each row of q brings to its elements, in tiles, and zeros where sums of dQ begin.
 
 namespace tw_kernel {
-
-using tilewright::abi::cuda::HopperBackwardArguments;
-
-constexpr float kGreatestFloat = 0x1.fffffep127f;
-
-TW_INLINE void clear_dq_row(float* sums, int lane) {
-  for (int column = lane * 4; column < kHeadWidth; column += kLanesOfRow<kValueDim> * 4) {
-    *reinterpret_cast<float4*>(sums + column) = {0.0f, 0.0f, 0.0f, 0.0f};
-  }
-}
 
 // dout and dlse of a row with nothing kept count as 0.
 TW_INLINE void prepare(const BackwardArguments& arguments, const HopperBackwardArguments& tiles,

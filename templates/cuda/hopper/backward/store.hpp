@@ -1,17 +1,19 @@
 #pragma once
 
 #include "cuda/hopper/backward/layout.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/tile/panel.hpp"
+#include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
+#include "kernel/sequence.hpp"
 
 // dK and dV of a block's columns, through the places of K and V in shared memory: the copy engine writes
-// whole lines and drops what is past kv_len.
+// whole lines and drops what is past the columns' end.
 
 namespace tw_kernel {
 
@@ -23,7 +25,8 @@ struct SumsPlace {
 
 // staged: where the block's K or V was, whose products have ended
 template <int kSums>
-TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumns& own, int consumer,
+TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const SnippetArguments& call,
+                          const OwnColumns& own, int consumer,
                           const SumsPlace& place, float factor, const float (&sums)[kRows][kSums]) {
   constexpr int kPanels = (kSums * 4 + kPanelColumns - 1) / kPanelColumns;
   const unsigned to = staged + place.panel * kOwnPanelBytes + place.row * kPanelRowBytes;
@@ -44,10 +47,11 @@ TW_INLINE void store_sums(unsigned staged, const TensorMap& map, const OwnColumn
   fence_for_copies();
   sync_named<kWarpgroup>(kOwnBarrier + consumer);  // the warpgroup's rows are staged
   if (consumer_thread() % kWarpgroup != 0) return;
+  const PlacedSequence sequence = own.sequence();
+  const BoxRow at = box_row(sequence.kv_begin(), sequence.kv_len(call), own.first + place.row);
 #pragma unroll
   for (int panel = 0; panel < kPanels; ++panel) {
-    store_box(map, to + panel * kOwnPanelBytes, (place.panel + panel) * kPanelColumns, own.first + place.row,
-              own.h_kv, own.b);
+    send_rows(map, to + panel * kOwnPanelBytes, (place.panel + panel) * kPanelColumns, at, own.h_kv, own.b);
   }
   commit_stores();
 }

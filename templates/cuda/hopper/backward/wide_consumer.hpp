@@ -7,7 +7,6 @@
 #include "cuda/hopper/backward/elements.hpp"
 #include "cuda/hopper/backward/gather.hpp"
 #include "cuda/hopper/backward/layout.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/products.hpp"
 #include "cuda/hopper/backward/store.hpp"
@@ -21,6 +20,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // A warpgroup of a block whose head dimension is shared (layout.hpp).
 
@@ -43,10 +43,10 @@ class WideConsumer : ConsumerBase {
     compute_all([&](const PassingTile& tile) { compute(tile, dk, dv); });
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
     if constexpr (kValueShare > 0) {
-      store_sums(shared_.v(), maps.dv, own_, number_, {0, value_panel_}, 1.0f, dv);
+      store_sums(shared_.v(), maps.dv, call_, own_, number_, {0, value_panel_}, 1.0f, dv);
     }
     if constexpr (kKeyShare > 0) {
-      store_sums(shared_.k(), maps.dk, own_, number_, {0, key_panel_}, arguments_.scale, dk);
+      store_sums(shared_.k(), maps.dk, call_, own_, number_, {0, key_panel_}, arguments_.scale, dk);
     }
     wait_for_stores();
   }
@@ -122,7 +122,7 @@ class WideConsumer : ConsumerBase {
   // Shared memory has no room for a part of dQ, from which a warp of its own could add it.
   __forceinline__ void add_dq(const PassingTile& tile, const float (&dq)[kRows][count(kKeyShare)]) const {
     float* const sums = arguments_.dq_sums +
-                        number_of_tile(arguments_, call_, own_.b, tile.h, tile.rows.first()) * (kDqBytes / 4) +
+                        number_of_tile(arguments_, call_, own_, tile.h, tile.rows.first()) * (kDqBytes / 4) +
                         number_ * (kDqPartBytes / 4) + consumer_thread() % kWarpgroup * 4;
 #pragma unroll
     for (int pair = 0; pair < kKeyShare / 8; ++pair) {
