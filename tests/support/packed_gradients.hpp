@@ -2,12 +2,16 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "../../generator/render/templates.hpp"
 #include "../../runtime/api/attention.hpp"
 #include "../../runtime/io/float16.hpp"
 #include "catch.hpp"
@@ -27,6 +31,9 @@ struct GradientCase {
   bool deterministic = false;
   const BlockMask* positions = nullptr;
   std::vector<int> q_offsets = {};  ///< none: the last row and column have the same position
+  bool has_kv_len = true;           ///< false: sequences of K follow each other, so batch.gap is 0
+  std::optional<std::size_t> spoilt = {};  ///< a sequence whose q, k, v and dout hold NaN
+  std::shared_ptr<const jinja::Loader> templates = nullptr;  ///< none: the sound ones
 };
 
 inline std::vector<std::int64_t> constant_shape(const BufferSpec& buffer) {
@@ -51,7 +58,9 @@ class PackedGradients {
  public:
   explicit PackedGradients(GradientCase& one, const Device& device = Device::cpu())
       : case_(one),
-        packed_(one.spec, {.device = device, .positions = one.positions != nullptr}),
+        packed_(one.spec, {.device = device,
+                           .kernels = {.templates = one.templates},
+                           .positions = one.positions != nullptr}),
         staged_(one.batch, one.spec.dtype) {
     Batch& batch = one.batch;
     const std::int64_t total = batch.q.shape()[0];
@@ -59,6 +68,10 @@ class PackedGradients {
     dlse_ = random_tensor({batch.heads, total}, 6);
     dout_in_dtype_ = in_dtype(dout_, one.spec.dtype);
     read_back(dout_in_dtype_, dout_);
+    std::vector<int> ends = batch.kv_begins;
+    ends.push_back(static_cast<int>(batch.k.shape()[0]));
+    kv_ends_ = int_tensor(ends);
+    if (one.spoilt) spoil(*one.spoilt);
     int seed = 7;
     for (const auto& [name, buffer] : one.spec.buffers) {
       buffers_.emplace(name, random_tensor(constant_shape(buffer), seed++));
@@ -78,6 +91,10 @@ class PackedGradients {
     Workspace memory(packed_.workspace_size(shape, case_.positions));
     Sequences sequences = staged_.sequences();
     if (!case_.q_offsets.empty()) sequences.q_offset = q_offsets_.view();
+    if (!case_.has_kv_len) {
+      sequences.kv_len.reset();
+      sequences.kv_begin = kv_ends_.view();
+    }
     const Plan plan =
         packed_.plan(shape, sequences, bindings,
                      {.workspace = memory.view(), .positions = case_.positions, .backward = true});
@@ -104,6 +121,14 @@ class PackedGradients {
     packed_.backward(tensors, plan, bindings, named,
                      {.deterministic = case_.deterministic, .workspace = workspace.view()});
     return gradients;
+  }
+
+  /// Whether another call has the same elements of a gradient in rows from `begin` on.
+  static bool have_equal_rows(const Tensor& one, const Tensor& other, int begin, int count) {
+    const std::int64_t bytes = one.view().bytes() / one.shape()[0];
+    return std::memcmp(static_cast<const std::byte*>(one.data()) + begin * bytes,
+                       static_cast<const std::byte*>(other.data()) + begin * bytes,
+                       static_cast<std::size_t>(count * bytes)) == 0;
   }
 
   // Dense calls on the CPU, in float32. Rows of dq that belong to no sequence are poison.
@@ -140,9 +165,34 @@ class PackedGradients {
     }
   }
 
+  /// Whether compare() would find nothing in dq, dk and dv.
+  static bool agree(const Gradients& got, const Gradients& wanted, float share) {
+    const auto agrees = [&](const Tensor& one, const Tensor& other) {
+      const Difference found = difference(one, other);
+      return found.strays == 0 && found.error <= share * found.greatest;
+    };
+    return agrees(got.dq, wanted.dq) && agrees(got.dk, wanted.dk) && agrees(got.dv, wanted.dv);
+  }
+
   static constexpr float kUnwritten = -7;
 
  private:
+  void spoil(std::size_t b) {
+    const Batch& batch = case_.batch;
+    const auto fill_rows = [&](Tensor& tensor, int begin, int count) {
+      const std::int64_t width = tensor.numel() / tensor.shape()[0];
+      for (std::int64_t i = begin * width; i < (begin + count) * width; ++i) {
+        write_element(tensor.data(), tensor.dtype(), i, std::nan(""));
+      }
+    };
+    for (Tensor* tensor : {&staged_.q, &dout_in_dtype_}) {
+      fill_rows(*tensor, batch.q_begins[b], batch.lengths[b].q);
+    }
+    for (Tensor* tensor : {&staged_.k, &staged_.v}) {
+      fill_rows(*tensor, batch.kv_begins[b], batch.lengths[b].kv);
+    }
+  }
+
   bool wants(const std::string& name) const {
     const std::vector<std::string>& names = case_.spec.gradients;
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -237,32 +287,43 @@ class PackedGradients {
     for (auto& [name, tensor] : named) add(sums.named.at(name), 0, tensor);
   }
 
-  // Elements that are not written, and zeros of rows that no sequence has, are so exactly.
-  static void compare_one(const std::string& name, const Tensor& in_dtype, const Tensor& wanted,
-                          float share) {
-    Tensor got = as_floats(in_dtype);
-    const auto* const want = static_cast<const float*>(wanted.data());
+  // How far a gradient is from the one that is wanted.
+  struct Difference {
     float greatest = 0, error = 0;
     std::int64_t strays = 0, at = -1;
+  };
+
+  // Elements that are not written, and zeros of rows that no sequence has, are so exactly.
+  static Difference difference(const Tensor& in_dtype, const Tensor& wanted) {
+    Tensor got = as_floats(in_dtype);
+    const auto* const want = static_cast<const float*>(wanted.data());
+    Difference found;
     for (std::int64_t i = 0; i < got.numel(); ++i) {
       const float have = floats(got)[i];
-      if (want[i] == kUnwritten || want[i] == 0)
-        strays += have != want[i] && std::fabs(have) > 1e-5f;
+      if (want[i] == kUnwritten || want[i] == 0) {
+        found.strays += have != want[i] && !(std::fabs(have) <= 1e-5f);
+      }
       if (want[i] == kUnwritten) continue;
-      greatest = std::fmax(greatest, std::fabs(want[i]));
+      found.greatest = std::fmax(found.greatest, std::fabs(want[i]));
       const float off = std::isnan(have) ? INFINITY : std::fabs(have - want[i]);
-      if (off > error) error = off, at = i;
+      if (off > found.error) found.error = off, found.at = i;
     }
-    CAPTURE(name, greatest, error, at);
-    CHECK(greatest > 0);
-    CHECK(strays == 0);
-    CHECK(error <= share * greatest);
+    return found;
+  }
+
+  static void compare_one(const std::string& name, const Tensor& in_dtype, const Tensor& wanted,
+                          float share) {
+    const Difference found = difference(in_dtype, wanted);
+    CAPTURE(name, found.greatest, found.error, found.at);
+    CHECK(found.greatest > 0);
+    CHECK(found.strays == 0);
+    CHECK(found.error <= share * found.greatest);
   }
 
   GradientCase& case_;
   Attention packed_;
   BatchTensors staged_;
-  Tensor dout_, dlse_, dout_in_dtype_, q_offsets_;
+  Tensor dout_, dlse_, dout_in_dtype_, q_offsets_, kv_ends_;
   std::map<std::string, Tensor> buffers_;
   SnippetInputs inputs_;
 };
