@@ -83,7 +83,9 @@ Shape shape_of(const PackedLengths& lengths) {
 
 Problem PackedInputs::problem() const {
   Problem problem = inputs.problem();
-  problem.sequences = {.q_begin = q_begin, .kv_len = kv_len.view()};
+  problem.sequences = {.q_begin = q_begin};
+  const bool has_ends = kv_begin && kv_begin->numel() > kv_len.numel();
+  if (!has_ends) problem.sequences->kv_len = kv_len.view();
   if (kv_begin) problem.sequences->kv_begin = kv_begin->view();
   if (page_table) problem.sequences->page_table = page_table->view();
   if (page_begin) problem.sequences->page_begin = page_begin->view();

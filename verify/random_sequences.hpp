@@ -38,7 +38,7 @@ struct PackedLengths {
 struct PackedInputs {
   Inputs inputs;  ///< q, k and v of rank 3, pools of rank 4; its shape as Problem::shape
   Tensor q_begin;
-  std::optional<Tensor> kv_begin;  ///< [batch]
+  std::optional<Tensor> kv_begin;  ///< [batch]; with [batch + 1] the call is not given kv_len
   Tensor kv_len;
   std::optional<Tensor> page_table;
   std::optional<Tensor> page_begin;

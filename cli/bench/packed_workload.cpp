@@ -94,6 +94,7 @@ verify::PackedInputs adjacent_sequences(const Spec& spec, const PackedLengths& l
     packed.page_table = std::move(pages.page_table);
     packed.page_begin = std::move(pages.page_begin);
   } else {
+    kv_begin.push_back(kv_row);  // as training has them: no sequences share rows
     packed.kv_begin = i32_tensor(kv_begin);
   }
   if (lengths.kv_offset != 0) {
