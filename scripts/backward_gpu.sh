@@ -7,7 +7,7 @@
 # JOBS     how many checks run at a time (8)
 # PATTERNS of indices, in the table of buffers' gradients (slopes column row bias shared_bias own)
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
-#          others; packed: of packed calls; wide: of sm_90a's kernels with head dims above 128, and their table;
+#          others; packed: of packed calls, and a table of them beside dense ones; wide: of sm_90a's kernels with head dims above 128, and their table;
 #          table: Hopper's kernel, the portable one and FIGURES; dims: both kernels at other head dims; learnt: what a buffer's gradient costs;
 #          variants: bench --suite backward. Without one: all
 set -euo pipefail
@@ -56,12 +56,29 @@ check_packed() {
       check "packed_${dtype}_$head_dim" 4,2/300:413,1:700,0:5,129:129x3 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $packed, $all}"
       check "packed_causal_${dtype}_$head_dim" 4,1/517:517,64:64x5,3:900 "" "{\"dtype\": \"$dtype\", \"head_dim\": $head_dim, $packed, $causal, $all}"
     done
+    [[ $dtype == f32 ]] || check_packed_tiles "$dtype"
     for flags in "" --deterministic; do
       check "packed_patterns_$dtype$flags" 4,2/300:413,70:70x4 "$flags" "{\"dtype\": \"$dtype\", \"head_dim\": 128, $packed, $causal,
         \"score_mod\": \"cap * tanh(score / cap) + slopes[h] * (kv_idx - q_idx) + bias[clamp(kv_idx - q_idx, -200, 200) + 200]\",
         \"buffers\": {\"slopes\": {\"dtype\": \"f32\", \"shape\": [\"num_q_heads\"], \"range\": [0, 0.01]}, \"bias\": {\"dtype\": \"f32\", \"shape\": [401]}},
         \"scalars\": {\"cap\": {\"dtype\": \"f32\", \"default\": 20}}, \"outputs\": [\"out\", \"lse\"], \"gradients\": [\"q\", \"k\", \"v\", \"slopes\", \"bias\", \"cap\"]}"
     done
+  done
+}
+
+# Lengths around those of tiles, empty sequences, and what Hopper's kernel sums.
+check_packed_tiles() {
+  local dims slopes='"buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"], "range": [0, 0.01]}}'
+  local edges=1:1,63:127,64:128,65:129,0:40,128:64,40:0,127:63,129:65,1:700
+  for dims in 64,64 96,96 128,128 40,112 192,128 192,192 256,256; do
+    local head="\"dtype\": \"$1\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}, $packed"
+    check "packed_edges_${1}_$dims" 4,2/$edges "" "{$head, $all}"
+    check "packed_edges_causal_${1}_$dims" 4,2/$edges "" "{$head, $causal, $all}"
+    check "packed_many_${1}_$dims" 4,1/70:90x130 "" "{$head, $causal, $all}"
+    check "packed_long_${1}_$dims" 2,2/4500:4500,1:1 "" "{$head, \"mask_mod\": \"abs(q_idx - kv_idx) < 300 || h == 1\", $all}"
+    check "packed_softcap_${1}_$dims" 4,2/$edges "" "{$head, $causal, \"score_mod\": \"20.0 * tanh(score / 20.0)\", $all}"
+    check "packed_slopes_${1}_$dims" 4,2/$edges "" "{$head, $causal, \"score_mod\": \"score + slopes[h] * (kv_idx - q_idx)\", $slopes,
+      \"outputs\": [\"out\", \"lse\"], \"gradients\": [\"q\", \"k\", \"v\", \"slopes\"]}"
   done
 }
 
@@ -197,6 +214,31 @@ dims_table() {
   done
 }
 
+# Packed calls by Hopper's kernel and the portable one, and dense calls of as many sequences of equal lengths.
+packed_table() {
+  echo "packed backward, TFLOP/s, 2048 / head_dim heads, bf16"
+  printf '%-32s | %8s | %8s | %8s\n' call hopper portable dense
+  for dims in 128,128 64,64 192,128; do
+    local head_dim=${dims%,*}
+    local heads=$((2048 / head_dim))
+    for mask in full causal; do
+      local keep=""
+      [[ $mask == causal ]] && keep="$causal, "
+      local spec="\"dtype\": \"bf16\", \"head_dim\": $head_dim, \"v_head_dim\": ${dims#*,}, $keep$all"
+      for sequences in 16384x1 8192x2 2048x8 1024x16 256x64 mixed; do
+        local lengths=${sequences%x*}:${sequences%x*}x${sequences#*x} dense=-
+        if [[ $sequences == mixed ]]; then
+          lengths=8192:8192,4096:4096,2048:2048,1024:1024,128:128x8
+        else
+          dense=$(rate dense "{$spec}" "random:${sequences#*x},$heads,$heads,${sequences%x*},${sequences%x*}")
+        fi
+        printf '%-32s | %8s | %8s | %8s\n' "d$dims $sequences $mask" "$(rate own "{$spec, $packed}" "random:$heads,$heads/$lengths")" \
+          "$(rate portable "{$spec, $packed, \"tactic\": {\"name\": \"portable\"}}" "random:$heads,$heads/$lengths")" "$dense"
+      done
+    done
+  done
+}
+
 # Without a score_mod, with one that reads a buffer, and with the buffer's gradient; by Hopper's kernel and by the portable one.
 learnt_table() {
   echo "gradients of buffers, TFLOP/s, 16384 tokens, 8192 rows, 2048 / head_dim heads, bf16"
@@ -235,6 +277,7 @@ if has portable; then check_portable; fi
 if has packed; then check_packed; fi
 report_checks || failed=1
 if has table; then table; fi
+if has packed; then packed_table; fi
 if has dims; then dims_table ${DIMS:-16 32 48 64 72 80 96 112 128}; fi
 if has wide; then dims_table 192,128 192 256; fi
 if has learnt; then learnt_table; fi
