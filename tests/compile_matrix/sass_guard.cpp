@@ -57,20 +57,26 @@ std::vector<Spec> paged_specs() {
   return {spec, with_new_rows};
 }
 
-// Backward kernels that take tensor maps.
+// Backward kernels that take tensor maps, of dense and of packed calls.
 std::vector<Spec> gradient_specs() {
   std::vector<Spec> specs;
+  const auto add = [&](Spec spec) {
+    specs.push_back(spec);
+    spec.layout = Layout::packed;
+    spec.name += "_packed";
+    specs.push_back(std::move(spec));
+  };
   for (const std::int64_t head_dim : {64, 128}) {
     Spec spec = cli::dense_variant(bf16, head_dim);
     spec.outputs.lse = true;
     spec.gradients = {"q", "k", "v"};
-    specs.push_back(spec);
+    add(spec);
     spec.name = "causal";
     spec.mask_mod = "q_idx >= kv_idx";
-    specs.push_back(spec);
+    add(spec);
     spec.name = "softcap_causal";
     spec.score_mod = "50.0 * tanh(score / 50.0)";
-    specs.push_back(spec);
+    add(spec);
   }
   return specs;
 }
