@@ -32,6 +32,7 @@ struct GradientCase {
   const BlockMask* positions = nullptr;
   std::vector<int> q_offsets = {};  ///< none: the last row and column have the same position
   bool has_kv_len = true;           ///< false: sequences of K follow each other, so batch.gap is 0
+  bool rebuilds = false;            ///< the plan is made for empty sequences, and rebuilt
   std::optional<std::size_t> spoilt = {};  ///< a sequence whose q, k, v and dout hold NaN
   std::shared_ptr<const jinja::Loader> templates = nullptr;  ///< none: the sound ones
 };
@@ -95,9 +96,16 @@ class PackedGradients {
       sequences.kv_len.reset();
       sequences.kv_begin = kv_ends_.view();
     }
-    const Plan plan =
+    const std::vector<int> q_begins = batch.q_begins;
+    auto* const q_begin = static_cast<int*>(staged_.q_begin.data());
+    if (case_.rebuilds) std::fill_n(q_begin, q_begins.size(), q_begins.front());
+    Plan plan =
         packed_.plan(shape, sequences, bindings,
                      {.workspace = memory.view(), .positions = case_.positions, .backward = true});
+    if (case_.rebuilds) {
+      std::copy(q_begins.begin(), q_begins.end(), q_begin);
+      packed_.rebuild(plan, bindings);
+    }
     CHECK(plan.report().count == 0);
     const DType dtype = case_.spec.dtype;
     Tensor out = Tensor::zeros(dtype, dout_.shape());
