@@ -163,14 +163,19 @@ class PackedGradients {
     return sums;
   }
 
-  // The greatest error is at most a share of the greatest element.
-  void compare(const Gradients& got, const Gradients& wanted, float share) const {
+  // The greatest error is at most a share of the greatest element. share_of_sums: of gradients of
+  // buffers and scalars
+  void compare(const Gradients& got, const Gradients& wanted, float share,
+               float share_of_sums) const {
     if (wants("q")) compare_one("dq", got.dq, wanted.dq, share);
     if (wants("k")) compare_one("dk", got.dk, wanted.dk, share);
     if (wants("v")) compare_one("dv", got.dv, wanted.dv, share);
     for (const auto& [name, tensor] : got.named) {
-      compare_one(name, tensor, wanted.named.at(name), share);
+      compare_one(name, tensor, wanted.named.at(name), share_of_sums);
     }
+  }
+  void compare(const Gradients& got, const Gradients& wanted, float share) const {
+    compare(got, wanted, share, share);
   }
 
   /// Whether compare() would find nothing in dq, dk and dv.
