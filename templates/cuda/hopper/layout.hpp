@@ -27,7 +27,9 @@ static_assert(kKvTile % 16 == 0 && kKvTile <= 256, "a product takes up to 256 co
 // Named barriers: 0 is __syncthreads(), 1 to kConsumers are turns, then each warpgroup has its own.
 constexpr int kOwnBarrier = 1 + kConsumers;
 constexpr bool kExactSoftmax = false;  // see softmax.hpp
-constexpr int kWeightDigits = kDigits<QElement>;  // significant bits of a weight where it meets V
+constexpr int kWeightDigits = kDigits<WeightElement>;  // significant bits of a weight where it meets V
+static_assert(!kHasFixedMax || kWeightDigits == kDigits<QElement>,
+              "weights relative to a bound may all be too small for f16");
 // Of 8 bits they are multiplied by 2^8, so that small ones are numbers of e4m3.
 constexpr int kWeightExponent = sizeof(QElement) == 1 ? 8 : 0;
 

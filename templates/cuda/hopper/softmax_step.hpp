@@ -29,7 +29,7 @@ TW_INLINE void pack_weights(const float (&s)[kRows][kColumns], unsigned (&p)[kWe
 #pragma unroll
   for (int j = 0; j < kColumns / kOfWord; ++j) {
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) p[2 * j + i] = pack_word<QElement>(s[i], kOfWord * j);
+    for (int i = 0; i < kRows; ++i) p[2 * j + i] = pack_word<WeightElement>(s[i], kOfWord * j);
   }
 }
 

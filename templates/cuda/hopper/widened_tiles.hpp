@@ -12,8 +12,8 @@
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
-// K and V of one byte become numbers of Q's type, exactly, by a separate warpgroup: two warps for K, two for V.
-// Products are those of a 16-bit call over the same numbers.
+// K of one byte becomes numbers of Q's type, V numbers of P's, exactly, by a separate warpgroup: two warps for K, two
+// for V.
 
 namespace tw_kernel {
 
@@ -27,9 +27,10 @@ class Preparer {
   __forceinline__ void run() {
     Control& control = *shared_.control;
     if (warp() < kPreparersOfK) {
-      widen_all<kHeadPanels, kKBoxPanels>(control.brought_k, control.k_full, control.k_empty, true);
+      widen_all<QElement, kHeadPanels, kKBoxPanels>(control.brought_k, control.k_full, control.k_empty, true);
     } else {
-      widen_all<kBroughtValuePanels, kVBoxPanels>(control.brought_v, control.v_full, control.v_empty, false);
+      widen_all<WeightElement, kBroughtValuePanels, kVBoxPanels>(control.brought_v, control.v_full,
+                                                                 control.v_empty, false);
     }
   }
 
@@ -38,8 +39,8 @@ class Preparer {
 
   static __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32 % 4); }
 
-  // kPanels: of 64 columns, that a widened tile has. kBoxPanels: of a box of bytes.
-  template <int kPanels, int kBoxPanels>
+  // To: what elements become. kPanels: of 64 columns, that a widened tile has. kBoxPanels: of a box of bytes.
+  template <typename To, int kPanels, int kBoxPanels>
   __forceinline__ void widen_all(BroughtRing<true>& ring, unsigned long long (&full)[kStages],
                                  unsigned long long (&empty)[kStages], bool is_k) const {
     PlaceInRing<kBroughtStages> from;
@@ -54,8 +55,8 @@ class Preparer {
       if (is_k && warp() == 0 && lane() == 0) {
         shared_.control->kv_tile[to.stage()] = ring.kv_tile[from.stage()];
       }
-      widen_tile<kPanels, kBoxPanels>(is_k ? shared_.brought_k(from.stage()) : shared_.brought_v(from.stage()),
-                                      is_k ? shared_.k(to.stage()) : shared_.v(to.stage()));
+      widen_tile<To, kPanels, kBoxPanels>(is_k ? shared_.brought_k(from.stage()) : shared_.brought_v(from.stage()),
+                                          is_k ? shared_.k(to.stage()) : shared_.v(to.stage()));
       release(ring.empty[from.stage()]);
       fence_for_copies();  // products read what was written before
       release(full[to.stage()]);
@@ -68,7 +69,7 @@ class Preparer {
   // four chunks of 16 bytes of a row each. Lanes that access shared memory together, 8 after 8, have the rows r and
   // r ^ 5: the swizzle then gives them 8 different places of a row of 128 bytes, both where they read and where
   // they write.
-  template <int kPanels, int kBoxPanels>
+  template <typename To, int kPanels, int kBoxPanels>
   __forceinline__ void widen_tile(unsigned from, unsigned to) const {
     constexpr bool kOwnPanels = kPanels % 2 == 0;
     constexpr int kPanelStep = kOwnPanels ? 2 : 1;
@@ -81,7 +82,8 @@ class Preparer {
     for (int panel = kOwnPanels ? half : 0; panel < kPanels; panel += kPanelStep) {
       const unsigned column = panel % 2 * 4 + chunk;  // in chunks of a panel of bytes
       const int group = kOwnPanels ? 0 : half;
-      widen_groups<kGroupStep * group_distance(kBoxPanels), kGroupStep * kRowGroupBytes, kKvTile / 8 / kGroupStep>(
+      widen_groups<To, kGroupStep * group_distance(kBoxPanels), kGroupStep * kRowGroupBytes,
+                   kKvTile / 8 / kGroupStep>(
           from + panel / 2 * panel_distance(kBoxPanels) + group * group_distance(kBoxPanels) + row * kPanelRowBytes +
               (column ^ row) * 16,
           to + panel * kPanelBytes + group * kRowGroupBytes + row * kPanelRowBytes, (2 * chunk ^ row) * 16,
@@ -91,7 +93,7 @@ class Preparer {
 
   // kRead, kWritten: bytes from a group of 8 rows to the next. A lane's first 8 numbers are written at `low`, the
   // others at `high`. It has several loads under way: what waits for each would take twice as long.
-  template <int kRead, int kWritten, int kGroups>
+  template <typename To, int kRead, int kWritten, int kGroups>
   __forceinline__ void widen_groups(unsigned from, unsigned to, unsigned low, unsigned high) const {
     constexpr int kAtOnce = kGroups % 4 == 0 ? 4 : kGroups % 2 == 0 ? 2 : 1;
 #pragma unroll 1
@@ -103,7 +105,7 @@ class Preparer {
       for (int i = 0; i < kAtOnce; ++i) {
         FourHalves halves[4];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) halves[j] = widen<QElement, KvElement>(words[i][j]);
+        for (int j = 0; j < 4; ++j) halves[j] = widen<To, KvElement>(words[i][j]);
         const unsigned written = to + i * kWritten;
         store_shared_16(written + low, halves[0].low, halves[0].high, halves[1].low, halves[1].high);
         store_shared_16(written + high, halves[2].low, halves[2].high, halves[3].low, halves[3].high);
