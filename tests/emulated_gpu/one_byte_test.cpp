@@ -50,6 +50,7 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
   const std::string products = "cuda/decode/one_byte_products.hpp";
   const std::string turned = "cuda/hopper/turned_values.hpp";
   const std::string widened = "cuda/hopper/widened_tiles.hpp";
+  const std::string pages = "cuda/hopper/page_loader.hpp";
   const std::vector<test::Fault> faults = {
       {"columns of q in another order than k's", products, "half * 2 + quad * 4",
        "half * 8 + quad * 2"},
@@ -73,6 +74,9 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
       {"the second half of a chunk over the first", widened, "(2 * chunk + 1) ^ row",
        "(2 * chunk) ^ row"},
       {"bytes widened and not fenced", widened, "fence_for_copies();", ""},
+      {"weights of bf16 beside V widened to f16", "cuda/hopper/softmax_step.hpp",
+       "pack_word<WeightElement>", "pack_word<QElement>"},
+      {"two warps bring K", pages, "!kSplitsTensors || threadIdx.x / 32 == 0", "true"},
       {"new rows taken for pages", "cuda/portable/widened_kv.hpp", "if (!is_new) return",
        "return"}};
   const std::vector<one_byte::PackedCase> cases = one_byte::packed_cases();

@@ -17,26 +17,40 @@ namespace tw_kernel {
 // Each warp of the producer's warpgroup but the planner's brings its share of every tile, a lane a box: a warp
 // issues a box in 60 to 100 cycles. What a box needs is known before there is a place for it, as every cycle
 // between the two delays the products.
+//
+// Tiles that are widened have half the bytes, and what their loaders read from shared memory waits for the warps that
+// widen. There a warp brings K and another one V: for both it would look pages up for longer than a tile's products
+// take.
 class Loader {
  public:
-  static constexpr int kCount = 3;
+  static constexpr bool kSplitsTensors = kPreparesK;
+  static constexpr int kCount = kSplitsTensors ? 1 : 3;    // of a tile
+  static constexpr int kLoaders = kSplitsTensors ? 2 : 3;  // of a block
 
   __forceinline__ explicit Loader(const ForwardArguments& arguments)
       : k_page_rows_(rows_to_next_page(arguments.k)), v_page_rows_(rows_to_next_page(arguments.v)) {}
 
-  static __forceinline__ bool takes_part() { return threadIdx.x / 32 != kWarpOfPlanner; }
+  static __forceinline__ bool takes_part() {
+    return kSplitsTensors ? brings_k() || brings_v() : threadIdx.x / 32 != kWarpOfPlanner;
+  }
+  static __forceinline__ bool brings_k() { return !kSplitsTensors || threadIdx.x / 32 == 0; }
+  static __forceinline__ bool brings_v() { return !kSplitsTensors || threadIdx.x / 32 == kWarpOfV; }
+  // Among those of a tile.
   static __forceinline__ int number() {
+    if (kSplitsTensors) return 0;
     const auto warp = static_cast<int>(threadIdx.x / 32);
     return warp - (warp > kWarpOfPlanner ? 1 : 0);
   }
-  // Of the lanes of all loaders: neighbours are of different warps.
+  // Of the lanes of all loaders of a tile: neighbours are of different warps.
   static __forceinline__ int number_of_lane() {
     return static_cast<int>(threadIdx.x % 32) * kCount + number();
   }
   // Whether the thread arrives at barriers for its loader.
   static __forceinline__ bool speaks() { return threadIdx.x % 32 == 0; }
-  // Whether it brings Q too and says which tiles come.
+  // Whether it brings Q too and says which tiles of K come.
   static __forceinline__ bool leads() { return threadIdx.x == 0; }
+  // Whether it says that tiles of V come.
+  static __forceinline__ bool leads_v() { return kSplitsTensors ? threadIdx.x == kWarpOfV * 32 : leads(); }
 
   __forceinline__ int k_page_rows() const { return k_page_rows_; }
   __forceinline__ int v_page_rows() const { return v_page_rows_; }
@@ -57,6 +71,7 @@ class Loader {
 
  private:
   static constexpr int kWarpOfPlanner = 1;
+  static constexpr int kWarpOfV = 2;
 
   // The runtime chooses this kernel where that is a whole number.
   static __forceinline__ int rows_to_next_page(const TensorArgument& pool) {

@@ -145,7 +145,7 @@ TW_INLINE void make_pipeline(const Shared& shared) {
   }
 #pragma unroll 1
   for (int i = 0; i < kPlans; ++i) {
-    init_barrier(shared_address(&control.plan_asked[i]), Loader::kCount);
+    init_barrier(shared_address(&control.plan_asked[i]), Loader::kLoaders);
     init_barrier(shared_address(&control.plan_full[i]), 1);
   }
   make_ring(control.brought_k, kPreparersOfK);

@@ -59,9 +59,9 @@ class Producer {
   __forceinline__ bool bring(TileRun& plan) {
     const QTile& q_tile = plan.work.q_tile;
     if (plan.work.kv_tiles == 0) {
-      if (kCarriesV && place_.count > 0) load_v(tile_, plan_before().work.q_tile);
-      end_ring(shared_.control->brought_k, k_place_);
-      end_ring(shared_.control->brought_v, v_place_);
+      if (kCarriesV && place_.count > 0 && Loader::brings_v()) load_v(tile_, plan_before().work.q_tile);
+      if (Loader::brings_k()) end_ring(shared_.control->brought_k, k_place_, Loader::leads());
+      if (Loader::brings_v()) end_ring(shared_.control->brought_v, v_place_, Loader::leads_v());
       if (Loader::leads()) {
         announce(plan.work);
         arrive(shared_address(&shared_.control->q_full[place_.q().stage()]));
@@ -76,14 +76,14 @@ class Producer {
       const Tiles::Tile before = tile_;
       if (has_tile) {
         tile_ = i == 0 && plan.instead.exists() ? plan.instead : tiles.next();
-        load_k(tile_, q_tile);
+        if (Loader::brings_k()) load_k(tile_, q_tile);
       }
       if (i == 0 && Loader::leads()) {
         // K first: it finds an empty place before Q does.
         announce(plan.work);
         load_q(q_tile);
       }
-      if (i > 0 || (kCarriesV && place_.count > 0)) {
+      if (Loader::brings_v() && (i > 0 || (kCarriesV && place_.count > 0))) {
         load_v(before, i > 0 ? q_tile : plan_before().work.q_tile);
       }
       if (i == max(plan.work.kv_tiles - kLeftWhenAsking, 0)) ask_for_plan();
@@ -96,12 +96,12 @@ class Producer {
 
   // No tile comes any more to those that prepare them.
   template <typename RingPlace>
-  static __forceinline__ void end_ring(BroughtRing<false>&, const RingPlace&) {}
-  static __forceinline__ void end_ring(BroughtRing<true>& ring, const PlaceInRing<kBroughtStages>& place) {
+  static __forceinline__ void end_ring(BroughtRing<false>&, const RingPlace&, bool) {}
+  static __forceinline__ void end_ring(BroughtRing<true>& ring, const PlaceInRing<kBroughtStages>& place, bool leads) {
     if (!Loader::speaks()) return;
     const int stage = place.stage();
     wait(shared_address(&ring.empty[stage]), place.parity() ^ 1, "an empty place for the end, stage", stage);
-    if (Loader::leads()) tell_end(ring, stage, true);
+    if (leads) tell_end(ring, stage, true);
     arrive(shared_address(&ring.full[stage]));
   }
 
@@ -183,7 +183,7 @@ class Producer {
     const KvBox box = v_box(loader_, q_tile, q_tile.kv_len(call_), tile.first());
     const BroughtPlace to = place_of_v(shared_, stage);
     wait(shared_address(&to.empty), v_place_.parity() ^ 1, "an empty place for V, stage", stage);
-    if (Loader::leads()) tell_end(control.brought_v, stage, false);
+    if (Loader::leads_v()) tell_end(control.brought_v, stage, false);
     box.load_v(to.tile, maps_, shared_address(&to.full), h, b);
     v_place_.advance();
   }

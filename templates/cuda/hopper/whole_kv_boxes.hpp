@@ -16,12 +16,16 @@ namespace tw_kernel {
 // One thread brings all tiles.
 struct Loader {
   static constexpr int kCount = 1;
+  static constexpr int kLoaders = 1;
 
   __forceinline__ explicit Loader(const ForwardArguments&) {}
 
   static __forceinline__ bool takes_part() { return threadIdx.x == 0; }
   static __forceinline__ bool speaks() { return true; }
   static __forceinline__ bool leads() { return true; }
+  static __forceinline__ bool leads_v() { return true; }
+  static __forceinline__ bool brings_k() { return true; }
+  static __forceinline__ bool brings_v() { return true; }
 };
 
 // A tile's rows from `first` on.
