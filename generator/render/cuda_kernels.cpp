@@ -93,6 +93,7 @@ Map common_context(const SpecFacts& facts, const Target& target, ReadAhead read_
         return !is_of_scores && facts.of(kind) && facts.of(kind)->facts.needs_plain_reads;
       });
   context.merge(size_context(facts, target));
+  context["split"] = false;
   return context;
 }
 
@@ -176,6 +177,7 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
   const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
   context["linear_reads"] =
       has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
+  context["split"] = variant.split;
   context.merge(tactic_variables(tactic));
   context.merge(
       Map{{"head_pad", round_up(spec.head_dim, k_step)},

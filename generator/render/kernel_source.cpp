@@ -14,6 +14,7 @@
 #include "generator/render/proved_context.hpp"
 #include "generator/render/template_variables.hpp"
 #include "generator/snippet/interpretation.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/decode_tactic.hpp"
 
 namespace tilewright {
@@ -244,7 +245,8 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
   const auto is_of_spec = [&](const KernelVariant& variant) {
     switch (variant.role) {
       case KernelRole::forward:
-        return is_forward_of(variant, spec, target);
+        return is_forward_of(variant, spec, target) &&
+               (!variant.split || has_split_kernel(facts, target, variant));
       case KernelRole::backward:
         return !spec.gradients.empty() && !(spec.is_packed() && variant.masked);
       case KernelRole::weights:

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/decode_tactic.hpp"
@@ -178,6 +179,7 @@ std::optional<HopperTactic> hopper_tactic(const SpecFacts& facts, const Target& 
   if (forced->name == kHopper) {
     force_fields(*forced, *tactic);
     follow_forced(facts, kernel, *forced, room(target), *tactic);
+    if (kernel.split && kernel.masked && spans_two_blocks(facts.spec, *tactic)) return {};
   }
   return tactic;
 }
@@ -205,7 +207,19 @@ void force(const Spec& spec, const TacticSpec& forced, PortableTactic& tactic) {
               hint);
 }
 
+// A tile map has rows like a block mask's.
+KernelVariant with_tile_map(const Spec& spec, KernelVariant kernel) {
+  kernel.masked |= spec.is_packed() && !spec.mask_mod.empty();
+  return kernel;
+}
+
 }  // namespace
+
+bool has_split_kernel(const SpecFacts& facts, const Target& target, KernelVariant kernel) {
+  if (target.is_cpu() || !kernel.is_forward() || kernel.rows == KernelRows::decode) return false;
+  kernel.split = true;
+  return hopper_tactic(facts, target, with_tile_map(facts.spec, kernel)).has_value();
+}
 
 bool uses_tensor_cores(const Spec& spec) {
   const DType kv = spec.key_value_dtype();
@@ -279,15 +293,18 @@ Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   if (variant.rows == KernelRows::decode) return {decode_tactic(spec, target)};
-  KernelVariant kernel = variant;
-  // A tile map has rows like a block mask's.
-  kernel.masked |= spec.is_packed() && !spec.mask_mod.empty();
+  const KernelVariant kernel = with_tile_map(spec, variant);
   const std::optional<TacticSpec>& forced = spec.tactic;
   if (const std::optional<HopperTactic> hopper = hopper_tactic(facts, target, kernel)) {
     if (forced && forced->name != kHopper) refuse_name(facts, target, kernel);
     check(spec, kernel, *hopper);
     check_room(spec, target, *hopper);
     return {*hopper};
+  }
+  if (variant.split) {
+    throw Error(ErrorCode::usage,
+                fmt::format("this spec has no kernel \"{}\" on {}", variant.name(), target.name()),
+                "Hopper's kernel alone splits q tiles");
   }
   // Its q tiles have rows of one row of tiles, and fill an entry of a plan's work.
   const std::int64_t side = std::gcd(plan_row_side(facts, target), plan_work_side(facts, target));

@@ -12,6 +12,11 @@ namespace tilewright {
 Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& kernel);
 
+/// Whether a forward kernel has a twin for q tiles whose columns blocks of threads share: Hopper's
+/// kernel, where q tiles do not cover rows of two blocks of the mask.
+/// @param kernel either of them
+bool has_split_kernel(const SpecFacts& facts, const Target& target, KernelVariant kernel);
+
 /// Whether the spec's products run on tensor cores (16-bit tensors of one type; k and v also
 /// of one byte, whose numbers become 16-bit ones exactly), else in float32.
 bool uses_tensor_cores(const Spec& spec);

@@ -176,7 +176,11 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   if (eight_bits && spec.is_paged()) return {};
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  const std::int64_t q_tile = default_q_tile(facts, kernel, width);
+  std::int64_t q_tile = default_q_tile(facts, kernel, width);
+  if (kernel.split && !divides(q_tile, spec.block[0], kernel)) {
+    if (spec.is_packed()) return {};  // an entry of a plan's work has rows of two blocks
+    q_tile = dividing_q_tile(spec, kernel);
+  }
   const std::int64_t kv_tile = largest_kv_tile(spec, kernel, kv_tile_limit(facts, q_tile, width));
   if (kv_tile < kLeastKvTile) return {};
   const bool fits = divides(q_tile, spec.block[0], kernel) || can_merge(spec, q_tile, kv_tile);

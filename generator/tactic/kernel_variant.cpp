@@ -46,7 +46,7 @@ const RoleFacts& facts_of(KernelRole role) {
 bool exists(const KernelVariant& variant, const Target& target) {
   const RoleFacts& facts = facts_of(variant.role);
   if (!target.is_cpu()) return facts.on_gpu;
-  return facts.on_cpu && variant.aligned && variant.rows == KernelRows::all;
+  return facts.on_cpu && variant.aligned && !variant.split && variant.rows == KernelRows::all;
 }
 
 std::string_view suffix_of(KernelRows rows) {
@@ -83,6 +83,12 @@ std::vector<KernelVariant> all_variants() {
           {.masked = true, .rows = KernelRows::decode, .lse = lse, .aligned = aligned});
     }
   }
+  for (const bool lse : {false, true}) {
+    for (const bool masked : {false, true}) {
+      variants.push_back({.masked = masked, .lse = lse, .split = true});
+    }
+    variants.push_back({.rows = KernelRows::prefill, .lse = lse, .split = true});
+  }
   for (const KernelRole role : {KernelRole::backward, KernelRole::weights}) {
     for (const bool masked : {false, true}) {
       for (const bool aligned : {true, false}) {
@@ -99,8 +105,8 @@ std::vector<KernelVariant> all_variants() {
 }  // namespace
 
 std::string KernelVariant::name() const {
-  return fmt::format("{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "", suffix_of(rows),
-                     lse ? "_lse" : "", aligned ? "" : "_unaligned");
+  return fmt::format("{}{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "", suffix_of(rows),
+                     split ? "_split" : "", lse ? "_lse" : "", aligned ? "" : "_unaligned");
 }
 
 std::optional<KernelVariant> KernelVariant::find(std::string_view name) {

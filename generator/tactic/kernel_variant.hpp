@@ -46,6 +46,7 @@ struct KernelVariant {
   bool masked = false;
   KernelRows rows = KernelRows::all;  ///< forward
   bool lse = false;                   ///< forward: also writes the log-sum-exp of each row
+  bool split = false;   ///< forward, GPUs: blocks of threads share the columns of a tile's rows
   bool aligned = true;  ///< these, GPUs: all bases and strides are multiples of 16 bytes
 
   bool is_forward() const { return role == KernelRole::forward; }

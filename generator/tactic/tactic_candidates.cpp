@@ -57,7 +57,7 @@ std::optional<Tactic> tactic_where_it_fits(const Spec& spec, const Target& targe
   const SpecFacts facts(spec);
   try {
     for (const KernelVariant& variant : kernel_variants(target)) {
-      if (variant.is_forward() && variant.rows == KernelRows::all) {
+      if (variant.is_forward() && variant.rows == KernelRows::all && !variant.split) {
         static_cast<void>(choose_tactic(facts, target, variant));
       }
     }

@@ -94,7 +94,7 @@ std::vector<Spec> with_every_template(const Spec& spec, const Target& target) {
 // Unaligned tensors are rare: they have rows where a spill is a failure, and at the other end.
 // Kernels of packed calls have none, nor have the decode kernels of dense ones, which are the same.
 bool has_row(const Wish& wish) {
-  if (wish.kernel.rows == KernelRows::decode) return false;
+  if (wish.kernel.rows == KernelRows::decode || wish.kernel.split) return false;
   const bool is_aligned = wish.kernel.aligned;
   const std::int64_t head_dim = wish.spec.head_dim;
   return is_aligned ||

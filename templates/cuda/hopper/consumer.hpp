@@ -22,6 +22,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/joined_rows.hpp"
 #include "kernel/store_out.hpp"
 #include "kernel/tiles.hpp"
 #include "snippet/snippets.hpp"
@@ -150,7 +151,7 @@ class Consumer {
   }
 
   __forceinline__ RowEnds end(const QRows& rows) const {
-    return scores_.end(call_, rows.inputs, rows.softmax);
+    return end_run(scores_, call_, rows.inputs, rows.softmax);
   }
 
  private:
@@ -174,8 +175,10 @@ class Consumer {
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
     QRows rows = {inputs, q_ + q_stage * (kConsumers * kQGroupBytes >> 4), control.q_empty[q_stage], softmax, out};
-    const RowEnds ends = runs_.visit_all(*this, rows, work);
-    store_out(arguments_, maps_, call_, shared_, work.q_tile, q_stage, number_, ends, out);
+    RowEnds ends = runs_.visit_all(*this, rows, work);
+    if (join_parts(arguments_, call_, work, number_, scores_, inputs, softmax, out, ends)) {
+      store_out(arguments_, maps_, call_, shared_, work.q_tile, q_stage, number_, ends, out);
+    }
     if (kOutOverQ && kStoresBoxes) release(rows.q_empty);
     return true;
   }

@@ -14,13 +14,16 @@ namespace tw_kernel {
 class ListedTiles : public TilesOfOneRow {
  public:
   struct Lists {
-    __forceinline__ Lists(const BlockMaskArguments& mask, const QTile& q_tile, int kv_len) {
+    __forceinline__ Lists(const BlockMaskArguments& mask, const QTile& q_tile, const Part& part, int kv_len) {
       const long long partial_end = __ldg(mask.row_offsets + q_tile.mask_row + 1);
       const long long full_end = __ldg(mask.full_row_offsets + q_tile.mask_row + 1);
-      partial_blocks = static_cast<int>(partial_end - __ldg(mask.row_offsets + q_tile.mask_row));
-      full_blocks = static_cast<int>(full_end - __ldg(mask.full_row_offsets + q_tile.mask_row));
-      last_partial = mask.indices + partial_end - 1;
-      last_full = mask.full_indices + full_end - 1;
+      const BlockShare share =
+          part.share(static_cast<int>(partial_end - __ldg(mask.row_offsets + q_tile.mask_row)),
+                     static_cast<int>(full_end - __ldg(mask.full_row_offsets + q_tile.mask_row)));
+      partial_blocks = share.partial;
+      full_blocks = share.full;
+      last_partial = mask.indices + partial_end - 1 - share.first_partial;
+      last_full = mask.full_indices + full_end - 1 - share.first_full;
       const int full_block = full_blocks > 0 ? __ldg(last_full) : 0;
       first_block = partial_blocks > 0 ? __ldg(last_partial) : full_block;
       const int partial_tiles = count_tiles(partial_blocks, first_block, kv_len);

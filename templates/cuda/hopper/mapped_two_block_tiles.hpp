@@ -17,6 +17,7 @@ using tilewright::abi::TileSpan;
 
 class MappedTwoBlockTiles {
  public:
+  static_assert(!kSplits, "its tiles are not counted before they are visited");
   using Tile = TwoBlockTile;
 
   // Where the rows of a q tile are. It lies in shared memory.
@@ -30,7 +31,7 @@ class MappedTwoBlockTiles {
   };
 
   static constexpr bool kFoundByWarp = false;
-  static __forceinline__ void find(const TileMap& map, const QTile& q_tile, int kv_len,
+  static __forceinline__ void find(const TileMap& map, const QTile& q_tile, const Part&, int kv_len,
                                    Lists& lists) {
     const int rows = q_tile.end_of_rows - q_tile.first_row;
     const int second = q_tile.begin_in_block + rows > kBlockQ ? map.spans_of_row : 0;

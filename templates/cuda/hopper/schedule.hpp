@@ -2,6 +2,7 @@
 
 #include "kernel/configuration.hpp"
 #include "kernel/find_q_tile.hpp"
+#include "kernel/item_parts.hpp"
 #include "kernel/sequence.hpp"
 
 // Dynamic tile scheduling: which q tiles a block of threads computes. Tiles are numbered by falling cost
@@ -94,7 +95,7 @@ class Schedule {
 
   // Few registers: what the arguments say is found again.
   __forceinline__ unsigned count() const {
-    return count_q_tiles(arguments_, call_);
+    return count_items(arguments_, count_q_tiles(arguments_, call_));
   }
 
   const ForwardArguments& arguments_;

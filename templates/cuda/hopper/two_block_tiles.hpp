@@ -16,6 +16,7 @@ namespace tw_kernel {
 
 class TwoBlockTiles {
  public:
+  static_assert(!kSplits, "its tiles are not counted before they are visited");
   using Tile = TwoBlockTile;
 
   // Of row r the partial blocks are list 2 r, and the full ones list 2 r + 1.
@@ -33,7 +34,7 @@ class TwoBlockTiles {
   // By a warp, a lane for each list: one after the other their reads would take too long; all at once
   // they would take more registers than there are.
   static constexpr bool kFoundByWarp = true;
-  static __forceinline__ void find(const BlockMaskArguments& mask, const QTile& q_tile, int kv_len,
+  static __forceinline__ void find(const BlockMaskArguments& mask, const QTile& q_tile, const Part&, int kv_len,
                                    Lists& lists) {
     const unsigned list = thread_number<kThreads>() % 32;  // not kept between q tiles
     if (list < kLists) {

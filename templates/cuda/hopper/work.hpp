@@ -4,13 +4,14 @@
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/item_parts.hpp"
 
 // What a q tile is to a block of threads, and what the walks over its kv tiles have in common.
 
 namespace tw_kernel {
 
-// One q tile, as its producer announces it to the consumers.
-struct WorkItem {
+// One q tile, or a part of one, as its producer announces it to the consumers.
+struct WorkItem : Part {
   QTile q_tile;
   int kv_tiles;       // to visit, at least 1; 0: there is no q tile left
   int masked_tiles;  // of them, visited first: elements may be dropped or may not exist
@@ -39,9 +40,9 @@ struct TilesOfOneRow {
   static constexpr bool kFoundByWarp = false;
   // source: a block mask's lists or a tile map.
   template <typename Source, typename Lists>
-  static __forceinline__ void find(const Source& source, const QTile& q_tile, int kv_len,
-                                   Lists& lists) {
-    lists = {source, q_tile, kv_len};
+  static __forceinline__ void find(const Source& source, const QTile& q_tile, const Part& part,
+                                   int kv_len, Lists& lists) {
+    lists = {source, q_tile, part, kv_len};
   }
 
   // Whether tile i, which is at hand, is the last to be visited of kv_tiles.

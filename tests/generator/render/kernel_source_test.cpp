@@ -47,15 +47,15 @@ TEST_CASE("kernel source: the set of kernels follows outputs and mask_mod") {
   CHECK(names(kernel_set(spec, cpu)) ==
         std::vector<std::string>{"forward", "forward_masked", "mask_exact", "mask_proved"});
   CHECK(names(kernel_set(spec, gpu)) ==
-        std::vector<std::string>{"forward", "forward_unaligned", "forward_masked",
-                                 "forward_masked_unaligned", "forward_masked_decode",
-                                 "forward_masked_decode_unaligned", "mask_lists", "mask_exact",
-                                 "mask_proved"});
+        std::vector<std::string>{
+            "forward", "forward_unaligned", "forward_masked", "forward_masked_unaligned",
+            "forward_masked_decode", "forward_masked_decode_unaligned", "forward_split",
+            "forward_masked_split", "mask_lists", "mask_exact", "mask_proved"});
   spec.outputs.lse = true;
   spec.mask_mod.clear();
   CHECK(names(kernel_set(spec, cpu)) ==
         std::vector<std::string>{"forward_lse", "forward_masked_lse", "merge"});
-  CHECK(kernel_set(spec, gpu).size() == 9);
+  CHECK(kernel_set(spec, gpu).size() == 11);
 }
 
 TEST_CASE("kernel source: every kernel is one text that includes nothing") {

@@ -52,6 +52,12 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_masked_decode_unaligned",
                                             "forward_masked_decode_lse",
                                             "forward_masked_decode_lse_unaligned",
+                                            "forward_split",
+                                            "forward_masked_split",
+                                            "forward_prefill_split",
+                                            "forward_split_lse",
+                                            "forward_masked_split_lse",
+                                            "forward_prefill_split_lse",
                                             "backward",
                                             "backward_unaligned",
                                             "backward_masked",
@@ -102,7 +108,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 41);
+  CHECK(names.size() == 47);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

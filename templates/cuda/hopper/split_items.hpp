@@ -1,0 +1,58 @@
+#pragma once
+
+#include "abi/splits.hpp"
+#include "cuda/language.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/sequence.hpp"
+
+// An item of a block of threads is a part of a q tile's kv tiles: an equal share of those that its row visits, not
+// of the columns, so that all parts cost alike under any mask.
+
+namespace tw_kernel {
+
+constexpr bool kSplits = true;
+
+// Of the blocks of a row of the mask, those that an item visits, in the order of visits.
+struct BlockShare {
+  int first_partial, partial;  // how many come before, and how many are visited
+  int first_full, full;
+};
+
+struct Part {
+  unsigned item;
+  int number;  // of a q tile's
+  int parts;
+
+  __forceinline__ int first(int tiles) const {
+    return static_cast<int>(static_cast<long long>(tiles) * number / parts);
+  }
+  __forceinline__ int count(int tiles) const {
+    return static_cast<int>(static_cast<long long>(tiles) * (number + 1) / parts) - first(tiles);
+  }
+  // Partial blocks are visited first.
+  __forceinline__ BlockShare share(int partial, int full) const {
+    const int begin = first(partial + full), end = begin + count(partial + full);
+    const int first_partial = min(begin, partial), first_full = max(begin - partial, 0);
+    return {first_partial, min(end, partial) - first_partial, first_full, max(end - partial, 0) - first_full};
+  }
+};
+
+// Where an item's visits begin.
+struct PartStart {
+  int at;
+  __forceinline__ void set(int x) { at = x; }
+  __forceinline__ int or_else(int) const { return at; }
+};
+
+TW_INLINE unsigned count_items(const ForwardArguments& arguments, unsigned q_tiles) {
+  return q_tiles * arguments.splits.parts;
+}
+TW_INLINE unsigned q_tile_of(const ForwardArguments& arguments, unsigned number) {
+  return number / static_cast<unsigned>(arguments.splits.parts);
+}
+TW_INLINE Part part_of(const ForwardArguments& arguments, unsigned number) {
+  const auto parts = static_cast<unsigned>(arguments.splits.parts);
+  return {number, static_cast<int>(number % parts), static_cast<int>(parts)};
+}
+
+}  // namespace tw_kernel

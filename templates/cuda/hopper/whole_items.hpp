@@ -1,0 +1,35 @@
+#pragma once
+
+#include "cuda/language.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/sequence.hpp"
+
+// An item of a block of threads is a q tile with all of its kv tiles.
+
+namespace tw_kernel {
+
+constexpr bool kSplits = false;
+
+// Of the blocks of a row of the mask, those that an item visits, in the order of visits.
+struct BlockShare {
+  int first_partial, partial;  // how many come before, and how many are visited
+  int first_full, full;
+};
+
+struct Part {
+  __forceinline__ int first(int) const { return 0; }
+  __forceinline__ int count(int tiles) const { return tiles; }
+  __forceinline__ BlockShare share(int partial, int full) const { return {0, partial, 0, full}; }
+};
+
+// Where an item's visits begin.
+struct PartStart {
+  __forceinline__ void set(int) {}
+  __forceinline__ int or_else(int of_whole) const { return of_whole; }
+};
+
+TW_INLINE unsigned count_items(const ForwardArguments&, unsigned q_tiles) { return q_tiles; }
+TW_INLINE unsigned q_tile_of(const ForwardArguments&, unsigned number) { return number; }
+TW_INLINE Part part_of(const ForwardArguments&, unsigned) { return {}; }
+
+}  // namespace tw_kernel
