@@ -74,6 +74,7 @@ class Explainer {
     add("tensor_maps", is_hopper_, of_hopper_alone(why_not_tensor_maps()));
     const bool decodes = facts_.spec.is_packed() && has_decode_kernel(facts_.spec);
     add("decode", is_gpu_ && decodes, why_not_decode());
+    add("split", splits(), why_not_split());
     if (!facts_.spec.gradients.empty()) {
       of_gradients();
     }
@@ -149,6 +150,26 @@ class Explainer {
     if (facts_.spec.dtype != DType::bf16) return "weights relative to it need bf16's exponents";
     if (facts_.spec.outputs.max_scores) return "outputs name max_scores, which are the maxima";
     return "the factor of the result must be known, by a scalar's default, and at most 55";
+  }
+
+  // The kernel for any call of the spec.
+  bool splits() const {
+    return is_hopper_ && facts_.spec.is_packed() &&
+           has_split_kernel(facts_, target_, forward_kernel_of());
+  }
+
+  KernelVariant forward_kernel_of() const {
+    const bool is_masked = !facts_.spec.is_packed() && !facts_.spec.mask_mod.empty();
+    return {.masked = is_masked,
+            .rows = facts_.spec.is_packed() ? KernelRows::prefill : KernelRows::all};
+  }
+
+  std::string why_not_split() const {
+    if (!is_hopper_) return of_hopper_alone(why_not_tensor_maps());
+    if (!has_split_kernel(facts_, target_, forward_kernel_of())) {
+      return "its q tiles have rows of two rows of tiles, whose columns are not counted beforehand";
+    }
+    return "dense calls take it where AttentionOptions::decode is set and they have a workspace";
   }
 
   std::string why_not_decode() const {

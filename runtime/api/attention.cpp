@@ -450,6 +450,7 @@ class Attention::Implementation {
             .per_head = positions ? positions->heads() > 1 : has_mask && mask_use_->per_head,
             .in_positions = positions != nullptr,
             .decode = backend_->decode_launch(),
+            .split = backend_->split_launch(),
             .column_side = backend_->column_side(),
             .backward = backend_->backward_tile_sides()};
   }

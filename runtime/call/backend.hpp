@@ -44,6 +44,9 @@ class Backend {
   /// The kernel for sequences with few rows of q.
   virtual DecodeLaunch decode_launch() const { return {}; }
 
+  /// The kernel for calls with too few q tiles.
+  virtual SplitLaunch split_launch() const { return {}; }
+
   /// Reads the sequences' tensors anew and lists their tiles.
   virtual void build(PlanState& plan, const Bindings& bindings, Stream stream) const = 0;
 

@@ -281,19 +281,30 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
                 "split the batch, or choose a greater block in the spec");
   }
   const int blocks = source.decode.blocks;
-  PlanGeometry geometry = {.block = source.block,
-                           .heads = static_cast<int>(heads),
-                           .rows = static_cast<int>(rows),
-                           .spans_of_row = static_cast<int>(spans),
-                           .layout = abi::plan_layout(shape.batch, heads, rows, spans, blocks)};
+  const SplitLaunch& split = source.split;
+  const std::int64_t q_tiles =
+      split.q_tile == 0 ? 0 : rows * (split.work_side / split.q_tile) * shape.num_q_heads;
+  const std::int64_t parts = split_parts(split, q_tiles, with_bounds(shape).max_kv_len);
+  const std::int64_t counters = parts == 1 ? 0 : q_tiles * split.warpgroups();
+  PlanGeometry geometry = {
+      .block = source.block,
+      .heads = static_cast<int>(heads),
+      .rows = static_cast<int>(rows),
+      .spans_of_row = static_cast<int>(spans),
+      .layout = abi::plan_layout(shape.batch, heads, rows, spans, blocks, counters)};
   geometry.bytes = geometry.layout.bytes;
   geometry.column_side = static_cast<int>(source.column_side);
   geometry.backward = source.backward;
-  const auto add_columns = [&] {
+  const auto add_rest = [&] {
     geometry.column_sequences = geometry.bytes;
     const std::int64_t bytes =
         geometry.column_tiles(shape) * std::int64_t{sizeof(abi::ColumnSequences)};
     geometry.bytes += abi::plan_aligned(bytes);
+    if (parts > 1) {
+      geometry.split_parts = static_cast<int>(parts);
+      geometry.split_partial = geometry.bytes;
+      geometry.bytes += abi::plan_aligned(split.partial_bytes(q_tiles, parts));
+    }
     if (geometry.backward.columns == 0) return geometry;
     const auto add = [&](std::int64_t more) {
       const std::int64_t begin = geometry.bytes;
@@ -307,7 +318,7 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
     geometry.shares_rows = add(sizeof(int));
     return geometry;
   };
-  if (blocks == 0) return add_columns();
+  if (blocks == 0) return add_rest();
   geometry.decode_blocks = blocks;
   geometry.decode_lists = heads == 1 ? 1 : static_cast<int>(shape.num_kv_heads);
   geometry.decode_q_len =
@@ -315,7 +326,7 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   geometry.decode = abi::decode_layout(geometry.layout, shape.batch, geometry.decode_lists, blocks,
                                        source.decode.value_dim);
   geometry.bytes = geometry.decode.bytes;
-  return add_columns();
+  return add_rest();
 }
 
 void require_sequences(const Sequences& sequences, const PackedShape& shape) {

@@ -13,6 +13,7 @@
 #include "../api/block_mask.hpp"
 #include "../api/plan.hpp"
 #include "promised_order.hpp"
+#include "split_parts.hpp"
 
 namespace tilewright {
 
@@ -40,6 +41,8 @@ struct PlanGeometry {
   int decode_lists = 0;   ///< abi::DecodeWork::lists
   int decode_q_len = 0;   ///< abi::PlanBounds::decode_q_len
   abi::DecodeLayout decode = {};
+  int split_parts = 1;                ///< abi::SplitWork::parts of prefill
+  std::int64_t split_partial = 0;     ///< where abi::SplitWork::partial begins, in bytes
   int column_side = 0;                ///< rows of k of a tile of gradients; 0: the spec has none
   std::int64_t column_sequences = 0;  ///< where abi::ColumnSequences[column_tiles] begin, in bytes
   BackwardTileSides backward = {};
@@ -94,6 +97,7 @@ struct TileSource {
   bool per_head = false;      ///< mask_mod or lists of positions tell heads apart
   bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx
   DecodeLaunch decode = {};
+  SplitLaunch split = {};
   std::int64_t column_side = 0;  ///< as PlanGeometry has it
   BackwardTileSides backward = {};
 };

@@ -18,6 +18,7 @@
 #include "runtime/cuda/packed_forward.hpp"
 #include "runtime/cuda/plan.hpp"
 #include "runtime/cuda/quantise.hpp"
+#include "runtime/cuda/split_forward.hpp"
 #include "runtime/cuda/tile_plan.hpp"
 #include "runtime/cuda/weights.hpp"
 
@@ -109,6 +110,10 @@ class CudaBackend final : public Backend {
             .value_dim = spec_.value_head_dim()};
   }
 
+  SplitLaunch split_launch() const override {
+    return facts_.variants.splits ? cuda::split_launch(scope()) : SplitLaunch();
+  }
+
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
     const LaunchScope on = scope();
     launch_plan(on, plan, bindings, stream);
@@ -132,7 +137,8 @@ class CudaBackend final : public Backend {
   }
 
   std::int64_t forward_workspace(const Shape& shape) const override {
-    return dense_decode_ ? dense_decode_->workspace_bytes(shape) : 0;
+    if (dense_decode_ && dense_decode_->serves(shape)) return dense_decode_->workspace_bytes(shape);
+    return facts_.variants.splits ? dense_split(scope(), shape).bytes : 0;
   }
 
   void backward(const BackwardCall& call, const BlockMask* mask,

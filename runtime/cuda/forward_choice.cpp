@@ -38,6 +38,10 @@ ForwardChoice choose_forward(const LaunchScope& on, const ForwardCall& call,
   return {on.kernels.kernel(unaligned(variant), kForwardEntry), scaling};
 }
 
+ForwardChoice split_twin(const LaunchScope& on, const ForwardChoice& choice) {
+  return {on.kernels.kernel(on.facts.variants.split, kForwardEntry), choice.scaling};
+}
+
 abi::cuda::Scaling plain_scaling(const Spec& spec, const ForwardCall& call) {
   return abi::cuda::scaling(static_cast<float>(call.scale), !spec.score_mod.empty());
 }

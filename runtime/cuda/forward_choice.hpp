@@ -18,6 +18,9 @@ struct ForwardChoice {
 ForwardChoice choose_forward(const LaunchScope& on, const ForwardCall& call,
                              const Bindings& bindings);
 
+/// The same kernel's twin that splits q tiles, for a choice that takes maps.
+ForwardChoice split_twin(const LaunchScope& on, const ForwardChoice& choice);
+
 /// The scaling of a call whose kernel takes no tensor maps.
 abi::cuda::Scaling plain_scaling(const Spec& spec, const ForwardCall& call);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/targets.hpp"
 
@@ -37,9 +38,15 @@ Target compiled_target(const Driver& driver, const DeviceFacts& gpu, const SpecF
 
 BuiltKernels build_for_gpu(const Driver& driver, const DeviceFacts& gpu, const SpecFacts& facts,
                            const std::vector<KernelVariant>& kernels, const Toolchain& toolchain) {
-  std::optional<Target> target = bundled_target(facts, targets_of(gpu), kernels, toolchain);
-  if (!target) target.emplace(compiled_target(driver, gpu, facts, kernels, toolchain));
-  return {*target, build_or_fallback_kernels(facts, *target, kernels, toolchain)};
+  std::vector<KernelVariant> needed = kernels;  // on every target
+  std::erase_if(needed, [](const KernelVariant& kernel) { return kernel.split; });
+  std::optional<Target> target = bundled_target(facts, targets_of(gpu), needed, toolchain);
+  if (!target) target.emplace(compiled_target(driver, gpu, facts, needed, toolchain));
+  std::vector<KernelVariant> all = kernels;
+  std::erase_if(all, [&](const KernelVariant& kernel) {
+    return kernel.split && !has_split_kernel(facts, *target, kernel);
+  });
+  return {*target, build_or_fallback_kernels(facts, *target, all, toolchain)};
 }
 
 }  // namespace tilewright::cuda

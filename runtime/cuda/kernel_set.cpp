@@ -16,6 +16,16 @@ KernelVariant decode_kernel(const Spec& spec, bool takes_block_mask) {
           .lse = spec.outputs.lse};
 }
 
+// Whether calls may split q tiles: packed ones have room in their plans.
+bool may_split(const Spec& spec, const AttentionOptions& options) {
+  return !options.masks_only && (spec.is_packed() || options.decode);
+}
+
+KernelVariant split_twin(KernelVariant variant) {
+  variant.split = true;
+  return variant;
+}
+
 bool has_decode(const Spec& spec, const AttentionOptions& options) {
   return has_decode_kernel(spec) && !options.masks_only && (spec.is_packed() || options.decode);
 }
@@ -24,16 +34,19 @@ bool has_decode(const Spec& spec, const AttentionOptions& options) {
 
 KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
     : forward(forward_kernel(facts.spec, any_gpu(), options.takes_block_mask)),
+      split(split_twin(forward)),
       decode(decode_kernel(facts.spec, options.takes_block_mask)),
       weights(weights_kernel(facts.spec, options.takes_block_mask)),
       backward(backward_kernel(facts.spec, options.takes_block_mask)),
-      decodes(has_decode(facts.spec, options)) {
+      decodes(has_decode(facts.spec, options)),
+      splits(may_split(facts.spec, options)) {
   const Spec& spec = facts.spec;
   const auto add = [this](const KernelVariant& variant) {
     all.insert(all.end(), {variant, unaligned(variant)});
   };
   if (!options.masks_only) add(forward);
   if (decodes) add(decode);
+  if (splits) all.push_back(split);
   if (spec.is_packed()) {
     all.push_back(mask_kernel(facts));
   } else if (!spec.mask_mod.empty()) {

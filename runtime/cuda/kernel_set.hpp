@@ -18,10 +18,12 @@ struct KernelSet {
   KernelSet(const SpecFacts& facts, const AttentionOptions& options);
 
   KernelVariant forward;   ///< what calls with aligned tensors launch
+  KernelVariant split;     ///< twin of `forward`, where `splits` and the target has it
   KernelVariant decode;    ///< likewise, where `decodes`
   KernelVariant weights;   ///< likewise, where the spec's outputs name weights
   KernelVariant backward;  ///< likewise, where the spec has gradients
   bool decodes;
+  bool splits;
   std::vector<KernelVariant> all;  ///< what has to be built
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/cuda/q_tile_grid.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "templates/abi/cuda_max_scores.hpp"
+#include "templates/abi/cuda_splits.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -17,6 +18,15 @@ namespace cuda_abi = tilewright::abi::cuda;
 bool all_are_decoded(const PlanState& plan) {
   return !plan.positions && plan.shape.max_q_len <= plan.geometry.decode_q_len &&
          plan.shape.max_q_len <= plan.geometry.block[0];
+}
+
+// Parts depend on the call's sizes, and a row's bits on parts.
+abi::SplitWork split_work(const PlanState& plan) {
+  const PlanGeometry& geometry = plan.geometry;
+  return {.partial = reinterpret_cast<float*>(plan.memory + geometry.split_partial),
+          .arrived = reinterpret_cast<unsigned*>(plan.memory + geometry.layout.split_arrived),
+          .parts = plan.batch_invariant ? 1 : geometry.split_parts,
+          .reserved = 0};
 }
 
 abi::SequencePages pages_of(const LaunchScope& on, const ForwardCall& call, const PlanState& plan) {
@@ -46,18 +56,30 @@ cuda_abi::PackedForwardArguments packed_arguments(const LaunchScope& on, const F
           plan_arguments(plan)};
 }
 
-// Kernels for kv_new take the new rows too. Those of specs without max_scores take the first part.
-template <typename... Others>
-void launch_packed(const LaunchScope& on, const Kernel& kernel, const LaunchConfig& config,
-                   const ForwardCall& call, const cuda_abi::PackedForwardArguments& arguments,
-                   Others&... others) {
-  if (on.spec.kv_new) {
-    cuda_abi::WithMaxScores<cuda_abi::NewRowsForwardArguments> all = {
-        {arguments, tensor_argument(call.k_new), tensor_argument(call.v_new)}, call.max_scores};
+// Appends what a launch's kernel takes after the plan's arguments. Those of specs without
+// max_scores take all but the last.
+template <typename Arguments, typename... Others>
+void launch_with(const LaunchScope& on, const Kernel& kernel, const LaunchConfig& config,
+                 const ForwardCall& call, const abi::SplitWork& splits, const Arguments& arguments,
+                 Others&... others) {
+  if (kernel.variant.split) {
+    cuda_abi::WithMaxScores<cuda_abi::WithSplits<Arguments>> all = {{arguments, splits},
+                                                                    call.max_scores};
     return launch_kernel(on.driver, kernel, config, all, others...);
   }
-  cuda_abi::WithMaxScores<cuda_abi::PackedForwardArguments> all = {arguments, call.max_scores};
+  cuda_abi::WithMaxScores<Arguments> all = {arguments, call.max_scores};
   launch_kernel(on.driver, kernel, config, all, others...);
+}
+
+// Kernels for kv_new take the new rows too.
+template <typename... Others>
+void launch_packed(const LaunchScope& on, const Kernel& kernel, const LaunchConfig& config,
+                   const ForwardCall& call, const abi::SplitWork& splits,
+                   const cuda_abi::PackedForwardArguments& arguments, Others&... others) {
+  if (!on.spec.kv_new) return launch_with(on, kernel, config, call, splits, arguments, others...);
+  const cuda_abi::NewRowsForwardArguments with_new = {arguments, tensor_argument(call.k_new),
+                                                      tensor_argument(call.v_new)};
+  launch_with(on, kernel, config, call, splits, with_new, others...);
 }
 
 void launch_packed_decode(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
@@ -75,14 +97,17 @@ void launch_packed_decode(const LaunchScope& on, const ForwardCall& call, const 
                                .doing = "launching forward"};
 
   // The launch.
-  launch_packed(on, kernel, config, call, arguments, snippet);
+  launch_packed(on, kernel, config, call, {}, arguments, snippet);
 }
 
 void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
                     const Bindings& bindings, cuda_abi::PackedForwardArguments& arguments,
                     SnippetParameter& snippet) {
   // The kernel: hopper_forward.cu.jinja, which takes tensor maps, or portable_forward.cu.jinja.
-  const ForwardChoice choice = choose_forward(on, call, bindings);
+  const ForwardChoice unsplit = choose_forward(on, call, bindings);
+  const abi::SplitWork splits = split_work(plan);
+  const ForwardChoice choice =
+      unsplit.takes_maps() && splits.parts > 1 ? split_twin(on, unsplit) : unsplit;
   const Kernel& kernel = choice.kernel;
   arguments.scaling = choice.scaling;
 
@@ -90,17 +115,18 @@ void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanSt
   const std::int64_t of_head =
       std::int64_t{plan.geometry.rows} * (on.facts.plan_work_side / kernel.launch.q_tile);
   const std::int64_t q_tiles = launchable_q_tiles(of_head * call.shape.num_q_heads);
-  const LaunchConfig config = {.blocks = blocks_for(on, kernel, q_tiles),
+  const std::int64_t items = kernel.variant.split ? q_tiles * splits.parts : q_tiles;
+  const LaunchConfig config = {.blocks = blocks_for(on, kernel, items),
                                .threads = kernel.launch.threads,
                                .shared_bytes = kernel.launch.shared_bytes,
                                .stream = call.stream,
                                .doing = "launching forward"};
 
   // The launch.
-  if (!choice.takes_maps()) return launch_packed(on, kernel, config, call, arguments, snippet);
+  if (!choice.takes_maps()) return launch_packed(on, kernel, config, call, {}, arguments, snippet);
   ForwardMaps maps;  // of which calls without pages take the first part
   make_tensor_maps(on.driver, on.spec, call, kernel.launch.kv_box_rows, maps);
-  launch_packed(on, kernel, config, call, arguments, maps, snippet);
+  launch_packed(on, kernel, config, call, splits, arguments, maps, snippet);
 }
 
 }  // namespace

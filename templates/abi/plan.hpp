@@ -155,6 +155,7 @@ struct PlanLayout {
   long long arrivals;   // unsigned[heads]: blocks of threads that have decided their tiles of a list;
                         // 0 between launches
   long long decode_arrived;  // unsigned[decode_blocks]: DecodeWork::arrived
+  long long split_arrived;   // unsigned[split_counters]: SplitWork::arrived
   long long sequences;  // PlannedSequence[batch]
   long long spans;      // TileSpan[heads][rows][spans_of_row]; none without mask_mod
   long long work;       // PlannedRow[heads][rows], of each group those that keep most tiles first
@@ -166,15 +167,19 @@ constexpr long long plan_aligned(long long bytes) { return (bytes + 255) / 256 *
 /// @param heads lists of the mask, or of positions: 1, or num_q_heads
 /// @param rows  tile_map_rows
 /// @param spans_of_row 0 without mask_mod
+/// @param split_counters q tiles and warpgroups of a prefill that is split; 0: it is not
 /// @param decode_blocks blocks of threads that decode; 0: the spec has no decode kernel
 constexpr PlanLayout plan_layout(long long batch, long long heads, long long rows,
-                                 long long spans_of_row, long long decode_blocks = 0) {
+                                 long long spans_of_row, long long decode_blocks = 0,
+                                 long long split_counters = 0) {
   PlanLayout layout = {};
   layout.arrivals = plan_aligned(sizeof(PlanHeader));
   layout.decode_arrived =
       layout.arrivals + plan_aligned(heads * static_cast<long long>(sizeof(unsigned)));
-  layout.sequences = layout.decode_arrived +
-                     plan_aligned(decode_blocks * static_cast<long long>(sizeof(unsigned)));
+  layout.split_arrived = layout.decode_arrived +
+                         plan_aligned(decode_blocks * static_cast<long long>(sizeof(unsigned)));
+  layout.sequences = layout.split_arrived +
+                     plan_aligned(split_counters * static_cast<long long>(sizeof(unsigned)));
   layout.spans = layout.sequences +
                  plan_aligned(batch * static_cast<long long>(sizeof(PlannedSequence)));
   layout.work = layout.spans +

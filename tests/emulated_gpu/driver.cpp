@@ -184,7 +184,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   const int sm = static_cast<int>(number_from("TILEWRIGHT_EMULATED_SM", 90));
   switch (attribute) {
     case 16:  // multiprocessors: few, so that small calls make blocks work on several tiles
-      return *value = 3, 0;
+      return *value = static_cast<int>(number_from("TILEWRIGHT_EMULATED_MULTIPROCESSORS", 3)), 0;
     case 38:  // bytes of the L2 cache
       return *value = static_cast<int>(number_from("TILEWRIGHT_EMULATED_L2", 50 << 20)), 0;
     case 75:

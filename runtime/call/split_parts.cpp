@@ -1,0 +1,43 @@
+#include "runtime/call/split_parts.hpp"
+
+#include "base/ceil_div.hpp"
+#include "templates/abi/splits.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t kMostParts = 32;
+// Items that a multiprocessor has at most. It bounds the workspace: 25 MB at v_head_dim 128.
+constexpr std::int64_t kMostItems = 3;
+
+// The time of a call in kv tiles. An item begins and ends in that of two. A part takes one to
+// store, and the last one to read each.
+std::int64_t cost_of(const SplitLaunch& launch, std::int64_t q_tiles, std::int64_t kv_tiles,
+                     std::int64_t parts) {
+  constexpr std::int64_t kOfItem = 2;
+  const std::int64_t waves = ceil_div(q_tiles * parts, launch.multiprocessors);
+  return waves * (ceil_div(kv_tiles, parts) + kOfItem) + (parts > 1 ? parts + 1 : 0);
+}
+
+}  // namespace
+
+std::int64_t SplitLaunch::partial_bytes(std::int64_t q_tiles, std::int64_t parts) const {
+  return abi::split_partial_bytes(q_tiles, parts, warpgroups(), round_up(value_dim, 16));
+}
+
+std::int64_t split_parts(const SplitLaunch& launch, std::int64_t q_tiles, std::int64_t kv_len) {
+  if (launch.q_tile == 0 || q_tiles == 0) return 1;
+  const std::int64_t kv_tiles = ceil_div(kv_len, launch.kv_tile);
+  const std::int64_t whole = cost_of(launch, q_tiles, kv_tiles, 1);
+  std::int64_t best = 1, least = whole * 7 / 8;  // the costs are estimates: less gain is none
+  for (std::int64_t parts = 2; parts <= kMostParts; ++parts) {
+    if (q_tiles * parts > kMostItems * launch.multiprocessors) break;
+    const std::int64_t cost = cost_of(launch, q_tiles, kv_tiles, parts);
+    if (cost > least || (best > 1 && cost == least)) continue;
+    least = cost;
+    best = parts;
+  }
+  return best;
+}
+
+}  // namespace tilewright
