@@ -229,8 +229,8 @@ TEST_CASE("split prefill: planted faults are seen") {
   const ManyMultiprocessors many;
   const std::string items = "cuda/hopper/split_items.hpp", rows = "cuda/hopper/joined_rows.hpp";
   const std::vector<test::Fault> faults = {
-      {"parts of the same tiles", items, "const int begin = first(partial + full)",
-       "const int begin = 0 * first(partial + full)"},
+      {"parts of the same tiles", items, "const int begin = begin_of(number, partial + full)",
+       "const int begin = 0 * begin_of(number, partial + full)"},
       {"a counter is left behind", rows, "if (comes_last) arrived = 0;", ""},
       {"sums are not weighed", rows, "end.y * weight;", "end.y;"},
       {"values are not weighed", rows, "x.z * weight;", "x.z;"},

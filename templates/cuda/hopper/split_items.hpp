@@ -24,14 +24,19 @@ struct Part {
   int parts;
 
   __forceinline__ int first(int tiles) const {
-    return static_cast<int>(static_cast<long long>(tiles) * number / parts);
+    return begin_of(number, tiles);
   }
   __forceinline__ int count(int tiles) const {
-    return static_cast<int>(static_cast<long long>(tiles) * (number + 1) / parts) - first(tiles);
+    return begin_of(number + 1, tiles) - begin_of(number, tiles);
+  }
+  // At most 2^30 columns, in tiles of 64 and more, and 32 parts: 32 bits, whose division takes few registers.
+  __forceinline__ int begin_of(int part, int tiles) const {
+    return static_cast<int>(static_cast<unsigned>(tiles) * static_cast<unsigned>(part) /
+                            static_cast<unsigned>(parts));
   }
   // Partial blocks are visited first.
   __forceinline__ BlockShare share(int partial, int full) const {
-    const int begin = first(partial + full), end = begin + count(partial + full);
+    const int begin = begin_of(number, partial + full), end = begin_of(number + 1, partial + full);
     const int first_partial = min(begin, partial), first_full = max(begin - partial, 0);
     return {first_partial, min(end, partial) - first_partial, first_full, max(end - partial, 0) - first_full};
   }
