@@ -8,8 +8,8 @@
 #include "cli/kernels.hpp"
 #include "cli/mask_lists.hpp"
 #include "generator/tactic/tactic.hpp"
+#include "runtime/api/decode_gain.hpp"
 #include "runtime/api/safetensors.hpp"
-#include "runtime/call/few_rows.hpp"
 #include "runtime/call/staged_backward.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
@@ -228,11 +228,11 @@ Call run_call(const Spec& spec, const Device& device, CallInputs& inputs,
   const Attention attention(spec, {.device = device,
                                    .kernels = command_line_toolchain(),
                                    .takes_block_mask = !mask_file.empty(),
-                                   .decode = has_few_rows(spec, inputs.shape())});
+                                   .decode = gains_from_decode(spec, inputs.shape(), device)});
   call.prepare_ms = prepare.ms();
   call.target = attention.target().name();
   call.builds = attention.builds();
-  const KernelVariant kernel = kernel_of_calls(attention);
+  const KernelVariant kernel = kernel_of_calls(attention, inputs.shape());
   call.kernel = kernel.name();
   call.tactic = choose_tactic(attention.spec(), attention.target(), kernel).describe();
   const StagedCall staged(device, inputs.tensors(), inputs.problem().snippet);

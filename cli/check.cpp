@@ -19,8 +19,8 @@
 #include "cli/verb.hpp"
 #include "generator/snippet/notes.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "runtime/api/decode_gain.hpp"
 #include "runtime/api/thread_pool.hpp"
-#include "runtime/call/few_rows.hpp"
 #include "verify/fast_math.hpp"
 #include "verify/gradients.hpp"
 #include "verify/report_json.hpp"
@@ -199,7 +199,7 @@ class CheckVerb : public Verb {
     verify::CheckOptions options;
     options.attention.device = device;
     options.attention.kernels = command_line_toolchain();
-    options.attention.decode = has_few_rows(spec, inputs.shape());
+    options.attention.decode = gains_from_decode(spec, inputs.shape(), device);
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);

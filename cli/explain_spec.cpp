@@ -1,3 +1,6 @@
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -5,11 +8,14 @@
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/kernels.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
+#include "cli/random_lengths.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/device_kind.hpp"
 #include "runtime/api/explain.hpp"
+#include "runtime/call/call_split.hpp"
 #include "runtime/library/tuned_tactic.hpp"
 
 namespace tilewright::cli {
@@ -28,18 +34,32 @@ class ExplainVerb : public Verb {
   void declare(CLI::App& app) override {
     add_spec_argument(app, spec_);
     app.add_option("--target", target_, "what it is compiled for (default: this machine)");
+    app.add_option("--shape", shape_,
+                   "sizes of a call, B,HQ,HKV,SQ,SKV: says whether its q tiles are split");
+    add_whole(app, "--multiprocessors", multiprocessors_, {1, 1 << 16},
+              "of the GPU of --shape (default 132, an H100's)");
     add_json_flag(app, json_);
   }
 
   ExitStatus execute() override {
     const Spec spec = as_attention_takes_it(spec_from_file(spec_));
-    const Explanation found = tilewright::explain(spec, target_or_default(target_));
-    if (json_) {
+    const Target target = target_or_default(target_);
+    const Explanation found = tilewright::explain(spec, target);
+    std::optional<CallSplit> split;
+    if (!shape_.empty()) {
+      split = split_of_call(spec, target, multiprocessors_, parse_sizes(shape_, "--shape"));
+    }
+    if (json_ && split) {
+      Json facts = Json::parse(found.to_json());
+      facts["split"] = to_json(*split);
+      print_json(facts);
+    } else if (json_) {
       print(found.to_json() + "\n");
     } else {
       print(fmt::format("{} for {}: {}\n", found.kernel, found.target, found.tactic));
       if (found.backward) print(line(*found.backward, found.target));
       for (const Explanation::Path& path : found.fast_paths) print(line(path));
+      if (split) print(line(*split));
     }
     return kDone;
   }
@@ -67,8 +87,23 @@ class ExplainVerb : public Verb {
     return fmt::format("  {:<16} no: {}{}\n", path.name, path.why_not, place);
   }
 
+  static std::string line(const CallSplit& split) {
+    if (split.parts == 1) return fmt::format("not split: {}\n", split.why_not);
+    return fmt::format("split: {} q tiles do not fill {} multiprocessors, so each has {} parts\n",
+                       split.q_tiles, split.multiprocessors, split.parts);
+  }
+
+  static Json to_json(const CallSplit& split) {
+    return {{"multiprocessors", split.multiprocessors},
+            {"parts", split.parts},
+            {"q_tiles", split.q_tiles},
+            {"why_not", split.parts == 1 ? Json(split.why_not) : Json()}};
+  }
+
   std::string spec_;
   std::string target_;
+  std::string shape_;
+  std::int64_t multiprocessors_ = 132;
   bool json_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
+#include "runtime/call/few_rows.hpp"
 
 namespace tilewright::cli {
 
@@ -24,13 +25,16 @@ KernelVariant kernel_or_default(const Spec& spec, const Target& target, const st
   throw Error(ErrorCode::usage, fmt::format("unknown kernel \"{}\"", name), hint);
 }
 
-KernelVariant kernel_of_calls(const Attention& attention) {
+KernelVariant kernel_of_calls(const Attention& attention, const Shape& shape) {
   const std::vector<KernelBuild> builds = attention.builds();
   const KernelVariant first = KernelVariant::parse(builds.front().kernel);
   if (attention.spec().is_packed()) return first;
+  const bool decodes = has_few_rows(attention.spec(), shape);
+  const bool splits = !decodes && attention.workspace_size(shape) > 0;
   for (const KernelBuild& build : builds) {
     const KernelVariant variant = KernelVariant::parse(build.kernel);
-    if (variant.rows == KernelRows::decode && variant.aligned) return variant;
+    if (decodes && variant.rows == KernelRows::decode && variant.aligned) return variant;
+    if (splits && variant.split) return variant;
   }
   return first;
 }

@@ -19,8 +19,8 @@ Target target_or_default(const std::string& name);
 /// @throws Error with code usage, naming the nearest one
 KernelVariant kernel_or_default(const Spec& spec, const Target& target, const std::string& name);
 
-/// The kernel that an Attention's calls with aligned tensors take: of a dense one with
-/// AttentionOptions::decode those with few rows of q.
-KernelVariant kernel_of_calls(const Attention& attention);
+/// The kernel that an Attention's calls of this shape with aligned tensors take; dense ones have a
+/// workspace.
+KernelVariant kernel_of_calls(const Attention& attention, const Shape& shape);
 
 }  // namespace tilewright::cli

@@ -55,7 +55,8 @@ class BenchVerb : public Verb {
                    "paged: decoding and chunks of prompts over pages; launch: "
                    "host time of a call; "
                    "compile: from a new snippet, from disk; start: a process's first result; "
-                   "context_parallel: one sequence over all GPUs; backward: gradients of variants");
+                   "context_parallel: one sequence over all GPUs; backward: gradients of variants; "
+                   "splits: few q tiles over many columns, next to the same calls unsplit");
     app.add_option("--spec", spec_, "measure this spec in place of the suite's");
     app.add_option("--inputs", arguments_.inputs,
                    "sizes of --spec: random:B,HQ,HKV,SQ,SKV, or random:HQ,HKV/Q:KV,... of a packed "
@@ -167,8 +168,8 @@ class BenchVerb : public Verb {
     const std::string machine =
         gpu ? describe(gpu_facts(device))
             : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads);
-    const bool of_calls =
-        suite_ == "dense" || suite_ == "mods" || suite_ == "growth" || makes_packed_calls(suite_);
+    const bool of_calls = suite_ == "dense" || suite_ == "mods" || suite_ == "growth" ||
+                          suite_ == "splits" || makes_packed_calls(suite_);
     const std::string timing =
         of_calls ? fmt::format(", by {}", describe_timing(device, arguments_.timing)) : "";
     print(fmt::format("{}; medians{}\n{}", machine, timing, results.table.text()));

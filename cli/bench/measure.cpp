@@ -12,9 +12,10 @@
 #include "cli/inputs.hpp"
 #include "cli/kernels.hpp"
 #include "generator/tactic/tactic.hpp"
+#include "runtime/api/decode_gain.hpp"
 #include "runtime/api/safetensors.hpp"
-#include "runtime/call/few_rows.hpp"
 #include "runtime/call/plan_map.hpp"
+#include "runtime/call/plan_state.hpp"
 #include "runtime/cuda/context.hpp"
 #include "verify/sequences.hpp"
 
@@ -94,7 +95,8 @@ PreparedCall::PreparedCall(const Workload& workload, const Options& options)
                  {.device = options.device,
                   .kernels = command_line_toolchain(),
                   .threads = options.threads,
-                  .decode = options.decode && has_few_rows(workload.spec, workload.shape)}),
+                  .decode = options.decode &&
+                            gains_from_decode(workload.spec, workload.shape, options.device)}),
       lengths_(workload.lengths),
       tensors_(make_tensors(workload, options)) {
   bind();
@@ -157,8 +159,17 @@ std::shared_ptr<const PreparedCall::Tensors> PreparedCall::make_tensors(const Wo
 }
 
 std::string PreparedCall::tactic() const {
-  return choose_tactic(attention_.spec(), attention_.target(), kernel_of_calls(attention_))
+  return choose_tactic(attention_.spec(), attention_.target(), kernel_of_calls(attention_, shape()))
       .describe();
+}
+
+std::string PreparedCall::kernel() const {
+  KernelVariant kernel = kernel_of_calls(attention_, shape());
+  if (plan_) {
+    const PlanState& state = plan_->state();
+    kernel.split = state.geometry.split_parts > 1 && !state.batch_invariant;
+  }
+  return kernel.name();
 }
 
 void PreparedCall::build_mask() const {

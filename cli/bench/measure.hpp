@@ -64,7 +64,7 @@ class PreparedCall {
     std::string buffers = {};       ///< a safetensors file with buffers that are not to be random
     ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
     bool batch_invariant = false;   ///< PlanOptions::batch_invariant
-    bool decode = true;             ///< AttentionOptions::decode, where q has few rows
+    bool decode = true;             ///< AttentionOptions::decode, where calls gain from it
   };
 
   /// @throws Error as Attention; with code memory; with code file or tensor for the file of buffers
@@ -87,6 +87,8 @@ class PreparedCall {
   /// Share of the tiles that are visited, 0 to 1.
   double density() const { return density_; }
   std::string tactic() const;
+  /// The kernel that the call takes: "forward_split".
+  std::string kernel() const;
 
   void build_mask() const;
   /// Starts building the plan again; of a packed call alone.

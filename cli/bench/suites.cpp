@@ -64,8 +64,8 @@ BenchResults masks_suite(const BenchArguments& arguments) {
 
 const std::vector<std::string>& bench_suites() {
   static const std::vector<std::string> kNames = {
-      "dense",   "mods",  "growth",           "masks",   "serving", "paged", "launch",
-      "compile", "start", "context_parallel", "backward"};
+      "dense",   "mods",  "growth",           "masks",    "serving", "paged", "launch",
+      "compile", "start", "context_parallel", "backward", "splits"};
   return kNames;
 }
 
@@ -76,6 +76,7 @@ BenchResults run_suite(const std::string& suite, const BenchArguments& arguments
   if (suite == "compile") return compile_suite(arguments);
   if (suite == "context_parallel") return context_parallel_suite(arguments);
   if (suite == "backward") return backward_suite(arguments);
+  if (suite == "splits") return splits_suite(arguments);
   if (suite == "start") return start_suite(arguments);
   if (makes_packed_calls(suite) || (arguments.spec && arguments.spec->is_packed())) {
     return packed_suite(packed_rows(suite, arguments), arguments);

@@ -57,6 +57,7 @@ BenchResults compile_suite(const BenchArguments& arguments);
 BenchResults context_parallel_suite(const BenchArguments& arguments);
 BenchResults start_suite(const BenchArguments& arguments);
 BenchResults backward_suite(const BenchArguments& arguments);
+BenchResults splits_suite(const BenchArguments& arguments);
 
 /// One row of forward_suite: facts, times and rates of a call; of a packed one the plan's time too.
 /// @param kept share of the elements that mask_mod keeps

@@ -17,9 +17,9 @@
 #include "generator/render/templates.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "generator/tactic/decode_tactic.hpp"
+#include "runtime/api/decode_gain.hpp"
 #include "runtime/api/explain.hpp"
 #include "runtime/api/precompile.hpp"
-#include "runtime/call/few_rows.hpp"
 #include "runtime/library/kernel_names.hpp"
 #include "verify/check.hpp"
 #include "verify/gradients.hpp"
@@ -85,16 +85,24 @@ verify::Problem problem_of(const Spec& spec, nb::handle q, nb::handle k, nb::han
   return problem;
 }
 
+bool few_q_tiles(std::int64_t batch, std::int64_t num_q_heads, std::int64_t q_len,
+                 std::int64_t kv_len, const std::string& device) {
+  return has_few_q_tiles(
+      {.batch = batch, .num_q_heads = num_q_heads, .q_len = q_len, .kv_len = kv_len},
+      Device::parse(device));
+}
+
 std::string check(const std::string& spec_json, const std::string& file, nb::handle q, nb::handle k,
                   nb::handle v, const Arrays& buffers, const std::map<std::string, double>& scalars,
                   const std::string& device, std::optional<double> scale) {
   const Spec spec = spec_from_json(spec_json, file);
   const verify::Problem problem = problem_of(spec, q, k, v, buffers, scalars, scale);
   const nb::gil_scoped_release release;
+  const Device on = Device::parse(device);
   return verify::report_json(
              verify::check(spec, problem,
-                           {.attention = {.device = Device::parse(device),
-                                          .decode = has_few_rows(spec, problem.shape)}}))
+                           {.attention = {.device = on,
+                                          .decode = gains_from_decode(spec, problem.shape, on)}}))
       .dump();
 }
 
@@ -146,6 +154,8 @@ void declare_tools(nb::module_& module) {
   module.def("automatic_device", [] { return Device::automatic().name(); });
   module.def("fits_decode_rows", &fits_decode_rows, nb::arg("q_len"), nb::arg("num_q_heads"),
              nb::arg("num_kv_heads"));
+  module.def("has_few_q_tiles", &few_q_tiles, nb::arg("batch"), nb::arg("num_q_heads"),
+             nb::arg("q_len"), nb::arg("kv_len"), nb::arg("device"));
   module.def("render", &render, nb::arg("spec"), nb::arg("file"), nb::arg("target"));
   module.def("explain", &explain_json, nb::arg("spec"), nb::arg("file"), nb::arg("target"));
   module.def("check", &check, nb::arg("spec"), nb::arg("file"), nb::arg("q"), nb::arg("k"),

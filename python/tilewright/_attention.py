@@ -59,7 +59,7 @@ class Attention:
     """One attention variant. Making it checks the spec (docs/spec.md) and compiles kernels that no cache holds.
 
     spec: a dict, JSON text, or the path of a JSON file. device: "auto", "cpu", "cuda" or "cuda:N". merge, append,
-    quantise: makes the kernels of these calls too. decode: makes kernels for dense calls with few rows of q too, which
+    quantise: makes the kernels of these calls too. decode: makes kernels for dense calls with few rows or q tiles too, which
     a GPU splits over their columns (docs/paged.md#dense-calls).
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _attention, _calls, _core
@@ -110,7 +111,7 @@ def flex_attention(
         problem, differentiated = with_gradients(problem, kind, (query, key, value), scalars)
         if differentiated and max_scores:
             raise _no_max_scores("of tensors that require gradients")
-        attention = attention_for(problem.spec, problem.device, _OF_FORWARD, has_few_rows(query, key))
+        attention = attention_for(problem.spec, problem.device, _OF_FORWARD, gains_from_decode(query, key, problem.device))
         bindings = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
         if mask is not None:
             heads = (query.shape[0], query.shape[1], key.shape[1])
@@ -139,6 +140,21 @@ def has_few_rows(query: Any, key: Any) -> bool:
     if not all(type(size) is int and size > 0 for size in (heads, rows, kv_heads)):
         return False  # a size that torch.compile leaves open
     return _core.fits_decode_rows(rows, heads, kv_heads)
+
+
+def gains_from_decode(query: Any, key: Any, device: str) -> bool:
+    """Whether decode=True serves a call of these sizes: few rows of q, or q tiles too few for a Hopper GPU."""
+    if has_few_rows(query, key):
+        return True
+    sizes = (*query.shape[:3], key.shape[2])
+    if device == "cpu" or not all(type(size) is int and size > 0 for size in sizes):
+        return False
+    return _has_few_q_tiles(*sizes, device)
+
+
+@lru_cache(maxsize=4096)
+def _has_few_q_tiles(batch: int, heads: int, rows: int, columns: int, device: str) -> bool:
+    return _core.has_few_q_tiles(batch, heads, rows, columns, device)
 
 
 def with_gradients(
@@ -235,7 +251,7 @@ def ready(score_mod: Any, mask: Optional[BlockMask], lse: bool, facts: Mapping[s
             )
     if facts["differentiated"]:
         problem = problem._replace(spec={**problem.spec, "outputs": ["out", "lse"], "gradients": ["q", "k", "v"]})
-    attention = attention_for(problem.spec, facts["device"], _OF_FORWARD, has_few_rows(q, k))
+    attention = attention_for(problem.spec, facts["device"], _OF_FORWARD, gains_from_decode(q, k, facts["device"]))
     bound = attention.bind(**problem.buffers, **problem.scalars) if problem.buffers or problem.scalars else None
     return attention, bound
 

@@ -44,8 +44,9 @@ struct AttentionOptions {
   bool append = false;
   /// On a GPU, makes kernels for dense calls with few rows too: those whose q_len times query heads
   /// of a head of k and v are at most 16, with 16-bit q, read k and v once for all of these heads,
-  /// and may be split over the columns (ForwardOptions::workspace). Packed calls have them without
-  /// it.
+  /// and may be split over the columns (ForwardOptions::workspace). On Hopper it also makes the
+  /// kernel of calls with more rows, but too few q tiles for the GPU, which are split likewise.
+  /// Packed calls have both without it.
   bool decode = false;
   /// Makes the kernel of Attention::quantise too, for a spec whose k and v have elements of one
   /// byte.
@@ -87,10 +88,11 @@ struct ForwardOptions {
   std::optional<double> scale = {};  ///< none: the spec's
   Stream stream = nullptr;           ///< of a GPU
   /// Of a dense call of an Attention with options.decode: workspace_size(shape) bytes of device
-  /// memory at a multiple of 256, with which a call of few rows is split over its columns. Filled
-  /// with zeros once by the caller; each call leaves its first 16 KiB zero, and anything after
-  /// them. It belongs to one call at a time: one for each stream, for calls of any shapes, specs
-  /// and Attentions. None: such a call runs unsplit, each head of k and v on one multiprocessor.
+  /// memory at a multiple of 256, with which a call of few rows or few q tiles is split over its
+  /// columns. Filled with zeros once by the caller; each call leaves its first 16 KiB zero, and
+  /// anything after them. It belongs to one call at a time: one for each stream, for calls of any
+  /// shapes, specs and Attentions. None: such a call runs unsplit, each q tile, or each head of k
+  /// and v if it has few rows, on one multiprocessor. Unsplit calls ignore it.
   TensorView workspace = {};
 };
 
@@ -244,8 +246,8 @@ class Attention {
   OutputShapes output_shapes(const PackedShape& shape) const;
 
   /// Bytes of device memory with which a dense call of this shape may be split over its columns
-  /// (ForwardOptions::workspace). 0 on a CPU, without options.decode, and where a call has more
-  /// rows than decoding serves or too few columns to split.
+  /// (ForwardOptions::workspace). 0 on a CPU, without options.decode, and where a split gains
+  /// nothing: q tiles enough for the GPU, or too few columns.
   /// @throws Error with code tensor as validate(shape)
   std::int64_t workspace_size(const Shape& shape) const;
 

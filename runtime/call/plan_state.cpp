@@ -282,10 +282,10 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   }
   const int blocks = source.decode.blocks;
   const SplitLaunch& split = source.split;
-  const std::int64_t q_tiles =
-      split.q_tile == 0 ? 0 : rows * (split.work_side / split.q_tile) * shape.num_q_heads;
+  const QTiles q_tiles =
+      split.q_tile == 0 ? QTiles() : packed_q_tiles(split, shape, side_of(0), rows);
   const std::int64_t parts = split_parts(split, q_tiles, with_bounds(shape).max_kv_len);
-  const std::int64_t counters = parts == 1 ? 0 : q_tiles * split.warpgroups();
+  const std::int64_t counters = parts == 1 ? 0 : q_tiles.room * split.warpgroups();
   PlanGeometry geometry = {
       .block = source.block,
       .heads = static_cast<int>(heads),
@@ -303,7 +303,7 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
     if (parts > 1) {
       geometry.split_parts = static_cast<int>(parts);
       geometry.split_partial = geometry.bytes;
-      geometry.bytes += abi::plan_aligned(split.partial_bytes(q_tiles, parts));
+      geometry.bytes += abi::plan_aligned(split.partial_bytes(q_tiles.room, parts));
     }
     if (geometry.backward.columns == 0) return geometry;
     const auto add = [&](std::int64_t more) {

@@ -1,5 +1,7 @@
 #include "runtime/call/split_parts.hpp"
 
+#include <algorithm>
+
 #include "base/ceil_div.hpp"
 #include "templates/abi/splits.hpp"
 
@@ -25,14 +27,29 @@ std::int64_t SplitLaunch::partial_bytes(std::int64_t q_tiles, std::int64_t parts
   return abi::split_partial_bytes(q_tiles, parts, warpgroups(), round_up(value_dim, 16));
 }
 
-std::int64_t split_parts(const SplitLaunch& launch, std::int64_t q_tiles, std::int64_t kv_len) {
-  if (launch.q_tile == 0 || q_tiles == 0) return 1;
+QTiles dense_q_tiles(const SplitLaunch& launch, const Shape& shape) {
+  const std::int64_t of_head =
+      ceil_div(shape.q_len, launch.work_side) * (launch.work_side / launch.q_tile);
+  const std::int64_t all = of_head * shape.batch * shape.num_q_heads;
+  return {all, all};
+}
+
+QTiles packed_q_tiles(const SplitLaunch& launch, const PackedShape& shape, std::int64_t row_side,
+                      std::int64_t rows) {
+  const std::int64_t of_row = launch.work_side / launch.q_tile * shape.num_q_heads;
+  // Of each sequence only the last row of tiles has fewer rows of q.
+  const std::int64_t most = (shape.total_q + shape.batch * (row_side - 1)) / row_side;
+  return {std::min(most, rows) * of_row, rows * of_row};
+}
+
+std::int64_t split_parts(const SplitLaunch& launch, QTiles q_tiles, std::int64_t kv_len) {
+  if (launch.q_tile == 0 || q_tiles.most == 0) return 1;
   const std::int64_t kv_tiles = ceil_div(kv_len, launch.kv_tile);
-  const std::int64_t whole = cost_of(launch, q_tiles, kv_tiles, 1);
+  const std::int64_t whole = cost_of(launch, q_tiles.most, kv_tiles, 1);
   std::int64_t best = 1, least = whole * 7 / 8;  // the costs are estimates: less gain is none
   for (std::int64_t parts = 2; parts <= kMostParts; ++parts) {
-    if (q_tiles * parts > kMostItems * launch.multiprocessors) break;
-    const std::int64_t cost = cost_of(launch, q_tiles, kv_tiles, parts);
+    if (q_tiles.room * parts > kMostItems * launch.multiprocessors) break;
+    const std::int64_t cost = cost_of(launch, q_tiles.most, kv_tiles, parts);
     if (cost > least || (best > 1 && cost == least)) continue;
     least = cost;
     best = parts;

@@ -1,6 +1,5 @@
 #include "runtime/cuda/split_forward.hpp"
 
-#include "base/ceil_div.hpp"
 #include "templates/abi/decode.hpp"
 
 namespace tilewright::cuda {
@@ -15,11 +14,13 @@ SplitLaunch split_launch(const LaunchScope& on) {
   const Kernel* const kernel =
       on.facts.variants.splits ? on.kernels.find(on.facts.variants.split, kForwardEntry) : nullptr;
   if (!kernel) return {};
+  const std::int64_t dense_side =
+      on.facts.variants.split.masked ? on.spec.block[0] : kernel->launch.q_tile;
   return {.multiprocessors = on.kernels.gpu().multiprocessors,
           .q_tile = kernel->launch.q_tile,
           .kv_tile = kernel->launch.kv_box_rows,
           .value_dim = on.spec.value_head_dim(),
-          .work_side = on.facts.plan_work_side};
+          .work_side = on.spec.is_packed() ? on.facts.plan_work_side : dense_side};
 }
 
 abi::SplitWork DenseSplit::work(std::byte* workspace) const {
@@ -32,15 +33,12 @@ abi::SplitWork DenseSplit::work(std::byte* workspace) const {
 DenseSplit dense_split(const LaunchScope& on, const Shape& shape) {
   const SplitLaunch launch = split_launch(on);
   if (launch.q_tile == 0) return {};
-  // Q tiles fill a mask's rows of tiles.
-  const std::int64_t side = on.facts.variants.split.masked ? on.spec.block[0] : launch.q_tile;
-  const std::int64_t of_head = ceil_div(shape.q_len, side) * (side / launch.q_tile);
-  const std::int64_t q_tiles = of_head * shape.batch * shape.num_q_heads;
-  if (q_tiles * launch.warpgroups() > abi::kMostSplitBlocks) return {};
+  const QTiles q_tiles = dense_q_tiles(launch, shape);
+  if (q_tiles.room * launch.warpgroups() > abi::kMostSplitBlocks) return {};
   const std::int64_t parts = split_parts(launch, q_tiles, shape.kv_len);
   if (parts == 1) return {};
   return {.parts = parts,
-          .bytes = kCounterBytes + abi::plan_aligned(launch.partial_bytes(q_tiles, parts))};
+          .bytes = kCounterBytes + abi::plan_aligned(launch.partial_bytes(q_tiles.room, parts))};
 }
 
 }  // namespace tilewright::cuda

@@ -164,16 +164,30 @@ float error_of(const Case& one, std::shared_ptr<const jinja::Loader> templates =
 TEST_CASE("split prefill: how many parts a call has") {
   const SplitLaunch h100 = {
       .multiprocessors = 132, .q_tile = 128, .kv_tile = 128, .value_dim = 128, .work_side = 128};
-  CHECK(split_parts(h100, 128, 32768) == 1);  // 32 heads x 512 rows fill the machine
-  CHECK(split_parts(h100, 32, 32768) == 4);   // 8 heads
-  CHECK(split_parts(h100, 96, 32768) == 4);   // three quarters of the machine: 3 waves of a quarter
-  CHECK(split_parts(h100, 4, 1024) == 1);     // too short to gain
-  CHECK(split_parts(h100, 4, 131072) == 32);  // one head over 128k
-  CHECK(split_parts(h100, 1 << 20, 131072) == 1);
-  CHECK(split_parts({}, 4, 131072) == 1);  // no such kernel
+  const auto parts = [](const SplitLaunch& launch, std::int64_t q_tiles, std::int64_t kv_len) {
+    return split_parts(launch, {q_tiles, q_tiles}, kv_len);
+  };
+  CHECK(parts(h100, 128, 32768) == 1);  // 32 heads x 512 rows fill the machine
+  CHECK(parts(h100, 32, 32768) == 4);   // 8 heads
+  CHECK(parts(h100, 96, 32768) == 4);   // three quarters of the machine: 3 waves of a quarter
+  CHECK(parts(h100, 4, 1024) == 1);     // too short to gain
+  CHECK(parts(h100, 4, 131072) == 32);  // one head over 128k
+  CHECK(parts(h100, 1 << 20, 131072) == 1);
+  CHECK(parts({}, 4, 131072) == 1);  // no such kernel
   for (const std::int64_t q_tiles : {1, 7, 50, 131, 133, 200, 396}) {
-    CHECK(q_tiles * split_parts(h100, q_tiles, 131072) <= std::max<std::int64_t>(q_tiles, 3 * 132));
+    CHECK(q_tiles * parts(h100, q_tiles, 131072) <= std::max<std::int64_t>(q_tiles, 3 * 132));
   }
+}
+
+TEST_CASE("split prefill: rows of tiles that no sequence can have count in the workspace alone") {
+  const SplitLaunch h100 = {
+      .multiprocessors = 132, .q_tile = 128, .kv_tile = 128, .value_dim = 128, .work_side = 128};
+  const PackedShape chunk = {.batch = 1, .num_q_heads = 8, .total_q = 512};
+  const QTiles q_tiles = packed_q_tiles(h100, chunk, 128, 5);
+  CHECK(q_tiles.most == 32);
+  CHECK(q_tiles.room == 40);
+  CHECK(split_parts(h100, q_tiles, 32768) == 4);
+  CHECK(split_parts(h100, {32, 120}, 32768) == 3);  // the workspace's bound
 }
 
 TEST_CASE("split prefill: dense calls are right, repeat their bits and clear their counters",

@@ -1,0 +1,72 @@
+#include "runtime/call/call_split.hpp"
+
+#include <fmt/format.h>
+
+#include "generator/render/kernel_source.hpp"
+#include "generator/snippet/spec_facts.hpp"
+#include "generator/tactic/cuda_tactic.hpp"
+#include "runtime/call/few_rows.hpp"
+#include "runtime/call/split_parts.hpp"
+#include "templates/abi/plan.hpp"
+
+namespace tilewright {
+namespace {
+
+SplitLaunch launch_of(const SpecFacts& facts, const Target& target, std::int64_t multiprocessors) {
+  const Spec& spec = facts.spec;
+  KernelVariant kernel = forward_kernel(spec, target);
+  if (!has_split_kernel(facts, target, kernel)) return {};
+  kernel.split = true;
+  const Tactic tactic = choose_tactic(facts, target, kernel);
+  SplitLaunch launch = {.multiprocessors = multiprocessors,
+                        .q_tile = tactic.hopper()->q_tile,
+                        .kv_tile = tactic.hopper()->kv_tile,
+                        .value_dim = spec.value_head_dim()};
+  launch.work_side = kernel.masked ? spec.block[0] : launch.q_tile;
+  if (spec.is_packed()) launch.work_side = plan_work_side(facts, target);
+  return launch;
+}
+
+QTiles q_tiles_of(const SpecFacts& facts, const Target& target, const SplitLaunch& launch,
+                  const Shape& shape) {
+  if (!facts.spec.is_packed()) return dense_q_tiles(launch, shape);
+  const std::int64_t side = plan_row_side(facts, target);
+  const std::int64_t rows =
+      abi::tile_map_rows(shape.batch * shape.q_len, shape.batch, static_cast<int>(side), false);
+  const PackedShape packed = {.batch = shape.batch,
+                              .num_q_heads = shape.num_q_heads,
+                              .num_kv_heads = shape.num_kv_heads,
+                              .total_q = shape.batch * shape.q_len};
+  return packed_q_tiles(launch, packed, side, rows);
+}
+
+}  // namespace
+
+CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t multiprocessors,
+                        const Shape& shape) {
+  const SpecFacts facts(spec);
+  CallSplit split = {.multiprocessors = multiprocessors};
+  const SplitLaunch launch = launch_of(facts, target, multiprocessors);
+  if (launch.q_tile == 0) {
+    split.why_not = "the spec has no kernel for it there";
+    return split;
+  }
+  if (has_few_rows(spec, shape)) {
+    split.why_not = "the call has so few rows that the kernel for decoding serves it";
+    return split;
+  }
+  const QTiles q_tiles = q_tiles_of(facts, target, launch, shape);
+  split.q_tiles = q_tiles.most;
+  split.parts = split_parts(launch, q_tiles, shape.kv_len);
+  if (split.parts > 1) return split;
+  split.why_not = 2 * q_tiles.room > 3 * multiprocessors
+                      ? fmt::format("{} q tiles are enough for {} multiprocessors", split.q_tiles,
+                                    multiprocessors)
+                      : fmt::format(
+                            "parts of {} columns would gain less than an eighth of the "
+                            "time of {} q tiles on {} multiprocessors",
+                            shape.kv_len, split.q_tiles, multiprocessors);
+  return split;
+}
+
+}  // namespace tilewright
