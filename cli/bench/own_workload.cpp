@@ -30,8 +30,8 @@ void require_layout(const std::string& suite, const BenchArguments& arguments) {
 }
 
 void require_own_spec_taken(const std::string& suite, const BenchArguments& arguments) {
-  if (!arguments.spec || suite != "paged") return;
-  throw Error(ErrorCode::usage, "--suite paged takes no --spec",
+  if (!arguments.spec || (suite != "paged" && suite != "splits")) return;
+  throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --spec", suite),
               "--suite serving measures a packed or paged spec on the suite's batches, or with "
               "--inputs on lengths of your own");
 }

@@ -1,4 +1,5 @@
 // Calls with few q tiles over many columns, each in turns with the same call unsplit.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -6,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "cli/bench/packed_workload.hpp"
 #include "cli/bench/suites.hpp"
 #include "cli/bench/variants.hpp"
@@ -38,7 +40,7 @@ class SplitRows {
     const Spec causal = causal_variant(dtype_, head_dim_);
     add_dense(dense_variant(dtype_, head_dim_), {1, 8, 8, 128, 131072});
     add_dense(dense_variant(dtype_, head_dim_), {1, 8, 8, 512, 32768});
-    add_dense(chunk_variant(dtype_, head_dim_), {1, 8, 8, 512, 131072});
+    add_dense(chunk_variant(dtype_, head_dim_), {1, 8, 1, 512, 131072});
     add_dense(chunk_variant(dtype_, head_dim_), {1, 32, 8, 256, 32768});
     add_dense(causal, {1, 8, 8, 16384, 16384});  // q tiles enough
     add_packed(as_paged(causal), {1, 32, 8, 256, 32768});
@@ -81,6 +83,17 @@ class SplitRows {
   std::vector<SplitRow> all_;
 };
 
+void refuse_sizes_of_splits(const BenchArguments& arguments) {
+  for (const auto& [name, size] :
+       {std::pair{"--batch", arguments.batch}, std::pair{"--heads", arguments.heads},
+        std::pair{"--kv-heads", arguments.kv_heads}, std::pair{"--q-len", arguments.q_len},
+        std::pair{"--kv-len", arguments.kv_len}}) {
+    if (size == 0) continue;
+    throw Error(ErrorCode::usage, fmt::format("--suite splits takes no {}", name),
+                "its calls have few q tiles over many columns; --head-dim and --dtype vary them");
+  }
+}
+
 PreparedCall prepare_row(const SplitRow& row, const BenchArguments& arguments, ThreadPool& threads,
                          bool splits) {
   return PreparedCall(row.workload, {.device = arguments.device,
@@ -93,6 +106,7 @@ PreparedCall prepare_row(const SplitRow& row, const BenchArguments& arguments, T
 }  // namespace
 
 BenchResults splits_suite(const BenchArguments& arguments) {
+  refuse_sizes_of_splits(arguments);
   const bool gpu = on_gpu(arguments);
   BenchResults results{Table({"variant", "layout", "dims", "heads", "sequences", "kernel", "time",
                               gpu ? "TFLOP/s" : "GFLOP/s", "unsplit", "times as fast"})};

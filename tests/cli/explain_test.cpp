@@ -76,6 +76,32 @@ TEST_CASE("cli: explain says who decodes") {
              ContainsSubstring("AttentionOptions::decode"));
 }
 
+TEST_CASE("cli: explain says whether a call is split, and why") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128,
+    "layout": "packed", "mask_mod": "q_idx >= kv_idx"})json");
+  CHECK(path(explained(spec, "sm_90a"), "split").at("used") == true);
+  CHECK(path(explained(spec, "sm_80"), "split").at("used") == false);
+  CHECK_FALSE(explained(spec, "sm_90a").contains("split"));
+  const auto shaped = [&](const std::string& shape, std::vector<std::string> more) {
+    std::vector<std::string> words = {"explain", spec, "--target", "sm_90a", "--shape", shape};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = start(words);
+    REQUIRE(ended.status == 0);
+    return ended;
+  };
+  CHECK_THAT(shaped("1,8,8,512,131072", {}).out,
+             ContainsSubstring(
+                 "split: 32 q tiles do not fill 132 multiprocessors, so each has 4 parts\n"));
+  CHECK_THAT(shaped("1,8,8,512,131072", {"--multiprocessors", "16"}).out,
+             ContainsSubstring("not split: 40 q tiles are enough for 16 multiprocessors\n"));
+  const nlohmann::json split = shaped("1,8,8,512,131072", {"--json"}).json().at("split");
+  CHECK(split.at("parts") == 4);
+  CHECK(split.at("q_tiles") == 32);
+  CHECK(split.at("why_not").is_null());
+  CHECK(start({"explain", spec, "--shape", "1,8"}).status == 2);
+}
+
 TEST_CASE("cli: explain on other targets") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kSoftcap);

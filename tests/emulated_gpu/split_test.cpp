@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "generator/spec/spec_json.hpp"
+#include "runtime/call/few_rows.hpp"
 #include "runtime/call/plan_state.hpp"
 #include "runtime/call/split_parts.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
+#include "tests/gpu/packed_gpu_call.hpp"
+#include "tests/support/batch_invariance.hpp"
 #include "tests/support/packed_batch.hpp"
 #include "verify/attention_values.hpp"
 #include "verify/outputs.hpp"
@@ -64,9 +67,10 @@ std::vector<Case> cases() {
   two.batch = 2;
   two.num_q_heads = 1;
   two.kv_len = 2048;
-  short_rows.q_len = 3;  // one warpgroup of the tile has rows
+  short_rows.q_len = 20;  // one warpgroup of the tile has rows
   return {
       {"", kShape},
+      {R"x("score_mod": "score + (kv_idx > 1900 ? 400.0f : 0.0f)")x", kShape},
       {R"("layout": "bshd", "mask_mod": "q_idx >= kv_idx")", two},
       {R"("mask_mod": "q_idx >= kv_idx && q_idx - kv_idx < 700")", kShape},
       {R"x("mask_mod": "doc[kv_idx] == q_idx % 6", "sink": "of_h[h]")x", kShape},
@@ -195,6 +199,7 @@ TEST_CASE("split prefill: dense calls are right, repeat their bits and clear the
   const ManyMultiprocessors many;
   for (const Case& one : cases()) {
     CAPTURE(one.fields, one.shape.describe());
+    REQUIRE_FALSE(has_few_rows(spec_of(one), one.shape));
     REQUIRE(Attention(spec_of(one), splitting()).workspace_size(one.shape) > 0);
     CHECK(error_of(one) <= 0x1p-6f);
   }
@@ -239,25 +244,95 @@ TEST_CASE("split prefill: packed calls, with sequences of which some have no col
   check_against_dense(spec, batch, 2 * 1.5f * 0x1p-11f, Device::parse("cuda"));
 }
 
+TEST_CASE(
+    "split prefill: with batch_invariant a sequence has the same bits whatever else the call has") {
+  const ManyMultiprocessors many;
+  packed_calls::check_batch_invariance(
+      {.dtype = f16, .head_dim = 128, .mask_mod = "q_idx >= kv_idx"}, Device::parse("cuda"),
+      {70, 2300});
+}
+
+TEST_CASE(
+    "split prefill: calls captured once replay with other lengths, and repeats have equal bits") {
+  const ManyMultiprocessors many;
+  constexpr PackedShape kFewQTiles = {.batch = 2,
+                                      .num_q_heads = 2,
+                                      .num_kv_heads = 1,
+                                      .total_q = 90,
+                                      .total_kv = 4000,
+                                      .max_kv_len = 2600};
+  for (const char* const mask : {"", "q_idx >= kv_idx"}) {
+    Spec spec = packed_calls::packed_spec(128, mask, true);
+    spec.dtype = bf16;
+    require_equal_replays(spec, kFewQTiles, 3);
+    require_equal_repeats(spec, kFewQTiles, 10);
+  }
+}
+
+namespace {
+
+// Rows whose greatest scores are in the last columns, 400 above those of all other parts.
+const Case kUnlikeParts = {R"x("score_mod": "score + (kv_idx > 1900 ? 400.0f : 0.0f)")x", kShape};
+const Case kCausal = {R"("mask_mod": "q_idx >= kv_idx")", kShape};
+
+}  // namespace
+
 TEST_CASE("split prefill: planted faults are seen") {
   const ManyMultiprocessors many;
   const std::string items = "cuda/hopper/split_items.hpp", rows = "cuda/hopper/joined_rows.hpp";
-  const std::vector<test::Fault> faults = {
-      {"parts of the same tiles", items, "const int begin = begin_of(number, partial + full)",
-       "const int begin = 0 * begin_of(number, partial + full)"},
-      {"a counter is left behind", rows, "if (comes_last) arrived = 0;", ""},
-      {"sums are not weighed", rows, "end.y * weight;", "end.y;"},
-      {"values are not weighed", rows, "x.z * weight;", "x.z;"},
-      {"the first part alone", rows,
-       "stored(arguments, first + k, consumer);\n#pragma unroll\n    for (int i = 0; i < kRows; "
-       "++i) {\n",
-       "stored(arguments, first, consumer);\n#pragma unroll\n    for (int i = 0; i < kRows; ++i) "
-       "{\n"},
-      {"the maximum of the last part", rows, "fmaxf(softmax.max[i], __ldcg(stored.end(i)).x)",
-       "__ldcg(stored.end(i)).x"}};
-  for (const test::Fault& fault : faults) {
+  const std::string elects =
+      "comes_last = add_and_synchronise(&arrived, 1u) + 1 == static_cast<unsigned>(part.parts);";
+  const struct {
+    test::Fault fault;
+    const Case& seen_in;
+  } faults[] = {
+      {{"parts of the same tiles", items, "const int begin = first(partial + full)",
+        "const int begin = 0 * first(partial + full)"},
+       kCausal},
+      {{"the last tile of each part is left out", items, "end = begin + count(partial + full);",
+        "end = max(begin + count(partial + full) - 1, begin);"},
+       kCausal},
+      {{"a part is counted before all of it is written", rows,
+        "sync_named<kWarpgroup>(kOwnBarrier + consumer);  // all of the part is written", ""},
+       kCausal},
+      {{"a part is counted before any of it is written", rows,
+        "  store_part(StoredPart(arguments, part.item, consumer), softmax, out);\n"
+        "  if (!part_comes_last(arguments, part, consumer)) return false;\n",
+        "  const bool comes_last = part_comes_last(arguments, part, consumer);\n"
+        "  store_part(StoredPart(arguments, part.item, consumer), softmax, out);\n"
+        "  if (!comes_last) return false;\n"},
+       kCausal},
+      {{"warpgroups share a counter", rows, "arrived[q_tile * kConsumers + consumer]",
+        "arrived[q_tile * kConsumers]"},
+       kCausal},
+      {{"q tiles share a counter", rows, "arrived[q_tile * kConsumers + consumer]",
+        "arrived[consumer + 0 * q_tile]"},
+       kCausal},
+      {{"two parts come last", rows, elects,
+        "comes_last = add_and_synchronise(&arrived, 1u) + 2 >= static_cast<unsigned>(part.parts);"},
+       kCausal},
+      {{"no part comes last", rows, elects,
+        "comes_last = add_and_synchronise(&arrived, 1u) + 2 == static_cast<unsigned>(part.parts) + "
+        "2;"},
+       kCausal},
+      {{"the first part comes last", rows, elects,
+        "comes_last = add_and_synchronise(&arrived, 1u) == 0;"},
+       kCausal},
+      {{"a counter is left behind", rows, "if (comes_last) arrived = 0;", ""}, kCausal},
+      {{"sums are not weighed", rows, "end.y * weight;", "end.y;"}, kUnlikeParts},
+      {{"values are not weighed", rows, "x.z * weight;", "x.z;"}, kUnlikeParts},
+      {{"the first part alone", rows,
+        "stored(arguments, first + k, consumer);\n#pragma unroll\n    for (int i = 0; i < kRows; "
+        "++i) {\n",
+        "stored(arguments, first, consumer);\n#pragma unroll\n    for (int i = 0; i < kRows; ++i) "
+        "{\n"},
+       kCausal},
+      {{"the maximum of the last part", rows, "fmaxf(softmax.max[i], __ldcg(stored.end(i)).x)",
+        "__ldcg(stored.end(i)).x"},
+       kUnlikeParts}};
+  for (const auto& [fault, seen_in] : faults) {
     CAPTURE(fault.what);
     const auto templates = std::make_shared<test::FaultyTemplates>(fault);
-    CHECK(error_of({R"("mask_mod": "q_idx >= kv_idx")", kShape}, templates) > 0x1p-6f);
+    CHECK(error_of(seen_in, templates) > 0x1p-6f);
   }
 }

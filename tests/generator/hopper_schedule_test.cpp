@@ -12,6 +12,7 @@
 #include "tests/support/test_seed.hpp"
 
 #define __forceinline__ inline
+#define TW_INLINE inline
 #define __device__
 
 namespace {

@@ -19,6 +19,7 @@ using std::min;
 constexpr int kBlockKv = BLOCK_KV;
 constexpr int kKvTile = 64;
 constexpr bool kHasMaskMod = true;
+struct ForwardArguments {};
 
 #include "cuda/hopper/all_tiles.hpp"
 #include "cuda/hopper/listed_tiles.hpp"
@@ -60,7 +61,7 @@ void check_lists() {
 
     const BlockMaskArguments mask{partial.offsets.data(), partial.blocks.data(),
                                   full.offsets.data(), full.blocks.data()};
-    const typename Tiles::Lists lists(mask, QTile{1}, kv_len);
+    const typename Tiles::Lists lists(mask, QTile{1}, tw_kernel::Part{}, kv_len);
     INFO("round " << round << ", kv_len " << kv_len << ", " << expected.size() << " tiles");
     REQUIRE(lists.kv_tiles == static_cast<int>(expected.size()));
     REQUIRE(lists.masked_tiles == masked_tiles(expected, kv_len));
@@ -78,7 +79,7 @@ TEST_CASE(
     "Hopper lists of tiles: without lists, all of them from the last to the first" BLOCK_NAME) {
   for (const int kv_len : {1, 63, 64, 65, 640, 1000}) {
     using Tiles = tw_kernel::AllTiles;
-    const Tiles::Lists lists(BlockMaskArguments{}, QTile{0}, kv_len);
+    const Tiles::Lists lists(BlockMaskArguments{}, QTile{0}, tw_kernel::Part{}, kv_len);
     std::vector<Tile> expected;
     for (int first = (kv_len - 1) / kKvTile * kKvTile; first >= 0; first -= kKvTile) {
       expected.push_back({first, true});

@@ -41,7 +41,11 @@ class Planner {
     while (true) {
       const unsigned number = of_first_lane(schedule.done() ? kNoQTile : schedule.number());
       if (number == kNoQTile) break;
-      make_plan(find_q_tile(arguments_, call_, q_tile_of(arguments_, number)), part_of(arguments_, number), plan());
+      if constexpr (kSplits) {
+        make_plan_of_part(number, plan());
+      } else {
+        make_plan(find_q_tile(arguments_, call_, number), plan());
+      }
       hand_over();
       wait_until_asked();
       if (leads()) schedule.advance();
@@ -61,15 +65,20 @@ class Planner {
   // Its place: the producer asks for a plan when it needs the one before the last no longer.
   __forceinline__ TileRun& plan() const { return shared_.control->plan[place_.stage()]; }
 
-  __forceinline__ void make_plan(const QTile& q_tile, const Part& part, TileRun& plan) const {
+  // The part stays in shared memory while the q tile is found: that takes all registers.
+  __forceinline__ void make_plan_of_part(unsigned number, TileRun& plan) const {
+    static_cast<Part&>(plan.work) = part_of(arguments_, number);
+    asm volatile("" ::: "memory");
+    make_plan(find_q_tile(arguments_, call_, q_tile_of(arguments_, number)), plan);
+  }
+
+  __forceinline__ void make_plan(const QTile& q_tile, TileRun& plan) const {
     // As if it were another each time: what follows from it has no registers to stay in.
     int kv_len = q_tile.kv_len(call_);
     asm volatile("" : "+r"(kv_len));
-    if (leads()) {
-      plan.work.q_tile = q_tile;
-      static_cast<Part&>(plan.work) = part;
-    }
-    Tiles::find(tile_source(arguments_), q_tile, part, kv_len, plan.lists);
+    if (leads()) plan.work.q_tile = q_tile;
+    if (kSplits) asm volatile("" ::: "memory");
+    Tiles::find(tile_source(arguments_), q_tile, plan.work, kv_len, plan.lists);
     if (!leads()) return;
     // A mask's last block of rows may reach beyond q_len.
     const bool has_rows = q_tile.first_row < q_tile.q_len(call_);

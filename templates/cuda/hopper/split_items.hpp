@@ -23,23 +23,21 @@ struct Part {
   int number;  // of a q tile's
   int parts;
 
-  __forceinline__ int first(int tiles) const {
-    return begin_of(number, tiles);
-  }
-  __forceinline__ int count(int tiles) const {
-    return begin_of(number + 1, tiles) - begin_of(number, tiles);
-  }
-  // At most 2^30 columns, in tiles of 64 and more, and 32 parts: 32 bits, whose division takes few registers.
-  __forceinline__ int begin_of(int part, int tiles) const {
-    return static_cast<int>(static_cast<unsigned>(tiles) * static_cast<unsigned>(part) /
-                            static_cast<unsigned>(parts));
-  }
+  // Parts differ by one at most, the longer ones first. One division of 32 bits: it takes few registers.
+  __forceinline__ int first(int tiles) const { return number * each(tiles) + min(number, rest(tiles)); }
+  __forceinline__ int count(int tiles) const { return each(tiles) + static_cast<int>(number < rest(tiles)); }
   // Partial blocks are visited first.
   __forceinline__ BlockShare share(int partial, int full) const {
-    const int begin = begin_of(number, partial + full), end = begin_of(number + 1, partial + full);
+    const int begin = first(partial + full), end = begin + count(partial + full);
     const int first_partial = min(begin, partial), first_full = max(begin - partial, 0);
     return {first_partial, min(end, partial) - first_partial, first_full, max(end - partial, 0) - first_full};
   }
+
+ private:
+  __forceinline__ int each(int tiles) const {
+    return static_cast<int>(static_cast<unsigned>(tiles) / static_cast<unsigned>(parts));
+  }
+  __forceinline__ int rest(int tiles) const { return tiles - each(tiles) * parts; }
 };
 
 // Where an item's visits begin.
