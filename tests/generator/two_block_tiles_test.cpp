@@ -18,6 +18,7 @@ unsigned current_lane = 0;
 inline void __syncwarp() {}
 
 constexpr int kQTile = 192;
+struct ForwardArguments {};
 constexpr int kBlockQ = 128;
 constexpr int kKvTile = 128;
 constexpr int kThreads = 512;
@@ -88,7 +89,8 @@ void check_union(bool has_second) {
                                   rows.full.offsets.data(), rows.full.blocks.data(),
                                   has_second ? 2 : 1};
     typename Tiles::Lists lists = {};
-    for (current_lane = 32; current_lane-- > 0;) Tiles::find(mask, QTile{1, 0}, kv_len, lists);
+    for (current_lane = 32; current_lane-- > 0;)
+      Tiles::find(mask, QTile{1, 0}, tw_kernel::Part{}, kv_len, lists);
     INFO("round " << round << ", kv_len " << kv_len << ", " << expected.size() << " tiles");
     REQUIRE((lists.kv_tiles == 0) == expected.empty());
     REQUIRE(lists.kv_tiles <= static_cast<int>(expected.size()));

@@ -130,6 +130,7 @@ std::vector<Wish> wishes() {
   with_weights.outputs = {.lse = true, .weights = true};
   const Spec with_dropout = spec_with_dropout();
   return {{plain, "forward"},
+          {plain, "forward_split"},
           {scaled, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
