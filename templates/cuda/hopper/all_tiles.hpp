@@ -4,6 +4,7 @@
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/item_parts.hpp"
 
 // The kv tiles that a q tile visits without a block mask: all of them, from the last to the first.
 

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "abi/cuda_forward.hpp"
 #include "abi/splits.hpp"
+#include "cuda/attention/modify.hpp"
 #include "cuda/attention/softmax.hpp"
-#include "cuda/constants.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/q_tile_scores.hpp"
 #include "cuda/hopper/threads.hpp"
@@ -13,7 +14,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "kernel/configuration.hpp"
-#include "snippet/snippets.hpp"
+#include "kernel/item_parts.hpp"
 
 // A warpgroup has visited a part of the kv tiles of its rows. It stores them as its threads have them, so that
 // the same threads of another block read them back whole lines at a time. The warpgroup whose part comes last adds

@@ -5,6 +5,7 @@
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/item_parts.hpp"
 
 // The kv tiles of the blocks that a row of the tile map keeps.
 

@@ -5,6 +5,7 @@
 #include "cuda/hopper/two_block_tile.hpp"
 #include "cuda/hopper/work.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/item_parts.hpp"
 
 // The kv tiles of a q tile that covers two rows of the tile map: the union of both rows' tiles, from the
 // last to the first, each with what either row has of it (two_block_tiles.hpp says the same of lists).

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "abi/splits.hpp"
 #include "cuda/language.hpp"
-#include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
 
 // An item of a block of threads is a part of a q tile's kv tiles: an equal share of those that its row visits, not

@@ -7,6 +7,7 @@
 #include "cuda/hopper/work.hpp"
 #include "cuda/ptx/thread.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/item_parts.hpp"
 
 // The kv tiles of a q tile that covers rows of two blocks of the mask: the union of both rows' lists,
 // from the last block to the first, each with what either row has of it. A warpgroup's rows lie in one

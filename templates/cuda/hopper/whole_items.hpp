@@ -1,7 +1,6 @@
 #pragma once
 
 #include "cuda/language.hpp"
-#include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
 
 // An item of a block of threads is a q tile with all of its kv tiles.

@@ -1,12 +1,14 @@
 #pragma once
 
+#include "abi/cuda_forward.hpp"
+#include "cuda/attention/modify.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/q_tile_scores.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
-#include "snippet/snippets.hpp"
+#include "kernel/configuration.hpp"
 
 // A warpgroup has visited all kv tiles of its rows, and stores them.
 
