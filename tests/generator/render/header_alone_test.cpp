@@ -130,7 +130,6 @@ std::vector<Wish> wishes() {
   with_weights.outputs = {.lse = true, .weights = true};
   const Spec with_dropout = spec_with_dropout();
   return {{plain, "forward"},
-          {plain, "forward_split"},
           {scaled, "forward"},
           {causal, "forward_masked"},
           {sloped, "forward_masked"},
@@ -185,7 +184,8 @@ std::vector<Wish> wishes() {
           {padded_gradients, "backward"},
           {padded_float_gradients, "backward"},
           {in_tf32, "forward_masked"},
-          {packed_gradients, "backward"}};
+          {packed_gradients, "backward"},
+          {plain, "forward_split"}};
 }
 
 struct Alone {
