@@ -184,8 +184,8 @@ std::vector<Wish> wishes() {
           {padded_gradients, "backward"},
           {padded_float_gradients, "backward"},
           {in_tf32, "forward_masked"},
-          {packed_gradients, "backward"},
-          {plain, "forward_split"}};
+          {plain, "forward_split"},
+          {packed_gradients, "backward"}};
 }
 
 struct Alone {
