@@ -60,7 +60,7 @@ CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t mul
   split.parts = split_parts(launch, q_tiles, shape.kv_len);
   if (split.parts > 1) return split;
   split.why_not = 2 * q_tiles.room > 3 * multiprocessors
-                      ? fmt::format("{} q tiles are enough for {} multiprocessors", q_tiles.room,
+                      ? fmt::format("{} q tiles are enough for {} multiprocessors", split.q_tiles,
                                     multiprocessors)
                       : fmt::format(
                             "parts of {} columns would gain less than an eighth of the "
