@@ -61,7 +61,9 @@ def test_mask_mod(name):
     theirs = flex.create_block_mask(as_bool, B, H, L, S, device=DEVICE, BLOCK_SIZE=16)
     ours = tw.create_block_mask(MASKS[name], B, H, L, S, device=DEVICE, BLOCK_SIZE=16)
     assert (torch.as_tensor(ours.to_dense()).cpu() == theirs.to_dense().cpu()).all()
-    assert ours.sparsity() == pytest.approx(theirs.sparsity(), abs=1e-4)
+    # PyTorch 2.15's sparsity() counts tiles too; 2.11's counts elements, those past the ends of ragged tiles among them.
+    visited = theirs.to_dense().float().mean().item()
+    assert ours.sparsity() == pytest.approx(100 * (1 - visited), abs=1e-4)
     compare(None, None, theirs, ours)
 
 
