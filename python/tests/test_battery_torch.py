@@ -56,7 +56,7 @@ def test_score_mod(name):
 def test_mask_mod(name):
     def as_bool(b, h, q, k):  # FlexAttention takes tensors of bool alone
         kept = MASKS[name](b, h, q, k)
-        return kept.bool() if isinstance(kept, torch.Tensor) else torch.tensor(bool(kept))
+        return kept.bool() if isinstance(kept, torch.Tensor) else torch.full_like(q, kept, dtype=torch.bool)
 
     theirs = flex.create_block_mask(as_bool, B, H, L, S, device=DEVICE, BLOCK_SIZE=16)
     ours = tw.create_block_mask(MASKS[name], B, H, L, S, device=DEVICE, BLOCK_SIZE=16)
