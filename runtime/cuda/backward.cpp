@@ -9,6 +9,7 @@
 #include "generator/tactic/backward_tactic.hpp"
 #include "runtime/call/tensor_role.hpp"
 #include "runtime/cuda/backward_launch.hpp"
+#include "runtime/cuda/gradient_sums.hpp"
 #include "runtime/cuda/plan.hpp"
 
 namespace tilewright::cuda {

@@ -5,10 +5,11 @@
 
 #include "../call/backward_call.hpp"
 #include "backward_tiles.hpp"
-#include "gradient_sums.hpp"
 #include "launch_scope.hpp"
 
 namespace tilewright::cuda {
+
+class GradientSums;
 
 /// Bytes of workspace of a call of backward: facts of rows, and sums of gradients of buffers and
 /// scalars.

@@ -5,7 +5,7 @@
 namespace tilewright::cuda {
 namespace {
 
-constexpr std::int64_t kCounterBytes =
+constexpr std::int64_t kSplitCounterBytes =
     abi::plan_aligned(abi::kMostSplitBlocks * static_cast<long long>(sizeof(unsigned)));
 
 }  // namespace
@@ -24,7 +24,7 @@ SplitLaunch split_launch(const LaunchScope& on) {
 }
 
 abi::SplitWork DenseSplit::work(std::byte* workspace) const {
-  return {.partial = reinterpret_cast<float*>(workspace + kCounterBytes),
+  return {.partial = reinterpret_cast<float*>(workspace + kSplitCounterBytes),
           .arrived = reinterpret_cast<unsigned*>(workspace),
           .parts = static_cast<int>(parts),
           .reserved = 0};
@@ -37,8 +37,9 @@ DenseSplit dense_split(const LaunchScope& on, const Shape& shape) {
   if (q_tiles.room * launch.warpgroups() > abi::kMostSplitBlocks) return {};
   const std::int64_t parts = split_parts(launch, q_tiles, shape.kv_len);
   if (parts == 1) return {};
-  return {.parts = parts,
-          .bytes = kCounterBytes + abi::plan_aligned(launch.partial_bytes(q_tiles.room, parts))};
+  return {
+      .parts = parts,
+      .bytes = kSplitCounterBytes + abi::plan_aligned(launch.partial_bytes(q_tiles.room, parts))};
 }
 
 }  // namespace tilewright::cuda
