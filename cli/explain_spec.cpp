@@ -37,7 +37,8 @@ class ExplainVerb : public Verb {
     app.add_option("--shape", shape_,
                    "sizes of a call, B,HQ,HKV,SQ,SKV: says whether its q tiles are split");
     add_whole(app, "--multiprocessors", multiprocessors_, {1, 1 << 16},
-              "of the GPU of --shape (default 132, an H100's)");
+              "of the GPU of --shape (default 132, an H100's)")
+        ->needs("--shape");
     add_json_flag(app, json_);
   }
 
@@ -47,7 +48,9 @@ class ExplainVerb : public Verb {
     const Explanation found = tilewright::explain(spec, target);
     std::optional<CallSplit> split;
     if (!shape_.empty()) {
-      split = split_of_call(spec, target, multiprocessors_, parse_sizes(shape_, "--shape"));
+      const Shape shape = parse_sizes(shape_, "--shape");
+      validate(shape);
+      split = split_of_call(spec, target, multiprocessors_, shape);
     }
     if (json_ && split) {
       Json facts = Json::parse(found.to_json());
@@ -89,8 +92,10 @@ class ExplainVerb : public Verb {
 
   static std::string line(const CallSplit& split) {
     if (split.parts == 1) return fmt::format("not split: {}\n", split.why_not);
-    return fmt::format("split: {} q tiles do not fill {} multiprocessors, so each has {} parts\n",
-                       split.q_tiles, split.multiprocessors, split.parts);
+    return fmt::format(
+        "split: {} q tiles {} {} multiprocessors, so each has {} parts\n", split.q_tiles,
+        split.q_tiles < split.multiprocessors ? "do not fill" : "leave idle in the end some of",
+        split.multiprocessors, split.parts);
   }
 
   static Json to_json(const CallSplit& split) {

@@ -7,7 +7,8 @@
 # JOBS     how many checks run at a time (8)
 # PATTERNS of indices, in the table of buffers' gradients (slopes column row bias shared_bias own)
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
-#          others; packed: of packed calls, and a table of them beside dense ones; wide: of sm_90a's kernels with head dims above 128, and their table;
+#          others; packed: of packed calls, and their table beside dense ones;
+#          wide: of sm_90a's kernels with head dims above 128, and their table;
 #          table: Hopper's kernel, the portable one and FIGURES; dims: both kernels at other head dims; learnt: what a buffer's gradient costs;
 #          variants: bench --suite backward. Without one: all
 set -euo pipefail
@@ -66,7 +67,7 @@ check_packed() {
   done
 }
 
-# Lengths around those of tiles, empty sequences, and what Hopper's kernel sums.
+# Lengths around a tile's, empty sequences, and what Hopper's kernel sums.
 check_packed_tiles() {
   local dims slopes='"buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"], "range": [0, 0.01]}}'
   local edges=1:1,63:127,64:128,65:129,0:40,128:64,40:0,127:63,129:65,1:700

@@ -89,6 +89,9 @@ void require_suite_takes(const std::string& suite, const BenchArguments& argumen
   require_no_filter(suite, arguments);
   if (arguments.spec && !arguments.spec->is_packed()) {
     refuse_batch_invariant(arguments.batch_invariant);
+  } else if (arguments.batch_invariant && suite == "splits") {
+    throw Error(ErrorCode::usage, "--suite splits takes no --batch-invariant",
+                "each of its rows is measured next to the same call unsplit");
   } else if (arguments.batch_invariant && !makes_packed_calls(suite) && !arguments.spec) {
     throw Error(
         ErrorCode::usage,

@@ -48,8 +48,7 @@ inline constexpr DType u32 = DType::u32;
 inline constexpr std::array kAllDTypes = {f32,    f16,    bf16, i32, i64, u8,  boolean,
                                           f8e4m3, f8e5m2, i8,   f64, i16, u16, u32};
 
-/// Bytes of one element, and 0 of a number that is no dtype. Each call asks for it some twenty
-/// times.
+/// Bytes of one element; 0 if the number is no dtype. Inline, as each call asks some twenty times.
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f32:

@@ -167,7 +167,8 @@ class Explainer {
   std::string why_not_split() const {
     if (!is_hopper_) return of_hopper_alone(why_not_tensor_maps());
     if (!has_split_kernel(facts_, target_, forward_kernel_of())) {
-      return "its q tiles have rows of two rows of tiles, whose columns are not counted beforehand";
+      return "each of its q tiles covers rows of two blocks of the mask, whose tiles it counts on "
+             "the way";
     }
     return "dense calls take it where AttentionOptions::decode is set and they have a workspace";
   }

@@ -10,8 +10,8 @@ namespace tilewright {
 /// device: for tools that know the shape before they make an Attention.
 bool gains_from_decode(const Spec& spec, const Shape& shape, const Device& device);
 
-/// The same of a call with many rows, from its sizes alone: whether it has too few q tiles for a
-/// Hopper GPU, as those of most specs are.
+/// Whether a call with many rows has too few q tiles for a Hopper GPU: from its sizes alone, with
+/// the q tiles that most specs have.
 bool has_few_q_tiles(const Shape& shape, const Device& device);
 
 }  // namespace tilewright

@@ -21,8 +21,8 @@ struct PlanOptions {
   Stream stream = nullptr;
   /// The bits of a row then depend on its own sequence, the spec, the target and the version alone,
   /// whatever other sequences the call has and whatever its bounds are. Without it a GPU cuts the
-  /// columns of decoded sequences, and on Hopper those of q tiles, where the work of the whole
-  /// batch says; with it a call of few long sequences is slower, as one block of threads computes
+  /// columns of decoded sequences, and Hopper those of q tiles too, where the whole batch's work
+  /// says; with it a call of few long sequences is slower, as one block of threads computes
   /// each head of a decoded sequence, and each q tile.
   bool batch_invariant = false;
   /// Lists of tiles over positions, in place of what mask_mod decides; null: mask_mod does. Then

@@ -161,9 +161,9 @@ std::string TensorView::fault() const {
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0) {
     return "does not start at a multiple of its element's size";
   }
-  if (!is_countable || byte_count == kMaxBytes) return "has more bytes than 64 bits can byte_count";
+  if (!is_countable || byte_count == kMaxBytes) return "has more bytes than 64 bits can count";
   if (too_far >= 0) {
-    return fmt::format("has stride {} in dimension {}, further than 64 bits can byte_count",
+    return fmt::format("has stride {} in dimension {}, further than 64 bits can count",
                        strides[static_cast<std::size_t>(too_far)], too_far);
   }
   return {};

@@ -5,7 +5,7 @@
 #include "generator/render/kernel_source.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
-#include "runtime/call/few_rows.hpp"
+#include "generator/tactic/decode_tactic.hpp"
 #include "runtime/call/split_parts.hpp"
 #include "templates/abi/plan.hpp"
 
@@ -22,22 +22,29 @@ SplitLaunch launch_of(const SpecFacts& facts, const Target& target, std::int64_t
                         .q_tile = tactic.hopper()->q_tile,
                         .kv_tile = tactic.hopper()->kv_tile,
                         .value_dim = spec.value_head_dim()};
-  launch.work_side = kernel.masked ? spec.block[0] : launch.q_tile;
-  if (spec.is_packed()) launch.work_side = plan_work_side(facts, target);
+  launch.work_side = spec.is_packed() ? plan_work_side(facts, target)
+                                      : dense_work_side(spec, kernel, launch.q_tile);
   return launch;
 }
 
 QTiles q_tiles_of(const SpecFacts& facts, const Target& target, const SplitLaunch& launch,
                   const Shape& shape) {
   if (!facts.spec.is_packed()) return dense_q_tiles(launch, shape);
-  const std::int64_t side = plan_row_side(facts, target);
-  const std::int64_t rows =
-      abi::tile_map_rows(shape.batch * shape.q_len, shape.batch, static_cast<int>(side), false);
   const PackedShape packed = {.batch = shape.batch,
                               .num_q_heads = shape.num_q_heads,
                               .num_kv_heads = shape.num_kv_heads,
                               .total_q = shape.batch * shape.q_len};
+  validate(packed);
+  const std::int64_t side = plan_row_side(facts, target);
+  const std::int64_t rows =
+      abi::tile_map_rows(packed.total_q, packed.batch, static_cast<int>(side), false);
   return packed_q_tiles(launch, packed, side, rows);
+}
+
+// Dense calls with AttentionOptions::decode, and packed ones.
+bool are_decoded(const Spec& spec, const Shape& shape) {
+  return has_decode_kernel(spec) &&
+         fits_decode_rows(shape.q_len, shape.num_q_heads, shape.num_kv_heads);
 }
 
 }  // namespace
@@ -48,10 +55,10 @@ CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t mul
   CallSplit split = {.multiprocessors = multiprocessors};
   const SplitLaunch launch = launch_of(facts, target, multiprocessors);
   if (launch.q_tile == 0) {
-    split.why_not = "the spec has no kernel for it there";
+    split.why_not = fmt::format("{} has no kernel of this spec that splits q tiles", target.name());
     return split;
   }
-  if (has_few_rows(spec, shape)) {
+  if (are_decoded(spec, shape)) {
     split.why_not = "the call has so few rows that the kernel for decoding serves it";
     return split;
   }
@@ -59,11 +66,11 @@ CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t mul
   split.q_tiles = q_tiles.most;
   split.parts = split_parts(launch, q_tiles, shape.kv_len);
   if (split.parts > 1) return split;
-  split.why_not = 2 * q_tiles.room > 3 * multiprocessors
+  split.why_not = !has_room_for_parts(launch, q_tiles, 2)
                       ? fmt::format("{} q tiles are enough for {} multiprocessors", split.q_tiles,
                                     multiprocessors)
                       : fmt::format(
-                            "parts of {} columns would gain less than an eighth of the "
+                            "splits of {} columns would gain less than an eighth of the "
                             "time of {} q tiles on {} multiprocessors",
                             shape.kv_len, split.q_tiles, multiprocessors);
   return split;

@@ -9,11 +9,12 @@ namespace tilewright {
 namespace {
 
 constexpr std::int64_t kMostParts = 32;
-// Items that a multiprocessor has at most. It bounds the workspace: 25 MB at v_head_dim 128.
+// Items that a multiprocessor has at most. It bounds the workspace: 28 MB at v_head_dim 128.
 constexpr std::int64_t kMostItems = 3;
+constexpr std::int64_t kMostQTiles = std::int64_t{1} << 32;  // more than a launch may have
 
-// The time of a call in kv tiles. An item begins and ends in that of two. A part takes one to
-// store, and the last one to read each.
+// The time of a call, in units of a kv tile's. An item takes two to begin and end. Storing a part
+// takes one, and reading all parts one for each.
 std::int64_t cost_of(const SplitLaunch& launch, std::int64_t q_tiles, std::int64_t kv_tiles,
                      std::int64_t parts) {
   constexpr std::int64_t kOfItem = 2;
@@ -27,10 +28,15 @@ std::int64_t SplitLaunch::partial_bytes(std::int64_t q_tiles, std::int64_t parts
   return abi::split_partial_bytes(q_tiles, parts, warpgroups(), round_up(value_dim, 16));
 }
 
+std::int64_t dense_work_side(const Spec& spec, const KernelVariant& kernel, std::int64_t q_tile) {
+  return kernel.masked ? spec.block[0] : q_tile;
+}
+
 QTiles dense_q_tiles(const SplitLaunch& launch, const Shape& shape) {
   const std::int64_t of_head =
       ceil_div(shape.q_len, launch.work_side) * (launch.work_side / launch.q_tile);
-  const std::int64_t all = of_head * shape.batch * shape.num_q_heads;
+  const std::int64_t heads = shape.batch * shape.num_q_heads;
+  const std::int64_t all = of_head > kMostQTiles / heads ? kMostQTiles : of_head * heads;
   return {all, all};
 }
 
@@ -42,13 +48,17 @@ QTiles packed_q_tiles(const SplitLaunch& launch, const PackedShape& shape, std::
   return {std::min(most, rows) * of_row, rows * of_row};
 }
 
+bool has_room_for_parts(const SplitLaunch& launch, QTiles q_tiles, std::int64_t parts) {
+  return q_tiles.room * parts <= kMostItems * launch.multiprocessors;
+}
+
 std::int64_t split_parts(const SplitLaunch& launch, QTiles q_tiles, std::int64_t kv_len) {
   if (launch.q_tile == 0 || q_tiles.most == 0) return 1;
   const std::int64_t kv_tiles = ceil_div(kv_len, launch.kv_tile);
   const std::int64_t whole = cost_of(launch, q_tiles.most, kv_tiles, 1);
   std::int64_t best = 1, least = whole * 7 / 8;  // the costs are estimates: less gain is none
   for (std::int64_t parts = 2; parts <= kMostParts; ++parts) {
-    if (q_tiles.room * parts > kMostItems * launch.multiprocessors) break;
+    if (!has_room_for_parts(launch, q_tiles, parts)) break;
     const std::int64_t cost = cost_of(launch, q_tiles.most, kv_tiles, parts);
     if (cost > least || (best > 1 && cost == least)) continue;
     least = cost;

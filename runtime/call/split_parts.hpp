@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "../../generator/spec/spec.hpp"
+#include "../../generator/tactic/kernel_variant.hpp"
 #include "../api/sequences.hpp"
 #include "../api/shape.hpp"
 
@@ -28,6 +30,10 @@ struct QTiles {
   std::int64_t room = 0;  ///< that the workspace has room for: at least `most`
 };
 
+/// SplitLaunch::work_side of dense calls.
+/// @param kernel the one that splits q tiles of q_tile rows
+std::int64_t dense_work_side(const Spec& spec, const KernelVariant& kernel, std::int64_t q_tile);
+
 /// @param launch its q_tile is not 0
 QTiles dense_q_tiles(const SplitLaunch& launch, const Shape& shape);
 
@@ -36,6 +42,9 @@ QTiles dense_q_tiles(const SplitLaunch& launch, const Shape& shape);
 /// @param rows of tiles that the plan has room for
 QTiles packed_q_tiles(const SplitLaunch& launch, const PackedShape& shape, std::int64_t row_side,
                       std::int64_t rows);
+
+/// Whether a workspace may hold so many parts of each q tile.
+bool has_room_for_parts(const SplitLaunch& launch, QTiles q_tiles, std::int64_t parts);
 
 /// How many parts each q tile of a call is cut into, from its sizes alone; 1: none is.
 /// docs/decisions/0080-splits-of-prefill.md has the reasons.

@@ -162,8 +162,8 @@ void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
   const GradientSums sums(call, bytes);
   require_backward_workspace(call, sums.bytes());
   std::vector<cuda_abi::SumsArgument> sums_arguments = sums.arguments(call);
-  cuda_abi::PackedHopperBackwardArguments of_tiles =  // kernels of dense calls take the first part
-
+  // Kernels of dense calls take the first part.
+  cuda_abi::PackedHopperBackwardArguments of_tiles =
       tile_arguments(on.spec, call, tiles, facts, on.kernels.gpu().l2_bytes);
   cuda_abi::PackedBackwardArguments of_tensors = backward_arguments(call, {});
   SnippetParameter snippet(bindings.cuda_arguments(), shape);

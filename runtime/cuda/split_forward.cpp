@@ -14,13 +14,14 @@ SplitLaunch split_launch(const LaunchScope& on) {
   const Kernel* const kernel =
       on.facts.variants.splits ? on.kernels.find(on.facts.variants.split, kForwardEntry) : nullptr;
   if (!kernel) return {};
-  const std::int64_t dense_side =
-      on.facts.variants.split.masked ? on.spec.block[0] : kernel->launch.q_tile;
+  const std::int64_t q_tile = kernel->launch.q_tile;
   return {.multiprocessors = on.kernels.gpu().multiprocessors,
-          .q_tile = kernel->launch.q_tile,
+          .q_tile = q_tile,
           .kv_tile = kernel->launch.kv_box_rows,
           .value_dim = on.spec.value_head_dim(),
-          .work_side = on.spec.is_packed() ? on.facts.plan_work_side : dense_side};
+          .work_side = on.spec.is_packed()
+                           ? on.facts.plan_work_side
+                           : dense_work_side(on.spec, on.facts.variants.split, q_tile)};
 }
 
 abi::SplitWork DenseSplit::work(std::byte* workspace) const {

@@ -57,7 +57,7 @@ struct ForwardArguments {
   Scaling scaling;          // of the call's scale
   int q_tiles;              // of one head: ceil(q_len / q_tile), or q_blocks * (block[0] / q_tile) where
                             // that is whole
-  int heads_in_group;       // >= 1: heads whose tiles run side by side, see uniform_q_tiles.hpp
+  int heads_in_group;       // >= 1: heads whose tiles run side by side, see head_groups.hpp
   int whole_groups;         // of so many heads; the remaining heads are one last group
   unsigned launch;          // its number among the module's, not 0: see hopper/schedule.hpp
 };

@@ -22,7 +22,7 @@ constexpr long long split_group_floats(long long value_pad) {
   return kSplitGroupRows * value_pad + 128 * 2 * 2;
 }
 
-/// Where the two parts lie, in bytes from `partial`'s begin; counters are where the caller keeps them.
+/// Bytes of `partial`.
 constexpr long long split_partial_bytes(long long q_tiles, long long parts, long long groups, long long value_pad) {
   return q_tiles * parts * groups * split_group_floats(value_pad) * static_cast<long long>(sizeof(float));
 }

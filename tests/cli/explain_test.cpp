@@ -100,6 +100,15 @@ TEST_CASE("cli: explain says whether a call is split, and why") {
   CHECK(split.at("q_tiles") == 32);
   CHECK(split.at("why_not").is_null());
   CHECK(start({"explain", spec, "--shape", "1,8"}).status == 2);
+  CHECK(start({"explain", spec, "--multiprocessors", "8"}).status == 2);
+  CHECK_THAT(
+      shaped("4,8,8,512,51200", {}).out,
+      ContainsSubstring("split: 152 q tiles leave idle in the end some of 132 multiprocessors"));
+  for (const char* const shape : {"1,8,3,512,51200", "1,8,0,512,51200", "1,8,1,512,0",
+                                  "1,8,1,9223372036854775807,512", "1000000,8,8,1000000,51200"}) {
+    CAPTURE(shape);
+    CHECK(start({"explain", spec, "--target", "sm_90a", "--shape", shape}).status == 2);
+  }
 }
 
 TEST_CASE("cli: explain on other targets") {

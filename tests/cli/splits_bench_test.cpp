@@ -37,4 +37,6 @@ TEST_CASE("cli splits bench: sizes and specs of one's own are refused") {
   CHECK(sized.status == 2);
   CHECK_THAT(sized.err, ContainsSubstring("--suite splits takes no --q-len"));
   CHECK(bench_splits({"--only", "causal"}).status == 2);
+  CHECK_THAT(bench_splits({"--batch-invariant"}).err,
+             ContainsSubstring("--suite splits takes no --batch-invariant"));
 }

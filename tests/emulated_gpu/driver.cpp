@@ -155,7 +155,7 @@ int run(const Launch& launch, void** parameters) {
   if (launch.shared_bytes > facts.most_shared_bytes) return kInvalidValue;
   const unsigned grid = launch.grid;
   const std::uint64_t seed = next_seed();
-  const unsigned workers = std::min(grid, std::max(1u, std::thread::hardware_concurrency()));
+  const unsigned workers = std::min(grid, std::max(2u, std::thread::hardware_concurrency()));
   std::vector<std::string> failures(workers);
   std::vector<std::thread> running;
   for (unsigned i = 0; i < workers; ++i) {

@@ -139,12 +139,12 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"dX lies in one place", folder + "consumer.hpp", "gradient_stage_ ^= 1;", ""},
       {"dout of rows that keep nothing is not cleared", folder + "loader.hpp",
        "    clear_dead_rows();\n", ""},
-      {"delta without dlse", folder + "prepare.hpp", "delta - dlse", "delta"},
+      {"delta without dlse", folder + "prepare_row.hpp", "delta - dlse", "delta"},
       {"dK is not scaled", folder + "consumer.hpp", "place, arguments_.scale, dk",
        "place, 1.0f, dk"},
       {"facts of all heads are the first's", folder + "own_columns.hpp",
        "b * call.num_q_heads + h)", "b * call.num_q_heads)"},
-      {"sums of dQ begin with what the workspace holds", folder + "prepare.hpp",
+      {"sums of dQ begin with what the workspace holds", folder + "prepare_row.hpp",
        "  clear_dq_row(tiles.dq_sums + index * kHeadWidth, lane);\n", ""}};
   const CallOptions dead{.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4}};
   for (const test::Fault& fault : faults) {

@@ -74,7 +74,7 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
       {"the second half of a chunk over the first", widened, "(2 * chunk + 1) ^ row",
        "(2 * chunk) ^ row"},
       {"bytes widened and not fenced", widened, "fence_for_copies();", ""},
-      {"weights of bf16 beside V widened to f16", "cuda/hopper/softmax_step.hpp",
+      {"weights stay bf16 where V is f16", "cuda/hopper/softmax_step.hpp",
        "pack_word<WeightElement>", "pack_word<QElement>"},
       {"two warps bring K", pages, "!kSplitsTensors || threadIdx.x / 32 == 0", "true"},
       {"new rows taken for pages", "cuda/portable/widened_kv.hpp", "if (!is_new) return",

@@ -27,7 +27,9 @@ namespace {
 // The emulated GPU with more multiprocessors than calls have q tiles.
 class ManyMultiprocessors {
  public:
-  ManyMultiprocessors() { ::setenv(kName, "24", 1); }
+  explicit ManyMultiprocessors(int count = 24) {
+    ::setenv(kName, std::to_string(count).c_str(), 1);
+  }
   ~ManyMultiprocessors() { ::unsetenv(kName); }
   ManyMultiprocessors(const ManyMultiprocessors&) = delete;
   ManyMultiprocessors& operator=(const ManyMultiprocessors&) = delete;
@@ -271,7 +273,7 @@ TEST_CASE(
 
 namespace {
 
-// Rows whose greatest scores are in the last columns, 400 above those of all other parts.
+// The last columns have each row's greatest scores, 400 above the scores of all other parts.
 const Case kUnlikeParts = {R"x("score_mod": "score + (kv_idx > 1900 ? 400.0f : 0.0f)")x", kShape};
 const Case kCausal = {R"("mask_mod": "q_idx >= kv_idx")", kShape};
 
@@ -336,13 +338,12 @@ const std::string kUntilCounted =
     "    comes_last = add_and_synchronise(&arrived, 1u) + 1 == "
     "static_cast<unsigned>(part.parts);\n";
 
-// The thread that has counted the last part but one then waits until another block has added up
-// all parts.
+// The thread that has counted the first of two parts then waits until another block has added up
+// both. Only the first consumer does: two blocks could wait for each other's consumers.
 const std::string kIsSlow =
-    "    if (*static_cast<volatile unsigned*>(&arrived) + 1 == static_cast<unsigned>(part.parts)) "
-    "{\n"
-    "      for (int i = 0; i < 300000000 && *static_cast<volatile unsigned*>(&arrived) != 0; ++i) "
-    "{\n"
+    "    if (consumer == 0 && !comes_last) {\n"
+    "      for (long long i = 0;\n"
+    "           i < 10000000000 && *static_cast<volatile unsigned*>(&arrived) != 0; ++i) {\n"
     "      }\n"
     "      for (volatile int i = 0; i < 30000000;) i = i + 1;\n"
     "    }\n";
@@ -350,7 +351,8 @@ const std::string kIsSlow =
 }  // namespace
 
 TEST_CASE("split prefill: a part that is counted before all of it is written is seen") {
-  const ManyMultiprocessors many;
+  // Two parts of each of two q tiles: the emulated GPU runs a tile's blocks at the same time.
+  const ManyMultiprocessors four(4);
   const std::string rows = "cuda/hopper/joined_rows.hpp";
   const auto error_with = [&](const std::string& replacement) {
     return error_of(kCausal, std::make_shared<test::FaultyTemplates>(

@@ -1,17 +1,14 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
+#include "cuda/attention/head_groups.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
 
-// The q tiles of a dense call, by their numbers.
-//
-// Blocks start in the order of their numbers. Heads are taken in groups; within a group the
-// costliest q tiles of all its heads come first, so that no long tile is left to the end, while the
-// K and V of few heads at a time fill the L2 cache. The last group is a large one, as its longest
-// tiles must not be what the rest waits for.
+// The q tiles of a dense call, by their numbers. Within a group of heads the costliest q tiles come first, so that no
+// long tile is left to the end.
 
 namespace tw_kernel {
 
@@ -34,15 +31,9 @@ TW_INLINE const BlockMaskArguments& tile_source(const ForwardArguments& argument
 // number: of the q tile among all of the call's.
 TW_INLINE QTile find_q_tile(const ForwardArguments& arguments, const SnippetArguments& call,
                            unsigned number) {
-  const auto tiles_of_group =
-      static_cast<unsigned>(arguments.q_tiles * arguments.heads_in_group);
-  const int group = min(static_cast<int>(number / tiles_of_group), arguments.whole_groups);
-  const int in_group = static_cast<int>(number - group * tiles_of_group);
-  const int first_head = group * arguments.heads_in_group;
-  const int heads = group < arguments.whole_groups ? arguments.heads_in_group
-                                                   : call.batch * call.num_q_heads - first_head;
-  const int head = first_head + in_group % heads;
-  const int rank = in_group / heads;
+  const PlaceInGroups place = place_in_groups(number, arguments.q_tiles, arguments.heads_in_group,
+                                              arguments.whole_groups, call.batch * call.num_q_heads);
+  const int head = place.head, rank = place.item;
 
   QTile q_tile;
   q_tile.b = head / call.num_q_heads;

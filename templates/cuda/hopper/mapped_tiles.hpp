@@ -2,6 +2,7 @@
 
 #include "abi/tile_map.hpp"
 #include "cuda/attention/q_tile.hpp"
+#include "cuda/hopper/block_share.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"

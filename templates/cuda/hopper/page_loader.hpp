@@ -35,7 +35,7 @@ class Loader {
   }
   static __forceinline__ bool brings_k() { return !kSplitsTensors || threadIdx.x / 32 == 0; }
   static __forceinline__ bool brings_v() { return !kSplitsTensors || threadIdx.x / 32 == kWarpOfV; }
-  // Among those of a tile.
+  // Of the loader, counted over those of a tile.
   static __forceinline__ int number() {
     if (kSplitsTensors) return 0;
     const auto warp = static_cast<int>(threadIdx.x / 32);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/hopper/block_share.hpp"
 #include "cuda/language.hpp"
 #include "kernel/sequence.hpp"
 
@@ -10,19 +11,14 @@ namespace tw_kernel {
 
 constexpr bool kSplits = true;
 
-// Of the blocks of a row of the mask, those that an item visits, in the order of visits.
-struct BlockShare {
-  int first_partial, partial;  // how many come before, and how many are visited
-  int first_full, full;
-};
-
+// Few bytes: a launch has 1024 of shared memory for all of the pipeline's control (hopper_tactic.cpp).
 struct Part {
   unsigned item;
-  int number;  // of a q tile's
-  int parts;
+  unsigned short number;  // of a q tile's
+  unsigned short parts;   // 32 at most (split_parts.cpp)
 
   // Parts differ by one at most, the longer ones first. One division of 32 bits: it takes few registers.
-  __forceinline__ int first(int tiles) const { return number * each(tiles) + min(number, rest(tiles)); }
+  __forceinline__ int first(int tiles) const { return number * each(tiles) + min(static_cast<int>(number), rest(tiles)); }
   __forceinline__ int count(int tiles) const { return each(tiles) + static_cast<int>(number < rest(tiles)); }
   // Partial blocks are visited first.
   __forceinline__ BlockShare share(int partial, int full) const {
@@ -53,7 +49,7 @@ TW_INLINE unsigned q_tile_of(const ForwardArguments& arguments, unsigned number)
 }
 TW_INLINE Part part_of(const ForwardArguments& arguments, unsigned number) {
   const auto parts = static_cast<unsigned>(arguments.splits.parts);
-  return {number, static_cast<int>(number % parts), static_cast<int>(parts)};
+  return {number, static_cast<unsigned short>(number % parts), static_cast<unsigned short>(parts)};
 }
 
 }  // namespace tw_kernel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/hopper/block_share.hpp"
 #include "cuda/language.hpp"
 #include "kernel/sequence.hpp"
 
@@ -8,12 +9,6 @@
 namespace tw_kernel {
 
 constexpr bool kSplits = false;
-
-// Of the blocks of a row of the mask, those that an item visits, in the order of visits.
-struct BlockShare {
-  int first_partial, partial;  // how many come before, and how many are visited
-  int first_full, full;
-};
 
 struct Part {
   __forceinline__ int first(int) const { return 0; }

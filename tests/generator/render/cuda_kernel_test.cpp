@@ -102,6 +102,21 @@ TEST_CASE("CUDA kernels: every kernel of a spec compiles") {
   }
 }
 
+TEST_CASE("CUDA kernels: splits of one byte in pages have room for their parts") {
+  if (nvrtc_is_missing()) return;
+  for (const std::int64_t head_dim : {16, 64, 96, 128}) {
+    const Spec spec{.dtype = bf16,
+                    .head_dim = head_dim,
+                    .layout = Layout::packed,
+                    .kv_layout = Layout::paged,
+                    .kv_dtype = f8e4m3,
+                    .mask_mod = "q_idx >= kv_idx",
+                    .k_scale = "0.5f",
+                    .v_scale = "1.0f"};
+    require_compiles(spec, "sm_90a", "forward_prefill_split");
+  }
+}
+
 TEST_CASE("CUDA kernels: every generation compiles") {
   if (nvrtc_is_missing()) return;
   for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}) {

@@ -49,6 +49,8 @@ TEST_CASE("call split: why a call is not split") {
              ContainsSubstring("1024 q tiles are enough for 132 multiprocessors"));
   CHECK_THAT(why_not(causal(), few_heads(128, 512)), ContainsSubstring("less than an eighth"));
   CHECK_THAT(why_not(causal(), few_heads(1, 131072)), ContainsSubstring("for decoding"));
+  CHECK_THAT(why_not(causal(Layout::packed), few_heads(1, 131072)),
+             ContainsSubstring("for decoding"));
   Spec single = causal();
   single.dtype = DType::f32;
   CHECK_THAT(why_not(single, few_heads(512, 131072)), ContainsSubstring("no kernel"));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "abi/cuda_packed_backward.hpp"
+#include "cuda/attention/head_groups.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/sequence.hpp"
@@ -37,19 +38,11 @@ TW_INLINE bool leaves_to_portable(const HopperBackwardArguments& arguments) {
   return arguments.shares_rows != nullptr && *arguments.shares_rows != 0;
 }
 
-// Blocks start in the order of their numbers: heads in groups, in each the columns in the plan's order.
-struct PlannedPlace {
-  int item;
-  int h_kv;
-};
-TW_INLINE PlannedPlace planned_place(const HopperBackwardArguments& arguments, const SnippetArguments& call,
-                                     int number) {
-  const int tiles_of_group = arguments.kv_tiles * arguments.heads_in_group;
-  const int group = min(number / tiles_of_group, arguments.whole_groups);
-  const int in_group = number - group * tiles_of_group;
-  const int first_head = group * arguments.heads_in_group;
-  const int heads = group < arguments.whole_groups ? arguments.heads_in_group : call.num_kv_heads - first_head;
-  return {in_group / heads, first_head + in_group % heads};
+// Within a group of heads columns come in the plan's order.
+TW_INLINE PlaceInGroups planned_place(const HopperBackwardArguments& arguments, const SnippetArguments& call,
+                                      int number) {
+  return place_in_groups(number, arguments.kv_tiles, arguments.heads_in_group, arguments.whole_groups,
+                         call.num_kv_heads);
 }
 
 // By one warp, before all threads meet.
@@ -62,10 +55,10 @@ TW_INLINE void share_own_columns(const HopperBackwardArguments& arguments, const
 
 TW_INLINE OwnColumns find_own_columns(const HopperBackwardArguments& arguments, const SnippetArguments& call,
                                       int number, const SharedColumns& shared) {
-  return {shared.sequence, planned_place(arguments, call, number).h_kv, shared.first, &shared};
+  return {shared.sequence, planned_place(arguments, call, number).head, shared.first, &shared};
 }
 
-// A tile's number among those of all heads: facts and sums of dQ lie in this order.
+// A tile's number, counted over all heads: facts and sums of dQ lie in this order.
 TW_INLINE long long number_of_tile(const HopperBackwardArguments& arguments, const SnippetArguments&,
                                    const OwnColumns& own, int h, int first_row) {
   return static_cast<long long>(h) * arguments.q_tiles + own.shared->first_tile + first_row / kKvTile;

@@ -7,8 +7,7 @@
 #include "abi/plan.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/backward/out_rows.hpp"
-#include "cuda/constants.hpp"
-#include "cuda/hopper/backward/clear_dq_row.hpp"
+#include "cuda/hopper/backward/prepare_row.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
@@ -19,37 +18,17 @@
 
 namespace tw_kernel {
 
-constexpr int kPreparedRows = tilewright::abi::cuda::kPlainThreads / kLanesOfRow<kValueDim>;  // of a block of threads
-
-// index: of the row among those of all tiles
-TW_INLINE void prepare_row(const BackwardArguments& arguments, const HopperBackwardArguments& tiles,
-                           const SnippetArguments& call, long long index, int lane) {
-  constexpr int kLanes = kLanesOfRow<kValueDim>;
+// index: of the row, counted over all tiles
+TW_INLINE void prepare_planned_row(const BackwardArguments& arguments, const HopperBackwardArguments& tiles,
+                                   const SnippetArguments& call, long long index, int lane) {
   const int rows = tiles.q_tiles * kKvTile;
   const int h = static_cast<int>(index / rows), in_head = static_cast<int>(index % rows), in_tile = in_head % kKvTile;
   tilewright::abi::cuda::PlannedRowTile tile = {0, 0};
   if (h < call.num_q_heads) tile = tiles.row_tiles[in_head / kKvTile];
   const int row = tile.begin + in_tile;
-  const bool is_row = in_tile < tile.count;
-  const long long lse_row = static_cast<long long>(h) * call.q_len + row;
-  const float lse = is_row ? arguments.lse[lse_row] : -kInfinity;
-  float delta = 0.0f;
-  if (lse != -kInfinity) {
-    delta = multiply_chunks<kValueDim>(
-        head_of<const OutElement>(arguments.out, 0, h) + row * arguments.out.row_stride,
-        head_of<const OutElement>(arguments.dout, 0, h) + row * arguments.dout.row_stride, lane);
-  }
-#pragma unroll
-  for (int i = 1; i < kLanes; i *= 2) delta += __shfl_xor_sync(~0u, delta, i);
-  if (tile.count == 0) return;
-  clear_dq_row(tiles.dq_sums + index * kHeadWidth, lane);
-  if (lane != 0) return;
-  float* const facts =
-      tiles.facts + index / kKvTile * (2 * kKvTile) + tilewright::abi::cuda::fact_place(in_tile);
-  const bool is_kept = lse != -kInfinity;
-  const float dlse = is_kept && arguments.dlse != nullptr ? arguments.dlse[lse_row] : 0.0f;
-  facts[0] = is_kept ? lse_of_elements(lse) : is_row ? kInfinity : kGreatestFloat;
-  facts[kKvTile] = is_kept ? delta - dlse : 0.0f;
+  prepare_row(arguments, tiles,
+              {0, h, row, in_tile, static_cast<long long>(h) * call.q_len + row, tile.count > 0, in_tile < tile.count},
+              index, lane);
 }
 
 TW_INLINE bool has_sequence(const HopperBackwardArguments& tiles, int row) {
@@ -72,7 +51,7 @@ TW_INLINE void clear_row(const TensorArgument& tensor, int h, int row, int lane)
 }
 
 // Rows of dk and dv that have no sequence with rows of q. A lane looks at a row, and its warp clears those it finds.
-// index: of the lane's row among those of all heads
+// index: of the lane's row, counted over all heads
 TW_INLINE void prepare_rows_of_none(const BackwardArguments& arguments, const HopperBackwardArguments& tiles,
                                     const SnippetArguments& call, long long index) {
   const int h = static_cast<int>(index / tiles.total_kv), row = static_cast<int>(index % tiles.total_kv);
@@ -96,7 +75,7 @@ TW_INLINE void prepare(const BackwardArguments& arguments, const HopperBackwardA
   constexpr int kLanes = kLanesOfRow<kValueDim>;
   const long long block = blockIdx.x;
   if (block < blocks) {
-    prepare_row(arguments, tiles, call, block * kPreparedRows + threadIdx.x / kLanes, threadIdx.x % kLanes);
+    prepare_planned_row(arguments, tiles, call, block * kPreparedRows + threadIdx.x / kLanes, threadIdx.x % kLanes);
   } else {
     prepare_rows_of_none(arguments, tiles, call,
                          (block - blocks) * tilewright::abi::cuda::kPlainThreads + threadIdx.x);

@@ -2,6 +2,7 @@
 
 #include "abi/cuda_backward.hpp"
 #include "cuda/attention/q_tile.hpp"
+#include "cuda/hopper/backward/dq_tile.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "abi/cuda_backward.hpp"
+#include "cuda/hopper/backward/dq_tile.hpp"
 #include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
@@ -11,15 +12,7 @@ namespace tw_kernel {
 
 using tilewright::abi::cuda::BackwardArguments;
 
-// A tile of dQ: rows from `first` to before `end` of q.
-struct DqTile {
-  int b;
-  int h;
-  int first;
-  int end;
-};
-
-// number: of the tile among those of all heads
+// number: of the tile, counted over all heads
 TW_INLINE bool has_dq_tile(const HopperBackwardArguments&, long long) { return true; }
 
 TW_INLINE DqTile find_dq_tile(const HopperBackwardArguments& tiles, const SnippetArguments& call, long long number) {
