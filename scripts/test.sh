@@ -3,8 +3,8 @@
 #
 #   scripts/test.sh          what every change must pass. It leaves the campaigns to --full, and takes the day's half of the
 #                            battery and the day's share of the tests of the emulated GPU.
-#   scripts/test.sh --full   also the campaigns and long tests, the sanitizers, the second compiler, the fuzzers, the linters
-#                            and the Python package. Campaigns take the day's share of their cases.
+#   scripts/test.sh --full   also the Python package, longer tests, the day's share of the campaigns, and what is due on one
+#                            day of four: the rooms under sanitizers, the fuzzers of text, clang-tidy, the matrix of kernels
 #   scripts/test.sh --all    as --full, with every case of the long campaigns: some hours (docs/verification.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +22,14 @@ esac
 # whoever looks into it. Set it to replay another day.
 export TILEWRIGHT_TEST_SEED=${TILEWRIGHT_TEST_SEED:-$(date -u +%Y%m%d)}
 echo "TILEWRIGHT_TEST_SEED=$TILEWRIGHT_TEST_SEED"
+
+# due N: whether what day N of four has is due. --all has all of it.
+due() { [ $full = all ] || { [ $full = 1 ] && [ $((TILEWRIGHT_TEST_SEED % 4)) = "$1" ]; }; }
+# Entries of ctest that other days have.
+declare -A entries_of_day=(
+  [1]="mutants|mutants_tests"
+  [2]="fuzz_campaign"
+  [3]="compile_matrix|mask_equality|package_shared|emulated_(packed|packed_bench|battery)_sm_[0-9]+")
 
 title() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 cores=$(nproc)
@@ -45,18 +53,24 @@ cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON -DTILEWRIGHT_TEST_CAMPAIGNS=$
 cmake --build --preset release --parallel "$cores"
 
 if [ $full != 0 ]; then
-  title "Formatting and clang-tidy"
-  scripts/lint.sh
-  # The tests in their short form: under sanitizers the long one takes an hour. Each day has another quarter of the
-  # large rooms, and all of the small ones.
+  title "Formatting"
+  if due 2; then scripts/lint.sh; else scripts/lint.sh --format; fi
+fi
+if due 0 || due 1; then
   title "The second compiler, with address and undefined behaviour sanitizers"
+  # Each such day has another quarter of the large rooms, and all of the small ones.
   quarters=("runtime;" "verify;fuzz;" "cli;cache;" "generator;")
-  unset "quarters[TILEWRIGHT_TEST_SEED % 4]"
+  unset "quarters[TILEWRIGHT_TEST_SEED / 4 % 4]"
   left_out=$(printf %s "${quarters[@]}")
   [ $full = 1 ] || left_out=""
   cmake --preset asan -DTILEWRIGHT_TESTS_LEFT_OUT="$left_out" >/dev/null
+fi
+if due 0; then
   cmake --build --preset asan --parallel "$cores" --target unit_tests
+  # The tests in their short form: under sanitizers the long one takes an hour.
   ctest --preset asan --parallel "$cores" --label-regex unit --no-tests=error
+fi
+if due 1; then
   title "Kernels for CPUs, instrumented, in an instrumented program"
   cmake --build --preset asan --parallel "$cores" --target sanitized_kernels
   TILEWRIGHT_TEST_FULL=1 ctest --preset asan --tests-regex '^sanitized_kernels$' --no-tests=error
@@ -71,7 +85,11 @@ if [ $full != 0 ]; then
 else
   export TILEWRIGHT_TEST_PART=${TILEWRIGHT_TEST_PART:-$((TILEWRIGHT_TEST_SEED % 2))/2}
 fi
-ctest --preset release --parallel "$cores" --no-tests=error
+left_out="none"
+if [ $full != 0 ]; then
+  for day in "${!entries_of_day[@]}"; do due "$day" || left_out+="|${entries_of_day[$day]}"; done
+fi
+ctest --preset release --parallel "$cores" --no-tests=error --exclude-regex "^($left_out)\$"
 if [ $full != 0 ]; then
   title "The Python package"
   scripts/python_test.sh
