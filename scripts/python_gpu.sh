@@ -8,8 +8,9 @@
 # A wheel for that python3 is made from the carried sdist and BUILD's archives (half a minute on 16 cores). Parts: cuda
 # (bf16, side stream, torch.compile, opcheck, graph capture, gradients), vllm (examples/vllm on CUDA tensors), speed
 # (flex_attention beside the command line at B2 H16 S8192 D128; host times): these three without one, 4 minutes at
-# most. jax: a call inside jax.jit; battery: the mods of the battery on CUDA tensors; sdist: the wheel, the library
-# included, from the sdist alone. OUT=FOLDER keeps logs. WHEEL_SECONDS=N gives the wheel more time, for fewer cores.
+# most. ranks: sequences over two GPUs by torchrun, over NCCL; jax: a call inside jax.jit; battery: the mods of the
+# battery on CUDA tensors; sdist: the wheel, the library included, from the sdist alone. OUT=FOLDER keeps logs.
+# WHEEL_SECONDS=N gives the wheel more time, for fewer cores.
 # TILEWRIGHT_TEST_TORCH_DEVICE=cpu tries all but speed, streams and graphs without a GPU.
 set -u
 
@@ -41,7 +42,7 @@ sys.path.insert(0, 'build_backend')
 import tilewright_build
 tilewright_build.build_sdist('$folder')")
   cp -r "$root"/python/{tests,gpu_tests,pyproject.toml} "$folder/python/"
-  cp -r "$root/examples/vllm" "$folder/examples/"
+  cp -r "$root"/examples/{vllm,context_parallel} "$folder/examples/"
   cp "$root/bench/peers.py" "$folder/bench/"
   find "$folder" -name __pycache__ -prune -exec rm -rf {} +
   git -C "$root" describe --always --dirty --abbrev=7 --exclude '*' >"$folder/COMMIT"
@@ -49,7 +50,7 @@ tilewright_build.build_sdist('$folder')")
   exit 0
 fi
 
-[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,15p "$0"; exit 2; }
+[ $# -ge 1 ] && [ -d "$1" ] || { sed -n 2,16p "$0"; exit 2; }
 folder=$(cd "$1" && pwd)
 shift
 parts=" ${*:-cuda vllm speed} "
@@ -130,6 +131,14 @@ chosen=()
 wants cuda && pytest "torch on $device" 150 "$folder/python/gpu_tests/test_cuda.py" ${chosen[@]+"${chosen[@]}"}
 wants vllm && pytest "examples/vllm" 100 "$folder/python/tests/test_vllm.py"
 wants jax && pytest "jax on cuda" 100 "$folder/python/gpu_tests/test_jax_cuda.py"
+if wants ranks; then
+  cpu=()
+  [ "$device" = cpu ] && cpu=(cpu)
+  for program in python/gpu_tests/ranks.py examples/context_parallel/torchrun.py; do
+    LINES_SHOWN=20 step "$(basename $program)" 120 "$python" -m torch.distributed.run --nproc-per-node 2 \
+      "$folder/$program" ${cpu[@]+"${cpu[@]}"}
+  done
+fi
 wants battery && pytest "battery on $device" 400 "$folder/python/tests/test_battery_torch.py"
 if wants speed; then
   LINES_SHOWN=12 step speed 120 "$python" "$folder/python/gpu_tests/speed.py" --device "$device" \
