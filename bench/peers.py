@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Tilewright beside PyTorch on one GPU, in one run: cuDNN, FlashAttention-2 and FlexAttention.
+"""Tilewright beside its peers on one GPU, in one run: cuDNN, FlashAttention-2 and -4, and FlexAttention.
 
     python3 bench/peers.py --tilewright build/release/cli/tilewright [--suite dense|mods|start|all]
         [--only NAME]... [--tactic NAME] [--json F.json] [--markdown F.md] [--chart F.svg]
 
-dense   16k tokens, 2048 hidden, bf16, head_dim 64, 128, 256, full and causal: cuDNN, FlashAttention-2
+dense   16k tokens, 2048 hidden, bf16, head_dim 64, 128, 256, full and causal: cuDNN, FlashAttention-2 and, where
+        the package flash-attn-4 is installed, FlashAttention-4
 mods    batch 2, 16 heads, 8192 x 8192, head_dim 128: compiled FlexAttention with its block mask
 start   a process's first result, the host's time of a call, compile times: Tilewright's own bars
 
@@ -17,6 +18,7 @@ faster. Needs PyTorch 2.5 or newer with CUDA.
 
 import argparse
 import datetime
+import importlib.util
 import json
 import math
 import os
@@ -115,6 +117,31 @@ def sdpa(backend, workload):
     return call
 
 
+def has_flash_attention_4():
+    try:
+        return importlib.util.find_spec("flash_attn.cute") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def dense_peers():
+    return ["cudnn", "fa2"] + (["fa4"] if has_flash_attention_4() else [])
+
+
+def flash_attention_4(workload):
+    """A call of flash_attn_func on fresh random data, [batch, rows, heads, head_dim]."""
+    from flash_attn.cute.interface import flash_attn_func
+
+    q, k, v = (tensor.transpose(1, 2).contiguous() for tensor in random_qkv(workload))
+    causal = "mask_mod" in workload["spec"]
+
+    def call():
+        result = flash_attn_func(q, k, v, causal=causal)
+        return result[0] if isinstance(result, tuple) else result
+
+    return call
+
+
 def flex(workload, buffers):
     """A call of compiled FlexAttention, with a block mask made beforehand."""
     import torch
@@ -202,20 +229,21 @@ def write_safetensors(path, tensors):
 
 
 def take_turns(ours, workload, peers, options):
-    """Rounds in which each is measured once; the median of each. A peer that fails says why."""
+    """Rounds in which each is measured once, in the reverse order every other round; the median of each. A peer that
+    fails says why."""
     samples = {name: [] for name in [*peers, "ours"]}
     problems = {}
     row = {}
-    for _ in range(options.rounds):
-        for name, call in peers.items():
-            if name in problems:
-                continue
-            try:
-                samples[name].append(median_ms(call, options.budget_ms))
-            except Exception as error:  # PyTorch raises what it likes
-                problems[name] = str(error).strip().splitlines()[0][:200]
-        row = ours.measure(workload, options.budget_ms)
-        samples["ours"].append(row["ms"])
+    for i in range(options.rounds):
+        for name in reversed(samples) if i % 2 else list(samples):
+            if name == "ours":
+                row = ours.measure(workload, options.budget_ms)
+                samples[name].append(row["ms"])
+            elif name not in problems:
+                try:
+                    samples[name].append(median_ms(peers[name], options.budget_ms))
+                except Exception as error:  # PyTorch raises what it likes
+                    problems[name] = str(error).strip().splitlines()[0][:200]
     ms = {name: statistics.median(times) for name, times in samples.items() if times}
     return {"ms": ms, "problems": problems, "kept": row["kept"], "tactic": row["tactic"],
             "operations": row["gflops"] * row["ms"] * 1e6, "spread": spread(samples)}
@@ -258,6 +286,8 @@ def rows_of(suite, ours, options):
             on_gpu = {key: tensor.cuda() for key, tensor in buffers.items()}
             makers = {"cudnn": lambda: sdpa("CUDNN_ATTENTION", workload),
                       "fa2": lambda: sdpa("FLASH_ATTENTION", workload)}
+            if has_flash_attention_4():
+                makers["fa4"] = lambda: flash_attention_4(workload)
             if suite == "mods":
                 makers = {"flex": lambda: flex(workload, on_gpu)}
             problems = {}
@@ -357,7 +387,7 @@ def bars_of(suite, rows):
 
 # ---- reports ---------------------------------------------------------------------------------------
 
-PEERS = {"cudnn": "cuDNN", "fa2": "FlashAttention-2", "flex": "FlexAttention", "ours": "Tilewright"}
+PEERS = {"cudnn": "cuDNN", "fa2": "FlashAttention-2", "fa4": "FlashAttention-4", "flex": "FlexAttention", "ours": "Tilewright"}
 
 
 def machine_facts(commit):
@@ -416,7 +446,7 @@ def print_bars(bars):
 def markdown(report):
     """The same as tables for docs/performance.md."""
     lines = [describe(report["machine"]), "", "```", report["machine"]["command"], "```", ""]
-    for suite, peers in (("dense", ["cudnn", "fa2"]), ("mods", ["flex"])):
+    for suite, peers in (("dense", dense_peers()), ("mods", ["flex"])):
         rows = [row for row in report["rows"] if row["suite"] == suite]
         if not rows:
             continue
@@ -485,7 +515,7 @@ def main():
     report = {"machine": machine_facts(options.commit or commit_of(os.path.dirname(__file__) or ".")),
               "rows": [], "bars": []}
     print(describe(report["machine"]))
-    for suite, peers in (("dense", ["cudnn", "fa2"]), ("mods", ["flex"])):
+    for suite, peers in (("dense", dense_peers()), ("mods", ["flex"])):
         if options.suite not in (suite, "all"):
             continue
         print(f"\n{suite}: bf16; ms (TFLOP/s over the elements that are kept), then how much faster")

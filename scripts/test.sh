@@ -27,9 +27,8 @@ echo "TILEWRIGHT_TEST_SEED=$TILEWRIGHT_TEST_SEED"
 due() { [ $full = all ] || { [ $full = 1 ] && [ $((TILEWRIGHT_TEST_SEED % 4)) = "$1" ]; }; }
 # Entries of ctest that other days have.
 declare -A entries_of_day=(
-  [1]="mutants|mutants_tests"
   [2]="fuzz_campaign"
-  [3]="compile_matrix|mask_equality|package_shared|emulated_(packed|packed_bench|battery)_sm_[0-9]+")
+  [3]="mutants|mutants_tests|compile_matrix|mask_equality|package_shared|emulated_(packed|packed_bench|battery)_sm_[0-9]+")
 
 title() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 cores=$(nproc)
