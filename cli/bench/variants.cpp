@@ -63,7 +63,8 @@ Spec block_sparse_variant(DType dtype, std::int64_t head_dim) {
   Spec spec = variant(dense_variant(dtype, head_dim), "block_sparse", "",
                       "q_idx >= kv_idx && (q_idx / 64 - kv_idx / 64 < 16 || "
                       "(kv_idx / 64 + 1) % 8 == 0)");
-  spec.block = {64, 64};
+  // Blocks of 64 rows would be q tiles of 64 rows, which take 1.4 to 1.8 times as long on Hopper.
+  spec.block = {192, 64};
   return spec;
 }
 
