@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/kernels.hpp"
@@ -92,10 +93,14 @@ class ExplainVerb : public Verb {
 
   static std::string line(const CallSplit& split) {
     if (split.parts == 1) return fmt::format("not split: {}\n", split.why_not);
+    const std::string q_tiles = counted(split.q_tiles, "q tile");
+    if (split.q_tiles < split.multiprocessors) {
+      return fmt::format("split: {} for {} multiprocessors, each in {} parts\n", q_tiles,
+                         split.multiprocessors, split.parts);
+    }
     return fmt::format(
-        "split: {} q tiles {} {} multiprocessors, so each has {} parts\n", split.q_tiles,
-        split.q_tiles < split.multiprocessors ? "do not fill" : "leave idle in the end some of",
-        split.multiprocessors, split.parts);
+        "split: {} leave idle in the end some of {} multiprocessors, so each has {} parts\n",
+        q_tiles, split.multiprocessors, split.parts);
   }
 
   static Json to_json(const CallSplit& split) {

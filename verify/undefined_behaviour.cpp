@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
 #include "generator/messages/text_location.hpp"
@@ -126,9 +127,9 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Sourc
 std::string describe_dimension(const Spec& spec, const Finding& finding,
                                const SourceLocation& place) {
   const std::vector<std::string> names = buffers_at(spec, finding, place);
-  return fmt::format("size({}) of a buffer{} that has {} dimension{}; it is clamped",
-                     finding.operand[0], names.empty() ? "" : ", " + one_of(names) + ",",
-                     finding.operand[1], finding.operand[1] == 1 ? "" : "s");
+  return fmt::format("size({}) of a buffer{} that has {}; it is clamped", finding.operand[0],
+                     names.empty() ? "" : ", " + one_of(names) + ",",
+                     counted(finding.operand[1], "dimension"));
 }
 
 std::string what_happened(const Spec& spec, const Finding& finding, const SourceLocation& place) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "generator/snippet/number.hpp"
 #include "generator/snippet/words.hpp"
 
@@ -100,10 +101,6 @@ class Constant {
   std::size_t at_;
 };
 
-std::string dimensions(std::size_t rank) {
-  return fmt::format("{} dimension{}", rank, rank == 1 ? "" : "s");
-}
-
 }  // namespace
 
 void check_size_calls(const Spec& spec, SnippetKind kind, std::string_view text) {
@@ -129,7 +126,7 @@ void check_size_calls(const Spec& spec, SnippetKind kind, std::string_view text)
     if (!dimension || (*dimension >= 0 && *dimension < static_cast<double>(rank))) continue;
     throw snippet_error(kind, text, tokens[call + 3].offset,
                         fmt::format("size({:.0f}) of buffer \"{}\", which has {}", *dimension,
-                                    buffer->first, dimensions(rank)),
+                                    buffer->first, counted(rank, "dimension")),
                         rank == 1 ? fmt::format("write {}.size(0)", buffer->first)
                                   : fmt::format("dimensions are 0 to {}", rank - 1));
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "base/counted.hpp"
 #include "generator/snippet/gradient_terms.hpp"
 #include "generator/spec/gradients.hpp"
 #include "generator/tactic/backward_tactic.hpp"
@@ -130,8 +131,8 @@ std::string why_not_sums(const SpecFacts& facts) {
   }
   if (tile_bytes(facts.spec) + sums_bytes(facts.spec, *terms) + kBackwardControlBytes >
       kMostSharedBytes) {
-    return fmt::format("its shared memory has no room for the sums of {} reads",
-                       terms->patterns.size());
+    return fmt::format("its shared memory has no room for the sums of {}",
+                       counted(terms->patterns.size(), "read"));
   }
   return {};
 }

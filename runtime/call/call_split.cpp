@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "generator/render/kernel_source.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
@@ -67,12 +68,13 @@ CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t mul
   split.parts = split_parts(launch, q_tiles, shape.kv_len);
   if (split.parts > 1) return split;
   split.why_not = !has_room_for_parts(launch, q_tiles, 2)
-                      ? fmt::format("{} q tiles are enough for {} multiprocessors", split.q_tiles,
-                                    multiprocessors)
+                      ? fmt::format("it has {}, enough for {}", counted(split.q_tiles, "q tile"),
+                                    counted(multiprocessors, "multiprocessor"))
                       : fmt::format(
-                            "splits of {} columns would gain less than an eighth of the "
-                            "time of {} q tiles on {} multiprocessors",
-                            shape.kv_len, split.q_tiles, multiprocessors);
+                            "splits of {} would gain less than an eighth of the "
+                            "time of {} on {}",
+                            counted(shape.kv_len, "column"), counted(split.q_tiles, "q tile"),
+                            counted(multiprocessors, "multiprocessor"));
   return split;
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "runtime/call/overlap.hpp"
 #include "runtime/call/tensor_role.hpp"
@@ -84,8 +85,8 @@ abi::MergeTensor merge_argument(const ResolvedTensor& tensor) {
 void require_part_count(std::size_t count) {
   if (count >= abi::kFewestMergedParts && count <= abi::kMostMergedParts) return;
   throw Error(ErrorCode::usage,
-              fmt::format("merge was given {} part{}; it takes {} to {}", count,
-                          count == 1 ? "" : "s", abi::kFewestMergedParts, abi::kMostMergedParts),
+              fmt::format("merge was given {}; it takes {} to {}", counted(count, "part"),
+                          abi::kFewestMergedParts, abi::kMostMergedParts),
               count > abi::kMostMergedParts ? "merge some of them first: a result is a part again"
                                             : "give the out and lse of each call");
 }

@@ -46,7 +46,7 @@ TEST_CASE("call split: why a call is not split") {
     return found.why_not;
   };
   CHECK_THAT(why_not(causal(), few_heads(16384, 16384)),
-             ContainsSubstring("1024 q tiles are enough for 132 multiprocessors"));
+             ContainsSubstring("1024 q tiles, enough for 132 multiprocessors"));
   CHECK_THAT(why_not(causal(), few_heads(128, 512)), ContainsSubstring("less than an eighth"));
   CHECK_THAT(why_not(causal(), few_heads(1, 131072)), ContainsSubstring("for decoding"));
   CHECK_THAT(why_not(causal(Layout::packed), few_heads(1, 131072)),
