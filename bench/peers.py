@@ -387,7 +387,8 @@ def bars_of(suite, rows):
 
 # ---- reports ---------------------------------------------------------------------------------------
 
-PEERS = {"cudnn": "cuDNN", "fa2": "FlashAttention-2", "fa4": "FlashAttention-4", "flex": "FlexAttention", "ours": "Tilewright"}
+PEERS = {"cudnn": "cuDNN", "fa2": "FlashAttention-2", "fa4": "FlashAttention-4", "flex": "FlexAttention",
+         "ours": "Tilewright"}
 
 
 def machine_facts(commit):
