@@ -124,10 +124,6 @@ def has_flash_attention_4():
         return False
 
 
-def dense_peers():
-    return ["cudnn", "fa2"] + (["fa4"] if has_flash_attention_4() else [])
-
-
 def flash_attention_4(workload):
     """A call of flash_attn_func on fresh random data, [batch, rows, heads, head_dim]."""
     from flash_attn.cute.interface import flash_attn_func
@@ -269,6 +265,11 @@ def dense_name(workload):
     return f"d{workload['spec']['head_dim']} {form} {workload['q_len'] // 1024}k"
 
 
+def peers_of_suites():
+    dense = ["cudnn", "fa2"] + (["fa4"] if has_flash_attention_4() else [])
+    return {"dense": dense, "mods": ["flex"]}
+
+
 def rows_of(suite, ours, options):
     """Measures the rows of a suite one by one."""
     import torch
@@ -285,11 +286,10 @@ def rows_of(suite, ours, options):
                 write_safetensors(workload["buffers"], buffers)
             on_gpu = {key: tensor.cuda() for key, tensor in buffers.items()}
             makers = {"cudnn": lambda: sdpa("CUDNN_ATTENTION", workload),
-                      "fa2": lambda: sdpa("FLASH_ATTENTION", workload)}
-            if has_flash_attention_4():
-                makers["fa4"] = lambda: flash_attention_4(workload)
-            if suite == "mods":
-                makers = {"flex": lambda: flex(workload, on_gpu)}
+                      "fa2": lambda: sdpa("FLASH_ATTENTION", workload),
+                      "fa4": lambda: flash_attention_4(workload),
+                      "flex": lambda: flex(workload, on_gpu)}
+            makers = {name: makers[name] for name in peers_of_suites()[suite]}
             problems = {}
             row = take_turns(ours, workload, prepared(makers, problems), options)
         row["problems"] |= problems
@@ -447,7 +447,7 @@ def print_bars(bars):
 def markdown(report):
     """The same as tables for docs/performance.md."""
     lines = [describe(report["machine"]), "", "```", report["machine"]["command"], "```", ""]
-    for suite, peers in (("dense", dense_peers()), ("mods", ["flex"])):
+    for suite, peers in peers_of_suites().items():
         rows = [row for row in report["rows"] if row["suite"] == suite]
         if not rows:
             continue
@@ -516,7 +516,7 @@ def main():
     report = {"machine": machine_facts(options.commit or commit_of(os.path.dirname(__file__) or ".")),
               "rows": [], "bars": []}
     print(describe(report["machine"]))
-    for suite, peers in (("dense", dense_peers()), ("mods", ["flex"])):
+    for suite, peers in peers_of_suites().items():
         if options.suite not in (suite, "all"):
             continue
         print(f"\n{suite}: bf16; ms (TFLOP/s over the elements that are kept), then how much faster")

@@ -84,11 +84,11 @@ if [ $full != 0 ]; then
 else
   export TILEWRIGHT_TEST_PART=${TILEWRIGHT_TEST_PART:-$((TILEWRIGHT_TEST_SEED % 2))/2}
 fi
-left_out="none"
+other_days="none"
 if [ $full != 0 ]; then
-  for day in "${!entries_of_day[@]}"; do due "$day" || left_out+="|${entries_of_day[$day]}"; done
+  for day in "${!entries_of_day[@]}"; do due "$day" || other_days+="|${entries_of_day[$day]}"; done
 fi
-ctest --preset release --parallel "$cores" --no-tests=error --exclude-regex "^($left_out)\$"
+ctest --preset release --parallel "$cores" --no-tests=error --exclude-regex "^($other_days)\$"
 if [ $full != 0 ]; then
   title "The Python package"
   scripts/python_test.sh

@@ -6,7 +6,7 @@
 #include "generator/render/kernel_source.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
-#include "generator/tactic/decode_tactic.hpp"
+#include "runtime/call/few_rows.hpp"
 #include "runtime/call/split_parts.hpp"
 #include "templates/abi/plan.hpp"
 
@@ -40,12 +40,6 @@ QTiles q_tiles_of(const SpecFacts& facts, const Target& target, const SplitLaunc
   const std::int64_t rows =
       abi::tile_map_rows(packed.total_q, packed.batch, static_cast<int>(side), false);
   return packed_q_tiles(launch, packed, side, rows);
-}
-
-// Dense calls with AttentionOptions::decode, and packed ones.
-bool are_decoded(const Spec& spec, const Shape& shape) {
-  return has_decode_kernel(spec) &&
-         fits_decode_rows(shape.q_len, shape.num_q_heads, shape.num_kv_heads);
 }
 
 }  // namespace
