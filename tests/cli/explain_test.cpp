@@ -91,8 +91,7 @@ TEST_CASE("cli: explain says whether a call is split, and why") {
     return ended;
   };
   CHECK_THAT(shaped("1,8,8,512,131072", {}).out,
-             ContainsSubstring(
-                 "split: 32 q tiles for 132 multiprocessors, each in 4 parts\n"));
+             ContainsSubstring("split: 32 q tiles for 132 multiprocessors, each in 4 parts\n"));
   CHECK_THAT(shaped("1,8,8,512,131072", {"--multiprocessors", "16"}).out,
              ContainsSubstring("not split: it has 32 q tiles, enough for 16 multiprocessors\n"));
   const nlohmann::json split = shaped("1,8,8,512,131072", {"--json"}).json().at("split");
