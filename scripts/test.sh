@@ -22,9 +22,17 @@ esac
 # whoever looks into it. Set it to replay another day.
 export TILEWRIGHT_TEST_SEED=${TILEWRIGHT_TEST_SEED:-$(date -u +%Y%m%d)}
 echo "TILEWRIGHT_TEST_SEED=$TILEWRIGHT_TEST_SEED"
+[[ $TILEWRIGHT_TEST_SEED =~ ^[1-9][0-9]*$ ]] ||
+  { echo "TILEWRIGHT_TEST_SEED is no whole number above 0: give a date, as 20261129" >&2; exit 2; }
+# Days since 1970, as dates jump where a month ends. A seed that is no date counts as it is.
+if seconds=$(date -u -d "$TILEWRIGHT_TEST_SEED" +%s 2>/dev/null); then
+  days=$((seconds / 86400))
+else
+  days=$TILEWRIGHT_TEST_SEED
+fi
 
 # due N: whether what day N of four has is due. --all has all of it.
-due() { [ $full = all ] || { [ $full = 1 ] && [ $((TILEWRIGHT_TEST_SEED % 4)) = "$1" ]; }; }
+due() { [ $full = all ] || { [ $full = 1 ] && [ $((days % 4)) = "$1" ]; }; }
 # Entries of ctest that other days have.
 declare -A entries_of_day=(
   [2]="fuzz_campaign"
@@ -56,10 +64,10 @@ if [ $full != 0 ]; then
   if due 2; then scripts/lint.sh; else scripts/lint.sh --format; fi
 fi
 if due 0 || due 1; then
-  title "The second compiler, with address and undefined behaviour sanitizers"
+  title "Address and undefined behaviour sanitizers, with the second compiler"
   # Each such day has another quarter of the large rooms, and all of the small ones.
   quarters=("runtime;" "verify;fuzz;" "cli;cache;" "generator;")
-  unset "quarters[TILEWRIGHT_TEST_SEED / 4 % 4]"
+  unset "quarters[days / 4 % 4]"
   left_out=$(printf %s "${quarters[@]}")
   [ $full = 1 ] || left_out=""
   cmake --preset asan -DTILEWRIGHT_TESTS_LEFT_OUT="$left_out" >/dev/null
@@ -72,7 +80,7 @@ fi
 if due 1; then
   title "Kernels for CPUs, instrumented, in an instrumented program"
   cmake --build --preset asan --parallel "$cores" --target sanitized_kernels
-  TILEWRIGHT_TEST_FULL=1 ctest --preset asan --tests-regex '^sanitized_kernels$' --no-tests=error
+  TILEWRIGHT_TEST_FULL=$full ctest --preset asan --tests-regex '^sanitized_kernels$' --no-tests=error
   title "Fuzzers of text and files" && SEED=$TILEWRIGHT_TEST_SEED scripts/fuzz_text.sh 10
 fi
 
