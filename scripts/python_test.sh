@@ -24,10 +24,10 @@ venv=$PWD/build/python
 pip() { "$venv/bin/pip" --quiet --disable-pip-version-check --retries 2 "$@"; }
 pip install scikit-build-core nanobind ninja pytest pytest-xdist mypy "${packages[@]}"
 
-settings=(-C build-dir="$PWD/build/python-wheel")
+settings=(--config-settings=build-dir="$PWD/build/python-wheel")
 if [ -f build/release/CMakeCache.txt ]; then
   cmake --build build/release --parallel "$(nproc)" --target tilewright tilewright_verify
-  settings+=(-C cmake.define.TILEWRIGHT_BUILD="$PWD/build/release")
+  settings+=(--config-settings=cmake.define.TILEWRIGHT_BUILD="$PWD/build/release")
 fi
 rm -rf build/wheel
 pip wheel ./python --no-build-isolation --no-deps --wheel-dir build/wheel "${settings[@]}"
