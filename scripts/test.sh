@@ -4,7 +4,7 @@
 #   scripts/test.sh          what every change must pass. It leaves the campaigns to --full, and takes the day's half of the
 #                            battery and the day's share of the tests of the emulated GPU.
 #   scripts/test.sh --full   also the Python package, longer tests, the day's share of the campaigns, and what is due on
-#                            one day of four: sanitizers, the fuzzers of text, clang-tidy, the matrix of kernels
+#                            one day of eight: sanitizers, the fuzzers of text, clang-tidy, mutants, the matrix of kernels
 #   scripts/test.sh --all    as --full, with every case of the long campaigns: some hours (docs/verification.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,12 +31,13 @@ else
   days=$TILEWRIGHT_TEST_SEED
 fi
 
-# due N: whether what day N of four has is due. --all has all of it.
-due() { [ $full = all ] || { [ $full = 1 ] && [ $((days % 4)) = "$1" ]; }; }
+# due N...: whether it is one of these days of eight, on which something is due. --all has all of it.
+due() { [ $full = all ] || { [ $full = 1 ] && [[ " $* " == *" $((days % 8)) "* ]]; }; }
 # Entries of ctest that other days have.
 declare -A entries_of_day=(
-  [2]="fuzz_campaign"
-  [3]="mutants|mutants_tests|compile_matrix|mask_equality|package_shared|emulated_(packed|packed_bench|battery)_sm_.*")
+  [3]="mutants|mutants_tests|mask_equality"
+  [6]="fuzz_campaign"
+  [7]="compile_matrix|package_shared|emulated_(packed|packed_bench|battery)_sm_.*")
 
 title() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 cores=$(nproc)
@@ -56,14 +57,17 @@ fi
 title "Build"
 campaigns=ON
 [ $full != 0 ] || campaigns=OFF
-cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON -DTILEWRIGHT_TEST_CAMPAIGNS=$campaigns >/dev/null
+mutants=""
+due 3 || mutants="mutants"
+cmake --preset release -DTILEWRIGHT_BUILD_TESTS=ON -DTILEWRIGHT_TEST_CAMPAIGNS=$campaigns \
+  -DTILEWRIGHT_TESTS_LEFT_OUT="$mutants" >/dev/null
 cmake --build --preset release --parallel "$cores"
 
 if [ $full != 0 ]; then
   title "Formatting"
   if due 2; then scripts/lint.sh; else scripts/lint.sh --format; fi
 fi
-if due 0 || due 1; then
+if due 0 1 4; then
   title "Address and undefined behaviour sanitizers, with the second compiler"
   # Each such day has another quarter of the large rooms, and all of the small ones.
   quarters=("runtime;" "verify;fuzz;" "cli;cache;" "generator;")
@@ -72,7 +76,7 @@ if due 0 || due 1; then
   [ $full = 1 ] || left_out=""
   cmake --preset asan -DTILEWRIGHT_TESTS_LEFT_OUT="$left_out" >/dev/null
 fi
-if due 0; then
+if due 0 4; then
   cmake --build --preset asan --parallel "$cores" --target unit_tests
   # The tests in their short form: under sanitizers the long one takes an hour.
   ctest --preset asan --parallel "$cores" --label-regex unit --no-tests=error
@@ -81,11 +85,15 @@ if due 1; then
   title "Kernels for CPUs, instrumented, in an instrumented program"
   cmake --build --preset asan --parallel "$cores" --target sanitized_kernels
   TILEWRIGHT_TEST_FULL=$full ctest --preset asan --tests-regex '^sanitized_kernels$' --no-tests=error
-  title "Fuzzers of text and files" && SEED=$TILEWRIGHT_TEST_SEED scripts/fuzz_text.sh 10
+fi
+if due 5; then
+  title "Fuzzers of text and files"
+  SEED=$TILEWRIGHT_TEST_SEED scripts/fuzz_text.sh 10
 fi
 
 title "Tests"
-if [ $full != 0 ]; then
+# Where rooms run under sanitizers, which takes ten minutes, the rest has its short form.
+if [ $full = all ] || { [ $full = 1 ] && ! due 0 4; }; then
   export TILEWRIGHT_TEST_FULL=$full
   # Other random masks each day: a run takes up to 200 numbers.
   export TILEWRIGHT_TEST_FIRST=${TILEWRIGHT_TEST_FIRST:-$((TILEWRIGHT_TEST_SEED % 1000003 * 200))}

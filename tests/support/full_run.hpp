@@ -20,13 +20,13 @@ inline bool is_full_run() {
 }
 
 /// Which of `parts` shares of a campaign is due: TILEWRIGHT_TEST_SEED, a date, chooses it. A
-/// campaign that is due on one day of four takes every fifth share, and so each in its turn, as
-/// parts are a multiple of 5 nowhere. Every fourth one would be a few of an even number of shares.
+/// campaign that is due on one day of eight takes every eleventh share, and so each in its turn, as
+/// parts are a multiple of 11 nowhere. Every eighth one would be a few of an even number of shares.
 inline std::size_t share_of_the_day(std::size_t parts) {
   const char* const text = std::getenv("TILEWRIGHT_TEST_SEED");
   if (!text) return 0;
   const unsigned long long seed = std::strtoull(text, nullptr, 10);
-  return static_cast<std::size_t>((seed + seed / 4) % parts);
+  return static_cast<std::size_t>((seed + 3 * (seed / 8)) % parts);
 }
 
 /// Whether item `index` of a campaign lies in the day's share, which holds one item of each
