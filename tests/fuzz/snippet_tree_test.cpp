@@ -164,7 +164,7 @@ TEST_CASE(
   CAPTURE(seed);
   CaseMaker maker({.max_length = 12, .max_elements = 300}, seed);
   // 20,000 take a quarter of an hour of one core; each day has other trees.
-  const int wanted = is_whole_run() ? 20'000 : is_full_run() ? 2'000 : 250;
+  const int wanted = is_whole_run() ? 20'000 : is_full_run() ? 1'000 : 250;
   int trees = 0, scaled_trees = 0, sloped_trees = 0;
   while (trees < wanted) {
     const FuzzCase fuzz_case = maker.next_group(1).at(0);
