@@ -66,7 +66,10 @@ class Tilewright:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
         self.process.stdin.write(json.dumps(workload | {"budget_ms": budget_ms}) + "\n")
         self.process.stdin.flush()
-        row = json.loads(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"tilewright bench --serve ended with status {self.process.wait()}")
+        row = json.loads(answer)
         if "error" in row:
             raise RuntimeError(row["error"]["message"])
         return row
