@@ -9,12 +9,13 @@
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
 #          others; packed: of packed calls, and their table beside dense ones;
 #          wide: of sm_90a's kernels with head dims above 128, and their table;
+#          fixed: of deterministic calls of sm_90a's kernels, with bits compared over 100 calls, and their table beside other calls;
 #          table: Hopper's kernel, the portable one and FIGURES; dims: both kernels at other head dims; learnt: what a buffer's gradient costs;
 #          variants: bench --suite backward. Without one: all
 set -euo pipefail
 tilewright=$1 device=${2:-cuda} figures=${3:-/dev/null}
 shift $(($# < 3 ? $# : 3))
-parts=${*:-hopper wide sums portable packed table dims learnt variants}
+parts=${*:-hopper wide fixed sums portable packed table dims learnt variants}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -126,6 +127,55 @@ check_wide() {
   done
 }
 
+# masks of deterministic calls, each with its name
+fixed_masks=(full causal window documents)
+mask_of() {
+  case $1 in
+    full) ;;
+    causal) echo "$causal, " ;;
+    window) echo '"mask_mod": "abs(q_idx - kv_idx) < 300 || kv_idx < 20", ' ;;
+    documents) echo '"mask_mod": "q_idx / 700 == kv_idx / 700 && q_idx >= kv_idx", ' ;;
+  esac
+}
+
+check_fixed() {
+  local dims mask shape
+  for dims in 64,64 128,128 256,256 72,80 192,128 64,256; do
+    local head="\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}"
+    for mask in "${fixed_masks[@]}"; do
+      for shape in 2,4,2,300,413 1,8,2,1500,1500; do
+        check "fixed_${mask}_$dims" $shape --deterministic "{$head, $(mask_of $mask)$all}"
+      done
+    done
+    check "fixed_dead_$dims" 2,2,2,300,300 "--deterministic --q-offset 3" "{$head, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
+    check "fixed_by_head_$dims" 1,4,2,900,900 --deterministic "{$head, \"mask_mod\": \"h == 1 || abs(q_idx - kv_idx) < 70\", $all}"
+    check "fixed_blocks_$dims" 1,2,1,517,700 --deterministic "{$head, \"block\": [128, 256], $causal, $all}"
+    check "fixed_softcap_$dims" 1,2,1,517,517 --deterministic "{$head, $causal, \"score_mod\": \"20.0 * tanh(score / 20.0)\", $all}"
+  done
+}
+
+# equal_bits NAME SPEC INPUTS: 100 deterministic calls
+equal_bits() {
+  printf '%s' "$2" >"$work/bits.json"
+  if "$tilewright" bench --suite backward --device "$device" --spec "$work/bits.json" --inputs "random:$3" --deterministic \
+    --budget-ms 20 --repeats 100 --json >/dev/null 2>"$work/bits.log"; then
+    echo "ok      equal bits: $1 ($3)"
+  else
+    echo "WRONG   equal bits: $1 ($3)"
+    tail -3 "$work/bits.log"
+    failed=1
+  fi
+}
+
+check_fixed_bits() {
+  local dims mask
+  for dims in 64,64 128,128 192,128 256,256; do
+    for mask in "${fixed_masks[@]}"; do
+      equal_bits "d$dims $mask" "{\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}, $(mask_of $mask)$all}" 2,8,4,4096,4096
+    done
+  done
+}
+
 # learnt PATTERN GRADIENTS: score_mod and buffers with an index of that pattern, and the gradients ("" or a list that begins with a comma)
 learnt() {
   local names='"outputs": ["out", "lse"], "gradients": ["q", "k", "v"'$2']'
@@ -161,10 +211,11 @@ check_sums() {
   done
 }
 
-# rate NAME SPEC INPUTS: TFLOP/s
+# rate NAME SPEC INPUTS FLAGS: TFLOP/s
 rate() {
   printf '%s' "$2" >"$work/$1.json"
-  "$tilewright" bench --suite backward --device "$device" --spec "$work/$1.json" --inputs "$3" --json 2>/dev/null |
+  # shellcheck disable=SC2086
+  "$tilewright" bench --suite backward --device "$device" --spec "$work/$1.json" --inputs "$3" ${4:-} --json 2>/dev/null |
     sed -n 's/^.*"gflops": *\([0-9.e+]*\).*$/\1/p' | head -1 | awk '{ printf "%.0f", $1 / 1000 }'
 }
 
@@ -211,6 +262,26 @@ dims_table() {
       local inputs="random:2,$((2048 / head_dim)),$((2048 / head_dim)),8192,8192"
       printf '%-16s | %8s | %8s | %s\n' "d$dims $mask" "$(rate own "{$spec}" "$inputs")" \
         "$(rate portable "{$spec, \"tactic\": {\"name\": \"portable\"}}" "$inputs")" "$(figure $dims 8192 $is_causal)"
+    done
+  done
+}
+
+# Deterministic calls and others, and how much longer the first take.
+fixed_table() {
+  echo "deterministic backward, TFLOP/s, 2048 / head_dim heads, bf16"
+  printf '%-26s | %8s | %13s | %8s\n' call any deterministic longer
+  local dims mask length any fixed
+  for dims in 64,64 128,128 256,256; do
+    for length in 8192 16384; do
+      for mask in full causal window documents; do
+        local spec="{\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}, $(mask_of $mask)$all}"
+        local heads=$((2048 / ${dims%,*}))
+        local inputs="random:$((16384 / length)),$heads,$heads,$length,$length"
+        any=$(rate any "$spec" "$inputs")
+        fixed=$(rate fixed "$spec" "$inputs" --deterministic)
+        printf '%-26s | %8s | %13s | %7s%%\n' "d$dims $length $mask" "$any" "$fixed" \
+          "$(awk -v any="$any" -v fixed="$fixed" 'BEGIN { if (fixed > 0) printf "%.0f", (any / fixed - 1) * 100 }')"
+      done
     done
   done
 }
@@ -273,14 +344,17 @@ variants() {
 
 if has hopper; then check_hopper; fi
 if has wide; then check_wide; fi
+if has fixed; then check_fixed; fi
 if has sums; then check_sums; fi
 if has portable; then check_portable; fi
 if has packed; then check_packed; fi
 report_checks || failed=1
+if has fixed; then check_fixed_bits; fi
 if has table; then table; fi
 if has packed; then packed_table; fi
 if has dims; then dims_table ${DIMS:-16 32 48 64 72 80 96 112 128}; fi
 if has wide; then dims_table 192,128 192 256; fi
 if has learnt; then learnt_table; fi
 if has variants; then variants; fi
+if has fixed; then fixed_table; fi
 exit $failed

@@ -92,6 +92,15 @@ class LearntGradients {
     }
     return buffers;
   }
+  // All bytes of all gradients.
+  std::string bits() const {
+    std::string all;
+    for (const auto& [name, tensor] : tensors_) {
+      all.append(static_cast<const char*>(tensor.data()),
+                 static_cast<std::size_t>(tensor.view().bytes()));
+    }
+    return all;
+  }
   // A time means something only where the call wrote numbers.
   void require_numbers() const {
     for (const auto& [name, tensor] : tensors_) {
@@ -117,17 +126,18 @@ class LearntGradients {
   std::map<std::string, Tensor> tensors_;
 };
 
-StagedBackward stage(const PreparedCall& call, const LearntGradients& gradients) {
+StagedBackward stage(const PreparedCall& call, const LearntGradients& gradients,
+                     bool deterministic) {
   const auto staged = [&](const auto& shape) {
     return StagedBackward(call.attention(), shape, gradients.tensors(), call.staged().tensors(),
-                          gradients.buffers(), call.bindings(), false);
+                          gradients.buffers(), call.bindings(), deterministic);
   };
   return call.plan() ? staged(call.plan()->shape()) : staged(call.shape());
 }
 
-void enqueue_backward(const PreparedCall& call, const StagedBackward& staged) {
+void enqueue_backward(const PreparedCall& call, const StagedBackward& staged, bool deterministic) {
   const Attention& attention = call.attention();
-  const BackwardOptions options{.workspace = staged.workspace()};
+  const BackwardOptions options{.deterministic = deterministic, .workspace = staged.workspace()};
   if (call.plan()) {
     attention.backward(staged.tensors(), *call.plan(), call.bindings(), staged.gradients(),
                        options);
@@ -139,20 +149,35 @@ void enqueue_backward(const PreparedCall& call, const StagedBackward& staged) {
   }
 }
 
-Samples time_backward(const PreparedCall& call, double budget_ms) {
+void require_equal_bits(const PreparedCall& call, const StagedBackward& staged,
+                        const LearntGradients& gradients, const BenchArguments& arguments) {
+  const std::string first = gradients.bits();
+  for (std::int64_t i = 1; i <= arguments.repeats; ++i) {
+    enqueue_backward(call, staged, arguments.deterministic);
+    staged.copy_back();
+    if (gradients.bits() == first) continue;
+    throw Error(arguments.deterministic ? ErrorCode::internal : ErrorCode::usage,
+                fmt::format("call {} of {} has other bits", i, arguments.repeats),
+                arguments.deterministic ? "" : "--deterministic asks for equal bits");
+  }
+}
+
+Samples time_backward(const PreparedCall& call, const BenchArguments& arguments) {
+  const bool deterministic = arguments.deterministic;
   const LearntGradients gradients(call);
-  const StagedBackward staged = stage(call, gradients);
+  const StagedBackward staged = stage(call, gradients, deterministic);
   const bool gpu = call.device().kind() == Device::Kind::cuda;
   const int calls = gpu ? kCallsOfSample : 1;
   call.forward();
-  Samples samples = sample(budget_ms, [&] {
-    for (int i = 0; i < calls; ++i) enqueue_backward(call, staged);
+  Samples samples = sample(arguments.timing.budget_ms, [&] {
+    for (int i = 0; i < calls; ++i) enqueue_backward(call, staged, deterministic);
     staged.wait();
   });
   samples.median_ms /= calls;
   samples.least_ms /= calls;
   staged.copy_back();
   gradients.require_numbers();
+  require_equal_bits(call, staged, gradients, arguments);
   return samples;
 }
 
@@ -206,7 +231,7 @@ BenchResults backward_suite(const BenchArguments& arguments) {
     const PreparedCall call(
         workload,
         {.device = arguments.device, .seed = arguments.seed, .buffers = arguments.buffers});
-    const Samples samples = time_backward(call, arguments.timing.budget_ms);
+    const Samples samples = time_backward(call, arguments);
     // Five products where forward has two.
     const double operations = 2.5 * dense_operations(workload) * call.kept_share();
     const double rate = operations / samples.median_ms / 1e6;

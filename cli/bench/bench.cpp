@@ -88,6 +88,11 @@ class BenchVerb : public Verb {
     add_whole(app, "--seed", arguments_.seed, kAnySeed, "of random contents (default 0)");
     app.add_flag("--batch-invariant", arguments_.batch_invariant,
                  "of packed calls: the bits of a row depend on its own sequence alone");
+    app.add_flag("--deterministic", arguments_.deterministic,
+                 "of backward: calls that promise equal bits over runs");
+    add_whole(app, "--repeats", arguments_.repeats, {0, 1 << 20},
+              "of backward, after its times: so many more calls, whose gradients must have equal "
+              "bits (default 0)");
     app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
     app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
     add_whole(app, "--keep", keep_, {1, 1 << 20},

@@ -383,6 +383,7 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
   context.merge(Map{{"q_tile", tactic.columns},
                     {"kv_tile", tactic.rows},
                     {"stages", tactic.stages},
+                    {"deterministic", variant.deterministic},
                     {"mask_unroll", tactic.mask_unroll},
                     {"diagonals", tactic.diagonals},
                     {"own_sums", tactic.own_sums},

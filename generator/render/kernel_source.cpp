@@ -16,6 +16,7 @@
 #include "generator/snippet/interpretation.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/decode_tactic.hpp"
+#include "generator/tactic/hopper_backward_tactic.hpp"
 
 namespace tilewright {
 namespace {
@@ -248,7 +249,8 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
         return is_forward_of(variant, spec, target) &&
                (!variant.split || has_split_kernel(facts, target, variant));
       case KernelRole::backward:
-        return !spec.gradients.empty() && !(spec.is_packed() && variant.masked);
+        return !spec.gradients.empty() && !(spec.is_packed() && variant.masked) &&
+               (!variant.deterministic || has_deterministic_backward(facts, target, variant));
       case KernelRole::weights:
         return spec.outputs.weights;
       case KernelRole::mask_lists:

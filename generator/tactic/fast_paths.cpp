@@ -102,16 +102,20 @@ class Explainer {
       const SourceRange range = {unknown->begin, unknown->begin};
       return add(name, false, unknown->message, place_of(*facts_.score_mod, range));
     }
-    const std::string why_not = why_not_one_sweep();
+    const std::string why_not = why_not_one_sweep(false);
     add(name, why_not.empty(), why_not);
+    const std::string why_not_by_turns = why_not_one_sweep(true);
+    add("deterministic_gradients", why_not_by_turns.empty(), why_not_by_turns);
   }
 
   // Of the backward kernel for aligned tensors.
-  std::string why_not_one_sweep() const {
+  std::string why_not_one_sweep(bool deterministic) const {
     const Spec& spec = facts_.spec;
-    return of_hopper_alone(why_not_hopper_backward(
-        facts_, target_,
-        {.role = KernelRole::backward, .masked = !spec.is_packed() && !spec.mask_mod.empty()}));
+    return of_hopper_alone(
+        why_not_hopper_backward(facts_, target_,
+                                {.role = KernelRole::backward,
+                                 .masked = !spec.is_packed() && !spec.mask_mod.empty(),
+                                 .deterministic = deterministic}));
   }
 
   void add(std::string name, bool used, std::string why_not,

@@ -163,6 +163,11 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
         spec.head_dim, spec.value_head_dim());
   }
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
+  if (kernel.deterministic && spec.is_packed()) return "its turns are of calls that are not packed";
+  if (kernel.deterministic && !gradient_names(spec).empty()) {
+    return fmt::format("it sums the gradient of {} in whatever order",
+                       gradient_names(spec).front());
+  }
   if (!names_all_tensors(spec)) return "it computes the gradients of q, k and v together";
   if (std::string why = why_not_sums(facts); !why.empty()) return why;
   if (parameter_bytes(spec) > kParameterBytes) {
@@ -183,6 +188,12 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
                        spec.block[1]);
   }
   return {};
+}
+
+bool has_deterministic_backward(const SpecFacts& facts, const Target& target,
+                                KernelVariant kernel) {
+  kernel.deterministic = true;
+  return why_not_hopper_backward(facts, target, kernel).empty();
 }
 
 std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& facts,

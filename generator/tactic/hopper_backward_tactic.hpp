@@ -34,6 +34,10 @@ std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& fact
                                                            const Target& target,
                                                            const KernelVariant& kernel);
 
+/// Whether a backward kernel has a twin for deterministic calls, which the portable kernel else
+/// serves.
+bool has_deterministic_backward(const SpecFacts& facts, const Target& target, KernelVariant kernel);
+
 /// Why the portable kernel serves; empty where it does not.
 std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target,
                                     const KernelVariant& kernel);

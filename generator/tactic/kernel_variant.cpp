@@ -46,7 +46,8 @@ const RoleFacts& facts_of(KernelRole role) {
 bool exists(const KernelVariant& variant, const Target& target) {
   const RoleFacts& facts = facts_of(variant.role);
   if (!target.is_cpu()) return facts.on_gpu;
-  return facts.on_cpu && variant.aligned && !variant.split && variant.rows == KernelRows::all;
+  return facts.on_cpu && variant.aligned && !variant.split && !variant.deterministic &&
+         variant.rows == KernelRows::all;
 }
 
 std::string_view suffix_of(KernelRows rows) {
@@ -96,6 +97,9 @@ std::vector<KernelVariant> all_variants() {
       }
     }
   }
+  for (const bool masked : {false, true}) {
+    variants.push_back({.role = KernelRole::backward, .masked = masked, .deterministic = true});
+  }
   for (const RoleFacts& facts : kRoles) {
     if (facts.role > KernelRole::weights) variants.push_back({.role = facts.role});
   }
@@ -105,8 +109,9 @@ std::vector<KernelVariant> all_variants() {
 }  // namespace
 
 std::string KernelVariant::name() const {
-  return fmt::format("{}{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "", suffix_of(rows),
-                     split ? "_split" : "", lse ? "_lse" : "", aligned ? "" : "_unaligned");
+  return fmt::format("{}{}{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "",
+                     suffix_of(rows), split ? "_split" : "", lse ? "_lse" : "",
+                     deterministic ? "_deterministic" : "", aligned ? "" : "_unaligned");
 }
 
 std::optional<KernelVariant> KernelVariant::find(std::string_view name) {

@@ -48,6 +48,9 @@ struct KernelVariant {
   bool lse = false;                   ///< forward: also writes the log-sum-exp of each row
   bool split = false;   ///< forward, GPUs: blocks of threads share the columns of a tile's rows
   bool aligned = true;  ///< these, GPUs: all bases and strides are multiples of 16 bytes
+  /// backward, GPUs: equal calls give equal bits, where the kernel for any calls does not promise
+  /// it
+  bool deterministic = false;
 
   bool is_forward() const { return role == KernelRole::forward; }
   bool has_snippets() const { return role != KernelRole::merge && role != KernelRole::append; }

@@ -34,27 +34,25 @@ void launch_dense_backward(const LaunchScope& on, const BackwardCall& call, cons
                            const Bindings& bindings) {
   const CallMask lists(on, mask, CallMask::Lists::by_both);
   const BackwardTiles tiles = {.rows = lists.arguments(0), .columns = lists.columns()};
-  const KernelVariant& variant = on.facts.variants.backward;
-  const bool takes_maps = on.kernels.find(variant, kHopperBackwardEntry) != nullptr;
   const bool aligned = is_aligned(on.spec, call);
-  if (aligned && takes_maps && hopper_backward_serves(on.spec, call)) {
+  if (aligned && hopper_kernel(on, call.deterministic) != nullptr &&
+      hopper_backward_serves(on.spec, call)) {
     launch_hopper_backward(on, call, tiles, bindings);
   } else {
-    launch_backward(on, variant_for(variant, aligned && !takes_maps), call, tiles, bindings);
+    launch_backward(on, portable_backward(on, aligned), call, tiles, bindings);
   }
 }
 
 void launch_packed_backward(const LaunchScope& on, const BackwardCall& call, const PlanState& plan,
                             const Bindings& bindings) {
   BackwardTiles tiles = {.plan = &plan, .work_side = on.facts.plan_work_side};
-  const KernelVariant& variant = on.facts.variants.backward;
-  const bool takes_maps = on.kernels.find(variant, kHopperBackwardEntry) != nullptr;
   const bool aligned = is_aligned(on.spec, call);
-  if (aligned && takes_maps && hopper_backward_serves(on.spec, call, plan)) {
+  if (aligned && hopper_kernel(on, call.deterministic) != nullptr &&
+      hopper_backward_serves(on.spec, call, plan)) {
     tiles.may_share_rows = may_share_rows(plan);
     launch_hopper_backward(on, call, tiles, bindings);
   } else {
-    launch_backward(on, variant_for(variant, aligned && !takes_maps), call, tiles, bindings);
+    launch_backward(on, portable_backward(on, aligned), call, tiles, bindings);
   }
 }
 
@@ -70,12 +68,16 @@ std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, std::
       bindings ? gradient_shapes(spec, *bindings) : std::vector<TensorView>();
   const std::int64_t portable = bindings ? backward_workspace(shape, gradients, deterministic)
                                          : backward_workspace(spec, shape);
-  const Kernel* hopper = on.kernels.find(on.facts.variants.backward, kHopperBackwardEntry);
-  if (hopper == nullptr || deterministic) return portable;
+  // Calls without gradients of buffers and scalars may be deterministic whatever was asked for.
+  const bool has_turns = hopper_kernel(on, true) != nullptr;
+  const Kernel* const hopper = hopper_kernel(on, false);
+  if (hopper == nullptr || (deterministic && !has_turns)) return portable;
   const std::int64_t rows = hopper->launch.q_tile;
-  return std::max(portable, bindings
-                                ? hopper_backward_workspace(spec, shape, sequences, rows, gradients)
-                                : hopper_backward_workspace(spec, shape, sequences, rows));
+  const std::int64_t turns = has_turns ? bytes_of_turns(shape, rows) : 0;
+  return std::max(
+      portable,
+      turns + (bindings ? hopper_backward_workspace(spec, shape, sequences, rows, gradients)
+                        : hopper_backward_workspace(spec, shape, sequences, rows)));
 }
 
 }  // namespace tilewright::cuda

@@ -103,68 +103,33 @@ std::int64_t bytes_of_tiles(const Spec& spec, std::int64_t tiles, std::int64_t r
          tiles * rows * hopper_backward_dq_columns(spec) * static_cast<std::int64_t>(sizeof(float));
 }
 
-}  // namespace
+const KernelVariant& variant_of(const LaunchScope& on, bool deterministic) {
+  return deterministic ? on.facts.variants.deterministic_backward : on.facts.variants.backward;
+}
 
-bool hopper_backward_serves(const Spec& spec, const BackwardCall& call) {
+// turns: begins with how many blocks have started
+cuda_abi::OrderedHopperBackwardArguments ordered_arguments(
+    const cuda_abi::HopperBackwardArguments& of_tiles, const BackwardTiles& tiles,
+    std::byte* turns) {
+  cuda_abi::OrderedHopperBackwardArguments arguments = {};
+  static_cast<cuda_abi::HopperBackwardArguments&>(arguments) = of_tiles;
+  arguments.rows = tiles.rows;
+  arguments.started = reinterpret_cast<unsigned*>(turns);
+  arguments.turns = reinterpret_cast<int*>(turns + sizeof(unsigned));
+  return arguments;
+}
+
+// Arguments: HopperBackwardArguments, or what the kernels take in its place
+template <typename Arguments>
+void launch_kernels(const LaunchScope& on, const BackwardLaunch& launch, const BackwardCall& call,
+                    const BackwardTiles& tiles, const Bindings& bindings, const GradientSums& sums,
+                    Arguments& of_tiles) {
   const Shape& shape = call.forward.shape;
-  const bool has_elements = shape.batch > 0 && shape.q_len > 0 && shape.kv_len > 0;
-  const bool wants_all =
-      call.dq.data != nullptr && call.dk.data != nullptr && call.dv.data != nullptr;
-  const bool sums_batch = (call.sums_dk || call.sums_dv) && shape.batch > 1;
-  return has_elements && wants_all && !sums_batch && !call.deterministic &&
-         fit_backward_maps(spec, call);
-}
-
-bool hopper_backward_serves(const Spec& spec, const BackwardCall& call, const PlanState& plan) {
-  return hopper_backward_serves(spec, call) && !plan.positions;
-}
-
-KernelVariant portable_backward(const LaunchScope& on) {
-  const KernelVariant& variant = on.facts.variants.backward;
-  return variant_for(variant, on.kernels.find(variant, kHopperBackwardEntry) == nullptr);
-}
-
-std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
-                                       std::int64_t rows,
-                                       const std::vector<TensorView>& gradients) {
-  std::int64_t bytes = bytes_of_tiles(spec, row_tiles(shape, sequences, rows), rows);
-  for (const TensorView& gradient : gradients) bytes += bytes_of_sums(gradient, false);
-  return bytes;
-}
-
-std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
-                                       std::int64_t rows) {
-  const std::int64_t of_16_bits =
-      std::count_if(spec.buffers.begin(), spec.buffers.end(), [&](const auto& buffer) {
-        return buffer.second.dtype != DType::f32 && has_gradient(spec, buffer.first);
-      });
-  const std::int64_t cells = shape.batch * shape.num_q_heads * (shape.q_len + shape.kv_len);
-  return bytes_of_tiles(spec, row_tiles(shape, sequences, rows), rows) +
-         round_up(of_16_bits * cells * static_cast<std::int64_t>(sizeof(float)),
-                  kBackwardAlignment);
-}
-
-void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
-                            const BackwardTiles& tiles, const Bindings& bindings) {
-  // The kernels: entry points of hopper_backward.cu.jinja.
-  const BackwardLaunch launch(on, on.facts.variants.backward, call);
   const KernelLaunch& facts = launch.launch_of(kHopperBackwardEntry);
-
-  // The tensor maps.
+  const std::int64_t tiles_of_rows = row_tiles(shape, sequences_of(tiles), facts.q_tile);
   cuda_abi::BackwardMaps maps;
   make_backward_maps(on.driver, on.spec, call, facts.q_tile, facts.kv_box_rows, maps);
-
-  // The arguments.
-  const Shape& shape = call.forward.shape;
-  const std::int64_t tiles_of_rows = row_tiles(shape, sequences_of(tiles), facts.q_tile);
-  std::int64_t bytes = bytes_of_tiles(on.spec, tiles_of_rows, facts.q_tile);
-  if (tiles.may_share_rows) bytes = std::max(bytes, portable_bytes(call, tiles));
-  const GradientSums sums(call, bytes);
-  require_backward_workspace(call, sums.bytes());
   std::vector<cuda_abi::SumsArgument> sums_arguments = sums.arguments(call);
-  // Kernels of dense calls take the first part.
-  cuda_abi::PackedHopperBackwardArguments of_tiles =
-      tile_arguments(on.spec, call, tiles, facts, on.kernels.gpu().l2_bytes);
   cuda_abi::PackedBackwardArguments of_tensors = backward_arguments(call, {});
   SnippetParameter snippet(bindings.cuda_arguments(), shape);
 
@@ -192,6 +157,84 @@ void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
     launch_portable_sweeps(on, portable_backward(on), call, tiles, bindings, sums);
   }
   sums.finish(launch, call);
+}
+
+}  // namespace
+
+bool hopper_backward_serves(const Spec& spec, const BackwardCall& call) {
+  const Shape& shape = call.forward.shape;
+  const bool has_elements = shape.batch > 0 && shape.q_len > 0 && shape.kv_len > 0;
+  const bool wants_all =
+      call.dq.data != nullptr && call.dk.data != nullptr && call.dv.data != nullptr;
+  const bool sums_batch = (call.sums_dk || call.sums_dv) && shape.batch > 1;
+  return has_elements && wants_all && !sums_batch && fit_backward_maps(spec, call);
+}
+
+bool hopper_backward_serves(const Spec& spec, const BackwardCall& call, const PlanState& plan) {
+  return hopper_backward_serves(spec, call) && !plan.positions;
+}
+
+const Kernel* hopper_kernel(const LaunchScope& on, bool deterministic) {
+  return on.kernels.find(variant_of(on, deterministic), kHopperBackwardEntry);
+}
+
+KernelVariant portable_backward(const LaunchScope& on, bool aligned) {
+  return variant_for(on.facts.variants.backward, aligned && hopper_kernel(on, false) == nullptr);
+}
+
+std::int64_t bytes_of_turns(const Shape& shape, std::int64_t rows) {
+  return round_up(
+      (1 + row_tiles(shape, 0, rows) * cuda_abi::kDqParts) * static_cast<std::int64_t>(sizeof(int)),
+      kBackwardAlignment);
+}
+
+std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
+                                       std::int64_t rows,
+                                       const std::vector<TensorView>& gradients) {
+  std::int64_t bytes = bytes_of_tiles(spec, row_tiles(shape, sequences, rows), rows);
+  for (const TensorView& gradient : gradients) bytes += bytes_of_sums(gradient, false);
+  return bytes;
+}
+
+std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
+                                       std::int64_t rows) {
+  const std::int64_t of_16_bits =
+      std::count_if(spec.buffers.begin(), spec.buffers.end(), [&](const auto& buffer) {
+        return buffer.second.dtype != DType::f32 && has_gradient(spec, buffer.first);
+      });
+  const std::int64_t cells = shape.batch * shape.num_q_heads * (shape.q_len + shape.kv_len);
+  return bytes_of_tiles(spec, row_tiles(shape, sequences, rows), rows) +
+         round_up(of_16_bits * cells * static_cast<std::int64_t>(sizeof(float)),
+                  kBackwardAlignment);
+}
+
+void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
+                            const BackwardTiles& tiles, const Bindings& bindings) {
+  // The kernels: entry points of hopper_backward.cu.jinja.
+  const BackwardLaunch launch(on, variant_of(on, call.deterministic), call);
+  const KernelLaunch& facts = launch.launch_of(kHopperBackwardEntry);
+
+  // The arguments.
+  const std::int64_t tiles_of_rows =
+      row_tiles(call.forward.shape, sequences_of(tiles), facts.q_tile);
+  std::int64_t bytes = bytes_of_tiles(on.spec, tiles_of_rows, facts.q_tile);
+  std::byte* const turns = static_cast<std::byte*>(call.workspace.data) + bytes;
+  if (call.deterministic) bytes += bytes_of_turns(call.forward.shape, facts.q_tile);
+  if (tiles.may_share_rows) bytes = std::max(bytes, portable_bytes(call, tiles));
+  const GradientSums sums(call, bytes);
+  require_backward_workspace(call, sums.bytes());
+  // Kernels of dense calls take the first part.
+  cuda_abi::PackedHopperBackwardArguments of_tiles =
+      tile_arguments(on.spec, call, tiles, facts, on.kernels.gpu().l2_bytes);
+
+  // The launches.
+  if (call.deterministic) {
+    cuda_abi::OrderedHopperBackwardArguments ordered = ordered_arguments(of_tiles, tiles, turns);
+    launch.clear(turns, bytes_of_turns(call.forward.shape, facts.q_tile));
+    launch_kernels(on, launch, call, tiles, bindings, sums, ordered);
+  } else {
+    launch_kernels(on, launch, call, tiles, bindings, sums, of_tiles);
+  }
 }
 
 }  // namespace tilewright::cuda

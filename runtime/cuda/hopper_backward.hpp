@@ -19,9 +19,14 @@ bool hopper_backward_serves(const Spec& spec, const BackwardCall& call);
 /// The same of a packed call: its sequences also have rows of tiles that begin with the first.
 bool hopper_backward_serves(const Spec& spec, const BackwardCall& call, const PlanState& plan);
 
+/// The main kernel of calls that are deterministic, or are not; null where the portable kernels
+/// serve them all.
+const Kernel* hopper_kernel(const LaunchScope& on, bool deterministic);
+
 /// The variant whose binary has the portable kernels: for unaligned tensors, where the other one
 /// takes tensor maps.
-KernelVariant portable_backward(const LaunchScope& on);
+/// @param aligned whether a call's tensors are
+KernelVariant portable_backward(const LaunchScope& on, bool aligned = true);
 
 /// Bytes of workspace of a call: facts of rows, float32 sums of dq, and of gradients that are not
 /// written in place.
@@ -35,6 +40,9 @@ std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std
 /// has rows and columns need more.
 std::int64_t hopper_backward_workspace(const Spec& spec, const Shape& shape, std::int64_t sequences,
                                        std::int64_t rows);
+
+/// What a deterministic call needs in addition.
+std::int64_t bytes_of_turns(const Shape& shape, std::int64_t rows);
 
 /// Launches the backward pass that takes tensor maps.
 /// @throws Error with code tensor where call.workspace is too small

@@ -26,6 +26,11 @@ KernelVariant split_twin(KernelVariant variant) {
   return variant;
 }
 
+KernelVariant deterministic_twin(KernelVariant variant) {
+  variant.deterministic = true;
+  return variant;
+}
+
 bool has_decode(const Spec& spec, const AttentionOptions& options) {
   return has_decode_kernel(spec) && !options.masks_only && (spec.is_packed() || options.decode);
 }
@@ -38,6 +43,7 @@ KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
       decode(decode_kernel(facts.spec, options.takes_block_mask)),
       weights(weights_kernel(facts.spec, options.takes_block_mask)),
       backward(backward_kernel(facts.spec, options.takes_block_mask)),
+      deterministic_backward(deterministic_twin(backward)),
       decodes(has_decode(facts.spec, options)),
       splits(may_split(facts.spec, options)) {
   const Spec& spec = facts.spec;
@@ -53,7 +59,10 @@ KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
     all.insert(all.end(), {kMaskLists, mask_kernel(facts)});
   }
   if (!options.masks_only && spec.outputs.weights) add(weights);
-  if (!options.masks_only && !spec.gradients.empty()) add(backward);
+  if (!options.masks_only && !spec.gradients.empty()) {
+    add(backward);
+    all.push_back(deterministic_backward);
+  }
   if (options.merge) all.push_back(kMerge);
   if (options.append) all.push_back(kAppend);
   if (options.quantise) all.push_back(kQuantise);

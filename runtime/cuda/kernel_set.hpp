@@ -22,6 +22,7 @@ struct KernelSet {
   KernelVariant decode;    ///< likewise, where `decodes`
   KernelVariant weights;   ///< likewise, where the spec's outputs name weights
   KernelVariant backward;  ///< likewise, where the spec has gradients
+  KernelVariant deterministic_backward;  ///< twin of `backward`, where the target has it
   bool decodes;
   bool splits;
   std::vector<KernelVariant> all;  ///< what has to be built

@@ -37,7 +37,16 @@ struct HopperBackwardArguments {
   float scale;
 };
 
-// Entry points of backward* that take tensor maps:
+constexpr int kDqParts = 2;  // of a tile: of each warpgroup that computes
+
+/// What these kernels share in deterministic calls, in which blocks of threads add to sums of dq by turns.
+struct OrderedHopperBackwardArguments : HopperBackwardArguments {
+  BlockMaskArguments rows;  // read by masked kernels only: lists of kv blocks by q block
+  int* turns;         // [batch][num_q_heads][q_tiles][kDqParts], zeros: blocks that have added to that part of the sums
+  unsigned* started;  // blocks of the main kernel; zero
+};
+
+// Entry points of backward* that take tensor maps; of deterministic ones with OrderedHopperBackwardArguments:
 //   void tilewright_backward_prepare(BackwardArguments, HopperBackwardArguments, SnippetArguments)
 //        grid: groups of kPlainThreads / lanes_of_row rows of facts; kPlainThreads, no shared memory
 //   void tilewright_backward_main(HopperBackwardArguments, BackwardMaps, SnippetArguments)

@@ -191,6 +191,26 @@ TEST_CASE("cli: explain of a spec with gradients says which kernel computes them
   CHECK_THAT(of("8").at("why_not").get<std::string>(), ContainsSubstring("head_dim is 8"));
 }
 
+TEST_CASE("cli: explain says which kernel computes deterministic gradients") {
+  const Folder folder;
+  const auto of = [&](const std::string& more, const std::string& target) {
+    const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 64,
+      "outputs": ["out", "lse"], "gradients": ["q", "k", "v")json" +
+                                                        more + "}");
+    return path(explained(spec, target), "deterministic_gradients");
+  };
+  CHECK(of("]", "sm_90a").at("used") == true);
+  CHECK_THAT(of("]", "sm_80").at("why_not").get<std::string>(), ContainsSubstring("sm_90a alone"));
+  CHECK_THAT(of(R"json(], "layout": "packed")json", "sm_90a").at("why_not").get<std::string>(),
+             ContainsSubstring("not packed"));
+  CHECK_THAT(of(R"json(, "x"], "score_mod": "score + x[h]",
+                       "buffers": {"x": {"dtype": "f32", "shape": ["num_q_heads"]}})json",
+                "sm_90a")
+                 .at("why_not")
+                 .get<std::string>(),
+             ContainsSubstring("the gradient of x"));
+}
+
 TEST_CASE("cli: explain names the backward kernel of a spec with gradients") {
   const Folder folder;
   const auto of = [&](const std::string& score_mod, const std::string& target) {

@@ -80,6 +80,26 @@ std::vector<Wish> wide_gradient_wishes() {
   return wishes;
 }
 
+// Twins for calls that are deterministic.
+std::vector<Wish> deterministic_wishes() {
+  std::vector<Wish> wishes;
+  for (const std::int64_t head_dim : {64, 128, 256}) {
+    for (const char* score_mod : {"", "20.0 * tanh(score / 20.0)"}) {
+      Spec spec{.name = "deterministic_gradients", .dtype = DType::bf16, .head_dim = head_dim};
+      spec.score_mod = score_mod;
+      spec.outputs.lse = true;
+      spec.gradients = {"q", "k", "v"};
+      for (const char* mask_mod : {"", "q_idx >= kv_idx"}) {
+        spec.mask_mod = mask_mod;
+        KernelVariant kernel = backward_kernel(spec);
+        kernel.deterministic = true;
+        wishes.push_back({spec, Target::parse("sm_90a"), kernel});
+      }
+    }
+  }
+  return wishes;
+}
+
 }  // namespace
 
 std::vector<Wish> all_wishes(const std::vector<Spec>& specs) {
@@ -146,8 +166,9 @@ std::vector<Wish> gradient_wishes() {
       }
     }
   }
-  const std::vector<Wish> wide = wide_gradient_wishes();
-  wishes.insert(wishes.end(), wide.begin(), wide.end());
+  for (const std::vector<Wish>& more : {wide_gradient_wishes(), deterministic_wishes()}) {
+    wishes.insert(wishes.end(), more.begin(), more.end());
+  }
   return wishes;
 }
 

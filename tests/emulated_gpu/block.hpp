@@ -47,8 +47,9 @@ struct Thread {
   std::vector<Action> copies;                    // not yet committed
   std::vector<Action> products;                  // of wgmma, a commit each, oldest first
   std::size_t products_issued = 0;
-  std::vector<Action> stores;  // of the copy engine, not yet committed
-  int stores_in_flight = 0;
+  std::vector<Action> stores;      // of the copy engine, not yet committed
+  int stores_in_flight = 0;        // that have not read shared memory
+  int stores_unwritten = 0;        // or have not written
   std::vector<unsigned> unfenced;  // shared words that it wrote, see Block::unfenced_words
 };
 

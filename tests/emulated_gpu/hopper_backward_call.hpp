@@ -54,6 +54,10 @@ class Embedded {
   }
 
   const TensorView& view() const { return view_; }
+  std::string bits() const {
+    const auto bytes = static_cast<std::size_t>(memory_.view().bytes());
+    return {static_cast<const char*>(memory_.data()), bytes};
+  }
   void write(std::int64_t head, std::int64_t row, double x) {
     const std::int64_t at = head * view_.strides[1] + row * view_.strides[2];
     write_element(memory_.data(), view_.dtype, at + 3, x);
@@ -186,6 +190,9 @@ class HopperCall {
       CHECK(verdict.ok);
     }
   }
+
+  // Of dq, dk and dv, and of what lies between their rows.
+  std::string bits() const { return dq_.bits() + dk_.bits() + dv_.bits(); }
 
   bool is_right() const {
     const auto all = verdicts();

@@ -125,9 +125,12 @@ TEST_CASE("emulated GPU: gradients on Hopper of documents, in blocks of other si
 }
 
 TEST_CASE("emulated GPU: a call of backward that Hopper's kernel does not serve", "[every-kind]") {
-  HopperCall first(spec_of(bf16, 64), kRagged, {.deterministic = true});
-  first.run();
-  first.judge();
+  Spec learnt = spec_of(bf16, 64, "", "score + slopes[h] * (kv_idx - q_idx)");
+  learnt.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
+  learnt.gradients.emplace_back("slopes");
+  HopperCall call(learnt, kRagged, {.deterministic = true});
+  call.run();
+  call.judge();
 }
 
 TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
@@ -142,7 +145,7 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"delta without dlse", folder + "prepare_row.hpp", "delta - dlse", "delta"},
       {"dK is not scaled", folder + "consumer.hpp", "place, arguments_.scale, dk",
        "place, 1.0f, dk"},
-      {"facts of all heads are the first's", folder + "own_columns.hpp",
+      {"facts of all heads are the first's", folder + "dense_columns.hpp",
        "b * call.num_q_heads + h)", "b * call.num_q_heads)"},
       {"sums of dQ begin with what the workspace holds", folder + "prepare_row.hpp",
        "  clear_dq_row(tiles.dq_sums + index * kHeadWidth, lane);\n", ""}};

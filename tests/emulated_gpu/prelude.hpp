@@ -2,12 +2,14 @@
 
 // CUDA's language for the host's compiler: what rendered kernels use of it.
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tests/emulated_gpu/atomics.hpp"
 #include "tests/emulated_gpu/block.hpp"

@@ -181,6 +181,7 @@ std::vector<Wish> wishes() {
           {hopper_gradients, "backward_masked"},
           {hopper_packed_gradients, "backward"},
           {wide_gradients, "backward_masked"},
+          {wide_gradients, "backward_masked_deterministic"},
           {padded_gradients, "backward"},
           {padded_float_gradients, "backward"},
           {in_tf32, "forward_masked"},

@@ -174,3 +174,43 @@ TEST_CASE("hopper backward: packed specs have it, whatever rows a plan's tiles h
     CHECK(hopper_backward_tactic(spec, Target::parse("sm_90a"), backward_kernel(spec)));
   }
 }
+
+TEST_CASE("hopper backward tactic: which deterministic calls it serves") {
+  const auto names_of = [](const Spec& spec, const char* target) {
+    std::vector<std::string> names;
+    for (const KernelVariant& variant : kernel_set(spec, Target::parse(target))) {
+      if (variant.deterministic) names.push_back(variant.name());
+    }
+    return names;
+  };
+  Spec spec = spec_of(64);
+  CHECK(names_of(spec, "sm_90a") ==
+        std::vector<std::string>{"backward_deterministic", "backward_masked_deterministic"});
+  CHECK(names_of(spec, "sm_80").empty());
+  CHECK(names_of(spec, "cpu-x86-64-v3").empty());
+  Spec packed = spec;
+  packed.layout = Layout::packed;
+  CHECK(names_of(packed, "sm_90a").empty());
+  Spec learnt = spec;
+  learnt.score_mod = "score + slopes[h]";
+  learnt.buffers = {{"slopes", {.dtype = f32, .shape = {NamedDim::num_q_heads}}}};
+  CHECK_FALSE(names_of(learnt, "sm_90a").empty());
+  learnt.gradients.emplace_back("slopes");
+  CHECK(names_of(learnt, "sm_90a").empty());
+  spec.tactic = TacticSpec{.name = "portable"};
+  CHECK(names_of(spec, "sm_90a").empty());
+}
+
+TEST_CASE("hopper backward tactic: a deterministic kernel has the tiles of the one for any calls") {
+  for (const std::int64_t head_dim : {64, 128, 256}) {
+    const Spec spec = spec_of(head_dim);
+    KernelVariant kernel = backward_kernel(spec);
+    const Target target = Target::parse("sm_90a");
+    const KernelLaunch any = kernel_metadata(spec, target, kernel).launch;
+    kernel.deterministic = true;
+    const KernelLaunch launch = kernel_metadata(spec, target, kernel).launch;
+    CHECK(launch.q_tile == any.q_tile);
+    CHECK(launch.kv_box_rows == any.kv_box_rows);
+    CHECK(launch.shared_bytes == any.shared_bytes);
+  }
+}

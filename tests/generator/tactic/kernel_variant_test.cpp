@@ -66,6 +66,8 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "weights_unaligned",
                                             "weights_masked",
                                             "weights_masked_unaligned",
+                                            "backward_deterministic",
+                                            "backward_masked_deterministic",
                                             "mask_lists",
                                             "mask_exact",
                                             "mask_proved",
@@ -108,7 +110,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 47);
+  CHECK(names.size() == 49);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

@@ -13,6 +13,7 @@
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_consumer.hpp"
 #include "kernel/hopper_backward_planner.hpp"
+#include "kernel/hopper_backward_turns.hpp"
 
 // The roles of a block of threads.
 
@@ -23,7 +24,11 @@ TW_INLINE void produce(const HopperBackwardArguments& arguments, const BackwardM
   if (warp == 0) {
     Loader(arguments, maps, call, shared, own).run();
   } else if (warp <= kConsumers) {
-    if constexpr (!kIsWide) DqAdder(arguments, call, shared, warp - 1).run(own);
+    if constexpr (kIsWide) {
+      keep_turns(arguments, call, shared, own, warp - 1);
+    } else {
+      DqAdder(arguments, call, shared, warp - 1).run(own);
+    }
   } else if (Planner::kTakesWarp || lane() == 0) {
     Planner(arguments, call, shared).run(own);
   }

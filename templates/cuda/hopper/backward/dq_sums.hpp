@@ -10,6 +10,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_turns.hpp"
 
 // How dQ of a tile leaves a block: a warpgroup stages its part in shared memory, and a separate warp adds
 // it to the sums of all blocks, while the next tile is computed.
@@ -26,10 +27,12 @@ class DqAdder {
       : arguments_(arguments), call_(call), shared_(shared), part_(part) {}
 
   __forceinline__ void run(const OwnColumns& own) const {
+    DqTurns turns(arguments_, call_, own, part_);
     int plan = 0;
 #pragma unroll 1
     while (true) {
       arrive_named<kDqThreads>(kDqEmptyBarrier + part_);
+      turns.pass_on();  // while the next one is computed
       sync_named<kDqThreads>(kDqFullBarrier + part_);
       const PassingTile tile = shared_.control->plan[plan];
       if (!tile.rows.exists()) break;
@@ -38,6 +41,7 @@ class DqAdder {
         float* const sums = arguments_.dq_sums +
                             number_of_tile(arguments_, call_, own, tile.h, tile.rows.first()) * (kDqBytes / 4) +
                             part_ * (kDqPartBytes / 4);
+        turns.wait_for(tile);
         add_floats(sums, shared_.dq(part_), dq_pairs(part_) * kDqPairBytes);
         commit_stores();
         wait_until_stores_read();

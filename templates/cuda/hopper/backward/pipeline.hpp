@@ -4,21 +4,15 @@
 #include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
-#include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 
 // How tiles of rows of q travel through a block. The planner writes which tile is next, one ahead of the
 // loader; the loader brings it to one of kStages places; the consumers release its Q and its dO when they
 // have done with them. Warps that take dQ away read the same plan.
 
 namespace tw_kernel {
-
-// A tile of rows of one query head, or the end.
-struct PassingTile {
-  KvTile rows;
-  int h;
-};
 
 // The loader has a place for tile i when the consumers have released that of tile i - kStages, for which
 // they waited until dQ of the tile before was taken away. So plans of tiles up to i - kStages - 1 are read.

@@ -2,9 +2,9 @@
 
 #include "abi/cuda_backward.hpp"
 #include "cuda/hopper/backward/dq_tile.hpp"
-#include "cuda/hopper/backward/own_columns.hpp"
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/hopper_backward_columns.hpp"
 
 // Rows of q in tiles, in a dense call: each head's begin with a tile.
 

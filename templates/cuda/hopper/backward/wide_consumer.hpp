@@ -21,6 +21,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_turns.hpp"
 
 // A warpgroup of a block whose head dimension is shared (layout.hpp).
 
@@ -124,11 +125,13 @@ class WideConsumer : ConsumerBase {
     float* const sums = arguments_.dq_sums +
                         number_of_tile(arguments_, call_, own_, tile.h, tile.rows.first()) * (kDqBytes / 4) +
                         number_ * (kDqPartBytes / 4) + consumer_thread() % kWarpgroup * 4;
+    begin_turn(number_);
 #pragma unroll
     for (int pair = 0; pair < kKeyShare / 8; ++pair) {
       add_floats_4(sums + pair * (kDqPairBytes / 4),
                    {dq[0][2 * pair], dq[0][2 * pair + 1], dq[1][2 * pair], dq[1][2 * pair + 1]});
     }
+    end_turn(number_);
   }
 
   const int key_panel_;  // the first of its share

@@ -25,28 +25,32 @@ TW_INLINE void load_bytes(unsigned to, const void* from, unsigned bytes, unsigne
   });
 }
 
-// What was read is NaN afterwards: a second addition adds that.
+// What was read is NaN afterwards: a second addition adds that. It is added at a random time after
+// it was read.
 TW_INLINE void add_floats(float* to, unsigned from, unsigned bytes) {
   require_whole_chunks(from, to, bytes);
   if (!emulated::is_fenced(from, bytes)) {
     emulated_core->fail("the copy engine reads what was written and not fenced");
   }
   emulated::Thread& thread = emulated::thread();
+  ++thread.stores_unwritten;
   thread.stores.push_back([=, &thread] {
-    const float read = __builtin_nanf("");
-    for (unsigned byte = 0; byte < bytes; byte += 4) {
-      float x;
-      std::memcpy(&x, emulated::at_shared(from + byte), 4);
-      std::memcpy(emulated::at_shared(from + byte), &read, 4);
-      atomicAdd(to + byte / 4, x);
-    }
+    std::vector<float> read(bytes / 4);
+    std::memcpy(read.data(), emulated::at_shared(from), bytes);
+    const std::vector<float> gone(bytes / 4, __builtin_nanf(""));
+    std::memcpy(emulated::at_shared(from), gone.data(), bytes);
     --thread.stores_in_flight;
+    thread.block->in_flight.push_back([=, &thread, added = std::move(read)] {
+      for (std::size_t i = 0; i < added.size(); ++i) atomicAdd(to + i, added[i]);
+      --thread.stores_unwritten;
+    });
   });
 }
 
 TW_INLINE void wait_until_stores_written() {
   const emulated::Thread& thread = emulated::thread();
-  emulated::wait_until("its stores", [&] { return thread.stores_in_flight == 0; });
+  emulated::wait_until(
+      "its stores", [&] { return thread.stores_in_flight == 0 && thread.stores_unwritten == 0; });
 }
 
 }  // namespace tw_kernel
