@@ -152,7 +152,6 @@ std::string why_not_hopper_backward(const SpecFacts& facts, const Target& target
   if (spec.tactic && spec.tactic->name != kHopper) {
     return fmt::format("the spec's tactic is \"{}\"", spec.tactic->name);
   }
-  if (spec.has_dropout()) return "Hopper's backward kernel has no dropout";
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";
   }

@@ -121,7 +121,8 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
     return width <= 128 && q_tile < 3 * kGroupRows ? 128 : 96;
   }
   if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
-  return width <= 192 ? 112 : 80;
+  if (width <= 192) return 112;
+  return facts.spec.has_dropout() ? 64 : 80;  // draws take registers too
 }
 
 // Whether a q tile of so many rows is better than one that divides the mask's blocks. Masks that
@@ -141,8 +142,8 @@ bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::
 // thread 160 registers: enough for narrow heads, and for short kv tiles where score_mod needs few.
 bool suits_three_groups(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t width) {
   const Spec& spec = facts.spec;
-  // They leave too few registers to threads that look up pages.
-  if (spec.is_paged() || widens(spec)) return false;
+  // They leave too few registers to threads that look up pages, or draw what dropout keeps.
+  if (spec.is_paged() || widens(spec) || spec.has_dropout()) return false;
   if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
       !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
     return false;
@@ -170,7 +171,6 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   if (target.name() != "sm_90a" || !kernel.aligned) return {};
   if (!uses_tensor_cores(spec) && !eight_bits) return {};
   if (spec.pads_rows() || uneven_row_bytes(spec) != 0) return {};
-  if (spec.has_dropout()) return {};
   if (mixes_new_rows(spec) || spec.is_paged_x() || facts.scales_kv_rows()) return {};
   if (spec.key_value_dtype() != spec.dtype && !widens(spec)) return {};
   if (eight_bits && spec.is_paged()) return {};
@@ -229,7 +229,6 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   if (const std::int64_t bytes = uneven_row_bytes(spec)) {
     return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
   }
-  if (spec.has_dropout()) return "Hopper's kernel has no dropout";
   if (mixes_new_rows(spec)) return "its tiles have rows of one dtype: new rows or those of pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
   if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {

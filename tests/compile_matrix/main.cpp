@@ -102,6 +102,7 @@ std::vector<Wish> matrix_wishes(const Settings& settings) {
   std::erase_if(examples, unwanted);
   std::erase_if(specs, unwanted);
   std::vector<Wish> gradients = gradient_wishes();
+  append(gradients, dropout_wishes());
   std::erase_if(gradients, [&](const Wish& wish) { return unwanted(wish.spec); });
   if (!settings.full) return sample_wishes(specs);
   std::vector<Wish> wishes = settings.all ? all_wishes(specs) : main_wishes(specs);

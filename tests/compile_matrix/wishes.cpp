@@ -148,6 +148,29 @@ std::vector<Wish> sample_wishes(const std::vector<Spec>& specs) {
   return wishes;
 }
 
+std::vector<Wish> dropout_wishes() {
+  std::vector<Wish> wishes;
+  const Target hopper = Target::parse("sm_90a");
+  for (const std::int64_t head_dim : {64, 128, 192, 256}) {
+    for (const char* mask_mod : {"", "q_idx >= kv_idx"}) {
+      for (const char* score_mod : {"", "20.0 * tanh(score / 20.0)"}) {
+        Spec spec{.name = "dropout", .dtype = DType::bf16, .head_dim = head_dim};
+        spec.score_mod = score_mod;
+        spec.mask_mod = mask_mod;
+        spec.dropout = "p";
+        spec.scalars["p"] = {.dtype = DType::f32};
+        spec.scalars["seed"] = {.dtype = DType::i64};
+        spec.outputs.lse = true;
+        spec.gradients = {"q", "k", "v"};
+        for (const KernelVariant& kernel : kernel_set(spec, hopper)) {
+          if (kernel.aligned) wishes.push_back({spec, hopper, kernel});
+        }
+      }
+    }
+  }
+  return wishes;
+}
+
 std::vector<Wish> gradient_wishes() {
   const Spec specs[] = {
       with_gradient("learnt_slopes", "score + x[h] * (kv_idx - q_idx)", {NamedDim::num_q_heads}),

@@ -34,4 +34,7 @@ std::vector<Wish> sample_wishes(const std::vector<Spec>& specs);
 /// 64 and 128, for each template's targets, and those of head dims above 128 on Hopper.
 std::vector<Wish> gradient_wishes();
 
+/// Kernels with dropout for Hopper, forward and backward, of head dims 64 to 256.
+std::vector<Wish> dropout_wishes();
+
 }  // namespace tilewright::compile_matrix

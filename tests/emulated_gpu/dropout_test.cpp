@@ -2,6 +2,7 @@
 // reference.
 #include "tests/support/dropout.hpp"
 
+#include "generator/tactic/tactic.hpp"
 #include "tests/support/dropout_gradients.hpp"
 
 using namespace tilewright;
@@ -13,10 +14,20 @@ const Device& gpu() {
   return device;
 }
 
+// With the tactic that is chosen, and with the portable one.
+std::vector<Spec> on_each_tactic(const Spec& spec) {
+  std::vector<Spec> specs = {spec};
+  if (choose_tactic(spec, Target::parse("sm_90a")).name() == "portable") return specs;
+  specs.push_back(spec);
+  specs.back().tactic = TacticSpec{"portable", {}};
+  return specs;
+}
+
 }  // namespace
 
 TEST_CASE("dropout on a GPU: the draws of dense calls", "[every-kind]") {
   dropout_calls::check_draws(gpu());
+  dropout_calls::check_draws(gpu(), TacticSpec{"portable", {}});
 }
 
 TEST_CASE("dropout on a GPU: the draws of packed calls", "[every-kind]") {
@@ -26,8 +37,10 @@ TEST_CASE("dropout on a GPU: the draws of packed calls", "[every-kind]") {
 
 TEST_CASE("dropout on a GPU: calls against the reference", "[every-kind]") {
   for (const std::string& fields : dropout_calls::forward_fields()) {
-    CAPTURE(fields);
-    dropout_calls::check(dropout_calls::spec_of(fields), gpu());
+    for (const Spec& spec : on_each_tactic(dropout_calls::spec_of(fields))) {
+      CAPTURE(fields, spec.tactic.has_value());
+      dropout_calls::check(spec, gpu());
+    }
   }
 }
 

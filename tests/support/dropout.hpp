@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,17 +84,10 @@ inline std::uint64_t seed_of(const verify::Inputs& inputs) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(inputs.scalars.at("seed")));
 }
 
-/// The draws of a dense call, one by one.
-inline void check_dense_draws(const Device& device, DType dtype, std::int64_t columns,
-                              std::int64_t q_offset, std::int64_t kv_offset) {
-  const Spec spec = showing_spec(dtype, "bhsd", columns);
-  const Shape shape = {.batch = 2,
-                       .num_q_heads = 4,
-                       .num_kv_heads = 2,
-                       .q_len = 70,
-                       .kv_len = columns - 3,
-                       .q_offset = q_offset,
-                       .kv_offset = kv_offset};
+/// Draws of a dense call, one by one, that are wrong. mask: of q_idx and kv_idx, as the spec's mask_mod
+template <typename Mask>
+int count_wrong_draws(const Spec& spec, const Shape& shape, const Device& device,
+                      const Mask& mask) {
   verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
   for (Tensor* const tensor : {&inputs.q, &inputs.k, &inputs.v}) clear(*tensor);
   for (std::int64_t i = 0; i < shape.batch * shape.num_kv_heads; ++i) {
@@ -106,14 +100,31 @@ inline void check_dense_draws(const Device& device, DType dtype, std::int64_t co
     for (std::int64_t h = 0; h < shape.num_q_heads; ++h) {
       for (std::int64_t row = 0; row < shape.q_len; ++row) {
         for (std::int64_t column = 0; column < shape.kv_len; ++column) {
-          const bool wanted =
-              keeps(seed_of(inputs), probability(h), b, h, row + q_offset, column + kv_offset);
+          const std::int64_t q_idx = row + shape.q_offset, kv_idx = column + shape.kv_offset;
+          const bool wanted = mask(q_idx, kv_idx) &&
+                              keeps(seed_of(inputs), probability(h), b, h, q_idx, kv_idx);
           wrong += (values.out.at(b, h, row, column) != 0) != wanted;
         }
       }
     }
   }
-  CHECK(wrong == 0);
+  return wrong;
+}
+
+inline void check_dense_draws(const Device& device, DType dtype, std::int64_t columns,
+                              std::int64_t q_offset, std::int64_t kv_offset,
+                              const std::optional<TacticSpec>& tactic) {
+  const Shape shape = {.batch = 2,
+                       .num_q_heads = 4,
+                       .num_kv_heads = 2,
+                       .q_len = 70,
+                       .kv_len = columns - 3,
+                       .q_offset = q_offset,
+                       .kv_offset = kv_offset};
+  const auto keeps_all = [](std::int64_t, std::int64_t) { return true; };
+  Spec spec = showing_spec(dtype, "bhsd", columns);
+  spec.tactic = tactic;
+  CHECK(count_wrong_draws(spec, shape, device, keeps_all) == 0);
 }
 
 /// Those of packed sequences, whose indices count inside each.
@@ -151,11 +162,11 @@ inline void check_packed_draws(const Device& device, DType dtype) {
 }
 
 /// On tensor cores and not, with quads of columns that begin at those of a tile and that do not.
-inline void check_draws(const Device& device) {
+inline void check_draws(const Device& device, const std::optional<TacticSpec>& tactic = {}) {
   for (const std::int64_t offset : {0, 5}) {
     CAPTURE(offset);
-    check_dense_draws(device, f32, 64, -4 * offset, offset);
-    check_dense_draws(device, bf16, 200, -4 * offset, offset);
+    check_dense_draws(device, f32, 64, -4 * offset, offset, tactic);
+    check_dense_draws(device, bf16, 200, -4 * offset, offset, tactic);
   }
 }
 

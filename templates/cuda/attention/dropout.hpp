@@ -21,10 +21,20 @@ TW_INLINE Draws start_draws(const SnippetInputs& inputs, int first) {
 }
 
 // p: weights that are summed already
+TW_INLINE void drop_weights(const Kept& kept, float (&p)[kRows][kColumns]) { drop(kept, 0.0f, p); }
 TW_INLINE void drop_weights(Draws& draws, float (&p)[kRows][kColumns]) {
   Kept kept;
   draws.finish(kept.word);
-  drop(kept, 0.0f, p);
+  drop_weights(kept, p);
+}
+
+// All of a tile's draws, by a warpgroup whose products run on their own meanwhile. They touch no register of these.
+TW_INLINE Kept draw_tile(const SnippetInputs& inputs, int first) {
+  Draws draws = start_draws(inputs, first);
+  draws.draw_side_by_side();
+  Kept kept;
+  draws.finish(kept.word);
+  return kept;
 }
 
 // What a row of O, or kept weights, are multiplied by, if without dropout it were `factor`.

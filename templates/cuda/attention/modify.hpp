@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/attention/column_sum.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
@@ -150,22 +151,6 @@ struct Kept {
   unsigned word[kRows];
 };
 static_assert(kColumns <= 32, "a word of Kept holds a row");
-
-// Columns of one row as a sum of powers of two on top of 2^23, whose mantissa is an integer. That takes an
-// addition of floats under a predicate for each, while their comparisons keep the integer units busy,
-// which have half the throughput.
-class ColumnSum {
- public:
-  static constexpr int kMostColumns = 23;
-
-  __forceinline__ void add(int column, bool keep) {
-    if (keep) sum_ += static_cast<float>(1 << column);
-  }
-  __forceinline__ unsigned bits() const { return __float_as_uint(sum_) & ((1u << kMostColumns) - 1); }
-
- private:
-  float sum_ = 8388608.0f;
-};
 
 // Columns that mask_mod is compiled for at once; all of them would cost most of the compile time,
 // and registers that the matrix products need. Even, so that a group's offsets add up, or 1.

@@ -2,6 +2,7 @@
 
 #include "attention/dropout.hpp"
 #include "attention/philox.hpp"
+#include "cuda/attention/column_sum.hpp"
 #include "cuda/language.hpp"
 #include "kernel/engine.hpp"
 
@@ -92,6 +93,20 @@ class QuadDraws {
     }
   }
 
+  // All of them, several groups of columns at a time: a call of Philox waits for each of its products, and others fill
+  // that time.
+  __forceinline__ void draw_side_by_side() {
+    static_assert(kShares && (kAlongColumns || !kHasRowQuads), "a word's four bits are of one quad");
+    unsigned drawn[kRows] = {};
+#pragma unroll 4
+    for (int group = kQuads / kRows - 1; group >= 0; --group) {
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) drawn[row] = drawn[row] << 4 | keeps_of(words_at(group, row));
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) kept_[i] |= drawn[i];
+  }
+
   // What is kept, once all are drawn.
   __forceinline__ void finish(unsigned (&kept)[kRows]) {
     if (kShares && !(kHasRowQuads && !kAlongColumns)) {
@@ -123,9 +138,7 @@ class QuadDraws {
   static constexpr int kQuads = kShares ? kRows * kColumns / 4 : 0;
   static constexpr int kQuadRows = !kAlongColumns && kHasRowQuads ? 1 : kRows;
 
-  // Four bits of a row's word, from bit 4 * group on, are those of the quad that this lane draws; where rows are
-  // whole quads, bit `group` of each row's.
-  __forceinline__ void draw_quad_at(int group, int row) {
+  __forceinline__ PhiloxWords words_at(int group, int row) const {
     int quad = quad_, q_idx = q_idx_;
     if (kAlongColumns) {
       quad += column_offset(4 * group) / 4;
@@ -136,7 +149,21 @@ class QuadDraws {
       quad += row_offset(row) / 4;
       q_idx += column_offset(4 * group);
     }
-    const PhiloxWords words = draw_quad(dropout_, quad, q_idx, h_, b_);
+    return draw_quad(dropout_, quad, q_idx, h_, b_);
+  }
+
+  // Of a quad's four elements, a bit each.
+  __forceinline__ unsigned keeps_of(const PhiloxWords& words) const {
+    ColumnSum kept;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) kept.add(i, words.at(i) > last_dropped_);
+    return kept.bits() & 15u;
+  }
+
+  // Four bits of a row's word, from bit 4 * group on, are those of the quad that this lane draws; where rows are
+  // whole quads, bit `group` of each row's.
+  __forceinline__ void draw_quad_at(int group, int row) {
+    const PhiloxWords words = words_at(group, row);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const unsigned keeps = words.at(i) > last_dropped_ ? 1 : 0;

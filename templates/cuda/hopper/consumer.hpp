@@ -22,6 +22,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/dropout.hpp"
 #include "kernel/joined_rows.hpp"
 #include "kernel/store_out.hpp"
 #include "kernel/tiles.hpp"
@@ -109,12 +110,13 @@ class Consumer {
     }
     WarpgroupOrder::signal_next(number_);
 
-    // Meanwhile the mask.
+    // Meanwhile the mask, and what dropout draws.
     const Tiles::Tile visited = ring_.tile();
     masked = runs_.look_at(visited, inputs, call_, masked);
     const KvTile tile = runs_.as_kv_tile(visited);
     if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(inputs, tile);
     const bool loads_in_bounds = scores_.loads_in_bounds(inputs, tile.first(), masked);
+    const auto drawn = draw_tile(inputs, tile.first());
 
     // S is there: score_mod, the mask, and the weights P.
     wait_for_scores(s);
@@ -133,6 +135,7 @@ class Consumer {
       drop_elements(inputs, tile, kept, 0.0f, s);
       sum_weights(s, sum_before, rows.softmax);
     }
+    drop_weights(drawn, s);
     pack_weights(s, before.p);
     if (raises) rescale(alpha, rows.out);
     before.place = ring_.place();

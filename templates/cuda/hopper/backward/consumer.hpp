@@ -17,6 +17,7 @@
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
+#include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
 
@@ -62,6 +63,7 @@ class Consumer : ConsumerBase {
     const bool some_dropped = drops_some(tile.rows);
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, tile.rows);
+    const DroppedProducts products = draw_tile(inputs, tile.rows.first());
     const unsigned lse = shared_.lse(stage), delta = shared_.delta(stage);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
@@ -69,18 +71,20 @@ class Consumer : ConsumerBase {
     if constexpr (kWaitsForBoth) {
       wait_for_scores<0>(d);
       if (some_dropped) {
-        weigh_and_differentiate_tile<true>(inputs, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<true>(inputs, tile.rows, lse, delta, kept, products, s, d, to, dx, p,
+                                           gathered_);
       } else {
-        weigh_and_differentiate_tile<false>(inputs, tile.rows, lse, delta, kept, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<false>(inputs, tile.rows, lse, delta, kept, products, s, d, to, dx, p,
+                                           gathered_);
       }
     } else {
       if (some_dropped) {
-        weigh_tile<true>(inputs, tile.rows, lse, kept, s, p);
+        weigh_tile<true>(inputs, tile.rows, lse, kept, products, s, p);
       } else {
-        weigh_tile<false>(inputs, tile.rows, lse, kept, s, p);
+        weigh_tile<false>(inputs, tile.rows, lse, kept, products, s, p);
       }
       wait_for_scores<0>(d);
-      differentiate_tile(inputs, tile.rows, s, d, delta, to, dx, p, gathered_);
+      differentiate_tile(inputs, tile.rows, products, s, d, delta, to, dx, p, gathered_);
     }
     issue_sums(dv, p, operand_at(shared_.dout(stage), kTilePanelBytes));
     fence_for_copies();

@@ -13,6 +13,7 @@
 #include "cuda/ptx/store_transposed.hpp"
 #include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/tile/kv_tile.hpp"
+#include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "snippet/derivative.hpp"
 
@@ -45,12 +46,12 @@ constexpr bool kPacksLate =
     !kIsWide && (kGathers ? kKvTile == 64 || kOwnSums == tw_slot_count : !kHasScoreMod && kKvTile == 128);
 constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 
-// Columns of a group: weights P, and s, q.k, becomes P f', the factor of dX.
+// Columns of a group: weights P for dV, and s, q.k, becomes P f', the factor of dX.
 // kDrops: `kept` says which elements take part.
 template <bool kDrops>
 TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, unsigned lse,
-                           const KeptElements& kept, int group, float (&s)[kRows][kColumns],
-                           float (&weights)[kRows][4]) {
+                           const KeptElements& kept, const DroppedProducts& products, int group,
+                           float (&s)[kRows][kColumns], float (&weights)[kRows][4]) {
   const float4 facts = facts_of_group(lse, group);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
@@ -65,7 +66,7 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
       }
       float weight = element_weight(y, fact_of(facts, k));
       if (kDrops) weight = (kept.word[i] >> j & 1u) != 0 ? weight : 0.0f;
-      weights[i][k] = weight;
+      weights[i][k] = products.dropped(i, j, weight);
       // f' may be infinite or NaN where nothing is kept.
       s[i][j] = kHasScoreMod ? (weight == 0.0f ? 0.0f : weight * slope) : weight;
     }
@@ -75,16 +76,18 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
 // dX^T of a group, from w, P f', and d, dO V^T: as fragments, and to shared memory as dX.
 // to: where the thread's matrices of dX begin (gradient_address)
 TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementIndices<false>& at,
-                                   const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
-                                   unsigned delta, unsigned to, int group, unsigned* dx,
-                                   GatheredTerms& gathered) {
+                                   const DroppedProducts& products, const float (&w)[kRows][kColumns],
+                                   const float (&d)[kRows][kColumns], unsigned delta, unsigned to, int group,
+                                   unsigned* dx, GatheredTerms& gathered) {
   const float4 facts = facts_of_group(delta, group);
   float gradients[kRows][4];
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int j = group * 4 + k;
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) gradients[i][k] = w[i][j] * (d[i][j] - fact_of(facts, k));
+    for (int i = 0; i < kRows; ++i) {
+      gradients[i][k] = w[i][j] * (products.dropped(i, j, d[i][j]) - fact_of(facts, k));
+    }
   }
   unsigned matrices[4];
   pack_group(gradients, matrices);
@@ -101,18 +104,19 @@ TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementInd
 // p: fragments of P^T, unless kPacksLate
 template <bool kDrops>
 TW_INLINE void weigh_tile(const ElementInputs& inputs, const KvTile& tile, unsigned lse,
-                          const KeptElements& kept, float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+                          const KeptElements& kept, const DroppedProducts& products,
+                          float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
   const ElementIndices<false> at(inputs, tile.first());
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(inputs, at, lse, kept, group, s, weights);
+    weigh_group<kDrops>(inputs, at, lse, kept, products, group, s, weights);
     if (!kPacksLate) pack_group(weights, p + group * 4);
   }
 }
 
 // p: fragments of P^T where kPacksLate
-TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& tile,
+TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& tile, const DroppedProducts& products,
                                   const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
                                   unsigned delta, unsigned to, unsigned (&dx)[kColumns],
                                   unsigned (&p)[kColumns], GatheredTerms& gathered) {
@@ -121,12 +125,16 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& til
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     if (kPacksLate) {
-      const float weights[kRows][4] = {
-          {w[0][group * 4], w[0][group * 4 + 1], w[0][group * 4 + 2], w[0][group * 4 + 3]},
-          {w[1][group * 4], w[1][group * 4 + 1], w[1][group * 4 + 2], w[1][group * 4 + 3]}};
+      float weights[kRows][4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int j = group * 4 + k;
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) weights[i][k] = products.dropped(i, j, w[i][j]);
+      }
       pack_group(weights, p + group * 4);
     }
-    differentiate_group(inputs, at, w, d, delta, to, group, dx, gathered);
+    differentiate_group(inputs, at, products, w, d, delta, to, group, dx, gathered);
   }
 }
 
@@ -134,7 +142,7 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& til
 template <bool kDrops>
 TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, unsigned lse,
                                             unsigned delta, const KeptElements& kept,
-                                            float (&s)[kRows][kColumns],
+                                            const DroppedProducts& products, float (&s)[kRows][kColumns],
                                             const float (&d)[kRows][kColumns], unsigned to,
                                             unsigned (&dx)[kColumns], unsigned (&p)[kColumns],
                                             GatheredTerms& gathered) {
@@ -143,9 +151,9 @@ TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const K
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(inputs, at, lse, kept, group, s, weights);
+    weigh_group<kDrops>(inputs, at, lse, kept, products, group, s, weights);
     pack_group(weights, p + group * 4);
-    differentiate_group(inputs, again, s, d, delta, to, group, dx, gathered);
+    differentiate_group(inputs, again, products, s, d, delta, to, group, dx, gathered);
   }
 }
 

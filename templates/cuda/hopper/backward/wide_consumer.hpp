@@ -19,6 +19,7 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/ptx/warpgroup.hpp"
 #include "cuda/tile/kv_tile.hpp"
+#include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_turns.hpp"
@@ -74,18 +75,19 @@ class WideConsumer : ConsumerBase {
     const bool some_dropped = drops_some(tile.rows);
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, rows);
+    const DroppedProducts products = draw_tile(inputs, rows.first());
     const unsigned lse = shared_.lse(stage) + first_row * 4, delta = shared_.delta(stage) + first_row * 4;
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
     wait_for_scores<1>(s);
     if (some_dropped) {
-      weigh_tile<true>(inputs, rows, lse, kept, s, p);
+      weigh_tile<true>(inputs, rows, lse, kept, products, s, p);
     } else {
-      weigh_tile<false>(inputs, rows, lse, kept, s, p);
+      weigh_tile<false>(inputs, rows, lse, kept, products, s, p);
     }
     store_weights(to + kTilePanelBytes, p);
     wait_for_scores<0>(d);
-    differentiate_tile(inputs, rows, s, d, delta, to, dx, p, gathered_);
+    differentiate_tile(inputs, rows, products, s, d, delta, to, dx, p, gathered_);
     fence_for_copies();
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);
     const unsigned gradients = shared_.gradients(gradient_stage_);
