@@ -19,6 +19,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 
 // A warpgroup that computes 64 columns of the block.
 

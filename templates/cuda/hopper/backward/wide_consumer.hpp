@@ -21,6 +21,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 #include "kernel/hopper_backward_turns.hpp"
 
 // A warpgroup of a block whose head dimension is shared (layout.hpp).
