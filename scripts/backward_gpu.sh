@@ -144,7 +144,7 @@ check_fixed() {
     local head="\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}"
     for mask in "${fixed_masks[@]}"; do
       for shape in 2,4,2,300,413 1,8,2,1500,1500; do
-        check "fixed_${mask}_$dims" $shape --deterministic "{$head, $(mask_of $mask)$all}"
+        check "fixed_${mask}_$dims" $shape --deterministic "{$head, $(mask_of "$mask")$all}"
       done
     done
     check "fixed_dead_$dims" 2,2,2,300,300 "--deterministic --q-offset 3" "{$head, \"mask_mod\": \"q_idx % 5 != 0 && kv_idx > 150 && q_idx < 250\", $all}"
@@ -171,7 +171,7 @@ check_fixed_bits() {
   local dims mask
   for dims in 64,64 128,128 192,128 256,256; do
     for mask in "${fixed_masks[@]}"; do
-      equal_bits "d$dims $mask" "{\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}, $(mask_of $mask)$all}" 2,8,4,4096,4096
+      equal_bits "d$dims $mask" "{\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}, $(mask_of "$mask")$all}" 2,8,4,4096,4096
     done
   done
 }
@@ -270,19 +270,16 @@ dims_table() {
 fixed_table() {
   echo "deterministic backward, TFLOP/s, 2048 / head_dim heads, bf16"
   printf '%-26s | %8s | %13s | %8s\n' call any deterministic longer
-  local dims mask length any fixed
-  for dims in 64,64 128,128 256,256; do
-    for length in 8192 16384; do
-      for mask in full causal window documents; do
-        local spec="{\"dtype\": \"bf16\", \"head_dim\": ${dims%,*}, \"v_head_dim\": ${dims#*,}, $(mask_of $mask)$all}"
-        local heads=$((2048 / ${dims%,*}))
-        local inputs="random:$((16384 / length)),$heads,$heads,$length,$length"
-        any=$(rate any "$spec" "$inputs")
-        fixed=$(rate fixed "$spec" "$inputs" --deterministic)
-        printf '%-26s | %8s | %13s | %7s%%\n' "d$dims $length $mask" "$any" "$fixed" \
-          "$(awk -v any="$any" -v fixed="$fixed" 'BEGIN { if (fixed > 0) printf "%.0f", (any / fixed - 1) * 100 }')"
-      done
-    done
+  local call dims mask length any fixed
+  for call in {64,128}/{8192,16384}/{full,causal} {64,128}/8192/{window,documents} 256/8192/{full,causal}; do
+    IFS=/ read -r dims length mask <<<"$call"
+    local spec heads=$((2048 / dims))
+    spec="{\"dtype\": \"bf16\", \"head_dim\": $dims, $(mask_of "$mask")$all}"
+    local inputs="random:$((16384 / length)),$heads,$heads,$length,$length"
+    any=$(rate any "$spec" "$inputs")
+    fixed=$(rate fixed "$spec" "$inputs" --deterministic)
+    printf '%-26s | %8s | %13s | %7s%%\n' "d$dims $length $mask" "$any" "$fixed" \
+      "$(awk -v any="$any" -v fixed="$fixed" 'BEGIN { if (fixed > 0) printf "%.0f", (any / fixed - 1) * 100 }')"
   done
 }
 

@@ -73,4 +73,16 @@ TEST_CASE("cli backward bench: the gradient of a buffer of f64 is f32") {
   CHECK(ended.status == 0);
 }
 
+TEST_CASE("cli backward bench: calls that are repeated have equal bits") {
+  const Folder folder;
+  const std::string spec = folder.write(
+      "s.json",
+      R"({"dtype": "f32", "head_dim": 16, "outputs": ["out", "lse"], "gradients": ["q"]})");
+  const Ended ended = bench({"--spec", spec, "--inputs", "random:1,2,2,32,32", "--budget-ms", "1",
+                             "--threads", "1", "--deterministic", "--repeats", "3", "--json"});
+  INFO(ended.out << ended.err);
+  CHECK(ended.status == 0);
+  CHECK(bench({"--repeats", "-1"}).status == 2);
+}
+
 }  // namespace

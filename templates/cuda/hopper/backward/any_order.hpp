@@ -4,6 +4,7 @@
 #include "cuda/language.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 
 // Blocks add to dQ of a tile in the order in which they end with it: in place of turns.hpp.
 

@@ -16,6 +16,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 #include "kernel/sequence.hpp"
 
 // What warpgroups that compute have in common, whether they share a block's columns or its head dimension.

@@ -10,6 +10,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 #include "kernel/hopper_backward_turns.hpp"
 
 // How dQ of a tile leaves a block: a warpgroup stages its part in shared memory, and a separate warp adds

@@ -12,6 +12,7 @@
 #include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 #include "kernel/sequence.hpp"
 
 // The warp that brings tiles: the block's K and V with the first ones.

@@ -4,7 +4,6 @@
 #include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/plan_writer.hpp"
 #include "cuda/hopper/backward/rising_list.hpp"
-#include "cuda/language.hpp"
 #include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "abi/cuda_forward.hpp"
-#include "cuda/language.hpp"
 
 // A row of one of a block mask's lists. Its indices rise.
 

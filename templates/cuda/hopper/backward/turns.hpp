@@ -1,5 +1,6 @@
 #pragma once
 
+#include "abi/cuda_hopper_backward.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/threads.hpp"
@@ -11,6 +12,7 @@
 #include "cuda/ptx/warpgroup.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_backward_tile.hpp"
 
 // In a deterministic call blocks add to dQ of a tile one after another, those of the last columns first: a counter for
 // each part of each tile's dQ says how many have added.
