@@ -20,6 +20,7 @@
 #include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_draws.hpp"
 
 // A warpgroup that computes 64 columns of the block.
 

@@ -22,6 +22,7 @@
 #include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
+#include "kernel/hopper_draws.hpp"
 
 // A warpgroup of a block whose head dimension is shared (layout.hpp).
 
