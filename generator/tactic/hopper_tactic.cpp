@@ -60,6 +60,11 @@ bool mixes_new_rows(const Spec& spec) {
   return spec.kv_new && spec.key_value_dtype() != spec.dtype;
 }
 
+// What looks up pages of bytes leaves no registers to draw what dropout keeps.
+bool draws_over_widened_pages(const Spec& spec) {
+  return spec.has_dropout() && spec.is_paged() && widens(spec);
+}
+
 // Steps of kv tiles: rows of V that one product takes.
 std::int64_t kv_step(const Spec& spec) {
   return multiplies_float8(spec) ? 32 : 16;
@@ -171,6 +176,7 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   if (target.name() != "sm_90a" || !kernel.aligned) return {};
   if (!uses_tensor_cores(spec) && !eight_bits) return {};
   if (spec.pads_rows() || uneven_row_bytes(spec) != 0) return {};
+  if (draws_over_widened_pages(spec)) return {};
   if (mixes_new_rows(spec) || spec.is_paged_x() || facts.scales_kv_rows()) return {};
   if (spec.key_value_dtype() != spec.dtype && !widens(spec)) return {};
   if (eight_bits && spec.is_paged()) return {};
@@ -228,6 +234,9 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   if (spec.pads_rows()) return "head_dim and v_head_dim must be multiples of 8 from 16 on";
   if (const std::int64_t bytes = uneven_row_bytes(spec)) {
     return fmt::format("rows must be multiples of 16 bytes, and some have {}", bytes);
+  }
+  if (draws_over_widened_pages(spec)) {
+    return "with dropout it has no registers for pages of one byte";
   }
   if (mixes_new_rows(spec)) return "its tiles have rows of one dtype: new rows or those of pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";

@@ -1,5 +1,5 @@
-// Dropout in Hopper's kernels on the emulated GPU: the draws one by one, calls and gradients against the
-// reference, and planted faults.
+// Dropout in Hopper's kernels on the emulated GPU: the draws one by one, calls and gradients
+// against the reference, and planted faults.
 
 #include <cstdint>
 #include <memory>
@@ -32,15 +32,17 @@ void require_hopper(const Spec& spec) {
 }
 
 Spec with_dropout(std::int64_t head_dim, const std::string& fields) {
-  return spec_from_json(R"({"scalars": {"seed": {"dtype": "i64"}, "p": {"dtype": "f32", "default": 0.3}},
+  return spec_from_json(
+      R"({"scalars": {"seed": {"dtype": "i64"}, "p": {"dtype": "f32", "default": 0.3}},
                             "outputs": ["out", "lse"], "head_dim": )" +
-                            std::to_string(head_dim) + ", " + fields + "}",
-                        "dropout");
+          std::to_string(head_dim) + ", " + fields + "}",
+      "dropout");
 }
 
 using Mask = bool (*)(std::int64_t q_idx, std::int64_t kv_idx);
 
-// Rows of three q tiles; kv_offset: where it is no multiple of 4, quads begin inside those of tiles.
+// Rows of three q tiles; kv_offset: where it is no multiple of 4, quads begin inside those of
+// tiles.
 void check_shown_draws(DType dtype, std::int64_t columns, std::int64_t kv_offset,
                        const std::string& mask_mod, Mask mask) {
   Spec spec = dropout_calls::showing_spec(dtype, "bhsd", columns);
@@ -90,13 +92,14 @@ TEST_CASE("dropout on Hopper: the draws of masked calls") {
 }
 
 TEST_CASE("dropout on Hopper: calls against the reference", "[every-kind]") {
-  for (const char* fields :
-       {R"x("dtype": "bf16", "dropout": "p")x",
-        R"x("dtype": "f16", "dropout": "p * (h + 1) / num_q_heads", "mask_mod": "q_idx >= kv_idx",
+  for (
+      const char* fields :
+      {R"x("dtype": "bf16", "dropout": "p")x",
+       R"x("dtype": "f16", "dropout": "p * (h + 1) / num_q_heads", "mask_mod": "q_idx >= kv_idx",
             "score_mod": "score + 0.25f * (h + 1) * (kv_idx - q_idx)")x",
-        R"x("dtype": "bf16", "dropout": "h == 2 ? 1 : 0.9f", "sink": "h - 1",
-            "mask_mod": "q_idx >= kv_idx && q_idx - kv_idx < 90", "block": [64, 64])x",
-        R"x("dtype": "f16", "dropout": "h == 1 ? log(-1.0) : -p", "score_mod": "5 * tanh(score / 5)",
+       R"x("dtype": "bf16", "dropout": "h == 2 ? 1 : 0.9f", "sink": "h - 1",
+            "mask_mod": "q_idx >= kv_idx && q_idx - kv_idx < 90", "block": [64, 128])x",
+       R"x("dtype": "f16", "dropout": "h == 1 ? log(-1.0) : -p", "score_mod": "5 * tanh(score / 5)",
             "mask_mod": "kv_idx > q_idx + 80 || kv_idx % 5 == 2")x"}) {
     for (const std::int64_t head_dim : {64, 128}) {
       CAPTURE(head_dim, fields);
@@ -109,25 +112,43 @@ TEST_CASE("dropout on Hopper: calls against the reference", "[every-kind]") {
   }
 }
 
+TEST_CASE("dropout on Hopper: weights of one byte, and k and v of one") {
+  for (const char* fields :
+       {R"x("dtype": "f8e4m3", "out_dtype": "bf16", "dropout": "p", "q_scale": "1", "k_scale": "1",
+            "v_scale": "2")x",
+        R"x("dtype": "bf16", "kv_dtype": "f8e4m3", "dropout": "p", "k_scale": "0.5", "v_scale": "2",
+            "mask_mod": "q_idx >= kv_idx")x"}) {
+    CAPTURE(fields);
+    const Spec spec = with_dropout(64, fields);
+    require_hopper(spec);
+    const verify::Inputs inputs = verify::random_inputs(spec, kSeveralTiles, 7);
+    dropout_calls::require_ok(
+        verify::check(spec, inputs.problem(), {.attention = {.device = gpu()}}));
+  }
+}
+
 TEST_CASE("dropout on Hopper: parts of q tiles add up undropped weights") {
   // Few q tiles and many kv tiles: the blocks of threads share them.
   const Spec spec = with_dropout(64, R"("dtype": "bf16", "dropout": "p")");
   require_hopper(spec);
-  const Shape shape = {.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 90, .kv_len = 3001};
+  const Shape shape = {
+      .batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 90, .kv_len = 3001};
   const verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
   dropout_calls::require_ok(
       verify::check(spec, inputs.problem(), {.attention = {.device = gpu()}}));
 }
 
 TEST_CASE("dropout on Hopper: a probability of 0 changes nothing") {
-  dropout_calls::check_no_dropout(gpu(), R"("tactic": {"name": "hopper", "q_tile": 128}, "dtype": "bf16")");
+  dropout_calls::check_no_dropout(
+      gpu(), R"("tactic": {"name": "hopper", "q_tile": 128}, "dtype": "bf16")");
 }
 
 TEST_CASE("dropout on Hopper: gradients against the reference", "[every-kind]") {
-  for (const char* fields :
-       {R"x("dtype": "bf16", "dropout": "p")x",
-        R"x("dtype": "f16", "dropout": "p * (h + 1)", "mask_mod": "q_idx >= kv_idx && q_idx != 72")x",
-        R"x("dtype": "bf16", "dropout": "h == 1 ? 1 : 0.9f", "score_mod": "5 * tanh(score / 5)",
+  for (
+      const char* fields :
+      {R"x("dtype": "bf16", "dropout": "p")x",
+       R"x("dtype": "f16", "dropout": "p * (h + 1)", "mask_mod": "q_idx >= kv_idx && q_idx != 72")x",
+       R"x("dtype": "bf16", "dropout": "h == 1 ? 1 : 0.9f", "score_mod": "5 * tanh(score / 5)",
             "mask_mod": "q_idx - kv_idx < 60", "sink": "0.5f")x"}) {
     for (const std::int64_t head_dim : {64, 128}) {
       CAPTURE(head_dim, fields);

@@ -84,7 +84,8 @@ inline std::uint64_t seed_of(const verify::Inputs& inputs) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(inputs.scalars.at("seed")));
 }
 
-/// Draws of a dense call, one by one, that are wrong. mask: of q_idx and kv_idx, as the spec's mask_mod
+/// Draws of a dense call, one by one, that are wrong. mask: of q_idx and kv_idx, as the spec's
+/// mask_mod
 template <typename Mask>
 int count_wrong_draws(const Spec& spec, const Shape& shape, const Device& device,
                       const Mask& mask) {
@@ -101,8 +102,8 @@ int count_wrong_draws(const Spec& spec, const Shape& shape, const Device& device
       for (std::int64_t row = 0; row < shape.q_len; ++row) {
         for (std::int64_t column = 0; column < shape.kv_len; ++column) {
           const std::int64_t q_idx = row + shape.q_offset, kv_idx = column + shape.kv_offset;
-          const bool wanted = mask(q_idx, kv_idx) &&
-                              keeps(seed_of(inputs), probability(h), b, h, q_idx, kv_idx);
+          const bool wanted =
+              mask(q_idx, kv_idx) && keeps(seed_of(inputs), probability(h), b, h, q_idx, kv_idx);
           wrong += (values.out.at(b, h, row, column) != 0) != wanted;
         }
       }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "cuda/language.hpp"
-
 namespace tw_kernel {
 
 // Columns of one row as a sum of powers of two on top of 2^23, whose mantissa is an integer. That takes an

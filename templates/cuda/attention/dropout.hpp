@@ -28,15 +28,6 @@ TW_INLINE void drop_weights(Draws& draws, float (&p)[kRows][kColumns]) {
   drop_weights(kept, p);
 }
 
-// All of a tile's draws, by a warpgroup whose products run on their own meanwhile. They touch no register of these.
-TW_INLINE Kept draw_tile(const SnippetInputs& inputs, int first) {
-  Draws draws = start_draws(inputs, first);
-  draws.draw_side_by_side();
-  Kept kept;
-  draws.finish(kept.word);
-  return kept;
-}
-
 // What a row of O, or kept weights, are multiplied by, if without dropout it were `factor`.
 TW_INLINE float finish_dropout(const SnippetArguments& call, const QTile& q_tile, float factor) {
   return factor * keeping_factor(drop_probability(q_tile.state(call), q_tile.b, q_tile.h, q_tile.h_kv));

@@ -14,7 +14,6 @@ namespace tw_kernel {
 using Draws = NoDraws;
 
 TW_INLINE Draws start_draws(const SnippetInputs&, int) { return {}; }
-TW_INLINE Draws draw_tile(const SnippetInputs&, int) { return {}; }
 TW_INLINE void drop_weights(const Draws&, float (&)[kRows][kColumns]) {}
 TW_INLINE float finish_dropout(const SnippetArguments&, const QTile&, float factor) { return factor; }
 

@@ -38,12 +38,4 @@ TW_INLINE DroppedProducts finish_draws(const ElementInputs& inputs, QuadDraws<kO
   return products;
 }
 
-// All of a tile's draws, by a warpgroup that owns columns and whose products run on their own meanwhile. They touch no
-// register of these. first_passing: row of q
-TW_INLINE DroppedProducts draw_tile(const ElementInputs& inputs, int first_passing) {
-  QuadDraws<false> draws = start_draws<false>(inputs, first_passing);
-  draws.draw_side_by_side();
-  return finish_draws(inputs, draws);
-}
-
 }  // namespace tw_kernel

@@ -21,6 +21,4 @@ TW_INLINE DroppedProducts finish_draws(const ElementInputs&, NoDraws) {
   return {};
 }
 
-TW_INLINE DroppedProducts draw_tile(const ElementInputs&, int) { return {}; }
-
 }  // namespace tw_kernel

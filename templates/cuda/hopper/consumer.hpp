@@ -23,6 +23,7 @@
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/dropout.hpp"
+#include "kernel/hopper_draws.hpp"
 #include "kernel/joined_rows.hpp"
 #include "kernel/store_out.hpp"
 #include "kernel/tiles.hpp"

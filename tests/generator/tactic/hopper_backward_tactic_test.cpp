@@ -163,6 +163,14 @@ TEST_CASE("hopper backward tactic: it declines with a reason") {
   CHECK(!hopper_backward_tactic(spec_of(128), Target::parse("sm_90a"), unaligned));
 }
 
+TEST_CASE("hopper backward tactic: it serves dropout") {
+  for (const std::int64_t head_dim : {64, 128, 256}) {
+    Spec spec = spec_of(head_dim);
+    spec.dropout = "0.1f";
+    CHECK(why_not(spec).empty());
+  }
+}
+
 TEST_CASE("hopper backward: packed specs have it, whatever rows a plan's tiles have") {
   for (const std::int64_t head_dim : {64, 128, 256}) {
     Spec spec = spec_of(head_dim);

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -219,6 +220,35 @@ TEST_CASE("tactic hopper: where it does not serve, the refusal says why") {
   CHECK_THAT(why(spec), ContainsSubstring("64 to 128 columns divides block[1], which is 144"));
   spec.dtype = f32;
   CHECK_THAT(why(spec), ContainsSubstring("of f16, bf16 or f8e4m3, and dtype is f32"));
+}
+
+TEST_CASE("tactic hopper: draws of dropout leave registers to two warpgroups") {
+  const auto with_dropout = [](std::int64_t head_dim) {
+    Spec spec{.dtype = bf16, .head_dim = head_dim};
+    spec.dropout = "0.1f";
+    return spec;
+  };
+  for (const auto& [head_dim, kv_tile] :
+       {std::pair<std::int64_t, std::int64_t>{64, 128}, {128, 128}, {192, 112}, {256, 64}}) {
+    CAPTURE(head_dim);
+    const Tactic tactic = choose(with_dropout(head_dim));
+    CHECK(tactic.name() == "hopper");
+    CHECK(tactic.parameters().at("q_tile") == 128);
+    CHECK(tactic.parameters().at("kv_tile") == kv_tile);
+  }
+  Spec paged = with_dropout(64);
+  paged.layout = Layout::packed;
+  paged.kv_layout = Layout::paged;
+  CHECK(choose(paged).name() == "hopper");
+  paged.kv_dtype = f8e4m3;
+  CHECK(choose(paged).name() == "portable");
+  paged.tactic = TacticSpec{"hopper", {}};
+  try {
+    choose(paged);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK_THAT(error.message(), ContainsSubstring("it has no registers for pages of one byte"));
+  }
 }
 
 TEST_CASE("tactic: a name that is nearly right has a hint") {

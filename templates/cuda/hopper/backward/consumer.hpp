@@ -21,6 +21,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_tile.hpp"
+#include "kernel/hopper_draws.hpp"
 
 // A warpgroup that computes 64 columns of the block.
 

@@ -24,6 +24,7 @@
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_tile.hpp"
 #include "kernel/hopper_backward_turns.hpp"
+#include "kernel/hopper_draws.hpp"
 
 // A warpgroup of a block whose head dimension is shared (layout.hpp).
 
