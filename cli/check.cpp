@@ -115,6 +115,12 @@ std::string gradients_text(const Gradients& gradients) {
     text += fmt::format("{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
                         name, verdict.ok ? "ok" : "NOT OK", verdict.error_max, verdict.bound_max,
                         verdict.error_rms, verdict.bound_rms);
+    if (verdict.spread == 0) continue;
+    text += fmt::format(
+        "  {} of its elements are not judged: NaN or infinity of q, k, v, dout or dlse may spread "
+        "to "
+        "them inside of a tile\n",
+        verdict.spread);
   }
   return text;
 }

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.hpp"
+#include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/kernels.hpp"
@@ -36,9 +36,10 @@ class ExplainVerb : public Verb {
     add_spec_argument(app, spec_);
     app.add_option("--target", target_, "what it is compiled for (default: this machine)");
     app.add_option("--shape", shape_,
-                   "sizes of a call, B,HQ,HKV,SQ,SKV: says whether its q tiles are split");
+                   "sizes of a call, B,HQ,HKV,SQ,SKV: says whether its q tiles are split; a dense "
+                   "call is taken to have AttentionOptions::decode and a workspace");
     add_whole(app, "--multiprocessors", multiprocessors_, {1, 1 << 16},
-              "of the GPU of --shape (default 132, an H100's)")
+              "of the GPU of --target and --shape (default 132, an H100's)")
         ->needs("--shape");
     add_json_flag(app, json_);
   }
@@ -51,11 +52,12 @@ class ExplainVerb : public Verb {
     if (!shape_.empty()) {
       const Shape shape = parse_sizes(shape_, "--shape");
       validate(shape);
-      split = split_of_call(spec, target, multiprocessors_, shape);
+      refuse_multiprocessors_of_cpu(target);
+      split = split_of_call(spec, target, multiprocessors_.value_or(kOfH100), shape);
     }
     if (json_ && split) {
       Json facts = Json::parse(found.to_json());
-      facts["split"] = to_json(*split);
+      facts["split"] = to_json(*split, assumed_of(spec, target));
       print_json(facts);
     } else if (json_) {
       print(found.to_json() + "\n");
@@ -63,7 +65,7 @@ class ExplainVerb : public Verb {
       print(fmt::format("{} for {}: {}\n", found.kernel, found.target, found.tactic));
       if (found.backward) print(line(*found.backward, found.target));
       for (const Explanation::Path& path : found.fast_paths) print(line(path));
-      if (split) print(line(*split));
+      if (split) print(line(*split, assumed_of(spec, target)) + hint_of_target(target));
     }
     return kDone;
   }
@@ -91,29 +93,53 @@ class ExplainVerb : public Verb {
     return fmt::format("  {:<16} no: {}{}\n", path.name, path.why_not, place);
   }
 
-  static std::string line(const CallSplit& split) {
-    if (split.parts == 1) return fmt::format("not split: {}\n", split.why_not);
-    const std::string q_tiles = counted(split.q_tiles, "q tile");
-    if (split.q_tiles < split.multiprocessors) {
-      return fmt::format("split: {} for {} multiprocessors, each in {} parts\n", q_tiles,
-                         split.multiprocessors, split.parts);
-    }
-    return fmt::format(
-        "split: {} leave idle in the end some of {} multiprocessors, so each has {} parts\n",
-        q_tiles, split.multiprocessors, split.parts);
+  void refuse_multiprocessors_of_cpu(const Target& target) const {
+    if (!multiprocessors_ || !target.is_cpu()) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("--multiprocessors are a GPU's, and {} has none", target.name()),
+                "give the GPU's target too, --target sm_90a, or leave --multiprocessors out");
   }
 
-  static Json to_json(const CallSplit& split) {
-    return {{"multiprocessors", split.multiprocessors},
+  // What a dense call is taken to have; nothing helps a CPU, and packed calls need nothing.
+  static std::string assumed_of(const Spec& spec, const Target& target) {
+    const bool is_free = spec.is_packed() || target.is_cpu();
+    return is_free ? "" : "AttentionOptions::decode and a workspace";
+  }
+
+  static std::string line(const CallSplit& split, const std::string& assumed) {
+    const std::string with = assumed.empty() ? "" : " with " + assumed;
+    if (split.parts == 1) {
+      return fmt::format("not split{}: {}\n", with.empty() ? "" : ", even" + with, split.why_not);
+    }
+    if (split.q_tiles < split.multiprocessors) {
+      return fmt::format("split{}: {} for {} multiprocessors, each in {} parts\n", with,
+                         split.q_tiles_text(), split.multiprocessors, split.parts);
+    }
+    return fmt::format(
+        "split{}: {} leave idle in the end some of {} multiprocessors, so each has {} parts\n",
+        with, split.q_tiles_text(), split.multiprocessors, split.parts);
+  }
+
+  std::string hint_of_target(const Target& target) const {
+    return target_.empty() && target.is_cpu()
+               ? "hint: only Hopper GPUs split q tiles; --target sm_90a asks about one\n"
+               : "";
+  }
+
+  static Json to_json(const CallSplit& split, const std::string& assumed) {
+    return {{"assumed", assumed.empty() ? Json() : Json(assumed)},
+            {"multiprocessors", split.multiprocessors},
             {"parts", split.parts},
             {"q_tiles", split.q_tiles},
             {"why_not", split.parts == 1 ? Json(split.why_not) : Json()}};
   }
 
+  static constexpr std::int64_t kOfH100 = 132;
+
   std::string spec_;
   std::string target_;
   std::string shape_;
-  std::int64_t multiprocessors_ = 132;
+  std::optional<std::int64_t> multiprocessors_;
   bool json_ = false;
 };
 

@@ -169,17 +169,15 @@ class FuzzVerb : public Verb {
  private:
   ExitStatus run_campaign() {
     require_folder(out_, "--out");
-    const FuzzMachine machine = fuzz_machine(device_);
     fuzz::CampaignOptions options;
+    if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
+    if (options.source.user_spec) require_gradients_of(*options.source.user_spec);
+    const FuzzMachine machine = fuzz_machine(device_);
     options.source.device = machine.device;
     options.source.gpu_target = machine.gpu_target;
     options.source.offsets = !no_offsets_ && !self_attention_;
     options.source.self_attention = self_attention_;
     options.source.gradients = gradients_;
-    if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
-    if (gradients_ && !spec_.empty()) {
-      fuzz::require_possible_gradients(*options.source.user_spec);
-    }
     options.seed = seed_ ? *seed_ : random_seed();
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
@@ -358,6 +356,20 @@ class FuzzVerb : public Verb {
          {"worst_share_of_bound", state.worst_share},
          {"seconds", state.seconds},
          {"stopped", state.stopped}});
+  }
+
+  // Before anything runs: no case could have them.
+  void require_gradients_of(const Spec& spec) const {
+    if (!gradients_ && spec.gradients.empty()) return;
+    try {
+      fuzz::require_possible_gradients(spec);
+    } catch (const Error& error) {
+      const char* const without = spec.gradients.empty() ? "fuzz it without --gradients"
+                                                         : "fuzz a copy without \"gradients\"";
+      Error::Details details = fuzz::details_of(error);
+      details.hint += (details.hint.empty() ? "" : "; or ") + std::string(without);
+      throw Error(std::move(details));
+    }
   }
 
   ExitStatus replay() const {

@@ -37,6 +37,14 @@ std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeR
   }
 }
 
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure == std::errc() && stop == end) return value;
+  return std::nullopt;
+}
+
 std::optional<double> finite_number(std::string_view text) {
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -49,6 +57,20 @@ double parse_number(std::string_view text, std::string_view option) {
   if (const std::optional<double> value = finite_number(text)) return *value;
   throw Error(ErrorCode::usage,
               fmt::format("{}: \"{}\" is no finite number, such as 0.5 or 1e-4", option, text));
+}
+
+double parse_positive(std::string_view text, std::string_view option) {
+  const double value = parse_number(text, option);
+  if (value > 0) return value;
+  throw Error(ErrorCode::usage, fmt::format("{}: \"{}\" is not above 0", option, text));
+}
+
+CLI::Option* add_positive(CLI::App& app, const std::string& names, double& value,
+                          const std::string& help) {
+  const auto read = [&value, option = detail::longest_name(names)](const std::string& text) {
+    value = parse_positive(text, option);
+  };
+  return app.add_option_function<std::string>(names, read, help)->type_name("FLOAT");
 }
 
 std::string detail::longest_name(const std::string& names) {

@@ -38,12 +38,18 @@ std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeR
 std::uint64_t parse_whole(std::string_view text, std::string_view option, WholeRange range,
                           const std::string& form);
 
+/// A whole number of any size up to 64 bits; nothing for any other text.
+std::optional<std::int64_t> whole_number(std::string_view text);
+
 /// A finite decimal number, such as 0.5, -3 or 1e-4; nothing for any other text.
 std::optional<double> finite_number(std::string_view text);
 
 /// The same for an option.
 /// @throws Error with code usage, naming the option
 double parse_number(std::string_view text, std::string_view option);
+
+/// The same for an option that takes numbers above 0 alone.
+double parse_positive(std::string_view text, std::string_view option);
 
 namespace detail {
 template <typename T>
@@ -76,5 +82,9 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, T& value,
   };
   return app.add_option_function<std::string>(names, read, help)->type_name("FLOAT");
 }
+
+/// An option that takes a finite number above 0.
+CLI::Option* add_positive(CLI::App& app, const std::string& names, double& value,
+                          const std::string& help);
 
 }  // namespace tilewright::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -42,17 +43,21 @@ std::vector<std::string> split(const std::string& text, char at) {
 Shape dense_shape(const std::string& text, std::string_view prefix, std::string_view option,
                   std::string_view size_of) {
   const std::vector<std::string> parts = split_at_commas(text.substr(prefix.size()));
+  const std::string form = fmt::format(
+      "write {0}B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv length), for example "
+      "{0}1,8,2,1024,1024",
+      prefix);
   if (parts.size() != 5) {
     throw Error(ErrorCode::usage,
                 fmt::format("{} \"{}\" has {} sizes, but needs 5", option, text, parts.size()),
-                fmt::format("write {0}B,HQ,HKV,SQ,SKV (batch, query heads, kv heads, q and kv "
-                            "length), for example {0}1,8,2,1024,1024",
-                            prefix));
+                form);
   }
+  // Whole numbers that are no sizes are left to the shape's own check.
   const auto size = [&](std::size_t i) {
     constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
+    if (const std::optional<std::int64_t> number = whole_number(parts[i])) return *number;
     return static_cast<std::int64_t>(
-        parse_whole(parts[i], fmt::format("{} {}", size_of, kNames[i]), kAnyOffset));
+        parse_whole(parts[i], fmt::format("{} {}", size_of, kNames[i]), kAnySize, form));
   };
   return {.batch = size(0),
           .num_q_heads = size(1),

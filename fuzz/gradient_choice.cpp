@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -18,8 +17,7 @@ void require_legal(Spec spec, const std::string& name) {
   spec.outputs.lse = true;
   spec.f32_products = F32Products::ieee;
   tilewright::validate(spec);
-  const std::optional<UnknownDerivative> unknown = unknown_derivative(SpecFacts(spec));
-  if (unknown) throw Error(ErrorCode::snippet, "score_mod: " + unknown->message);
+  require_known_derivative(SpecFacts(spec));
 }
 
 bool is_legal(const Spec& spec, const std::string& name) {
@@ -57,7 +55,8 @@ std::vector<std::string> possible_gradients(const Spec& spec) {
 }
 
 void require_possible_gradients(const Spec& spec) {
-  require_legal(spec, "q");
+  if (spec.gradients.empty()) return require_legal(spec, "q");
+  require_known_derivative(SpecFacts(spec));
 }
 
 void choose_gradients(Spec& spec, bool named, Random& random) {

@@ -13,7 +13,8 @@ namespace tilewright::verify::fuzz {
 /// has no backward pass.
 std::vector<std::string> possible_gradients(const Spec& spec);
 
-/// @throws Error as those checks, where the spec can name no gradients
+/// @throws Error as those checks, where the spec can name no gradients, or where those that it
+/// names need a derivative that is unknown
 void require_possible_gradients(const Spec& spec);
 
 /// Names some of them in the spec, at least one, and lse; nothing where none is possible.

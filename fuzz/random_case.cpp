@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/gradient_choice.hpp"
+#include "fuzz/many_columns.hpp"
 #include "fuzz/plan.hpp"
 #include "fuzz/random_dropout.hpp"
 #include "fuzz/random_packing.hpp"
@@ -26,6 +27,7 @@ namespace tilewright::verify::fuzz {
 namespace {
 
 constexpr int kCandidates = 12;
+constexpr int kLongLength = 4;  // of Factor::q_len and Factor::kv_len
 
 std::uint16_t every_value(Factor factor) {
   return static_cast<std::uint16_t>((1u << names_of(factor).values.size()) - 1);
@@ -366,8 +368,10 @@ class CallMaker {
     c.nan_in_dropped = value(Factor::contents) == 2;
     choose_scalars(c);
     c.seed = random_.next() >> 11;
-    c.decode = c.seed % 4 != 0 && has_few_rows(c.spec, c.shape);
-    c.split = c.decode && c.seed % 4 != 1;
+    const bool has_many_columns = !source_.self_attention && give_some_many_columns(c);
+    const bool may_split = has_many_columns && !c.spec.is_packed();
+    c.decode = c.seed % 4 != 0 && (may_split || has_few_rows(c.spec, c.shape));
+    c.split = c.decode && (may_split || c.seed % 4 != 1);
     c.dlse = !c.spec.gradients.empty() && c.seed / 8 % 2 == 0;
     c.deterministic = !c.spec.gradients.empty() && c.seed / 16 % 2 == 0;
   }
@@ -430,6 +434,16 @@ class CallMaker {
     for (std::int64_t* length : {&shape.q_len, &shape.kv_len}) {
       if (is_too_large() && *length > 257) *length = std::max<std::int64_t>(257, *length / 2);
     }
+  }
+
+  // With their own dice. A GPU's kernels cut the columns of such a call; a CPU's do not, and its
+  // calls keep the planned class of lengths.
+  bool give_some_many_columns(FuzzCase& c) const {
+    const bool on_gpu = source_.device == "cuda";
+    Random random(c.seed, "many columns");
+    if (random.integer(0, on_gpu ? 2 : 3) != 0) return false;
+    if (!on_gpu && value(Factor::kv_len) != kLongLength) return false;
+    return give_many_columns(c, (on_gpu ? 4 : 1) * max_elements_, random);
   }
 
   // The first sequence takes the shape's lengths.

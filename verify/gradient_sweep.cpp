@@ -255,16 +255,6 @@ class HeadSweep {
   std::vector<double> named, named_terms, named_of_weights, named_magnitudes, named_ambiguous;
 };
 
-GradientValues zeros_for(const DenseProblem& problem, const GradientInputs& inputs) {
-  const auto like = [](const Values& x) {
-    return Values::zeros(x.batch, x.heads, x.rows, x.width);
-  };
-  return {.dq = like(problem.q),
-          .dk = like(problem.k),
-          .dv = like(problem.v),
-          .named = std::vector<double>(static_cast<std::size_t>(inputs.cells))};
-}
-
 void add_to(std::vector<double>& sums, const std::vector<double>& more) {
   for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
@@ -311,6 +301,16 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
 }
 
 }  // namespace
+
+GradientValues zeros_for(const DenseProblem& problem, const GradientInputs& inputs) {
+  const auto like = [](const Values& x) {
+    return Values::zeros(x.batch, x.heads, x.rows, x.width);
+  };
+  return {.dq = like(problem.q),
+          .dk = like(problem.k),
+          .dv = like(problem.v),
+          .named = std::vector<double>(static_cast<std::size_t>(inputs.cells))};
+}
 
 template <typename Score>
 GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs& inputs,

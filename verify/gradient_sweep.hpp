@@ -69,6 +69,9 @@ struct KinkSearch {
   double share_of_score = 0x1p-20;           ///< what score_mod rounds, of the score
 };
 
+/// Of the gradients of a call, all 0.
+GradientValues zeros_for(const DenseProblem& problem, const GradientInputs& inputs);
+
 /// Gradients by their definition, with sums in Score.
 template <typename Score>
 GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs& inputs,

@@ -14,6 +14,7 @@
 #include "base/float_environment.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/gradient_spread.hpp"
 #include "verify/gradient_sweep.hpp"
 #include "verify/parts.hpp"
 #include "verify/positions.hpp"
@@ -86,6 +87,7 @@ struct Compared {
   DType dtype = DType::f32;
   std::vector<double> got, reference, terms, of_weights;
   std::vector<double> ambiguous;  // how far an element may be off without being wrong
+  std::vector<double> spread;     // not 0 where NaN or infinity of an input may be
   std::vector<std::vector<double>> naive;
   double share_of_terms = kShareOfTerms;
   double floor_of_sum = 0;  // what adding up its terms rounds
@@ -132,6 +134,10 @@ GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
                          : std::isinf(wanted) ? one.got[i] == wanted
                                               : std::isfinite(one.got[i]);
     if (is_same) continue;
+    if (one.spread[i] != 0 && !std::isfinite(one.got[i])) {
+      ++verdict.spread;
+      continue;
+    }
     verdict.reasons.push_back(fmt::format("{}: element {} is {}, but the reference is {}", one.name,
                                           i, one.got[i], one.reference[i]));
     break;
@@ -190,6 +196,7 @@ class GradientJudge {
 
   std::map<std::string, GradientVerdict> run() {
     WholeGradients terms = zeros(), of_weights = zeros(), ambiguous = zeros();
+    const WholeGradients spread = spread_of_inputs();
     const WholeGradients reference = reference_gradients(terms, of_weights, ambiguous);
     std::vector<WholeGradients> naive;
     const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
@@ -203,6 +210,7 @@ class GradientJudge {
       one.terms = part_of(terms, name);
       one.of_weights = part_of(of_weights, name);
       one.ambiguous = part_of(ambiguous, name);
+      one.spread = part_of(spread, name);
       for (const WholeGradients& draw : naive) one.naive.push_back(part_of(draw, name));
       if (name.starts_with("d_")) {
         const double elements =
@@ -301,6 +309,16 @@ class GradientJudge {
       take(sizes.of_weights, *piece, false, of_weights);
       add(sizes.named_magnitudes, named_magnitudes_, false);
       take(sizes.ambiguous, *piece, false, ambiguous);
+    }
+    return whole;
+  }
+
+  WholeGradients spread_of_inputs() const {
+    WholeGradients whole = zeros();
+    for (const Parts::Piece* piece : parts_with_scores_) {
+      const auto spread = gradient_spread(read(*piece), inputs(*piece),
+                                          snippets<double>(in_double_, *piece), spec_.block);
+      if (spread) take(*spread, *piece, false, whole);
     }
     return whole;
   }

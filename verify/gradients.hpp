@@ -43,6 +43,10 @@ namespace tilewright::verify {
 // (kinks.hpp). By how much that changes an element, which is no error, is taken off its error, and
 // off naive's.
 //
+// NaN and infinity stand where the reference has them. Those of q, k, v, dout and dlse also spread
+// through dropped elements of a tile that keeps something, where the reference has numbers: an
+// element that they may reach so may hold NaN or infinity (gradient_spread.hpp).
+//
 // The reference's derivative of score_mod must agree with central differences in double at a sample
 // of elements that are not near a kink.
 
@@ -64,6 +68,8 @@ struct GradientVerdict {
   double bound_rms = 0;
   double naive_max = 0;
   double naive_rms = 0;
+  /// Elements that are NaN or infinite where the reference is not the same, and may be.
+  std::int64_t spread = 0;
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 

@@ -95,6 +95,7 @@ Json gradients_json(const std::map<std::string, GradientVerdict>& gradients) {
                   {"bound_rms", verdict.bound_rms},
                   {"naive_max", verdict.naive_max},
                   {"naive_rms", verdict.naive_rms},
+                  {"spread", verdict.spread},
                   {"reasons", verdict.reasons}};
   }
   return json;

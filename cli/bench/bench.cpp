@@ -65,7 +65,7 @@ class BenchVerb : public Verb {
                    "a safetensors file with buffers of --spec that are not to be random");
     app.add_option(
         "--only", arguments_.only,
-        "rows of dense, mods, growth, serving, paged or backward whose text (variant, "
+        "rows of dense, mods, growth, serving, paged, backward or splits whose text (variant, "
         "dtype, head_dim, sizes) holds this: \"causal bf16 d128\"; one that no row holds "
         "lists them");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
@@ -83,8 +83,8 @@ class BenchVerb : public Verb {
     add_whole(app, "--q-len", arguments_.q_len, kAnySize, "(default: what suits this machine)");
     add_whole(app, "--kv-len", arguments_.kv_len, kAnySize, "(default: as --q-len)");
     app.add_option("--threads", threads_, "of the CPU: numbers of threads, 1,2,4 (default: all)");
-    add_number(app, "--budget-ms", arguments_.timing.budget_ms,
-               "measuring time for a row (default 500)");
+    add_positive(app, "--budget-ms", arguments_.timing.budget_ms,
+                 "measuring time for a row (default 500)");
     add_whole(app, "--seed", arguments_.seed, kAnySeed, "of random contents (default 0)");
     app.add_flag("--batch-invariant", arguments_.batch_invariant,
                  "of packed calls: the bits of a row depend on its own sequence alone");
@@ -96,7 +96,8 @@ class BenchVerb : public Verb {
     app.add_flag("--list", list_, "the specs and sizes of the suite, as JSON; measures nothing");
     app.add_flag("--serve", serve_, "answers requests on stdin, one JSON object a line");
     add_whole(app, "--keep", keep_, {1, 1 << 20},
-              "of --serve: rows whose data stay on the device (default 1)");
+              "of --serve: rows whose data stay on the device (default 1)")
+        ->needs("--serve");
     app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
     app.add_option("--start-cubin", sample_.cubin)->group("");
     add_json_flag(app, arguments_.json);
@@ -135,6 +136,10 @@ class BenchVerb : public Verb {
     }
     if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
     arguments_.threads = parse_threads(threads_);
+    if (arguments_.timing.hot && !on_gpu(arguments_)) {
+      throw Error(ErrorCode::usage, "--hot is of GPUs, whose L2 cache is flushed without it",
+                  "leave it out: a CPU's calls are back to back; or take --device cuda");
+    }
     if (arguments_.buffers.empty() || arguments_.spec) return;
     throw Error(ErrorCode::usage, "--buffers are those of a spec of your own", "add --spec");
   }

@@ -46,11 +46,13 @@ void require_no_inputs(const std::string& suite, const BenchArguments& arguments
 
 void require_no_filter(const std::string& suite, const BenchArguments& arguments) {
   if (arguments.only.empty()) return;
-  for (const char* const with_rows : {"dense", "mods", "growth", "serving", "paged", "backward"}) {
+  for (const char* const with_rows :
+       {"dense", "mods", "growth", "serving", "paged", "backward", "splits"}) {
     if (suite == with_rows) return;
   }
-  throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --only", suite),
-              "it chooses among the rows of dense, mods, growth, serving, paged and backward");
+  throw Error(
+      ErrorCode::usage, fmt::format("--suite {} takes no --only", suite),
+      "it chooses among the rows of dense, mods, growth, serving, paged, backward and splits");
 }
 
 }  // namespace

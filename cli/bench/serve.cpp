@@ -58,6 +58,10 @@ class Request {
     read("seed", arguments.seed);
     read("buffers", arguments.buffers);
     read("budget_ms", arguments.timing.budget_ms);
+    if (arguments.timing.budget_ms <= 0) {
+      throw wrong_request(fmt::format("has \"budget_ms\": {}", json_["budget_ms"].dump()),
+                          "a number above 0 is needed");
+    }
     read("hot", arguments.timing.hot);
     return arguments;
   }

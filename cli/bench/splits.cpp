@@ -18,11 +18,6 @@
 namespace tilewright::cli {
 namespace {
 
-struct SplitRow {
-  std::string sequences;  // "1x128:131072"
-  Workload workload;
-};
-
 // Rows end where columns end, as a chunk of a prompt.
 Spec chunk_variant(DType dtype, std::int64_t head_dim) {
   Spec spec = causal_variant(dtype, head_dim);
@@ -36,7 +31,7 @@ class SplitRows {
   explicit SplitRows(const BenchArguments& arguments)
       : arguments_(arguments), dtype_(dtype_of(arguments)), head_dim_(head_dim_of(arguments)) {}
 
-  std::vector<SplitRow> all() {
+  std::vector<Workload> all() {
     const Spec causal = causal_variant(dtype_, head_dim_);
     add_dense(dense_variant(dtype_, head_dim_), {1, 8, 8, 128, 131072});
     add_dense(dense_variant(dtype_, head_dim_), {1, 8, 8, 512, 32768});
@@ -51,10 +46,7 @@ class SplitRows {
   }
 
  private:
-  void add_dense(const Spec& spec, const Shape& shape) {
-    const Shape sizes = on_device(shape);
-    all_.push_back({text(sizes), {spec, sizes}});
-  }
+  void add_dense(const Spec& spec, const Shape& shape) { all_.push_back({spec, on_device(shape)}); }
 
   void add_packed(const Spec& spec, const Shape& shape) {
     const Shape sizes = on_device(shape);
@@ -62,7 +54,7 @@ class SplitRows {
                                      .num_kv_heads = sizes.num_kv_heads};
     lengths.sequences.assign(static_cast<std::size_t>(sizes.batch), {sizes.q_len, sizes.kv_len});
     if (spec.is_paged()) lengths.pages.page_size = 16;
-    all_.push_back({text(sizes), packed_workload(spec, lengths)});
+    all_.push_back(packed_workload(spec, lengths));
   }
 
   // A CPU has the same rows in a 256th of the size.
@@ -73,15 +65,22 @@ class SplitRows {
     return shape;
   }
 
-  static std::string text(const Shape& shape) {
-    return fmt::format("{}x{}:{}", shape.batch, shape.q_len, shape.kv_len);
-  }
-
   const BenchArguments& arguments_;
   DType dtype_;
   std::int64_t head_dim_;
-  std::vector<SplitRow> all_;
+  std::vector<Workload> all_;
 };
+
+// "1x128:131072"
+std::string sequences_of(const Workload& workload) {
+  if (!workload.lengths) {
+    const Shape& shape = workload.shape;
+    return fmt::format("{}x{}:{}", shape.batch, shape.q_len, shape.kv_len);
+  }
+  const auto& sequences = workload.lengths->sequences;  // all alike
+  return fmt::format("{}x{}:{}", sequences.size(), sequences.front().q_len,
+                     sequences.front().kv_len);
+}
 
 void refuse_sizes_of_splits(const BenchArguments& arguments) {
   for (const auto& [name, size] :
@@ -94,45 +93,83 @@ void refuse_sizes_of_splits(const BenchArguments& arguments) {
   }
 }
 
-PreparedCall prepare_row(const SplitRow& row, const BenchArguments& arguments, ThreadPool& threads,
+void refuse_many_threads(const BenchArguments& arguments) {
+  if (arguments.threads.size() <= 1) return;
+  throw Error(ErrorCode::usage, "--suite splits takes one number of --threads",
+              "run it once for each number");
+}
+
+PreparedCall prepare_row(const Workload& row, const BenchArguments& arguments, ThreadPool& threads,
                          bool splits) {
-  return PreparedCall(row.workload, {.device = arguments.device,
-                                     .seed = arguments.seed,
-                                     .threads = &threads,
-                                     .batch_invariant = !splits,
-                                     .decode = splits});
+  return PreparedCall(row, {.device = arguments.device,
+                            .seed = arguments.seed,
+                            .threads = &threads,
+                            .batch_invariant = !splits,
+                            .decode = splits});
+}
+
+// A CPU splits no call, so it has nothing to compare.
+std::vector<std::string> header(bool gpu) {
+  std::vector<std::string> names = {"variant",   "layout", "dims", "heads",
+                                    "sequences", "kernel", "time", gpu ? "TFLOP/s" : "GFLOP/s"};
+  if (gpu) names.insert(names.end(), {"unsplit", "times as fast"});
+  return names;
+}
+
+std::vector<std::string> cells(const Workload& row, const Json& facts, bool gpu) {
+  const Spec& spec = row.spec;
+  const double rate = facts["gflops"].get<double>() / (gpu ? 1000 : 1);
+  std::vector<std::string> cells = {
+      spec.name,
+      spec.is_paged() ? "paged" : std::string(to_string(spec.layout)),
+      fmt::format("{}/{}", spec.head_dim, spec.value_head_dim()),
+      fmt::format("{}/{}", row.shape.num_q_heads, row.shape.num_kv_heads),
+      sequences_of(row),
+      facts["kernel"].get<std::string>(),
+      format_ms(facts["ms"].get<double>()),
+      fmt::format("{:.1f}", rate)};
+  if (gpu) {
+    cells.insert(cells.end(), {format_ms(facts["unsplit_ms"].get<double>()),
+                               fmt::format("{:.2f}", facts["ratio"].get<double>())});
+  }
+  return cells;
+}
+
+Json measured_row(const Workload& row, const BenchArguments& arguments, ThreadPool& threads) {
+  const PreparedCall split = prepare_row(row, arguments, threads, true);
+  Json facts;
+  if (on_gpu(arguments)) {
+    const PreparedCall whole = prepare_row(row, arguments, threads, false);
+    const auto [samples, of_whole] = time_in_turns(split, whole, arguments.timing);
+    facts = forward_row(split, arguments.timing, split.kept_share(), samples);
+    facts["unsplit_ms"] = of_whole.median_ms;
+    facts["ratio"] = of_whole.median_ms / samples.median_ms;
+  } else {
+    facts = forward_row(split, arguments.timing, split.kept_share());
+  }
+  facts["sequences"] = sequences_of(row);
+  facts["kernel"] = split.kernel();
+  return facts;
 }
 
 }  // namespace
 
-BenchResults splits_suite(const BenchArguments& arguments) {
+std::vector<Workload> split_workloads(const BenchArguments& arguments) {
   refuse_sizes_of_splits(arguments);
+  return SplitRows(arguments).all();
+}
+
+BenchResults splits_suite(const BenchArguments& arguments) {
+  refuse_many_threads(arguments);
   const bool gpu = on_gpu(arguments);
-  BenchResults results{Table({"variant", "layout", "dims", "heads", "sequences", "kernel", "time",
-                              gpu ? "TFLOP/s" : "GFLOP/s", "unsplit", "times as fast"})};
-  const std::vector<SplitRow> rows = SplitRows(arguments).all();
+  BenchResults results{Table(header(gpu))};
+  const std::vector<Workload> rows = workloads("splits", arguments);
   Progress progress(rows.size(), arguments.json);
   ThreadPool threads(thread_counts(arguments).front());
-  for (const SplitRow& row : rows) {
-    const Spec& spec = row.workload.spec;
-    const Shape& shape = row.workload.shape;
-    progress.step(fmt::format("{}, {}", spec.name, row.sequences));
-    const PreparedCall split = prepare_row(row, arguments, threads, true);
-    const PreparedCall whole = prepare_row(row, arguments, threads, false);
-    const auto [samples, of_whole] = time_in_turns(split, whole, arguments.timing);
-    Json facts = forward_row(split, arguments.timing, split.kept_share(), samples);
-    const double gain = of_whole.median_ms / samples.median_ms;
-    const std::string kernel = split.kernel();
-    results.table.add({spec.name, spec.is_paged() ? "paged" : std::string(to_string(spec.layout)),
-                       fmt::format("{}/{}", spec.head_dim, spec.value_head_dim()),
-                       fmt::format("{}/{}", shape.num_q_heads, shape.num_kv_heads), row.sequences,
-                       kernel, format_ms(samples.median_ms),
-                       fmt::format("{:.1f}", facts["gflops"].get<double>() / (gpu ? 1000 : 1)),
-                       format_ms(of_whole.median_ms), fmt::format("{:.2f}", gain)});
-    facts["sequences"] = row.sequences;
-    facts["kernel"] = kernel;
-    facts["unsplit_ms"] = of_whole.median_ms;
-    facts["ratio"] = gain;
+  for (const Workload& row : rows) {
+    progress.step(fmt::format("{}, {}", row.spec.name, sequences_of(row)));
+    Json facts = measured_row(row, arguments, threads);
+    results.table.add(cells(row, facts, gpu));
     results.rows.push_back(std::move(facts));
   }
   return results;

@@ -49,8 +49,8 @@ class TuneVerb : public Verb {
     app.add_option("--shape", shapes_,
                    "sizes of a call, B,HQ,HKV,SQ,SKV; repeated, the tactic must suit all");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
-    add_number(app, "--budget-ms", budget_ms_,
-               "measuring time for each of the last pairs that are compared (default 500)");
+    add_positive(app, "--budget-ms", budget_ms_,
+                 "measuring time for each of the last pairs that are compared (default 500)");
     add_whole(app, "--seed", seed_, kAnySeed, "of random contents (default 0)");
     app.add_flag("--dry-run", dry_run_, "measure, and remember nothing");
     app.add_flag("--forget", forget_, "measure nothing: from now on the tactic is chosen again");

@@ -170,13 +170,14 @@ namespace {
 
 std::vector<Workload> all_workloads(const std::string& suite, const BenchArguments& arguments) {
   if (suite == "backward") return backward_workloads(arguments);
+  if (suite == "splits") return split_workloads(arguments);
   if (!arguments.inputs.empty()) return {own_workload(arguments)};
   if (suite == "dense") return dense(arguments);
   if (suite == "mods") return mods(arguments);
   if (suite == "growth") return growth(arguments);
   if (std::ranges::count(bench_suites(), suite) > 0) {
     throw Error(ErrorCode::usage, fmt::format("the suite \"{}\" has no list of calls", suite),
-                "--list shows those of dense, mods, growth, serving, paged and backward");
+                "--list shows those of dense, mods, growth, serving, paged, backward and splits");
   }
   std::string hint = did_you_mean(suite, bench_suites());
   if (hint.empty()) hint = "there are " + one_of(bench_suites());

@@ -10,14 +10,18 @@
 
 namespace tilewright::cli {
 
-/// What the suites dense, mods, growth, serving, paged and backward measure on a device: the user's
-/// spec and sizes where they were given, else the suite's own.
+/// What the suites dense, mods, growth, serving, paged, backward and splits measure on a device:
+/// the user's spec and sizes where they were given, else the suite's own.
 /// @throws Error with code usage for another suite
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments);
 
 /// Those of the suite backward, --only not yet applied: the specs name their gradients.
 /// @throws Error with code usage for a spec of the user's that can have none
 std::vector<Workload> backward_workloads(const BenchArguments& arguments);
+
+/// Those of the suite splits, --only not yet applied.
+/// @throws Error with code usage for sizes of the user's
+std::vector<Workload> split_workloads(const BenchArguments& arguments);
 
 /// "causal bf16 d128 batch 4, heads 16/16, q 4096, kv 4096"; of a packed call as --inputs has it.
 std::string description_of(const Workload& workload);

@@ -73,12 +73,7 @@ jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& inte
   jinja::Map context = {
       {"by_score", {}}, {"by_names", {}}, {"sums", !names.empty()}, {"diagonals", std::int64_t{0}}};
   if (!facts.score_mod) return context;
-  if (const auto unknown = unknown_derivative(facts)) {
-    throw snippet_error(SnippetKind::score_mod, facts.score_mod->snippet.text, unknown->begin,
-                        unknown->message,
-                        "write it without lambdas, arrays and references, and without loops that "
-                        "read a buffer that has a gradient");
-  }
+  require_known_derivative(facts);
   context["by_score"] = splice_of(derivative_of(*facts.score_mod, {}, interpretation));
   if (names.empty()) return context;
   Derivative by_names = derivative_of(

@@ -188,4 +188,13 @@ std::optional<UnknownDerivative> unknown_derivative(const SpecFacts& facts) {
                            opaque != nullptr ? opaque->value.range.begin : 0};
 }
 
+void require_known_derivative(const SpecFacts& facts) {
+  const std::optional<UnknownDerivative> unknown = unknown_derivative(facts);
+  if (!unknown) return;
+  throw snippet_error(SnippetKind::score_mod, facts.score_mod->snippet.text, unknown->begin,
+                      unknown->message,
+                      "write it without lambdas, arrays and references, and without loops that "
+                      "read a buffer that has a gradient");
+}
+
 }  // namespace tilewright

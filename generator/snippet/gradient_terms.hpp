@@ -56,4 +56,8 @@ struct UnknownDerivative {
 /// None where the spec names no gradients.
 std::optional<UnknownDerivative> unknown_derivative(const SpecFacts& facts);
 
+/// @throws Error with code snippet where there is one: its place, and how score_mod is to be
+/// written
+void require_known_derivative(const SpecFacts& facts);
+
 }  // namespace tilewright

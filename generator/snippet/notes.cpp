@@ -51,6 +51,7 @@ class Reader {
     }
     check_statements();
     check_score();
+    check_probability();
     std::stable_sort(notes_.begin(), notes_.end(), [](const SnippetNote& a, const SnippetNote& b) {
       return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
     });
@@ -268,6 +269,30 @@ class Reader {
     if (std::any_of(tokens.begin(), tokens.end(), is_score)) return;
     note(0, "score_mod does not read the score, so q and k do not matter",
          "write score + ... to change the score");
+  }
+
+  // Of dropout, where it is a number alone: "1.5", "-0.1f", "NAN".
+  void check_probability() {
+    if (snippet_.kind() != SnippetKind::dropout) return;
+    const bool has_sign = snippet_.text(0) == "-";
+    const std::size_t last = has_sign ? 1 : 0;
+    if (snippet_.size() != last + 1) return;
+    const char* const every = "every weight is dropped, and out is 0";
+    const std::string usual = "write a probability from 0 to below 1, such as 0.1f";
+    if (snippet_.text(last) == "NAN")
+      return note(0, fmt::format("dropout is NaN: {}", every), usual);
+    if (snippet_.tokens()[last].kind != SnippetToken::Kind::number) return;
+    const NumberLiteral literal = read_number(snippet_.text(last));
+    const double value =
+        literal.is_floating ? literal.floating : static_cast<double>(literal.integer);
+    const std::string text = snippet_.excerpt({0, last + 1});
+    if (has_sign && value > 0) {
+      note(0, fmt::format("dropout is {}, and below 0 no weight is dropped", text), usual);
+    } else if (!has_sign && value >= 1) {
+      note(0, fmt::format("dropout is {}, and from 1 on {}", text, every),
+           value > 1 && value < 100 ? fmt::format("for {:g} % write {:g}f", value, value / 100)
+                                    : usual);
+    }
   }
 
   const SnippetBrackets& snippet_;

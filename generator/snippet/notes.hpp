@@ -18,9 +18,10 @@ struct SnippetNote {
 /// "score_mod:1:7: ^ is exclusive or; for a power write pow(h, 2)"
 std::string to_string(const SnippetNote& note);
 
-/// Notes on both snippets of a spec that validate() accepts, in the order of their places: `^`
+/// Notes on the snippets of a spec that validate() accepts, in the order of their places: `^`
 /// between whole numbers, `a & b == c`, `!a == b`, `a && b || c`, `1 / 2`, `-a % n`, octal numbers,
-/// statements that change nothing, a score_mod that does not read the score.
+/// statements that change nothing, a score_mod that does not read the score, a dropout that is a
+/// number outside 0 to 1 or NaN.
 std::vector<SnippetNote> snippet_notes(const Spec& spec);
 
 }  // namespace tilewright

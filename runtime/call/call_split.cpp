@@ -44,10 +44,14 @@ QTiles q_tiles_of(const SpecFacts& facts, const Target& target, const SplitLaunc
 
 }  // namespace
 
+std::string CallSplit::q_tiles_text() const {
+  return (may_have_fewer ? "at most " : "") + counted(q_tiles, "q tile");
+}
+
 CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t multiprocessors,
                         const Shape& shape) {
   const SpecFacts facts(spec);
-  CallSplit split = {.multiprocessors = multiprocessors};
+  CallSplit split = {.multiprocessors = multiprocessors, .may_have_fewer = spec.is_packed()};
   const SplitLaunch launch = launch_of(facts, target, multiprocessors);
   if (launch.q_tile == 0) {
     split.why_not = fmt::format("{} has no kernel of this spec that splits q tiles", target.name());
@@ -62,12 +66,12 @@ CallSplit split_of_call(const Spec& spec, const Target& target, std::int64_t mul
   split.parts = split_parts(launch, q_tiles, shape.kv_len);
   if (split.parts > 1) return split;
   split.why_not = !has_room_for_parts(launch, q_tiles, 2)
-                      ? fmt::format("it has {}, enough for {}", counted(split.q_tiles, "q tile"),
+                      ? fmt::format("it has {}, enough for {}", split.q_tiles_text(),
                                     counted(multiprocessors, "multiprocessor"))
                       : fmt::format(
                             "splits of {} would gain less than an eighth of the "
                             "time of {} on {}",
-                            counted(shape.kv_len, "column"), counted(split.q_tiles, "q tile"),
+                            counted(shape.kv_len, "column"), split.q_tiles_text(),
                             counted(multiprocessors, "multiprocessor"));
   return split;
 }

@@ -12,9 +12,13 @@ namespace tilewright {
 /// Into how many parts Hopper's kernel cuts the q tiles of a call.
 struct CallSplit {
   std::int64_t multiprocessors = 0;
-  std::int64_t q_tiles = 0;  ///< that the call can have; 0 where no kernel splits them
+  std::int64_t q_tiles = 0;     ///< that the call can have; 0 where no kernel splits them
+  bool may_have_fewer = false;  ///< of a packed call, whose lengths the device knows
   std::int64_t parts = 1;
   std::string why_not = {};  ///< empty if parts is not 1
+
+  /// "32 q tiles", "at most 32 q tiles"
+  std::string q_tiles_text() const;
 };
 
 /// For tools that know the sizes of a call: what the library does with them. A packed call is

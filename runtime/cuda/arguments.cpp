@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "generator/spec/number_range.hpp"
 #include "runtime/call/tensor_role.hpp"
-#include "templates/abi/cuda_packed.hpp"
 
 namespace tilewright::cuda {
 namespace {
@@ -19,13 +18,6 @@ namespace cuda_abi = tilewright::abi::cuda;
 
 static_assert(kMaxRank == cuda_abi::kMaxBufferRank);
 constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
-
-int argument_rank(const Spec& spec) {
-  const bool is_usual = std::all_of(
-      spec.buffers.begin(), spec.buffers.end(),
-      [](const auto& named) { return named.second.shape.size() <= cuda_abi::kUsualBufferRank; });
-  return is_usual ? cuda_abi::kUsualBufferRank : cuda_abi::kMaxBufferRank;
-}
 
 template <int kRank>
 void write_argument(const TensorView& view, std::byte* to) {
@@ -82,30 +74,6 @@ BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorVie
     if (scalar.dtype == DType::i64) append({.as_i32 = high_word(value)});
   }
   return arguments;
-}
-
-void require_room(const Spec& spec) {
-  const auto bytes = cuda_abi::snippet_argument_bytes(static_cast<int>(spec.buffers.size()),
-                                                      static_cast<int>(spec.scalar_entries()),
-                                                      argument_rank(spec));
-  // A packed call's kernel takes its plan too.
-  constexpr std::size_t kPlanBytes =
-      sizeof(cuda_abi::PackedForwardArguments) - sizeof(cuda_abi::ForwardArguments);
-  constexpr std::size_t kNewRowsBytes =
-      sizeof(cuda_abi::NewRowsForwardArguments) - sizeof(cuda_abi::PackedForwardArguments);
-  const std::size_t paged_map_bytes =
-      (spec.kv_new ? sizeof(cuda_abi::NewRowsTensorMaps) : sizeof(cuda_abi::PagedTensorMaps)) -
-      sizeof(cuda_abi::TensorMaps);
-  const std::size_t room = kMaxSnippetBytes - (spec.is_packed() ? kPlanBytes : 0) -
-                           (spec.is_paged() ? sizeof(abi::SequencePages) + paged_map_bytes : 0) -
-                           (spec.kv_new ? kNewRowsBytes : 0) -
-                           (spec.outputs.max_scores ? sizeof(float*) : 0);
-  if (bytes <= static_cast<long long>(room)) return;
-  throw Error(ErrorCode::spec,
-              fmt::format("{} buffers and {} scalars take {} bytes of a launch's parameters, which "
-                          "have room for {}",
-                          spec.buffers.size(), spec.scalars.size(), bytes, room),
-              "put several of them into one buffer with one more dimension");
 }
 
 void require_strides(const Spec& spec, const Bindings& bindings) {

@@ -10,12 +10,12 @@
 #include "../../templates/abi/cuda_tensor_maps.hpp"
 #include "../api/bindings.hpp"
 #include "../call/forward_call.hpp"
+#include "../compile/parameter_room.hpp"
 
 namespace tilewright::cuda {
 
-/// What all parameters of a launch may take together.
-inline constexpr std::size_t kMaxParameterBytes = 4096;
-/// What is left of it for abi::cuda::SnippetArguments.
+/// What is left of kMaxParameterBytes for abi::cuda::SnippetArguments and pages, at most; what a
+/// spec's kernels leave is require_parameter_room()'s.
 inline constexpr std::size_t kMaxSnippetBytes =
     kMaxParameterBytes - sizeof(abi::cuda::ForwardArguments) - sizeof(abi::cuda::TensorMaps);
 
@@ -27,9 +27,6 @@ struct BindingArguments {
 
 BindingArguments binding_arguments(const Spec& spec, const std::vector<TensorView>& buffers,
                                    const std::vector<double>& scalars);
-
-/// @throws Error with code spec where a launch cannot take so many buffers and scalars
-void require_room(const Spec& spec);
 
 /// @throws Error with code tensor for a buffer whose strides no GPU kernel can use
 void require_strides(const Spec& spec, const Bindings& bindings);

@@ -57,7 +57,7 @@ class CudaBackend final : public Backend {
                .variants = KernelSet(spec_facts_, options),
                .factors = ScoreFactors(spec_facts_)},
         has_backward_(!options.masks_only && !spec.gradients.empty()) {
-    require_room(spec);
+    require_parameter_room(spec);
     const Driver& driver = facts_.driver;
     const DeviceFacts gpu = device_facts(driver, facts_.ordinal);
     std::future<BuiltKernels> building = std::async(kInBackground, [&] {

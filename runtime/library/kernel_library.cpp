@@ -22,6 +22,7 @@
 #include "cache/remote_cache.hpp"
 #include "generator/render/templates.hpp"
 #include "runtime/compile/compile_limits.hpp"
+#include "runtime/compile/parameter_room.hpp"
 #include "runtime/library/events.hpp"
 #include "runtime/library/kernel_facts.hpp"
 #include "runtime/library/kernel_names.hpp"
@@ -214,6 +215,7 @@ KernelBinary find_or_compile(const SpecFacts& facts, const Target& target, const
 
 KernelBinary build(const SpecFacts& facts, const Target& target, const KernelVariant& id,
                    const Toolchain& toolchain) {
+  if (!target.is_cpu()) require_parameter_room(facts.spec);
   KernelBinary binary = find_or_compile(facts, target, id, toolchain);
   tell_kernel(facts, target, binary.build, binary.entry->key.digest, toolchain);
   return binary;

@@ -1,6 +1,8 @@
 #include "runtime/library/tuned_tactic.hpp"
 
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/report.hpp"
 #include "cache/bundles.hpp"
 #include "cache/key.hpp"
 #include "cache/sha256.hpp"
@@ -52,6 +55,20 @@ std::string text_of(const TunedTactic& tuned) {
   return record.dump();
 }
 
+// Nothing where one is no whole number that an int64 holds: Json would make some other number of
+// it.
+std::optional<std::map<std::string, std::int64_t>> parameters_of(const Json& json) {
+  std::map<std::string, std::int64_t> parameters;
+  for (const auto& [name, value] : json.items()) {
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() ||
+                       value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
+    if (!fits) return std::nullopt;
+    parameters[name] = value.get<std::int64_t>();
+  }
+  return parameters;
+}
+
 // Nothing for a text that is no record: it counts as if nothing was remembered.
 std::optional<TunedTactic> record_of(std::string_view text) {
   try {
@@ -61,9 +78,10 @@ std::optional<TunedTactic> record_of(std::string_view text) {
                       .date = record.at("date").get<std::string>()};
     if (record.contains("tactic")) {
       const Json& tactic = record.at("tactic");
-      tuned.tactic = {
-          .name = tactic.at("name").get<std::string>(),
-          .parameters = tactic.at("parameters").get<std::map<std::string, std::int64_t>>()};
+      auto parameters = parameters_of(tactic.at("parameters"));
+      if (!parameters) return std::nullopt;
+      tuned.tactic = {.name = tactic.at("name").get<std::string>(),
+                      .parameters = std::move(*parameters)};
     }
     if (tuned.date.empty()) return std::nullopt;  // what was remembered is forgotten
     return tuned;
@@ -87,17 +105,33 @@ cache::BundleItem record_item(const Spec& spec, const DeviceKind& device,
           .entry = std::move(entry)};
 }
 
-bool fits(const Spec& spec, const Target& target, bool takes_block_mask) {
+// Why the kernels of a spec with a tactic cannot be made; nothing where they can.
+std::optional<std::string> why_unfit(const Spec& spec, const Target& target,
+                                     bool takes_block_mask) {
   const SpecFacts facts(spec);
   KernelVariant kernel = forward_kernel(spec, target, takes_block_mask);
   try {
     static_cast<void>(choose_tactic(facts, target, kernel));
     kernel.aligned = false;
     static_cast<void>(choose_tactic(facts, target, kernel));
-    return true;
-  } catch (const Error&) {
-    return false;
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.message();
   }
+}
+
+// Where it was remembered, bundles aside.
+std::string folder_of(const Toolchain& toolchain) {
+  const bool has_folder = toolchain.store && toolchain.store->directory();
+  return has_folder ? toolchain.store->directory()->string() : "a bundle";
+}
+
+// Another one is chosen then.
+void say_unfit(const Spec& spec, const std::string& why, const Toolchain& toolchain) {
+  report(toolchain.diagnostics, Severity::warning,
+         fmt::format("the tactic that {} remembers of spec \"{}\" is ignored: {}; tilewright tune "
+                     "SPEC --forget removes it",
+                     folder_of(toolchain), spec.name, why));
 }
 
 // Whatever the device.
@@ -153,18 +187,23 @@ void remember_tactic(const Spec& spec, const DeviceKind& device, const TunedTact
 TunedSpecs tuned_specs(std::span<const ManifestSpec> specs, const DeviceKind& device,
                        const Toolchain& toolchain) {
   TunedSpecs found;
-  for (const ManifestSpec& one : specs) {
-    if (one.spec.tactic || one.spec.is_packed()) continue;
-    const std::optional<TunedTactic> tuned = remembered_tactic(one.spec, device, toolchain);
-    if (!tuned || !tuned->tactic) continue;
-    found.specs.push_back(one);
-    found.specs.back().spec.tactic = tuned->tactic;
-    found.records.push_back(record_item(one.spec, device, *tuned));
-  }
   // A CPU's own target has no place in a bundle. An older target of a GPU may lack the tactic.
   const bool is_cpu = device.targets.front().is_cpu();
   const auto first = device.targets.begin() + (is_cpu ? 1 : 0);
   found.targets.assign(first, is_cpu ? device.targets.end() : first + 1);
+  for (const ManifestSpec& one : specs) {
+    if (one.spec.tactic || one.spec.is_packed()) continue;
+    const std::optional<TunedTactic> tuned = remembered_tactic(one.spec, device, toolchain);
+    if (!tuned || !tuned->tactic) continue;
+    ManifestSpec forced = one;
+    forced.spec.tactic = tuned->tactic;
+    if (const auto why = why_unfit(forced.spec, device.targets.front(), false)) {
+      say_unfit(one.spec, *why, with_defaults(toolchain));
+      continue;
+    }
+    found.specs.push_back(std::move(forced));
+    found.records.push_back(record_item(one.spec, device, *tuned));
+  }
   return found;
 }
 
@@ -176,7 +215,10 @@ Spec with_tuned_tactic(Spec spec, const std::function<DeviceKind()>& device_kind
   if (!tuned || !tuned->tactic) return spec;
   Spec forced = spec;
   forced.tactic = std::move(tuned->tactic);
-  return fits(forced, device.targets.front(), options.takes_block_mask) ? forced : spec;
+  const auto why = why_unfit(forced, device.targets.front(), options.takes_block_mask);
+  if (!why) return forced;
+  say_unfit(spec, *why, with_defaults(options.kernels));
+  return spec;
 }
 
 }  // namespace tilewright

@@ -56,7 +56,7 @@ TunedSpecs tuned_specs(std::span<const ManifestSpec> specs, const DeviceKind& de
                        const Toolchain& toolchain);
 
 /// The spec with its remembered tactic, where it may have one. A tactic that does not fit the
-/// Attention's kernels is left out.
+/// Attention's kernels is left out, with a warning.
 /// @param device_kind of the Attention's device. It is asked for only where something is
 /// remembered,
 ///        as a GPU's takes the driver's start.

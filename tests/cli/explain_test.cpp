@@ -90,23 +90,74 @@ TEST_CASE("cli: explain says whether a call is split, and why") {
     REQUIRE(ended.status == 0);
     return ended;
   };
-  CHECK_THAT(shaped("1,8,8,512,131072", {}).out,
-             ContainsSubstring("split: 32 q tiles for 132 multiprocessors, each in 4 parts\n"));
-  CHECK_THAT(shaped("1,8,8,512,131072", {"--multiprocessors", "16"}).out,
-             ContainsSubstring("not split: it has 32 q tiles, enough for 16 multiprocessors\n"));
+  CHECK_THAT(
+      shaped("1,8,8,512,131072", {}).out,
+      ContainsSubstring("\nsplit: at most 32 q tiles for 132 multiprocessors, each in 4 parts\n"));
+  CHECK_THAT(
+      shaped("1,8,8,512,131072", {"--multiprocessors", "16"}).out,
+      ContainsSubstring("not split: it has at most 32 q tiles, enough for 16 multiprocessors\n"));
   const nlohmann::json split = shaped("1,8,8,512,131072", {"--json"}).json().at("split");
   CHECK(split.at("parts") == 4);
   CHECK(split.at("q_tiles") == 32);
   CHECK(split.at("why_not").is_null());
+  CHECK(split.at("assumed").is_null());
   CHECK(start({"explain", spec, "--shape", "1,8"}).status == 2);
   CHECK(start({"explain", spec, "--multiprocessors", "8"}).status == 2);
-  CHECK_THAT(
-      shaped("4,8,8,512,51200", {}).out,
-      ContainsSubstring("split: 152 q tiles leave idle in the end some of 132 multiprocessors"));
+  CHECK_THAT(shaped("4,8,8,512,51200", {}).out,
+             ContainsSubstring(
+                 "split: at most 152 q tiles leave idle in the end some of 132 multiprocessors"));
   for (const char* const shape : {"1,8,3,512,51200", "1,8,0,512,51200", "1,8,1,512,0",
                                   "1,8,1,9223372036854775807,512", "1000000,8,8,1000000,51200"}) {
     CAPTURE(shape);
     CHECK(start({"explain", spec, "--target", "sm_90a", "--shape", shape}).status == 2);
+  }
+}
+
+TEST_CASE("cli: explain says what a dense call is taken to have") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128,
+    "mask_mod": "q_idx >= kv_idx"})json");
+  const auto shaped = [&](const std::string& shape, std::vector<std::string> more) {
+    std::vector<std::string> words = {"explain", spec, "--shape", shape};
+    words.insert(words.end(), more.begin(), more.end());
+    return start(words);
+  };
+  CHECK_THAT(shaped("1,8,8,512,131072", {"--target", "sm_90a"}).out,
+             ContainsSubstring("\nsplit with AttentionOptions::decode and a workspace: 32 q tiles "
+                               "for 132 multiprocessors, each in 4 parts\n"));
+  CHECK_THAT(shaped("1,8,8,8192,8192", {"--target", "sm_90a"}).out,
+             ContainsSubstring("\nnot split, even with AttentionOptions::decode and a workspace: "
+                               "it has 512 q tiles, enough"));
+  CHECK(shaped("1,8,8,512,131072", {"--target", "sm_90a", "--json"})
+            .json()
+            .at("split")
+            .at("assumed") == "AttentionOptions::decode and a workspace");
+  CHECK_THAT(start({"explain", "--help"}).out, ContainsSubstring("AttentionOptions::decode"));
+  // A machine's own target is its CPU's.
+  CHECK_THAT(shaped("1,8,8,512,131072", {}).out, ContainsSubstring("--target sm_90a"));
+  CHECK_THAT(shaped("1,8,8,512,131072", {"--target", "cpu-x86-64-v3"}).out,
+             !ContainsSubstring("--target sm_90a"));
+  for (const std::vector<std::string>& target :
+       {std::vector<std::string>{}, {"--target", "cpu-x86-64-v3"}}) {
+    std::vector<std::string> more = {"--multiprocessors", "8"};
+    more.insert(more.end(), target.begin(), target.end());
+    const Ended ended = shaped("1,8,8,512,131072", more);
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring("--multiprocessors are a GPU's") &&
+                              ContainsSubstring("--target sm_90a"));
+  }
+}
+
+TEST_CASE("cli: what is no size says how sizes are written") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128})json");
+  for (const char* const shape : {"1,8,8,x,512", "1,8,8,1.5,512", "1,8,8,99999999999999999999,5"}) {
+    CAPTURE(shape);
+    const Ended ended = start({"explain", spec, "--target", "sm_90a", "--shape", shape});
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring("--shape SQ") &&
+                              ContainsSubstring("write B,HQ,HKV,SQ,SKV") &&
+                              !ContainsSubstring("9223372036854775807"));
   }
 }
 

@@ -121,9 +121,17 @@ TEST_CASE("cli: fuzz keeps a spec's gradients, and says what no case has for the
   const Ended asked = fuzz("score + 1", "");
   CHECK(asked.status == 0);
   CHECK_THAT(asked.err, ContainsSubstring("each case has gradients"));
-  const Ended refused = fuzz("auto f = [=](float x) { return 2 * x; }; return f(score);", "");
-  CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, ContainsSubstring("no derivative of this snippet"));
+  const char* const lambda = "auto f = [=](float x) { return 2 * x; }; return f(score);";
+  const auto says = [](const Ended& refused, const char* what) {
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.err, StartsWith("error[snippet]: no derivative of this snippet") &&
+                                ContainsSubstring("score_mod:1:") &&
+                                ContainsSubstring("write it without lambdas") &&
+                                ContainsSubstring(what));
+  };
+  says(fuzz(lambda, ""), "or fuzz it without --gradients");
+  says(fuzz(lambda, R"(, "outputs": ["out", "lse"], "gradients": ["q"])"),
+       "or fuzz a copy without \"gradients\"");
 }
 
 TEST_CASE("cli: fuzz refuses what makes no sense") {

@@ -409,6 +409,18 @@ TEST_CASE("cli: bench refuses what no memory holds") {
   REQUIRE_THAT(ended.err, ContainsSubstring("but this machine has"));
 }
 
+TEST_CASE("cli: bench --hot and a request's budget that mean nothing are refused") {
+  const Ended hot = start({"bench", "--device", "cpu", "--hot"});
+  INFO(hot.err);
+  CHECK(hot.status == 2);
+  CHECK_THAT(hot.err, ContainsSubstring("--hot is of GPUs"));
+  const Ended served = shell(
+      "echo '{\"spec\": {\"dtype\": \"f32\", \"head_dim\": 16}, \"budget_ms\": 0}' | $tilewright "
+      "bench --serve --keep 2 --device cpu");
+  CHECK(served.status == 0);
+  CHECK_THAT(served.out, ContainsSubstring("\\\"budget_ms\\\": 0"));
+}
+
 TEST_CASE("cli: bench refuses suites, dtypes and threads that make no sense") {
   const auto [option, value, words] = GENERATE(table<std::string, std::string, std::string>({
       {"--suite", "mod", "did you mean \"mods\"?"},
@@ -417,6 +429,9 @@ TEST_CASE("cli: bench refuses suites, dtypes and threads that make no sense") {
       {"--threads", "1,x", "no whole number"},
       {"--q-len", "-4", "--q-len: \"-4\" is no whole number from 1"},
       {"--device", "gpu", "unknown device"},
+      {"--budget-ms", "0", "--budget-ms: \"0\" is not above 0"},
+      {"--budget-ms", "-5", "--budget-ms: \"-5\" is not above 0"},
+      {"--keep", "2", "--serve"},
   }));
   const Ended ended = start({"bench", option, value});
   INFO(ended.err);

@@ -2,7 +2,6 @@
 // with a workspace, packed and paged ones, against the same calls unsplit and the reference.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "runtime/call/plan_state.hpp"
 #include "runtime/call/split_parts.hpp"
 #include "tests/emulated_gpu/faulty_templates.hpp"
+#include "tests/emulated_gpu/many_multiprocessors.hpp"
 #include "tests/gpu/packed_gpu_call.hpp"
 #include "tests/support/batch_invariance.hpp"
 #include "tests/support/packed_batch.hpp"
@@ -21,22 +21,9 @@
 #include "verify/random_inputs.hpp"
 
 using namespace tilewright;
+using test::ManyMultiprocessors;
 
 namespace {
-
-// The emulated GPU with more multiprocessors than calls have q tiles.
-class ManyMultiprocessors {
- public:
-  explicit ManyMultiprocessors(int count = 24) {
-    ::setenv(kName, std::to_string(count).c_str(), 1);
-  }
-  ~ManyMultiprocessors() { ::unsetenv(kName); }
-  ManyMultiprocessors(const ManyMultiprocessors&) = delete;
-  ManyMultiprocessors& operator=(const ManyMultiprocessors&) = delete;
-
- private:
-  static constexpr const char* kName = "TILEWRIGHT_EMULATED_MULTIPROCESSORS";
-};
 
 struct Case {
   std::string fields;

@@ -61,6 +61,43 @@ TEST_CASE("snippet notes: what says what it means has none") {
   CHECK(notes_on("int x = 3; x += 2; score *= 2; return score * x;", true).empty());
 }
 
+namespace {
+
+std::vector<SnippetNote> notes_on_dropout(const std::string& text) {
+  Spec spec{.dtype = f32, .head_dim = 64, .dropout = text};
+  spec.scalars["seed"] = {.dtype = i64};
+  validate(spec);
+  return snippet_notes(spec);
+}
+
+}  // namespace
+
+TEST_CASE("snippet notes: a probability of dropout that is a number outside 0 to 1 is told") {
+  struct Case {
+    const char* text;
+    const char* message;
+    const char* hint;
+  };
+  const Case noted = GENERATE(Case{"1", "from 1 on every weight is dropped", "below 1"},
+                              Case{"1.0f", "out is 0", "such as 0.1f"},
+                              Case{"10", "dropout is 10, and from 1 on", "for 10 % write 0.1f"},
+                              Case{"2.5e2", "from 1 on", "from 0 to below 1"},
+                              Case{"-0.1f", "below 0 no weight is dropped", "from 0 to below 1"},
+                              Case{"NAN", "is NaN: every weight is dropped", "from 0 to below 1"});
+  CAPTURE(noted.text);
+  const std::vector<SnippetNote> notes = notes_on_dropout(noted.text);
+  REQUIRE(notes.size() == 1);
+  CHECK(to_string(notes[0]).starts_with("dropout:1:1: "));
+  CHECK_THAT(to_string(notes[0]),
+             ContainsSubstring(noted.message) && ContainsSubstring(noted.hint));
+}
+
+TEST_CASE("snippet notes: a usual probability of dropout has none") {
+  const char* const text = GENERATE("0", "0.0f", "0.1", "0.999f", "-0.0", "h < 2 ? 0.0f : 1.0f");
+  CAPTURE(text);
+  CHECK(notes_on_dropout(text).empty());
+}
+
 TEST_CASE("snippet notes: no example has one") {
   const std::filesystem::path folder = std::filesystem::path(TILEWRIGHT_SOURCE_DIR) / "examples";
   int count = 0;

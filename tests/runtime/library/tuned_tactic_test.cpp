@@ -1,8 +1,13 @@
 #include "runtime/library/tuned_tactic.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <unistd.h>
 
@@ -129,15 +134,69 @@ TEST_CASE("tuned tactic: TILEWRIGHT_TUNED=0 and TILEWRIGHT_JIT=off ignore it") {
   CHECK(!kept.used());
 }
 
-TEST_CASE("tuned tactic: one that no longer fits is not used") {
+TEST_CASE("tuned tactic: one that no longer fits is not used, and a warning says why") {
+  Kept kept;
+  std::vector<std::string> warnings;
+  kept.toolchain.diagnostics = [&](Severity severity, std::string_view message) {
+    CHECK(severity == Severity::warning);
+    warnings.emplace_back(message);
+  };
+  const auto refused = [&](const TacticSpec& tactic) {
+    CAPTURE(tactic.name, tactic.parameters);
+    TunedTactic odd = kTuned;
+    odd.tactic = tactic;
+    remember_tactic(kSpec, this_cpu(), odd, kept.toolchain);
+    warnings.clear();
+    CHECK(!kept.used());
+    const std::vector<ManifestSpec> specs = {{kSpec, "/specs/0"}};
+    CHECK(tuned_specs(specs, this_cpu(), kept.toolchain).specs.empty());
+    REQUIRE(warnings.size() == 2);
+    CHECK(warnings.front() == warnings.back());
+    CHECK_THAT(warnings.front(), ContainsSubstring(kept.path("cache").string()) &&
+                                     ContainsSubstring("\"causal\"") &&
+                                     ContainsSubstring("--forget"));
+    return warnings.front();
+  };
+  CHECK_THAT(refused({"cpu", {{"q_tile", 48}}}), ContainsSubstring("q_tile"));  // block[0] is 128
+  CHECK_THAT(refused({"hopper", {}}), ContainsSubstring("hopper"));
+  CHECK_THAT(refused({"cpu", {{"warps", 4}}}), ContainsSubstring("warps"));
+  for (const char* const parameter : {"q_tile", "kv_tile", "vector_bytes"}) {
+    for (const std::int64_t value : {INT64_MIN, std::int64_t{-16}, std::int64_t{0}, INT64_MAX}) {
+      CHECK_THAT(refused({"cpu", {{parameter, value}}}), ContainsSubstring(parameter));
+    }
+  }
+}
+
+TEST_CASE("tuned tactic: numbers that are no whole ones of 64 bits make a record none") {
   const Kept kept;
-  TunedTactic odd = kTuned;
-  odd.tactic = TacticSpec{"cpu", {{"q_tile", 48}}};  // block[0] is 128
-  remember_tactic(kSpec, this_cpu(), odd, kept.toolchain);
-  CHECK(!kept.used());
-  odd.tactic = TacticSpec{"hopper", {}};
-  remember_tactic(kSpec, this_cpu(), odd, kept.toolchain);
-  CHECK(!kept.used());
+  remember_tactic(kSpec, this_cpu(), kTuned, kept.toolchain);
+  const std::vector<ManifestSpec> specs = {{kSpec, "/specs/0"}};
+  const std::vector<cache::BundleItem> records =
+      tuned_specs(specs, this_cpu(), kept.toolchain).records;
+  REQUIRE(records.size() == 1);
+  // What is found in a bundle that has this q_tile.
+  const auto found_with = [&](const std::string& q_tile) {
+    const std::string text = R"({"gain":1.25,"shapes":"1,2,2,70,70","date":"2026-11-27",)"
+                             R"("tactic":{"name":"cpu","parameters":{"q_tile":)" +
+                             q_tile + "}}}";
+    const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
+    auto entry = std::make_shared<cache::Entry>(*records.front().entry);
+    entry->payload.assign(bytes, bytes + text.size());
+    cache::BundleItem item = records.front();
+    item.entry = entry;
+    cache::write_bundle(kept.path("odd.twb"), {item});
+    const Toolchain bundled = {.bundles = std::make_shared<const cache::Bundles>(
+                                   cache::Bundles::Options{.paths = {kept.path("odd.twb")}}),
+                               .jit = false};
+    return remembered_tactic(kSpec, this_cpu(), bundled);
+  };
+  REQUIRE(found_with("32"));
+  CHECK(found_with("32")->tactic->parameters.at("q_tile") == 32);
+  for (const char* const value : {"32.5", "1e300", "-1e300", "18446744073709551615", "\"32\"",
+                                  "null", "[32]", "99999999999999999999999999"}) {
+    CAPTURE(value);
+    CHECK_FALSE(found_with(value));
+  }
 }
 
 TEST_CASE("tuned tactic: an empty record forgets, a damaged one counts as none") {

@@ -1,0 +1,150 @@
+#include "verify/gradient_spread.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "base/ceil_div.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+constexpr std::int64_t kGreatestTile = 256;  // of any kernel's rows or columns
+
+bool is_finite_row(const Values& values, std::int64_t b, std::int64_t h, std::int64_t row) {
+  const double* const begin = values.row(b, h, row);
+  return std::all_of(begin, begin + values.width, [](double x) { return std::isfinite(x); });
+}
+
+bool is_finite(const Values& values) {
+  return std::all_of(values.data.begin(), values.data.end(),
+                     [](double x) { return std::isfinite(x); });
+}
+
+// The rows and columns of a head in cells no smaller than any tile, and which cells keep an
+// element. What a tile keeps reaches at most its cell's neighbours.
+class KeptCells {
+ public:
+  KeptCells(std::int64_t rows, std::int64_t columns, const std::array<std::int64_t, 2>& block)
+      : row_side_(std::max(kGreatestTile, block[0])),
+        column_side_(std::max(kGreatestTile, block[1])),
+        width_(ceil_div(columns, column_side_)),
+        height_(ceil_div(rows, row_side_)),
+        kept_(static_cast<std::size_t>(width_ * height_)) {}
+
+  void keep(std::int64_t row, std::int64_t column) {
+    kept_[static_cast<std::size_t>(row / row_side_ * width_ + column / column_side_)] = true;
+  }
+
+  bool may_share_a_tile(std::int64_t row, std::int64_t column) const {
+    const std::int64_t y = row / row_side_, x = column / column_side_;
+    for (std::int64_t i = std::max<std::int64_t>(y - 1, 0); i < std::min(y + 2, height_); ++i) {
+      for (std::int64_t j = std::max<std::int64_t>(x - 1, 0); j < std::min(x + 2, width_); ++j) {
+        if (kept_[static_cast<std::size_t>(i * width_ + j)]) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::int64_t row_side_, column_side_, width_, height_;
+  std::vector<bool> kept_;
+};
+
+// One query head of one batch.
+class HeadSpread {
+ public:
+  HeadSpread(const DenseProblem& problem, const GradientInputs& inputs,
+             const RowSnippets<double>& snippets, const std::array<std::int64_t, 2>& block,
+             std::int64_t b, std::int64_t h)
+      : problem_(problem),
+        b_(b),
+        h_(h),
+        k_b_(problem.k.batch == 1 ? 0 : b),
+        v_b_(problem.v.batch == 1 ? 0 : b),
+        h_kv_(h / (problem.q.heads / problem.k.heads)),
+        cells_(problem.q.rows, problem.k.rows, block) {
+    find_rows(inputs, snippets);
+    for (std::int64_t column = 0; column < problem.k.rows; ++column) {
+      const bool is_odd = !is_finite_row(problem.k, k_b_, h_kv_, column) ||
+                          !is_finite_row(problem.v, v_b_, h_kv_, column);
+      if (is_odd) odd_columns_.push_back(column);
+    }
+  }
+
+  void mark(GradientValues& spread) const {
+    for (const std::int64_t row : odd_rows_) {
+      mark_row(spread.dq, b_, h_, row);
+      for (std::int64_t column = 0; column < problem_.k.rows; ++column) {
+        if (cells_.may_share_a_tile(row, column)) mark_column(spread, column);
+      }
+    }
+    for (const std::int64_t column : odd_columns_) {
+      for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
+        if (!cells_.may_share_a_tile(row, column)) continue;
+        mark_row(spread.dq, b_, h_, row);
+        mark_column(spread, column);
+      }
+    }
+    if (!odd_rows_.empty() || !odd_columns_.empty()) {
+      std::fill(spread.named.begin(), spread.named.end(), 1.0);
+    }
+  }
+
+ private:
+  void find_rows(const GradientInputs& inputs, const RowSnippets<double>& snippets) {
+    const auto columns = static_cast<std::size_t>(problem_.k.rows);
+    std::vector<double> scores(columns), modified(columns);
+    std::vector<unsigned char> keep(columns);
+    for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
+      snippets(b_, h_, row, scores.data(), modified.data(), keep.data());
+      bool keeps_some = false;
+      for (std::size_t c = 0; c < columns; ++c) {
+        if (keep[c] == 0) continue;
+        cells_.keep(row, static_cast<std::int64_t>(c));
+        keeps_some = true;
+      }
+      // dout and dlse of a row that keeps nothing count as 0.
+      const bool is_odd =
+          !is_finite_row(problem_.q, b_, h_, row) ||
+          (keeps_some && (!is_finite_row(inputs.dout, b_, h_, row) ||
+                          (inputs.dlse && !is_finite_row(*inputs.dlse, b_, h_, row))));
+      if (is_odd) odd_rows_.push_back(row);
+    }
+  }
+
+  static void mark_row(Values& values, std::int64_t b, std::int64_t h, std::int64_t row) {
+    std::fill_n(values.row(b, h, row), values.width, 1.0);
+  }
+
+  void mark_column(GradientValues& spread, std::int64_t column) const {
+    mark_row(spread.dk, k_b_, h_kv_, column);
+    mark_row(spread.dv, v_b_, h_kv_, column);
+  }
+
+  const DenseProblem& problem_;
+  std::int64_t b_, h_, k_b_, v_b_, h_kv_;
+  KeptCells cells_;
+  std::vector<std::int64_t> odd_rows_, odd_columns_;  // that hold NaN or infinity
+};
+
+}  // namespace
+
+std::optional<GradientValues> gradient_spread(const DenseProblem& problem,
+                                              const GradientInputs& inputs,
+                                              const RowSnippets<double>& snippets,
+                                              const std::array<std::int64_t, 2>& block) {
+  const bool are_finite = is_finite(problem.q) && is_finite(problem.k) && is_finite(problem.v) &&
+                          is_finite(inputs.dout) && (!inputs.dlse || is_finite(*inputs.dlse));
+  if (are_finite) return std::nullopt;
+  GradientValues spread = zeros_for(problem, inputs);
+  for (std::int64_t b = 0; b < problem.q.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.q.heads; ++h) {
+      HeadSpread(problem, inputs, snippets, block, b, h).mark(spread);
+    }
+  }
+  return spread;
+}
+
+}  // namespace tilewright::verify
