@@ -126,8 +126,7 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
     return width <= 128 && q_tile < 3 * kGroupRows ? 128 : 96;
   }
   if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
-  if (width <= 192) return 112;
-  return facts.spec.has_dropout() ? 64 : 80;  // draws take registers too
+  return width <= 192 ? 112 : 80;
 }
 
 // Whether a q tile of so many rows is better than one that divides the mask's blocks. Masks that

@@ -35,9 +35,10 @@ std::string ptxas_version(const std::vector<std::byte>& cubin) {
 // Promised are head_dim 64 and 128 at the tactic that is chosen; a template for one architecture
 // promises it for whatever it is chosen for, that of the backward pass for the gradient of one
 // buffer at most, unless each element adds to memory by itself: 40 to 200 bytes spill then. With
-// dropout and a score_mod 50 bytes may spill, which cost less than the portable kernel. Other
-// kernels of the backward pass promise nothing; kernels of block masks have no tactic that could be
-// chosen otherwise, and run for tens of microseconds.
+// dropout and a score_mod 50 bytes may spill, which cost less than the portable kernel, and one
+// register of a masked forward kernel that splits q tiles of head dims above 192. Other kernels of
+// the backward pass promise nothing; kernels of block masks have no tactic that could be chosen
+// otherwise, and run for tens of microseconds.
 bool must_not_spill(const Wish& wish) {
   if (const auto tactic = hopper_backward_tactic(wish.spec, wish.target, wish.kernel)) {
     if (wish.spec.has_dropout() && !wish.spec.score_mod.empty()) return false;
@@ -46,6 +47,7 @@ bool must_not_spill(const Wish& wish) {
     return learnt == 0 || (learnt == 1 && sums_before_memory);
   }
   if (!wish.kernel.is_forward()) return false;
+  if (wish.spec.has_dropout() && wish.kernel.split && wish.spec.head_dim > 192) return false;
   if (wish.spec.tactic && !wish.spec.tactic->parameters.empty()) return false;
   if (tactic_of(wish).name() != "portable") return true;
   return wish.spec.head_dim == 64 || wish.spec.head_dim == 128;
