@@ -16,6 +16,7 @@
 #include "tests/support/dropout_gradients.hpp"
 #include "verify/check.hpp"
 #include "verify/random_inputs.hpp"
+#include "verify/random_sequences.hpp"
 
 using namespace tilewright;
 using namespace tilewright::test;
@@ -157,6 +158,20 @@ TEST_CASE("dropout on Hopper: gradients against the reference", "[every-kind]") 
       check_on_hopper(spec, kRagged, {.q_offset = -5, .dead_rows = {}});
     }
   }
+}
+
+TEST_CASE("dropout on Hopper: gradients of packed calls and of wide heads") {
+  const Spec packed = with_dropout(64, R"("dtype": "bf16", "dropout": "p", "layout": "packed",
+      "mask_mod": "q_idx >= kv_idx", "gradients": ["q", "k", "v"])");
+  CHECK(takes_maps(packed));
+  verify::PackedLengths lengths = {.num_q_heads = 4, .num_kv_heads = 2};
+  lengths.sequences = {{1, 43}, {150, 150}, {0, 9}, {35, 18}, {21, 170}};
+  const verify::PackedInputs inputs = verify::random_packed_inputs(packed, lengths, 7);
+  dropout_calls::check_gradients_of(packed, inputs.problem(), gpu());
+  const Spec wide =
+      with_dropout(192, R"("dtype": "f16", "dropout": "p", "gradients": ["q", "k", "v"])");
+  check_on_hopper(wide,
+                  {.batch = 1, .num_q_heads = 2, .num_kv_heads = 1, .q_len = 70, .kv_len = 90});
 }
 
 TEST_CASE("dropout on Hopper: planted faults are seen") {
