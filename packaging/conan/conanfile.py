@@ -77,8 +77,11 @@ class Tilewright(ConanFile):
         cpp.set_property("cmake_target_name", "tilewright::tilewright")
         # Of the static library the whole name: libtilewright.so next to it is the C library.
         cpp.libs = ["tilewright_cpp" if self.options.shared else "libtilewright.a"]
-        cpp.requires = ["fmt::fmt", "openssl::crypto"]
         cpp.system_libs = ["pthread", "dl"]
+        # What a profile takes from the system has no recipe, and is linked by name.
+        recipes = {dependency.ref.name for dependency in self.dependencies.host.values()}
+        for name, target, library in (("fmt", "fmt::fmt", "fmt"), ("openssl", "openssl::crypto", "crypto")):
+            (cpp.requires if name in recipes else cpp.system_libs).append(target if name in recipes else library)
         c = self.cpp_info.components["c"]
         c.set_property("cmake_target_name", "tilewright::c")
         c.libs = ["tilewright"]
