@@ -52,7 +52,7 @@ Shape dense_shape(const std::string& text, std::string_view prefix, std::string_
                 fmt::format("{} \"{}\" has {} sizes, but needs 5", option, text, parts.size()),
                 form);
   }
-  // Whole numbers that are no sizes are left to the shape's own check.
+  // The shape checks the range of whole numbers itself.
   const auto size = [&](std::size_t i) {
     constexpr std::array<std::string_view, 5> kNames = {"B", "HQ", "HKV", "SQ", "SKV"};
     if (const std::optional<std::int64_t> number = whole_number(parts[i])) return *number;

@@ -9,7 +9,7 @@
 # PART     hopper: checks of sm_90a's own kernels; sums: of those that sum gradients of buffers and scalars; portable: of all
 #          others; packed: of packed calls, and their table beside dense ones;
 #          wide: of sm_90a's kernels with head dims above 128, and their table;
-#          fixed: of deterministic calls of sm_90a's kernels, with bits compared over 100 calls, and their table beside other calls;
+#          fixed: checks deterministic calls of sm_90a's kernels, compares the bits of 100 calls, and prints their cost;
 #          table: Hopper's kernel, the portable one and FIGURES; dims: both kernels at other head dims; learnt: what a buffer's gradient costs;
 #          variants: bench --suite backward. Without one: all
 set -euo pipefail

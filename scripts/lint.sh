@@ -19,27 +19,32 @@ clang-format --dry-run --Werror "${sources[@]}"
 [ "${1:-}" != --format ] || exit 0
 
 # Checks take most of their time in the standard library's headers, which files that are joined read once.
+configure() {  # configure ON|OFF: whether files are joined
+  cmake -S . -B "build/lint-$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTILEWRIGHT_BUILD_TESTS=OFF \
+    -DCMAKE_UNITY_BUILD="$1" -DCMAKE_UNITY_BUILD_BATCH_SIZE=40 >/dev/null
+}
+configure OFF
+[ $unity = OFF ] || configure ON
 build=build/lint-$unity
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTILEWRIGHT_BUILD_TESTS=OFF \
-  -DCMAKE_UNITY_BUILD=$unity -DCMAKE_UNITY_BUILD_BATCH_SIZE=40 >/dev/null
 # Generated sources (templates, the font) have no style; units that hold the project's files have.
 rooms="(base|generator|cache|runtime|c|verify|fuzz|picture|cli)"
 mapfile -t units < <(sed -n 's/^ *"file": "\(.*\)",*$/\1/p' "$build/compile_commands.json" |
   grep -E "^$PWD/$rooms/|/Unity/")
-# tidy FILE: what clang-tidy finds, without the count of what it left out.
+# tidy BUILD FILE: what clang-tidy finds, without the count of what it left out.
 tidy() {
-  clang-tidy -p "$build" --quiet --header-filter="^$PWD/$rooms/.*\.(hpp|cpp)$" --checks=-bugprone-suspicious-include \
-    --extra-arg=-Wno-unknown-warning-option "$1" 2>/dev/null
+  clang-tidy -p "$1" --quiet --header-filter="^$PWD/$rooms/.*\.(hpp|cpp)$" --checks=-bugprone-suspicious-include \
+    --extra-arg=-Wno-unknown-warning-option "$2" 2>/dev/null
 }
 
-# lint FILE: files that may not be joined, as two of them use one name, are looked at one by one.
+# lint FILE: files that may not be joined, as two of them use one name, are looked at one by one, which takes minutes.
 lint() {
   local found status=0 file
-  found=$(tidy "$1") || status=$?
+  found=$(tidy "$build" "$1") || status=$?
   if [[ $1 == */Unity/* && $found == *clang-diagnostic-error* ]]; then
+    echo "One by one, as they cannot be joined: $(grep -m1 clang-diagnostic-error <<<"$found")" >&2
     status=0
     for file in $(sed -n 's/^#include "\(.*\)"$/\1/p' "$1"); do
-      tidy "$file" || status=1
+      tidy build/lint-OFF "$file" || status=1
     done
   elif [ $status != 0 ]; then
     printf '%s\n' "$found"

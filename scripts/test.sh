@@ -92,7 +92,7 @@ if due 5; then
 fi
 
 title "Tests"
-# Where rooms run under sanitizers, which takes ten minutes, the rest has its short form.
+# On days that run rooms under sanitizers the other tests take their short form, which keeps the run within CI's time.
 if [ $full = all ] || { [ $full = 1 ] && ! due 0 4; }; then
   export TILEWRIGHT_TEST_FULL=$full
   # Other random masks each day: a run takes up to 200 numbers.

@@ -63,11 +63,10 @@ class BenchVerb : public Verb {
                    "spec");
     app.add_option("--buffers", arguments_.buffers,
                    "a safetensors file with buffers of --spec that are not to be random");
-    app.add_option(
-        "--only", arguments_.only,
-        "rows of dense, mods, growth, serving, paged, backward or splits whose text (variant, "
-        "dtype, head_dim, sizes) holds this: \"causal bf16 d128\"; one that no row holds "
-        "lists them");
+    app.add_option("--only", arguments_.only,
+                   "rows of " + one_of(suites_of_calls()) +
+                       " whose text (variant, dtype, head_dim, sizes) holds this: \"causal bf16 "
+                       "d128\"; one that no row holds lists them");
     app.add_option("--device", device_, "auto, cpu, cuda or cuda:N (default auto)");
     app.add_flag("--hot", arguments_.timing.hot,
                  "on a GPU: calls back to back, in place of an L2 that is flushed before each");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/nearest_name.hpp"
 #include "cli/bench/packed_rows.hpp"
 #include "cli/bench/packed_workload.hpp"
 #include "cli/inputs.hpp"
@@ -45,14 +46,9 @@ void require_no_inputs(const std::string& suite, const BenchArguments& arguments
 }
 
 void require_no_filter(const std::string& suite, const BenchArguments& arguments) {
-  if (arguments.only.empty()) return;
-  for (const char* const with_rows :
-       {"dense", "mods", "growth", "serving", "paged", "backward", "splits"}) {
-    if (suite == with_rows) return;
-  }
-  throw Error(
-      ErrorCode::usage, fmt::format("--suite {} takes no --only", suite),
-      "it chooses among the rows of dense, mods, growth, serving, paged, backward and splits");
+  if (arguments.only.empty() || std::ranges::count(suites_of_calls(), suite) > 0) return;
+  throw Error(ErrorCode::usage, fmt::format("--suite {} takes no --only", suite),
+              "--only chooses among the rows of " + one_of(suites_of_calls()));
 }
 
 }  // namespace

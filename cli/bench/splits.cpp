@@ -109,7 +109,7 @@ PreparedCall prepare_row(const Workload& row, const BenchArguments& arguments, T
 }
 
 // A CPU splits no call, so it has nothing to compare.
-std::vector<std::string> header(bool gpu) {
+std::vector<std::string> splits_header(bool gpu) {
   std::vector<std::string> names = {"variant",   "layout", "dims", "heads",
                                     "sequences", "kernel", "time", gpu ? "TFLOP/s" : "GFLOP/s"};
   if (gpu) names.insert(names.end(), {"unsplit", "times as fast"});
@@ -162,7 +162,7 @@ std::vector<Workload> split_workloads(const BenchArguments& arguments) {
 BenchResults splits_suite(const BenchArguments& arguments) {
   refuse_many_threads(arguments);
   const bool gpu = on_gpu(arguments);
-  BenchResults results{Table(header(gpu))};
+  BenchResults results{Table(splits_header(gpu))};
   const std::vector<Workload> rows = workloads("splits", arguments);
   Progress progress(rows.size(), arguments.json);
   ThreadPool threads(thread_counts(arguments).front());

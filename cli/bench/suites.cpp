@@ -69,6 +69,12 @@ const std::vector<std::string>& bench_suites() {
   return kNames;
 }
 
+const std::vector<std::string>& suites_of_calls() {
+  static const std::vector<std::string> kNames = {"dense", "mods",     "growth", "serving",
+                                                  "paged", "backward", "splits"};
+  return kNames;
+}
+
 BenchResults run_suite(const std::string& suite, const BenchArguments& arguments) {
   require_suite_takes(suite, arguments);
   if (suite == "masks") return masks_suite(arguments);

@@ -45,6 +45,9 @@ struct BenchResults {
 /// The names of the suites: "dense", "mods", ...
 const std::vector<std::string>& bench_suites();
 
+/// Those whose rows are calls, which --list prints and among which --only chooses.
+const std::vector<std::string>& suites_of_calls();
+
 /// @throws Error with code usage for an unknown suite
 BenchResults run_suite(const std::string& suite, const BenchArguments& arguments);
 

@@ -177,7 +177,7 @@ std::vector<Workload> all_workloads(const std::string& suite, const BenchArgumen
   if (suite == "growth") return growth(arguments);
   if (std::ranges::count(bench_suites(), suite) > 0) {
     throw Error(ErrorCode::usage, fmt::format("the suite \"{}\" has no list of calls", suite),
-                "--list shows those of dense, mods, growth, serving, paged, backward and splits");
+                "--list prints the calls of " + one_of(suites_of_calls()));
   }
   std::string hint = did_you_mean(suite, bench_suites());
   if (hint.empty()) hint = "there are " + one_of(bench_suites());

@@ -10,8 +10,8 @@
 
 namespace tilewright::cli {
 
-/// What the suites dense, mods, growth, serving, paged, backward and splits measure on a device:
-/// the user's spec and sizes where they were given, else the suite's own.
+/// What one of suites_of_calls() measures on a device: the user's spec and sizes where they were
+/// given, else the suite's own.
 /// @throws Error with code usage for another suite
 std::vector<Workload> workloads(const std::string& suite, const BenchArguments& arguments);
 

@@ -16,7 +16,7 @@
 #include "generator/snippet/interpretation.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/decode_tactic.hpp"
-#include "generator/tactic/hopper_backward_tactic.hpp"
+#include "generator/tactic/twin_kernels.hpp"
 
 namespace tilewright {
 namespace {
@@ -246,11 +246,10 @@ std::vector<KernelVariant> kernel_set(const SpecFacts& facts, const Target& targ
   const auto is_of_spec = [&](const KernelVariant& variant) {
     switch (variant.role) {
       case KernelRole::forward:
-        return is_forward_of(variant, spec, target) &&
-               (!variant.split || has_split_kernel(facts, target, variant));
+        return is_forward_of(variant, spec, target) && has_kernel(facts, target, variant);
       case KernelRole::backward:
         return !spec.gradients.empty() && !(spec.is_packed() && variant.masked) &&
-               (!variant.deterministic || has_deterministic_backward(facts, target, variant));
+               has_kernel(facts, target, variant);
       case KernelRole::weights:
         return spec.outputs.weights;
       case KernelRole::mask_lists:

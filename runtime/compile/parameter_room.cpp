@@ -68,7 +68,7 @@ void require_parameter_room(const Spec& spec) {
                           counted(buffers, "buffer"), counted(spec.scalars.size(), "scalar"),
                           bytes_of(buffers), room,
                           fitting > 0 ? fmt::format("{} fit", counted(fitting, "buffer"))
-                                      : "no buffer fits beside so many scalars"),
+                                      : "these scalars leave no room for a buffer"),
               "put several of them into one buffer with one more dimension");
 }
 

@@ -123,10 +123,9 @@ cuda_abi::OrderedHopperBackwardArguments ordered_arguments(
 template <typename Arguments>
 void launch_kernels(const LaunchScope& on, const BackwardLaunch& launch, const BackwardCall& call,
                     const BackwardTiles& tiles, const Bindings& bindings, const GradientSums& sums,
-                    Arguments& of_tiles) {
+                    std::int64_t tiles_of_rows, Arguments& of_tiles) {
   const Shape& shape = call.forward.shape;
   const KernelLaunch& facts = launch.launch_of(kHopperBackwardEntry);
-  const std::int64_t tiles_of_rows = row_tiles(shape, sequences_of(tiles), facts.q_tile);
   cuda_abi::BackwardMaps maps;
   make_backward_maps(on.driver, on.spec, call, facts.q_tile, facts.kv_box_rows, maps);
   std::vector<cuda_abi::SumsArgument> sums_arguments = sums.arguments(call);
@@ -219,7 +218,9 @@ void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
       row_tiles(call.forward.shape, sequences_of(tiles), facts.q_tile);
   std::int64_t bytes = bytes_of_tiles(on.spec, tiles_of_rows, facts.q_tile);
   std::byte* const turns = static_cast<std::byte*>(call.workspace.data) + bytes;
-  if (call.deterministic) bytes += bytes_of_turns(call.forward.shape, facts.q_tile);
+  const std::int64_t turn_bytes =
+      call.deterministic ? bytes_of_turns(call.forward.shape, facts.q_tile) : 0;
+  bytes += turn_bytes;
   if (tiles.may_share_rows) bytes = std::max(bytes, portable_bytes(call, tiles));
   const GradientSums sums(call, bytes);
   require_backward_workspace(call, sums.bytes());
@@ -230,10 +231,10 @@ void launch_hopper_backward(const LaunchScope& on, const BackwardCall& call,
   // The launches.
   if (call.deterministic) {
     cuda_abi::OrderedHopperBackwardArguments ordered = ordered_arguments(of_tiles, tiles, turns);
-    launch.clear(turns, bytes_of_turns(call.forward.shape, facts.q_tile));
-    launch_kernels(on, launch, call, tiles, bindings, sums, ordered);
+    launch.clear(turns, turn_bytes);
+    launch_kernels(on, launch, call, tiles, bindings, sums, tiles_of_rows, ordered);
   } else {
-    launch_kernels(on, launch, call, tiles, bindings, sums, of_tiles);
+    launch_kernels(on, launch, call, tiles, bindings, sums, tiles_of_rows, of_tiles);
   }
 }
 

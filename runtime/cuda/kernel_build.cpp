@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "generator/tactic/cuda_tactic.hpp"
-#include "generator/tactic/hopper_backward_tactic.hpp"
+#include "generator/tactic/twin_kernels.hpp"
 #include "runtime/cuda/find_nvrtc.hpp"
 #include "runtime/cuda/targets.hpp"
 
@@ -35,28 +34,17 @@ Target compiled_target(const Driver& driver, const DeviceFacts& gpu, const SpecF
   }
 }
 
-// Kernels that some targets have in addition to those that serve all calls.
-bool is_twin(const KernelVariant& kernel) {
-  return kernel.split || kernel.deterministic;
-}
-
-bool has_twin(const SpecFacts& facts, const Target& target, const KernelVariant& kernel) {
-  return kernel.split ? has_split_kernel(facts, target, kernel)
-                      : has_deterministic_backward(facts, target, kernel);
-}
-
 }  // namespace
 
 BuiltKernels build_for_gpu(const Driver& driver, const DeviceFacts& gpu, const SpecFacts& facts,
                            const std::vector<KernelVariant>& kernels, const Toolchain& toolchain) {
   std::vector<KernelVariant> needed = kernels;  // on every target
-  std::erase_if(needed, [](const KernelVariant& kernel) { return is_twin(kernel); });
+  std::erase_if(needed, is_twin);
   std::optional<Target> target = bundled_target(facts, targets_of(gpu), needed, toolchain);
   if (!target) target.emplace(compiled_target(driver, gpu, facts, needed, toolchain));
   std::vector<KernelVariant> all = kernels;
-  std::erase_if(all, [&](const KernelVariant& kernel) {
-    return is_twin(kernel) && !has_twin(facts, *target, kernel);
-  });
+  std::erase_if(all,
+                [&](const KernelVariant& kernel) { return !has_kernel(facts, *target, kernel); });
   return {*target, build_or_fallback_kernels(facts, *target, all, toolchain)};
 }
 

@@ -55,8 +55,8 @@ std::string text_of(const TunedTactic& tuned) {
   return record.dump();
 }
 
-// Nothing where one is no whole number that an int64 holds: Json would make some other number of
-// it.
+// Returns nothing if a value is not a whole number, or if int64 cannot hold it: Json would convert
+// it to another number.
 std::optional<std::map<std::string, std::int64_t>> parameters_of(const Json& json) {
   std::map<std::string, std::int64_t> parameters;
   for (const auto& [name, value] : json.items()) {

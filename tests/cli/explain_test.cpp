@@ -148,7 +148,7 @@ TEST_CASE("cli: explain says what a dense call is taken to have") {
   }
 }
 
-TEST_CASE("cli: what is no size says how sizes are written") {
+TEST_CASE("cli: the error for a malformed size shows the form of sizes") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128})json");
   for (const char* const shape : {"1,8,8,x,512", "1,8,8,1.5,512", "1,8,8,99999999999999999999,5"}) {

@@ -160,8 +160,8 @@ class QuadDraws {
     return kept.bits() & 15u;
   }
 
-  // Four bits of a row's word, from bit 4 * group on, are those of the quad that this lane draws; where rows are
-  // whole quads, bit `group` of each row's.
+  // This lane's quad sets four bits of the row's word, from bit 4 * group on; where rows are whole quads, it sets bit
+  // `group` of each row's word.
   __forceinline__ void draw_quad_at(int group, int row) {
     const PhiloxWords words = words_at(group, row);
 #pragma unroll

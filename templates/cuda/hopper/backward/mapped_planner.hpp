@@ -1,8 +1,7 @@
 #pragma once
 
 #include "abi/tile_map.hpp"
-#include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/plan_writer.hpp"
+#include "cuda/hopper/backward/planner_base.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -15,19 +14,17 @@ namespace tw_kernel {
 
 static_assert(kBlockKv % kQTile == 0, "a block's columns are of one kv block");
 
-class Planner {
+class Planner : PlannerBase {
  public:
   static constexpr bool kTakesWarp = true;
 
-  __forceinline__ Planner(const HopperBackwardArguments& arguments, const SnippetArguments& call,
-                          const Shared& shared)
-      : arguments_(arguments), call_(call), writer_(shared) {}
+  using PlannerBase::PlannerBase;
 
   __forceinline__ void run(const OwnColumns& own) {
-    const int heads = heads_of_group(call_);
+    const int heads = heads_of_group();
 #pragma unroll 1
     for (int h = own.h_kv * heads; h < (own.h_kv + 1) * heads; ++h) put_head(own, h);
-    if (lane() == 0) writer_.put({KvTile::none(), 0});
+    if (lane() == 0) put_end();
   }
 
  private:
@@ -75,10 +72,6 @@ class Planner {
     }
     return {some, !all};
   }
-
-  const HopperBackwardArguments& arguments_;
-  const SnippetArguments& call_;
-  PlanWriter writer_;
 };
 
 }  // namespace tw_kernel

@@ -34,7 +34,8 @@ TW_INLINE OwnColumns find_own_columns(const HopperBackwardArguments& arguments, 
   return columns_of(call, place.head, arguments.kv_tiles - 1 - place.item);
 }
 
-// Blocks that add to dQ of a tile which all columns meet before the block that owns these: those of columns after them.
+// How many blocks add to the dQ of a tile before the block that owns these columns, if all columns meet the tile: every
+// block with later columns does.
 TW_INLINE int columns_after(const HopperBackwardArguments& arguments, const OwnColumns& own) {
   return arguments.kv_tiles - 1 - own.first / kQTile;
 }

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "cuda/backward/walk.hpp"
-#include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/plan_writer.hpp"
+#include "cuda/hopper/backward/planner_base.hpp"
 #include "cuda/hopper/backward/rising_list.hpp"
 #include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/tile/kv_tile.hpp"
@@ -15,16 +14,14 @@
 
 namespace tw_kernel {
 
-class Planner {
+class Planner : PlannerBase {
  public:
   static constexpr bool kTakesWarp = false;  // one thread
 
-  __forceinline__ Planner(const HopperBackwardArguments& arguments, const SnippetArguments& call,
-                          const Shared& shared)
-      : arguments_(arguments), call_(call), writer_(shared) {}
+  using PlannerBase::PlannerBase;
 
   __forceinline__ void run(const OwnColumns& own) {
-    const int heads = heads_of_group(call_);
+    const int heads = heads_of_group();
 #pragma unroll 1
     for (int h = own.h_kv * heads; h < (own.h_kv + 1) * heads; ++h) {
       if (kMasked) {
@@ -33,7 +30,7 @@ class Planner {
         put_all(own, h);
       }
     }
-    writer_.put({KvTile::none(), 0, 0});
+    put_end();
   }
 
  private:
@@ -43,7 +40,7 @@ class Planner {
     for (int first = 0; first < call_.q_len; first += kKvTile) writer_.put({KvTile(first, kHasMaskMod), h, turn});
   }
 
-  // Lists are found anew for each block of the mask: there are no registers for them.
+  // The loop finds the lists again for each block of the mask, as it has no registers to keep them.
   __forceinline__ void put_listed(const OwnColumns& own, int h) {
     int of_partial = 0, of_full = 0;
 #pragma unroll 1
@@ -81,10 +78,6 @@ class Planner {
     if (last == blocks - 1) turn -= blocks * kOfBlock - arguments_.kv_tiles;
     return turn;
   }
-
-  const HopperBackwardArguments& arguments_;
-  const SnippetArguments& call_;
-  PlanWriter writer_;
 };
 
 }  // namespace tw_kernel

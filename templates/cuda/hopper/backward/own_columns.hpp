@@ -5,7 +5,7 @@
 #include "cuda/hopper/backward/dense_columns.hpp"
 #include "cuda/language.hpp"
 
-// Which block owns which columns in a dense call: each those of its number.
+// Which block owns which columns in a dense call: block n owns the n-th.
 
 namespace tw_kernel {
 

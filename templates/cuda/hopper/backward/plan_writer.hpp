@@ -11,10 +11,6 @@
 
 namespace tw_kernel {
 
-TW_INLINE int heads_of_group(const SnippetArguments& call) {
-  return call.num_q_heads / call.num_kv_heads;
-}
-
 class PlanWriter {
  public:
   __forceinline__ explicit PlanWriter(const Shared& shared) : shared_(shared) {}

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "cuda/backward/walk.hpp"
-#include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/hopper/backward/plan_writer.hpp"
+#include "cuda/hopper/backward/planner_base.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
@@ -12,16 +11,14 @@
 
 namespace tw_kernel {
 
-class Planner {
+class Planner : PlannerBase {
  public:
   static constexpr bool kTakesWarp = false;  // one thread
 
-  __forceinline__ Planner(const HopperBackwardArguments& arguments, const SnippetArguments& call,
-                          const Shared& shared)
-      : arguments_(arguments), call_(call), writer_(shared) {}
+  using PlannerBase::PlannerBase;
 
   __forceinline__ void run(const OwnColumns& own) {
-    const int heads = heads_of_group(call_);
+    const int heads = heads_of_group();
 #pragma unroll 1
     for (int h = own.h_kv * heads; h < (own.h_kv + 1) * heads; ++h) {
       const TileWalk<kBlockQ> walk(
@@ -31,13 +28,8 @@ class Planner {
 #pragma unroll 1
       for (KvTile tile = walk.next(cursor); tile.exists(); tile = walk.next(cursor)) writer_.put({tile, h});
     }
-    writer_.put({KvTile::none(), 0});
+    put_end();
   }
-
- private:
-  const HopperBackwardArguments& arguments_;
-  const SnippetArguments& call_;
-  PlanWriter writer_;
 };
 
 }  // namespace tw_kernel

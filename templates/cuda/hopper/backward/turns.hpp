@@ -14,8 +14,8 @@
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_tile.hpp"
 
-// In a deterministic call blocks add to dQ of a tile one after another, those of the last columns first: a counter for
-// each part of each tile's dQ says how many have added.
+// In a deterministic call blocks take turns to add to the dQ of a tile. The block with the last columns adds first. A
+// counter for each part of each tile's dQ counts the blocks that have added.
 
 namespace tw_kernel {
 
