@@ -1,10 +1,8 @@
 #pragma once
 
 #include "cuda/hopper/backward/pipeline.hpp"
-#include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
-#include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_tile.hpp"
 
 // Where the planner's thread writes which tile is next.

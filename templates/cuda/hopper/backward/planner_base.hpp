@@ -2,7 +2,6 @@
 
 #include "cuda/hopper/backward/pipeline.hpp"
 #include "cuda/hopper/backward/plan_writer.hpp"
-#include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/hopper_backward_columns.hpp"
 
