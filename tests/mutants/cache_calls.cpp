@@ -10,6 +10,7 @@
 
 #include "runtime/call/staged_plan.hpp"
 #include "runtime/io/float16.hpp"
+#include "tests/mutants/staged_tensors.hpp"
 #include "tests/support/fenced_memory.hpp"
 #include "verify/random.hpp"
 #include "verify/random_sequences.hpp"
@@ -50,10 +51,10 @@ double stored(const Spec& spec, float x, std::int64_t head, bool is_k) {
   return read_element(&kept, dtype, 0);
 }
 
-Bindings scales_of(const Attention& attention) {
+Bindings scales_of(const Attention& attention, StagedTensors& staged) {
   if (attention.spec().buffers.empty()) return {};
   const TensorView scales = TensorView::contiguous(kScales.data(), DType::f32, {kHeads});
-  return attention.bind({.buffers = {{"scales", scales}}});
+  return attention.bind({.buffers = {{"scales", staged.read(scales)}}});
 }
 
 // [pages, page_size, heads, width], each element of which no row's number is.
@@ -94,10 +95,12 @@ std::string wrong_append(const Attention& attention) {
     for (Tensor* const pool : {&v, &wanted_v}) *pool = verify::x_pool(*pool, false);
   }
   const TensorView slots = TensorView::contiguous(kSlots.data(), DType::i32, {rows});
-  attention.append({.k_new = view(fresh_k, {rows, kHeads, kWidth}),
-                    .v_new = view(fresh_v, {rows, kHeads, kWidth}),
-                    .slots = slots},
-                   k, v, nullptr, scales_of(attention));
+  StagedTensors staged(attention.device());
+  attention.append({.k_new = staged.read(view(fresh_k, {rows, kHeads, kWidth})),
+                    .v_new = staged.read(view(fresh_v, {rows, kHeads, kWidth})),
+                    .slots = staged.read(slots)},
+                   staged.written(k), staged.written(v), nullptr, scales_of(attention, staged));
+  staged.copy_back();
   const std::string wrong = difference("k after append", k, wanted_k);
   return wrong.empty() ? difference("v after append", v, wanted_v) : wrong;
 }
@@ -116,8 +119,11 @@ std::string wrong_quantise(const Attention& attention) {
       const float x = from[static_cast<std::size_t>(i)];
       write_element(wanted.data(), wanted.dtype(), i, stored(spec, x, i / kWidth % kHeads, is_k));
     }
-    attention.quantise(view(from, {kPages, kPageSize, kHeads, kWidth}), to, nullptr,
-                       is_k ? Operand::k : Operand::v, scales_of(attention));
+    StagedTensors staged(attention.device());
+    attention.quantise(staged.read(view(from, {kPages, kPageSize, kHeads, kWidth})),
+                       staged.written(to), nullptr, is_k ? Operand::k : Operand::v,
+                       scales_of(attention, staged));
+    staged.copy_back();
     std::string wrong = difference(is_k ? "quantised k" : "quantised v", to, wanted);
     if (!wrong.empty()) return wrong;
   }
@@ -131,16 +137,19 @@ std::string wrong_merge(const Attention& attention) {
   const std::int64_t lines = kRows * kHeads;
   std::array<Floats, 3> outs, lses;
   std::vector<Part> parts;
+  StagedTensors staged(attention.device());
   for (std::size_t i = 0; i < outs.size(); ++i) {
     outs[i] = random_floats(lines * kWidth, i == 0 ? "a" : i == 1 ? "b" : "c");
     lses[i] = random_floats(lines, i == 0 ? "d" : i == 1 ? "e" : "f");
     lses[i][1] = i == 1 ? kEmpty : 3 * lses[i][1];
     lses[i][2] = kEmpty;
-    parts.push_back({view(outs[i], {kRows, kHeads, kWidth}), view(lses[i], {kHeads, kRows})});
+    parts.push_back({staged.read(view(outs[i], {kRows, kHeads, kWidth})),
+                     staged.read(view(lses[i], {kHeads, kRows}))});
   }
   Floats out(outs[0].size(), 77.0f), lse(lses[0].size(), 77.0f);
-  attention.merge(parts, written_view(out, {kRows, kHeads, kWidth}),
-                  written_view(lse, {kHeads, kRows}));
+  attention.merge(parts, staged.written(written_view(out, {kRows, kHeads, kWidth})),
+                  staged.written(written_view(lse, {kHeads, kRows})));
+  staged.copy_back();
   for (std::int64_t line = 0; line < lines; ++line) {
     const std::int64_t head = line / kRows, row = line % kRows;
     const auto at = static_cast<std::size_t>(line);
@@ -233,7 +242,10 @@ std::string wrong_quantise_by_plan(const Attention& attention, const Toolchain&)
       }
     }
   }
-  attention.quantise(view(from, {pages, kPageSize, kHeads, kWidth}), to, &plan.plan(), Operand::k);
+  StagedTensors staged(attention.device());
+  attention.quantise(staged.read(view(from, {pages, kPageSize, kHeads, kWidth})),
+                     staged.written(to), &plan.plan(), Operand::k);
+  staged.copy_back();
   return difference("k quantised by a plan", to, wanted);
 }
 

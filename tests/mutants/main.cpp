@@ -15,7 +15,8 @@
 // --equivalents  runs those in equivalent.json too: none may be killed
 // --racecheck P  P is compute-sanitizer, which runs once more what survives (second_look.hpp)
 // --special      the calls of special_calls.hpp alone
-// --subject WORD subjects whose spec's name contains it alone, and no special calls
+// --subject WORD subjects whose spec's name contains it alone, and no special calls; with --special
+//                special calls whose spec's name contains it alone
 // --sanitized    with --one, on a CPU: what kernels do that C++ leaves undefined ends the process
 // --one ID       runs that one here; "original": the templates as they are, which must survive
 // --lock FILE    with --one: its owner may run a call's kernels (gpu_alone.hpp)
@@ -234,7 +235,8 @@ Trial try_here(const Settings& settings, const Mutant& mutant) {
   keep_named(settings.subject, tried);
   if (settings.special) tried.clear();
   options.runs_same_kernels = settings.one == "original";
-  options.makes_special_calls = settings.subject.empty();
+  options.makes_special_calls = settings.special || settings.subject.empty();
+  if (settings.special) options.special_word = settings.subject;
   if (settings.calls == 0 && !settings.sanitized) {
     return try_mutant(mutant.mutation, tried, options);
   }

@@ -94,10 +94,11 @@ Spec causal_spec() {
 }  // namespace
 
 std::string wrong_by_reference(const verify::Problem& problem, const Attention& attention,
-                               const Toolchain& kernels) {
+                               const Toolchain& kernels, bool decode) {
   verify::CheckOptions options;
   options.attention.device = attention.device();
   options.attention.kernels = kernels;
+  options.attention.decode = decode;
   options.interpretations = Toolchain{};
   options.check_undefined = false;
   const verify::Report report = verify::check(attention.spec(), problem, options);

@@ -24,7 +24,8 @@ inline constexpr int kPackedLaunches = 24;
 std::string wrong_packed_call(const Attention& attention, const Toolchain& kernels);
 
 /// What is wrong with a call's outputs by the reference, as a sentence; empty where nothing is.
+/// @param decode AttentionOptions::decode
 std::string wrong_by_reference(const verify::Problem& problem, const Attention& attention,
-                               const Toolchain& kernels);
+                               const Toolchain& kernels, bool decode = false);
 
 }  // namespace tilewright::mutants

@@ -34,10 +34,14 @@ std::optional<Group> group_of(std::string_view file) {
              "cuda/kernels/empty", "cuda/kernels/add_rows", "kernel/"})) {
     return std::nullopt;
   }
-  // No call of a mutant makes these kernels yet (docs/mutants.md).
   if (is_in({"cuda/merge/", "cuda/kernels/merge", "cuda/append/", "cuda/kernels/append",
              "cuda/quantise/", "cuda/kernels/quantise"})) {
-    return std::nullopt;
+    return Group::gpu_caches;
+  }
+  if (is_in({"cuda/decode/", "cuda/kernels/decode"})) return Group::decode;
+  if (is_in({"cuda/backward/", "cuda/kernels/portable_backward", "cuda/hopper/backward/",
+             "cuda/kernels/hopper_backward"})) {
+    return Group::gpu_backward;
   }
   if (is_in({"attention/merge", "attention/quantise", "attention/stored_number",
              "attention/dropout", "attention/philox"})) {
@@ -69,6 +73,12 @@ unsigned share(Group group) {
       return 150;
     case Group::plan:
       return 300;
+    case Group::gpu_caches:
+      return 300;
+    case Group::decode:
+      return 150;
+    case Group::gpu_backward:
+      return 80;
   }
   return 0;
 }
@@ -117,6 +127,12 @@ std::string_view to_string(Group group) {
       return "hopper";
     case Group::plan:
       return "plan";
+    case Group::gpu_caches:
+      return "caches";
+    case Group::decode:
+      return "decode";
+    case Group::gpu_backward:
+      return "backward";
   }
   return "";
 }

@@ -13,19 +13,23 @@ namespace tilewright::mutants {
 
 /// Templates that mutants are made of, by where they run.
 enum class Group : std::uint8_t {
-  cpu,       ///< attention and block masks on a CPU, and what they share with the others
-  proofs,    ///< the interval interpretation, run on a CPU here
-  portable,  ///< attention on any GPU
-  gpu_mask,  ///< block masks on a GPU
-  hopper,    ///< attention on sm_90a
-  plan,      ///< plans of packed calls, and what forward reads of them, on any GPU
+  cpu,           ///< attention and block masks on a CPU, and what they share with the others
+  proofs,        ///< the interval interpretation, run on a CPU here
+  portable,      ///< forward on any GPU
+  gpu_mask,      ///< block masks on a GPU
+  hopper,        ///< forward on sm_90a
+  plan,          ///< plans of packed calls, and what forward reads of them, on any GPU
+  gpu_caches,    ///< append, merge and quantise on a GPU
+  decode,        ///< sequences with few rows of q, on any GPU
+  gpu_backward,  ///< gradients on any GPU and on sm_90a
 };
 
-/// "cpu", "proofs", "portable", "mask", "hopper", "plan"
+/// "cpu", "proofs", "portable", "mask", "hopper", "plan", "caches", "decode", "backward"
 std::string_view to_string(Group group);
 
-inline constexpr Group kGroups[] = {Group::cpu,      Group::proofs, Group::portable,
-                                    Group::gpu_mask, Group::hopper, Group::plan};
+inline constexpr Group kGroups[] = {Group::cpu,        Group::proofs, Group::portable,
+                                    Group::gpu_mask,   Group::hopper, Group::plan,
+                                    Group::gpu_caches, Group::decode, Group::gpu_backward};
 
 /// Whether it is run on a CPU.
 bool runs_on_cpu(Group group);

@@ -10,6 +10,7 @@
 #include "runtime/api/mask_lists.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "tests/mutants/cache_calls.hpp"
+#include "tests/mutants/decode_calls.hpp"
 #include "tests/mutants/fenced_call.hpp"
 #include "tests/mutants/functions.hpp"
 #include "tests/mutants/one_key.hpp"
@@ -17,6 +18,7 @@
 #include "tests/mutants/paged_calls.hpp"
 #include "tests/mutants/slow_hardware.hpp"
 #include "tests/mutants/training_calls.hpp"
+#include "tests/mutants/training_specs.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_inputs.hpp"
 
@@ -133,6 +135,12 @@ void add_slow_calls(std::vector<SpecialCall>& calls) {
   }
 }
 
+void add_training_calls(std::vector<Spec> specs, std::vector<SpecialCall>& calls) {
+  for (Spec& spec : specs) {
+    calls.push_back({std::move(spec), kTrainingLaunches, wrong_training_call});
+  }
+}
+
 }  // namespace
 
 std::vector<SpecialCall> special_calls(Device::Kind device) {
@@ -145,26 +153,27 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   calls.push_back({full_tiles_spec(""), 1, wrong_with_full_tiles});
   calls.push_back({full_tiles_spec("score + 0.01 * kv_idx"), 1, wrong_with_full_tiles});
   calls.push_back({empty_rows_spec(), 1, wrong_with_empty_rows, true});
+  for (Spec& spec : cache_specs()) {
+    calls.push_back({std::move(spec), kCacheLaunches, wrong_cache_calls, false, true});
+  }
+  calls.push_back({spec_with_scales_of_sequences(), 2, wrong_quantise_by_plan, false, true});
+  for (Spec& spec : paged_specs()) {
+    calls.push_back({std::move(spec), kPagedLaunches, wrong_paged_call});
+  }
+  add_training_calls(training_specs(), calls);
   if (device == Device::Kind::cpu) {
     add_fenced_calls(calls);
-    for (Spec& spec : cache_specs()) {
-      calls.push_back({std::move(spec), kCacheLaunches, wrong_cache_calls, false, true});
-    }
-    calls.push_back({spec_with_scales_of_sequences(), 2, wrong_quantise_by_plan, false, true});
     calls.push_back({spec_that_names_tokens(), kPackedLaunches, wrong_packed_call});
-    for (Spec& spec : training_specs()) {
-      calls.push_back({std::move(spec), kTrainingLaunches, wrong_training_call});
-    }
-    for (Spec& spec : paged_specs()) {
-      calls.push_back({std::move(spec), kPagedLaunches, wrong_paged_call});
-    }
+    return calls;
   }
-  if (device == Device::Kind::cuda) {
-    add_slow_calls(calls);
-    for (Spec& spec : packed_specs()) {
-      calls.push_back({std::move(spec), kPackedLaunches, wrong_packed_call});
-    }
+  add_slow_calls(calls);
+  for (Spec& spec : packed_specs()) {
+    calls.push_back({std::move(spec), kPackedLaunches, wrong_packed_call});
   }
+  for (Spec& spec : decode_specs()) {
+    calls.push_back({std::move(spec), kDecodeLaunches, wrong_decode_call});
+  }
+  add_training_calls(hopper_training_specs(), calls);
   return calls;
 }
 

@@ -25,11 +25,12 @@ struct SpecialCall {
 ///   empty rows   without a mask_mod, rows of a user's lists with no tile give 0
 ///   slow         copies and warps that are late change nothing (slow_hardware.hpp)
 ///   functions    a CPU's elementary functions are as exact as docs/math.md says (functions.hpp)
-///   caches       append, merge and quantise by their definitions, on a CPU (cache_calls.hpp)
+///   caches       append, merge and quantise by their definitions (cache_calls.hpp)
 ///   packed       sequences of all kinds, on a CPU of one spec (packed_calls.hpp)
-///   training     gradients, dropout and weights against the reference, on a CPU
-///   (training_calls.hpp) fences       a CPU kernel's tensors, buffers and scratch memory end where
-///   memory ends
+///   paged        the same over pages, one of them freed (paged_calls.hpp)
+///   decode       few rows of q, on a GPU (decode_calls.hpp)
+///   training     gradients, dropout and weights against the reference (training_calls.hpp)
+///   fences       a CPU kernel's tensors, buffers and scratch memory end where memory ends
 std::vector<SpecialCall> special_calls(Device::Kind device);
 
 }  // namespace tilewright::mutants

@@ -7,10 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "fuzz/case_gradients.hpp"
+#include "fuzz/kernel_call.hpp"
+#include "fuzz/written.hpp"
 #include "runtime/api/thread_pool.hpp"
 #include "runtime/io/float16.hpp"
-#include "tests/support/backward_of_call.hpp"
-#include "verify/check.hpp"
+#include "tests/mutants/packed_calls.hpp"
+#include "verify/dropout.hpp"
+#include "verify/fast_math.hpp"
 #include "verify/gradients.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/random_sequences.hpp"
@@ -19,6 +23,8 @@ namespace tilewright::mutants {
 namespace {
 
 constexpr std::int64_t kQHeads = 6, kKvHeads = 2;
+// Three of Hopper's blocks of columns, the last of which has fewer; two tiles of rows.
+constexpr std::int64_t kHopperRows = 150, kHopperColumns = 331;
 
 // The number in [0, 1) that the first element of a head draws.
 double drawn(std::uint64_t seed, std::int64_t h, const Shape& shape) {
@@ -51,23 +57,26 @@ void set_probabilities(const Spec& spec, const Shape& shape, verify::Inputs& inp
   }
 }
 
-std::string wrong_outputs(const Spec& spec, const verify::Problem& problem,
-                          const Toolchain& kernels) {
-  verify::CheckOptions options;
-  options.attention.device = Device::cpu();
-  options.attention.kernels = kernels;
-  options.interpretations = Toolchain{};
-  options.check_undefined = false;
-  const verify::Report report = verify::check(spec, problem, options);
-  return report.ok ? "" : report.reasons().front();
-}
-
-std::string wrong_gradient(const Attention& attention, const verify::Problem& problem) {
-  BackwardOfCall backward(attention, problem);
-  backward.add_dlse();
-  backward.run();
-  for (const auto& [name, verdict] : verify::judge_gradients(
-           attention.spec(), problem, backward.results(), Toolchain{}, ThreadPool::shared())) {
+// Of the tensors of a call of backward, and of the memory around them.
+std::string wrong_gradients(const Attention& attention, const verify::Problem& problem,
+                            bool deterministic) {
+  const Spec& spec = attention.spec();
+  const verify::fuzz::FuzzCase call = {
+      .spec = spec, .shape = problem.shape, .seed = 1, .dlse = true};
+  const verify::fuzz::Written written(call);
+  const verify::fuzz::CaseGradients gradients(call, problem);
+  const verify::fuzz::KernelCall run =
+      run_kernels(attention, problem, written, /*is_bounded=*/true, /*is_split=*/false,
+                  {.gradients = &gradients, .deterministic = deterministic});
+  if (run.changed) return *run.changed;
+  for (const std::string& wrong : {gradients.damage(), gradients.touched_row(problem)}) {
+    if (!wrong.empty()) return wrong;
+  }
+  verify::GradientResults results = gradients.results();
+  results.out = written.out_view();
+  results.fast_math = verify::uses_fast_math(spec, attention.device());
+  for (const auto& [name, verdict] :
+       verify::judge_gradients(spec, problem, results, Toolchain{}, ThreadPool::shared())) {
     if (!verdict.ok) return fmt::format("{}: {}", name, verdict.reasons.front());
   }
   return "";
@@ -75,50 +84,15 @@ std::string wrong_gradient(const Attention& attention, const verify::Problem& pr
 
 std::string wrong_in(const Attention& attention, const verify::Problem& problem,
                      const Toolchain& kernels) {
-  std::string wrong = wrong_outputs(attention.spec(), problem, kernels);
-  return wrong.empty() ? wrong_gradient(attention, problem) : wrong;
+  std::string wrong = wrong_by_reference(problem, attention, kernels);
+  if (wrong.empty()) wrong = wrong_gradients(attention, problem, /*deterministic=*/false);
+  // A CPU has one order.
+  if (!wrong.empty() || attention.device().kind() == Device::Kind::cpu) return wrong;
+  wrong = wrong_gradients(attention, problem, /*deterministic=*/true);
+  return wrong.empty() ? "" : "deterministic " + wrong;
 }
 
 }  // namespace
-
-std::vector<Spec> training_specs() {
-  const BufferSpec of_heads{.dtype = DType::f32, .shape = {NamedDim::num_q_heads}};
-  Spec dense = {.name = "training",
-                .dtype = DType::f32,
-                .head_dim = 24,
-                .v_head_dim = 40,
-                .score_mod = "score * gain[h] + slope * (kv_idx - q_idx)",
-                .mask_mod = "(q_idx + 40 >= kv_idx && kv_idx % 7 != 2) || kv_idx > 140",
-                .dropout = "ps[h]",
-                .buffers = {{"gain", of_heads},
-                            {"ps", of_heads},
-                            {"seed", {.dtype = DType::i64, .range = {{-0x1p52, 0x1p52}}}}},
-                .scalars = {{"slope", {.dtype = DType::f32, .default_value = 0.01}}},
-                .block = {32, 64},
-                .outputs = {.lse = true, .weights = true},
-                .gradients = {"q", "k", "v", "gain", "slope"}};
-  Spec plain = dense;
-  plain.name = "training without dropout and mask";
-  plain.dtype = DType::bf16;
-  plain.mask_mod.clear();
-  plain.dropout.clear();
-  plain.buffers.erase("ps");
-  plain.buffers.erase("seed");
-  plain.gradients = {"k", "v", "slope"};
-  Spec packed = {.name = "packed training",
-                 .dtype = DType::f16,
-                 .head_dim = 32,
-                 .layout = Layout::packed,
-                 .score_mod = "score + gain[h] * kv_idx",
-                 .mask_mod = "q_idx >= kv_idx || (kv_idx > 60 && h != 2)",
-                 .dropout = "0.4f",
-                 .buffers = {{"gain", of_heads}},
-                 .scalars = {{"seed", {.dtype = DType::i64}}},
-                 .outputs = {.lse = true},
-                 .gradients = {"q", "k", "v", "gain"}};
-  packed.buffers.at("gain").range = {{-0.02, 0.02}};
-  return {dense, plain, packed};
-}
 
 std::string wrong_training_call(const Attention& attention, const Toolchain& kernels) {
   const Spec& spec = attention.spec();
@@ -128,11 +102,12 @@ std::string wrong_training_call(const Attention& attention, const Toolchain& ker
     const verify::PackedInputs inputs = verify::random_packed_inputs(spec, lengths, 7);
     return wrong_in(attention, inputs.problem(), kernels);
   }
-  const Shape shape{.batch = 2,
+  const bool is_on_hopper = spec.head_dim >= 64;
+  const Shape shape{.batch = is_on_hopper ? 1 : 2,
                     .num_q_heads = kQHeads,
                     .num_kv_heads = kKvHeads,
-                    .q_len = 75,
-                    .kv_len = 151,
+                    .q_len = is_on_hopper ? kHopperRows : 75,
+                    .kv_len = is_on_hopper ? kHopperColumns : 151,
                     .q_offset = 5,
                     .kv_offset = spec.has_seed_buffer() ? 3 : -6};
   verify::Inputs inputs = verify::random_inputs(spec, shape, 7);

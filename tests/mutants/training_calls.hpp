@@ -1,23 +1,19 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "generator/spec/spec.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/api/toolchain.hpp"
 
 namespace tilewright::mutants {
-
-/// Dense and packed specs with gradients, dropout and the output weights.
-std::vector<Spec> training_specs();
 
 /// Launches of wrong_training_call.
 inline constexpr int kTrainingLaunches = 3;
 
 /// What forward, weights and backward leave that is not right by the reference, as a sentence;
 /// empty where nothing is. Probabilities lie at the numbers that some elements draw, next to them
-/// and outside of 0 to 1.
+/// and outside of 0 to 1. A GPU runs backward twice, the second time deterministically.
+/// @param attention of a spec of training_specs.hpp
 std::string wrong_training_call(const Attention& attention, const Toolchain& kernels);
 
 }  // namespace tilewright::mutants

@@ -37,6 +37,7 @@ using RunAlone = std::function<void(const Trial& never_ends, const std::function
 struct TrialOptions {
   Device device = Device::cpu();
   bool makes_special_calls = true;
+  std::string special_word = {};  ///< in the names of specs whose special calls are made
   bool sanitized = false;  ///< kernels for a CPU end the process where they do what C++ leaves
                            ///< undefined
   bool runs_same_kernels =
