@@ -50,13 +50,15 @@ TEST_CASE("parameter room: one buffer too many is refused with the number that f
   struct Limit {
     Spec spec;
     int buffers;
+    int room;  // bytes: 4,096 less the tensor maps and the other arguments of a call that is split
   };
   Spec packed = kDense, deep = kDense, maxima = paged(true);
   packed.layout = Layout::packed;
   deep.buffers["deep"] = {.dtype = f32, .shape = {1, 1, 1, 1, 1}};
   maxima.outputs.max_scores = true;
-  for (const Limit& limit : {Limit{kDense, 58}, Limit{packed, 56}, Limit{paged(false), 53},
-                             Limit{paged(true), 31}, Limit{maxima, 31}, Limit{deep, 44}}) {
+  for (const Limit& limit :
+       {Limit{kDense, 58, 3328}, Limit{packed, 56, 3200}, Limit{paged(false), 53, 3040},
+        Limit{paged(true), 31, 1824}, Limit{maxima, 31, 1824}, Limit{deep, 44, 3328}}) {
     CAPTURE(limit.buffers);
     const std::optional<Error> refusal = refusal_beyond(limit.spec, limit.buffers);
     REQUIRE(refusal);
@@ -64,6 +66,8 @@ TEST_CASE("parameter room: one buffer too many is refused with the number that f
     const auto all = limit.buffers + limit.spec.buffers.size();
     CHECK_THAT(refusal->message(), ContainsSubstring(std::to_string(all + 1) + " buffers") &&
                                        ContainsSubstring(std::to_string(all) + " buffers fit"));
+    CHECK_THAT(refusal->message(),
+               ContainsSubstring("room for " + std::to_string(limit.room) + ":"));
     CHECK_THAT(refusal->hint(), ContainsSubstring("one buffer"));
   }
 }
