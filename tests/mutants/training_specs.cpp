@@ -42,7 +42,14 @@ std::vector<Spec> training_specs() {
                  .outputs = {.lse = true},
                  .gradients = {"q", "k", "v", "gain"}};
   packed.buffers.at("gain").range = {{-0.02, 0.02}};
-  return {dense, plain, packed};
+  // Needs no derivative of a score.
+  Spec values = {.name = "training of v alone",
+                 .dtype = DType::f16,
+                 .head_dim = 40,
+                 .mask_mod = "q_idx >= kv_idx",
+                 .outputs = {.lse = true},
+                 .gradients = {"v"}};
+  return {dense, plain, packed, values};
 }
 
 std::vector<Spec> hopper_training_specs() {
