@@ -83,7 +83,7 @@ std::vector<Spec> decode_specs() {
   dense.layout = Layout::bhsd;
   Spec whole = {.name = "dense decode without a mask",
                 .dtype = DType::bf16,
-                .head_dim = 128,
+                .head_dim = 256,
                 .outputs = {.lse = true}};
   return {window, lists, bytes, integers, dense, whole};
 }

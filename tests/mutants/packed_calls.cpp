@@ -51,6 +51,18 @@ FuzzCase placed_call(const Spec& spec) {
   return call;
 }
 
+// More sequences than a plan's block of threads takes at once, a third of them without rows.
+FuzzCase crowded_call(const Spec& spec) {
+  FuzzCase call;
+  call.spec = spec;
+  call.shape = {.num_q_heads = 2, .num_kv_heads = 1};
+  for (std::int64_t i = 0; i < 700; ++i) {
+    call.packing.sequences.push_back({.q_len = i % 3 == 0 ? 0 : 9 + i % 2, .kv_len = 1 + i % 5});
+  }
+  set_totals(call.shape, call.packing);
+  return call;
+}
+
 std::string wrong_case(const FuzzCase& call, const Attention& attention, const Toolchain& kernels) {
   const verify::fuzz::CaseInputs inputs(call);
   return wrong_by_reference(inputs.problem(), attention, kernels);
@@ -151,6 +163,9 @@ std::string wrong_packed_call(const Attention& attention, const Toolchain& kerne
     // In float32 one element of it is at its bound.
     if (wrong.empty() && call.spec.dtype == DType::f16) {
       wrong = wrong_case(placed_call(call.spec), attention, kernels);
+    }
+    if (wrong.empty() && call.spec.mask_mod.empty()) {
+      wrong = wrong_case(crowded_call(call.spec), attention, kernels);
     }
     verify::fuzz::KernelRelationRunner runner(attention.device(), kernels);
     for (const Relation relation :

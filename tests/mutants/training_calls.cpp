@@ -102,7 +102,7 @@ std::string wrong_training_call(const Attention& attention, const Toolchain& ker
     const verify::PackedInputs inputs = verify::random_packed_inputs(spec, lengths, 7);
     return wrong_in(attention, inputs.problem(), kernels);
   }
-  const bool is_on_hopper = spec.head_dim >= 64;
+  const bool is_on_hopper = spec.head_dim >= 64 && spec.head_dim % 8 == 0;
   const Shape shape{.batch = is_on_hopper ? 1 : 2,
                     .num_q_heads = kQHeads,
                     .num_kv_heads = kKvHeads,

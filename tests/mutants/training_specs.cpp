@@ -42,14 +42,17 @@ std::vector<Spec> training_specs() {
                  .outputs = {.lse = true},
                  .gradients = {"q", "k", "v", "gain"}};
   packed.buffers.at("gain").range = {{-0.02, 0.02}};
-  // Needs no derivative of a score.
-  Spec values = {.name = "training of v alone",
-                 .dtype = DType::f16,
-                 .head_dim = 40,
-                 .mask_mod = "q_idx >= kv_idx",
-                 .outputs = {.lse = true},
-                 .gradients = {"v"}};
-  return {dense, plain, packed, values};
+  // The portable kernel sums the gradients of k and of v one after the other.
+  Spec wide = {.name = "training of wide heads",
+               .dtype = DType::f16,
+               .head_dim = 250,
+               .v_head_dim = 202,
+               .score_mod = "score + 0.01 * gain[h] * (kv_idx - q_idx)",
+               .mask_mod = "q_idx + 160 >= kv_idx",
+               .buffers = {{"gain", kOfHeads}},
+               .outputs = {.lse = true},
+               .gradients = {"q", "k", "v", "gain"}};
+  return {dense, plain, packed, wide};
 }
 
 std::vector<Spec> hopper_training_specs() {
