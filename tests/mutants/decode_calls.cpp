@@ -89,11 +89,12 @@ std::vector<Spec> decode_specs() {
 }
 
 std::string wrong_decode_call(const Attention& attention, const Toolchain& kernels) {
-  const bool is_packed = attention.spec().is_packed();
-  const std::string wrong =
-      is_packed ? wrong_packed(attention, 16, kernels) : wrong_dense(attention, 3, kernels);
-  if (!wrong.empty()) return wrong;
-  return is_packed ? wrong_packed(attention, 130, kernels) : wrong_dense(attention, 1, kernels);
+  if (attention.spec().is_packed()) {
+    const std::string wrong = wrong_packed(attention, 16, kernels);
+    return wrong.empty() ? wrong_packed(attention, 130, kernels) : wrong;
+  }
+  const std::string wrong = wrong_dense(attention, 3, kernels);
+  return wrong.empty() ? wrong_dense(attention, 1, kernels) : wrong;
 }
 
 }  // namespace tilewright::mutants

@@ -50,12 +50,12 @@
 #include "runtime/compile/process.hpp"
 #include "runtime/compile/temporary_directory.hpp"
 #include "runtime/cuda/targets.hpp"
+#include "tests/mutants/emulated.hpp"
 #include "tests/mutants/gpu_alone.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/second_look.hpp"
 #include "tests/mutants/trial.hpp"
 #include "tests/mutants/trial_report.hpp"
-#include "tests/support/environment.hpp"
 #include "tests/support/full_run.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/source_root.hpp"
@@ -439,8 +439,7 @@ int run(Settings settings) {
   const std::size_t most_jobs = std::max<std::size_t>(1, mutants.size());
   settings.jobs = static_cast<unsigned>(std::min<std::size_t>(settings.jobs, most_jobs));
   const TemporaryDirectory folder("mutants");
-  // The emulated GPU is each process's own, and finds by itself what never ends.
-  const bool shares_gpu = !settings.on_cpu() && environment("TILEWRIGHT_EMULATED_SM").empty();
+  const bool shares_gpu = !settings.on_cpu() && !is_emulated();
   if (shares_gpu) settings.lock = (folder.path() / "gpu.lock").string();
   const auto start = std::chrono::steady_clock::now();
   if (!settings.compile) {

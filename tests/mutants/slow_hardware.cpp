@@ -14,8 +14,8 @@
 #include "base/error.hpp"
 #include "generator/render/engine/engine.hpp"
 #include "runtime/cuda/device_memory.hpp"
+#include "tests/mutants/emulated.hpp"
 #include "tests/mutants/far_memory.hpp"
-#include "tests/support/environment.hpp"
 #include "verify/random_inputs.hpp"
 
 namespace tilewright::mutants {
@@ -37,10 +37,6 @@ Spec portable_spec(std::string name, std::map<std::string, std::int64_t> paramet
   spec.head_dim = 64;
   spec.tactic = TacticSpec{.name = "portable", .parameters = std::move(parameters)};
   return spec;
-}
-
-bool is_emulated() {
-  return !environment("TILEWRIGHT_EMULATED_SM").empty();
 }
 
 // Short rows: a q tile is stored every few microseconds, and out has 128 MiB, more than a GPU's

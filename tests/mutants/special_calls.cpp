@@ -135,12 +135,6 @@ void add_slow_calls(std::vector<SpecialCall>& calls) {
   }
 }
 
-void add_training_calls(std::vector<Spec> specs, std::vector<SpecialCall>& calls) {
-  for (Spec& spec : specs) {
-    calls.push_back({std::move(spec), kTrainingLaunches, wrong_training_call});
-  }
-}
-
 }  // namespace
 
 std::vector<SpecialCall> special_calls(Device::Kind device) {
@@ -160,7 +154,11 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   for (Spec& spec : paged_specs()) {
     calls.push_back({std::move(spec), kPagedLaunches, wrong_paged_call});
   }
-  add_training_calls(training_specs(), calls);
+  const int training_launches =
+      device == Device::Kind::cpu ? kTrainingLaunches : kTrainingLaunchesOnGpu;
+  for (Spec& spec : training_specs()) {
+    calls.push_back({std::move(spec), training_launches, wrong_training_call});
+  }
   if (device == Device::Kind::cpu) {
     add_fenced_calls(calls);
     calls.push_back({spec_that_names_tokens(), kPackedLaunches, wrong_packed_call});
@@ -173,7 +171,9 @@ std::vector<SpecialCall> special_calls(Device::Kind device) {
   for (Spec& spec : decode_specs()) {
     calls.push_back({std::move(spec), kDecodeLaunches, wrong_decode_call});
   }
-  add_training_calls(hopper_training_specs(), calls);
+  for (Spec& spec : hopper_training_specs()) {
+    calls.push_back({std::move(spec), training_launches, wrong_hopper_training_call});
+  }
   return calls;
 }
 

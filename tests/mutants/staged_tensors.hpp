@@ -8,8 +8,9 @@
 
 namespace tilewright::mutants {
 
-/// The tensors of a call that has no Staged... of its own, for any device: copies in a GPU's
-/// memory, on a CPU the tensors themselves.
+/// Copies the tensors of append, merge and quantise into a GPU's memory, and their results back; on
+/// a CPU the call gets the tensors themselves. StagedCall, StagedPlan and StagedBackward do so for
+/// forward, plans and backward.
 class StagedTensors {
  public:
   explicit StagedTensors(const Device& device) : device_(device) {}

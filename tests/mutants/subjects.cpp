@@ -10,8 +10,8 @@
 
 #include "generator/spec/spec_json.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
+#include "tests/mutants/emulated.hpp"
 #include "tests/mutants/special_calls.hpp"
-#include "tests/support/environment.hpp"
 #include "tests/support/source_root.hpp"
 
 namespace tilewright::mutants {
@@ -134,9 +134,9 @@ Subject gpu_subject(const Spec& spec, std::size_t number) {
   constexpr std::int64_t kLongRow = 140'000;
   if (!spec.tactic) return {spec, {long_call(1, 1, 20, kLongRow), long_call(1, 1, 16'384, 40)}};
   Subject subject{spec, some_calls(spec, number, 2)};
-  // 384 or more q tiles. The emulated GPU has three multiprocessors.
-  const bool is_emulated = !environment("TILEWRIGHT_EMULATED_SM").empty();
-  subject.calls.push_back(is_emulated ? long_call(1, 1, 1'100, 300) : long_call(24, 6, 1'100, 300));
+  // More q tiles than run at once: 384 and more, on the emulated GPU 9.
+  subject.calls.push_back(is_emulated() ? long_call(1, 1, 1'100, 300)
+                                        : long_call(24, 6, 1'100, 300));
   // The last block of 128 keys has one whole tile of 64.
   subject.calls.push_back(long_call(1, 1, 600, 320));
   return subject;

@@ -23,8 +23,6 @@ namespace tilewright::mutants {
 namespace {
 
 constexpr std::int64_t kQHeads = 6, kKvHeads = 2;
-// Three of Hopper's blocks of columns, the last of which has fewer; two tiles of rows.
-constexpr std::int64_t kHopperRows = 150, kHopperColumns = 331;
 
 // The number in [0, 1) that the first element of a head draws.
 double drawn(std::uint64_t seed, std::int64_t h, const Shape& shape) {
@@ -69,7 +67,8 @@ std::string wrong_gradients(const Attention& attention, const verify::Problem& p
       run_kernels(attention, problem, written, /*is_bounded=*/true, /*is_split=*/false,
                   {.gradients = &gradients, .deterministic = deterministic});
   if (run.changed) return *run.changed;
-  for (const std::string& wrong : {gradients.damage(), gradients.touched_row(problem)}) {
+  for (const std::string& wrong :
+       {written.damage(), gradients.damage(), gradients.touched_row(problem)}) {
     if (!wrong.empty()) return wrong;
   }
   verify::GradientResults results = gradients.results();
@@ -92,27 +91,35 @@ std::string wrong_in(const Attention& attention, const verify::Problem& problem,
   return wrong.empty() ? "" : "deterministic " + wrong;
 }
 
-}  // namespace
+std::string wrong_packed(const Attention& attention, const Toolchain& kernels) {
+  verify::PackedLengths lengths = {.num_q_heads = kQHeads, .num_kv_heads = kKvHeads};
+  lengths.sequences = {{1, 43}, {50, 50}, {0, 9}, {35, 18}, {21, 170}};
+  const verify::PackedInputs inputs = verify::random_packed_inputs(attention.spec(), lengths, 7);
+  return wrong_in(attention, inputs.problem(), kernels);
+}
 
-std::string wrong_training_call(const Attention& attention, const Toolchain& kernels) {
+std::string wrong_dense(const Attention& attention, Shape shape, const Toolchain& kernels) {
   const Spec& spec = attention.spec();
-  if (spec.is_packed()) {
-    verify::PackedLengths lengths = {.num_q_heads = kQHeads, .num_kv_heads = kKvHeads};
-    lengths.sequences = {{1, 43}, {50, 50}, {0, 9}, {35, 18}, {21, 170}};
-    const verify::PackedInputs inputs = verify::random_packed_inputs(spec, lengths, 7);
-    return wrong_in(attention, inputs.problem(), kernels);
-  }
-  const bool is_on_hopper = spec.head_dim >= 64 && spec.head_dim % 8 == 0;
-  const Shape shape{.batch = is_on_hopper ? 1 : 2,
-                    .num_q_heads = kQHeads,
-                    .num_kv_heads = kKvHeads,
-                    .q_len = is_on_hopper ? kHopperRows : 75,
-                    .kv_len = is_on_hopper ? kHopperColumns : 151,
-                    .q_offset = 5,
-                    .kv_offset = spec.has_seed_buffer() ? 3 : -6};
+  shape.num_q_heads = kQHeads;
+  shape.num_kv_heads = kKvHeads;
+  shape.q_offset = 5;
+  shape.kv_offset = spec.has_seed_buffer() ? 3 : -6;
   verify::Inputs inputs = verify::random_inputs(spec, shape, 7);
   set_probabilities(spec, shape, inputs);
   return wrong_in(attention, inputs.problem(), kernels);
+}
+
+}  // namespace
+
+std::string wrong_training_call(const Attention& attention, const Toolchain& kernels) {
+  if (attention.spec().is_packed()) return wrong_packed(attention, kernels);
+  return wrong_dense(attention, {.batch = 2, .q_len = 75, .kv_len = 151}, kernels);
+}
+
+std::string wrong_hopper_training_call(const Attention& attention, const Toolchain& kernels) {
+  if (attention.spec().is_packed()) return wrong_packed(attention, kernels);
+  // Two tiles of rows, and three blocks of columns, the last of which has fewer.
+  return wrong_dense(attention, {.batch = 1, .q_len = 150, .kv_len = 331}, kernels);
 }
 
 }  // namespace tilewright::mutants

@@ -4,6 +4,7 @@ namespace tilewright::mutants {
 namespace {
 
 const BufferSpec kOfHeads{.dtype = DType::f32, .shape = {NamedDim::num_q_heads}};
+const BufferSpec kSeed{.dtype = DType::i64, .range = {{-0x1p52, 0x1p52}}};
 
 }  // namespace
 
@@ -15,9 +16,7 @@ std::vector<Spec> training_specs() {
                 .score_mod = "score * gain[h] + slope * (kv_idx - q_idx)",
                 .mask_mod = "(q_idx + 40 >= kv_idx && kv_idx % 7 != 2) || kv_idx > 140",
                 .dropout = "ps[h]",
-                .buffers = {{"gain", kOfHeads},
-                            {"ps", kOfHeads},
-                            {"seed", {.dtype = DType::i64, .range = {{-0x1p52, 0x1p52}}}}},
+                .buffers = {{"gain", kOfHeads}, {"ps", kOfHeads}, {"seed", kSeed}},
                 .scalars = {{"slope", {.dtype = DType::f32, .default_value = 0.01}}},
                 .block = {32, 64},
                 .outputs = {.lse = true, .weights = true},
@@ -78,16 +77,15 @@ std::vector<Spec> hopper_training_specs() {
                            {"own", {.dtype = DType::f32, .shape = {101}}}},
                .outputs = {.lse = true},
                .gradients = {"q", "k", "v", "bias", "own"}};
-  Spec dropped = {
-      .name = "dropped documents",
-      .dtype = DType::bf16,
-      .head_dim = 128,
-      .score_mod = "12.0f * tanh(score / 12.0f)",
-      .mask_mod = "q_idx / 90 == kv_idx / 90 || kv_idx > 300",
-      .dropout = "ps[h]",
-      .buffers = {{"ps", kOfHeads}, {"seed", {.dtype = DType::i64, .range = {{-0x1p52, 0x1p52}}}}},
-      .outputs = {.lse = true},
-      .gradients = {"q", "k", "v"}};
+  Spec dropped = {.name = "dropped documents",
+                  .dtype = DType::bf16,
+                  .head_dim = 128,
+                  .score_mod = "12.0f * tanh(score / 12.0f)",
+                  .mask_mod = "q_idx / 90 == kv_idx / 90 || kv_idx > 300",
+                  .dropout = "ps[h]",
+                  .buffers = {{"ps", kOfHeads}, {"seed", kSeed}},
+                  .outputs = {.lse = true},
+                  .gradients = {"q", "k", "v"}};
   Spec wide = {.name = "wide heads",
                .dtype = DType::bf16,
                .head_dim = 192,

@@ -18,8 +18,8 @@
 #include "runtime/compile/kernel_compiler.hpp"
 #include "runtime/library/kernel_library.hpp"
 #include "tests/compile_matrix/operands.hpp"
+#include "tests/mutants/emulated.hpp"
 #include "tests/mutants/special_calls.hpp"
-#include "tests/support/environment.hpp"
 #include "verify/check.hpp"
 #include "verify/outputs.hpp"
 
@@ -111,10 +111,6 @@ struct Compiled {
   std::string wrong;       // what the table of kernels (tests/compile_matrix) refuses
 };
 
-bool is_emulated() {
-  return !environment("TILEWRIGHT_EMULATED_SM").empty();
-}
-
 Compiled compile_changed(const Spec& spec, const KernelSource& changed, const Toolchain& kernels) {
   // Kernels for CPUs, and the emulated GPU's, have no table. Calls make those that they launch.
   if (changed.target.is_cpu() || is_emulated()) return {};
@@ -148,7 +144,7 @@ Compiled compile_all(const Spec& spec, const std::vector<KernelSource>& changed,
 }
 
 // While it lives: a kernel that never ends is ended with its process, by SIGALRM. The emulated GPU
-// finds a wait without end by itself, and takes long.
+// has no limit, as it takes long and finds a wait without end by itself.
 class TimeLimit {
  public:
   explicit TimeLimit(unsigned seconds) { alarm(is_emulated() ? 0 : seconds); }
