@@ -101,3 +101,15 @@ TEST_CASE("a trial: a kernel that computes the same survives, one that is no C++
   CHECK(try_mutant(same, first_subject(), {.device = Device::cpu()}).fate ==
         Fate::does_not_compile);
 }
+
+TEST_CASE(
+    "a trial: an error that a call ends with has noticed the mutant, unless it is a compiler's") {
+  for (const ErrorCode code : {ErrorCode::compiler, ErrorCode::snippet, ErrorCode::kernel_template,
+                               ErrorCode::missing_kernel}) {
+    CHECK(fate_of(Error(code, "")) == Fate::does_not_compile);
+  }
+  for (const ErrorCode code : {ErrorCode::tensor, ErrorCode::block_mask, ErrorCode::device,
+                               ErrorCode::memory, ErrorCode::internal}) {
+    CHECK(fate_of(Error(code, "")) == Fate::killed);
+  }
+}

@@ -178,7 +178,7 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
     trial.fate = Fate::survived;
     checker.emplace(subject.spec, options);
   } catch (const Error& error) {
-    return Trial{Fate::does_not_compile, calls, error.what()};
+    return Trial{fate_of(error), calls, error.what()};
   }
   for (const battery::Case& call : subject.calls) {
     if (!applies(subject.spec, call)) continue;
@@ -190,6 +190,9 @@ std::optional<Trial> try_subject(const Mutation& mutation, const Subject& subjec
       const std::string wrong =
           wrong_in(subject, call, seed, *checker, original, trial_options.repeats);
       if (!wrong.empty()) return Trial{Fate::killed, calls, wrong};
+    } catch (const Error& error) {
+      // Calls compile the kernels that they launch.
+      return Trial{fate_of(error), calls, call_name + ": " + error.what()};
     } catch (const std::exception& error) {
       // Whatever is thrown: a count that a kernel got wrong is too large for memory, say.
       return Trial{Fate::killed, calls, error.what()};
@@ -242,10 +245,7 @@ std::optional<Trial> try_special_calls(const Mutation& mutation, const TrialOpti
       }
       if (!wrong.empty()) return Trial{Fate::killed, trial.calls, call.spec.name + ": " + wrong};
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::device) {
-        return Trial{Fate::does_not_compile, trial.calls, error.what()};
-      }
-      return Trial{Fate::killed, trial.calls, error.what()};
+      return Trial{fate_of(error), trial.calls, call.spec.name + ": " + error.what()};
     }
   }
   return std::nullopt;
@@ -260,6 +260,18 @@ std::string_view to_string(Fate fate) {
 Fate fate_from_string(std::string_view name) {
   if (const auto fate = value_in(kFates, name)) return *fate;
   throw Error(ErrorCode::internal, fmt::format("\"{}\" is no fate of a mutant", name));
+}
+
+Fate fate_of(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::compiler:
+    case ErrorCode::snippet:
+    case ErrorCode::kernel_template:
+    case ErrorCode::missing_kernel:
+      return Fate::does_not_compile;
+    default:
+      return Fate::killed;
+  }
 }
 
 Trial try_mutant(const Mutation& mutation, const std::vector<Subject>& subjects,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "runtime/api/device.hpp"
 #include "tests/mutants/population.hpp"
 #include "tests/mutants/subjects.hpp"
@@ -12,8 +13,9 @@
 namespace tilewright::mutants {
 
 enum class Fate : std::uint8_t {
-  killed,  ///< a call's result is wrong, or it costs what the original does not: block mask
-           ///< tiles, or what tests/compile_matrix refuses
+  killed,  ///< a call's result is wrong or its kernels' words are refused with an error, or it
+           ///< costs what the original does not: block mask tiles, or what tests/compile_matrix
+           ///< refuses
   does_not_compile,  ///< the compiler refuses it: killed, but by no test's merit
   survived,          ///< all calls are right
   same_kernels,      ///< the compiler makes the original's kernels of the changed text
@@ -23,6 +25,10 @@ enum class Fate : std::uint8_t {
 std::string_view to_string(Fate fate);
 /// @throws Error with code internal for a name that is none
 Fate fate_from_string(std::string_view name);
+
+/// What a mutant is whose build or call ends with an error: it does not compile where the compiler,
+/// the snippet or the template is at fault, else the error has noticed it.
+Fate fate_of(const Error& error);
 
 struct Trial {
   Fate fate = Fate::survived;
