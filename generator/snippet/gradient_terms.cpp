@@ -193,8 +193,8 @@ void require_known_derivative(const SpecFacts& facts) {
   if (!unknown) return;
   throw snippet_error(SnippetKind::score_mod, facts.score_mod->snippet.text, unknown->begin,
                       unknown->message,
-                      "write it without lambdas, arrays and references, and without loops that "
-                      "read a buffer that has a gradient");
+                      "write it without lambdas, unsigned numbers, arrays and references, and "
+                      "without loops that read a buffer that has a gradient");
 }
 
 }  // namespace tilewright

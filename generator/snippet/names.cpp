@@ -226,7 +226,7 @@ std::string names_available(const Spec& spec, SnippetKind kind) {
   text +=
       "\nfunctions, with and without f: tanh, exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tan, "
       "erf, erfc, log1p, expm1, pow, fabs, fmin, fmax, floor, ceil; also abs, sign, min, max, "
-      "clamp, select, floor_div, floor_mod, INFINITY";
+      "clamp, select, floor_div, floor_mod, INFINITY, NAN";
   return text;
 }
 

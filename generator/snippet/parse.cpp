@@ -252,6 +252,7 @@ class Parser {
     if (skip("true")) return truth(true);
     if (skip("false")) return truth(false);
     if (skip("INFINITY")) return floating(std::numeric_limits<double>::infinity());
+    if (skip("NAN")) return floating(std::numeric_limits<double>::quiet_NaN());
     const bool is_static_cast = skip("static_cast");
     if (is_static_cast) expect("<");
     const std::optional<Type> type = type_words();

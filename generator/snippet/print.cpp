@@ -19,6 +19,7 @@ std::string operand_text(const Expression& operand, int precedence) {
 }
 
 std::string floating_text(double value) {
+  if (std::isnan(value)) return "NAN";
   if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";

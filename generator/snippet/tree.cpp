@@ -1,7 +1,9 @@
 #include "generator/snippet/tree.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
+#include <tuple>
 #include <utility>
 
 namespace tilewright::snippet {
@@ -27,7 +29,18 @@ Type type_of(Op op, std::span<const Expression> operands) {
   return common_type(shifts ? operands.first(1) : operands);
 }
 
+bool is_same_number(double one, double other) {
+  return one == other || (std::isnan(one) && std::isnan(other));
+}
+
 }  // namespace
+
+bool operator==(const Expression& one, const Expression& other) {
+  const auto rest = [](const Expression& node) {
+    return std::tie(node.op, node.type, node.integer, node.name, node.operands);
+  };
+  return rest(one) == rest(other) && is_same_number(one.number, other.number);
+}
 
 Expression integer(std::int64_t value) {
   return {.op = Op::integer_literal, .type = Type::integer, .integer = value};

@@ -33,7 +33,7 @@ struct Expression {
   SourceRange range = {};
 
   bool is_variable(std::string_view wanted) const { return op == Op::variable && name == wanted; }
-  friend bool operator==(const Expression&, const Expression&) = default;
+  friend bool operator==(const Expression& one, const Expression& other);  ///< NAN is NAN
 };
 
 /// Leaves and nodes, for code that builds trees by hand.

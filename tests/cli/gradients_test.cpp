@@ -57,6 +57,20 @@ TEST_CASE("cli: run writes the gradients that a spec names, and check judges the
   CHECK(outputs.tensors.at("d_bias").dtype() == f32);
 }
 
+TEST_CASE("cli: check judges gradients of a row whose scores are NAN or infinite") {
+  const Folder folder;
+  for (const char* const constant : {"NAN", "INFINITY", "-INFINITY"}) {
+    const std::string spec = folder.write(
+        "s.json",
+        std::string(R"json({"dtype": "f32", "head_dim": 16, "score_mod": "q_idx == 5 ? )json") +
+            constant + R"json( : score", "outputs": ["out", "lse"],
+                      "gradients": ["q", "k", "v"]})json");
+    const Ended checked = on_cpu({"check", spec, "--inputs", "random:1,2,2,45,70", "--json"});
+    INFO(constant << checked.out << checked.err);
+    CHECK(checked.status == 0);
+  }
+}
+
 TEST_CASE("cli: gradients of packed specs") {
   const Folder folder;
   const auto write_spec = [&](const std::string& dtype) {

@@ -74,6 +74,25 @@ TEST_CASE("gradient terms: whether a factor is finite") {
   CHECK_FALSE(is_finite_by_x("score + x[h] * y[h]"));
   CHECK_FALSE(is_finite_by_x("score + x[h] * sqrt(float(kv_idx - q_idx))"));
   CHECK_FALSE(is_finite_by_x("score + x[h] * INFINITY"));
+  CHECK_FALSE(is_finite_by_x("score + x[h] * NAN"));
+}
+
+TEST_CASE("gradient terms: constants and functions that forward knows have derivatives") {
+  const auto is_known = [](const std::string& score_mod) {
+    INFO(score_mod);
+    return !unknown_derivative(spec_of(score_mod));
+  };
+  for (const char* const constant :
+       {"NAN", "-NAN", "INFINITY", "true", "0x1p-3f", "1'000", "2ll"}) {
+    CHECK(is_known(std::string("q_idx == 5 ? ") + constant + " : score + x[h]"));
+  }
+  for (const snippet::Operation& operation : snippet::operations()) {
+    for (const std::string& name : snippet::function_names(operation)) {
+      std::string call = name + "(score + x[h]";
+      for (std::size_t i = 1; i < operation.operands; ++i) call += ", score";
+      CHECK(is_known(call + ")"));
+    }
+  }
 }
 
 TEST_CASE("gradient terms: of a snippet whose derivative is unknown") {

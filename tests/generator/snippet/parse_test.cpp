@@ -69,6 +69,7 @@ TEST_CASE("snippet trees: operators bind as in C++") {
       {"slopes[(unsigned long long)(-1)] + one", "slopes[(unsigned long long)(-1)] + one"},
       {"0x1F + 0b11 + 017 + 1'000", "31 + 3 + 15 + 1000"},
       {"50.f + 1e-2 + .5", "50.0 + 0.01 + 0.5"},
+      {"b ? NAN : h ? -NAN : -INFINITY", "b ? NAN : (h ? -NAN : -INFINITY)"},
       {"const int d = q_idx, e = 2; return score + d * e;",
        "int d = q_idx;\nint e = 2;\nreturn score + d * e;"},
       {"float x = q_idx; x += 2; ++x; x--; return x;",
@@ -91,6 +92,14 @@ TEST_CASE("snippet trees: operators bind as in C++") {
     CHECK(reprinted(text) == expected);
     CHECK(reprinted(expected) == expected);
   }
+}
+
+TEST_CASE("snippet trees: a tree with NAN equals itself") {
+  const auto tree = [](const std::string& text) {
+    return parse(SnippetKind::score_mod, text, spec());
+  };
+  CHECK(tree("b ? NAN : score") == tree("b ? (NAN) : score"));
+  CHECK_FALSE(tree("b ? NAN : score") == tree("b ? INFINITY : score"));
 }
 
 TEST_CASE("snippet trees: types follow C++'s conversions") {
