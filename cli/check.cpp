@@ -17,6 +17,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/verb.hpp"
+#include "generator/snippet/dropout_note.hpp"
 #include "generator/snippet/notes.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/decode_gain.hpp"
@@ -41,9 +42,9 @@ Json to_json(const std::vector<SnippetNote>& notes) {
 }
 
 // What is right C++ and may mean something else than its author thinks.
-void say_notes(const Spec& spec) {
-  const DiagnosticsSink say = diagnostics_to_stderr();
-  for (const SnippetNote& note : snippet_notes(spec)) say(Severity::note, to_string(note));
+void say(const std::vector<SnippetNote>& notes) {
+  const DiagnosticsSink diagnostics = diagnostics_to_stderr();
+  for (const SnippetNote& note : notes) diagnostics(Severity::note, to_string(note));
 }
 
 using Gradients = std::map<std::string, verify::GradientVerdict>;
@@ -196,7 +197,8 @@ class CheckVerb : public Verb {
     const Spec spec = spec_from_file(spec_);
     const Device device = Device::parse(device_);
     require_gradients(spec, deterministic_);
-    say_notes(spec);
+    notes_ = snippet_notes(spec);
+    say(notes_);
     require_takes_mask(spec);
     take_inputs_of_expected();
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_, mask_});
@@ -209,6 +211,10 @@ class CheckVerb : public Verb {
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
     const verify::Report report = check_with_progress(spec, inputs, options);
+    if (const auto note = dropout_note(spec, report.dropout)) {
+      say({*note});
+      notes_.push_back(*note);
+    }
     const bool has_gradients = inputs.gradients() != nullptr;
     if (has_gradients || !outputs_.empty()) run_call(spec, device, inputs, mask_, deterministic_);
     if (!outputs_.empty()) write_outputs(inputs, outputs_);
@@ -274,7 +280,7 @@ class CheckVerb : public Verb {
       json["ok"] = ok;
       json["reasons"] = all_reasons(report, gradients);
       if (!gradients.empty()) json["gradients"] = verify::gradients_json(gradients);
-      json["notes"] = to_json(snippet_notes(spec));
+      json["notes"] = to_json(notes_);
       return print_json(json);
     }
     std::string text =
@@ -291,6 +297,7 @@ class CheckVerb : public Verb {
   std::string expect_;
   std::string mask_;
   std::optional<BlockMask> positions_;  // of --mask
+  std::vector<SnippetNote> notes_;
   std::string device_ = "auto";
   bool deterministic_ = false;
   std::string beside_;

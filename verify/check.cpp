@@ -118,6 +118,7 @@ class Checker::Implementation {
     std::optional<Expected> found;
     const Expected& wanted = known ? *known : found.emplace(expected(problem));
     report.mask_disagreements = wanted.mask_disagreements;
+    report.dropout = wanted.dropout;
     report.ms.reference = wanted.reference_ms;
     report.ms.naive = wanted.naive_ms;
     say("comparing", 1);
@@ -140,6 +141,7 @@ class Checker::Implementation {
         continue;
       }
       const DenseProblem dense = parts.read(piece);
+      if (dense.dropout) expected.dropout = dense.dropout->p;
       Reference reference = timed(expected.reference_ms, [&] {
         return reference_attention(
             dense,

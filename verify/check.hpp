@@ -77,7 +77,8 @@ struct Report {
   /// Elements that mask_mod keeps in float and drops in double, or the other way round. The result
   /// is judged by the float decision, which is the kernel's.
   std::int64_t mask_disagreements = 0;
-  std::vector<KernelBuild> builds;  ///< forward and the block mask
+  std::vector<double> dropout = {};  ///< of each head; empty where the spec has none
+  std::vector<KernelBuild> builds;   ///< forward and the block mask
   StepTimes ms;
 
   /// Why it is not ok, one sentence each: broken promises first, then the verdicts', the
@@ -110,6 +111,7 @@ class Checker {
     /// Of each part of the call (Parts): the greatest magnitude of its modified scores.
     std::vector<double> max_abs_scores = {};
     std::int64_t mask_disagreements = 0;
+    std::vector<double> dropout = {};  ///< Report's
     double reference_ms = 0;
     double naive_ms = 0;
   };

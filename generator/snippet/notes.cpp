@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "generator/messages/text_location.hpp"
 #include "generator/snippet/brackets.hpp"
+#include "generator/snippet/dropout_note.hpp"
 #include "generator/snippet/names.hpp"
 #include "generator/snippet/number.hpp"
 #include "generator/snippet/operand_types.hpp"
@@ -277,22 +279,18 @@ class Reader {
     const bool has_sign = snippet_.text(0) == "-";
     const std::size_t last = has_sign ? 1 : 0;
     if (snippet_.size() != last + 1) return;
-    const char* const every = "every weight is dropped, and out is 0";
-    const std::string usual = "write a probability from 0 to below 1, such as 0.1f";
-    if (snippet_.text(last) == "NAN")
-      return note(0, fmt::format("dropout is NaN: {}", every), usual);
+    if (snippet_.text(last) == "NAN") {
+      return note_probability(std::numeric_limits<double>::quiet_NaN(), "NaN");
+    }
     if (snippet_.tokens()[last].kind != SnippetToken::Kind::number) return;
     const NumberLiteral literal = read_number(snippet_.text(last));
     const double value =
         literal.is_floating ? literal.floating : static_cast<double>(literal.integer);
-    const std::string text = snippet_.excerpt({0, last + 1});
-    if (has_sign && value > 0) {
-      note(0, fmt::format("dropout is {}, and below 0 no weight is dropped", text), usual);
-    } else if (!has_sign && value >= 1) {
-      note(0, fmt::format("dropout is {}, and from 1 on {}", text, every),
-           value > 1 && value < 100 ? fmt::format("for {:g} % write {:g}f", value, value / 100)
-                                    : usual);
-    }
+    note_probability(has_sign ? -value : value, snippet_.excerpt({0, last + 1}));
+  }
+
+  void note_probability(double value, const std::string& text) {
+    if (const auto found = probability_note(value, text)) note(0, found->message, found->hint);
   }
 
   const SnippetBrackets& snippet_;

@@ -57,9 +57,9 @@ std::string text_of(const TunedTactic& tuned) {
 
 // Returns nothing if a value is not a whole number, or if int64 cannot hold it: Json would convert
 // it to another number.
-std::optional<std::map<std::string, std::int64_t>> parameters_of(const Json& json) {
+std::optional<std::map<std::string, std::int64_t>> parameters_of(const Json& object) {
   std::map<std::string, std::int64_t> parameters;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : object.items()) {
     const bool fits = value.is_number_integer() &&
                       (!value.is_number_unsigned() ||
                        value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());

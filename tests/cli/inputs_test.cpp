@@ -233,6 +233,26 @@ TEST_CASE("cli: a scalar is any number that its dtype holds, NaN and infinities 
   if (scalar.starts_with("seed")) CHECK_THAT(ended.err, ContainsSubstring("comes in a buffer"));
 }
 
+TEST_CASE("cli: check notes a dropout that a call's scalar puts outside of 0 to 1") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "f32", "head_dim": 16, "dropout": "p",
+    "scalars": {"p": {"dtype": "f32"}, "seed": {"dtype": "i64", "default": 1}}})json");
+  const auto with = [&](const std::string& scalar) {
+    return on_cpu({"check", spec, "--inputs", "random:1,2,2,16,16", "--scalar", scalar, "--json"});
+  };
+  CHECK(with("p=0.25").json()["notes"].empty());
+  for (const auto& [scalar, message] : std::vector<std::pair<std::string, std::string>>{
+           {"p=1", "dropout is 1 by this call's values"},
+           {"p=nan", "dropout is NaN by this call's values"}}) {
+    const Ended ended = with(scalar);
+    INFO(ended.err);
+    CHECK_THAT(ended.err, ContainsSubstring("note: dropout:1:1: " + message));
+    REQUIRE(ended.json()["notes"].size() == 1);
+    CHECK_THAT(ended.json()["notes"][0]["message"].get<std::string>(), ContainsSubstring(message));
+  }
+}
+
 TEST_CASE("cli: offsets and scales that no call can have are refused") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPlain);

@@ -1,13 +1,16 @@
 #include "generator/snippet/notes.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 
+#include "generator/snippet/dropout_note.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -90,6 +93,25 @@ TEST_CASE("snippet notes: a probability of dropout that is a number outside 0 to
   CHECK(to_string(notes[0]).starts_with("dropout:1:1: "));
   CHECK_THAT(to_string(notes[0]),
              ContainsSubstring(noted.message) && ContainsSubstring(noted.hint));
+}
+
+TEST_CASE("snippet notes: a dropout that a call's values put outside 0 to 1 is told") {
+  const auto note_of = [](const std::string& text, const std::vector<double>& of_heads) {
+    Spec spec{.dtype = f32, .head_dim = 64, .dropout = text};
+    spec.scalars = {{"seed", {.dtype = i64}}, {"p", {.dtype = f32}}};
+    const auto note = dropout_note(spec, of_heads);
+    return note ? to_string(*note) : "";
+  };
+  CHECK(note_of("p", {0, 0.5, 0.999}).empty());
+  CHECK_THAT(note_of("p", {1, 1}),
+             StartsWith("dropout:1:1: dropout is 1 by this call's values, and "
+                        "from 1 on every weight is dropped"));
+  CHECK_THAT(note_of("p", {NAN}), ContainsSubstring("dropout is NaN by this call's values: every"));
+  CHECK_THAT(note_of("p * h", {0, 10}), ContainsSubstring("dropout is 10 in head 1, and from 1") &&
+                                            ContainsSubstring("for 10 % write 0.1f"));
+  CHECK_THAT(note_of("p", {-0.5}), ContainsSubstring("below 0 no weight is dropped"));
+  CHECK(note_of("1", {1}).empty());                          // snippet_notes() tells it
+  CHECK(note_of("h < 2 ? 0.0f : 1.0f", {0, 0, 1}).empty());  // its author chose it
 }
 
 TEST_CASE("snippet notes: a usual probability of dropout has none") {
