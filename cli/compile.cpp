@@ -92,7 +92,7 @@ class CompileVerb : public Verb {
 
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
-    const Target target = target_or_default(target_);
+    const Target target = target_or_default(spec, target_);
     const std::vector<KernelVariant> ids =
         kernel_.empty() ? kernel_set(spec, target)
                         : std::vector<KernelVariant>{kernel_or_default(spec, target, kernel_)};

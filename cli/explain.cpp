@@ -177,7 +177,7 @@ std::string describe(const CacheProbe& probe) {
 
 // As the loader does: for this machine's CPU, what bundles hold for its highest level.
 Target wanted_target(const Search& search, const std::string& name) {
-  const Target target = target_or_default(name);
+  const Target target = target_or_default(search.spec, name);
   if (target != Target::host_cpu()) return target;
   const std::vector<KernelVariant> ids = {forward_kernel(search.spec, target)};
   return bundled_target(search.spec, cpu_targets(), ids, search.toolchain).value_or(target);

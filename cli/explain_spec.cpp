@@ -46,7 +46,7 @@ class ExplainVerb : public Verb {
 
   ExitStatus execute() override {
     const Spec spec = as_attention_takes_it(spec_from_file(spec_));
-    const Target target = target_or_default(target_);
+    const Target target = target_or_default(spec, target_);
     const Explanation found = tilewright::explain(spec, target);
     std::optional<CallSplit> split;
     if (!shape_.empty()) {

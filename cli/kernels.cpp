@@ -5,11 +5,14 @@
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "runtime/call/few_rows.hpp"
+#include "runtime/compile/parameter_room.hpp"
 
 namespace tilewright::cli {
 
-Target target_or_default(const std::string& name) {
-  return name.empty() ? Target::host_cpu() : Target::parse(name);
+Target target_or_default(const Spec& spec, const std::string& name) {
+  Target target = name.empty() ? Target::host_cpu() : Target::parse(name);
+  if (!target.is_cpu()) require_parameter_room(spec);
+  return target;
 }
 
 KernelVariant kernel_or_default(const Spec& spec, const Target& target, const std::string& name) {

@@ -11,8 +11,8 @@
 namespace tilewright::cli {
 
 /// The target that --target names; without one that of the device which `run` would take.
-/// @throws Error with code usage
-Target target_or_default(const std::string& name);
+/// @throws Error with code usage; with code spec where no launch on it takes the spec's kernels
+Target target_or_default(const Spec& spec, const std::string& name);
 
 /// The member of the spec's closed set that --kernel names; an empty name is the
 /// forward kernel that `run` would use for aligned, dense tensors.

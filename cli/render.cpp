@@ -29,7 +29,7 @@ class RenderVerb : public Verb {
 
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
-    const Target target = target_or_default(target_);
+    const Target target = target_or_default(spec, target_);
     const KernelVariant id = kernel_or_default(spec, target, kernel_);
     const KernelSource source = render_kernel(spec, target, id, *default_template_loader());
     const KernelSource named = with_names(source);

@@ -14,6 +14,27 @@ constexpr const char* kHalf = R"json({"dtype": "bf16", "head_dim": 64})json";
 
 }  // namespace
 
+TEST_CASE("cli: each verb that takes a target refuses a spec of too many buffers for a GPU alike") {
+  const Folder folder;
+  nlohmann::json spec = {{"dtype", "f16"}, {"head_dim", 16}, {"score_mod", "score"}};
+  for (int i = 0; i < 59; ++i) {
+    spec["buffers"]["x" + std::to_string(i)] = {{"dtype", "f32"}, {"shape", {"num_q_heads"}}};
+  }
+  const std::string path = folder.write("s.json", spec.dump());
+  for (const std::vector<std::string>& verb : std::vector<std::vector<std::string>>{
+           {"compile"}, {"compile", "--list"}, {"render"}, {"explain"}, {"cache", "explain"}}) {
+    std::vector<std::string> words = verb;
+    words.insert(words.end(), {path, "--target", "sm_90a"});
+    const Ended ended = start(words);
+    CAPTURE(words, ended.out, ended.err);
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err,
+               ContainsSubstring("error[spec]: 59 buffers and 0 scalars take 3352 bytes") &&
+                   ContainsSubstring("58 buffers fit"));
+  }
+  CHECK(start({"compile", path, "--list", "--target", "cpu-x86-64-v3"}).status == 0);
+}
+
 TEST_CASE("cli: compile says what a GPU's kernel takes, and nothing slow of a good one") {
   if (nvrtc_is_missing()) return;
   const Folder folder;
