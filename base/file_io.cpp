@@ -217,9 +217,19 @@ std::string read_text_file(const std::filesystem::path& path, const ReadOptions&
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+namespace {
+
+bool is_refusal(const std::error_code& error) {
+  return error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
+         error == std::errc::read_only_file_system;
+}
+
+}  // namespace
+
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes, mode_t mode) {
   require_no_nul(ErrorCode::disk, path);
   const auto fail = [&](const std::error_code& error, std::string hint = {}) {
+    if (hint.empty() && is_refusal(error)) hint = "choose a folder that you may write to";
     throw Error(ErrorCode::disk,
                 fmt::format("cannot write \"{}\": {}", path.native(), error.message()),
                 std::move(hint));

@@ -132,12 +132,7 @@ class CompileVerb : public Verb {
   void prepare_output() const {
     if (output_.empty()) return;
     if (!into_folder()) return require_writable(output_, "-o", {spec_});
-    std::error_code failure;
-    fs::create_directories(output_, failure);
-    if (failure) {
-      throw Error(ErrorCode::disk,
-                  fmt::format("-o: folder \"{}\" cannot be made: {}", output_, failure.message()));
-    }
+    make_folder(output_, "-o");
     require_writable(fs::path(output_) / "kernel.so", "-o");
   }
 

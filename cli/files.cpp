@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kOtherFolder = "choose a folder that you may write to";
+
 [[noreturn]] void refuse(std::string_view option, const fs::path& path, const std::string& why,
                          const std::string& hint) {
   throw Error(ErrorCode::disk,
@@ -84,7 +86,7 @@ void require_writable(const fs::path& path, std::string_view option,
   const fs::path target = fs::exists(status) ? fs::canonical(path, ignored) : path;
   const fs::path target_folder = folder_of(target);
   if (::access(target_folder.c_str(), W_OK | X_OK) != 0) {
-    refuse(option, path, std::strerror(errno), "choose a folder that you may write to");
+    refuse(option, path, std::strerror(errno), std::string(kOtherFolder));
   }
   constexpr std::size_t kMostName = 255;  // NAME_MAX
   if (path.filename().native().size() > kMostName) {
@@ -102,8 +104,15 @@ void require_folder(const fs::path& path, std::string_view option) {
     refuse(option, path, fmt::format("\"{}\" is not a folder", there.string()), "name a folder");
   }
   if (::access(there.c_str(), W_OK | X_OK) != 0) {
-    refuse(option, path, std::strerror(errno), "choose a folder that you may write to");
+    refuse(option, path, std::strerror(errno), std::string(kOtherFolder));
   }
+}
+
+void make_folder(const fs::path& path, std::string_view option) {
+  require_folder(path, option);
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (failure) refuse(option, path, failure.message(), std::string(kOtherFolder));
 }
 
 void require_distinct(const std::vector<std::pair<std::string_view, fs::path>>& outputs) {

@@ -21,6 +21,10 @@ void require_writable(const std::filesystem::path& path, std::string_view option
 /// @throws Error with code disk
 void require_folder(const std::filesystem::path& path, std::string_view option);
 
+/// Makes a folder of results, and those above it.
+/// @throws Error as require_folder
+void make_folder(const std::filesystem::path& path, std::string_view option);
+
 /// Refuses one file for two outputs. Empty paths and streams (/dev/null) may come twice.
 /// @param outputs each output's option and path
 /// @throws Error with code usage

@@ -62,6 +62,12 @@ TEST_CASE("file_io: what is written is what is read, and it replaces what was th
   REQUIRE(folder.items() == 1);
 }
 
+TEST_CASE("file_io: where nobody may write, another folder is asked for") {
+  const auto [code, report] = error_of([&] { write_text_file("/sys/tilewright-test", "x"); });
+  REQUIRE(code == ErrorCode::disk);
+  REQUIRE_THAT(report, ContainsSubstring("choose a folder that you may write to"));
+}
+
 TEST_CASE("file_io: a missing file is an error that names its neighbour") {
   const Folder folder;
   write_text_file(folder.path / "causal.json", "{}");

@@ -61,6 +61,19 @@ TEST_CASE("cli: every option that names an output refuses what cannot be written
   CHECK(folder.names() == Words{"dangling", "file", "m.json", "s.json"});
 }
 
+// Root too: the kernel's own folders take none.
+TEST_CASE("cli: compile asks for another folder where the one that is named cannot be made") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kCausal);
+  for (const std::string path : {"/sys/tilewright-test/", "/proc/tilewright-test/sub/"}) {
+    const Ended ended = with({"compile", spec}, {"-o", path});
+    INFO(ended.err);
+    CHECK(ended.status == 3);
+    CHECK_THAT(ended.err, ContainsSubstring("-o \"" + path + "\" cannot be written: ") &&
+                              ContainsSubstring("choose a folder that you may write to"));
+  }
+}
+
 TEST_CASE("cli: an empty value is refused for every option that takes one, however it is written") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kCausal);
