@@ -52,8 +52,10 @@ class TuneVerb : public Verb {
     add_positive(app, "--budget-ms", budget_ms_,
                  "measuring time for each of the last pairs that are compared (default 500)");
     add_whole(app, "--seed", seed_, kAnySeed, "of random contents (default 0)");
-    app.add_flag("--dry-run", dry_run_, "measure, and remember nothing");
-    app.add_flag("--forget", forget_, "measure nothing: from now on the tactic is chosen again");
+    app.add_flag("--dry-run", dry_run_,
+                 "measure, and remember nothing; with --forget: say what would be forgotten");
+    app.add_flag("--forget", forget_, "measure nothing: from now on the tactic is chosen again")
+        ->excludes("--shape", "--budget-ms", "--seed");
     add_json_flag(app, json_);
   }
 
@@ -120,11 +122,14 @@ class TuneVerb : public Verb {
 
   ExitStatus forget(const Spec& spec, const DeviceKind& kind) const {
     const bool was_there = remembered_tactic(spec, kind, command_line_toolchain()).has_value();
-    if (was_there) remember_tactic(spec, kind, {}, command_line_toolchain());
+    const bool is_forgotten = was_there && !dry_run_;
+    if (is_forgotten) remember_tactic(spec, kind, {}, command_line_toolchain());
     if (json_) {
-      print_json({{"forgotten", was_there}});
+      print_json({{"remembered", was_there && dry_run_}, {"forgotten", is_forgotten}});
     } else {
-      print(was_there ? "forgotten: the tactic is chosen again\n" : "nothing was remembered\n");
+      print(is_forgotten ? "forgotten: the tactic is chosen again\n"
+            : was_there  ? "remembered; without --dry-run it would be forgotten\n"
+                         : "nothing was remembered\n");
     }
     return kDone;
   }

@@ -21,9 +21,13 @@ struct Tuned {
   }
 
   Ended tune(std::vector<std::string> more, const Environment& variables = {}) const {
-    std::vector<std::string> words = {"tune", spec, "--budget-ms", "2"};
-    words.insert(words.end(), more.begin(), more.end());
-    return start(words, environment(variables), std::chrono::minutes(5));
+    more.insert(more.begin(), {"tune", spec, "--budget-ms", "2"});
+    return start(more, environment(variables), std::chrono::minutes(5));
+  }
+
+  Ended forget(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"tune", spec, "--forget"});
+    return start(more, environment());
   }
 
   // The tactic that a call by `run` takes.
@@ -66,8 +70,15 @@ TEST_CASE("tune: each shape has its times, and what is remembered is what calls 
   CHECK(tuned.tactic({{"TILEWRIGHT_JIT", "off"}, {"TILEWRIGHT_TUNED", "0"}}) == before);
   CHECK(tuned.tactic({{"TILEWRIGHT_JIT", "off"}}) == before);
 
-  const Ended forgotten = tuned.tune({"--forget", "--json"});
+  const Ended kept = tuned.forget({"--dry-run", "--json"});
+  CHECK(kept.status == 0);
+  CHECK(kept.json() == nlohmann::json({{"remembered", true}, {"forgotten", false}}));
+  CHECK(tuned.tactic() == facts.at("tactic"));
+  CHECK_THAT(tuned.forget({"--dry-run"}).out, ContainsSubstring("without --dry-run"));
+
+  const Ended forgotten = tuned.forget({"--json"});
   CHECK(forgotten.status == 0);
+  CHECK(forgotten.json() == nlohmann::json({{"remembered", false}, {"forgotten", true}}));
   CHECK(tuned.tactic() == before);
 }
 
@@ -77,8 +88,7 @@ TEST_CASE("tune: a dry run remembers nothing") {
   INFO(ended.err);
   CHECK(ended.status == 0);
   CHECK_THAT(ended.out, ContainsSubstring("1,2,2,100,100"));
-  const Ended forgotten = tuned.tune({"--forget"});
-  CHECK_THAT(forgotten.out, ContainsSubstring("nothing was remembered"));
+  CHECK_THAT(tuned.forget().out, ContainsSubstring("nothing was remembered"));
 }
 
 TEST_CASE("tune: what it cannot do is said") {
@@ -93,6 +103,8 @@ TEST_CASE("tune: what it cannot do is said") {
   };
   CHECK_THAT(message(tuned.spec, {}), ContainsSubstring("--shape is required"));
   CHECK_THAT(message(tuned.spec, {"--shape", "1,2,2"}), ContainsSubstring("1,2,2"));
+  CHECK_THAT(message(tuned.spec, {"--forget", "--shape", "1,2,2,9,9"}),
+             ContainsSubstring("--shape excludes --forget"));
   const std::string four = message(tuned.spec, {"--shape", "1,8,8,700"});
   CHECK_THAT(four, ContainsSubstring("--shape \"1,8,8,700\" has 4 sizes, but needs 5"));
   CHECK_THAT(four, ContainsSubstring("write B,HQ,HKV,SQ,SKV ") && !ContainsSubstring("random:"));
