@@ -31,6 +31,11 @@ void BundleFile::declare(CLI::App& app, bool out_is_required) {
                  "sign it with this Ed25519 key, a PEM file (openssl genpkey -algorithm ed25519)");
 }
 
+std::string BundleFile::given_option() const {
+  if (!path_.empty()) return "--out";
+  return key_path_.empty() ? "" : "--sign";
+}
+
 void BundleFile::prepare(std::vector<std::filesystem::path> read) {
   if (path_.empty()) {
     throw Error(ErrorCode::usage, "--out is missing",

@@ -33,6 +33,9 @@ class BundleFile {
   /// --out and --sign.
   void declare(CLI::App& app, bool out_is_required = true);
 
+  /// The first of its options that was given; empty: none.
+  std::string given_option() const;
+
   /// Notices before any work is done that the file cannot be written, or the key not be read.
   /// @param read what else the command reads
   /// @throws Error with code usage, disk or file

@@ -223,6 +223,10 @@ class CacheVerb : public Verb {
       throw Error(ErrorCode::usage, fmt::format("cache {} takes no --max-size", action_),
                   "it belongs to cache prune");
     }
+    if (const std::string option = bundle_.given_option(); action_ != "export" && !option.empty()) {
+      throw Error(ErrorCode::usage, fmt::format("cache {} takes no {}", action_, option),
+                  "it belongs to cache export");
+    }
     if (action_ == "explain" && names_kernel() && (verbose_ || !target_.empty())) {
       throw Error(ErrorCode::usage, "the name of a kernel takes neither --target nor --verbose",
                   "they belong to cache explain SPEC");

@@ -68,7 +68,8 @@ void PictureArguments::declare(CLI::App& app) {
   add_whole(app, "--b", b, kAnyIndex, "draw this batch alone");
   add_whole(app, "--h", h, kAnyIndex, "draw this query head alone");
   app.add_flag("--scores", scores, "draw a heat map of score_mod next to the mask");
-  add_number(app, "--score", score, "the score that score_mod is given for it (default 1)");
+  add_number(app, "--score", score, "the score that score_mod is given for it (default 1)")
+      ->needs("--scores");
   app.add_flag("--tiles", tiles, "draw tiles also where elements would be drawn");
 }
 

@@ -208,6 +208,12 @@ TEST_CASE("cli: cache explain prints every ingredient, where was looked and why 
   }
   require_refused(start({"cache", "explain"}), 2, {"needs a spec"});
   require_refused(start({"cache", "stats", setup.spec}), 2, {"takes no file"});
+  for (const char* const action : {"ls", "stats", "verify", "prune", "clear"}) {
+    require_refused(start({"cache", action, "--out", "x.twb"}, setup.production()), 2,
+                    {"takes no --out", "export"});
+    require_refused(start({"cache", action, "--sign", "k.pem"}, setup.production()), 2,
+                    {"takes no --sign", "export"});
+  }
   require_refused(start({"cache", "ls", "--target", "cpu"}), 2, {"it belongs to cache explain"});
   require_refused(start({"cache", "ls", setup.spec}), 2, {"error[file]"});
 

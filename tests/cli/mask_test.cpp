@@ -89,6 +89,7 @@ TEST_CASE("cli: mask refuses pictures that make no sense") {
   const std::string svg = folder.path("m.svg");
   require_refused(start(mask(spec, {"--picture", folder.path("m.jpg")})), "no known format");
   require_refused(start(mask(spec, {"--scores"})), "belong to a drawing");
+  require_refused(start(mask(spec, {"--picture", "x.svg", "--score", "2"})), "--scores");
   require_refused(start(mask(spec, {"--picture", svg, "--scores"})), "no score_mod");
   require_refused(start(mask(spec, {"--picture", svg, "--h", "1"})),
                   "--h 1 is not there: --q-heads is 1");
