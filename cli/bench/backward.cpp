@@ -193,6 +193,43 @@ Json sizes_of(const BenchArguments& arguments, const Workload& workload) {
   return sizes;
 }
 
+Json measured_row(const Workload& workload, const BenchArguments& arguments, ThreadPool& threads) {
+  const Spec& spec = workload.spec;
+  const PreparedCall call(workload, {.device = arguments.device,
+                                     .seed = arguments.seed,
+                                     .buffers = arguments.buffers,
+                                     .threads = &threads});
+  const Samples samples = time_backward(call, arguments);
+  // Five products where forward has two.
+  const double operations = 2.5 * dense_operations(workload) * call.kept_share();
+  Json row = {{"variant", spec.name},        {"dtype", std::string(to_string(spec.dtype))},
+              {"head_dim", spec.head_dim},   {"v_head_dim", spec.value_head_dim()},
+              {"gradients", spec.gradients}, {"gflops", operations / samples.median_ms / 1e6}};
+  row.update(sizes_of(arguments, workload));
+  row.update(to_json(samples));
+  return row;
+}
+
+std::vector<std::string> backward_header(bool gpu) {
+  std::vector<std::string> names = {"variant", "dtype", "dims", "shape", "gradients"};
+  if (!gpu) names.push_back("threads");
+  names.insert(names.end(), {"time", gpu ? "TFLOP/s" : "GFLOP/s"});
+  return names;
+}
+
+std::vector<std::string> cells(const Workload& workload, const BenchArguments& arguments,
+                               const Json& row, bool gpu) {
+  const Spec& spec = workload.spec;
+  std::vector<std::string> cells = {spec.name, std::string(to_string(spec.dtype)),
+                                    fmt::format("{}/{}", spec.head_dim, spec.value_head_dim()),
+                                    workload.lengths ? arguments.inputs : workload.shape.describe(),
+                                    fmt::format("{}", fmt::join(spec.gradients, ","))};
+  if (!gpu) cells.push_back(std::to_string(row["threads"].get<int>()));
+  const double rate = row["gflops"].get<double>() / (gpu ? 1000 : 1);
+  cells.insert(cells.end(), {format_ms(row["ms"].get<double>()), fmt::format("{:.1f}", rate)});
+  return cells;
+}
+
 }  // namespace
 
 std::vector<Workload> backward_workloads(const BenchArguments& arguments) {
@@ -221,32 +258,19 @@ std::vector<Workload> backward_workloads(const BenchArguments& arguments) {
 
 BenchResults backward_suite(const BenchArguments& arguments) {
   const bool gpu = on_gpu(arguments);
-  BenchResults results{Table(
-      {"variant", "dtype", "dims", "shape", "gradients", "time", gpu ? "TFLOP/s" : "GFLOP/s"})};
+  BenchResults results{Table(backward_header(gpu))};
   const std::vector<Workload> rows = workloads("backward", arguments);
-  Progress progress(rows.size(), arguments.json);
+  const std::vector<int> counts = thread_counts(arguments);
+  Progress progress(rows.size() * counts.size(), arguments.json);
   for (const Workload& workload : rows) {
-    const Spec& spec = workload.spec;
-    progress.step(spec.name);
-    const PreparedCall call(
-        workload,
-        {.device = arguments.device, .seed = arguments.seed, .buffers = arguments.buffers});
-    const Samples samples = time_backward(call, arguments);
-    // Five products where forward has two.
-    const double operations = 2.5 * dense_operations(workload) * call.kept_share();
-    const double rate = operations / samples.median_ms / 1e6;
-    results.table.add({spec.name, std::string(to_string(spec.dtype)),
-                       fmt::format("{}/{}", spec.head_dim, spec.value_head_dim()),
-                       workload.lengths ? arguments.inputs : workload.shape.describe(),
-                       fmt::format("{}", fmt::join(spec.gradients, ",")),
-                       format_ms(samples.median_ms),
-                       fmt::format("{:.1f}", rate / (gpu ? 1000 : 1))});
-    Json row = {{"variant", spec.name},        {"dtype", std::string(to_string(spec.dtype))},
-                {"head_dim", spec.head_dim},   {"v_head_dim", spec.value_head_dim()},
-                {"gradients", spec.gradients}, {"gflops", rate}};
-    row.update(sizes_of(arguments, workload));
-    row.update(to_json(samples));
-    results.rows.push_back(std::move(row));
+    for (const int count : counts) {
+      progress.step(workload.spec.name);
+      ThreadPool threads(count);
+      Json row = measured_row(workload, arguments, threads);
+      if (!gpu) row["threads"] = threads.size();
+      results.table.add(cells(workload, arguments, row, gpu));
+      results.rows.push_back(std::move(row));
+    }
   }
   return results;
 }

@@ -9,6 +9,7 @@
 #include "cli/bench/packed_rows.hpp"
 #include "cli/bench/serve.hpp"
 #include "cli/bench/start.hpp"
+#include "cli/bench/suite_options.hpp"
 #include "cli/bench/suites.hpp"
 #include "cli/bench/workloads.hpp"
 #include "cli/machine.hpp"
@@ -46,7 +47,7 @@ class BenchVerb : public Verb {
  public:
   BenchVerb()
       : Verb("bench", "measure time and throughput on this machine",
-             "tilewright bench --suite growth --q-len 8192 --threads 1,2,4") {}
+             "tilewright bench --suite growth --device cpu --q-len 8192 --threads 1,2,4") {}
 
   void declare(CLI::App& app) override {
     app.add_option("--suite", suite_,
@@ -100,6 +101,11 @@ class BenchVerb : public Verb {
     app.add_option("--start-sample", sample_.what)->group("");  // what suite start starts itself as
     app.add_option("--start-cubin", sample_.cubin)->group("");
     add_json_flag(app, arguments_.json);
+    app.callback([this, &app] {
+      for (const CLI::Option* option : app.get_options()) {
+        if (option->count() > 0) arguments_.given.insert(option->get_name());
+      }
+    });
   }
 
   std::vector<std::string> choices(std::string_view argument) const override {
@@ -127,24 +133,19 @@ class BenchVerb : public Verb {
  private:
   void read_arguments() {
     arguments_.device = Device::parse(device_);
+    if (serve_) return require_serve_takes(arguments_);
     if (!spec_.empty()) {
       arguments_.spec = spec_from_file(spec_);
       // The suite of packed calls measures one of a spec's own likewise.
       const bool is_packed = arguments_.spec->is_packed() && !arguments_.inputs.empty();
-      if (is_packed && !serve_ && suite_ == "dense") suite_ = "serving";
+      if (is_packed && suite_ == "dense") suite_ = "serving";
     }
     if (!dtype_.empty()) arguments_.dtype = parse_dtype(dtype_);
     arguments_.threads = parse_threads(threads_);
-    if (arguments_.timing.hot && !on_gpu(arguments_)) {
-      throw Error(ErrorCode::usage, "--hot is of GPUs, whose L2 cache is flushed without it",
-                  "leave it out: a CPU's calls are back to back; or take --device cuda");
-    }
-    if (arguments_.buffers.empty() || arguments_.spec) return;
-    throw Error(ErrorCode::usage, "--buffers are those of a spec of your own", "add --spec");
+    require_suite_takes(suite_, arguments_);
   }
 
   void list() const {
-    require_suite_takes(suite_, arguments_);
     Json rows = Json::array();
     for (const auto& [spec, shape, lengths] : workloads(suite_, arguments_)) {
       Json row = {{"spec", Json::parse(to_json(spec))}};

@@ -20,21 +20,10 @@ std::string description_of_row(const PackedRow& row) {
   return text;
 }
 
-void refuse_sizes(const BenchArguments& arguments) {
-  for (const auto& [name, size] :
-       {std::pair{"--batch", arguments.batch}, std::pair{"--kv-len", arguments.kv_len}}) {
-    if (size == 0) continue;
-    throw Error(ErrorCode::usage, fmt::format("{} is for dense calls", name),
-                "--q-len is the number of rows of all sequences; --inputs random:HQ,HKV/Q:KV,... "
-                "gives each sequence's lengths");
-  }
-}
-
 std::vector<PackedRow> all_rows(const std::string& suite, const BenchArguments& arguments) {
   if (!arguments.inputs.empty()) {
     return {{.name = arguments.inputs, .workload = own_workload(arguments)}};
   }
-  refuse_sizes(arguments);
   return suite == "paged" ? paged_rows(arguments) : serving_rows(arguments);
 }
 

@@ -32,7 +32,7 @@ bool makes_packed_calls(const std::string& suite);
 /// The rows of such a suite that --only names. A spec of the user's is measured on --inputs or on
 /// the suite's batches. --q-len is the number of rows that most batches have; the lengths of their
 /// sequences grow with it.
-/// @throws Error with code usage for --batch and --kv-len; as own_workload; as keep_wanted
+/// @throws Error as own_workload; as keep_wanted
 std::vector<PackedRow> packed_rows(const std::string& suite, const BenchArguments& arguments);
 
 /// Measures them.

@@ -82,17 +82,6 @@ std::string sequences_of(const Workload& workload) {
                      sequences.front().kv_len);
 }
 
-void refuse_sizes_of_splits(const BenchArguments& arguments) {
-  for (const auto& [name, size] :
-       {std::pair{"--batch", arguments.batch}, std::pair{"--heads", arguments.heads},
-        std::pair{"--kv-heads", arguments.kv_heads}, std::pair{"--q-len", arguments.q_len},
-        std::pair{"--kv-len", arguments.kv_len}}) {
-    if (size == 0) continue;
-    throw Error(ErrorCode::usage, fmt::format("--suite splits takes no {}", name),
-                "its calls have few q tiles over many columns; --head-dim and --dtype vary them");
-  }
-}
-
 void refuse_many_threads(const BenchArguments& arguments) {
   if (arguments.threads.size() <= 1) return;
   throw Error(ErrorCode::usage, "--suite splits takes one number of --threads",
@@ -155,7 +144,6 @@ Json measured_row(const Workload& row, const BenchArguments& arguments, ThreadPo
 }  // namespace
 
 std::vector<Workload> split_workloads(const BenchArguments& arguments) {
-  refuse_sizes_of_splits(arguments);
   return SplitRows(arguments).all();
 }
 

@@ -76,7 +76,6 @@ const std::vector<std::string>& suites_of_calls() {
 }
 
 BenchResults run_suite(const std::string& suite, const BenchArguments& arguments) {
-  require_suite_takes(suite, arguments);
   if (suite == "masks") return masks_suite(arguments);
   if (suite == "launch") return launch_suite(arguments);
   if (suite == "compile") return compile_suite(arguments);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct BenchArguments {
   bool deterministic = false;    ///< of backward: BackwardOptions::deterministic
   std::int64_t repeats = 0;      ///< of backward: calls whose gradients' bits must be equal
   Timing timing;
-  bool json = false;  ///< only for how progress is shown
+  bool json = false;                 ///< only for how progress is shown
+  std::set<std::string> given = {};  ///< the options that stand on the command line
 };
 
 /// The same results for people and for programs.

@@ -66,9 +66,13 @@ std::vector<Workload> dense(const BenchArguments& arguments) {
   const Shape usual = square(1, 8, usual_length(arguments.device));
   if (arguments.spec) return each_at(arguments, {*arguments.spec}, usual);
   if (on_gpu(arguments)) return dense_on_gpu(arguments);
+  std::vector<DType> dtypes = {DType::f32, DType::f16, DType::bf16};
+  if (arguments.dtype) dtypes = {*arguments.dtype};
+  std::vector<std::int64_t> head_dims = {64, 128};
+  if (arguments.head_dim != 0) head_dims = {arguments.head_dim};
   std::vector<Spec> specs;
-  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    for (std::int64_t head_dim : {64, 128}) specs.push_back(dense_variant(dtype, head_dim));
+  for (const DType dtype : dtypes) {
+    for (const std::int64_t head_dim : head_dims) specs.push_back(dense_variant(dtype, head_dim));
   }
   return each_at(arguments, specs, usual);
 }

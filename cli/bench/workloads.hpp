@@ -20,7 +20,6 @@ std::vector<Workload> workloads(const std::string& suite, const BenchArguments& 
 std::vector<Workload> backward_workloads(const BenchArguments& arguments);
 
 /// Those of the suite splits, --only not yet applied.
-/// @throws Error with code usage for sizes of the user's
 std::vector<Workload> split_workloads(const BenchArguments& arguments);
 
 /// "causal bf16 d128 batch 4, heads 16/16, q 4096, kv 4096"; of a packed call as --inputs has it.

@@ -169,7 +169,7 @@ TEST_CASE("cli packed bench: new rows beside pages") {
 TEST_CASE("cli packed bench: a row of the suite that is compared with a dense call") {
   const nlohmann::json rows =
       rows_of(bench({"--suite", "serving", "--only", "block_sparse", "--head-dim", "16", "--q-len",
-                     "200", "--heads", "1", "--threads", "1", "--json"}));
+                     "200", "--heads", "1", "--json"}));
   REQUIRE(rows.size() == 1);
   const nlohmann::json& row = rows[0];
   REQUIRE(row["reference"] == "dense, all tiles");

@@ -330,9 +330,13 @@ TEST_CASE("cli: every suite of bench measures and reports") {
       values<std::string>({"dense", "mods", "growth", "masks", "launch", "compile", "start"}));
   const Folder folder;
   const std::string spec = folder.write("s.json", kCausal);
-  const nlohmann::json results =
-      done(start({"bench", "--suite", suite, "--spec", spec, "--q-len", "128", "--heads", "1",
-                  "--budget-ms", "1", "--threads", "1,2", "--device", "cpu", "--json"}));
+  std::vector<std::string> words = {"bench", "--suite",  suite, "--spec",
+                                    spec,    "--device", "cpu", "--json"};
+  const bool has_sizes = suite != "launch" && suite != "compile" && suite != "start";
+  if (has_sizes) words.insert(words.end(), {"--q-len", "128", "--heads", "1"});
+  if (suite != "compile") words.insert(words.end(), {"--budget-ms", "1"});
+  if (has_sizes || suite == "launch") words.insert(words.end(), {"--threads", "1,2"});
+  const nlohmann::json results = done(start(words));
   REQUIRE(results["suite"] == suite);
   REQUIRE(results["device"] == "cpu");
   REQUIRE(results["rows"].size() == (suite == "compile" ? 1 : 2));

@@ -19,3 +19,11 @@ TEST_CASE("fake GPU: bench refuses to time a kernel that writes nothing") {
   REQUIRE_THAT(result.errors, ContainsSubstring("unwritten"));
   REQUIRE(result.output.empty());
 }
+
+TEST_CASE("fake GPU: bench refuses a number of the CPU's threads") {
+  if (test::nvrtc_is_missing()) return;
+  const ProcessResult result =
+      run_process({TILEWRIGHT_EXECUTABLE, "bench", "--device", "cuda", "--threads", "1"});
+  CHECK(result.exit_status == 2);
+  CHECK_THAT(result.errors, ContainsSubstring("--threads is of the CPU, and calls run on cuda"));
+}
