@@ -61,6 +61,15 @@ TEST_CASE("emulated GPU: NaN of a row's scores and gradients of buffers on Hoppe
   check(spec_of_reads(bf16, "score + (q_idx == 70 ? INFINITY : 0.0)"));
 }
 
+TEST_CASE("emulated GPU: NaN of a row's scores and branches that read nothing, on Hopper") {
+  const std::string score = "score + (q_idx == 70 ? INFINITY : 0.0)";
+  Spec spec =
+      spec_of(bf16, 64, "select(kv_idx > 20, " + score + " + column[kv_idx], " + score + ")");
+  spec.buffers = {{"column", {.dtype = f32, .shape = {NamedDim::kv_len}}}};
+  spec.gradients.emplace_back("column");
+  check(spec);
+}
+
 TEST_CASE("emulated GPU: NaN of a row's scores reaches what it keeps alone", "[every-kind]") {
   check_on_portable(spec_of(f32, 40, kOddRow));
   check_on_portable(spec_of_reads(f32, "(" + kOddRow + ")"));
