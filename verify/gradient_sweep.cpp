@@ -16,7 +16,7 @@ namespace {
 // is summed over the batch.
 template <typename Score>
 class HeadSweep {
-  static constexpr Score kInfinity = std::numeric_limits<Score>::infinity();
+  static constexpr Score kInfiniteScore = std::numeric_limits<Score>::infinity();
 
  public:
   HeadSweep(const DenseProblem& problem, const GradientInputs& inputs,
@@ -141,7 +141,7 @@ class HeadSweep {
   }
 
   // An element that is kept with a score of -inf has none, as in forward, whatever lse is.
-  bool has_weight(std::size_t c) const { return keep_[c] != 0 && modified_[c] != -kInfinity; }
+  bool has_weight(std::size_t c) const { return keep_[c] != 0 && modified_[c] != -kInfiniteScore; }
 
   // Where kernels take e^(-inf - lse) for the weight of such an element.
   void mark_undefined(std::int64_t b, std::int64_t h, std::int64_t row) {
@@ -165,7 +165,7 @@ class HeadSweep {
     }
     snippets_(b, h, row, scores_.data(), modified_.data(), keep_.data());
     if constexpr (sizeof(Score) > sizeof(float)) bound_scores(modified_);
-    Score greatest = -kInfinity;
+    Score greatest = -kInfiniteScore;
     bool keeps_some = false;
     for (std::size_t c = 0; c < p_.size(); ++c) {
       if (!has_weight(c)) continue;
