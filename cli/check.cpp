@@ -66,6 +66,12 @@ std::string verdict_text(const verify::Report& report, const Gradients& gradient
                       verdict.bound_max, verdict.naive_max);
   text += fmt::format("error rms {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_rms,
                       verdict.bound_rms, verdict.naive_rms);
+  if (report.spread > 0) {
+    text += fmt::format(
+        "  {} elements of out are not judged: NaN or infinity of v may spread to them inside of a "
+        "tile\n",
+        report.spread);
+  }
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
   }
@@ -118,9 +124,8 @@ std::string gradients_text(const Gradients& gradients) {
                         verdict.error_rms, verdict.bound_rms);
     if (verdict.spread == 0) continue;
     text += fmt::format(
-        "  {} of its elements are not judged: NaN or infinity of q, k, v, dout or dlse may spread "
-        "to "
-        "them inside of a tile\n",
+        "  {} of its elements are not judged: NaN or infinity of q, k, v, dout, dlse or scores may "
+        "spread to them inside of a tile\n",
         verdict.spread);
   }
   return text;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -21,6 +24,7 @@
 #include "verify/rule.hpp"
 #include "verify/sequences.hpp"
 #include "verify/snippet_evaluator.hpp"
+#include "verify/value_spread.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -164,6 +168,9 @@ class Checker::Implementation {
         expected.naive.weights = std::move(naive.weights);
       }
       put_rows(std::move(naive.out), piece, expected.naive.out);
+      if (auto spread = value_spread(dense, float_snippets(problem, piece), spec().block)) {
+        put_spread(std::move(*spread), piece, expected);
+      }
       if (!naive.lse.data.empty()) {
         put_rows(std::move(naive.lse), piece, expected.naive.lse);
         put_rows(std::move(naive.max_scores), piece, expected.naive.max_scores);
@@ -182,6 +189,30 @@ class Checker::Implementation {
 
   void say(std::string_view step, double share) const {
     if (options_.progress) options_.progress(step, share);
+  }
+
+  static void put_spread(Values part, const Parts::Piece& piece, Expected& expected) {
+    const Values& out = expected.reference.values.out;
+    if (expected.spread.data.empty()) {
+      expected.spread = Values::zeros(out.batch, out.heads, out.rows, out.width);
+    }
+    put_rows(std::move(part), piece, expected.spread);
+  }
+
+  // What NaN and infinity of v may have reached is not judged: the reference takes its place.
+  // Returns how many elements there are.
+  static std::int64_t leave_out_spread(const Expected& wanted, AttentionValues& got) {
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < wanted.spread.data.size(); ++i) {
+      const double reference = wanted.reference.values.out.data[i];
+      double& element = got.out.data[i];
+      if (wanted.spread.data[i] == 0 || std::isfinite(element) || !std::isfinite(reference)) {
+        continue;
+      }
+      element = reference;
+      ++count;
+    }
+    return count;
   }
 
   // Rows of a packed call that belong to no sequence stay NaN, which judge() leaves out.
@@ -293,8 +324,10 @@ class Checker::Implementation {
     const Outputs there(spec(), problem.shape, placement);
     run_call(*other_, problem, there);
     const Rule rule = rule_of(*other_, wanted.reference.max_abs_score);
-    const AttentionValues values = values_of(outputs.values(spec()), problem);
-    const AttentionValues other_values = values_of(there.values(spec()), problem);
+    AttentionValues values = values_of(outputs.values(spec()), problem);
+    AttentionValues other_values = values_of(there.values(spec()), problem);
+    leave_out_spread(wanted, values);
+    leave_out_spread(wanted, other_values);
     report.other_verdict =
         judge(other_values, wanted.reference.values, wanted.naive, rule, place_of_rows(problem));
     report.agreement =
@@ -305,7 +338,8 @@ class Checker::Implementation {
 
   void judge_all(const Problem& problem, const Outputs& outputs, const CallFacts& facts,
                  const Expected& wanted, Report& report) const {
-    const AttentionValues values = values_of(outputs.values(spec()), problem);
+    AttentionValues values = values_of(outputs.values(spec()), problem);
+    report.spread = leave_out_spread(wanted, values);
     report.verdict =
         judge(values, wanted.reference.values, wanted.naive, wanted.rule, place_of_rows(problem));
     if (problem.sequences) judge_sequences(problem, values, wanted, report);
@@ -315,7 +349,9 @@ class Checker::Implementation {
                 report.sequence_reasons.empty() && !report.damage &&
                 (!report.mask_verdict || report.mask_verdict->ok);
     if (options_.theirs) {
-      judge_theirs(problem, values, values_of(*options_.theirs, problem), wanted, report);
+      AttentionValues theirs = values_of(*options_.theirs, problem);
+      leave_out_spread(wanted, theirs);
+      judge_theirs(problem, values, theirs, wanted, report);
     }
   }
 

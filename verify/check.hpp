@@ -57,6 +57,9 @@ struct StepTimes {
 struct Report {
   bool ok = true;  ///< results, the block mask and the memory around out are right, promises kept
   Verdict verdict;
+  /// Elements of out that are NaN or infinite where the reference is finite, and may be: v's spread
+  /// to them inside of a tile (value_spread.hpp).
+  std::int64_t spread = 0;
   /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
   std::vector<std::string> sequence_reasons = {};
   /// Of the device that it was compared with.
@@ -108,6 +111,7 @@ class Checker {
     Reference reference;
     AttentionValues naive;
     Rule rule;
+    Values spread = {};  ///< of out, as value_spread has it; without elements where v is finite
     /// Of each part of the call (Parts): the greatest magnitude of its modified scores.
     std::vector<double> max_abs_scores = {};
     std::int64_t mask_disagreements = 0;

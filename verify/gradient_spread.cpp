@@ -5,12 +5,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/ceil_div.hpp"
+#include "verify/kept_cells.hpp"
 
 namespace tilewright::verify {
 namespace {
-
-constexpr std::int64_t kGreatestTile = 256;  // of any kernel's rows or columns
 
 bool is_finite_row(const Values& values, std::int64_t b, std::int64_t h, std::int64_t row) {
   const double* const begin = values.row(b, h, row);
@@ -21,36 +19,6 @@ bool is_finite(const Values& values) {
   return std::all_of(values.data.begin(), values.data.end(),
                      [](double x) { return std::isfinite(x); });
 }
-
-// The rows and columns of a head in cells no smaller than any tile, and which cells keep an
-// element. What a tile keeps reaches at most its cell's neighbours.
-class KeptCells {
- public:
-  KeptCells(std::int64_t rows, std::int64_t columns, const std::array<std::int64_t, 2>& block)
-      : row_side_(std::max(kGreatestTile, block[0])),
-        column_side_(std::max(kGreatestTile, block[1])),
-        width_(ceil_div(columns, column_side_)),
-        height_(ceil_div(rows, row_side_)),
-        kept_(static_cast<std::size_t>(width_ * height_)) {}
-
-  void keep(std::int64_t row, std::int64_t column) {
-    kept_[static_cast<std::size_t>(row / row_side_ * width_ + column / column_side_)] = true;
-  }
-
-  bool may_share_a_tile(std::int64_t row, std::int64_t column) const {
-    const std::int64_t y = row / row_side_, x = column / column_side_;
-    for (std::int64_t i = std::max<std::int64_t>(y - 1, 0); i < std::min(y + 2, height_); ++i) {
-      for (std::int64_t j = std::max<std::int64_t>(x - 1, 0); j < std::min(x + 2, width_); ++j) {
-        if (kept_[static_cast<std::size_t>(i * width_ + j)]) return true;
-      }
-    }
-    return false;
-  }
-
- private:
-  std::int64_t row_side_, column_side_, width_, height_;
-  std::vector<bool> kept_;
-};
 
 // One query head of one batch.
 class HeadSpread {
@@ -66,11 +34,15 @@ class HeadSpread {
         h_kv_(h / (problem.q.heads / problem.k.heads)),
         cells_(problem.q.rows, problem.k.rows, block) {
     find_rows(inputs, snippets);
+    std::vector<std::int64_t> odd_values;
     for (std::int64_t column = 0; column < problem.k.rows; ++column) {
-      const bool is_odd = !is_finite_row(problem.k, k_b_, h_kv_, column) ||
-                          !is_finite_row(problem.v, v_b_, h_kv_, column);
-      if (is_odd) odd_columns_.push_back(column);
+      const bool is_odd_value = !is_finite_row(problem.v, v_b_, h_kv_, column);
+      if (is_odd_value) odd_values.push_back(column);
+      if (is_odd_value || !is_finite_row(problem.k, k_b_, h_kv_, column)) {
+        odd_columns_.push_back(column);
+      }
     }
+    find_odd_deltas(inputs, odd_values);
   }
 
   void mark(GradientValues& spread) const {
@@ -78,6 +50,11 @@ class HeadSpread {
       mark_row(spread.dq, b_, h_, row);
       for (std::int64_t column = 0; column < problem_.k.rows; ++column) {
         if (cells_.may_share_a_tile(row, column)) mark_column(spread, column);
+      }
+    }
+    for (const std::int64_t row : odd_deltas_) {
+      for (std::int64_t column = 0; column < problem_.k.rows; ++column) {
+        if (cells_.may_share_a_tile(row, column)) mark_row(spread.dk, k_b_, h_kv_, column);
       }
     }
     for (const std::int64_t column : odd_columns_) {
@@ -114,6 +91,18 @@ class HeadSpread {
     }
   }
 
+  // Rows whose delta, dout . out, may hold what v does: dX of all of their elements does then.
+  void find_odd_deltas(const GradientInputs& inputs, const std::vector<std::int64_t>& odd_values) {
+    for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
+      const bool meets_one =
+          std::any_of(odd_values.begin(), odd_values.end(),
+                      [&](std::int64_t column) { return cells_.may_share_a_tile(row, column); });
+      if (meets_one && (!inputs.out || !is_finite_row(*inputs.out, b_, h_, row))) {
+        odd_deltas_.push_back(row);
+      }
+    }
+  }
+
   static void mark_row(Values& values, std::int64_t b, std::int64_t h, std::int64_t row) {
     std::fill_n(values.row(b, h, row), values.width, 1.0);
   }
@@ -127,6 +116,7 @@ class HeadSpread {
   std::int64_t b_, h_, k_b_, v_b_, h_kv_;
   KeptCells cells_;
   std::vector<std::int64_t> odd_rows_, odd_columns_;  // that hold NaN or infinity
+  std::vector<std::int64_t> odd_deltas_;              // rows
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "verify/kinks.hpp"
+#include "verify/scores.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 // is summed over the batch.
 template <typename Score>
 class HeadSweep {
+  static constexpr Score kInfiniteScore = std::numeric_limits<Score>::infinity();
+
  public:
   HeadSweep(const DenseProblem& problem, const GradientInputs& inputs,
             const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
@@ -33,7 +36,8 @@ class HeadSweep {
         named_terms(sizes == nullptr ? 0 : static_cast<std::size_t>(inputs.cells)),
         named_of_weights(named_terms.size()),
         named_magnitudes(named_terms.size()),
-        named_ambiguous(named_terms.size()) {
+        named_ambiguous(named_terms.size()),
+        named_undefined(named_terms.size()) {
     const auto columns = static_cast<std::size_t>(problem.k.rows);
     for (std::vector<Score>* one :
          {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_, &of_weight_, &factor_, &met_}) {
@@ -51,6 +55,7 @@ class HeadSweep {
     v_b_ = problem_.v.batch == 1 ? 0 : b;
     h_kv_ = h / (problem_.q.heads / problem_.k.heads);
     if (!weigh(b, h, row)) return;
+    if (sizes_ != nullptr && std::isnan(lse_)) mark_undefined(b, h, row);
     const double* const dout = inputs_.dout.row(b, h, row);
     const Score delta = delta_of(b, h, row, dout);
     const double delta_size = sizes_ == nullptr ? 0 : size_of_delta(b, h, row, dout);
@@ -109,7 +114,7 @@ class HeadSweep {
         for (std::int64_t d = 0; d < width; ++d) size += std::fabs(q[d] * k[d]);
         errors_[c] = static_cast<double>(width) * 0x1p-24 * size * std::fabs(problem_.scale) +
                      search_.share_of_score * std::fabs(scores_[c]);
-        if (p_[c] == 0 || !std::isfinite(errors_[c])) errors_[c] = 0;
+        if (p_[c] == 0 || std::isnan(p_[c]) || !std::isfinite(errors_[c])) errors_[c] = 0;
       }
       return kinks_->look(b, h, row, scores_, errors_);
     }
@@ -135,7 +140,23 @@ class HeadSweep {
     }
   }
 
-  // P of a row, the weights that meet V, and out; false where nothing is kept.
+  // An element that is kept with a score of -inf has none, as in forward, whatever lse is.
+  bool has_weight(std::size_t c) const { return keep_[c] != 0 && modified_[c] != -kInfiniteScore; }
+
+  // Where kernels take e^(-inf - lse) for the weight of such an element.
+  void mark_undefined(std::int64_t b, std::int64_t h, std::int64_t row) {
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      const bool is_undefined = keep_[c] != 0 && !has_weight(c);
+      dy_[c] = is_undefined ? std::numeric_limits<Score>::quiet_NaN() : Score(0);
+      if (!is_undefined) continue;
+      std::fill_n(sizes_->undefined.dk.row(b_, h_kv_, index(c)), problem_.k.width, 1.0);
+      std::fill_n(sizes_->undefined.dv.row(v_b_, h_kv_, index(c)), problem_.v.width, 1.0);
+    }
+    if (inputs_.cells > 0)
+      slopes_.add(b, h, row, scores_.data(), dy_.data(), named_undefined.data());
+  }
+
+  // P of a row, its lse, the weights that meet V, and out; false where nothing is kept.
   bool weigh(std::int64_t b, std::int64_t h, std::int64_t row) {
     const double* const q = problem_.q.row(b, h, row);
     for (std::size_t c = 0; c < scores_.size(); ++c) {
@@ -143,31 +164,34 @@ class HeadSweep {
       scores_[c] = round_(product * static_cast<Score>(problem_.scale));
     }
     snippets_(b, h, row, scores_.data(), modified_.data(), keep_.data());
-    Score greatest = -std::numeric_limits<Score>::infinity();
+    if constexpr (sizeof(Score) > sizeof(float)) bound_scores(modified_);
+    Score greatest = -kInfiniteScore;
+    bool keeps_some = false;
     for (std::size_t c = 0; c < p_.size(); ++c) {
-      if (keep_[c] != 0 && !(modified_[c] <= greatest)) greatest = modified_[c];
+      if (!has_weight(c)) continue;
+      keeps_some = true;
+      if (modified_[c] > greatest) greatest = modified_[c];
     }
-    if (greatest == -std::numeric_limits<Score>::infinity()) return false;
+    if (!keeps_some) return false;
     Score sum = 0;
     if (problem_.sink) {
       const auto sink = static_cast<Score>(problem_.sink->at(b, h, row, 0));
       greatest = std::max(greatest, sink);
-      sum = std::exp(sink - greatest);
+      sum = sink == greatest ? Score(1) : std::exp(sink - greatest);
     }
     for (std::size_t c = 0; c < p_.size(); ++c) {
-      p_[c] = keep_[c] != 0 ? std::exp(modified_[c] - greatest) : Score(0);
-      sum += p_[c];
+      if (has_weight(c)) sum += std::exp(modified_[c] - greatest);
     }
     row_maximum_ = std::isfinite(greatest) ? std::fabs(greatest) : 0;
-    const Score lse = greatest + std::log(sum);
+    lse_ = greatest + std::log(sum);
     out_.assign(static_cast<std::size_t>(problem_.v.width), 0);
     for (std::size_t c = 0; c < p_.size(); ++c) {
+      p_[c] = has_weight(c) ? round_(std::exp(modified_[c] - lse_)) : Score(0);
       if (p_[c] == 0) continue;
-      p_[c] = round_(std::exp(modified_[c] - lse));
       factor_[c] = problem_.dropout
                        ? static_cast<Score>(problem_.dropout->factor(b, h, row, index(c)))
                        : Score(1);
-      met_[c] = problem_.dropout ? round_(p_[c] * factor_[c]) : p_[c];
+      met_[c] = factor_[c] == 1 ? p_[c] : factor_[c] == 0 ? Score(0) : round_(p_[c] * factor_[c]);
       if (inputs_.out || met_[c] == 0) continue;
       const double* const v = problem_.v.row(v_b_, h_kv_, index(c));
       for (std::size_t d = 0; d < out_.size(); ++d) out_[d] += met_[c] * static_cast<Score>(v[d]);
@@ -245,6 +269,7 @@ class HeadSweep {
   const KinkSearch& search_;
   std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;
   std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, of_weight_, out_;
+  Score lse_ = 0;
   Score row_maximum_ = 0;            // the magnitude of the row's greatest score
   std::vector<Score> factor_, met_;  // dropout's factors of P, and the weights that met V
   std::vector<unsigned char> keep_;
@@ -252,7 +277,8 @@ class HeadSweep {
   std::optional<Kinks> kinks_;
 
  public:
-  std::vector<double> named, named_terms, named_of_weights, named_magnitudes, named_ambiguous;
+  std::vector<double> named, named_terms, named_of_weights, named_magnitudes, named_ambiguous,
+      named_undefined;
 };
 
 void add_to(std::vector<double>& sums, const std::vector<double>& more) {
@@ -270,11 +296,12 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     sizes->of_weights = zeros_for(problem, inputs);
     sizes->named_magnitudes.assign(static_cast<std::size_t>(inputs.cells), 0);
     sizes->ambiguous = zeros_for(problem, inputs);
+    sizes->undefined = zeros_for(problem, inputs);
   }
   const std::int64_t group = problem.q.heads / problem.k.heads;
   const auto heads = static_cast<std::size_t>(problem.k.heads);
   std::vector<std::vector<double>> named(heads), terms(heads), of_weights(heads), magnitudes(heads),
-      ambiguous(heads);
+      ambiguous(heads), undefined(heads);
   threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
     HeadSweep<Score> head(problem, inputs, snippets, slopes, rounding, kinks, values, sizes);
     for (std::int64_t b = 0; b < problem.q.batch; ++b) {
@@ -288,6 +315,7 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     of_weights[place] = std::move(head.named_of_weights);
     magnitudes[place] = std::move(head.named_magnitudes);
     ambiguous[place] = std::move(head.named_ambiguous);
+    undefined[place] = std::move(head.named_undefined);
   });
   for (std::size_t head = 0; head < heads; ++head) {
     add_to(values.named, named[head]);
@@ -296,6 +324,7 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     add_to(sizes->of_weights.named, of_weights[head]);
     add_to(sizes->named_magnitudes, magnitudes[head]);
     add_to(sizes->ambiguous.named, ambiguous[head]);
+    add_to(sizes->undefined.named, undefined[head]);
   }
   return values;
 }

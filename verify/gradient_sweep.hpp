@@ -61,6 +61,8 @@ struct GradientSizes {
   /// Of the cells of GradientInputs::named: what they sum, each term by its magnitude.
   std::vector<double> named_magnitudes;
   GradientValues ambiguous;  ///< how far each element may be off (kinks.hpp)
+  /// 1 where an element may be NaN: a row whose lse is NaN keeps the element with a score of -inf.
+  GradientValues undefined;
 };
 
 /// How ambiguous elements are found, by the reference.

@@ -196,8 +196,8 @@ class GradientJudge {
 
   std::map<std::string, GradientVerdict> run() {
     WholeGradients terms = zeros(), of_weights = zeros(), ambiguous = zeros();
-    const WholeGradients spread = spread_of_inputs();
-    const WholeGradients reference = reference_gradients(terms, of_weights, ambiguous);
+    WholeGradients spread = spread_of_inputs();
+    const WholeGradients reference = reference_gradients(terms, of_weights, ambiguous, spread);
     std::vector<WholeGradients> naive;
     const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
     for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(naive_gradients(draw));
@@ -291,7 +291,7 @@ class GradientJudge {
 
   // named_magnitudes_ are the reference's too.
   WholeGradients reference_gradients(WholeGradients& terms, WholeGradients& of_weights,
-                                     WholeGradients& ambiguous) {
+                                     WholeGradients& ambiguous, WholeGradients& spread) {
     WholeGradients whole = zeros();
     named_magnitudes_.assign(static_cast<std::size_t>(cells_), 0);
     const GradientRounding<double> rounding{
@@ -309,6 +309,7 @@ class GradientJudge {
       take(sizes.of_weights, *piece, false, of_weights);
       add(sizes.named_magnitudes, named_magnitudes_, false);
       take(sizes.ambiguous, *piece, false, ambiguous);
+      take(sizes.undefined, *piece, false, spread);
     }
     return whole;
   }

@@ -27,14 +27,6 @@ struct ScoreRow {
   std::vector<unsigned char> keep;
 };
 
-// A score beyond float32's range, rounding included, is infinite in every kernel.
-void bound_scores(ScoreRow& row) {
-  constexpr double kLimit = 0x1.ffffffp127;
-  for (double& score : row.modified) {
-    if (std::fabs(score) >= kLimit) score = std::copysign(kInfinity, score);
-  }
-}
-
 // The greatest kept score, NaN left aside. -inf where nothing but -inf is kept; then `any` is
 // false.
 struct RowMaximum {
@@ -147,7 +139,7 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     ScoreRow line(v.rows);
     scores.row(b, h, row, line.scores);
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
-    bound_scores(line);
+    bound_scores(line.modified);
     draw_factors(problem, b, h, row, line);
     max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
     const double sink = problem.sink ? problem.sink->at(b, h, row, 0) : -kInfinity;

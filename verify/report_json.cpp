@@ -75,6 +75,7 @@ Json report_json(const Report& report) {
           {"weights_bound", verdict.weights_bound},
           {"naive_max", verdict.naive_max},
           {"naive_rms", verdict.naive_rms},
+          {"spread", report.spread},
           {"reasons", report.reasons()},
           {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
           {"agreement", report.agreement ? to_json(*report.agreement) : Json()},

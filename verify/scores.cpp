@@ -1,6 +1,8 @@
 #include "verify/scores.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace tilewright::verify {
 namespace {
@@ -39,6 +41,15 @@ void Scores::row(std::int64_t b, std::int64_t h, std::int64_t row,
     }
   }
   for (double& score : scores) score *= scale_;
+}
+
+void bound_scores(std::vector<double>& modified) {
+  constexpr double kLimit = 0x1.ffffffp127;
+  for (double& score : modified) {
+    if (std::fabs(score) >= kLimit) {
+      score = std::copysign(std::numeric_limits<double>::infinity(), score);
+    }
+  }
 }
 
 }  // namespace tilewright::verify

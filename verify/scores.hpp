@@ -23,4 +23,8 @@ class Scores {
   double scale_;
 };
 
+/// Makes modified scores infinite that are beyond float32's range, rounding included: they are in
+/// every kernel.
+void bound_scores(std::vector<double>& modified);
+
 }  // namespace tilewright::verify

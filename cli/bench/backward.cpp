@@ -14,6 +14,7 @@
 #include "cli/bench/suites.hpp"
 #include "cli/bench/variants.hpp"
 #include "cli/bench/workloads.hpp"
+#include "cli/bench/written_out.hpp"
 #include "cli/progress.hpp"
 #include "generator/snippet/snippet.hpp"
 #include "runtime/call/staged_backward.hpp"
@@ -102,12 +103,11 @@ class LearntGradients {
     return all;
   }
   // A time means something only where the call wrote numbers.
-  void require_numbers() const {
+  void require_numbers(const Spec& spec) const {
     for (const auto& [name, tensor] : tensors_) {
       for (std::int64_t i = 0; i < tensor.numel(); i += 1 + tensor.numel() / 4096) {
         if (std::isfinite(read_element(tensor.data(), tensor.dtype(), i))) continue;
-        throw Error(ErrorCode::internal,
-                    fmt::format("element {} of the gradient of {} is no number", i, name));
+        throw not_finite_error(spec, fmt::format("element {} of the gradient of {}", i, name));
       }
     }
   }
@@ -176,7 +176,7 @@ Samples time_backward(const PreparedCall& call, const BenchArguments& arguments)
   samples.median_ms /= calls;
   samples.least_ms /= calls;
   staged.copy_back();
-  gradients.require_numbers();
+  gradients.require_numbers(call.attention().spec());
   require_equal_bits(call, staged, gradients, arguments);
   return samples;
 }

@@ -213,7 +213,7 @@ void PreparedCall::poison_out() const {
 
 void PreparedCall::require_result() const {
   staged().copy_back();
-  require_numbers(tensors_->out);
+  require_numbers(attention_.spec(), tensors_->out);
 }
 
 void PreparedCall::require_result_at(std::size_t number) const {
@@ -236,7 +236,7 @@ void PreparedCall::require_result_at(std::size_t number) const {
         "reading an element of out");
     driver.check(driver.functions().stream_synchronize(nullptr), "reading an element of out");
   }
-  require_number(value.data(), dtype, index);
+  require_number(attention_.spec(), value.data(), dtype, index);
 }
 
 double PreparedCall::kept_share() const {

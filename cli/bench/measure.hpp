@@ -106,7 +106,7 @@ class PreparedCall {
   /// default stream.
   void poison_out() const;
   /// Looks at every element of out: a time means something only where the call wrote a result.
-  /// @throws Error with code internal where an element is still poisoned, or is not finite
+  /// @throws Error with code internal where an element is still poisoned; not_finite_error
   void require_result() const;
   /// The same for one element, which is cheap; any number chooses which.
   void require_result_at(std::size_t number) const;

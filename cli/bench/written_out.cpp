@@ -1,8 +1,9 @@
 #include "cli/bench/written_out.hpp"
 
-#include <fmt/format.h>
+#include <cstddef>
+#include <string>
 
-#include "base/error.hpp"
+#include <fmt/format.h>
 
 namespace tilewright::cli {
 namespace {
@@ -63,7 +64,19 @@ bool are_finite(const Tensor& tensor) {
 
 }  // namespace
 
-void require_number(const void* element, DType dtype, std::int64_t index) {
+Error not_finite_error(const Spec& spec, std::string_view element) {
+  const std::string message =
+      fmt::format("the kernel that was timed wrote no finite number to {}", element);
+  if (spec.score_mod.empty() && !spec.has_scales_or_sink()) {
+    return {ErrorCode::internal, message, "`tilewright check` says what else is wrong"};
+  }
+  return {ErrorCode::snippet, message,
+          fmt::format("{} may give NaN or infinity, and times of those mean nothing; `tilewright "
+                      "check` says whether the kernel is wrong",
+                      spec.score_mod.empty() ? "a scale or the sink" : "score_mod")};
+}
+
+void require_number(const Spec& spec, const void* element, DType dtype, std::int64_t index) {
   const std::uint32_t value = element_bits(element, dtype);
   const Bits bits = bits_of(dtype);
   if ((value & bits.not_finite) != bits.not_finite) return;
@@ -72,17 +85,14 @@ void require_number(const void* element, DType dtype, std::int64_t index) {
                 fmt::format("the kernel that was timed left element {} of out unwritten", index),
                 "its time means nothing; `tilewright check` says what else is wrong");
   }
-  throw Error(
-      ErrorCode::internal,
-      fmt::format("the kernel that was timed wrote no finite number to element {} of out", index),
-      "`tilewright check` says whether the kernel or the snippets are wrong");
+  throw not_finite_error(spec, fmt::format("element {} of out", index));
 }
 
-void require_numbers(const Tensor& out) {
+void require_numbers(const Spec& spec, const Tensor& out) {
   if (are_finite(out)) return;
   const std::size_t size = size_of(out.dtype());
   for (std::int64_t i = 0; i < out.numel(); ++i) {
-    require_number(static_cast<const char*>(out.data()) + static_cast<std::size_t>(i) * size,
+    require_number(spec, static_cast<const char*>(out.data()) + static_cast<std::size_t>(i) * size,
                    out.dtype(), i);
   }
 }

@@ -48,7 +48,7 @@ jinja::Splice splice_of(Derivative derivative) {
 }
 
 jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPattern pattern,
-                      bool is_finite) {
+                      bool is_finite, bool is_branched) {
   const std::vector<std::string> names = gradient_names(spec);
   const auto place = std::find(names.begin(), names.end(), slot.name) - names.begin();
   const auto buffer = spec.buffers.find(slot.name);
@@ -61,6 +61,7 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPatt
           {"buffer", slot.name},
           {"pattern", std::string(to_string(pattern))},
           {"is_finite", is_finite},
+          {"is_branched", is_branched},
           {"rank", static_cast<std::int64_t>(slot.indices.size())},
           {"trusted", is_trusted},
           {"indices", indices}};
@@ -85,7 +86,8 @@ jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& inte
     if (pattern == GradientPattern::difference && ++diagonals > kMostDiagonals) {
       pattern = GradientPattern::element;
     }
-    slots.push_back(slot_value(facts.spec, by_names.slots[i], pattern, is_finite(by_names, i)));
+    slots.push_back(slot_value(facts.spec, by_names.slots[i], pattern, is_finite(by_names, i),
+                               is_branched(by_names, i)));
   }
   if (slots.empty()) return context;
   context["diagonals"] = std::min(diagonals, kMostDiagonals);

@@ -150,6 +150,17 @@ bool is_finite(const Derivative& derivative, std::size_t slot) {
   return !loops && !infinite.of(output_name(slot));
 }
 
+bool is_branched(const Derivative& derivative, std::size_t slot) {
+  bool has_statements = false;
+  snippet::for_each_statement(derivative.statements, [&](const Statement& statement) {
+    has_statements = has_statements || statement.kind == Statement::Kind::branch;
+  });
+  const Dependence branched(derivative.statements, [](const Expression& node) {
+    return node.op == Op::select || node.op == Op::conditional;
+  });
+  return has_statements || branched.of(output_name(slot));
+}
+
 std::optional<GradientTerms> gradient_terms(const SpecFacts& facts) {
   const std::vector<std::string> names = gradient_names(facts.spec);
   GradientTerms terms{.adds_to_score = true, .patterns = {}};

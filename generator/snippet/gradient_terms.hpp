@@ -31,6 +31,11 @@ GradientPattern pattern_of(const snippet::DerivativeSlot& slot);
 /// @param slot  of the derivative
 bool is_finite(const snippet::Derivative& derivative, std::size_t slot);
 
+/// Whether a derivative may be 0 because a branch was not taken: then it gives nothing, even where
+/// what it would be multiplied by is NaN.
+/// @param slot  of the derivative
+bool is_branched(const snippet::Derivative& derivative, std::size_t slot);
+
 /// The sums of gradients of the buffers and scalars that a spec names: terms dY * g, where g is the
 /// modified score's derivative by what was read.
 struct GradientTerms {

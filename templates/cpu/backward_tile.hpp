@@ -29,11 +29,13 @@ TW_INLINE RowVectors vectors_of(const RowFacts* facts) {
   return vectors;
 }
 
-// e^(y - lse), 0 of a row with nothing kept. An lse of another call could make it overflow.
+// e^(y - lse), 0 of a row with nothing kept, and of what is dropped though lse is NaN. An lse of another call
+// could make it overflow.
 TW_INLINE Vector weight(Vector y, Vector lse) {
   const Vector greatest = broadcast(80.0f);
   const Vector x = y - lse;
-  return lse == kInfinity ? Vector{} : exp_not_positive(x > greatest ? greatest : x);
+  const IntVector is_nothing = lse == kInfinity | y == -kInfinity;
+  return is_nothing ? Vector{} : exp_not_positive(x > greatest ? greatest : x);
 }
 
 template <typename Element>

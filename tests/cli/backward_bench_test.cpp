@@ -31,6 +31,23 @@ TEST_CASE("cli backward bench: --list and --only") {
                               ContainsSubstring("causal f32 d64 batch 1, heads 4/4"));
 }
 
+TEST_CASE("cli bench and tune: NaN of a snippet is the user's to mend") {
+  const Folder folder;
+  const std::string spec = folder.write(
+      "s.json", R"x({"dtype": "f32", "head_dim": 16, "score_mod": "sqrt(score - 100.0)"})x");
+  const auto refused = [](const Ended& ended) {
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring("error[snippet]") &&
+                              ContainsSubstring("hint: score_mod may give NaN or infinity"));
+  };
+  refused(bench({"--spec", spec, "--inputs", "random:1,1,1,64,64", "--budget-ms", "1"}));
+  refused(start({"bench", "--device", "cpu", "--spec", spec, "--inputs", "random:1,1,1,64,64",
+                 "--budget-ms", "1"}));
+  refused(start({"tune", spec, "--device", "cpu", "--shape", "1,1,1,64,64", "--budget-ms", "1",
+                 "--dry-run"}));
+}
+
 TEST_CASE("cli backward bench: a spec that can have no gradients is told who asks for them") {
   const Folder folder;
   const auto refused = [&](const std::string& keys, std::vector<std::string> more) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "generator/spec/spec.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace tilewright;
@@ -19,9 +20,9 @@ Tensor ending_with(DType dtype, const void* last) {
   return out;
 }
 
-std::string message_of(const Tensor& out) {
+std::string message_of(const Tensor& out, const Spec& spec = {}) {
   try {
-    cli::require_numbers(out);
+    cli::require_numbers(spec, out);
   } catch (const Error& error) {
     return error.what();
   }
@@ -45,4 +46,17 @@ TEST_CASE("cli bench: a number of one byte is finite but for its NaN") {
   CHECK(message_of(ending_with(f8e4m3, least)).empty());
   CHECK_THAT(message_of(ending_with(f8e4m3, nan)),
              ContainsSubstring("no finite number to element 4"));
+}
+
+TEST_CASE("cli bench: NaN is a snippet's where the spec has one that numbers come from") {
+  const unsigned char nan[] = {0, 0, 0xc0, 0x7f};
+  const Tensor out = ending_with(f32, nan);
+  CHECK_THAT(message_of(out), ContainsSubstring("error[internal]"));
+  CHECK_THAT(message_of(out, {.mask_mod = "q_idx >= kv_idx"}),
+             ContainsSubstring("error[internal]"));
+  CHECK_THAT(
+      message_of(out, {.score_mod = "sqrt(score)"}),
+      ContainsSubstring("error[snippet]") && ContainsSubstring("hint: score_mod may give NaN"));
+  CHECK_THAT(message_of(out, {.sink = "x[h]"}),
+             ContainsSubstring("error[snippet]") && ContainsSubstring("the sink may give NaN"));
 }

@@ -1,9 +1,12 @@
 #include "verify/check.hpp"
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "base/error.hpp"
+#include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "verify/random_inputs.hpp"
 
@@ -329,6 +332,36 @@ TEST_CASE("check: a mask that float and double decide differently is judged by f
   CAPTURE(report.reasons());
   CHECK(report.ok);
   CHECK(report.mask_disagreements > 0);
+}
+
+// v is NaN in one element of its first head, which rows before it drop in their tile.
+TEST_CASE("check: where NaN of v may spread inside of a tile out is not judged") {
+  Spec spec = causal_documents();
+  spec.mask_mod = "q_idx >= kv_idx";
+  spec.buffers.erase("doc");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Shape shape{.batch = 1, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 1100, .kv_len = 1100};
+  Inputs inputs = random_inputs(spec, shape, 1);
+  constexpr std::int64_t kOddRow = 1022, kOddColumn = 3;
+  write_element(inputs.v.data(), f32, kOddRow * 32 + kOddColumn, nan);
+  const Checker checker(spec, on_cpu());
+  const Report report = checker.check(inputs.problem());
+  CAPTURE(report.reasons());
+  CHECK(report.ok);
+
+  const AttentionValues right = checker.expected(inputs.problem()).reference.values;
+  const auto judge_with = [&](std::int64_t h, std::int64_t row, std::int64_t column, double odd) {
+    CheckOptions options = on_cpu();
+    options.theirs = right;
+    options.theirs->out.at(0, h, row, column) = odd;
+    return check(spec, inputs.problem(), options).ok;
+  };
+  CHECK(judge_with(0, kOddRow - 10, kOddColumn, nan));
+  CHECK_FALSE(judge_with(0, kOddRow - 10, kOddColumn, 1e3));      // a number is judged
+  CHECK_FALSE(judge_with(0, kOddRow - 10, kOddColumn + 1, nan));  // v is finite there
+  CHECK_FALSE(judge_with(0, 40, kOddColumn, nan));                // its tile is skipped
+  CHECK_FALSE(judge_with(2, kOddRow - 10, kOddColumn, nan));      // of another head of v
+  CHECK_FALSE(judge_with(0, kOddRow + 10, kOddColumn, 0));        // the row keeps it
 }
 
 TEST_CASE("check: a write outside out is found") {

@@ -20,7 +20,7 @@ namespace {
 using namespace tilewright;
 using verify::GradientVerdict;
 
-// Of dout.
+// Of dout, or of v.
 struct OddElement {
   std::int64_t at;
   double value;
@@ -30,16 +30,20 @@ struct OddElement {
 struct Call {
   explicit Call(const Spec& given, const verify::RandomOptions& options = {},
                 std::int64_t q_len = 37, std::int64_t kv_len = 50,
-                std::optional<OddElement> odd = {})
+                std::optional<OddElement> odd = {}, std::optional<OddElement> odd_value = {})
       : spec(given),
         shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = q_len, .kv_len = kv_len},
         inputs(verify::random_inputs(given, shape, 3, options)) {
     const Attention attention(spec, {.device = Device::cpu()});
+    if (odd_value) {
+      write_element(inputs.v.data(), spec.dtype, odd_value->at, odd_value->value);
+    }
     const verify::Problem problem = inputs.problem();
     const auto like = [](const TensorView& view) {
       return Tensor::zeros(view.dtype, {view.extents().begin(), view.extents().end()});
     };
-    Tensor out = like(problem.q), lse = Tensor::zeros(f32, {2, 4, q_len});
+    Tensor lse = Tensor::zeros(f32, {2, 4, q_len});
+    out = like(problem.q);
     dout = like(problem.q);
     verify::Random random(1, "dout");
     for (std::int64_t i = 0; i < dout.numel(); ++i) {
@@ -71,7 +75,7 @@ struct Call {
   }
 
   std::map<std::string, GradientVerdict> judge() const {
-    verify::GradientResults results{.dout = dout};
+    verify::GradientResults results{.dout = dout, .out = out};
     for (const auto& [name, tensor] : tensors) results.gradients.emplace(name, tensor);
     return verify::judge_gradients(spec, inputs.problem(), results, {}, ThreadPool::shared());
   }
@@ -79,7 +83,7 @@ struct Call {
   Spec spec;
   Shape shape;
   verify::Inputs inputs;
-  Tensor dout;
+  Tensor dout, out;
   std::map<std::string, Tensor> tensors;
 };
 
@@ -180,6 +184,133 @@ TEST_CASE("gradients: where infinity of dout may spread inside of a tile it is n
     // Another head of v.
     CHECK_FALSE(judge_with({{"dv", kLength * kDim + kNear}}, kInfinity).at("dv").ok);
   }
+}
+
+// Writes `odd` to elements of gradients, judges, and puts back what was there.
+std::map<std::string, GradientVerdict> judge_with(
+    Call& call, const std::vector<std::pair<std::string, std::int64_t>>& places, double odd) {
+  std::map<std::string, Tensor> sound;
+  for (const auto& [name, at] : places) {
+    Tensor& tensor = call.tensors.at(name);
+    sound.emplace(name, Tensor::copy_of(tensor));
+    write_element(tensor.data(), tensor.dtype(), at, odd);
+  }
+  auto verdicts = call.judge();
+  for (auto& [name, tensor] : sound) call.tensors.at(name) = std::move(tensor);
+  return verdicts;
+}
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Row 20 of each head keeps columns 0 to 20, and has a score of NaN or +infinity.
+Spec spec_of_odd_row(const std::string& score) {
+  return {.dtype = f32,
+          .head_dim = 16,
+          .score_mod = score + " + gain[h] * 0.1 + bias[kv_idx - q_idx + 40]",
+          .mask_mod = "q_idx >= kv_idx",
+          .buffers = {{"gain", {.dtype = f32, .shape = {NamedDim::num_q_heads}}},
+                      {"bias", {.dtype = f32, .shape = {90}}}},
+          .block = {32, 32},
+          .outputs = {.lse = true},
+          .gradients = {"q", "k", "v", "gain", "bias"}};
+}
+
+TEST_CASE("gradients: NaN of a row's scores is wanted where it keeps, and nowhere else") {
+  const std::string one = GENERATE("(q_idx == 20 && h == 0 ? INFINITY : score)",
+                                   "(q_idx == 20 && h == 0 && kv_idx == 3 ? INFINITY : score)",
+                                   "(q_idx == 20 && h == 0 ? sqrt(-1.0 - abs(score)) : score)");
+  CAPTURE(one);
+  Call call(spec_of_odd_row(one));
+  for (const auto& [name, verdict] : call.judge()) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+    CHECK(verdict.spread == 0);
+  }
+  constexpr std::int64_t kDim = 16, kColumns = 50, kRows = 37;
+  const auto is_ok = [&](const std::string& name, std::int64_t at, double odd) {
+    return judge_with(call, {{name, at}}, odd).at(name).ok;
+  };
+  for (const char* const name : {"dk", "dv"}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_ok(name, 21 * kDim, kNan));               // the row drops it, in its tile
+    CHECK_FALSE(is_ok(name, 20 * kDim, 0));                  // the row keeps it
+    CHECK_FALSE(is_ok(name, (kColumns + 20) * kDim, kNan));  // of another head of k
+    CHECK_FALSE(is_ok(name, 25 * kDim, 1e4));                // a number of other rows
+  }
+  CHECK_FALSE(is_ok("dq", 19 * kDim, kNan));
+  CHECK_FALSE(is_ok("dq", 20 * kDim, 0));
+  CHECK_FALSE(is_ok("dq", (kRows + 20) * kDim, kNan));  // of another head of q
+  CHECK_FALSE(is_ok("dq", 19 * kDim, 1e4));
+  CHECK_FALSE(is_ok("d_gain", 0, 0));
+  CHECK_FALSE(is_ok("d_gain", 1, kNan));
+  CHECK_FALSE(is_ok("d_bias", 19, kNan));  // of differences below -20
+  CHECK_FALSE(is_ok("d_bias", 20, 0));
+  CHECK_FALSE(is_ok("d_bias", 41, kNan));  // which no row keeps
+}
+
+TEST_CASE("gradients: what a row of NaN keeps with a score of -infinity may be NaN") {
+  Call call(
+      spec_of_odd_row("(q_idx == 20 && h == 0 ? (kv_idx < 10 ? INFINITY : "
+                      "kv_idx < 15 ? -INFINITY : score) : score)"));
+  for (const auto& [name, verdict] : call.judge()) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+  }
+  const auto of_infinity =
+      judge_with(call, {{"dk", 12 * 16}, {"dv", 12 * 16}, {"d_bias", 32}}, kNan);
+  for (const char* const name : {"dk", "dv", "d_bias"}) {
+    CAPTURE(name, of_infinity.at(name).reasons);
+    CHECK(of_infinity.at(name).ok);
+    CHECK(of_infinity.at(name).spread == 1);
+  }
+  CHECK_FALSE(judge_with(call, {{"dk", 12 * 16}}, 1e4).at("dk").ok);
+  CHECK_FALSE(judge_with(call, {{"dk", 16 * 16}}, 0).at("dk").ok);  // a number in the row
+}
+
+TEST_CASE("gradients: a row whose last kept scores are -infinity is NaN where one is NaN") {
+  Call call(
+      spec_of_odd_row("(q_idx == 20 && h == 0 ? (kv_idx < 10 ? sqrt(-1.0 - abs(score)) : "
+                      "-INFINITY) : score)"));
+  for (const auto& [name, verdict] : call.judge()) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+  }
+  CHECK_FALSE(judge_with(call, {{"dk", 5 * 16}}, 0).at("dk").ok);
+}
+
+// Rows 20 and 22 have a sink of NaN, and 22 keeps nothing.
+TEST_CASE("gradients: sinks of NaN and infinity") {
+  Spec spec = spec_of_odd_row("score");
+  spec.mask_mod = "q_idx >= kv_idx && q_idx != 22";
+  spec.sink =
+      "q_idx % 2 == 0 && abs(q_idx - 21) < 2 ? INFINITY - INFINITY : "
+      "q_idx == 25 ? INFINITY : q_idx == 27 ? -INFINITY : 0.5";
+  Call call(spec);
+  for (const auto& [name, verdict] : call.judge()) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+    CHECK(verdict.spread == 0);
+  }
+  CHECK_FALSE(judge_with(call, {{"dk", 20 * 16}}, 0).at("dk").ok);
+  CHECK_FALSE(judge_with(call, {{"dk", 21 * 16}}, kNan).at("dk").ok);
+  for (const std::int64_t row : {22, 25, 27}) {
+    CAPTURE(row);
+    CHECK_FALSE(judge_with(call, {{"dq", row * 16}}, kNan).at("dq").ok);
+  }
+}
+
+// v is finite in all rows but 22, which row 20 drops in its tile.
+TEST_CASE("gradients: where NaN of v may spread by delta it is not judged") {
+  Spec spec = spec_of_odd_row("score");
+  Call call(spec, {}, 37, 50, {}, OddElement{22 * 16 + 3, kNan});
+  for (const auto& [name, verdict] : call.judge()) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+  }
+  CHECK(judge_with(call, {{"dk", 40 * 16}}, kNan).at("dk").ok);  // of Hopper's kernel
+  CHECK_FALSE(judge_with(call, {{"dk", 40 * 16}}, 1e4).at("dk").ok);
+  CHECK_FALSE(judge_with(call, {{"dv", 40 * 16}}, kNan).at("dv").ok);
+  CHECK_FALSE(judge_with(call, {{"dk", (50 + 40) * 16}}, kNan).at("dk").ok);  // another head
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "generator/snippet/gradient_terms.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "generator/snippet/derivative.hpp"
@@ -30,14 +31,17 @@ GradientTerms terms_of(const std::string& score_mod) {
   return *terms;
 }
 
-// Of the derivative by the read of x.
-bool is_finite_by_x(const std::string& score_mod) {
+// By the read of x.
+snippet::Derivative derivative_of(const std::string& score_mod) {
   const Spec spec = spec_of(score_mod);
   const SpecFacts facts(spec);
-  const auto by_x =
-      snippet::differentiate(facts.score_mod->tree, {.by_score = false, .names = {"x"}});
+  auto by_x = snippet::differentiate(facts.score_mod->tree, {.by_score = false, .names = {"x"}});
   REQUIRE(by_x);
-  return is_finite(*by_x, 0);
+  return std::move(*by_x);
+}
+
+bool is_finite_by_x(const std::string& score_mod) {
+  return is_finite(derivative_of(score_mod), 0);
 }
 
 }  // namespace
@@ -93,6 +97,17 @@ TEST_CASE("gradient terms: constants and functions that forward knows have deriv
       CHECK(is_known(call + ")"));
     }
   }
+}
+
+TEST_CASE("gradient terms: whether a branch decides about a factor") {
+  const auto is_branched_by_x = [](const std::string& score_mod) {
+    return is_branched(derivative_of(score_mod), 0);
+  };
+  CHECK(is_branched_by_x("select(q_idx > 3, score + x[h], score)"));
+  CHECK(is_branched_by_x("float a = x[h]; return score + (q_idx > 3 ? a : 0.0);"));
+  CHECK(is_branched_by_x("if (q_idx > 3) return score + x[h]; return score;"));
+  CHECK_FALSE(is_branched_by_x("score + x[h] * (kv_idx - q_idx)"));
+  CHECK_FALSE(is_branched_by_x("score + x[clamp(kv_idx - q_idx, -20, 20) + 20]"));
 }
 
 TEST_CASE("gradient terms: of a snippet whose derivative is unknown") {

@@ -165,7 +165,9 @@ class GatheredTerms {
         float by[kSlots];
         tw_snippet::tw_differentiate_by_names(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
                                               at.q_idx(i, j), at.kv_idx(i, j), by);
-        const bool counts = tw_snippet::tw_slots[kSlot].is_finite || w[i][j] != 0.0f;
+        constexpr tw_snippet::tw_Slot kHow = tw_snippet::tw_slots[kSlot];
+        // dY may be NaN, which a branch that was not taken must not add.
+        const bool counts = (kHow.is_finite || w[i][j] != 0.0f) && (!kHow.is_branched || by[kSlot] != 0.0f);
         terms[i][k] = counts ? dy[i][k] * by[kSlot] : 0.0f;
       }
     }

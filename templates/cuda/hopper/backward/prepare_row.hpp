@@ -56,7 +56,9 @@ TW_INLINE void prepare_row(const BackwardArguments& arguments, const HopperBackw
   const bool is_kept = lse != -kInfinity;
   const float dlse = is_kept && arguments.dlse != nullptr ? arguments.dlse[at.lse_row] : 0.0f;
   facts[0] = is_kept ? lse_of_elements(lse) : at.is_row ? kInfinity : kGreatestFloat;
-  facts[kKvTile] = is_kept ? delta - dlse : 0.0f;
+  // Where lse is NaN so is delta, which would make NaN of what is dropped: 0 (d - delta).
+  const bool is_number = lse == lse;
+  facts[kKvTile] = is_kept && is_number ? delta - dlse : 0.0f;
 }
 
 }  // namespace tw_kernel
