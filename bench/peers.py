@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Tilewright beside its peers on one GPU, in one run: cuDNN, FlashAttention-2 and -4, and FlexAttention.
 
-    python3 bench/peers.py --tilewright build/release/cli/tilewright [--suite dense|mods|start|all]
+    python3 bench/peers.py --tilewright build/release/cli/tilewright [--suite dense|mods|backward|start|all]
         [--only NAME]... [--tactic NAME] [--json F.json] [--markdown F.md] [--chart F.svg]
 
 dense   16k tokens, 2048 hidden, bf16, head_dim 64, 128, 256, full and causal: cuDNN, FlashAttention-2 and, where
         the package flash-attn-4 is installed, FlashAttention-4
 mods    batch 2, 16 heads, 8192 x 8192, head_dim 128: compiled FlexAttention with its block mask
+backward
+        gradients of q, k and v in calls like dense's, by the same peers, eight calls in the stream at once; "all" leaves
+        it out
 start   a process's first result, the host's time of a call, compile times: Tilewright's own bars
 
 Workloads come from `tilewright bench --list`. Peers and Tilewright take turns within each row, and are
@@ -31,6 +34,7 @@ import tempfile
 import time
 
 LEAST_SAMPLES, MOST_SAMPLES, WARM_UPS, TIMES_L2 = 5, 200, 3, 4  # as cli/bench/timing.cpp
+BACKWARD_CALLS = 8  # in the stream at once, as cli/bench/backward.cpp
 
 
 # ---- what is measured ------------------------------------------------------------------------------
@@ -49,7 +53,7 @@ class Tilewright:
 
     def command(self, *words):
         result = subprocess.run([self.executable, "bench", *words, "--device", self.device], check=True,
-                                stdout=subprocess.PIPE)
+                                stdout=subprocess.PIPE, env=self.environment)
         return json.loads(result.stdout)
 
     def workloads(self, suite):
@@ -80,8 +84,23 @@ class Tilewright:
             self.process.wait(timeout=30)
 
 
-def median_ms(call, budget_ms):
-    """CUDA events around single calls, the L2 cache overwritten before each."""
+class TilewrightBackward(Tilewright):
+    """Measures gradients of q, k and v, in a process for each measurement."""
+
+    def measure(self, workload, budget_ms):
+        trained = workload["spec"] | {"outputs": ["out", "lse"], "gradients": ["q", "k", "v"]}
+        trained.pop("block", None)  # which suits forward's tiles
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as spec:
+            json.dump(trained, spec)
+            spec.flush()
+            sizes = [workload[key] for key in ("batch", "heads", "kv_heads", "q_len", "kv_len")]
+            result = self.command("--suite", "backward", "--spec", spec.name, "--budget-ms", str(budget_ms), "--json",
+                                  "--inputs", "random:" + ",".join(map(str, sizes)))
+        return result["rows"][0] | {"kept": None, "tactic": self.tactic or "default"}
+
+
+def median_ms(call, budget_ms, calls=1):
+    """CUDA events around `calls` calls, the L2 cache overwritten before them; of one call."""
     import torch
 
     cache = torch.cuda.get_device_properties(0).L2_cache_size
@@ -96,17 +115,18 @@ def median_ms(call, budget_ms):
             len(samples) < MOST_SAMPLES and 1e3 * (time.perf_counter() - begin) < budget_ms):
         flush.zero_()
         start.record()
-        result = call()
+        for _ in range(calls):
+            result = call()
         end.record()
         end.synchronize()
-        samples.append(start.elapsed_time(end))
+        samples.append(start.elapsed_time(end) / calls)
     if not torch.isfinite(result).all():
         raise RuntimeError("the peer's result holds no finite numbers")
     return statistics.median(samples)
 
 
-def sdpa(backend, workload):
-    """A call of scaled_dot_product_attention on fresh random data."""
+def sdpa(backend, workload, backward=False):
+    """A call of scaled_dot_product_attention on fresh random data, or of its gradients."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -117,7 +137,7 @@ def sdpa(backend, workload):
         with sdpa_kernel(getattr(SDPBackend, backend)):
             return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-    return call
+    return backward_of(call, (q, k, v)) if backward else call
 
 
 def has_flash_attention_4():
@@ -127,8 +147,8 @@ def has_flash_attention_4():
         return False
 
 
-def flash_attention_4(workload):
-    """A call of flash_attn_func on fresh random data, [batch, rows, heads, head_dim]."""
+def flash_attention_4(workload, backward=False):
+    """A call of flash_attn_func on fresh random data, [batch, rows, heads, head_dim], or of its gradients."""
     from flash_attn.cute.interface import flash_attn_func
 
     q, k, v = (tensor.transpose(1, 2).contiguous() for tensor in random_qkv(workload))
@@ -138,7 +158,18 @@ def flash_attention_4(workload):
         result = flash_attn_func(q, k, v, causal=causal)
         return result[0] if isinstance(result, tuple) else result
 
-    return call
+    return backward_of(call, (q, k, v)) if backward else call
+
+
+def backward_of(forward, tensors):
+    """A call of the gradients of `forward`'s result with respect to `tensors`."""
+    import torch
+
+    for tensor in tensors:
+        tensor.requires_grad_()
+    out = forward()
+    dout = torch.randn_like(out)
+    return lambda: torch.autograd.grad(out, tensors, dout, retain_graph=True)[0]
 
 
 def flex(workload, buffers):
@@ -227,7 +258,7 @@ def write_safetensors(path, tensors):
 # ---- rows ------------------------------------------------------------------------------------------
 
 
-def take_turns(ours, workload, peers, options):
+def take_turns(ours, workload, peers, options, calls):
     """Rounds in which each is measured once, in the reverse order every other round; the median of each. A peer that
     fails says why."""
     samples = {name: [] for name in [*peers, "ours"]}
@@ -240,7 +271,7 @@ def take_turns(ours, workload, peers, options):
                 samples[name].append(row["ms"])
             elif name not in problems:
                 try:
-                    samples[name].append(median_ms(peers[name], options.budget_ms))
+                    samples[name].append(median_ms(peers[name], options.budget_ms, calls))
                 except Exception as error:  # PyTorch raises what it likes
                     problems[name] = str(error).strip().splitlines()[0][:200]
     ms = {name: statistics.median(times) for name, times in samples.items() if times}
@@ -270,15 +301,16 @@ def dense_name(workload):
 
 def peers_of_suites():
     dense = ["cudnn", "fa2"] + (["fa4"] if has_flash_attention_4() else [])
-    return {"dense": dense, "mods": ["flex"]}
+    return {"dense": dense, "mods": ["flex"], "backward": dense}
 
 
 def rows_of(suite, ours, options):
     """Measures the rows of a suite one by one."""
     import torch
 
-    for workload in ours.workloads(suite):
-        name = dense_name(workload) if suite == "dense" else workload["spec"]["name"]
+    backward = suite == "backward"
+    for workload in ours.workloads("dense" if backward else suite):
+        name = workload["spec"]["name"] if suite == "mods" else dense_name(workload)
         if options.only and not any(word in name for word in options.only):
             continue
         buffers = random_buffers(workload["spec"], workload)
@@ -288,13 +320,13 @@ def rows_of(suite, ours, options):
                 workload["buffers"] = os.path.join(folder, "buffers.safetensors")
                 write_safetensors(workload["buffers"], buffers)
             on_gpu = {key: tensor.cuda() for key, tensor in buffers.items()}
-            makers = {"cudnn": lambda: sdpa("CUDNN_ATTENTION", workload),
-                      "fa2": lambda: sdpa("FLASH_ATTENTION", workload),
-                      "fa4": lambda: flash_attention_4(workload),
+            makers = {"cudnn": lambda: sdpa("CUDNN_ATTENTION", workload, backward),
+                      "fa2": lambda: sdpa("FLASH_ATTENTION", workload, backward),
+                      "fa4": lambda: flash_attention_4(workload, backward),
                       "flex": lambda: flex(workload, on_gpu)}
             makers = {name: makers[name] for name in peers_of_suites()[suite]}
             problems = {}
-            row = take_turns(ours, workload, prepared(makers, problems), options)
+            row = take_turns(ours, workload, prepared(makers, problems), options, BACKWARD_CALLS if backward else 1)
         row["problems"] |= problems
         row |= {"suite": suite, "name": name, "head_dim": workload["spec"]["head_dim"]}
         row["ratio"] = {peer: ms / row["ms"]["ours"] for peer, ms in row["ms"].items() if peer != "ours"}
@@ -381,7 +413,17 @@ def start_bars(results):
               f"{slowest['alone_ms']:.0f} ms)", slowest["alone_least_ms"], most=800, unit="ms")
 
 
+def backward_bars(rows):
+    for row in rows:
+        best = min(row["ratio"], key=row["ratio"].get, default=None)
+        if best:
+            least = 1.15 if row["head_dim"] == 256 else 0.95 if row["name"].endswith(" 2k") else 0.96
+            yield bar(f"{row['name']} / {PEERS[best]}, the best", row["ratio"][best], least)
+
+
 def bars_of(suite, rows):
+    if suite == "backward":
+        return list(backward_bars(rows))
     portable = all(row["tactic"].startswith("portable") for row in rows)
     if suite == "dense":
         return list(portable_dense_bars(rows) if portable else dense_bars(rows))
@@ -501,7 +543,7 @@ def commit_of(folder):
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tilewright", required=True, help="the executable")
-    parser.add_argument("--suite", choices=["dense", "mods", "start", "all"], default="all")
+    parser.add_argument("--suite", choices=["dense", "mods", "backward", "start", "all"], default="all")
     parser.add_argument("--only", action="append", help="rows whose name contains this; may be repeated")
     parser.add_argument("--tactic", help="force a tactic of Tilewright: portable")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each in a row (default 3)")
@@ -520,10 +562,11 @@ def main():
               "rows": [], "bars": []}
     print(describe(report["machine"]))
     for suite, peers in peers_of_suites().items():
-        if options.suite not in (suite, "all"):
+        if options.suite != suite and (options.suite != "all" or suite == "backward"):
             continue
         print(f"\n{suite}: bf16; ms (TFLOP/s over the elements that are kept), then how much faster")
-        rows = print_rows(rows_of(suite, ours, options), peers)
+        measured = TilewrightBackward(options.tilewright, options.tactic) if suite == "backward" else ours
+        rows = print_rows(rows_of(suite, measured, options), peers)
         bars = bars_of(suite, rows)
         print_bars(bars)
         report["rows"] += rows

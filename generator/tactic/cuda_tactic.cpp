@@ -156,16 +156,12 @@ void check(const Spec& spec, std::int64_t side, const PortableTactic& tactic) {
   check_warps(spec, tactic);
 }
 
-std::int64_t room(const Target& target) {
-  return max_shared_bytes(target) - kReservedSharedBytes;
-}
-
 template <typename T>
 void check_room(const Spec& spec, const Target& target, const T& tactic) {
   const std::int64_t bytes = shared_bytes(spec, tactic);
-  if (bytes <= room(target)) return;
+  if (bytes <= shared_room(target)) return;
   fail_tactic(fmt::format("{} needs {} bytes of shared memory; a block of threads on {} has {}",
-                          Tactic{tactic}.describe(), bytes, target.name(), room(target)),
+                          Tactic{tactic}.describe(), bytes, target.name(), shared_room(target)),
               "force smaller tiles or fewer stages");
 }
 
@@ -178,7 +174,7 @@ std::optional<HopperTactic> hopper_tactic(const SpecFacts& facts, const Target& 
   if (forced->name == kPortable) return {};
   if (forced->name == kHopper) {
     force_fields(*forced, *tactic);
-    follow_forced(facts, kernel, *forced, room(target), *tactic);
+    follow_forced(facts, kernel, *forced, shared_room(target), *tactic);
     if (kernel.split && kernel.masked && spans_two_blocks(facts.spec, *tactic)) return {};
   }
   return tactic;
@@ -268,6 +264,10 @@ std::int64_t max_shared_bytes(const Target& target) {
     default:
       return 99 * 1024;  // 86, 88, 89, 120, 121
   }
+}
+
+std::int64_t shared_room(const Target& target) {
+  return max_shared_bytes(target) - kReservedSharedBytes;
 }
 
 std::int64_t plan_row_side(const SpecFacts& facts, const Target& target) {

@@ -37,4 +37,7 @@ std::int64_t shared_bytes(const Spec& spec, const HopperTactic& tactic);
 /// Shared memory that a block of threads may have on a target, in bytes.
 std::int64_t max_shared_bytes(const Target& target);
 
+/// What a launch's tiles may take of it, in bytes: CUDA keeps the rest for itself.
+std::int64_t shared_room(const Target& target);
+
 }  // namespace tilewright

@@ -28,6 +28,14 @@ constexpr std::int64_t kNarrowKvTile = 128;
 // The greatest that leaves registers for heads of more than 64 on three warpgroups.
 constexpr std::int64_t kShortKvTile = 80;
 
+// The greatest of products of 8 bits that leaves registers for heads of more than 64 on three
+// warpgroups, and of more than 128 on two.
+constexpr std::int64_t kEightBitKvTile = 96;
+
+// Tiles of K and of V under way: products take two. Small ones leave room for more.
+constexpr std::int64_t kLeastStages = 2;
+constexpr std::int64_t kMostStages = 4;
+
 // Of which a merged kv tile is a multiple: hopper/two_block_tiles.hpp.
 constexpr std::int64_t kMergedKvStep = 128;
 
@@ -123,7 +131,7 @@ std::int64_t kv_tile_limit(const SpecFacts& facts, std::int64_t q_tile, std::int
   if (widens(facts.spec) && width > 128) return 64;  // of shared memory
   // Weights of 8 bits take half the registers of those of 16.
   if (multiplies_float8(facts.spec)) {
-    return width <= 128 && q_tile < 3 * kGroupRows ? 128 : 96;
+    return width <= 128 && q_tile < 3 * kGroupRows ? 128 : kEightBitKvTile;
   }
   if (width <= 128) return q_tile == 3 * kGroupRows ? kShortKvTile : 128;
   return width <= 192 ? 112 : 80;
@@ -154,8 +162,11 @@ bool suits_three_groups(const SpecFacts& facts, const KernelVariant& kernel, std
   }
   if (!reads_suit_three_groups(facts, kernel, width)) return false;
   if (width <= 64) return true;
-  // Measured without a mask and a score_mod alone: 1.1 times as fast.
-  if (multiplies_float8(spec)) return width <= 128 && !kernel.masked && spec.score_mod.empty();
+  // Measured without a score_mod alone: 1.1 times as fast.
+  if (multiplies_float8(spec)) {
+    return width <= 128 && divides(3 * kGroupRows, spec.block[0], kernel) &&
+           divides(kEightBitKvTile, spec.block[1], kernel) && spec.score_mod.empty();
+  }
   return width <= 128 && has_short_kv_tile(spec, kernel) && !facts.score_mod_loops();
 }
 
@@ -164,6 +175,18 @@ std::int64_t default_q_tile(const SpecFacts& facts, const KernelVariant& kernel,
   if (suits_three_groups(facts, kernel, width)) return 3 * kGroupRows;
   if (is_worth_merging(facts, kernel, 2 * kGroupRows, width)) return 2 * kGroupRows;
   return dividing_q_tile(facts.spec, kernel);
+}
+
+// Products of 8 bits leave the tensor cores idle for so long that turns cost narrow heads 3 %, and
+// q tiles of 192 rows 2 %. With wide heads split calls have no registers for them.
+bool eight_bits_gain_by_turns(const KernelVariant& kernel, std::int64_t width,
+                              bool has_heavy_score_mod) {
+  if (width > 128) return !kernel.split;
+  return width > 64 && !kernel.masked && has_heavy_score_mod;
+}
+
+void fit_stages(const Spec& spec, std::int64_t room, HopperTactic& tactic) {
+  while (tactic.stages > kLeastStages && shared_bytes(spec, tactic) > room) --tactic.stages;
 }
 
 }  // namespace
@@ -197,17 +220,18 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   const bool has_slope = facts.has_slope();
   // A slope takes next to nothing from the softmax (docs/decisions/0030).
   const bool has_heavy_score_mod = !spec.score_mod.empty() && !has_slope;
-  // Products of 8 bits leave the tensor cores idle for so long that turns cost narrow heads 3 %.
   const bool gains_by_turns =
       kernel.masked ? is_wide || has_three_groups : is_narrow || has_heavy_score_mod;
-  const bool takes_turns = q_tile > kGroupRows && gains_by_turns && !(eight_bits && is_narrow);
+  const bool takes_turns =
+      q_tile > kGroupRows &&
+      (eight_bits ? eight_bits_gain_by_turns(kernel, width, has_heavy_score_mod) : gains_by_turns);
   // A loop that evaluates mask_mod for every tile has fewer registers for it than one that seldom
   // does, and a slope takes some of them.
   const std::int64_t few_at_once = has_slope ? 2 : 4;
   const std::int64_t mask_unroll = has_three_groups && !kernel.masked ? few_at_once : 8;
-  return HopperTactic{.q_tile = q_tile,
+  HopperTactic tactic{.q_tile = q_tile,
                       .kv_tile = kv_tile,
-                      .stages = eight_bits && !is_wide ? 3 : 2,
+                      .stages = eight_bits && !is_wide ? kMostStages : kLeastStages,
                       .q_stages = has_one_q ? 1 : 2,
                       .take_turns = takes_turns,
                       .persistent = true,
@@ -215,6 +239,8 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
                       .mask_unroll = mask_unroll,
                       .bounded_waits = false,
                       .launch_counters = 1024};
+  fit_stages(spec, shared_room(target), tactic);
+  return tactic;
 }
 
 std::string why_not_hopper(const SpecFacts& facts, const Target& target,
@@ -278,6 +304,7 @@ void follow_forced(const SpecFacts& facts, const KernelVariant& kernel, const Ta
   const bool fits = divides(q_tile, spec.block[0], kernel) || can_merge(spec, q_tile, kv_tile);
   if (is_free("q_tile") && !fits) q_tile = dividing_q_tile(spec, kernel);
   if (is_free("take_turns") && q_tile == kGroupRows) tactic.take_turns = false;
+  if (is_free("stages")) fit_stages(spec, room, tactic);
   if (is_free("q_stages") && shared_bytes(spec, tactic) > room) tactic.q_stages = 1;
 }
 

@@ -50,7 +50,7 @@ TW_INLINE void multiply_scores(float factor, float (&s)[kRows][kColumns]) {
 // A row's p are relative to a number that its greatest score may exceed by this many powers of 2
 // until all that was summed is rescaled: after a row's first tiles it hardly ever is. Weights of 8 bits end at
 // 448: 2^8.75 is 431. By none where the greatest scores are stored.
-constexpr float kRescaleAbove = has_max_scores() ? 0.0f : kWeightExponent == 0 ? 8.0f : 0.75f;
+constexpr float kRescaleAbove = has_max_scores() ? 0.0f : kWeightExponent == 0 ? 8.0f : 1.75f;
 
 // Exponents beyond this are rounded by float32, by 2^-24 of their size, by more than an eighth of what
 // rounding a weight of 1 takes at most. A row with one key has the weight 1, whatever its score.

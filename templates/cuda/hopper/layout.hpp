@@ -30,8 +30,8 @@ constexpr bool kExactSoftmax = false;  // see softmax.hpp
 constexpr int kWeightDigits = kDigits<WeightElement>;  // significant bits of a weight where it meets V
 static_assert(!kHasFixedMax || kWeightDigits == kDigits<QElement>,
               "weights relative to a bound may all be too small for f16");
-// Of 8 bits they are multiplied by 2^8, so that small ones are numbers of e4m3.
-constexpr int kWeightExponent = sizeof(QElement) == 1 ? 8 : 0;
+// Of 8 bits they are multiplied by 2^7, so that small ones are numbers of e4m3.
+constexpr int kWeightExponent = sizeof(QElement) == 1 ? 7 : 0;
 
 // Registers of a thread. At launch all threads have alike. More than a multiprocessor has would wait for
 // ever.

@@ -48,35 +48,54 @@ class Preparer {
   }
 
  private:
-  // Of each of its steps a warp turns 32 rows of 16 columns.
+  // A step turns 32 rows of 16 columns. Warps take 16 columns each in turns.
   static constexpr int kRowsOfStep = 32;
   static constexpr int kSteps = kKvTile / kRowsOfStep;  // of the same columns
   static constexpr int kColumnsOfStep = 16;
+  static constexpr int kColumnGroups = kValuePad / kColumnsOfStep;
   static_assert(kKvTile % kRowsOfStep == 0, "a step turns 32 rows");
+  static_assert(kPreparersOfV == 2, "the number of a warp is the lowest bit of its chunks");
 
+  // All steps of the same columns are on their way at once: ldmatrix takes longer than what follows it.
   __forceinline__ void turn(unsigned from, unsigned to) const {
-    const int warp = static_cast<int>(threadIdx.x / 32) - 2;
-#pragma unroll 1
-    for (int columns = warp; columns < kValuePad / kColumnsOfStep; columns += kPreparersOfV) {
+    const unsigned warp = threadIdx.x / 32 - 2;
+    const unsigned loads = first_load(from, warp);
+    const unsigned stores = first_store(to, warp);
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) turn_step(from, to, columns, step);
+    for (int turn = 0; turn * kPreparersOfV < kColumnGroups; ++turn) {
+      if (turn * kPreparersOfV + warp >= kColumnGroups) break;
+      unsigned pairs[kSteps][4];
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) load_step(loads, turn, step, pairs[step]);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) store_step(stores, turn, step, pairs[step]);
     }
   }
 
-  // Lane l gives the places of row l of V, and of row l % 8 of matrix l / 8 of the turned ones: the even columns
-  // with 16 rows, the odd ones, then both with the next 16 rows.
-  __forceinline__ void turn_step(unsigned from, unsigned to, int columns, int step) const {
-    const unsigned row = step * kRowsOfStep + lane();
-    const unsigned chunk = columns % 8;
-    const unsigned panel = columns / 8 * kPanelBytes;
-    unsigned pairs[4];
-    load_matrices_transposed(from + panel + row * kPanelRowBytes + (chunk ^ row % 8) * 16, pairs);
+  // Where a lane reads in the first step, for a warp's first columns: lane l row l of V. Other columns are other chunks
+  // of the row, and a chunk's number is XORed with the row's: so is what leads from one to another.
+  static __forceinline__ unsigned first_load(unsigned from, unsigned warp) {
+    return from + lane() * kPanelRowBytes + (warp ^ lane() % 8) * 16;
+  }
+  static __forceinline__ void load_step(unsigned loads, int turn, int step, unsigned (&pairs)[4]) {
+    constexpr int kTurnsOfPanel = 8 / kPreparersOfV;  // of chunks
+    const unsigned of_turn = loads ^ turn % kTurnsOfPanel * kPreparersOfV * 16;
+    load_matrices_transposed(of_turn + turn / kTurnsOfPanel * kPanelBytes + step * kRowsOfStep * kPanelRowBytes, pairs);
+  }
+
+  // Where it writes likewise: lane l row l % 8 of matrix l / 8, the even columns with 16 rows of V, the odd ones, then
+  // both with the next 16.
+  static __forceinline__ unsigned first_store(unsigned to, unsigned warp) {
+    const unsigned column = lane() % 8 * 2 + lane() / 8 % 2;
+    return to + (warp * kColumnsOfStep + column) * kPanelRowBytes + (lane() / 16 ^ column % 8) * 16;
+  }
+  static __forceinline__ void store_step(unsigned stores, int turn, int step, const unsigned (&pairs)[4]) {
+    constexpr int kChunksOfStep = kRowsOfStep / 16;
+    const unsigned of_step = stores ^ step * kChunksOfStep * 16;
     const unsigned turned[4] = {
         __byte_perm(pairs[0], pairs[1], 0x6420), __byte_perm(pairs[0], pairs[1], 0x7531),
         __byte_perm(pairs[2], pairs[3], 0x6420), __byte_perm(pairs[2], pairs[3], 0x7531)};
-    const unsigned column = columns * kColumnsOfStep + lane() % 8 * 2 + lane() / 8 % 2;
-    const unsigned rows = step * 2 + lane() / 16;  // 16 of them are 16 bytes
-    store_matrices(to + column * kPanelRowBytes + (rows ^ column % 8) * 16, turned);
+    store_matrices(of_step + turn * kPreparersOfV * kColumnsOfStep * kPanelRowBytes, turned);
   }
 
   const Shared shared_;

@@ -66,18 +66,25 @@ TEST_CASE("tactic hopper: serves aligned tensors of 8 and 16 bits on sm_90a, and
 
 TEST_CASE("tactic hopper: tiles of 8 bits") {
   using List = std::vector<std::int64_t>;
-  const auto tiles = [](DType dtype, std::int64_t head_dim, bool masked) {
-    Spec spec{.dtype = dtype, .head_dim = head_dim};
-    if (dtype != f8e4m3) spec.kv_dtype = f8e4m3;
+  const auto tiles_of = [](const Spec& spec, bool masked) {
     const auto parameters = choose(spec, {.masked = masked}).parameters();
     return List{parameters.at("q_tile"), parameters.at("kv_tile"), parameters.at("stages"),
                 parameters.at("q_stages")};
   };
-  CHECK(tiles(f8e4m3, 64, false) == List{192, 128, 3, 2});
-  CHECK(tiles(f8e4m3, 128, false) == List{192, 96, 3, 2});
-  CHECK(tiles(f8e4m3, 128, true) == List{128, 128, 3, 2});
+  const auto tiles = [&](DType dtype, std::int64_t head_dim, bool masked) {
+    Spec spec{.dtype = dtype, .head_dim = head_dim};
+    if (dtype != f8e4m3) spec.kv_dtype = f8e4m3;
+    return tiles_of(spec, masked);
+  };
+  CHECK(tiles(f8e4m3, 64, false) == List{192, 128, 4, 2});
+  CHECK(tiles(f8e4m3, 128, false) == List{192, 96, 4, 2});
+  CHECK(tiles(f8e4m3, 128, true) == List{128, 128, 4, 2});
   CHECK(tiles(f8e4m3, 256, false) == List{128, 96, 2, 1});
   CHECK(tiles(f8e4m3, 256, true) == List{128, 64, 2, 1});
+  Spec blocks{.dtype = f8e4m3, .head_dim = 128, .block = {192, 96}};
+  CHECK(tiles_of(blocks, true) == List{192, 96, 4, 2});
+  blocks.out_dtype = bf16;  // is staged, and leaves room for fewer
+  CHECK(tiles_of(blocks, true) == List{192, 96, 3, 2});
   CHECK(tiles(bf16, 64, false) == List{128, 128, 2, 2});
   CHECK(tiles(bf16, 128, false) == List{128, 128, 2, 1});
   CHECK(tiles(bf16, 192, false) == List{128, 64, 2, 1});
