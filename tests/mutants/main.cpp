@@ -442,20 +442,25 @@ int run(Settings settings) {
   const bool shares_gpu = !settings.on_cpu() && !is_emulated();
   if (shares_gpu) settings.lock = (folder.path() / "gpu.lock").string();
   const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   if (!settings.compile) {
+    fmt::print("first the calls with the templates as they are\n");
+    std::fflush(stdout);
     const Trial original = try_apart(settings, "original").trial;
     if (original.fate != Fate::survived) {
       fmt::print("the templates as they are do not survive: {}\n", original.detail);
       return 1;
     }
+    fmt::print("{} calls in {:.0f} s\n", original.calls, seconds());
+    std::fflush(stdout);
   }
   const std::vector<Ended> ended = Campaign(settings, equivalents).run(mutants);
   const int status =
       settings.compile ? judge_compiling(ended) : judge_killing(ended, settings.sample > 0);
   fmt::print("{} of {} mutants in {:.0f} s, {} listed as equivalent\n", ended.size(),
-             mutants.size(),
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-             equivalents.size());
+             mutants.size(), seconds(), equivalents.size());
   return status;
 }
 
