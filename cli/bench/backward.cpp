@@ -193,7 +193,7 @@ Json sizes_of(const BenchArguments& arguments, const Workload& workload) {
   return sizes;
 }
 
-Json measured_row(const Workload& workload, const BenchArguments& arguments, ThreadPool& threads) {
+Json backward_row(const Workload& workload, const BenchArguments& arguments, ThreadPool& threads) {
   const Spec& spec = workload.spec;
   const PreparedCall call(workload, {.device = arguments.device,
                                      .seed = arguments.seed,
@@ -266,7 +266,7 @@ BenchResults backward_suite(const BenchArguments& arguments) {
     for (const int count : counts) {
       progress.step(workload.spec.name);
       ThreadPool threads(count);
-      Json row = measured_row(workload, arguments, threads);
+      Json row = backward_row(workload, arguments, threads);
       if (!gpu) row["threads"] = threads.size();
       results.table.add(cells(workload, arguments, row, gpu));
       results.rows.push_back(std::move(row));

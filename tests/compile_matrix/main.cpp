@@ -101,13 +101,14 @@ std::vector<Wish> matrix_wishes(const Settings& settings) {
   const auto unwanted = [&](const Spec& spec) { return !settings.wants(spec); };
   std::erase_if(examples, unwanted);
   std::erase_if(specs, unwanted);
-  std::vector<Wish> gradients = gradient_wishes();
-  append(gradients, dropout_wishes());
-  std::erase_if(gradients, [&](const Wish& wish) { return unwanted(wish.spec); });
+  std::vector<Wish> others = gradient_wishes();
+  append(others, dropout_wishes());
+  append(others, one_byte_wishes());
+  std::erase_if(others, [&](const Wish& wish) { return unwanted(wish.spec); });
   if (!settings.full) return sample_wishes(specs);
   std::vector<Wish> wishes = settings.all ? all_wishes(specs) : main_wishes(specs);
   append(wishes, tight_wishes(examples));
-  append(wishes, gradients);
+  append(wishes, others);
   keep_share(wishes, settings.shares);
   if (!settings.all) append(wishes, sample_wishes(specs));
   return wishes;

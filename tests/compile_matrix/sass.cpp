@@ -1,5 +1,6 @@
 #include "tests/compile_matrix/sass.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -15,8 +16,9 @@ constexpr std::size_t kInstructionBytes = 16;
 // The opcode is in the low 12 bits of an instruction.
 constexpr std::uint64_t kOpcodeMask = 0xfff;
 constexpr std::uint64_t kNopOpcode = 0x918;
-constexpr std::uint64_t kProductOpcode = 0x9f0;            // HGMMA, both operands in shared memory
-constexpr std::uint64_t kProductOfRegisters = 0xdf0;       // HGMMA, the first one in registers
+// HGMMA, and QGMMA of 8 bits, with both operands in shared memory and with the first one in
+// registers.
+constexpr std::uint64_t kProductOpcodes[] = {0x9f0, 0xdf0, 0x9f3, 0xdf3};
 constexpr std::uint64_t kWarpgroupOpcode = 0x9c5;          // WARPGROUP.ARRIVE, WARPGROUP.DEPBAR
 constexpr std::uint64_t kIsWait = std::uint64_t{1} << 47;  // DEPBAR
 
@@ -77,7 +79,7 @@ WarpgroupProducts count_products(const std::vector<std::byte>& cubin) {
     for (std::size_t i = 0; i < text.sh_size / kInstructionBytes; ++i) {
       const auto word = read_at<std::uint64_t>(cubin, text.sh_offset + i * kInstructionBytes);
       const std::uint64_t opcode = word & kOpcodeMask;
-      counts.products += opcode == kProductOpcode || opcode == kProductOfRegisters ? 1u : 0u;
+      counts.products += std::ranges::count(kProductOpcodes, opcode) > 0 ? 1u : 0u;
       counts.waits += opcode == kWarpgroupOpcode && (word & kIsWait) != 0 ? 1u : 0u;
     }
   });

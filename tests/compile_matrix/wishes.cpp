@@ -171,6 +171,33 @@ std::vector<Wish> dropout_wishes() {
   return wishes;
 }
 
+std::vector<Wish> one_byte_wishes() {
+  std::vector<Wish> wishes;
+  const Target hopper = Target::parse("sm_90a");
+  const auto add = [&](const Spec& spec) {
+    for (const KernelVariant& kernel : kernel_set(spec, hopper)) {
+      if (kernel.is_forward() && kernel.aligned) wishes.push_back({spec, hopper, kernel});
+    }
+  };
+  for (const std::int64_t head_dim : {64, 128, 192, 256}) {
+    for (const char* score_mod : {"", "20.0 * tanh(score / 20.0)"}) {
+      Spec spec{.name = "one_byte", .head_dim = head_dim};
+      spec.out_dtype = DType::bf16;
+      spec.q_scale = spec.k_scale = spec.v_scale = "1.0f";
+      spec.score_mod = score_mod;
+      spec.mask_mod = "q_idx >= kv_idx";
+      spec.dtype = DType::bf16;
+      spec.kv_dtype = DType::f8e4m3;
+      add(spec);
+      spec.dtype = DType::f8e4m3;
+      add(spec);
+      spec.block = {192, 96};
+      add(spec);
+    }
+  }
+  return wishes;
+}
+
 std::vector<Wish> gradient_wishes() {
   const Spec specs[] = {
       with_gradient("learnt_slopes", "score + x[h] * (kv_idx - q_idx)", {NamedDim::num_q_heads}),

@@ -37,4 +37,8 @@ std::vector<Wish> gradient_wishes();
 /// Kernels with dropout for Hopper, forward and backward, of head dims 64 to 256.
 std::vector<Wish> dropout_wishes();
 
+/// Forward kernels for Hopper over k and v of one byte, with q of 16 bits and of 8, of head dims 64
+/// to 256.
+std::vector<Wish> one_byte_wishes();
+
 }  // namespace tilewright::compile_matrix
