@@ -48,7 +48,7 @@ class Preparer {
   }
 
  private:
-  // A step turns 32 rows of 16 columns. Warps take 16 columns each in turns.
+  // A step turns 32 rows of a group of 16 columns. Of two neighbouring groups each warp has one.
   static constexpr int kRowsOfStep = 32;
   static constexpr int kSteps = kKvTile / kRowsOfStep;  // of the same columns
   static constexpr int kColumnsOfStep = 16;
@@ -62,13 +62,13 @@ class Preparer {
     const unsigned loads = first_load(from, warp);
     const unsigned stores = first_store(to, warp);
 #pragma unroll
-    for (int turn = 0; turn * kPreparersOfV < kColumnGroups; ++turn) {
-      if (turn * kPreparersOfV + warp >= kColumnGroups) break;
+    for (int group = 0; group * kPreparersOfV < kColumnGroups; ++group) {
+      if (group * kPreparersOfV + warp >= kColumnGroups) break;
       unsigned pairs[kSteps][4];
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) load_step(loads, turn, step, pairs[step]);
+      for (int step = 0; step < kSteps; ++step) load_step(loads, group, step, pairs[step]);
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) store_step(stores, turn, step, pairs[step]);
+      for (int step = 0; step < kSteps; ++step) store_step(stores, group, step, pairs[step]);
     }
   }
 
@@ -77,10 +77,11 @@ class Preparer {
   static __forceinline__ unsigned first_load(unsigned from, unsigned warp) {
     return from + lane() * kPanelRowBytes + (warp ^ lane() % 8) * 16;
   }
-  static __forceinline__ void load_step(unsigned loads, int turn, int step, unsigned (&pairs)[4]) {
-    constexpr int kTurnsOfPanel = 8 / kPreparersOfV;  // of chunks
-    const unsigned of_turn = loads ^ turn % kTurnsOfPanel * kPreparersOfV * 16;
-    load_matrices_transposed(of_turn + turn / kTurnsOfPanel * kPanelBytes + step * kRowsOfStep * kPanelRowBytes, pairs);
+  static __forceinline__ void load_step(unsigned loads, int group, int step, unsigned (&pairs)[4]) {
+    constexpr int kGroupsOfPanel = 8 / kPreparersOfV;  // a warp's
+    const unsigned of_group = loads ^ group % kGroupsOfPanel * kPreparersOfV * 16;
+    const unsigned panel = group / kGroupsOfPanel * kPanelBytes;
+    load_matrices_transposed(of_group + panel + step * kRowsOfStep * kPanelRowBytes, pairs);
   }
 
   // Where it writes likewise: lane l row l % 8 of matrix l / 8, the even columns with 16 rows of V, the odd ones, then
@@ -89,13 +90,13 @@ class Preparer {
     const unsigned column = lane() % 8 * 2 + lane() / 8 % 2;
     return to + (warp * kColumnsOfStep + column) * kPanelRowBytes + (lane() / 16 ^ column % 8) * 16;
   }
-  static __forceinline__ void store_step(unsigned stores, int turn, int step, const unsigned (&pairs)[4]) {
+  static __forceinline__ void store_step(unsigned stores, int group, int step, const unsigned (&pairs)[4]) {
     constexpr int kChunksOfStep = kRowsOfStep / 16;
     const unsigned of_step = stores ^ step * kChunksOfStep * 16;
     const unsigned turned[4] = {
         __byte_perm(pairs[0], pairs[1], 0x6420), __byte_perm(pairs[0], pairs[1], 0x7531),
         __byte_perm(pairs[2], pairs[3], 0x6420), __byte_perm(pairs[2], pairs[3], 0x7531)};
-    store_matrices(of_step + turn * kPreparersOfV * kColumnsOfStep * kPanelRowBytes, turned);
+    store_matrices(of_step + group * kPreparersOfV * kColumnsOfStep * kPanelRowBytes, turned);
   }
 
   const Shared shared_;
