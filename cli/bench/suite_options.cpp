@@ -134,7 +134,8 @@ void require_packed_for_invariance(const std::string& suite, const BenchArgument
   throw Error(
       ErrorCode::usage,
       fmt::format("--suite {} makes dense calls, and --batch-invariant is for packed ones", suite),
-      "leave --batch-invariant out, or take --suite serving");
+      suite == "launch" ? "leave --batch-invariant out, or add --spec with a packed spec"
+                        : "leave --batch-invariant out, or take --suite serving");
 }
 
 void require_device_takes(const BenchArguments& arguments) {
