@@ -229,7 +229,7 @@ bool is_refusal(const std::error_code& error) {
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes, mode_t mode) {
   require_no_nul(ErrorCode::disk, path);
   const auto fail = [&](const std::error_code& error, std::string hint = {}) {
-    if (hint.empty() && is_refusal(error)) hint = "choose a folder that you may write to";
+    if (hint.empty() && is_refusal(error)) hint = kWritableFolderHint;
     throw Error(ErrorCode::disk,
                 fmt::format("cannot write \"{}\": {}", path.native(), error.message()),
                 std::move(hint));

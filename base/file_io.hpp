@@ -41,6 +41,9 @@ std::string read_text_file(const std::filesystem::path& path, const ReadOptions&
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
                 mode_t mode = 0666);
 
+/// The hint of errors about a folder without write permission.
+inline constexpr std::string_view kWritableFolderHint = "choose a folder that you may write to";
+
 /// Whether write_file() writes to `path` as it is: a character device (/dev/null), a FIFO, or an
 /// open file of this process (/dev/stdout, /dev/fd/N, /proc/self/fd/N).
 bool is_stream(const std::filesystem::path& path);

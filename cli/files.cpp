@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kOtherFolder = "choose a folder that you may write to";
-
 [[noreturn]] void refuse(std::string_view option, const fs::path& path, const std::string& why,
                          const std::string& hint) {
   throw Error(ErrorCode::disk,
@@ -86,7 +84,7 @@ void require_writable(const fs::path& path, std::string_view option,
   const fs::path target = fs::exists(status) ? fs::canonical(path, ignored) : path;
   const fs::path target_folder = folder_of(target);
   if (::access(target_folder.c_str(), W_OK | X_OK) != 0) {
-    refuse(option, path, std::strerror(errno), std::string(kOtherFolder));
+    refuse(option, path, std::strerror(errno), std::string(kWritableFolderHint));
   }
   constexpr std::size_t kMostName = 255;  // NAME_MAX
   if (path.filename().native().size() > kMostName) {
@@ -104,7 +102,7 @@ void require_folder(const fs::path& path, std::string_view option) {
     refuse(option, path, fmt::format("\"{}\" is not a folder", there.string()), "name a folder");
   }
   if (::access(there.c_str(), W_OK | X_OK) != 0) {
-    refuse(option, path, std::strerror(errno), std::string(kOtherFolder));
+    refuse(option, path, std::strerror(errno), std::string(kWritableFolderHint));
   }
 }
 
@@ -112,7 +110,7 @@ void make_folder(const fs::path& path, std::string_view option) {
   require_folder(path, option);
   std::error_code failure;
   fs::create_directories(path, failure);
-  if (failure) refuse(option, path, failure.message(), std::string(kOtherFolder));
+  if (failure) refuse(option, path, failure.message(), std::string(kWritableFolderHint));
 }
 
 void require_distinct(const std::vector<std::pair<std::string_view, fs::path>>& outputs) {

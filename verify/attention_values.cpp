@@ -1,5 +1,7 @@
 #include "verify/attention_values.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/io/float16.hpp"
@@ -10,6 +12,11 @@ Values Values::zeros(std::int64_t batch, std::int64_t heads, std::int64_t rows,
                      std::int64_t width) {
   return {batch, heads, rows, width,
           std::vector<double>(static_cast<std::size_t>(batch * heads * rows * width))};
+}
+
+bool Values::is_finite_row(std::int64_t b, std::int64_t h, std::int64_t r) const {
+  const double* const begin = row(b, h, r);
+  return std::all_of(begin, begin + width, [](double x) { return std::isfinite(x); });
 }
 
 Values read_values(const TensorView& tensor, Layout layout) {

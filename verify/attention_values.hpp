@@ -39,6 +39,8 @@ struct Values {
   const double* row(std::int64_t b, std::int64_t h, std::int64_t r) const {
     return data.data() + index(b, h, r, 0);
   }
+  /// Whether all elements of the row are finite.
+  bool is_finite_row(std::int64_t b, std::int64_t h, std::int64_t r) const;
 };
 
 /// What attention computes, in double whatever dtype it came from.

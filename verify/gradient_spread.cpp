@@ -10,11 +10,6 @@
 namespace tilewright::verify {
 namespace {
 
-bool is_finite_row(const Values& values, std::int64_t b, std::int64_t h, std::int64_t row) {
-  const double* const begin = values.row(b, h, row);
-  return std::all_of(begin, begin + values.width, [](double x) { return std::isfinite(x); });
-}
-
 bool is_finite(const Values& values) {
   return std::all_of(values.data.begin(), values.data.end(),
                      [](double x) { return std::isfinite(x); });
@@ -36,9 +31,9 @@ class HeadSpread {
     find_rows(inputs, snippets);
     std::vector<std::int64_t> odd_values;
     for (std::int64_t column = 0; column < problem.k.rows; ++column) {
-      const bool is_odd_value = !is_finite_row(problem.v, v_b_, h_kv_, column);
+      const bool is_odd_value = !problem.v.is_finite_row(v_b_, h_kv_, column);
       if (is_odd_value) odd_values.push_back(column);
-      if (is_odd_value || !is_finite_row(problem.k, k_b_, h_kv_, column)) {
+      if (is_odd_value || !problem.k.is_finite_row(k_b_, h_kv_, column)) {
         odd_columns_.push_back(column);
       }
     }
@@ -76,17 +71,12 @@ class HeadSpread {
     std::vector<unsigned char> keep(columns);
     for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
       snippets(b_, h_, row, scores.data(), modified.data(), keep.data());
-      bool keeps_some = false;
-      for (std::size_t c = 0; c < columns; ++c) {
-        if (keep[c] == 0) continue;
-        cells_.keep(row, static_cast<std::int64_t>(c));
-        keeps_some = true;
-      }
+      const bool keeps_some = cells_.keep_row(row, keep);
       // dout and dlse of a row that keeps nothing count as 0.
       const bool is_odd =
-          !is_finite_row(problem_.q, b_, h_, row) ||
-          (keeps_some && (!is_finite_row(inputs.dout, b_, h_, row) ||
-                          (inputs.dlse && !is_finite_row(*inputs.dlse, b_, h_, row))));
+          !problem_.q.is_finite_row(b_, h_, row) ||
+          (keeps_some && (!inputs.dout.is_finite_row(b_, h_, row) ||
+                          (inputs.dlse && !inputs.dlse->is_finite_row(b_, h_, row))));
       if (is_odd) odd_rows_.push_back(row);
     }
   }
@@ -97,7 +87,7 @@ class HeadSpread {
       const bool meets_one =
           std::any_of(odd_values.begin(), odd_values.end(),
                       [&](std::int64_t column) { return cells_.may_share_a_tile(row, column); });
-      if (meets_one && (!inputs.out || !is_finite_row(*inputs.out, b_, h_, row))) {
+      if (meets_one && (!inputs.out || !inputs.out->is_finite_row(b_, h_, row))) {
         odd_deltas_.push_back(row);
       }
     }

@@ -22,8 +22,17 @@ class KeptCells {
         height_(ceil_div(rows, row_side_)),
         kept_(static_cast<std::size_t>(width_ * height_)) {}
 
-  void keep(std::int64_t row, std::int64_t column) {
-    kept_[static_cast<std::size_t>(row / row_side_ * width_ + column / column_side_)] = true;
+  /// @param keep of each column: not 0 where the row keeps it
+  /// @return whether the row keeps some
+  bool keep_row(std::int64_t row, const std::vector<unsigned char>& keep) {
+    bool keeps_some = false;
+    for (std::size_t column = 0; column < keep.size(); ++column) {
+      if (keep[column] == 0) continue;
+      const std::int64_t cell = static_cast<std::int64_t>(column) / column_side_;
+      kept_[static_cast<std::size_t>(row / row_side_ * width_ + cell)] = true;
+      keeps_some = true;
+    }
+    return keeps_some;
   }
 
   bool may_share_a_tile(std::int64_t row, std::int64_t column) const {

@@ -1,6 +1,5 @@
 #include "verify/value_spread.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -10,36 +9,27 @@
 namespace tilewright::verify {
 namespace {
 
-// Of one head of v.
+// Rows of one head of v.
 std::vector<std::int64_t> odd_rows(const Values& v, std::int64_t b, std::int64_t h) {
   std::vector<std::int64_t> odd;
   for (std::int64_t row = 0; row < v.rows; ++row) {
-    const double* const begin = v.row(b, h, row);
-    if (!std::all_of(begin, begin + v.width, [](double x) { return std::isfinite(x); })) {
-      odd.push_back(row);
-    }
+    if (!v.is_finite_row(b, h, row)) odd.push_back(row);
   }
   return odd;
 }
 
 // One query head of one batch.
-class HeadSpread {
+class HeadValueSpread {
  public:
-  HeadSpread(const DenseProblem& problem, const RowSnippets<float>& snippets,
-             const std::array<std::int64_t, 2>& block, std::int64_t b, std::int64_t h)
+  HeadValueSpread(const DenseProblem& problem, const RowSnippets<float>& snippets,
+                  const std::array<std::int64_t, 2>& block, std::int64_t b, std::int64_t h)
       : problem_(problem), b_(b), h_(h), cells_(problem.q.rows, problem.k.rows, block) {
     const auto columns = static_cast<std::size_t>(problem.k.rows);
     std::vector<float> scores(columns), modified(columns);
     std::vector<unsigned char> keep(columns);
     for (std::int64_t row = 0; row < problem.q.rows; ++row) {
       snippets(b, h, row, scores.data(), modified.data(), keep.data());
-      bool keeps_some = false;
-      for (std::size_t c = 0; c < columns; ++c) {
-        if (keep[c] == 0) continue;
-        cells_.keep(row, static_cast<std::int64_t>(c));
-        keeps_some = true;
-      }
-      if (keeps_some) rows_.push_back(row);
+      if (cells_.keep_row(row, keep)) rows_.push_back(row);
     }
   }
 
@@ -76,7 +66,7 @@ std::optional<Values> value_spread(const DenseProblem& problem, const RowSnippet
       const std::vector<std::int64_t> odd = odd_rows(problem.v, v_b, h_kv);
       if (odd.empty()) continue;
       if (!spread) spread = Values::zeros(q.batch, q.heads, q.rows, problem.v.width);
-      HeadSpread(problem, snippets, block, b, h).mark(v_b, h_kv, odd, *spread);
+      HeadValueSpread(problem, snippets, block, b, h).mark(v_b, h_kv, odd, *spread);
     }
   }
   return spread;

@@ -61,7 +61,7 @@ const std::vector<SuiteOptions>& options_of_suites() {
   return kRows;
 }
 
-// A request gives its spec, and may give sizes; those of the command line hold where it does not.
+// A request names its spec and may name sizes. Where it names none, the command line's apply.
 const Options& options_of_serve() {
   static const auto& kNames =
       *new Options{"--serve",  "--keep",  "--device", "--json",      "--verbose",

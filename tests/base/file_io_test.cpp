@@ -62,7 +62,7 @@ TEST_CASE("file_io: what is written is what is read, and it replaces what was th
   REQUIRE(folder.items() == 1);
 }
 
-TEST_CASE("file_io: where nobody may write, another folder is asked for") {
+TEST_CASE("file_io: an error about a folder without write permission asks for another folder") {
   const auto [code, report] = error_of([&] { write_text_file("/sys/tilewright-test", "x"); });
   REQUIRE(code == ErrorCode::disk);
   REQUIRE_THAT(report, ContainsSubstring("choose a folder that you may write to"));
