@@ -26,14 +26,39 @@ struct LanesBetween {
 
   TW_MEMBER int first_chunk() const { return begin / kLanes; }
   TW_MEMBER int end_chunk() const { return (end + kLanes - 1) / kLanes; }
-  TW_MEMBER Vector kept(int chunk, Vector x) const {
+  TW_MEMBER Vector kept(int chunk, Vector x) const { return kept_or(chunk, x, Vector{}); }
+  // The other lanes have `other`'s.
+  TW_MEMBER Vector kept_or(int chunk, Vector x, Vector other) const {
     const int first = chunk * kLanes;
     if (begin <= first && first + kLanes <= end) return x;
     for (int lane = 0; lane < kLanes; ++lane) {
-      if (first + lane < begin || first + lane >= end) x[lane] = 0.0f;
+      if (first + lane < begin || first + lane >= end) x[lane] = other[lane];
     }
     return x;
   }
+};
+
+// Sums of the chunks at the ends of a sequence's lanes, whose other lanes are not its own. A product adds 0 times
+// its rows to them, which is NaN where a row holds NaN or infinity.
+template <int kDim>
+class SumsAtEnds {
+ public:
+  TW_MEMBER SumsAtEnds(const LanesBetween& lanes, Vector* sums)
+      : lanes_(lanes), first_(sums + lanes.first_chunk() * kDim), last_(sums + (lanes.end_chunk() - 1) * kDim) {
+    for (int d = 0; d < kDim; ++d) before_first_[d] = first_[d];
+    for (int d = 0; d < kDim; ++d) before_last_[d] = last_[d];
+  }
+
+  TW_MEMBER void restore_others() const {
+    for (int d = 0; d < kDim; ++d) first_[d] = lanes_.kept_or(lanes_.first_chunk(), first_[d], before_first_[d]);
+    for (int d = 0; d < kDim; ++d) last_[d] = lanes_.kept_or(lanes_.end_chunk() - 1, last_[d], before_last_[d]);
+  }
+
+ private:
+  LanesBetween lanes_;
+  Vector* first_;
+  Vector* last_;
+  Vector before_first_[kDim], before_last_[kDim];
 };
 
 TW_INLINE int count_chunks(int count) { return (count + kLanes - 1) / kLanes; }
@@ -67,6 +92,8 @@ TW_INLINE void add_columns(const BackwardArguments& arguments, const ColumnsOfTi
                            int h_kv, Scratch& scratch) {
   const tilewright::abi::SnippetArguments& call = arguments.snippet;
   const LanesBetween lanes = {columns.begin, columns.end};
+  const SumsAtEnds<kHeadDim> keys(lanes, scratch.sum_keys);
+  const SumsAtEnds<kValueDim> values(lanes, scratch.sum_values);
   const int group = call.num_q_heads / call.num_kv_heads;
   for (int h = h_kv * group; h < (h_kv + 1) * group; ++h) {
     const Head head(arguments, b, h);
@@ -82,6 +109,8 @@ TW_INLINE void add_columns(const BackwardArguments& arguments, const ColumnsOfTi
       visit(0, call.q_len, true);
     }
   }
+  keys.restore_others();
+  values.restore_others();
 }
 
 TW_INLINE void store_columns(const BackwardArguments& arguments, int h_kv, int first_row, int count,

@@ -104,6 +104,21 @@ TEST_CASE("packed backward: rows of no sequence", "[packed_backward]") {
   CHECK(dq[std::int64_t{one.batch.q_begins[1]} * 4 * 24] == 0);
 }
 
+TEST_CASE("packed backward: NaN of a sequence stays in it", "[packed_backward]") {
+  const std::vector<Lengths> lengths = {{10, 10}, {9, 13}, {3, 9}};
+  GradientCase sound{.spec = gradient_spec("", "", {"q", "k", "v"}), .batch = batch_of(lengths)};
+  GradientCase spoilt{.spec = sound.spec, .batch = batch_of(lengths), .spoilt = 1};
+  const Gradients one = PackedGradients(sound).run(), other = PackedGradients(spoilt).run();
+  const Batch& batch = sound.batch;
+  const int begin = batch.kv_begins[1], end = begin + lengths[1].kv;
+  const int total = static_cast<int>(batch.k.shape()[0]);
+  for (const auto of : {&Gradients::dk, &Gradients::dv}) {
+    CHECK(PackedGradients::have_equal_rows(one.*of, other.*of, 0, begin));
+    CHECK(PackedGradients::have_equal_rows(one.*of, other.*of, end, total - end));
+    CHECK_FALSE(PackedGradients::have_equal_rows(one.*of, other.*of, begin, lengths[1].kv));
+  }
+}
+
 TEST_CASE("packed backward: what is refused", "[packed_backward]") {
   const Spec spec = gradient_spec("", "q_idx >= kv_idx", {"k"});
   const Attention attention(spec, {.device = Device::cpu()});
