@@ -101,3 +101,26 @@ TEST_CASE("emulated GPU: packed gradients beside a decode kernel", "[every-kind]
   batch.make();
   check({.spec = spec_of(bf16, 64, {"q", "k", "v"}), .batch = std::move(batch)}, 0.02f);
 }
+
+TEST_CASE("emulated GPU: NaN of a packed sequence reaches no rows of K that others have") {
+  const std::vector<Lengths> lengths = {{20, 25}, {9, 13}, {30, 41}};
+  const auto batch_without_gaps = [&] {
+    Batch batch{.lengths = lengths, .heads = 4, .kv_heads = 2, .dim = 24, .gap = 0};
+    batch.make();
+    return batch;
+  };
+  for (const DType dtype : {bf16, f32}) {
+    GradientCase sound{.spec = spec_of(dtype, 24, {"q", "k", "v"}), .batch = batch_without_gaps()};
+    GradientCase spoilt{.spec = sound.spec, .batch = batch_without_gaps(), .spoilt = 1};
+    PackedGradients first(sound, Device::parse("cuda")), second(spoilt, Device::parse("cuda"));
+    const Gradients one = first.run(), other = second.run();
+    const int begin = sound.batch.kv_begins[1], end = begin + lengths[1].kv;
+    const int total = static_cast<int>(sound.batch.k.shape()[0]);
+    for (const auto of : {&Gradients::dk, &Gradients::dv}) {
+      CAPTURE(dtype);
+      CHECK(PackedGradients::have_equal_rows(one.*of, other.*of, 0, begin));
+      CHECK(PackedGradients::have_equal_rows(one.*of, other.*of, end, total - end));
+      CHECK_FALSE(PackedGradients::have_equal_rows(one.*of, other.*of, begin, lengths[1].kv));
+    }
+  }
+}

@@ -13,8 +13,9 @@
 #include "cuda/language.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "kernel/backward_engine.hpp"
-#include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
+#include "kernel/own_rows.hpp"
 #include "kernel/sequence.hpp"
 
 // A block that owns rows of packed k and v of one kv head: it adds up what each sequence that has some of
@@ -22,14 +23,52 @@
 
 namespace tw_kernel {
 
+// Which rows of a tile are columns of a sequence: from `begin` to before `end`.
+struct RowsOfSequence {
+  __forceinline__ RowsOfSequence(const tilewright::abi::PlannedSequence& sequence, int first_row)
+      : begin(sequence.kv_begin - first_row), end(begin + sequence.kv_len) {}
+  __forceinline__ bool has(int row) const { return row >= begin && row < end; }
+
+  int begin;
+  int end;
+};
+
+// Sums of a thread's rows that are no columns of the sequence that is visited. The sequence's products add 0 times its
+// rows of q and dout to them, which is NaN where these hold NaN or infinity.
+template <bool kWanted, typename Tile>
+class SumsOfOthers {
+ public:
+  __forceinline__ SumsOfOthers(const RowsOfSequence& sequence, const RowSums<Tile>& sums) {
+    if (!kWanted) return;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (sequence.has(row_of(i))) continue;
+#pragma unroll
+      for (int j = 0; j < Tile::kSumColumns; ++j) kept_[i][j] = sums.of[i][j];
+    }
+  }
+
+  __forceinline__ void restore(const RowsOfSequence& sequence, RowSums<Tile>& sums) const {
+    if (!kWanted) return;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (sequence.has(row_of(i))) continue;
+#pragma unroll
+      for (int j = 0; j < Tile::kSumColumns; ++j) sums.of[i][j] = kept_[i][j];
+    }
+  }
+
+ private:
+  volatile float kept_[kRows][Tile::kSumColumns];  // in local memory: the loop over tiles needs the registers
+};
+
 // The rows of a tile, as columns of one sequence.
 template <bool kKeys, bool kValues>
-TW_INLINE void visit_sequence(const BackwardArguments& arguments, const SnippetArguments& call,
-                              const Gathered<false>::Sums& sums, const SweepMemory& memory, int b,
-                              int h_kv, int first_row, RowSums<KeyTile>& dk, RowSums<ValueTile>& dv) {
+TW_INLINE void visit_columns(const BackwardArguments& arguments, const SnippetArguments& call,
+                             const Gathered<false>::Sums& sums, const SweepMemory& memory, int b,
+                             int h_kv, int first_row, RowSums<KeyTile>& dk, RowSums<ValueTile>& dv) {
   const tilewright::abi::cuda::PlanArguments& plan = arguments.plan;
   const tilewright::abi::PlannedSequence& sequence = plan.sequences[b];
-  if (!tilewright::abi::has_rows_of_tile(sequence, first_row / kQTile, kQTile)) return;
   PlacedSequence placed;
   placed.rows = sequence;
   placed.end_of_rows = sequence.q_len;
@@ -56,6 +95,19 @@ TW_INLINE void visit_sequence(const BackwardArguments& arguments, const SnippetA
     visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered);
     if (kKeys) gathered.end_block(inputs, sequence.kv_len);
   }
+}
+
+template <bool kKeys, bool kValues>
+TW_INLINE void visit_sequence(const BackwardArguments& arguments, const SnippetArguments& call,
+                              const Gathered<false>::Sums& sums, const SweepMemory& memory, int b,
+                              int h_kv, int first_row, RowSums<KeyTile>& dk, RowSums<ValueTile>& dv) {
+  const tilewright::abi::PlannedSequence& sequence = arguments.plan.sequences[b];
+  if (!tilewright::abi::has_rows_of_tile(sequence, first_row / kQTile, kQTile)) return;
+  const SumsOfOthers<kKeys, KeyTile> keys(RowsOfSequence(sequence, first_row), dk);
+  const SumsOfOthers<kValues, ValueTile> values(RowsOfSequence(sequence, first_row), dv);
+  visit_columns<kKeys, kValues>(arguments, call, sums, memory, b, h_kv, first_row, dk, dv);
+  keys.restore(RowsOfSequence(sequence, first_row), dk);  // counted again: the loop has no registers left
+  values.restore(RowsOfSequence(sequence, first_row), dv);
 }
 
 template <bool kKeys, bool kValues>
