@@ -136,10 +136,20 @@ TEST_CASE("emulated GPU: a call of backward that Hopper's kernel does not serve"
 TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
   const std::string folder = "cuda/hopper/backward/";
   const std::vector<test::Fault> faults = {
-      {"dX of one warpgroup is not waited for", folder + "consumer.hpp",
-       "    fence_for_copies();\n    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);\n",
+      {"dX of the tile before is not waited for", folder + "consumer.hpp",
+       "    wait(shared_address(&shared_.control->gradients_full[before]), parity_before(), \"dX, "
+       "stage\", before);\n",
+       ""},
+      {"dX is not fenced", folder + "consumer.hpp", "    fence_for_copies();\n    release(",
+       "    release("},
+      {"dX is written while it is read", folder + "consumer.hpp",
+       "    wait(shared_address(&shared_.control->gradients_read[before]), parity_before(), \"a "
+       "place for dX, stage\", "
+       "before);\n",
        ""},
       {"dX lies in one place", folder + "consumer.hpp", "gradient_stage_ ^= 1;", ""},
+      {"dQ of the last tile is left out", folder + "consumer.hpp", "if (has_before_) finish_dq();",
+       ""},
       {"dout of rows that keep nothing is not cleared", folder + "loader.hpp",
        "    clear_dead_rows();\n", ""},
       {"delta without dlse", folder + "prepare_row.hpp", "delta - dlse", "delta"},

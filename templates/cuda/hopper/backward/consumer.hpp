@@ -41,6 +41,7 @@ class Consumer : ConsumerBase {
     clear_sums(dk);
     clear_sums(dv);
     compute_all([&](const PassingTile& tile) { compute(tile, dk, dv); });
+    if (has_before_) finish_dq();
     hand_over_nothing(number_);
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
     const SumsPlace place = {number_ * kOwnRows, 0};
@@ -50,7 +51,7 @@ class Consumer : ConsumerBase {
   }
 
  private:
-  // The order is FlashAttention-3's: the measurements of others were slower (decision 67).
+  // dQ is that of the tile before: a product of dX of both warpgroups, of which one may be a tile ahead.
   __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
                                float (&dv)[kRows][kValueSums]) {
     Control& control = *shared_.control;
@@ -66,12 +67,14 @@ class Consumer : ConsumerBase {
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, tile.rows);
     const DroppedProducts products = draw_tile(inputs, tile.rows.first());
-    const unsigned lse = shared_.lse(stage), delta = shared_.delta(stage);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
+    TileFacts lse(shared_.lse(stage));
     wait_for_scores<kWaitsForBoth ? 0 : 1>(s);
     if constexpr (kWaitsForBoth) {
+      TileFacts delta(shared_.delta(stage));
       wait_for_scores<0>(d);
+      wait_for_place_of_gradients();
       if (some_dropped) {
         weigh_and_differentiate_tile<true>(inputs, tile.rows, lse, delta, kept, products, s, d, to, dx, p,
                                            gathered_);
@@ -85,28 +88,58 @@ class Consumer : ConsumerBase {
       } else {
         weigh_tile<false>(inputs, tile.rows, lse, kept, products, s, p);
       }
+      TileFacts delta(shared_.delta(stage));
       wait_for_scores<0>(d);
+      wait_for_place_of_gradients();
       differentiate_tile(inputs, tile.rows, products, s, d, delta, to, dx, p, gathered_);
     }
     issue_sums(dv, p, operand_at(shared_.dout(stage), kTilePanelBytes));
     fence_for_copies();
-    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);
-    const unsigned gradients = shared_.gradients(gradient_stage_);
-    issue_dq(dq,
-             operand_at(gradients + (kSplitsDqRows ? number_ * 64 * kPanelRowBytes : 0), 16),
-             operand_at(shared_.k() + (kSplitsDqRows ? 0 : number_ * kOwnPanelBytes), kOwnPanelBytes));
+    release(control.gradients_full[gradient_stage_]);
+    if constexpr (kRowReads > 0) sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // terms of rows are there
+    issue_dq_of_tile_before(dq);
     issue_sums(dk, dx, operand_at(shared_.q(stage), kTilePanelBytes));
     wait_for_sums<2>(dv, p);
     release(control.do_empty[stage]);
     wait_for_dq<1>(dq);
-    hand_over_dq(shared_, number_, dq);  // while dK runs
+    release(control.gradients_read[gradient_stage_]);
+    if (has_before_) hand_over_dq(shared_, number_, dq);  // while dK runs
+    has_before_ = true;
     gathered_.end_tile(inputs, tile.rows.first());  // while dK runs too
+    gradient_parity_ ^= gradient_stage_;
     gradient_stage_ ^= 1;
     place_.advance();
     wait_for_sums<0>(dk, dx);
     release(control.q_empty[stage]);
   }
 
+  // All warps have read the dX that lies where this tile's goes.
+  __forceinline__ void wait_for_place_of_gradients() const {
+    const int before = gradient_stage_ ^ 1;
+    wait(shared_address(&shared_.control->gradients_read[before]), parity_before(), "a place for dX, stage", before);
+  }
+
+  // Of the first tile there is none: a product of what lies there, which nobody takes.
+  __forceinline__ void issue_dq_of_tile_before(float (&dq)[kRows][kDqColumns]) const {
+    const int before = gradient_stage_ ^ 1;
+    wait(shared_address(&shared_.control->gradients_full[before]), parity_before(), "dX, stage", before);
+    issue_dq(dq,
+             operand_at(shared_.gradients(before) + (kSplitsDqRows ? number_ * 64 * kPanelRowBytes : 0), 16),
+             operand_at(shared_.k() + (kSplitsDqRows ? 0 : number_ * kOwnPanelBytes), kOwnPanelBytes));
+  }
+
+  // Of the tile before, in its place of two.
+  __forceinline__ unsigned parity_before() const { return gradient_parity_ ^ gradient_stage_ ^ 1; }
+
+  __forceinline__ void finish_dq() const {
+    float dq[kRows][kDqColumns];
+    issue_dq_of_tile_before(dq);
+    wait_for_dq<0>(dq);
+    hand_over_dq(shared_, number_, dq);
+  }
+
+  bool has_before_ = false;  // a tile, whose dQ is still to be computed
+  unsigned gradient_parity_ = 0;  // of the phase in which this tile's dX becomes full
   const unsigned k_;  // operands: the warpgroup's rows of K and V
   const unsigned v_;
 };

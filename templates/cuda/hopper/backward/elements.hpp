@@ -25,6 +25,24 @@ namespace tw_kernel {
 TW_INLINE float4 facts_of_group(unsigned facts, int group) {
   return load_shared_4(facts + (group * 4 + lane() % 4) * 16);
 }
+// A thread's facts of a tile. Those of four groups are asked for before the thread waits for a product.
+class TileFacts {
+ public:
+  __forceinline__ explicit TileFacts(unsigned facts) : facts_(facts) {
+#pragma unroll
+    for (int group = 0; group < kAhead; ++group) of_[group] = facts_of_group(facts, group);
+  }
+  __forceinline__ float4 take(int group) {
+    const float4 taken = of_[group % kAhead];
+    if (group + kAhead < kColumnGroups) of_[group % kAhead] = facts_of_group(facts_, group + kAhead);
+    return taken;
+  }
+
+ private:
+  static constexpr int kAhead = 4;
+  unsigned facts_;
+  float4 of_[kAhead];
+};
 TW_INLINE float fact_of(const float4& facts, int j) {
   return j == 0 ? facts.x : j == 1 ? facts.y : j == 2 ? facts.z : facts.w;
 }
@@ -49,10 +67,10 @@ constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 // Columns of a group: weights P for dV, and s, q.k, becomes P f', the factor of dX.
 // kDrops: `kept` says which elements take part.
 template <bool kDrops>
-TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, unsigned lse,
+TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, TileFacts& lse,
                            const KeptElements& kept, const DroppedProducts& products, int group,
                            float (&s)[kRows][kColumns], float (&weights)[kRows][4]) {
-  const float4 facts = facts_of_group(lse, group);
+  const float4 facts = lse.take(group);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int j = group * 4 + k;
@@ -77,9 +95,9 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
 // to: where the thread's matrices of dX begin (gradient_address)
 TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementIndices<false>& at,
                                    const DroppedProducts& products, const float (&w)[kRows][kColumns],
-                                   const float (&d)[kRows][kColumns], unsigned delta, unsigned to, int group,
+                                   const float (&d)[kRows][kColumns], TileFacts& delta, unsigned to, int group,
                                    unsigned* dx, GatheredTerms& gathered) {
-  const float4 facts = facts_of_group(delta, group);
+  const float4 facts = delta.take(group);
   float gradients[kRows][4];
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
@@ -103,7 +121,7 @@ TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementInd
 
 // p: fragments of P^T, unless kPacksLate
 template <bool kDrops>
-TW_INLINE void weigh_tile(const ElementInputs& inputs, const KvTile& tile, unsigned lse,
+TW_INLINE void weigh_tile(const ElementInputs& inputs, const KvTile& tile, TileFacts& lse,
                           const KeptElements& kept, const DroppedProducts& products,
                           float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
   const ElementIndices<false> at(inputs, tile.first());
@@ -118,7 +136,7 @@ TW_INLINE void weigh_tile(const ElementInputs& inputs, const KvTile& tile, unsig
 // p: fragments of P^T where kPacksLate
 TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& tile, const DroppedProducts& products,
                                   const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
-                                  unsigned delta, unsigned to, unsigned (&dx)[kColumns],
+                                  TileFacts& delta, unsigned to, unsigned (&dx)[kColumns],
                                   unsigned (&p)[kColumns], GatheredTerms& gathered) {
   // The compiler would keep what score_mod made of the indices, for which there are no registers.
   const ElementIndices<false> at(inputs, kGathers ? as_unknown(tile.first()) : tile.first());
@@ -140,8 +158,8 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& til
 
 // Both, where kWaitsForBoth.
 template <bool kDrops>
-TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, unsigned lse,
-                                            unsigned delta, const KeptElements& kept,
+TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, TileFacts& lse,
+                                            TileFacts& delta, const KeptElements& kept,
                                             const DroppedProducts& products, float (&s)[kRows][kColumns],
                                             const float (&d)[kRows][kColumns], unsigned to,
                                             unsigned (&dx)[kColumns], unsigned (&p)[kColumns],

@@ -14,14 +14,17 @@
 
 namespace tw_kernel {
 
-// The loader has a place for tile i when the consumers have released that of tile i - kStages, for which
-// they waited until dQ of the tile before was taken away. So plans of tiles up to i - kStages - 1 are read.
-constexpr int kPlans = kStages + 2;
+// The loader has a place for tile i when the consumers have released that of tile i - kStages. By then they have handed
+// over dQ of the tile before that one, for which they waited until dQ of one more before was taken away. So plans of
+// tiles up to i - kStages - 2 are read.
+constexpr int kPlans = kStages + 3;
 
 // In shared memory after the tiles.
 struct Control {
   unsigned long long q_full[kStages], q_empty[kStages];
   unsigned long long do_full[kStages], do_empty[kStages];
+  // A tile's dX is there; dX of the tile before has been read.
+  unsigned long long gradients_full[kGradientStages], gradients_read[kGradientStages];
   unsigned long long do_landed;  // of a dO that the loader corrects before the consumers see it
   unsigned long long plan_full;  // of each tile in turn
   unsigned long long plan_asked;
@@ -65,14 +68,19 @@ struct TilePlace {
 };
 
 TW_INLINE void make_pipeline(const Shared& shared) {
-  constexpr int kWarpsThatRead = kConsumers * 4;
+  constexpr int kConsumerWarps = kConsumers * 4;
   Control& control = *shared.control;
 #pragma unroll 1
   for (int i = 0; i < kStages; ++i) {
     init_barrier(shared_address(&control.q_full[i]), 1);
-    init_barrier(shared_address(&control.q_empty[i]), kWarpsThatRead);
+    init_barrier(shared_address(&control.q_empty[i]), kConsumerWarps);
     init_barrier(shared_address(&control.do_full[i]), 1);
-    init_barrier(shared_address(&control.do_empty[i]), kWarpsThatRead);
+    init_barrier(shared_address(&control.do_empty[i]), kConsumerWarps);
+  }
+#pragma unroll 1
+  for (int i = 0; i < kGradientStages; ++i) {
+    init_barrier(shared_address(&control.gradients_full[i]), kConsumerWarps);
+    init_barrier(shared_address(&control.gradients_read[i]), kConsumerWarps);
   }
   init_barrier(shared_address(&control.do_landed), 1);
   init_barrier(shared_address(&control.plan_full), 1);

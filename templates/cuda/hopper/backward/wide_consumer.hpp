@@ -78,7 +78,7 @@ class WideConsumer : ConsumerBase {
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, rows);
     const DroppedProducts products = draw_tile(inputs, rows.first());
-    const unsigned lse = shared_.lse(stage) + first_row * 4, delta = shared_.delta(stage) + first_row * 4;
+    TileFacts lse(shared_.lse(stage) + first_row * 4), delta(shared_.delta(stage) + first_row * 4);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
     wait_for_scores<1>(s);
