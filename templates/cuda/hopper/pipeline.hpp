@@ -138,9 +138,9 @@ TW_INLINE void make_pipeline(const Shared& shared) {
   }
 #pragma unroll 1
   for (int i = 0; i < kStages; ++i) {
-    init_barrier(shared_address(&control.k_full[i]), kPreparesK ? kPreparers : Loader::kCount);
+    init_barrier(shared_address(&control.k_full[i]), kPreparesK ? kPreparersOfK : Loader::kCount);
     init_barrier(shared_address(&control.k_empty[i]), kWarpsThatRead);
-    init_barrier(shared_address(&control.v_full[i]), kPreparesV ? kPreparers : Loader::kCount);
+    init_barrier(shared_address(&control.v_full[i]), kPreparesV ? kPreparersOfV : Loader::kCount);
     init_barrier(shared_address(&control.v_empty[i]), kWarpsThatRead);
   }
 #pragma unroll 1
@@ -148,8 +148,8 @@ TW_INLINE void make_pipeline(const Shared& shared) {
     init_barrier(shared_address(&control.plan_asked[i]), Loader::kLoaders);
     init_barrier(shared_address(&control.plan_full[i]), 1);
   }
-  make_ring(control.brought_k, kPreparers);
-  make_ring(control.brought_v, kPreparers);
+  make_ring(control.brought_k, kPreparersOfK);
+  make_ring(control.brought_v, kPreparersOfV);
   publish_barriers();
 }
 

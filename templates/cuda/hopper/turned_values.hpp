@@ -54,7 +54,7 @@ class Preparer {
   static constexpr int kColumnsOfStep = 16;
   static constexpr int kColumnGroups = kValuePad / kColumnsOfStep;
   static_assert(kKvTile % kRowsOfStep == 0, "a step turns 32 rows");
-  static_assert(kPreparers == 2, "the number of a warp is the lowest bit of its chunks");
+  static_assert(kPreparersOfV == 2, "the number of a warp is the lowest bit of its chunks");
 
   // All steps of the same columns are on their way at once: ldmatrix takes longer than what follows it.
   __forceinline__ void turn(unsigned from, unsigned to) const {
@@ -62,8 +62,8 @@ class Preparer {
     const unsigned loads = first_load(from, warp);
     const unsigned stores = first_store(to, warp);
 #pragma unroll
-    for (int group = 0; group * kPreparers < kColumnGroups; ++group) {
-      if (group * kPreparers + warp >= kColumnGroups) break;
+    for (int group = 0; group * kPreparersOfV < kColumnGroups; ++group) {
+      if (group * kPreparersOfV + warp >= kColumnGroups) break;
       unsigned pairs[kSteps][4];
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) load_step(loads, group, step, pairs[step]);
@@ -78,8 +78,8 @@ class Preparer {
     return from + lane() * kPanelRowBytes + (warp ^ lane() % 8) * 16;
   }
   static __forceinline__ void load_step(unsigned loads, int group, int step, unsigned (&pairs)[4]) {
-    constexpr int kGroupsOfPanel = 8 / kPreparers;  // a warp's
-    const unsigned of_group = loads ^ group % kGroupsOfPanel * kPreparers * 16;
+    constexpr int kGroupsOfPanel = 8 / kPreparersOfV;  // a warp's
+    const unsigned of_group = loads ^ group % kGroupsOfPanel * kPreparersOfV * 16;
     const unsigned panel = group / kGroupsOfPanel * kPanelBytes;
     load_matrices_transposed(of_group + panel + step * kRowsOfStep * kPanelRowBytes, pairs);
   }
@@ -96,7 +96,7 @@ class Preparer {
     const unsigned turned[4] = {
         __byte_perm(pairs[0], pairs[1], 0x6420), __byte_perm(pairs[0], pairs[1], 0x7531),
         __byte_perm(pairs[2], pairs[3], 0x6420), __byte_perm(pairs[2], pairs[3], 0x7531)};
-    store_matrices(of_step + group * kPreparers * kColumnsOfStep * kPanelRowBytes, turned);
+    store_matrices(of_step + group * kPreparersOfV * kColumnsOfStep * kPanelRowBytes, turned);
   }
 
   const Shared shared_;

@@ -12,12 +12,10 @@
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 
-// K of one byte becomes numbers of Q's type, V numbers of P's, exactly, by a separate warpgroup. Its four warps share each
-// tile: consumers wait for K the longest, and two warps would take twice as long.
+// K of one byte becomes numbers of Q's type, V numbers of P's, exactly, by a separate warpgroup: two warps for K, two
+// for V.
 
 namespace tw_kernel {
-
-static_assert(kPreparers == 4 && kPreparingGroups == 1, "all warps of a warpgroup");
 
 class Preparer {
  public:
@@ -28,23 +26,11 @@ class Preparer {
 
   __forceinline__ void run() {
     Control& control = *shared_.control;
-    PlaceInRing<kBroughtStages> from;
-    PlaceInRing<kStages> to;
-#pragma unroll 1
-    while (true) {
-      if (!wait_for_bytes(control.brought_k, from)) break;
-      wait_for_place(control.k_empty, to);
-      // Consumers hear which tile it is where they hear that it is there.
-      if (warp() == 0 && lane() == 0) control.kv_tile[to.stage()] = control.brought_k.kv_tile[from.stage()];
-      widen_tile<QElement, kHeadPanels, kKBoxPanels>(shared_.brought_k(from.stage()), shared_.k(to.stage()));
-      give(control.brought_k, control.k_full, from, to);
-      wait_for_bytes(control.brought_v, from);
-      wait_for_place(control.v_empty, to);
-      widen_tile<WeightElement, kBroughtValuePanels, kVBoxPanels>(shared_.brought_v(from.stage()),
-                                                                  shared_.v(to.stage()));
-      give(control.brought_v, control.v_full, from, to);
-      from.advance();
-      to.advance();
+    if (warp() < kPreparersOfK) {
+      widen_all<QElement, kHeadPanels, kKBoxPanels>(control.brought_k, control.k_full, control.k_empty, true);
+    } else {
+      widen_all<WeightElement, kBroughtValuePanels, kVBoxPanels>(control.brought_v, control.v_full,
+                                                                 control.v_empty, false);
     }
   }
 
@@ -53,52 +39,65 @@ class Preparer {
 
   static __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32 % 4); }
 
-  // False where there is no tile left.
-  static __forceinline__ bool wait_for_bytes(BroughtRing<true>& ring, const PlaceInRing<kBroughtStages>& from) {
-    wait(shared_address(&ring.full[from.stage()]), from.parity(), "bytes to widen, stage", from.stage());
-    return !ring.is_end[from.stage()];
-  }
-  static __forceinline__ void wait_for_place(unsigned long long (&empty)[kStages], const PlaceInRing<kStages>& to) {
-    wait(shared_address(&empty[to.stage()]), to.parity() ^ 1, "an empty place for what is widened, stage", to.stage());
-  }
-  static __forceinline__ void give(BroughtRing<true>& ring, unsigned long long (&full)[kStages],
-                                   const PlaceInRing<kBroughtStages>& from, const PlaceInRing<kStages>& to) {
-    release(ring.empty[from.stage()]);
-    fence_for_copies();  // products read what was written before
-    release(full[to.stage()]);
+  // To: what elements become. kPanels: of 64 columns, that a widened tile has. kBoxPanels: of a box of bytes.
+  template <typename To, int kPanels, int kBoxPanels>
+  __forceinline__ void widen_all(BroughtRing<true>& ring, unsigned long long (&full)[kStages],
+                                 unsigned long long (&empty)[kStages], bool is_k) const {
+    PlaceInRing<kBroughtStages> from;
+    PlaceInRing<kStages> to;
+#pragma unroll 1
+    while (true) {
+      wait(shared_address(&ring.full[from.stage()]), from.parity(), "bytes to widen, stage", from.stage());
+      if (ring.is_end[from.stage()]) break;
+      wait(shared_address(&empty[to.stage()]), to.parity() ^ 1, "an empty place for what is widened, stage",
+           to.stage());
+      // Consumers hear which tile it is where they hear that it is there.
+      if (is_k && warp() == 0 && lane() == 0) {
+        shared_.control->kv_tile[to.stage()] = ring.kv_tile[from.stage()];
+      }
+      widen_tile<To, kPanels, kBoxPanels>(is_k ? shared_.brought_k(from.stage()) : shared_.brought_v(from.stage()),
+                                          is_k ? shared_.k(to.stage()) : shared_.v(to.stage()));
+      release(ring.empty[from.stage()]);
+      fence_for_copies();  // products read what was written before
+      release(full[to.stage()]);
+      from.advance();
+      to.advance();
+    }
   }
 
-  // A warp takes 8 rows of 64 columns at a time. Lanes have four chunks of 16 bytes of a row each. Lanes that access
-  // shared memory together, 8 after 8, have the rows r and r ^ 5: the swizzle then gives them 8 different places of a
-  // row of 128 bytes, both where they read and where they write.
+  // A warp takes 8 rows of 64 columns at a time, in separate panels or in every second group of rows. Lanes have
+  // four chunks of 16 bytes of a row each. Lanes that access shared memory together, 8 after 8, have the rows r and
+  // r ^ 5: the swizzle then gives them 8 different places of a row of 128 bytes, both where they read and where
+  // they write.
   template <typename To, int kPanels, int kBoxPanels>
   __forceinline__ void widen_tile(unsigned from, unsigned to) const {
-    constexpr int kPanelStep = kPanels % 2 == 0 ? 2 : 1;
-    constexpr int kWarps = kPreparers / kPanelStep;  // that share a panel
-    constexpr int kGroups = kKvTile / 8;
-    const int part = warp() / kPanelStep;
-    const int group = part * kGroups / kWarps, count = (part + 1) * kGroups / kWarps - group;
+    constexpr bool kOwnPanels = kPanels % 2 == 0;
+    constexpr int kPanelStep = kOwnPanels ? 2 : 1;
+    constexpr int kGroupStep = kOwnPanels ? 1 : 2;
+    const int half = warp() % 2;
     const unsigned pair = lane() / 8;
     const unsigned row = lane() / 4 % 2 == 0 ? pair : pair ^ 5;
     const unsigned chunk = lane() % 4;
 #pragma unroll 1
-    for (int panel = warp() % kPanelStep; panel < kPanels; panel += kPanelStep) {
+    for (int panel = kOwnPanels ? half : 0; panel < kPanels; panel += kPanelStep) {
       const unsigned column = panel % 2 * 4 + chunk;  // in chunks of a panel of bytes
-      widen_groups<To, group_distance(kBoxPanels), kGroups % kWarps == 0 ? kGroups / kWarps : 1>(
+      const int group = kOwnPanels ? 0 : half;
+      widen_groups<To, kGroupStep * group_distance(kBoxPanels), kGroupStep * kRowGroupBytes,
+                   kKvTile / 8 / kGroupStep>(
           from + panel / 2 * panel_distance(kBoxPanels) + group * group_distance(kBoxPanels) + row * kPanelRowBytes +
               (column ^ row) * 16,
           to + panel * kPanelBytes + group * kRowGroupBytes + row * kPanelRowBytes, (2 * chunk ^ row) * 16,
-          ((2 * chunk + 1) ^ row) * 16, count);
+          ((2 * chunk + 1) ^ row) * 16);
     }
   }
 
-  // kRead: bytes from a group of 8 rows to the next. kDivisor: of `count`, groups. A lane's first 8 numbers are written
-  // at `low`, the others at `high`. It has several loads under way: what waits for each would take twice as long.
-  template <typename To, int kRead, int kDivisor>
-  __forceinline__ void widen_groups(unsigned from, unsigned to, unsigned low, unsigned high, int count) const {
-    constexpr int kAtOnce = kDivisor % 4 == 0 ? 4 : kDivisor % 2 == 0 ? 2 : 1;
+  // kRead, kWritten: bytes from a group of 8 rows to the next. A lane's first 8 numbers are written at `low`, the
+  // others at `high`. It has several loads under way: what waits for each would take twice as long.
+  template <typename To, int kRead, int kWritten, int kGroups>
+  __forceinline__ void widen_groups(unsigned from, unsigned to, unsigned low, unsigned high) const {
+    constexpr int kAtOnce = kGroups % 4 == 0 ? 4 : kGroups % 2 == 0 ? 2 : 1;
 #pragma unroll 1
-    for (int group = 0; group < count; group += kAtOnce) {
+    for (int group = 0; group < kGroups; group += kAtOnce) {
       unsigned words[kAtOnce][4];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) load_shared_16(from + i * kRead, words[i]);
@@ -107,12 +106,12 @@ class Preparer {
         FourHalves halves[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) halves[j] = widen<To, KvElement>(words[i][j]);
-        const unsigned written = to + i * kRowGroupBytes;
+        const unsigned written = to + i * kWritten;
         store_shared_16(written + low, halves[0].low, halves[0].high, halves[1].low, halves[1].high);
         store_shared_16(written + high, halves[2].low, halves[2].high, halves[3].low, halves[3].high);
       }
       from += kAtOnce * kRead;
-      to += kAtOnce * kRowGroupBytes;
+      to += kAtOnce * kWritten;
     }
   }
 
