@@ -227,7 +227,7 @@ class Checker::Implementation {
     expected.reference.values = {
         .out = empty(spec().value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
     expected.naive.out = empty(spec().value_head_dim());
-    if (naive_dtype() == DType::f32) {
+    if (!is_float8(naive_dtype())) {
       expected.naive.lse = expected.naive.max_scores = empty(1);
     }
     return expected;
