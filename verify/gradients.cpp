@@ -15,6 +15,7 @@
 #include "base/printable_number.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/digits.hpp"
 #include "verify/gradient_spread.hpp"
 #include "verify/gradient_sweep.hpp"
 #include "verify/judge.hpp"
@@ -48,9 +49,9 @@ double uniform_of(double value, std::size_t draw) {
 // To a neighbour, the nearer one more often.
 double round_stochastically(DType dtype, double value, std::size_t draw) {
   const double ulp = ulp_at(dtype, value);
-  if (!std::isfinite(value) || !(ulp > 0)) return round_to(dtype, value);
+  if (!std::isfinite(value) || !(ulp > 0)) return round_digits(dtype, value);
   const double below = std::floor(value / ulp) * ulp;
-  return round_to(dtype, uniform_of(value, draw) < (value - below) / ulp ? below + ulp : below);
+  return round_digits(dtype, uniform_of(value, draw) < (value - below) / ulp ? below + ulp : below);
 }
 
 std::vector<double> elements_of(const TensorView& view) {
@@ -434,7 +435,7 @@ class GradientJudge {
     const auto to = [draw](DType dtype) {
       return [draw, dtype](float x) {
         const auto exact = static_cast<double>(x);
-        return static_cast<float>(draw == 0 ? round_to(dtype, exact)
+        return static_cast<float>(draw == 0 ? round_digits(dtype, exact)
                                             : round_stochastically(dtype, exact, draw));
       };
     };

@@ -167,7 +167,7 @@ void judge_pattern(Judgement& judgement, const std::string& tensor, const Values
 // beyond.
 bool is_clamped_wrongly(double got, double wanted, double bound_max, DType out_dtype) {
   if (!is_clamped(wanted, out_dtype)) return false;
-  const double least = std::fabs(round_to(out_dtype, std::max(0.0, std::fabs(wanted) - bound_max)));
+  const double least = round_to(out_dtype, std::fabs(wanted) - bound_max);
   return !(std::copysign(1.0, wanted) * got >= least);
 }
 
@@ -327,7 +327,7 @@ bool same_pattern(double got, double reference, double bound, DType dtype) {
   const double wanted = round_to(dtype, reference);
   if (is_near_overflow(reference, bound, dtype)) {
     const double least = std::fabs(reference) - bound - 2 * ulp_at(dtype, reference);
-    return std::copysign(1.0, reference) * got >= round_to(dtype, std::max(0.0, least));
+    return std::copysign(1.0, reference) * got >= round_to(dtype, least);
   }
   if (std::isfinite(wanted)) return std::isfinite(got);
   if (std::isnan(wanted)) return std::isnan(got);

@@ -9,6 +9,7 @@
 
 #include "base/float_environment.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/digits.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -134,7 +135,9 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
     };
     if (rounds_scores) {
       weigh(true);
-      for (float& score : row.scores) score = rounded(dtype, score);
+      for (float& score : row.scores) {
+        score = static_cast<float>(round_digits(dtype, static_cast<double>(score)));
+      }
     }
     weigh(dtype == DType::f32);
     if (problem.dropout) drop(*problem.dropout, b, h, r, row);

@@ -9,7 +9,7 @@ namespace tilewright::verify {
 /// Attention as three kernels that hand S and P over in memory would compute it: what
 /// judge.hpp measures kernels by. All arithmetic is float32, one operation after the other:
 ///
-///     S   = round((q . k) * scale)                        to `dtype`
+///     S   = round((q . k) * scale)                        to `dtype`'s digits (digits.hpp)
 ///     s   = score_mod(S)                                   float
 ///     P   = round(exp(s - max s) / sum)                    to `dtype`, over the kept columns
 ///     out = round(sum P v / out_scale)                     to `out_dtype`

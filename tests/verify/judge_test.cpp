@@ -206,6 +206,13 @@ TEST_CASE("judge: an infinite reference is clamped where out's dtype has no infi
   }
 }
 
+TEST_CASE("judge: a bound beyond the greatest number allows either sign") {
+  CHECK(same_pattern(-0.1, 0, 7e4, f16));
+  CHECK(same_pattern(kInf, 1, 7e4, f16));
+  CHECK_FALSE(same_pattern(kNan, 0, 7e4, f16));
+  CHECK_FALSE(same_pattern(kInf, 1, 6e4, f16));
+}
+
 TEST_CASE("judge: NaN has no sign in a message") {
   Rounded sample(f32);
   sample.got.out.at(0, 0, 5, 6) = -kNan;
