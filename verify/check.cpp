@@ -200,6 +200,9 @@ class Checker::Implementation {
                                        std::pair(SnippetKind::v_scale, &dense.v_scales)}) {
       if (scales->odd) expected.odd_scales.emplace(kind, *scales->odd);
     }
+    for (const double scale : dense.out_scales) {
+      if (is_odd_out_scale(scale)) expected.odd_scales.emplace(SnippetKind::out_scale, scale);
+    }
   }
 
   // Of a part. reference and naive: the part's.

@@ -61,7 +61,7 @@ struct Report {
   bool ok = true;  ///< results, the block mask and the memory around out are right, promises kept
   Verdict verdict;
   UnjudgedCounts unjudged;  ///< elements of out that are not judged, and why
-  /// One value of each scale of q, k and v that has NaN or infinity.
+  /// One value of each scale that has NaN or infinity, or of out_scale one below 2^-126.
   std::map<SnippetKind, double> odd_scales = {};
   /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
   std::vector<std::string> sequence_reasons = {};

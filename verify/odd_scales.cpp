@@ -1,5 +1,6 @@
 #include "verify/odd_scales.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -81,16 +82,27 @@ bool is_odd_scale(double scale) {
   return !std::isfinite(round_to(DType::f32, scale));
 }
 
+bool is_odd_out_scale(double scale) {
+  return is_odd_scale(scale) || std::fabs(scale) < 0x1p-126;
+}
+
 std::optional<ReachOfScales> reach_of_odd_scales(const DenseProblem& problem,
                                                  const RowSnippets<float>& snippets,
                                                  const std::array<std::int64_t, 2>& block) {
-  if (!problem.q_scales.odd && !problem.k_scales.odd && !problem.v_scales.odd) return std::nullopt;
+  const bool has_odd_out =
+      std::any_of(problem.out_scales.begin(), problem.out_scales.end(), is_odd_out_scale);
+  const bool has_odd = problem.q_scales.odd || problem.k_scales.odd || problem.v_scales.odd;
+  if (!has_odd && !has_odd_out) return std::nullopt;
   const Values& q = problem.q;
   ReachOfScales reach{.scores = Values::zeros(q.batch, q.heads, q.rows, 1),
                       .out = Values::zeros(q.batch, q.heads, q.rows, 1)};
   for (std::int64_t b = 0; b < q.batch; ++b) {
     for (std::int64_t h = 0; h < q.heads; ++h) {
-      HeadReach(problem, snippets, block, b, h).mark(reach);
+      if (has_odd) HeadReach(problem, snippets, block, b, h).mark(reach);
+      if (!has_odd_out || !is_odd_out_scale(problem.out_scales[static_cast<std::size_t>(h)])) {
+        continue;
+      }
+      std::fill_n(reach.out.row(b, h, 0), q.rows, 1.0);
     }
   }
   return reach;

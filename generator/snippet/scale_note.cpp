@@ -13,9 +13,10 @@ SnippetNote scale_note(const Spec& spec, SnippetKind kind, double value) {
   return {.place = place_at(to_string(kind), snippet_text(spec, kind), 0),
           .message = fmt::format("{} is {} by this call's values: what it reaches is not judged",
                                  to_string(kind), text),
-          .hint =
-              "give a finite number: what inf or NaN makes of a 0 depends on where a kernel "
-              "multiplies by it"};
+          .hint = kind == SnippetKind::out_scale
+                      ? "give a number from 1.2e-38 on: a kernel may multiply by its reciprocal"
+                      : "give a finite number: what inf or NaN makes of a 0 depends on where a "
+                        "kernel multiplies by it"};
 }
 
 }  // namespace tilewright

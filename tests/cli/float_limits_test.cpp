@@ -209,6 +209,27 @@ TEST_CASE("cli: check leaves out gradients that float32 does not hold") {
   }
 }
 
+TEST_CASE("cli: check judges gradients in f16 whose dP is beyond its greatest number") {
+  const Ended ended = check(kGradients, f16, [](CallFile& file) {
+    for (std::int64_t row = 0; row < kHeads * kQLen; ++row) file.multiply_row("dout", row, 3e4);
+  });
+  INFO(ended.err << ended.out);
+  CHECK(ended.status == 0);
+}
+
+TEST_CASE("cli: check leaves out what an out_scale near 0 reaches") {
+  for (const char* const value : {"0", "1e-40", "inf", "nan"}) {
+    CAPTURE(value);
+    const Ended ended =
+        check(R"(, "out_dtype": "f8e4m3", "out_scale": "sa", "scalars": {"sa": {"dtype": "f32"}})",
+              f32, [](CallFile&) {}, {"--scalar", std::string("sa=") + value});
+    INFO(ended.err << ended.out);
+    CHECK(ended.status == 0);
+    CHECK(ended.json()["odd_scales"] == kHeads * kQLen * kDim);
+    CHECK_THAT(ended.err, ContainsSubstring("note: out_scale:1:1: out_scale is "));
+  }
+}
+
 TEST_CASE("cli: check judges a score_mod whose derivative overflows float32") {
   const std::string keys =
       std::string(R"j(, "score_mod": "exp(score * 100)", "mask_mod": "q_idx >= kv_idx")j") +
